@@ -1,0 +1,19 @@
+"""Trainyard: a training environment, or a team on one, from a stack file."""
+
+import pulumi
+
+from stacks import environment, team
+from stacks.config import read_engine
+from stacks.faults import Refused
+from stacks.plan import EnvironmentPlan, plan_stack
+
+try:
+    planned = plan_stack(read_engine())
+    plan = planned.accepted()
+except Refused as refused:
+    raise pulumi.RunError(str(refused)) from None
+for notice in planned.notices:
+    pulumi.warn(str(notice))
+outputs = environment.build(plan) if isinstance(plan, EnvironmentPlan) else team.build(plan)
+for name, value in outputs.items():
+    pulumi.export(name, value)

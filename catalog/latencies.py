@@ -1,0 +1,43 @@
+"""How long AWS usually takes, in seconds: what `make up` expects on a real account, and what the rehearsal scales down.
+
+Medians of raw logs gathered 2026-11-20 (shared facts, latency table); 'model' marks a figure that was computed.
+"""
+
+from __future__ import annotations
+
+TYPICAL: dict[str, float] = {
+    "ec2.vpc": 12,
+    "ec2.nat-gateway": 105,
+    "ec2.nat-gateway.delete": 60,
+    "ec2.vpc-endpoint": 6,
+    "ec2.instance-boot": 75,
+    "ec2.instance-terminate": 60,
+    "eks.cluster": 540,
+    "eks.cluster.delete": 150,
+    "eks.addon": 25,
+    "eks.addon.delete": 20,
+    "eks.nodegroup": 110,
+    "eks.nodegroup.delete": 250,
+    "efs.file-system": 8,
+    "efs.mount-target": 84,
+    "efs.mount-target.delete": 30,
+    "fsx.lustre": 600,
+    "fsx.lustre.delete": 300,
+    "sqs.queue": 26,
+    "iam.propagation": 2,
+}
+"""What the account takes to finish, by resource."""
+
+STAGES: dict[str, float] = {
+    "network": 130,
+    "storage": 610,
+    "cluster": 575,
+    "system nodes": 130,
+    "karpenter": 60,
+    "pools": 6,
+    "trainer": 60,
+    "runtimes": 3,
+    "jobs": 143,
+}
+"""What a stage takes on AWS (model): its slowest chain of the above; `jobs` is batching 10, node 75, image 23 and
+first step 45, but not the training itself. Stages overlap: storage runs beside the cluster."""

@@ -1,0 +1,224 @@
+"""What each component is told: plain values that the plan has decided. No Pulumi here, so plans can be made without it.
+
+A component turns its part into resources; what the parts follow from is stacks/plan.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+Spec = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """Whose resources these are: the names and tags by which they are found again."""
+
+    project: str
+    stack: str
+    region: str
+    extra_tags: tuple[tuple[str, str], ...] = ()
+
+    def name(self, logical: str, *forcing: str) -> str:
+        """`<stack>-<logical>-<8 hex>`: the same inputs give the same name, so a repeated create finds its object;
+        a change that forces a replacement (`forcing`) gives another, so the new one can stand beside the old."""
+        return f"{self.stack}-{logical}-{digest([self.project, self.region, *forcing])[:8]}"
+
+    def tags(self, logical: str, **more: str) -> dict[str, str]:
+        """Tags of one object; project, stack and logical name tell an orphan from a stranger's resource."""
+        return {
+            **dict(self.extra_tags),
+            "Name": f"{self.stack}-{logical}",
+            "trainyard:project": self.project,
+            "trainyard:stack": self.stack,
+            "trainyard:name": logical,
+            **more,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZonePlan:
+    """One zone of the network."""
+
+    name: str
+    letter: str
+    public_cidr: str
+    private_cidr: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkPlan:
+    identity: Identity
+    cidr: str
+    zones: tuple[ZonePlan, ...]
+    """The training zone first."""
+    cluster_name: str
+    """For the subnet tags that load balancers look for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LustrePlan:
+    identity: Identity
+    capacity_gib: int
+    deployment: str
+    throughput_mbps_per_tib: int | None
+    keep: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class EfsPlan:
+    identity: Identity
+    keep: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterPlan:
+    identity: Identity
+    name: str
+    version: str
+    service_cidr: str
+    public: bool
+    public_access_cidrs: tuple[str, ...]
+    admins: tuple[tuple[str, str], ...]
+    """(name, role ARN)"""
+    deployer_role_arn: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddOnPlan:
+    name: str
+    version: str
+    configuration: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddOnsPlan:
+    identity: Identity
+    before_nodes: tuple[AddOnPlan, ...]
+    """What a node needs to become Ready, and a pod to have its identity."""
+    after_nodes: tuple[AddOnPlan, ...]
+    """Deployments: without nodes they would be DEGRADED for 20 minutes and fail (pulumi-eks#1525)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemNodesPlan:
+    identity: Identity
+    name: str
+    role_name: str
+    instance_type: str
+    nodes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuNodesPlan:
+    """The identity that all GPU nodes share."""
+
+    identity: Identity
+    role_name: str
+    profile_name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChartPlan:
+    """Where a chart comes from."""
+
+    chart: str
+    version: str | None = None
+    repository: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KarpenterPlan:
+    identity: Identity
+    cluster_name: str
+    role_name: str
+    queue_name: str
+    crds: ChartPlan
+    controller: ChartPlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkInterface:
+    """One entry of EC2NodeClass.spec.networkInterfaces."""
+
+    card: int
+    device: int
+    kind: str
+    """"interface" takes an IP address; "efa-only" does not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuPoolPlan:
+    identity: Identity
+    name: str
+    instance_type: str
+    zone: str
+    capacity_type: str
+    max_nodes: int
+    gpus: int
+    efa: int
+    interfaces: tuple[NetworkInterface, ...]
+    ami: str
+    root_volume_gib: int
+    max_pods: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DevicePluginsPlan:
+    nvidia: ChartPlan
+    efa_image: str
+    efa_instance_types: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimPlan:
+    """One store as a namespace sees it: a static PersistentVolume bound to a claim of the same name."""
+
+    store: str
+    kind: str
+    """"lustre" or "efs"."""
+    volume_name: str
+    capacity: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkspacePlan:
+    """A namespace in which jobs run."""
+
+    namespace: str
+    claims: tuple[ClaimPlan, ...]
+    max_gpus: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerPlan:
+    version: str
+    image_tag: str
+    chart: ChartPlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuntimePlan:
+    name: str
+    framework: str
+    spec: Spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainJobPlan:
+    name: str
+    namespace: str
+    runtime: str
+    pool: str
+    stores: tuple[str, ...]
+    spec: Spec
+    run: str
+    """Identity of the run: digest of the spec and the `run` counter. Only a change of it starts a paid run."""
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a value's canonical JSON."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,0 +1,55 @@
+"""Kubeflow Trainer v2 with JobSet, by Helm, and the runtimes that jobs refer to.
+
+Version and runtimes: `trainer` in the stack file. What a runtime says: components/trainer_objects.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from components.chart import release
+from components.plans import RuntimePlan, TrainerPlan
+
+NAMESPACE = "kubeflow-system"
+
+
+class Trainer(pulumi.ComponentResource):
+    """The controllers and webhooks that turn a TrainJob into pods."""
+
+    ready: pulumi.Resource
+
+    def __init__(self, name: str, plan: TrainerPlan, *, nodes: Sequence[pulumi.Resource],
+                 opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("trainyard:trainer:Trainer", name, None, opts)
+        self.ready = release(
+            self, "kubeflow-trainer", plan.chart, namespace=NAMESPACE, create_namespace=True,
+            # The 2.1.0 chart carries no appVersion, from which the image tag would follow.
+            values={"image": {"tag": plan.image_tag}}, needs=nodes)
+        self.register_outputs({})
+
+
+class Runtimes(pulumi.ComponentResource):
+    """ClusterTrainingRuntimes: the upstream ones and our own."""
+
+    ready: dict[str, pulumi.Resource]
+    """name → runtime."""
+
+    def __init__(self, name: str, plan: Sequence[RuntimePlan], *, admission: pulumi.Resource,
+                 opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("trainyard:trainer:Runtimes", name, None, opts)
+        self.ready = {runtime.name: self._runtime(runtime, admission) for runtime in plan}
+        self.register_outputs({})
+
+    def _runtime(self, plan: RuntimePlan, admission: pulumi.Resource) -> k8s.apiextensions.CustomResource:
+        return k8s.apiextensions.CustomResource(
+            plan.name, api_version="trainer.kubeflow.org/v1alpha1", kind="ClusterTrainingRuntime",
+            metadata={"name": plan.name, "labels": {"trainer.kubeflow.org/framework": plan.framework}}, spec=plan.spec,
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                # Its CRD and the webhook that admits it come with the chart.
+                depends_on=[admission],
+                # JobSet's failure policy cannot be edited in place, and the name is what jobs refer to.
+                replace_on_changes=["spec.template.spec.failurePolicy"], delete_before_replace=True))

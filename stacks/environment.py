@@ -1,0 +1,80 @@
+"""An environment: what it is made of, in the order it comes to life. No decision is taken here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from components.add_ons import AddOns, CniIdentity
+from components.cluster import Cluster
+from components.device_plugins import DevicePlugins
+from components.efs import Efs
+from components.gpu_nodes import GpuNodes
+from components.gpu_pool import GpuPool
+from components.karpenter import Karpenter
+from components.lustre import Lustre
+from components.network import Network
+from components.system_nodes import SystemNodes
+from components.train_job import TrainJob
+from components.trainer import Runtimes, Trainer
+from components.workspace import Volume, Workspace
+from stacks.plan import EnvironmentPlan
+
+
+def build(plan: EnvironmentPlan) -> dict[str, Any]:
+    """Make everything; returns the stack's outputs."""
+    me = plan.identity
+    account = aws.Provider("aws", region=me.region)
+    on_aws = pulumi.ResourceOptions(providers=[account])
+
+    network = Network("network", plan.network, opts=on_aws)
+    place = {"vpc_id": network.vpc_id, "subnet_id": network.training_subnet_id,
+             "clients": network.node_security_group_id}
+    stores = {name: Lustre(name, lustre, **place, opts=on_aws) for name, lustre in plan.lustre.items()}
+    stores |= {name: Efs(name, efs, **place, opts=on_aws) for name, efs in plan.efs.items()}
+
+    cluster = Cluster("cluster", plan.cluster, vpc_id=network.vpc_id, public_subnet_ids=network.public_subnet_ids,
+                      private_subnet_ids=network.private_subnet_ids, opts=on_aws)
+    name = cluster.coordinates.name
+    cni = CniIdentity("cni", me, cluster_name=name, opts=on_aws)
+    first = AddOns("before-nodes", plan.add_ons.before_nodes, identity=me, cluster_name=name, opts=on_aws)
+    system = SystemNodes("system", plan.system_nodes, cluster_name=name, subnet_ids=network.private_subnet_ids,
+                         needs=[*network.egress, *first.ready.values(), cni.ready], opts=on_aws)
+    then = AddOns("after-nodes", plan.add_ons.after_nodes, identity=me, cluster_name=name, nodes=[system.ready],
+                  opts=on_aws)
+
+    in_cluster = pulumi.ResourceOptions(providers=[account, cluster.kubernetes])
+    gpu_nodes = GpuNodes("gpu-nodes", plan.gpu_nodes, cluster_name=name, opts=on_aws)
+    karpenter = Karpenter("karpenter", plan.karpenter, cluster=cluster.coordinates, node_role_arn=gpu_nodes.role_arn,
+                          nodes=[system.ready, then.ready["coredns"]], opts=in_cluster)
+    pools = {key: GpuPool(key, pool, subnet_id=network.training_subnet_id, profile_name=gpu_nodes.profile_name,
+                          security_group_ids=[cluster.security_group_id, network.node_security_group_id],
+                          needs=[karpenter.ready, *gpu_nodes.ready], opts=in_cluster)
+             for key, pool in plan.pools.items()}
+    DevicePlugins("device-plugins", plan.device_plugins, opts=in_cluster)
+
+    volumes = {key: store.volume for key, store in stores.items()}
+    workspace = Workspace("workspace", plan.workspace, volumes=volumes, drivers=then.ready, opts=in_cluster)
+    trainer = Trainer("trainer", plan.trainer, nodes=[system.ready], opts=in_cluster)
+    runtimes = Runtimes("runtimes", plan.runtimes, admission=trainer.ready, opts=in_cluster)
+    for key, job in plan.jobs.items():
+        TrainJob(key, job, namespace=workspace.namespace, opts=in_cluster, needs=[
+            runtimes.ready[job.runtime], pools[job.pool].ready, *(workspace.claims[store] for store in job.stores)])
+
+    return {"kubeconfig": cluster.coordinates.kubeconfig(), "contract": _contract(plan, cluster, volumes),
+            "jobs": {key: f"{job.namespace}/{job.name}" for key, job in plan.jobs.items()}}
+
+
+def _contract(plan: EnvironmentPlan, cluster: Cluster, volumes: Mapping[str, Volume]) -> dict[str, Any]:
+    """The plan's promise, with what AWS has added: how to find the cluster and mount the file systems."""
+    at = cluster.coordinates
+    return {
+        **plan.contract,
+        "cluster": {"name": at.name, "arn": at.arn, "endpoint": at.endpoint, "deployer_role_arn": at.deployer_role_arn,
+                    "certificate_authority": at.certificate_authority},
+        "volumes": {name: {"driver": volume.driver, "handle": volume.handle, "attributes": dict(volume.attributes),
+                           "options": list(volume.options)} for name, volume in volumes.items()},
+    }

@@ -1,0 +1,347 @@
+"""From what is wanted to what will be built: every derived fact, decided once, without the engine.
+
+`plan_environment` and `plan_team` return the plan together with every fault (rules.py) and every notice. A stack file
+with faults has no plan.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from catalog import versions
+from catalog.instances import INSTANCE_TYPES, InstanceType
+from catalog.zones import zone_names
+from components.plans import (
+    AddOnPlan,
+    AddOnsPlan,
+    ChartPlan,
+    ClaimPlan,
+    ClusterPlan,
+    DevicePluginsPlan,
+    EfsPlan,
+    GpuNodesPlan,
+    GpuPoolPlan,
+    Identity,
+    KarpenterPlan,
+    LustrePlan,
+    NetworkInterface,
+    NetworkPlan,
+    RuntimePlan,
+    SystemNodesPlan,
+    TrainerPlan,
+    TrainJobPlan,
+    WorkspacePlan,
+    ZonePlan,
+    digest,
+)
+from components.trainer_objects import EFA, GPU, Mount, TrainJob, resilient_torch, train_job_spec, upstream_runtimes
+from stacks import rules
+from stacks.config import (
+    ArtifactsConfig,
+    EnvironmentConfig,
+    JobConfig,
+    PoolConfig,
+    Reading,
+    StackConfig,
+    StoreConfig,
+    read_file,
+)
+from stacks.faults import Fault, Notice, Refused
+
+ZONES = 3
+"""Zones of the network, the training zone among them; EKS wants two, three keep the system nodes up when one fails."""
+MAX_PODS = 64
+"""Pods a GPU node; fewer than EC2 allows, since kubelet reserves 11 MiB of memory for each."""
+
+CHARTS: dict[str, ChartPlan] = {
+    "karpenter-crd": ChartPlan(chart="oci://public.ecr.aws/karpenter/karpenter-crd", version=versions.KARPENTER),
+    "karpenter": ChartPlan(chart="oci://public.ecr.aws/karpenter/karpenter", version=versions.KARPENTER),
+    "nvidia-device-plugin": ChartPlan(chart="nvidia-device-plugin", version=versions.NVIDIA_DEVICE_PLUGIN,
+                                      repository="https://nvidia.github.io/k8s-device-plugin"),
+    "kubeflow-trainer": ChartPlan(chart="oci://ghcr.io/kubeflow/charts/kubeflow-trainer"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentPlan:
+    """A whole environment, decided."""
+
+    identity: Identity
+    zone: str
+    network: NetworkPlan
+    lustre: Mapping[str, LustrePlan]
+    efs: Mapping[str, EfsPlan]
+    cluster: ClusterPlan
+    add_ons: AddOnsPlan
+    system_nodes: SystemNodesPlan
+    gpu_nodes: GpuNodesPlan
+    karpenter: KarpenterPlan
+    pools: Mapping[str, GpuPoolPlan]
+    device_plugins: DevicePluginsPlan
+    trainer: TrainerPlan
+    runtimes: tuple[RuntimePlan, ...]
+    workspace: WorkspacePlan
+    jobs: Mapping[str, TrainJobPlan]
+    contract: Mapping[str, Any]
+    """What teams may rely on: plain, versioned, without a secret and without an id that AWS gives."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamPlan:
+    """A team's share of an environment, decided."""
+
+    identity: Identity
+    environment: str
+    """Name of the stack to refer to."""
+    contract: Mapping[str, Any]
+    """What the environment's stack file in this checkout promises; compared with what is deployed."""
+    deployer_role_arn: str | None
+    workspace: WorkspacePlan
+    jobs: Mapping[str, TrainJobPlan]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A plan, or the reasons why there is none."""
+
+    plan: EnvironmentPlan | TeamPlan | None
+    faults: tuple[Fault, ...]
+    notices: tuple[Notice, ...] = ()
+
+    def accepted(self) -> EnvironmentPlan | TeamPlan:
+        """The plan; raises Refused with every fault where there are any."""
+        if self.plan is None or self.faults:
+            raise Refused(self.faults)
+        return self.plan
+
+
+def plan_stack(reading: Reading, folder: Path = Path(".")) -> Planned:
+    """Plan whatever the stack file describes. `folder` holds the stack files a team refers to."""
+    config = reading.config
+    if config is None:
+        return Planned(plan=None, faults=reading.faults)
+    if config.team is not None:
+        return plan_team(config, reading, folder)
+    return plan_environment(config, reading)
+
+
+def plan_environment(config: StackConfig, reading: Reading) -> Planned:
+    """Plan an environment; a plan is only made where nothing is refused."""
+    wanted = config.environment
+    if wanted is None:
+        return Planned(plan=None, faults=reading.faults)
+    faults = (*reading.faults, *rules.environment_faults(config.region, wanted, reading.set_aside))
+    notices = tuple(rules.environment_notices(config.region, wanted))
+    return Planned(plan=None if faults else _environment(config, wanted), faults=faults, notices=notices)
+
+
+def plan_team(config: StackConfig, reading: Reading, folder: Path) -> Planned:
+    """Plan a team from its stack file and its environment's, without a cluster."""
+    team = config.team
+    if team is None:
+        return Planned(plan=None, faults=reading.faults)
+    try:
+        base = read_file(team.environment, folder)
+    except FileNotFoundError:
+        missing = Fault(path="team.environment", rule="names an environment's stack file", value=team.environment,
+                        way_out=f"no Pulumi.{team.environment}.yaml in this checkout")
+        return Planned(plan=None, faults=(*reading.faults, missing))
+    planned = plan_environment(base.config, base) if base.config else Planned(plan=None, faults=base.faults)
+    if base.config is None or base.config.environment is None or not isinstance(planned.plan, EnvironmentPlan):
+        broken = Fault(path="team.environment", rule="needs an environment without faults", value=team.environment,
+                       way_out=f"make check STACK={team.environment}")
+        return Planned(plan=None, faults=(*reading.faults, broken))
+    faults = (*reading.faults, *rules.team_faults(config.region, team, base.config, reading.set_aside))
+    if faults:
+        return Planned(plan=None, faults=faults)
+    environment = base.config.environment
+    return Planned(plan=_team(config, environment, planned.plan), faults=(),
+                   notices=tuple(rules.job_notices(team.jobs, environment)))
+
+
+def efa_interfaces(kind: InstanceType) -> tuple[NetworkInterface, ...]:
+    """The network interfaces of a node: one that takes an IP address, and an efa-only one for each EFA device.
+
+    Card 0 carries the addressed interface as device 0 and, where the card takes EFA, an efa-only one as device 1;
+    every other card has one as device 0 (AWS EFA guide; Karpenter design efa-for-static-capacity). A card beyond the
+    number of EFA devices is card 0, which is ENA only (p6-b300).
+    """
+    first = NetworkInterface(card=0, device=0, kind="interface")
+    on_card_0 = [] if kind.cards > kind.efa else [NetworkInterface(card=0, device=1, kind="efa-only")]
+    others = [NetworkInterface(card=card, device=0, kind="efa-only") for card in range(1, kind.cards)]
+    return (first, *[*on_card_0, *others][: kind.efa])
+
+
+def zone_cidrs(cidr: str, zones: tuple[str, ...]) -> tuple[ZonePlan, ...]:
+    """Divide the VPC: the lower half into private subnets for three zones, the upper half holds the public ones.
+
+    A private subnet is an eighth of the VPC (8,192 addresses of a /16), a public one a 256th; both stay clear of
+    each other whatever the number of zones up to three.
+    """
+    vpc = ipaddress.ip_network(cidr)
+    private = list(vpc.subnets(prefixlen_diff=3))
+    public = list(list(vpc.subnets(prefixlen_diff=1))[1].subnets(prefixlen_diff=7))
+    return tuple(ZonePlan(name=zone, letter=zone[-1], public_cidr=str(public[i]), private_cidr=str(private[i]))
+                 for i, zone in enumerate(zones))
+
+
+def _environment(config: StackConfig, wanted: EnvironmentConfig) -> EnvironmentPlan:
+    me = Identity(project=config.project, stack=config.stack, region=config.region,
+                  extra_tags=tuple(sorted(wanted.tags.items())))
+    cluster_name = me.name("cluster", wanted.network.cidr, wanted.zone)
+    pools = {name: _pool(me, name, pool, wanted.zone) for name, pool in wanted.pools.items()}
+    runtimes = _runtimes(wanted)
+    claims = tuple(_claim(wanted.namespace, name, store) for name, store in wanted.storage.items())
+    return EnvironmentPlan(
+        identity=me,
+        zone=wanted.zone,
+        network=NetworkPlan(identity=me, cidr=wanted.network.cidr, cluster_name=cluster_name,
+                            zones=zone_cidrs(wanted.network.cidr, _zones(config.region, wanted.zone))),
+        lustre={name: LustrePlan(identity=me, capacity_gib=s.lustre.capacity_gib, deployment=s.lustre.deployment,
+                                 throughput_mbps_per_tib=s.lustre.throughput_mbps_per_tib, keep=s.data == "keep")
+                for name, s in wanted.storage.items() if s.lustre},
+        efs={name: EfsPlan(identity=me, keep=s.data == "keep") for name, s in wanted.storage.items() if s.efs},
+        cluster=ClusterPlan(
+            identity=me, name=cluster_name, version=wanted.cluster.version, service_cidr=_service_cidr(wanted),
+            public=wanted.cluster.endpoint != "private", public_access_cidrs=wanted.cluster.public_access_cidrs,
+            admins=tuple((name, admin.role_arn) for name, admin in wanted.cluster.admins.items()),
+            deployer_role_arn=wanted.cluster.deployer_role_arn),
+        add_ons=_add_ons(me, wanted),
+        system_nodes=SystemNodesPlan(
+            identity=me, name=me.name("system", wanted.system_nodes.instance_type), role_name=me.name("system-nodes"),
+            instance_type=wanted.system_nodes.instance_type, nodes=wanted.system_nodes.nodes),
+        gpu_nodes=GpuNodesPlan(identity=me, role_name=me.name("gpu-nodes"), profile_name=me.name("gpu-nodes")),
+        karpenter=KarpenterPlan(
+            identity=me, cluster_name=cluster_name, role_name=me.name("karpenter"),
+            queue_name=me.name("interruptions"), crds=_chart("karpenter-crd", wanted.artifacts),
+            controller=_chart("karpenter", wanted.artifacts)),
+        pools=pools,
+        device_plugins=DevicePluginsPlan(
+            nvidia=_chart("nvidia-device-plugin", wanted.artifacts), efa_image=versions.EFA_DEVICE_PLUGIN_IMAGE,
+            efa_instance_types=tuple(sorted({p.instance_type for p in pools.values() if p.efa}))),
+        trainer=TrainerPlan(version=wanted.trainer.version, image_tag=versions.TRAINERS[wanted.trainer.version],
+                            chart=_chart("kubeflow-trainer", wanted.artifacts, wanted.trainer.version)),
+        runtimes=runtimes,
+        workspace=WorkspacePlan(namespace=wanted.namespace, claims=claims),
+        jobs={name: _job(name, job, wanted, wanted.namespace) for name, job in wanted.jobs.items()},
+        contract=_contract(config.region, wanted, pools, runtimes),
+    )
+
+
+def _team(config: StackConfig, environment: EnvironmentConfig, base: EnvironmentPlan) -> TeamPlan:
+    team = config.team
+    assert team is not None  # plan_team has looked
+    used = {store for job in team.jobs.values() for store in job.storage}
+    claims = tuple(_claim(team.namespace, name, store) for name, store in environment.storage.items() if name in used)
+    return TeamPlan(
+        identity=Identity(project=config.project, stack=config.stack, region=config.region),
+        environment=team.environment,
+        contract=base.contract,
+        deployer_role_arn=base.cluster.deployer_role_arn,
+        workspace=WorkspacePlan(namespace=team.namespace, claims=claims, max_gpus=team.max_gpus),
+        jobs={name: _job(name, job, environment, team.namespace) for name, job in team.jobs.items()},
+    )
+
+
+def _zones(region: str, training: str) -> tuple[str, ...]:
+    others = [zone for zone in zone_names(region) if zone != training]
+    return (training, *others[: ZONES - 1])
+
+
+def _service_cidr(wanted: EnvironmentConfig) -> str:
+    """One of the two ranges EKS itself chooses from: the one that does not touch the VPC."""
+    vpc = ipaddress.ip_network(wanted.network.cidr)
+    return next(c for c in ("172.20.0.0/16", "10.100.0.0/16") if not vpc.overlaps(ipaddress.ip_network(c)))
+
+
+def _add_ons(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
+    published = versions.KUBERNETES[wanted.cluster.version]
+    drivers = [name for name, used in (("aws-fsx-csi-driver", any(s.lustre for s in wanted.storage.values())),
+                                       ("aws-efs-csi-driver", any(s.efs for s in wanted.storage.values()))) if used]
+    return AddOnsPlan(
+        identity=me,
+        before_nodes=tuple(AddOnPlan(name=n, version=published[n])
+                           for n in ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")),
+        after_nodes=tuple(AddOnPlan(name=n, version=published[n]) for n in ("coredns", *drivers)),
+    )
+
+
+def _pool(me: Identity, name: str, pool: PoolConfig, zone: str) -> GpuPoolPlan:
+    instance_type = pool.instance_types[0]
+    kind = INSTANCE_TYPES[instance_type]
+    return GpuPoolPlan(
+        identity=me, name=name, instance_type=instance_type, zone=zone, capacity_type="on-demand",
+        max_nodes=pool.max_nodes, gpus=kind.gpus, efa=kind.efa, interfaces=efa_interfaces(kind),
+        ami=versions.NODE_AMI, root_volume_gib=pool.root_volume_gib, max_pods=MAX_PODS)
+
+
+def _chart(name: str, artifacts: ArtifactsConfig | None, version: str | None = None) -> ChartPlan:
+    public = CHARTS[name]
+    if artifacts is None:
+        return ChartPlan(chart=public.chart, version=version or public.version, repository=public.repository)
+    if artifacts.charts.startswith("oci://"):
+        return ChartPlan(chart=f"{artifacts.charts.rstrip('/')}/{name}", version=version or public.version)
+    return ChartPlan(chart=f"{artifacts.charts.rstrip('/')}/{name}")
+
+
+def _runtimes(wanted: EnvironmentConfig) -> tuple[RuntimePlan, ...]:
+    shipped = upstream_runtimes(wanted.trainer.version)
+    upstream = [RuntimePlan(name=name, framework=shipped[name][0], spec=shipped[name][1])
+                for name in wanted.trainer.runtimes]
+    own = [RuntimePlan(name=name, framework="torch", spec=resilient_torch(own.image, own.max_restarts))
+           for name, own in wanted.trainer.own_runtimes.items()]
+    return (*upstream, *own)
+
+
+def _claim(namespace: str, name: str, store: StoreConfig) -> ClaimPlan:
+    if store.lustre:
+        return ClaimPlan(store=name, kind="lustre", volume_name=f"{namespace}-{name}",
+                         capacity=f"{store.lustre.capacity_gib}Gi")
+    # EFS grows by itself and ignores the figure, but a PersistentVolume must state one.
+    return ClaimPlan(store=name, kind="efs", volume_name=f"{namespace}-{name}", capacity="1024Gi")
+
+
+def _job(name: str, job: JobConfig, environment: EnvironmentConfig, namespace: str) -> TrainJobPlan:
+    kind = INSTANCE_TYPES[environment.pools[job.pool].instance_types[0]]
+    gpus = job.gpus_per_node or kind.gpus
+    env = dict(job.env)
+    if job.checkpoints:
+        env["CHECKPOINT_DIR"] = f"{job.storage[job.checkpoints.store].path.rstrip('/')}/{job.checkpoints.directory}"
+    spec = train_job_spec(environment.trainer.version, TrainJob(
+        runtime=job.runtime, image=job.image, command=_command(job), nodes=job.nodes,
+        processes_per_node=job.processes_per_node,
+        # A node without its EFA devices in the pod falls back to TCP, silently; one node needs no fabric.
+        resources={GPU: gpus} | ({EFA: kind.efa} if kind.efa and job.nodes > 1 else {}),
+        node_selector={"karpenter.sh/nodepool": job.pool,
+                       "node.kubernetes.io/instance-type": environment.pools[job.pool].instance_types[0],
+                       "topology.kubernetes.io/zone": environment.zone},
+        env=env, mounts=tuple(Mount(claim=store, path=mount.path) for store, mount in job.storage.items()),
+        shared_memory_gib=job.shared_memory_gib))
+    return TrainJobPlan(name=name, namespace=namespace, runtime=job.runtime, pool=job.pool,
+                        stores=tuple(job.storage), spec=spec, run=f"{digest(spec)[:12]}-{job.run}")
+
+
+def _command(job: JobConfig) -> tuple[str, ...]:
+    if job.script is None:
+        return job.command
+    # A failed clone or pip must fail the pod, not end in a torchrun without its script.
+    return ("/bin/bash", "-c", f"set -euo pipefail\n{job.script}")
+
+
+def _contract(region: str, wanted: EnvironmentConfig, pools: Mapping[str, GpuPoolPlan],
+              runtimes: tuple[RuntimePlan, ...]) -> dict[str, Any]:
+    promised = {
+        "version": 1,
+        "region": region,
+        "zone": wanted.zone,
+        "trainer": wanted.trainer.version,
+        "pools": {name: {"instance_type": p.instance_type, "max_nodes": p.max_nodes, "gpus": p.gpus, "efa": p.efa}
+                  for name, p in pools.items()},
+        "storage": {name: "lustre" if store.lustre else "efs" for name, store in wanted.storage.items()},
+        "runtimes": [r.name for r in runtimes],
+    }
+    return {**promised, "digest": digest(promised)}

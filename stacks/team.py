@@ -1,0 +1,50 @@
+"""A team on an environment: a namespace, its claims and its jobs. The environment does not change because of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+
+from components.cluster import ClusterCoordinates
+from components.plans import WorkspacePlan
+from components.train_job import TrainJob
+from components.workspace import Volume, Workspace
+from stacks.plan import TeamPlan
+
+
+def build(plan: TeamPlan) -> dict[str, Any]:
+    """Make the team's share; returns the stack's outputs."""
+    environment = pulumi.StackReference(f"organization/{plan.identity.project}/{plan.environment}")
+    contract = environment.require_output("contract").apply(lambda deployed: _as_planned(deployed, plan))
+    at = contract["cluster"]
+    cluster = ClusterCoordinates(name=at["name"], arn=at["arn"], endpoint=at["endpoint"],
+                                 certificate_authority=at["certificate_authority"], region=plan.identity.region,
+                                 deployer_role_arn=plan.deployer_role_arn)
+    in_cluster = pulumi.ResourceOptions(providers=[cluster.provider("cluster")])
+
+    workspace = Workspace("workspace", plan.workspace, volumes=_volumes(plan.workspace, contract),
+                          drivers={}, opts=in_cluster)
+    for key, job in plan.jobs.items():
+        TrainJob(key, job, namespace=workspace.namespace, opts=in_cluster,
+                 needs=[workspace.claims[store] for store in job.stores])
+    return {"kubeconfig": cluster.kubeconfig(),
+            "jobs": {key: f"{job.namespace}/{job.name}" for key, job in plan.jobs.items()}}
+
+
+def _volumes(plan: WorkspacePlan, contract: pulumi.Output[Any]) -> dict[str, Volume]:
+    at = contract["volumes"]
+    drivers = {"lustre": ("fsx.csi.aws.com", ("dnsname", "mountname"), ("flock",)), "efs": ("efs.csi.aws.com", (), ())}
+    return {claim.store: Volume(driver=drivers[claim.kind][0], handle=at[claim.store]["handle"],
+                                attributes={key: at[claim.store]["attributes"][key] for key in drivers[claim.kind][1]},
+                                options=drivers[claim.kind][2])
+            for claim in plan.claims}
+
+
+def _as_planned(deployed: dict[str, Any], plan: TeamPlan) -> dict[str, Any]:
+    """The deployed contract, if it is the one this plan was made against; raises otherwise, in preview too."""
+    if deployed.get("digest") != plan.contract["digest"]:
+        raise pulumi.RunError(
+            f"environment {plan.environment} is deployed from another stack file than the one in this checkout; run"
+            f" `pulumi up -s {plan.environment}` first, or check out the commit it was made from")
+    return deployed
