@@ -11,6 +11,8 @@ NVIDIA_DEVICE_PLUGIN = "0.18.0"
 """https://nvidia.github.io/k8s-device-plugin"""
 EFA_DEVICE_PLUGIN_IMAGE = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:v0.5.20"
 """Image of the eks-charts release 0.5.30 (2026-08); AWS serves it from us-west-2 to every region."""
+LUSTRE = "2.15"
+"""FSx file_system_type_version: the newest that FSx for Lustre creates."""
 NODE_AMI = "al2023@v20260724"
 """Karpenter alias of the EKS AMI release: pinned, because @latest lets AWS drift nodes under a running gang."""
 

@@ -24,13 +24,14 @@ class Efs(pulumi.ComponentResource):
                  clients: pulumi.Input[str], opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("trainyard:storage:Efs", name, None, opts)
         group = security_group(self, name, plan.identity, vpc_id, "NFS servers")
-        allow(self, f"{name}-nfs", plan.identity, group.id, source=clients, ports=NFS)
+        nfs = allow(self, f"{name}-nfs", plan.identity, group.id, source=clients, ports=NFS)
         file_system = aws.efs.FileSystem(
             name, creation_token=plan.identity.name(name), encrypted=True, throughput_mode="elastic",
             tags=plan.identity.tags(name), opts=pulumi.ResourceOptions(parent=self, protect=plan.keep))
         target = aws.efs.MountTarget(
             name, file_system_id=file_system.id, subnet_id=subnet_id, security_groups=[group.id],
-            opts=pulumi.ResourceOptions(parent=self))
+            # Until the last volume is gone clients must reach it, or their unmount hangs.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[nfs]))
 
         # The id of the mount target's file system: a pod that mounts before the target exists waits two minutes.
         self.volume = Volume(driver="efs.csi.aws.com", handle=target.file_system_id)

@@ -26,13 +26,14 @@ class Lustre(pulumi.ComponentResource):
         super().__init__("trainyard:storage:Lustre", name, None, opts)
         group = security_group(self, name, plan.identity, vpc_id, "Lustre servers and clients")
         rules = talk_to_itself(self, name, plan.identity, group.id)
-        for first, last in LUSTRE_PORTS:
-            allow(self, f"{name}-{first}", plan.identity, group.id, source=clients, ports=(first, last))
+        rules += [allow(self, f"{name}-{first}", plan.identity, group.id, source=clients, ports=(first, last))
+                  for first, last in LUSTRE_PORTS]
         file_system = aws.fsx.LustreFileSystem(
             name, subnet_ids=subnet_id, security_group_ids=[group.id], storage_capacity=plan.capacity_gib,
             deployment_type=plan.deployment, per_unit_storage_throughput=plan.throughput_mbps_per_tib,
-            file_system_type_version="2.15", data_compression_type="LZ4", tags=plan.identity.tags(name),
-            # FSx refuses to create a file system whose group does not let port 988 through yet.
+            file_system_type_version=plan.version, data_compression_type="LZ4", tags=plan.identity.tags(name),
+            # FSx refuses to create a file system whose group does not let port 988 through yet; at destroy clients
+            # must still reach it until their volumes are gone, or their unmount hangs.
             opts=pulumi.ResourceOptions(parent=self, protect=plan.keep, depends_on=rules))
 
         self.volume = Volume(driver="fsx.csi.aws.com", handle=file_system.id, attributes={

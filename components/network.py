@@ -22,6 +22,8 @@ class Network(pulumi.ComponentResource):
     """The private subnet of the training zone: GPU nodes and file systems."""
     node_security_group_id: pulumi.Output[str]
     """The GPU nodes' own group: EFA among themselves, and whom file systems let in."""
+    node_rules: list[pulumi.Resource]
+    """That group's rules: a gang needs them from its first step until its nodes are gone."""
     egress: list[pulumi.Resource]
     """In place while private subnets reach the internet: a booting node needs it, and so does one that drains."""
 
@@ -36,7 +38,7 @@ class Network(pulumi.ComponentResource):
         out, public_routes = self._route_table(f"{name}-public", vpc, public, gateway_id=gateway.id)
         through, private_routes = self._route_table(f"{name}-private", vpc, private, nat_gateway_id=nat.id)
         self._s3_endpoint(name, vpc, through)
-        nodes = self._node_security_group("nodes", vpc)
+        nodes, self.node_rules = self._node_security_group("nodes", vpc)
 
         self.vpc_id = vpc.id
         self.public_subnet_ids = [subnet.id for subnet in public]
@@ -93,11 +95,12 @@ class Network(pulumi.ComponentResource):
             vpc_endpoint_type="Gateway", route_table_ids=[private.route_table_id],
             tags=self._plan.identity.tags(f"{name}-s3"), opts=pulumi.ResourceOptions(parent=self))
 
-    def _node_security_group(self, name: str, vpc: aws.ec2.Vpc) -> aws.ec2.SecurityGroup:
+    def _node_security_group(self, name: str,
+                             vpc: aws.ec2.Vpc) -> tuple[aws.ec2.SecurityGroup, list[pulumi.Resource]]:
         group = security_group(self, name, self._plan.identity, vpc.id, "GPU nodes: EFA among themselves")
-        talk_to_itself(self, name, self._plan.identity, group.id)
-        aws.vpc.SecurityGroupEgressRule(
+        rules = talk_to_itself(self, name, self._plan.identity, group.id)
+        out = aws.vpc.SecurityGroupEgressRule(
             f"{name}-out", security_group_id=group.id, ip_protocol=EVERYTHING, cidr_ipv4="0.0.0.0/0",
             description="images, packages and AWS APIs", tags=self._plan.identity.tags(f"{name}-out"),
             opts=pulumi.ResourceOptions(parent=self))
-        return group
+        return group, [*rules, out]

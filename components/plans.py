@@ -64,6 +64,7 @@ class LustrePlan:
     identity: Identity
     capacity_gib: int
     deployment: str
+    version: str
     throughput_mbps_per_tib: int | None
     keep: bool
 

@@ -34,6 +34,8 @@ class Mount:
 
     claim: str
     path: str
+    directory: str | None = None
+    """A directory of the claim instead of its root; kubelet makes it where it is missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +64,11 @@ def _train_job_2_1(job: TrainJob) -> Spec:
     resources = {name: str(count) for name, count in sorted(job.resources.items())}
     shared_memory = {"medium": "Memory", "sizeLimit": f"{job.shared_memory_gib}Gi"}
     volumes: list[Spec] = [{"name": "dshm", "emptyDir": shared_memory}]
-    volumes += [{"name": m.claim, "persistentVolumeClaim": {"claimName": m.claim}} for m in job.mounts]
-    mounts = [{"name": "dshm", "mountPath": "/dev/shm"}, *({"name": m.claim, "mountPath": m.path} for m in job.mounts)]
+    volumes += [{"name": claim, "persistentVolumeClaim": {"claimName": claim}}
+                for claim in sorted({mount.claim for mount in job.mounts})]
+    mounts: list[Spec] = [{"name": "dshm", "mountPath": "/dev/shm"}]
+    mounts += [{"name": m.claim, "mountPath": m.path} | ({"subPath": m.directory} if m.directory else {})
+               for m in job.mounts]
     return {
         "runtimeRef": {"name": job.runtime},
         "trainer": {

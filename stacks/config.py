@@ -9,8 +9,9 @@ from __future__ import annotations
 import copy
 import difflib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_type_hints
 
@@ -21,7 +22,8 @@ from stacks.faults import Fault
 
 Name = Annotated[str, pydantic.Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$")]
 """Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS names."""
-Positive = Annotated[int, pydantic.Field(ge=1)]
+Positive = Annotated[int, pydantic.Field(ge=1, strict=True)]
+"""Strict, here and below: `true` is not one node."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,7 @@ class NetworkConfig:
     """The VPC of the environment."""
 
     cidr: str = "10.0.0.0/16"
-    """/16 to /20 inside RFC 1918; private subnets take a quarter of it each."""
+    """/16 to /20 inside RFC 1918; private subnets take an eighth of it each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +62,7 @@ class SystemNodesConfig:
 
     instance_type: str = "m7i.xlarge"
     """4 vCPU and 16 GiB: two hold Karpenter (1 CPU each), Trainer, JobSet and CoreDNS with room to spare."""
-    nodes: Annotated[int, pydantic.Field(ge=2, le=10)] = 2
+    nodes: Annotated[int, pydantic.Field(ge=2, le=10, strict=True)] = 2
     """At least two: Karpenter's two replicas refuse to share a node (karpenter-provider-aws#2707)."""
 
 
@@ -72,7 +74,7 @@ class PoolConfig:
     max_nodes: Positive
     """What the pool may grow to; the largest gang must fit."""
     capacity: str = "on_demand"
-    root_volume_gib: Annotated[int, pydantic.Field(ge=100, le=16384)] = 200
+    root_volume_gib: Annotated[int, pydantic.Field(ge=100, le=16384, strict=True)] = 200
     """Root EBS volume: the accelerated AMI alone takes most of 50 GiB; containers live on the NVMe RAID0."""
 
 
@@ -83,7 +85,7 @@ class LustreConfig:
     capacity_gib: Positive
     deployment: Literal["SCRATCH_2", "PERSISTENT_2"] = "PERSISTENT_2"
     """PERSISTENT_2 replicates within the zone; SCRATCH_2 loses data with a server."""
-    throughput_mbps_per_tib: int | None = None
+    throughput_mbps_per_tib: Positive | None = None
     """MB/s per TiB of PERSISTENT_2: 125, 250, 500 or 1000. Write speed decides what a checkpoint costs."""
 
 
@@ -107,7 +109,7 @@ class OwnRuntimeConfig:
     """A ClusterTrainingRuntime of ours: torch, gang restart on any failure."""
 
     image: str
-    max_restarts: Annotated[int, pydantic.Field(ge=0, le=100)] = 5
+    max_restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 5
     """How often JobSet recreates the whole gang before the job fails."""
 
 
@@ -131,11 +133,11 @@ class MountConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointConfig:
-    """Where a job keeps what a restart resumes from; the directory arrives as CHECKPOINT_DIR."""
+    """Where a job keeps what a restart resumes from: mounted at /checkpoints, which CHECKPOINT_DIR says too."""
 
     store: Name
     directory: Annotated[str, pydantic.Field(pattern=r"^[^/].*[^/]$|^[^/]$")]
-    """Relative to the store's root."""
+    """Relative to the store's root; made where it is missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +163,7 @@ class JobConfig:
     shared_memory_gib: Positive = 64
     """/dev/shm; the 64 MiB default of a container is a bus error in the first DataLoader."""
     env: dict[str, str] = field(default_factory=dict)
-    run: int = 1
+    run: Positive = 1
     """Count it up to run the same job again."""
 
 
@@ -212,7 +214,8 @@ class StackConfig:
 
     __pydantic_config__: ClassVar = pydantic.ConfigDict(extra="forbid")  # at every depth below
 
-    stack: str
+    stack: Name
+    """It begins the name of every resource in AWS."""
     project: str
     region: str
     environment: EnvironmentConfig | None = None
@@ -230,15 +233,30 @@ class Reading:
     """Names of pools, stores and jobs that were left out because their own settings are wrong."""
 
 
+class _Loader(yaml.CSafeLoader):
+    """Refuses a key that is given twice, as the engine does; PyYAML would silently take the second."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        for key, _ in node.value:
+            if keys.count(key.value) > 1:
+                raise yaml.MarkedYAMLError(problem=f"{key.value} is given twice", problem_mark=key.start_mark)
+        return super().construct_mapping(node, deep)
+
+
 def read_file(stack: str, folder: Path = Path(".")) -> Reading:
     """Read Pulumi.<stack>.yaml without the engine. Raises FileNotFoundError for a stack without a file."""
     project = yaml.load((folder / "Pulumi.yaml").read_text(), yaml.CSafeLoader)["name"]
     text = (folder / f"Pulumi.{stack}.yaml").read_text()
     try:
-        values = (yaml.load(text, yaml.CSafeLoader) or {}).get("config") or {}
+        document = yaml.load(text, _Loader) or {}
     except yaml.YAMLError as error:
         return Reading(config=None, faults=(Fault(path=f"Pulumi.{stack}.yaml", rule="must be YAML",
                                                   value=" ".join(str(error).split()), way_out="mend that line"),))
+    values = (document.get("config") or {}) if isinstance(document, dict) else document
+    if not isinstance(values, dict):
+        return Reading(config=None, faults=(Fault(path=f"Pulumi.{stack}.yaml", rule="holds settings under `config:`",
+                                                  value=_shown(values), way_out="copy Pulumi.dev.yaml"),))
     return read(values, stack=stack, project=project)
 
 
@@ -252,22 +270,34 @@ def read_engine() -> Reading:
 
 def read(values: Mapping[str, Any], *, stack: str, project: str) -> Reading:
     """Turn configuration keys into types; every fault is reported, and what is sound is kept."""
-    own = {key.partition(":")[2]: value for key, value in values.items() if key.startswith(f"{project}:")}
+    own = {str(key).partition(":")[2]: value for key, value in values.items() if str(key).startswith(f"{project}:")}
     raw = copy.deepcopy({"stack": stack, "project": project, "region": values.get("aws:region"), **own})
     faults: list[Fault] = []
     if raw["region"] is None:
         faults.append(Fault(path="aws:region", rule="must be set", value="nothing",
                             way_out="pulumi config set aws:region <region>"))
         raw["region"] = "unknown"
-    if len([k for k in ("environment", "team") if k in own]) != 1:
+    given = [kind for kind in ("environment", "team") if own.get(kind) is not None]
+    if len(given) != 1:
         faults.append(Fault(path=project, rule="holds exactly one of environment and team",
-                            value=" and ".join(own) or "neither", way_out=f"{project}:environment: {{zone: …}}"))
+                            value=" and ".join(given) or "neither", way_out=f"{project}:environment: {{zone: …}}"))
     return _salvaged(raw, faults)
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON schema of the two objects a stack file may hold, for editors."""
-    return _ADAPTER.json_schema()
+    """JSON schema of a stack file, for editors. Settings of other projects and of the engine stay free."""
+    kinds = {kind: {"$ref": f"#/$defs/{made.__name__}"} for kind, made in
+             (("trainyard:environment", EnvironmentConfig), ("trainyard:team", TeamConfig))}
+    config = {
+        "type": "object",
+        "required": ["aws:region"],
+        "properties": {"aws:region": {"type": "string"}, **kinds},
+        "patternProperties": {"^trainyard:(?!environment$|team$)": False},
+        "oneOf": [{"required": [kind]} for kind in kinds],
+    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A stack file of Trainyard",
+            "type": "object", "required": ["config"], "properties": {"config": config},
+            "$defs": _ADAPTER.json_schema()["$defs"]}
 
 
 _ADAPTER = pydantic.TypeAdapter(StackConfig)
@@ -283,11 +313,20 @@ def _salvaged(raw: dict[str, Any], faults: list[Fault]) -> Reading:
             return Reading(config=config, faults=tuple(faults), set_aside=frozenset(set_aside))
         except pydantic.ValidationError as error:
             found = error.errors(include_url=False)
-        faults += [fault for fault in map(_explained, found) if fault not in faults]
+        faults += [fault for fault in _merged(map(_explained, found)) if fault not in faults]
         spared = [_removed(raw, problem, set_aside) for problem in found]
         if not all(spared):
             break
     return Reading(config=None, faults=tuple(faults))
+
+
+def _merged(faults: Iterable[Fault]) -> Iterable[Fault]:
+    """One fault a path: a value that fits no branch of a union is refused by each of them."""
+    found: dict[str, Fault] = {}
+    for fault in faults:
+        first = found.get(fault.path)
+        found[fault.path] = replace(first, rule=f"{first.rule} or {fault.rule}") if first else fault
+    return found.values()
 
 
 def _removed(raw: dict[str, Any], problem: Any, set_aside: set[str]) -> bool:
@@ -313,17 +352,19 @@ def _without(raw: dict[str, Any], path: list[Any]) -> bool:
 
 def _explained(problem: Any) -> Fault:
     """A pydantic error in our words: path, rule, value, way out."""
-    steps = [str(p) for p in problem["loc"] if p != "[key]"]
+    steps = [str(p) for p in problem["loc"] if not re.match(r"\[key\]$|constrained-int$|literal\[", str(p))]
     path, kind, value = ".".join(steps), problem["type"], problem.get("input")
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        known = _keys_at(steps[:-1])
+        known = _keys_at(steps[:-1]) if steps[:-1] else ["environment", "team"]
         near = difflib.get_close_matches(steps[-1], known, n=1)
         return Fault(path=path, rule="is not a setting", value=_shown(value),
                      way_out=f"did you mean {near[0]}?" if near else f"settings here: {', '.join(known)}")
     if kind in ("missing", "missing_keyword_only_argument"):
         return Fault(path=path, rule="must be set", value="nothing", way_out=f"add {steps[-1]}")
     if kind == "string_type" and isinstance(value, int | float):
-        return Fault(path=path, rule="must be text", value=_shown(value), way_out=f'quote it: "{value}"')
+        return Fault(path=path, rule="must be text", value=_shown(value), way_out=f'quote it: "{_shown(value)}"')
+    if kind == "int_type" and isinstance(value, str) and value.isdecimal():
+        return Fault(path=path, rule="must be a number", value=_shown(value), way_out=f"without quotes: {value}")
     if kind == "string_pattern_mismatch" and problem["ctx"]["pattern"] == get_args(Name)[1].metadata[0].pattern:
         return Fault(path=path, rule="is a name", value=_shown(value),
                      way_out="lower-case letters, digits and dashes, starting with a letter, at most 32")
@@ -352,4 +393,7 @@ def _shown(value: Any) -> str:
 
 def _decoded(text: str) -> Any:
     """The engine sends objects as JSON text and everything else as it is."""
-    return json.loads(text) if text[:1] in "{[" else text
+    try:
+        return json.loads(text) if text[:1] in ("{", "[") else text
+    except ValueError:
+        return text

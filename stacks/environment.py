@@ -52,7 +52,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
                           nodes=[system.ready, then.ready["coredns"]], opts=in_cluster)
     pools = {key: GpuPool(key, pool, subnet_id=network.training_subnet_id, profile_name=gpu_nodes.profile_name,
                           security_group_ids=[cluster.security_group_id, network.node_security_group_id],
-                          needs=[karpenter.ready, *gpu_nodes.ready], opts=in_cluster)
+                          needs=[karpenter.ready, *gpu_nodes.ready, *network.node_rules], opts=in_cluster)
              for key, pool in plan.pools.items()}
     DevicePlugins("device-plugins", plan.device_plugins, opts=in_cluster)
 

@@ -57,6 +57,9 @@ ZONES = 3
 MAX_PODS = 64
 """Pods a GPU node; fewer than EC2 allows, since kubelet reserves 11 MiB of memory for each."""
 
+CHECKPOINTS = "/checkpoints"
+"""Where a job finds its checkpoint directory, whatever store it lies on."""
+
 CHARTS: dict[str, ChartPlan] = {
     "karpenter-crd": ChartPlan(chart="oci://public.ecr.aws/karpenter/karpenter-crd", version=versions.KARPENTER),
     "karpenter": ChartPlan(chart="oci://public.ecr.aws/karpenter/karpenter", version=versions.KARPENTER),
@@ -202,6 +205,7 @@ def _environment(config: StackConfig, wanted: EnvironmentConfig) -> EnvironmentP
         network=NetworkPlan(identity=me, cidr=wanted.network.cidr, cluster_name=cluster_name,
                             zones=zone_cidrs(wanted.network.cidr, _zones(config.region, wanted.zone))),
         lustre={name: LustrePlan(identity=me, capacity_gib=s.lustre.capacity_gib, deployment=s.lustre.deployment,
+                                 version=versions.LUSTRE,
                                  throughput_mbps_per_tib=s.lustre.throughput_mbps_per_tib, keep=s.data == "keep")
                 for name, s in wanted.storage.items() if s.lustre},
         efs={name: EfsPlan(identity=me, keep=s.data == "keep") for name, s in wanted.storage.items() if s.efs},
@@ -235,7 +239,7 @@ def _environment(config: StackConfig, wanted: EnvironmentConfig) -> EnvironmentP
 def _team(config: StackConfig, environment: EnvironmentConfig, base: EnvironmentPlan) -> TeamPlan:
     team = config.team
     assert team is not None  # plan_team has looked
-    used = {store for job in team.jobs.values() for store in job.storage}
+    used = {store for job in team.jobs.values() for store in _stores(job)}
     claims = tuple(_claim(team.namespace, name, store) for name, store in environment.storage.items() if name in used)
     return TeamPlan(
         identity=Identity(project=config.project, stack=config.stack, region=config.region),
@@ -309,8 +313,10 @@ def _job(name: str, job: JobConfig, environment: EnvironmentConfig, namespace: s
     kind = INSTANCE_TYPES[environment.pools[job.pool].instance_types[0]]
     gpus = job.gpus_per_node or kind.gpus
     env = dict(job.env)
+    mounts = [Mount(claim=store, path=mount.path) for store, mount in sorted(job.storage.items())]
     if job.checkpoints:
-        env["CHECKPOINT_DIR"] = f"{job.storage[job.checkpoints.store].path.rstrip('/')}/{job.checkpoints.directory}"
+        mounts.append(Mount(claim=job.checkpoints.store, path=CHECKPOINTS, directory=job.checkpoints.directory))
+        env["CHECKPOINT_DIR"] = CHECKPOINTS
     spec = train_job_spec(environment.trainer.version, TrainJob(
         runtime=job.runtime, image=job.image, command=_command(job), nodes=job.nodes,
         processes_per_node=job.processes_per_node,
@@ -319,10 +325,15 @@ def _job(name: str, job: JobConfig, environment: EnvironmentConfig, namespace: s
         node_selector={"karpenter.sh/nodepool": job.pool,
                        "node.kubernetes.io/instance-type": environment.pools[job.pool].instance_types[0],
                        "topology.kubernetes.io/zone": environment.zone},
-        env=env, mounts=tuple(Mount(claim=store, path=mount.path) for store, mount in job.storage.items()),
-        shared_memory_gib=job.shared_memory_gib))
+        # Sorted, as the engine hands settings over: another order in the file is not another run.
+        env=env, mounts=tuple(mounts), shared_memory_gib=job.shared_memory_gib))
     return TrainJobPlan(name=name, namespace=namespace, runtime=job.runtime, pool=job.pool,
-                        stores=tuple(job.storage), spec=spec, run=f"{digest(spec)[:12]}-{job.run}")
+                        stores=_stores(job), spec=spec, run=f"{digest(spec)[:12]}-{job.run}")
+
+
+def _stores(job: JobConfig) -> tuple[str, ...]:
+    """The stores a job mounts."""
+    return tuple(sorted({*job.storage, *([job.checkpoints.store] if job.checkpoints else [])}))
 
 
 def _command(job: JobConfig) -> tuple[str, ...]:

@@ -19,6 +19,8 @@ from stacks.faults import Fault, Notice
 RFC_1918 = tuple(ipaddress.IPv4Network(c) for c in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 LUSTRE_TIERS = (125, 250, 500, 1000)
 """MB/s per TiB that FSx sells for PERSISTENT_2."""
+SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system", "kubeflow-system")
+"""They exist before us, or a chart makes them."""
 RESERVED_ENV = ("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT")
 """The Trainer sets them; its webhook refuses a job that does."""
 TOKEN = re.compile(r"hf_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16}|sk-lf-[0-9a-f-]{20,}|nvapi-[A-Za-z0-9_-]{20,}")
@@ -31,13 +33,15 @@ def environment_faults(region: str, wanted: EnvironmentConfig, set_aside: frozen
     yield from _zone(region, wanted)
     yield from _network(wanted)
     yield from _cluster(wanted)
+    if wanted.namespace in SYSTEM_NAMESPACES:
+        yield Fault(path=f"{at}.namespace", rule="is for jobs only", value=wanted.namespace, way_out="training")
     for name, pool in wanted.pools.items():
         yield from _pool(f"{at}.pools.{name}", region, wanted, pool)
     for name, store in wanted.storage.items():
         yield from _store(f"{at}.storage.{name}", store)
     yield from _trainer(wanted)
     for name, job in wanted.jobs.items():
-        yield from _job(f"{at}.jobs.{name}", name, job, wanted, set_aside)
+        yield from _job(f"{at}.jobs.{name}", job, wanted, set_aside)
 
 
 def team_faults(region: str, team: TeamConfig, base: StackConfig, set_aside: frozenset[str]) -> Iterator[Fault]:
@@ -46,11 +50,11 @@ def team_faults(region: str, team: TeamConfig, base: StackConfig, set_aside: fro
     assert environment is not None  # plan_team has looked
     if region != base.region:
         yield Fault(path="aws:region", rule="is the environment's region", value=region, way_out=f"use {base.region}")
-    if team.namespace in (environment.namespace, "default", "kube-system", "kubeflow-system"):
+    if team.namespace in (environment.namespace, *SYSTEM_NAMESPACES):
         yield Fault(path="team.namespace", rule="is the team's own", value=team.namespace,
                     way_out=f"take another, such as team-{team.namespace}")
     for name, job in team.jobs.items():
-        yield from _job(f"team.jobs.{name}", name, job, environment, set_aside)
+        yield from _job(f"team.jobs.{name}", job, environment, set_aside)
         if team.max_gpus and job.pool in environment.pools and (need := _gpus(job, environment)) > team.max_gpus:
             yield Fault(path=f"team.jobs.{name}.nodes", rule="fits the team's max_gpus", value=f"{need} GPUs",
                         way_out=f"raise team.max_gpus from {team.max_gpus} or take fewer nodes")
@@ -58,8 +62,6 @@ def team_faults(region: str, team: TeamConfig, base: StackConfig, set_aside: fro
 
 def environment_notices(region: str, wanted: EnvironmentConfig) -> Iterator[Notice]:
     """What works but should be known."""
-    if region not in ZONE_LETTERS:
-        yield Notice(path="aws:region", text=f"{region} is not in the zone table of {SNAPSHOT}: zones are not checked")
     if wanted.cluster.endpoint != "private" and "0.0.0.0/0" in wanted.cluster.public_access_cidrs:
         yield Notice(path="environment.cluster.public_access_cidrs",
                      text="the API server answers the whole internet (with credentials only); list your own addresses")
@@ -82,12 +84,16 @@ def job_notices(jobs: Mapping[str, JobConfig], environment: EnvironmentConfig) -
 
 def _zone(region: str, wanted: EnvironmentConfig) -> Iterator[Fault]:
     zone, known = wanted.zone, zone_names(region)
-    choices = f"use one of {', '.join(known) or f'{region}a, {region}b …'}"
-    if zone == region or zone in ZONE_LETTERS:
+    choices = f"use one of {', '.join(known)}"
+    if not known:
+        # The network takes its other zones from the table; EKS refuses a cluster with one.
+        yield Fault(path="aws:region", rule=f"is a region of the zone table (as of {SNAPSHOT})", value=region,
+                    way_out=f"one of {', '.join(ZONE_LETTERS)}, or add a row to catalog/zones.py")
+    elif zone == region or zone in ZONE_LETTERS:
         yield Fault(path="environment.zone", rule="is a zone, not a region", value=zone, way_out=choices)
     elif not zone.startswith(region):
         yield Fault(path="environment.zone", rule=f"lies in aws:region ({region})", value=zone, way_out=choices)
-    elif known and zone not in known:
+    elif zone not in known:
         yield Fault(path="environment.zone", rule=f"exists in {region}", value=zone, way_out=choices)
 
 
@@ -177,10 +183,10 @@ def _trainer(wanted: EnvironmentConfig) -> Iterator[Fault]:
                         value=name, way_out=f"{name}-own")
 
 
-def _job(path: str, name: str, job: JobConfig, environment: EnvironmentConfig,
+def _job(path: str, job: JobConfig, environment: EnvironmentConfig,
          set_aside: frozenset[str]) -> Iterator[Fault]:
     yield from _job_pool(path, job, environment, set_aside)
-    yield from _job_runtime(path, name, job, environment, set_aside)
+    yield from _job_runtime(path, job, environment, set_aside)
     yield from _job_storage(path, job, environment, set_aside)
     yield from _job_command(path, job)
     for key, value in job.env.items():
@@ -216,17 +222,13 @@ def _job_pool(path: str, job: JobConfig, environment: EnvironmentConfig, set_asi
                     value=str(job.shared_memory_gib), way_out=f"at most {kind.allocatable_mib // 2048}")
 
 
-def _job_runtime(path: str, name: str, job: JobConfig, environment: EnvironmentConfig,
+def _job_runtime(path: str, job: JobConfig, environment: EnvironmentConfig,
                  set_aside: frozenset[str]) -> Iterator[Fault]:
     trainer = environment.trainer
     known = (*trainer.runtimes, *trainer.own_runtimes)
     if job.runtime not in known and job.runtime not in set_aside:
         yield Fault(path=f"{path}.runtime", rule="is a runtime of the environment", value=job.runtime,
                     way_out=f"one of {', '.join(known)}")
-    longest = f"{name}-node-0-{job.nodes - 1}-abcde"
-    if len(longest) > 63:
-        yield Fault(path=path, rule=f"gives pod names of at most 63 characters ({longest})", value=name,
-                    way_out=f"shorten it by {len(longest) - 63}")
     own = trainer.own_runtimes.get(job.runtime)
     if own and own.max_restarts and not job.checkpoints and not job.allow_no_checkpoint:
         yield Fault(path=f"{path}.checkpoints", rule=f"is what {own.max_restarts} restarts resume from",
@@ -239,12 +241,13 @@ def _job_storage(path: str, job: JobConfig, environment: EnvironmentConfig,
         if store not in environment.storage and store not in set_aside:
             yield Fault(path=f"{path}.storage.{store}", rule="is a store of the environment", value=store,
                         way_out=f"one of {', '.join(environment.storage) or 'none yet'}")
-    paths = [mount.path for mount in job.storage.values()]
-    for twice in sorted({p for p in paths if paths.count(p) > 1} | ({"/dev/shm"} & set(paths))):
+    paths = [mount.path.rstrip("/") for mount in job.storage.values()]
+    for twice in sorted({p for p in paths if paths.count(p) > 1} | ({"/dev/shm", "/checkpoints"} & set(paths))):
         yield Fault(path=f"{path}.storage", rule="mounts one thing at a path", value=twice, way_out="take another path")
-    if job.checkpoints and job.checkpoints.store not in job.storage:
-        yield Fault(path=f"{path}.checkpoints.store", rule="is mounted by the job", value=job.checkpoints.store,
-                    way_out=f"add storage: {{{job.checkpoints.store}: {{path: /mnt/{job.checkpoints.store}}}}}")
+    store = job.checkpoints.store if job.checkpoints else None
+    if store is not None and store not in environment.storage and store not in set_aside:
+        yield Fault(path=f"{path}.checkpoints.store", rule="is a store of the environment", value=store,
+                    way_out=f"one of {', '.join(environment.storage) or 'none yet'}")
 
 
 def _job_command(path: str, job: JobConfig) -> Iterator[Fault]:

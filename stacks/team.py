@@ -16,7 +16,7 @@ from stacks.plan import TeamPlan
 def build(plan: TeamPlan) -> dict[str, Any]:
     """Make the team's share; returns the stack's outputs."""
     environment = pulumi.StackReference(f"organization/{plan.identity.project}/{plan.environment}")
-    contract = environment.require_output("contract").apply(lambda deployed: _as_planned(deployed, plan))
+    contract = environment.get_output("contract").apply(lambda deployed: _as_planned(deployed or {}, plan))
     at = contract["cluster"]
     cluster = ClusterCoordinates(name=at["name"], arn=at["arn"], endpoint=at["endpoint"],
                                  certificate_authority=at["certificate_authority"], region=plan.identity.region,

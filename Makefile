@@ -1,0 +1,54 @@
+# The words of the README's first screen. STACK names a stack file, Pulumi.<stack>.yaml.
+STACK ?= dev
+PYTHON ?= python3
+PRODUCT := .venv/.product
+DEVELOP := .venv/.develop
+REHEARSAL := .venv/bin/python -m rehearsal
+
+.PHONY: up down status preview check test lint soak bench kubeconfig env schema
+
+up: $(DEVELOP)            ## from nothing to every job of the stack finished
+	@$(REHEARSAL) up --stack $(STACK)
+
+down: $(DEVELOP)          ## take everything away; one stack only with STACK=
+	@$(REHEARSAL) down $(if $(filter command environment,$(firstword $(origin STACK))),--stack $(STACK))
+
+status: $(DEVELOP)        ## what runs, and what is wrong
+	@$(REHEARSAL) status --stack $(STACK)
+
+preview: $(DEVELOP)       ## what `make up` would do
+	@$(REHEARSAL) preview --stack $(STACK)
+
+kubeconfig: $(DEVELOP)    ## print the path of a kubeconfig
+	@$(REHEARSAL) kubeconfig --stack $(STACK)
+
+env: $(DEVELOP)           ## print exports for pulumi, kubectl, helm and aws
+	@$(REHEARSAL) env --stack $(STACK)
+
+soak: $(DEVELOP)          ## kill things at random moments, many times
+	@.venv/bin/python -m rehearsal.soak
+
+check: $(PRODUCT)         ## can this stack file work? no engine, no cluster, no account
+	@.venv/bin/python -m stacks.check $(STACK)
+
+test: $(DEVELOP)
+	@.venv/bin/pytest
+
+lint: $(DEVELOP)
+	@.venv/bin/ruff check && .venv/bin/pyright
+
+bench: $(DEVELOP)
+	@.venv/bin/python -m benchmarks
+
+schema: $(PRODUCT)        ## the JSON schema of stack files, for editors
+	@.venv/bin/python -m stacks.check --schema > docs/stack.schema.json
+
+$(PRODUCT): requirements.txt
+	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	@.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+$(DEVELOP): requirements-dev.txt
+	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	@.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $(PRODUCT) $@

@@ -1,0 +1,31 @@
+"""The Pulumi CLI, as these operations use it: on the stack, backend and account that the environment names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+
+class PulumiError(RuntimeError):
+    """Pulumi refused; the message is its own."""
+
+
+def pulumi(stack: str, *words: str, text: str | None = None) -> str:
+    """The output of one command on a stack; PulumiError where it fails."""
+    done = subprocess.run(["pulumi", *words, "--stack", stack, "--non-interactive", "--color", "never"],
+                          input=text, capture_output=True, text=True)
+    if done.returncode:
+        raise PulumiError(f"pulumi {' '.join(words)}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
+
+
+def deployment(stack: str) -> dict[str, Any]:
+    """The stack's checkpoint as `stack export` gives it: version and deployment."""
+    return json.loads(pulumi(stack, "stack", "export"))
+
+
+def last_update_failed(stack: str) -> bool:
+    """Whether the newest update on record did not end well."""
+    history = json.loads(pulumi(stack, "stack", "history", "--json", "--page-size", "1") or "[]")
+    return bool(history) and history[0].get("result") != "succeeded"

@@ -1,0 +1,66 @@
+"""`python -m operations.status`: nodes, jobs, and what stands in their way, through the current kubeconfig."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+from operations.diagnosis import JOBSET, diagnose
+from operations.snapshot import Object, Snapshot, take
+
+
+def main() -> int:
+    """Print it; 0 when every job is Complete or on its way, 1 when something stands in the way."""
+    try:
+        snapshot = take()
+    except RuntimeError as error:
+        print(f"the cluster does not answer: {error}")
+        return 1
+    print("\n".join([*_table(_nodes(snapshot)), "", *_table(_jobs(snapshot)), "", *_table(_pods(snapshot))]))
+    findings = diagnose(snapshot)
+    for finding in findings:
+        print(f"\n! {finding}")
+    return 1 if findings else 0
+
+
+def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
+    yield "NODE", "INSTANCE", "ZONE", "GPU", "EFA", "READY"
+    for node in snapshot.of("nodes"):
+        labels, has = node["metadata"]["labels"], node["status"].get("allocatable", {})
+        yield (node["metadata"]["name"], labels.get("node.kubernetes.io/instance-type", ""),
+               labels.get("topology.kubernetes.io/zone", ""), has.get("nvidia.com/gpu", "0"),
+               has.get("vpc.amazonaws.com/efa", "0"), _condition(node, "Ready"))
+
+
+def _jobs(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
+    yield "TRAINJOB", "RUNTIME", "NODES", "STATE", "RESTARTS"
+    restarts = {s["metadata"]["name"]: s.get("status", {}).get("restarts") or 0 for s in snapshot.of("jobsets")}
+    for job in snapshot.of("trainjobs"):
+        meta, spec = job["metadata"], job["spec"]
+        last = [c["type"] for c in job.get("status", {}).get("conditions", []) if c["status"] == "True"]
+        yield (f"{meta['namespace']}/{meta['name']}", spec["runtimeRef"]["name"],
+               str(spec.get("trainer", {}).get("numNodes", 1)), last[-1] if last else "Running",
+               str(restarts.get(meta["name"], 0)))
+
+
+def _pods(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
+    yield "POD", "RANK", "PHASE", "NODE"
+    for pod in snapshot.of("pods"):
+        if JOBSET in pod["metadata"].get("labels", {}):
+            yield (pod["metadata"]["name"],
+                   pod["metadata"].get("annotations", {}).get("batch.kubernetes.io/job-completion-index", ""),
+                   pod.get("status", {}).get("phase", ""), pod["spec"].get("nodeName", "-"))
+
+
+def _condition(obj: Object, kind: str) -> str:
+    return next((c["status"] for c in obj["status"].get("conditions", []) if c["type"] == kind), "Unknown")
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    lines = list(rows)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

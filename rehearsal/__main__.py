@@ -1,0 +1,345 @@
+"""python -m rehearsal up|down|status|preview|env|kubeconfig|logs|fault: what `make` calls.
+
+Each command is one function below; what it needs lives in world.py (processes), engine.py (Pulumi) and progress.py
+(what a person sees).
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rehearsal import charts, engine, paths, progress, toolchain, world
+from rehearsal.engine import EngineError, Stack
+from rehearsal.kube import Api, ApiError, Object
+from rehearsal.plugins.kubernetes import kubeconfig
+from rehearsal.progress import Display, Stages
+
+REFUSED, FAILED, INTERRUPTED = 2, 1, 130
+POLL_SECONDS = 1
+GONE = ("deleted", "terminated")
+"""States in which AWS still lists something for a while that costs nothing and blocks nothing."""
+TRAINER = "/apis/trainer.kubeflow.org/v1alpha1"
+
+
+# ---- up ------------------------------------------------------------------------------------------------------------
+
+def up(options: argparse.Namespace) -> int:
+    """From whatever there is to every job of the stack finished."""
+    stack, display = engine.find(options.stack), Display()
+    if not _open_world(display, options.speed):
+        return REFUSED
+    engine.prepare(stack, lambda text: display.line("engine", text))
+    _repair(stack, display)
+    stages = Stages(display)
+    status = _update(stack, stages, "up", "--yes", "--skip-preview")
+    if status:
+        return _failed(stack, stages, status)
+    display.line("engine", f"{stages.changes()} changes")
+    return _finish(stack, stages, display, options.wait)
+
+
+def _open_world(display: Display, speed: float = 60, parts: tuple[str, ...] | None = None) -> bool:
+    if problem := world.obstacle():
+        print(problem, file=sys.stderr)
+        return False
+    toolchain.ensure(report=lambda text: display.line("toolchain", text))
+    charts.ensure(lambda text: display.line("charts", text))
+    at = world.start(parts=parts, speed=speed, report=lambda text: display.line("world", text))
+    display.line("world", f"AWS is {at.account_url}, the API server will be {at.api_url}")
+    return True
+
+
+def _repair(stack: Stack, display: Display) -> None:
+    """What a killed engine forgot is found again before the next update would make it twice."""
+    log = paths.LOGS / "repair.log"
+    with log.open("w") as complaints, subprocess.Popen(
+            [sys.executable, "-m", "operations.repair", stack.name], cwd=paths.CHECKOUT, text=True,
+            env=engine.environment(stack), stdout=subprocess.PIPE, stderr=complaints) as repair:
+        for line in filter(str.strip, repair.stdout or ()):
+            display.line("repair", line.rstrip())
+    if repair.returncode:
+        display.line("repair", f"could not compare the stack with the account: see {log}")
+
+
+def _update(stack: Stack, stages: Stages, *words: str) -> int:
+    return engine.update(stack, *words, events=stages.consume, notice=lambda text: stages.display.line("engine", text))
+
+
+def _failed(stack: Stack, stages: Stages, status: int) -> int:
+    """What failed, where its log is, what to type."""
+    causes = [f"  {resource}: {message}" for resource, message in stages.errors] or [f"  pulumi ended with {status}"]
+    stages.display.section("failed", causes)
+    stages.display.section("next", progress.suggestions([
+        ("make status", "names the cause, if the world knows it"), (f"less {stack.log}", "everything Pulumi said"),
+        ("make up", "goes on from here"), ("make down", "takes everything away")]))
+    return FAILED
+
+
+def _finish(stack: Stack, stages: Stages, display: Display, patience: float) -> int:
+    engine.write_kubeconfig(stack)
+    api = kubeconfig.access(kubeconfig.load(str(engine.KUBECONFIG))).api
+    names, began = list((engine.outputs(stack).get("jobs") or {}).values()), display.now()
+    _follow_jobs(api, names, display, patience)
+    jobs = {name: _job(api, name) for name in names}
+    unfinished = [name for name, job in jobs.items() if progress.ended(job) != "Complete"]
+    _summary(stack, stages, display, api, jobs, display.now() - began)
+    for name in unfinished:
+        print(f"\njob {name} is {progress.ended(jobs[name]) or 'not finished'}: `make status` names the cause")
+    return FAILED if unfinished else 0
+
+
+def _follow_jobs(api: Api, names: list[str], display: Display, patience: float) -> None:
+    """Until every job has ended, or nothing has moved for `patience` seconds."""
+    said, moved = "", display.now()
+    while going := [name for name in names if not progress.ended(_job(api, name))]:
+        state = "; ".join(f"{name}: {progress.phases(_pods(api, name))}" for name in going)
+        still = display.now() - moved
+        if state != said:
+            display.line("jobs", state)
+            said, moved = state, display.now()
+        elif display.silent_too_long():
+            display.line("jobs", f"{state}, for {progress.clock(still)}")
+        elif still > patience:
+            return
+        time.sleep(POLL_SECONDS)
+
+
+def _job(api: Api, name: str) -> Object:
+    namespace, _, job = name.partition("/")
+    return api.request("GET", f"{TRAINER}/namespaces/{namespace}/trainjobs/{job}")
+
+
+def _pods(api: Api, name: str) -> list[Object]:
+    namespace, _, job = name.partition("/")
+    selector = f"labelSelector=jobset.sigs.k8s.io/jobset-name%3D{job}"
+    return api.request("GET", f"/api/v1/namespaces/{namespace}/pods?{selector}")["items"]
+
+
+def _summary(stack: Stack, stages: Stages, display: Display, api: Api, jobs: dict[str, Object], waited: float) -> None:
+    display.section("nodes", progress.node_table(api.request("GET", "/api/v1/nodes")["items"]))
+    for name, job in jobs.items():
+        display.section(f"job {name}", progress.job_lines(job, _pods(api, name)))
+    if stages.stages:
+        display.section("stages", progress.stage_table(stages.stages, waited))
+    at = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
+    display.section("simulated", [f"  {line.format(**at)}" for line in progress.SIMULATED])
+    display.section("next", progress.suggestions(_next_commands(stack, jobs)))
+
+
+def _next_commands(stack: Stack, jobs: dict[str, Object]) -> list[tuple[str, str]]:
+    of = "" if stack.name == "dev" else f" STACK={stack.name}"
+    logs = [(f"kubectl --kubeconfig $(make kubeconfig{of}) logs -n {name.partition('/')[0]} "
+             f"-l jobset.sigs.k8s.io/jobset-name={name.partition('/')[2]}", "what the ranks said") for name in jobs]
+    return [(f"make status{of}", "what runs, and what is wrong"), *logs,
+            (f'eval "$(make env{of})"', "plain pulumi, kubectl, helm and aws work here"),
+            ("make down", "takes everything away")]
+
+
+# ---- down ----------------------------------------------------------------------------------------------------------
+
+def down(options: argparse.Namespace) -> int:
+    """Destroy the stacks, see that nothing is left, end the world."""
+    display = Display()
+    if options.force or world.lost() or not world.running():
+        print("no world runs" if not world.census() else "ending the world without destroying its stacks")
+        world.stop()
+        return 0
+    kept: list[Object] = []
+    for stack in _to_destroy(options.stack):
+        if status := _destroy(stack, display):
+            return status
+        kept += [r for r in engine.resources(stack) if r.get("custom")]
+    if options.stack and any(engine.resources(stack) for stack in engine.stacks() if stack.name != options.stack):
+        display.line("world", "other stacks are up: it goes on")
+        return 0
+    return _end_world(kept, display)
+
+
+def _to_destroy(name: str | None) -> list[Stack]:
+    """The stack and those that refer to it; every stack where none is named."""
+    return [stack for stack in engine.stacks() if name in (None, stack.name, stack.refers_to)]
+
+
+def _destroy(stack: Stack, display: Display) -> int:
+    engine.prepare(stack, lambda text: display.line("engine", text))
+    if not engine.resources(stack):
+        return 0
+    display.line("engine", f"destroys stack {stack.name}")
+    _repair(stack, display)
+    stages = Stages(display)
+    status = _update(stack, stages, "destroy", "--yes", "--skip-preview", "--exclude-protected")
+    return _failed(stack, stages, status) if status else 0
+
+
+def _end_world(kept: list[Object], display: Display) -> int:
+    """What exists must be what a stack still holds because it is marked keep: anything else would cost money unseen."""
+    held = {resource.get("id") for resource in kept}
+    left = [thing for thing in world.ask("GET", "inventory")
+            if thing["state"] not in GONE and not {thing["id"], thing["name"]} & held]
+    for resource in (r for r in kept if r.get("protect")):
+        display.line("kept", f"{progress.resource(resource['urn'])} {resource['id']}: its data is marked keep")
+    if left:
+        display.section("left in the account, though no stack holds it", progress.table(
+            (thing["type"], thing["id"], thing["name"], thing["state"]) for thing in left))
+        print("\nthe world goes on, to be looked at; `python -m rehearsal down --force` ends it")
+        return FAILED
+    world.stop()
+    display.line("world", "account empty, everything stopped")
+    return 0
+
+
+# ---- looking -------------------------------------------------------------------------------------------------------
+
+def status(options: argparse.Namespace) -> int:
+    """What runs, then what the stack's objects say."""
+    census = world.census()
+    if not census:
+        print("no world runs: `make up` starts one")
+        return 0
+    total = sum(process.rss_mib for process in census)
+    print("\n".join(progress.table([("PROCESS", "PID", "MIB"), *((p.name, p.pid, round(p.rss_mib)) for p in census),
+                                    ("all", len(census), round(total))])))
+    for incident in world.incidents():
+        print(f"  {incident}")
+    print()
+    if not any(process.name == "kube-apiserver" for process in census):
+        print("no cluster runs: `make up` makes one")
+        return 0
+    engine.write_kubeconfig(engine.find(options.stack))
+    return _run(options, sys.executable, "-m", "operations.status", options.stack)
+
+
+def preview(options: argparse.Namespace) -> int:
+    """`pulumi preview` in the running world, or with nothing but an account that is started for it."""
+    stack, display, began = engine.find(options.stack), Display(), not world.running()
+    if not _open_world(display, parts=world.PARTS[:1] if began else None):
+        return REFUSED
+    try:
+        engine.prepare(stack, lambda text: display.line("engine", text))
+        return _run(options, "pulumi", "preview", "--diff", "--non-interactive")
+    finally:
+        if began:
+            world.stop()
+
+
+def env(options: argparse.Namespace) -> int:
+    """Exports for `eval`."""
+    stack = engine.find(options.stack)
+    for name, value in engine.variables(stack).items():
+        print(f"export {name}={shlex.quote(value)}")
+    print("unset AWS_PROFILE AWS_SESSION_TOKEN")
+    print(f'export PATH={shlex.quote(engine.search_path())}:"$PATH"')
+    return 0
+
+
+def write_kubeconfig(options: argparse.Namespace) -> int:
+    """The path of a kubeconfig that works by itself."""
+    print(engine.write_kubeconfig(engine.find(options.stack)))
+    return 0
+
+
+def logs(options: argparse.Namespace) -> int:
+    """Which logs there are, or the end of one."""
+    found = sorted({*paths.LOGS.rglob("*.log"), *paths.NODES.rglob("*.log"), *paths.PLANE.rglob("*.log")})
+    chosen = [file for file in found if options.process in file.stem]
+    if not options.process:
+        print("\n".join(progress.table((file.stem, file) for file in found)))
+        return 0
+    return subprocess.call(["tail", "-n", "100", *chosen]) if chosen else FAILED
+
+
+def fault(options: argparse.Namespace) -> int:
+    """List, add or clear faults; make an instance vanish."""
+    if options.kind == "vanish":
+        world.ask("POST", f"instances/{options.instance}/vanish", {})
+    elif options.kind == "clear":
+        world.ask("DELETE", "faults")
+    elif options.kind:
+        given = {name: getattr(options, name) for name in FAULT_FIELDS if getattr(options, name) is not None}
+        world.ask("POST", "faults", {"kind": options.kind, **given})
+    print(json.dumps(world.ask("GET", "faults"), indent=1))
+    return 0
+
+
+def _run(options: argparse.Namespace, *command: str) -> int:
+    return subprocess.call(command, cwd=paths.CHECKOUT, env=engine.environment(engine.find(options.stack)))
+
+
+# ---- the command line ----------------------------------------------------------------------------------------------
+
+FAULTS = ("throttle", "lose-answer", "error", "no-capacity", "delay", "vanish", "clear")
+FAULT_FIELDS: dict[str, Any] = {"service": str, "action": str, "zone": str, "instance_type": str, "count": int,
+                                "seconds": float}
+EXCLUSIVE = (up, down, preview)
+"""Commands that change the world: one at a time."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Every command and its options."""
+    root = argparse.ArgumentParser(prog="python -m rehearsal", description=__doc__)
+    commands = root.add_subparsers(required=True, metavar="command")
+    for name, act in {"up": up, "down": down, "status": status, "preview": preview, "env": env,
+                      "kubeconfig": write_kubeconfig, "logs": logs, "fault": fault}.items():
+        command = commands.add_parser(name, help=act.__doc__, description=act.__doc__)
+        command.set_defaults(act=act)
+        command.add_argument("--stack", default=None if act is down else "dev")
+        for flag, settings in OPTIONS.get(name, {}).items():
+            command.add_argument(flag, **settings)
+    return root
+
+
+OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
+    "up": {"--speed": {"type": float, "default": 60, "help": "AWS's durations are divided by this"},
+           "--wait": {"type": float, "default": 300, "help": "seconds without any movement of the jobs until we stop"}},
+    "down": {"--force": {"action": "store_true", "help": "end the world without destroying its stacks"}},
+    "logs": {"process": {"nargs": "?", "default": "", "help": "part of a log's name"}},
+    "fault": {"kind": {"nargs": "?", "choices": FAULTS}, "--instance": {"help": "for vanish"},
+              **{f"--{name.replace('_', '-')}": {"type": kind} for name, kind in FAULT_FIELDS.items()}},
+}
+
+
+@contextmanager
+def _alone(act: Callable[..., int]) -> Iterator[None]:
+    """Hold the lock of commands that change the world."""
+    if act not in EXCLUSIVE:
+        yield
+        return
+    paths.STATE.mkdir(parents=True, exist_ok=True)
+    with (paths.STATE / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise EngineError("another `up`, `down` or `preview` is at work here: wait for it, or stop it") from None
+        yield
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; the exit status."""
+    options = parser().parse_args(arguments)
+    try:
+        with _alone(options.act):
+            return options.act(options)
+    except (EngineError, world.WorldError, toolchain.ToolchainError, ApiError) as error:
+        print(error, file=sys.stderr)
+        return FAILED
+    except FileNotFoundError as error:
+        if error.filename != str(paths.STATE / "world.json"):
+            raise
+        print("no world runs: `make up` starts one", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("\nstopped; what is up stays up: `make up` goes on, `make down` takes everything away", file=sys.stderr)
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,7 @@
+"""The embedded AWS account: moto's wire protocols, made as strict and as slow as AWS.
+
+server: one request, from wire to log. wire: AWS's protocols. operations: which function answers, checks or follows an
+operation. backends: moto, loaded lean and mended. clock, faults, identity, principals: what every operation shares.
+network, instances, storage, services: EC2, FSx, EFS and the small ones. eks, nodegroups, addons, keeper: EKS.
+world: the endpoints of the rehearsal's own parts. A new operation is a decorated function; nothing else changes.
+"""

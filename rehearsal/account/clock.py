@@ -1,0 +1,66 @@
+"""Time in the account: AWS's typical durations divided by the world's speed.
+
+Nothing here runs by itself: what is due happens when the next request comes. A duration is changed in
+catalog/latencies.py, or below for what only AWS itself waits for.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import time
+from collections.abc import Callable
+
+from catalog.latencies import TYPICAL
+from rehearsal import paths
+
+_ALSO: dict[str, float] = {
+    "eks.cluster.update": 120,
+    "eks.nodegroup.update": 60,
+    "eks.nodegroup.timeout": 1800,
+    "eks.addon.timeout": 1200,
+    "sqs.queue.deleted": 60,
+    "efs.file-system.delete": 5,
+    "fsx.lustre.update": 300,
+}
+"""Seconds; the timeouts are those of EKS's user guide, the rest order of magnitude."""
+
+Action = Callable[[], None]
+Ready = Callable[[], bool]
+
+
+class Clock:
+    """What is to happen, and when."""
+
+    def __init__(self) -> None:
+        self._due: list[tuple[float, int, Action, Ready]] = []
+        self._order = itertools.count()
+        self._speed: float | None = None
+
+    def seconds(self, what: str) -> float:
+        """How long it takes here."""
+        self._speed = self._speed or paths.world().speed
+        return (TYPICAL | _ALSO)[what] / self._speed
+
+    def later(self, what: str, action: Action, *, ready: Ready = lambda: True) -> None:
+        """Do it after the time `what` takes, and not before it is ready."""
+        heapq.heappush(self._due, (time.time() + self.seconds(what), next(self._order), action, ready))
+
+    def settle(self) -> None:
+        """Let everything happen that is due."""
+        waiting = []
+        while self._due and self._due[0][0] <= time.time():
+            entry = heapq.heappop(self._due)
+            if entry[3]():
+                entry[2]()
+            else:
+                waiting.append(entry)
+        for entry in waiting:
+            heapq.heappush(self._due, entry)
+
+    def forget(self) -> None:
+        """Nothing is to happen any more."""
+        self._due, self._speed = [], None
+
+
+CLOCK = Clock()

@@ -1,0 +1,114 @@
+"""Mirror of the Helm charts the graph installs, made from pinned Go modules: paths.CHARTS/<name>/ is one chart.
+
+What is published under a version is not quite what lies in the module of that version: a release writes versions and
+image tags into the chart. CHARTS repeats that, and nothing else. Another chart is another line there; its version is
+the one in the go.mod of `folder`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from rehearsal import paths
+from rehearsal.toolchain import go, link, locked
+from rehearsal.toolchain.programs import pinned
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """Where a chart comes from and where it goes."""
+
+    place: str
+    folder: str
+    module: str
+    source: str
+    edits: tuple[tuple[str, str, str], ...] = ()
+    """(file, regular expression of the one line to replace or nothing to append, the line that comes), where {version}
+    is the module's, v1.2.3, and {number} the same without v."""
+
+    @property
+    def version(self) -> str:
+        return pinned(self.folder, self.module)
+
+
+_KARPENTER = "github.com/aws/karpenter-provider-aws"
+# hack/release/common.sh of karpenter-provider-aws. The image digest of the release is in no module: left out.
+_KARPENTER_VERSIONS = (("Chart.yaml", "version: .*", "version: {number}"),
+                       ("Chart.yaml", "appVersion: .*", "appVersion: {number}"))
+CHARTS = (
+    Chart(place="karpenter", folder="karpenter", module=_KARPENTER, source="charts/karpenter", edits=(
+        *_KARPENTER_VERSIONS,
+        ("values.yaml", "    tag: .*", "    tag: {number}"),
+        ("values.yaml", "    digest: sha256:.*", '    digest: ""'))),
+    Chart(place="karpenter-crd", folder="karpenter", module=_KARPENTER, source="charts/karpenter-crd",
+          edits=_KARPENTER_VERSIONS),
+    # .github/workflows/publish-helm-charts.yaml of trainer
+    Chart(place="kubeflow-trainer", folder="trainer", module="github.com/kubeflow/trainer/v2",
+          source="charts/kubeflow-trainer", edits=(("Chart.yaml", "", "appVersion: {version}"),)),
+    # hack/helm-chart-package.sh of jobset
+    Chart(place="kubeflow-trainer/charts/jobset", folder="jobset", module="sigs.k8s.io/jobset", source="charts/jobset",
+          edits=(("Chart.yaml", "", "appVersion: {version}"),
+                 ("values.yaml", "  repository: us-central1-docker.*", "  repository: registry.k8s.io/jobset/jobset"),
+                 ("values.yaml", "  tag: main", "  tag: {version}"),
+                 ("values.yaml", "  pullPolicy: Always", "  pullPolicy: IfNotPresent"))),
+    Chart(place="nvidia-device-plugin", folder="charts", module="github.com/NVIDIA/k8s-device-plugin",
+          source="deployments/helm/nvidia-device-plugin"),
+)
+
+
+def ensure(report: go.Report = print) -> Path:
+    """The folder with every chart, made where it is missing or its pins changed."""
+    mirror = paths.CHARTS.with_name(f"charts-{_digest()}")
+    if not mirror.exists():
+        with locked(report):
+            _make(mirror, report)
+    link(paths.CHARTS, mirror)
+    return paths.CHARTS
+
+
+def find(name: str, version: str | None = None) -> Path | None:
+    """The mirrored chart of that name and version (any version where none is asked for), or None."""
+    folder = paths.CHARTS / name
+    if not (folder / "Chart.yaml").exists():
+        return None
+    own = re.search(r'^version: "?([^"\s]+)', (folder / "Chart.yaml").read_text(), re.MULTILINE)
+    return folder if version is None or (own and own[1] == version.removeprefix("v")) else None
+
+
+def _make(mirror: Path, report: go.Report) -> None:
+    if mirror.exists():  # by another process, while this one waited
+        return
+    partial = mirror.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    for chart in CHARTS:
+        report(f"chart {chart.place} of {chart.module} {chart.version}")
+        target = partial / chart.place
+        _copy(go.module_folder(chart.folder, chart.module, report) / chart.source, target)
+        for file, line, becomes in chart.edits:
+            release = becomes.format(version=chart.version, number=chart.version.removeprefix("v"))
+            _edit(target / file, line, release)
+    partial.rename(mirror)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Without the modes: the module cache is read-only."""
+    for file in (file for file in source.rglob("*") if file.is_file()):
+        copy = target / file.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
+
+
+def _edit(file: Path, line: str, becomes: str) -> None:
+    before = file.read_text()
+    after, count = re.subn(f"^{line}$", becomes, before, flags=re.MULTILINE) if line else (f"{before}{becomes}\n", 1)
+    if count != 1:
+        raise go.ToolchainError(f"{file}: {count} lines match {line!r}; look how this version is published")
+    file.write_text(after)
+
+
+def _digest() -> str:
+    return hashlib.sha256(repr([(chart, chart.version) for chart in CHARTS]).encode()).hexdigest()[:16]

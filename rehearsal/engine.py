@@ -1,0 +1,300 @@
+"""Drives the real Pulumi engine against the world: backend, stack files, plugins, one command at a time.
+
+Nothing of it touches a tracked file: the engine reads copies of the stack files in STATE/config, which differ from the
+tracked ones by where charts come from. What the engine is told through its environment is in variables().
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rehearsal import paths, processes, world
+from rehearsal.account.identity import DEVELOPER_KEY, DEVELOPER_SECRET
+from rehearsal.plugins import install
+
+CONFIG = paths.STATE / "config"
+KUBECONFIG = paths.STATE / "kubeconfig"
+VENV = Path(sys.executable).parent
+TICK_SECONDS = 0.2
+LOCK_SECONDS = 60
+"""How long an engine that is still cancelling may take before we give up on it."""
+
+Event = dict[str, Any]
+
+
+class EngineError(RuntimeError):
+    """Pulumi could not do what was asked; the message says where to look."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """One stack file and its copy."""
+
+    name: str
+
+    @property
+    def tracked(self) -> Path:
+        return paths.CHECKOUT / f"Pulumi.{self.name}.yaml"
+
+    @property
+    def copy(self) -> Path:
+        return CONFIG / f"Pulumi.{self.name}.yaml"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        file = self.tracked if self.tracked.exists() else self.copy
+        return (yaml.safe_load(file.read_text()) or {}).get("config") or {}
+
+    @property
+    def refers_to(self) -> str | None:
+        """The environment stack of a team stack."""
+        return (self.settings.get("trainyard:team") or {}).get("environment")
+
+    @property
+    def log(self) -> Path:
+        return paths.LOGS / f"pulumi-{self.name}.log"
+
+
+def find(name: str) -> Stack:
+    """The stack of that name; EngineError where there is no file of it."""
+    stack = Stack(name=name)
+    if not stack.tracked.exists():
+        known = ", ".join(sorted(file.name.split(".")[1] for file in paths.CHECKOUT.glob("Pulumi.*.yaml")))
+        raise EngineError(f"{stack.tracked.name} does not exist: the stacks are {known}")
+    return stack
+
+
+# ---- what programs are told ----------------------------------------------------------------------------------------
+
+def variables(stack: Stack) -> dict[str, str]:
+    """The environment in which pulumi, kubectl, helm and aws work against the rehearsal, without PATH."""
+    return {
+        "PULUMI_HOME": str(paths.PULUMI_HOME),
+        "PULUMI_BACKEND_URL": f"file://{paths.BACKEND}",
+        "PULUMI_CONFIG_PASSPHRASE_FILE": str(CONFIG / "passphrase"),
+        "PULUMI_STACK": stack.name,
+        "PULUMI_OPTION_CONFIG_FILE": str(stack.copy),
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        **account_variables(stack),
+        "KUBECONFIG": str(KUBECONFIG),
+        "KUBECACHEDIR": str(paths.STATE / "kube-cache"),
+        "HELM_CACHE_HOME": str(paths.STATE / "helm/cache"),
+        "HELM_CONFIG_HOME": str(paths.STATE / "helm/config"),
+        "HELM_DATA_HOME": str(paths.STATE / "helm/data"),
+    }
+
+
+def account_variables(stack: Stack) -> dict[str, str]:
+    """Who one is and where AWS is."""
+    region = stack.settings.get("aws:region", "us-east-1")
+    return {
+        "AWS_ENDPOINT_URL": paths.world().account_url,
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,  # what version 1 of the AWS CLI reads
+        "AWS_ACCESS_KEY_ID": DEVELOPER_KEY,
+        "AWS_SECRET_ACCESS_KEY": DEVELOPER_SECRET,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+
+
+def search_path() -> str:
+    """PATH entries that come first: our programs and the virtual environment's AWS CLI."""
+    return f"{paths.BIN}:{VENV}"
+
+
+def environment(stack: Stack) -> dict[str, str]:
+    """Everything a program that works against the rehearsal gets."""
+    path = f"{search_path()}:{os.environ.get('PATH', os.defpath)}"
+    return world.environment() | variables(stack) | {"PATH": path, "PULUMI_DEBUG_COMMANDS": "true"}
+
+
+# ---- before a command ----------------------------------------------------------------------------------------------
+
+def prepare(stack: Stack, report: Callable[[str], None]) -> None:
+    """Whatever an earlier run left: a backend with the stack, its copied file, plugins, no stale lock."""
+    for folder in (paths.BACKEND, CONFIG, paths.PULUMI_HOME, paths.LOGS):
+        folder.mkdir(parents=True, exist_ok=True)
+    _passphrase(CONFIG / "passphrase")
+    shutil.copyfile(paths.CHECKOUT / "Pulumi.yaml", CONFIG / "Pulumi.yaml")
+    refresh_copy(stack)
+    install.install(paths.PULUMI_HOME, paths.BIN)
+    if not (paths.BACKEND / f".pulumi/stacks/{_project()}/{stack.name}.json").exists():
+        # in CONFIG: `stack init` writes its salt into the stack file beside Pulumi.yaml, whatever --config-file says
+        call(stack, "stack", "init", stack.name, "--no-select", folder=CONFIG)
+    release_lock(stack, report)
+
+
+def refresh_copy(stack: Stack) -> None:
+    """The tracked stack file with our charts merged in, and the salt that the engine keeps there."""
+    if not stack.tracked.exists():
+        return
+    wanted = yaml.safe_load(stack.tracked.read_text())
+    before = yaml.safe_load(stack.copy.read_text()) if stack.copy.exists() else {}
+    if environment := wanted["config"].get("trainyard:environment"):
+        environment["artifacts"] = (environment.get("artifacts") or {}) | {"charts": str(paths.CHARTS)}
+    wanted |= {key: before[key] for key in ("encryptionsalt",) if key in before}
+    if wanted != before:
+        stack.copy.write_text(yaml.safe_dump(wanted, sort_keys=False))
+
+
+def release_lock(stack: Stack, report: Callable[[str], None]) -> None:
+    """Wait for an engine that is still at work on the stack; take the lock of a dead one away."""
+    owners = _lock_owners(stack)
+    if living := [pid for pid in owners if _is_engine(pid)]:
+        report(f"waiting for the engine of an earlier run (process {living[0]}) to finish")
+        if not processes.wait(lambda: not any(map(_is_engine, living)), LOCK_SECONDS):
+            raise EngineError(f"process {living[0]} still works on stack {stack.name}: wait for it, or end it with "
+                              f"`kill {living[0]}`")
+    if _lock_owners(stack):
+        report(f"taking away the lock that an engine left which was killed (process {owners[0]})")
+        call(stack, "cancel", "--yes")
+
+
+def _lock_owners(stack: Stack) -> list[int]:
+    locks = paths.BACKEND / f".pulumi/locks/organization/{_project()}/{stack.name}"
+    return [json.loads(file.read_text() or '{"pid": 0}')["pid"] for file in locks.glob("*.json")]
+
+
+def _is_engine(pid: int) -> bool:
+    return processes.started(pid) is not None and processes.look(pid).name == "pulumi"
+
+
+def _passphrase(file: Path) -> None:
+    if not file.exists():
+        file.touch(mode=0o600)
+        file.write_text(secrets.token_hex(16))
+
+
+def _project() -> str:
+    return yaml.safe_load((paths.CHECKOUT / "Pulumi.yaml").read_text())["name"]
+
+
+# ---- one command ---------------------------------------------------------------------------------------------------
+
+def call(stack: Stack, *words: str, folder: Path = paths.CHECKOUT) -> str:
+    """A short command's output; EngineError with its complaint where it fails."""
+    done = subprocess.run([paths.BIN / "pulumi", *words, "--non-interactive"], cwd=folder, env=environment(stack),
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        raise EngineError(f"pulumi {' '.join(words)}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
+
+
+def update(stack: Stack, *words: str, events: Callable[[list[Event]], None], notice: Callable[[str], None]) -> int:
+    """`pulumi up` or `destroy`, its events handed over as they come; the exit status.
+
+    The first ctrl-C asks the engine to finish what it is doing, the second kills it; KeyboardInterrupt when it is gone.
+    """
+    event_log = paths.STATE / "events.json"
+    event_log.unlink(missing_ok=True)
+    command = [paths.BIN / "pulumi", *words, "--non-interactive", "--color", "never", "--event-log", event_log]
+    with stack.log.open("w") as log:
+        # a session of its own: the terminal's ctrl-C is ours to hand on, once
+        process = subprocess.Popen(command, cwd=paths.CHECKOUT, env=environment(stack), stdin=subprocess.DEVNULL,
+                                   stdout=log, stderr=log, start_new_session=True, preexec_fn=_cancel_with_parent)
+    with _Interrupts(process, notice) as interrupts:
+        status = _follow(process, event_log, events)
+    if interrupts.count:
+        raise KeyboardInterrupt
+    return status
+
+
+def _follow(process: subprocess.Popen[bytes], event_log: Path, events: Callable[[list[Event]], None]) -> int:
+    batches = _new_events(event_log)
+    while process.poll() is None:
+        events(next(batches))
+        time.sleep(TICK_SECONDS)
+    events(next(batches))
+    return process.returncode
+
+
+def _new_events(file: Path) -> Iterator[list[Event]]:
+    """What was appended since the last call; a line that is not complete yet waits."""
+    rest, position = b"", 0
+    while True:
+        if file.exists():
+            with file.open("rb") as stream:
+                stream.seek(position)
+                new = stream.read()
+            position += len(new)
+            *lines, rest = (rest + new).split(b"\n")
+            yield [json.loads(line) for line in lines if line]
+        else:
+            yield []
+
+
+class _Interrupts:
+    """While an engine runs, signals to us go to it: the first as a request, the second as an end."""
+
+    def __init__(self, process: subprocess.Popen[bytes], notice: Callable[[str], None]) -> None:
+        self.process, self.notice, self.count = process, notice, 0
+        self.before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Interrupts:
+        self.before = {number: signal.signal(number, self.pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+    def pass_on(self, *_: object) -> None:
+        self.count += 1
+        if self.count == 1:
+            self.notice("stopping: the engine finishes what it has begun (again to kill it)")
+            self.process.send_signal(signal.SIGINT)
+        else:
+            self.notice("killing the engine")
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def _cancel_with_parent() -> None:
+    world.die_with_parent(signal.SIGINT)
+
+
+# ---- what a stack holds --------------------------------------------------------------------------------------------
+
+def stacks() -> list[Stack]:
+    """The stacks of the backend, those that refer to another one first: the order to destroy them in."""
+    files = (paths.BACKEND / f".pulumi/stacks/{_project()}").glob("*.json")
+    return sorted((Stack(name=file.stem) for file in files), key=lambda stack: (stack.refers_to is None, stack.name))
+
+
+def resources(stack: Stack) -> list[dict[str, Any]]:
+    """What the engine believes to exist."""
+    return json.loads(call(stack, "stack", "export", "--stack", stack.name))["deployment"].get("resources") or []
+
+
+def outputs(stack: Stack) -> dict[str, Any]:
+    """What the program exports."""
+    return json.loads(call(stack, "stack", "output", "--json", "--show-secrets", "--stack", stack.name))
+
+
+def write_kubeconfig(stack: Stack) -> Path:
+    """The stack's own kubeconfig, with what its credential plugin needs to ask the rehearsal's account."""
+    exported = outputs(stack).get("kubeconfig")
+    if not exported:
+        raise EngineError(f"stack {stack.name} has no cluster yet: `make up STACK={stack.name}`")
+    config = yaml.safe_load(exported) if isinstance(exported, str) else exported
+    for user in config["users"]:
+        user["user"]["exec"] |= {"command": str(VENV / "aws"), "env": [
+            {"name": name, "value": value} for name, value in account_variables(stack).items()]}
+    KUBECONFIG.touch(mode=0o600)
+    KUBECONFIG.write_text(yaml.safe_dump(config))
+    return KUBECONFIG

@@ -1,0 +1,93 @@
+"""What a container image is in the rehearsal. A new controller is one line in PROGRAMS.
+
+There is no container runtime: an image is a program of the toolchain, the host's own programs (training), or simulated.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rehearsal import paths
+from rehearsal.kube import Object
+from rehearsal.nodes.environment import NotReady
+
+STAND_INS = Path(__file__).resolve().parent.parent / "standins"
+STAND_INS_AT, TOOLS_AT = "/opt/stand-ins/lib", "/opt/stand-ins/bin"
+TOOLS = {"git": "git.py", "pip": "pip.py", "pip3": "pip.py", "torchrun": "torchrun.py"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A controller built from its Go module, put where its image has it."""
+
+    binary: str
+    entrypoint: str
+
+
+PROGRAMS = {
+    "karpenter/controller": Program(binary="karpenter", entrypoint="/ko-app/controller"),
+    "trainer/trainer-controller-manager": Program(binary="trainer", entrypoint="/manager"),
+    "jobset/jobset": Program(binary="jobset", entrypoint="/manager"),
+}
+"""By the end of the repository, so that a mirror's prefix does not matter."""
+
+NETWORK = "amazon-k8s-cni"
+POD_IDENTITY_AGENT = "eks-pod-identity-agent"
+NVIDIA_PLUGIN = "k8s-device-plugin"
+EFA_PLUGIN = "aws-efa-k8s-device-plugin"
+"""Images whose pod changes what a node can do, by the last word of the repository."""
+
+
+def repository(image: str) -> str:
+    """The image's name without tag and digest."""
+    name = image.partition("@")[0]
+    head, _, last = name.rpartition("/")
+    return f"{head}/{last.partition(':')[0]}".lstrip("/")
+
+
+def program(image: str) -> Program | None:
+    """The controller an image contains, if the rehearsal has it."""
+    return next((p for end, p in PROGRAMS.items() if f"/{repository(image)}".endswith(f"/{end}")), None)
+
+
+def is_training(pod: Object) -> bool:
+    """Pods of a batch Job run their own commands."""
+    return any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences", []))
+
+
+def is_daemon(pod: Object) -> bool:
+    """Whether a DaemonSet put the pod on its node: a CSI driver's controller has the same image as its node part."""
+    return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences", []))
+
+
+def has_torch() -> bool:
+    """The one place that decides between a real torchrun and the stand-in: torch beside this interpreter."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def interpreter_folders() -> list[str]:
+    """Where this interpreter and its packages live, as far as that is not under /usr anyway."""
+    return [p for p in dict.fromkeys((sys.base_prefix, sys.prefix)) if not p.startswith("/usr/") and p != "/usr"]
+
+
+def training_path() -> str:
+    """PATH of a training container."""
+    return os.pathsep.join((TOOLS_AT, str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"))
+
+
+def training_tools() -> dict[str, str]:
+    """Links to the stand-ins: real torch brings its own torchrun."""
+    return {f"{TOOLS_AT}/{tool}": f"{STAND_INS_AT}/{file}" for tool, file in TOOLS.items()
+            if not (tool == "torchrun" and has_torch())}
+
+
+def binary(found: Program) -> Path:
+    """The built program."""
+    path = (paths.BIN / found.binary).resolve()
+    if not path.exists():
+        raise NotReady(f"the toolchain has not built {found.binary}")
+    return path

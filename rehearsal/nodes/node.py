@@ -1,0 +1,149 @@
+"""A node as its instance makes it: user data to labels and taints, instance type to capacity. Pure."""
+
+from __future__ import annotations
+
+import base64
+import email
+import shlex
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from rehearsal.kube import Object
+from rehearsal.nodes.devices import EFA, GPU
+
+NODE_CONFIG = "application/node.eks.aws"
+ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
+MIB_FOR_KUBELET, MIB_FOR_EACH_POD, MIB_EVICTION = 255, 11, 100
+MILLICORES_FOR_KUBELET, MILLICORES_FOR_EACH_CORE = 70, 2.5
+"""What nodeadm keeps for system and kubelet, of four cores and more."""
+VM_OVERHEAD = 0.98
+"""Share of an instance's memory that its operating system sees."""
+
+
+class NoNodeConfig(ValueError):
+    """The instance's user data does not make it a node."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeConfig:
+    """What nodeadm reads at boot."""
+
+    cluster: str
+    endpoint: str
+    authority: bytes
+    kubelet: Object
+    flags: tuple[str, ...]
+    raid: bool
+    """Whether local disks are joined to the node's ephemeral storage."""
+
+
+def node_config(user_data: str) -> NodeConfig:
+    """Every NodeConfig part of the user data, later ones winning."""
+    spec: Object = {}
+    parts = email.message_from_string(user_data).walk() if "MIME-Version" in user_data else []
+    texts = [str(p.get_payload()) for p in parts if p.get_content_type() == NODE_CONFIG]
+    for text in texts or ([user_data] if "node.eks.aws" in user_data else []):
+        spec = merged(spec, yaml.safe_load(text).get("spec", {}))
+    cluster = spec.get("cluster", {})
+    if missing := [k for k in ("name", "apiServerEndpoint", "certificateAuthority") if not cluster.get(k)]:
+        raise NoNodeConfig(f"the user data has no NodeConfig with cluster.{', cluster.'.join(missing)}")
+    kubelet = spec.get("kubelet", {})
+    return NodeConfig(cluster=cluster["name"], endpoint=cluster["apiServerEndpoint"],
+                      authority=base64.b64decode(cluster["certificateAuthority"]), kubelet=kubelet.get("config", {}),
+                      flags=tuple(word for flag in kubelet.get("flags", []) for word in shlex.split(flag)),
+                      raid=spec.get("instance", {}).get("localStorage", {}).get("strategy") == "RAID0")
+
+
+def merged(left: Any, right: Any) -> Any:
+    """Dictionaries are merged, lists joined, anything else replaced, as nodeadm does."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left | {k: merged(left[k], v) if k in left else v for k, v in right.items()}
+    return left + right if isinstance(left, list) and isinstance(right, list) else right
+
+
+def labels(config: NodeConfig, instance: Object) -> dict[str, str]:
+    """The user data's labels and those of kubelet and cloud provider."""
+    flags = [f.partition("=")[2] for f in config.flags if f.startswith("--node-labels=")]
+    own = dict(pair.split("=", 1) for flag in flags for pair in flag.split(",") if pair)
+    zone, zone_id = (instance["placement"][key] for key in ("availabilityZone", "availabilityZoneId"))
+    return own | {
+        "kubernetes.io/hostname": instance["privateDnsName"], "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": ARCHITECTURES[instance.get("architecture") or "x86_64"],
+        "node.kubernetes.io/instance-type": instance["instanceType"], "topology.kubernetes.io/zone": zone,
+        "topology.kubernetes.io/region": zone[:-1], "topology.k8s.aws/zone-id": zone_id}
+
+
+def taints(config: NodeConfig) -> list[Object]:
+    """Taints the kubelet registers with: Karpenter and managed groups set them in its configuration or by flag."""
+    given = [dict(t) for t in config.kubelet.get("registerWithTaints", [])]
+    for flag in config.flags:
+        if flag.startswith("--register-with-taints="):
+            for text in flag.partition("=")[2].split(","):
+                pair, _, effect = text.rpartition(":")
+                given.append({"key": pair.partition("=")[0], "value": pair.partition("=")[2], "effect": effect})
+    return given
+
+
+def devices(instance: Object, kind: Object) -> dict[str, int]:
+    """GPUs of the type; EFA devices are the interfaces this instance was launched with."""
+    gpus = sum(int(g["count"]) for g in (kind.get("gpuInfo") or {}).get("gpus") or [])
+    cards = [i.get("interfaceType") for i in instance.get("networkInterfaceSet") or []]
+    return {GPU: gpus, EFA: sum(card in ("efa", "efa-only") for card in cards)}
+
+
+def max_pods(config: NodeConfig, kind: Object) -> int:
+    """One address a pod, as the VPC CNI gives them without prefix delegation."""
+    network = kind["networkInfo"]
+    computed = int(network["maximumNetworkInterfaces"]) * (int(network["ipv4AddressesPerInterface"]) - 1) + 2
+    return int(config.kubelet.get("maxPods") or computed)
+
+
+def capacity(config: NodeConfig, kind: Object, disk_gib: int) -> dict[str, str]:
+    """Without devices: those come with their plugin's pod."""
+    local = int((kind.get("instanceStorageInfo") or {}).get("totalSizeInGB") or 0)
+    return {"cpu": kind["vCpuInfo"]["defaultVCpus"], "pods": str(max_pods(config, kind)),
+            "memory": f"{int(int(kind['memoryInfo']['sizeInMiB']) * VM_OVERHEAD)}Mi", "hugepages-2Mi": "0",
+            "ephemeral-storage": f"{local}G" if config.raid and local else f"{disk_gib}Gi"}
+
+
+def allocatable(given: dict[str, str]) -> dict[str, str]:
+    """Capacity less what nodeadm reserves."""
+    pods, cores = int(given["pods"]), int(given["cpu"])
+    reserved = MILLICORES_FOR_KUBELET + int(MILLICORES_FOR_EACH_CORE * cores)
+    memory = int(given["memory"][:-2]) - MIB_FOR_KUBELET - MIB_FOR_EACH_POD * pods - MIB_EVICTION
+    return given | {"cpu": f"{cores * 1000 - reserved}m", "memory": f"{memory}Mi"}
+
+
+def node(config: NodeConfig, instance: Object, status: Object) -> Object:
+    """The Node a kubelet registers."""
+    place = f"aws:///{instance['placement']['availabilityZone']}/{instance['instanceId']}"
+    return {"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": instance["privateDnsName"], "labels": labels(config, instance)},
+            "spec": {"providerID": place, "taints": taints(config)}, "status": status}
+
+
+def status(instance: Object, address: str, version: str, given: dict[str, str], ready: Object) -> Object:
+    """A node's status; `given` is its capacity with devices."""
+    name = instance["privateDnsName"]
+    info = {"architecture": ARCHITECTURES[instance.get("architecture") or "x86_64"], "operatingSystem": "linux",
+            "machineID": instance["instanceId"], "systemUUID": instance["instanceId"], "bootID": instance["instanceId"],
+            "kernelVersion": "6.12.40-64.114.amzn2023.x86_64", "osImage": "Amazon Linux 2023 (rehearsed)",
+            "containerRuntimeVersion": "process-pods://1", "kubeletVersion": f"{version}-eks", "kubeProxyVersion": ""}
+    return {"capacity": given, "allocatable": allocatable(given), "nodeInfo": info,
+            "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name},
+                          {"type": "InternalDNS", "address": name}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}}, "conditions": [ready]}
+
+
+def condition(kind: str, value: bool, reason: str, message: str, since: str) -> Object:
+    """A condition as of now."""
+    return {"type": kind, "status": str(value), "reason": reason, "message": message, "lastTransitionTime": since,
+            "lastHeartbeatTime": now()}
+
+
+def now() -> str:
+    """Kubernetes' time."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,0 +1,195 @@
+"""The process behind a container: sandboxed (a program in its own namespaces) or simulated (nothing but an exit code).
+
+What is mounted into a container is decided here; sandbox.py only carries it out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from rehearsal import paths
+from rehearsal.nodes import images, network
+
+SHM = "64m"
+"""/dev/shm of a container that mounts nothing there: containerd's default."""
+RESOLVER = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"
+"""Fails at once: with an unreachable server torch waits 10 s at every lookup."""
+HOST_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
+HOST_FILES = tuple(f"/etc/{name}" for name in (
+    "alternatives", "ca-certificates", "group", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime",
+    "nsswitch.conf", "passwd", "pki", "ssl"))
+MIRROR = "/opt/mirror"
+"""Where the git stand-in finds the checkout's workloads."""
+SIMULATED_JOB_SECONDS = 2.0
+DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
+"""The parent is the thread that starts the process, so only a thread that outlives it may."""
+
+
+class Process(Protocol):
+    """What a container needs of its process."""
+
+    def poll(self) -> int | None: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mount:
+    """A folder or file of the host, or memory of a size, at a path of the container."""
+
+    target: str
+    source: str = ""
+    size: str = ""
+    read_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Everything sandbox.py needs for one container."""
+
+    root: str
+    hostname: str
+    argv: list[str]
+    env: dict[str, str]
+    folder: str
+    mounts: list[Mount]
+    links: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    folders: tuple[str, ...] = ("/tmp", "/root", "/workspace", "/var/run", "/etc")
+
+
+def mounts(program: images.Program | None, volumes: list[Mount]) -> list[Mount]:
+    """Everything a container sees; its own volumes win."""
+    given = [*(controller_mounts(program) if program else training_mounts()),
+             Mount(target="/dev/shm", size=SHM), Mount(target="/etc/hosts", source=str(network.HOSTS), read_only=True),
+             *(Mount(target=f, source=f, read_only=True) for f in HOST_FILES if os.path.exists(f))]
+    taken = {v.target for v in volumes}
+    return [m for m in given if m.target not in taken] + volumes
+
+
+def controller_mounts(program: images.Program) -> list[Mount]:
+    """Nothing but the program, as in a distroless image."""
+    return [Mount(target=program.entrypoint, source=str(images.binary(program)), read_only=True)]
+
+
+def training_mounts() -> list[Mount]:
+    """The host's programs and this interpreter, the stand-ins and the workloads to clone: all read-only."""
+    same = [*HOST_FOLDERS, *images.interpreter_folders()]
+    places = {**{p: p for p in same if os.path.exists(p)}, images.STAND_INS_AT: str(images.STAND_INS),
+              MIRROR: str(paths.CHECKOUT / "workloads")}
+    return [Mount(target=target, source=source, read_only=True) for target, source in places.items()]
+
+
+class Sandbox:
+    """The namespaces the containers of one pod share: network, host name, IPC. A sleeping process holds them."""
+
+    def __init__(self, pid: int, process: subprocess.Popen[bytes], shared: tuple[str, ...]) -> None:
+        self.pid, self._process, self._shared = pid, process, shared
+
+    @staticmethod
+    def create(address: str | None) -> Sandbox:
+        """Without an address the pod uses the node's network."""
+        network_flag = ("-n",) if address else ()
+        process = subprocess.Popen([*DIE_WITH_PARENT, "unshare", "-u", "-i", *network_flag, "sleep", "infinity"],
+                                   stdin=subprocess.DEVNULL)
+        _wait_for_command(process.pid, "sleep")
+        if address:
+            network.connect(process.pid, address)
+        return Sandbox(process.pid, process, ("-u", "-i", *network_flag))
+
+    def start(self, plan: Plan, folder: Path, log: Path) -> Sandboxed:
+        """Run one container here."""
+        Path(plan.root).mkdir(parents=True, exist_ok=True)
+        path = folder / "plan.json"
+        path.write_text(json.dumps(asdict(plan)))
+        path.chmod(0o600)
+        with log.open("ab") as out:
+            return Sandboxed(subprocess.Popen(
+                [*DIE_WITH_PARENT, "nsenter", "-t", str(self.pid), *self._shared, "unshare", "-m", "-p", "-f",
+                 "--kill-child", sys.executable, "-I", "-S", str(Path(__file__).with_name("sandbox.py")), str(path)],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True))
+
+    def close(self) -> None:
+        """Let the namespaces go."""
+        self._process.kill()
+        self._process.wait()
+
+
+class Sandboxed:
+    """A running container: unshare, whose only child is the container's process 1."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def poll(self) -> int | None:
+        """The exit code, 128 + n for signal n, None while it runs."""
+        code = self._process.poll()
+        return code if code is None or code >= 0 else 128 - code
+
+    def first(self) -> int | None:
+        """Process 1 of the container, as the host numbers it."""
+        try:
+            children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        except OSError:
+            return None
+        return int(children[0]) if children else None
+
+    def terminate(self) -> None:
+        """SIGTERM to process 1, which ignores it unless it has a handler, as in any container."""
+        if pid := self.first():
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except ProcessLookupError:
+                return
+
+    def kill(self) -> None:
+        """unshare takes process 1, and with it the whole PID namespace, along."""
+        self._process.kill()
+        self._process.wait()
+
+    def run(self, command: list[str], timeout: float) -> bool:
+        """Execute a probe's command inside; whether it succeeded."""
+        pid = self.first()
+        try:
+            return pid is not None and subprocess.run(["nsenter", "-t", str(pid), "-a", "-r", "-w", *command],
+                                                      capture_output=True, timeout=timeout).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
+
+
+class Simulated:
+    """A container of an image the rehearsal does not have: it runs for ever, or succeeds soon where it should end."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._end = None if seconds is None else time.monotonic() + seconds
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """0 when its time is over."""
+        if self._code is None and self._end is not None and time.monotonic() >= self._end:
+            self._code = 0
+        return self._code
+
+    def terminate(self) -> None:
+        """It obeys."""
+        self._code = 143 if self._code is None else self._code
+
+    def kill(self) -> None:
+        """It obeys."""
+        self.terminate()
+
+
+def _wait_for_command(pid: int, name: str) -> None:
+    for _ in range(2000):
+        if Path(f"/proc/{pid}/comm").read_text().strip() == name:
+            return
+        time.sleep(0.005)
+    raise OSError(f"process {pid} did not become {name}")

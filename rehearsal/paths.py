@@ -1,0 +1,77 @@
+"""Where the rehearsal keeps things: one ignored folder for state, one cache for what was built.
+
+Change the state folder with TRAINYARD_REHEARSAL, the cache with XDG_CACHE_HOME.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+STATE = Path(os.environ.get("TRAINYARD_REHEARSAL") or CHECKOUT / ".rehearsal")
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainyard"
+
+BIN = CACHE / "bin"
+"""Links to the built programs: pulumi, etcd, kube-apiserver, kubectl, helm, karpenter, trainer, jobset…"""
+CHARTS = CACHE / "charts"
+"""Mirror of the charts the graph installs, by name: <name>-<version>.tgz."""
+
+LOGS = STATE / "logs"
+PLANE = STATE / "plane"
+"""Certificates, kubeconfigs of the control plane's own parts, etcd data."""
+NODES = STATE / "nodes"
+"""One folder an instance: its kubelet's log, pods, volumes."""
+FILE_SYSTEMS = STATE / "file-systems"
+"""One folder a file system id: what EFS and Lustre hold."""
+BACKEND = STATE / "backend"
+PULUMI_HOME = STATE / "pulumi-home"
+
+BRIDGE = "10.244.0.1"
+"""Address of the world inside its network namespace; pods live in 10.244.0.0/16."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """The addresses one world was started with; they stay the same until `down`."""
+
+    api_port: int
+    """TCP port of the Kubernetes API server, on 127.0.0.1 outside and on every address inside."""
+    account_port: int
+    """TCP port of the embedded AWS account, likewise."""
+    speed: float
+    """AWS's typical durations are divided by this."""
+
+    @property
+    def api_url(self) -> str:
+        return f"https://127.0.0.1:{self.api_port}"
+
+    @property
+    def account_url(self) -> str:
+        return f"http://127.0.0.1:{self.account_port}"
+
+    @property
+    def account_url_for_pods(self) -> str:
+        return f"http://{BRIDGE}:{self.account_port}"
+
+
+def world() -> World:
+    """The running world's addresses; FileNotFoundError where none was started."""
+    return World(**json.loads((STATE / "world.json").read_text()))
+
+
+def remember(new: World) -> World:
+    """Write the addresses down for every other program of the rehearsal."""
+    STATE.mkdir(parents=True, exist_ok=True)
+    (STATE / "world.json").write_text(json.dumps(asdict(new)))
+    return new
+
+
+def free_port() -> int:
+    """A TCP port nobody on this machine uses now."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]

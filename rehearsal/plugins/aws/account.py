@@ -1,0 +1,148 @@
+"""Calls to AWS: one boto3 client a service and region, retried as the genuine provider does."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError
+
+from rehearsal.plugins.base import Call, Refused
+from rehearsal.plugins.wire import words
+
+THROTTLED = words(
+    "Throttling ThrottlingException ThrottledException RequestLimitExceeded RequestThrottled RequestThrottledException "
+    "TooManyRequestsException SlowDown BandwidthLimitExceeded EC2ThrottledException RateExceeded"
+)
+ATTEMPTS = 25
+"""The genuine provider's max_retries."""
+SERVER_FAULT_ATTEMPTS = 3
+"""The SDKs' own number for answers 500 to 504. Only of questions: a lost answer to anything else must be seen."""
+UNREACHABLE_ATTEMPTS = 9
+"""aws-sdk-go-base gives up a refused connection sooner than a throttled call."""
+LONGEST_BACKOFF = 20.0
+
+WAITED_OUT = (
+    ("DependencyViolation", ""),
+    ("DeleteConflict", ""),
+    ("ResourceInUseException", "in progress"),
+    ("ValidationException", "has targets"),
+)
+"""Refused now, done later: error code and part of its message that the genuine provider waits out."""
+
+
+class Failed(Refused):
+    """AWS answered with an error."""
+
+    def __init__(self, service: str, operation: str, code: str, message: str) -> None:
+        super().__init__(f"{service}:{operation}: {code}: {message}")
+        self.code, self.message = code, message
+
+    @property
+    def absent(self) -> bool:
+        """Whether the error says that the object does not exist."""
+        return any(part in self.code for part in ("NotFound", "NoSuch", "DoesNotExist", "NonExistent"))
+
+    @property
+    def waited_out(self) -> bool:
+        return any(self.code == code and part in self.message for code, part in WAITED_OUT)
+
+
+class Clients:
+    """boto3 clients by service and region, made once: making one costs about 0.1 s and is not thread-safe."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        keys = {"aws_access_key_id": "accessKey", "aws_secret_access_key": "secretKey", "aws_session_token": "token"}
+        given = {name: config.get(key) for name, key in keys.items()}
+        self.session = boto3.Session(region_name=config.get("region"), profile_name=config.get("profile"), **given)
+        self.clients: dict[tuple[str, str], Any] = {}
+        self.lock = threading.Lock()
+
+    def get(self, service: str, region: str) -> Any:
+        with self.lock:
+            if (service, region) not in self.clients:
+                # A lost answer must be seen, so botocore repeats nothing by itself: see Account.call.
+                config = Config(retries={"total_max_attempts": 1}, max_pool_connections=64)
+                self.clients[service, region] = self.session.client(service, region_name=region, config=config)
+            return self.clients[service, region]
+
+
+@dataclass(frozen=True)
+class Account:
+    """AWS in one region, for one request of the engine."""
+
+    clients: Clients
+    region: str
+    request: Call
+
+    def call(self, service: str, operation: str, **arguments: Any) -> dict[str, Any]:
+        """One operation, named as in boto3; arguments that are None are left out."""
+        function = getattr(self.clients.get(service, self.region), operation)
+        given = {key: value for key, value in arguments.items() if value is not None}
+        for attempt in range(ATTEMPTS):
+            try:
+                return function(**given)
+            except (ClientError, BotoCoreError) as fault:
+                if attempt + 1 >= _attempts(fault, operation):
+                    raise _failed(service, operation, fault) from None
+            self.request.pause(min(LONGEST_BACKOFF, 0.1 * 2**attempt) * random.uniform(0.5, 1))
+        raise AssertionError("unreachable")
+
+    def seen(self, service: str, operation: str, **arguments: Any) -> dict[str, Any] | None:
+        """The answer of a call, or None if it says that there is no such object."""
+        try:
+            return self.call(service, operation, **arguments)
+        except Failed as fault:
+            if fault.absent:
+                return None
+            raise
+
+    def patiently(self, seconds: float, remove: Callable[[], Any]) -> None:
+        """Delete something as soon as AWS lets us: what stands in its way may be on its way out."""
+        end = time.monotonic() + (self.request.timeout or seconds)
+        while True:
+            try:
+                remove()
+                return
+            except Failed as fault:
+                if fault.absent:
+                    return
+                if not fault.waited_out or time.monotonic() > end:
+                    raise
+                self.request.pause(1, why=str(fault))
+
+    @cached_property
+    def partition(self) -> str:
+        return self.clients.session.get_partition_for_region(self.region)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return self.call("sts", "get_caller_identity")
+
+    def arn(self, service: str, owner: str, rest: str) -> str:
+        return f"arn:{self.partition}:{service}:{self.region}:{owner}:{rest}"
+
+
+def _attempts(fault: Exception, operation: str) -> int:
+    """How often a call that failed so is made in all. A broken connection is final: AWS may have done the work."""
+    if isinstance(fault, EndpointConnectionError):
+        return UNREACHABLE_ATTEMPTS
+    if not isinstance(fault, ClientError):
+        return 1
+    if fault.response["Error"]["Code"] in THROTTLED:
+        return ATTEMPTS
+    question = operation.startswith(("describe_", "get_", "list_"))
+    return SERVER_FAULT_ATTEMPTS if question and fault.response["ResponseMetadata"]["HTTPStatusCode"] >= 500 else 1
+
+
+def _failed(service: str, operation: str, fault: Exception) -> Refused:
+    if isinstance(fault, ClientError):
+        return Failed(service, operation, fault.response["Error"]["Code"], fault.response["Error"]["Message"])
+    return Refused(f"{service}:{operation}: {fault}")

@@ -1,0 +1,250 @@
+"""pulumi-resource-eks: eks:index:Cluster as a bare control plane, with the children of the genuine component.
+
+After nodejs/eks/cluster/cluster.ts of pulumi-eks 4.4 (createCore). What it builds beyond the control plane (node
+groups, security groups, add-ons, OIDC provider, storage classes) is not here: WITHOUT says which inputs leave it away,
+and any input that is in neither table is refused by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from importlib import metadata
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+from pulumi.provider import ConstructResult, Provider
+from pulumi.provider.server import main as serve
+
+from rehearsal.plugins.wire import words
+
+WITHOUT = {
+    "authenticationMode": "API",
+    "skipDefaultNodeGroup": True,
+    "skipDefaultSecurityGroups": True,
+    "useDefaultVpcCni": True,
+    "kubeProxyAddonOptions": {"enabled": False},
+    "corednsAddonOptions": {"enabled": False},
+    "createOidcProvider": False,
+    "createInstanceRole": False,
+}
+"""Inputs with the only value they may have."""
+MAY_BE_SILENT = words("corednsAddonOptions createOidcProvider createInstanceRole")
+"""Those among them whose default is that value too, given the others."""
+IMPLEMENTED = words(
+    "accessEntries bootstrapSelfManagedAddons clusterTags deletionProtection enabledClusterLogTypes "
+    "encryptionConfigKeyArn endpointPrivateAccess endpointPublicAccess ipFamily kubernetesServiceIpAddressRange name "
+    "privateSubnetIds providerCredentialOpts publicAccessCidrs publicSubnetIds serviceRole subnetIds tags "
+    "upgradePolicy version vpcId"
+)
+CLUSTER_POLICY = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
+
+
+class ServiceRole(pulumi.ComponentResource):
+    """The role that EKS works with, and its policy."""
+
+    def __init__(self, name: str, tags: Any, opts: pulumi.ResourceOptions) -> None:
+        super().__init__("eks:index:ServiceRole", name, {}, opts)
+        mine = pulumi.ResourceOptions(parent=self)
+        statement = {
+            "Action": ["sts:AssumeRole", "sts:TagSession"],
+            "Effect": "Allow",
+            "Principal": {"Service": ["eks.amazonaws.com"]},
+        }
+        self.role = aws.iam.Role(
+            f"{name}-role",
+            description="Allows EKS to manage clusters on your behalf.",
+            assume_role_policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}, separators=(",", ":")),
+            tags=tags,
+            opts=mine,
+        )
+        arn = aws.get_partition_output(opts=pulumi.InvokeOutputOptions(parent=self)).partition.apply(
+            lambda partition: CLUSTER_POLICY.replace("arn:aws:", f"arn:{partition}:")
+        )
+        attachment = f"{name}-{hashlib.sha1(CLUSTER_POLICY.encode()).hexdigest()[:8]}"
+        self.attachment = aws.iam.RolePolicyAttachment(attachment, policy_arn=arn, role=self.role.name, opts=mine)
+        self.register_outputs({})
+
+
+class Cluster(pulumi.ComponentResource):
+    """The control plane, who may use it, and a Kubernetes provider for it."""
+
+    def __init__(self, name: str, given: dict[str, Any], opts: pulumi.ResourceOptions | None) -> None:
+        super().__init__("eks:index:Cluster", name, {}, opts)
+        self.name, self.given, self.mine = name, given, pulumi.ResourceOptions(parent=self)
+        own = None if given.get("serviceRole") else ServiceRole(f"{name}-eksRole", given.get("tags"), self.mine)
+        self.role = own.role if own else pulumi.Output.from_input(given["serviceRole"])
+        self.eks = self._control_plane([own.role, own.attachment] if own else [])
+        self.kubeconfig = self._kubeconfig()
+        text = pulumi.Output.json_dumps(self.kubeconfig)
+        self.provider = _KubernetesProvider(f"{name}-eks-k8s", {"kubeconfig": text}, self.mine)
+        self._access_entries()
+        self.register_outputs({})
+
+    def _control_plane(self, first: list[pulumi.Resource]) -> aws.eks.Cluster:
+        given = self.given
+        network = {"serviceIpv4Cidr": given.get("kubernetesServiceIpAddressRange"), "ipFamily": given.get("ipFamily")}
+        key = given.get("encryptionConfigKeyArn")
+        encryption: Any = {"provider": {"keyArn": key}, "resources": ["secrets"]} if key else None
+        subnets = _joined(given.get("publicSubnetIds"), given.get("privateSubnetIds"))
+        tags = pulumi.Output.all(given.get("tags"), given.get("clusterTags")).apply(
+            lambda both: {"Name": f"{self.name}-eksCluster", **(both[1] or {}), **(both[0] or {})}
+        )
+        ignored = ["accessConfig.bootstrapClusterCreatorAdminPermissions", "bootstrapSelfManagedAddons"]
+        return aws.eks.Cluster(
+            f"{self.name}-eksCluster",
+            name=given.get("name"),
+            role_arn=self.role.arn,
+            version=given.get("version"),
+            bootstrap_self_managed_addons=_else(given.get("bootstrapSelfManagedAddons"), True),
+            vpc_config=_present(
+                subnetIds=_else(given.get("subnetIds"), subnets),
+                endpointPrivateAccess=given.get("endpointPrivateAccess"),
+                endpointPublicAccess=given.get("endpointPublicAccess"),
+                publicAccessCidrs=given.get("publicAccessCidrs"),
+            ),
+            access_config=_present(authenticationMode="API", bootstrapClusterCreatorAdminPermissions=True),
+            kubernetes_network_config=_present(**network) if any(network.values()) else None,
+            encryption_config=encryption,
+            enabled_cluster_log_types=given.get("enabledClusterLogTypes"),
+            upgrade_policy=given.get("upgradePolicy"),
+            deletion_protection=given.get("deletionProtection"),
+            tags=tags,
+            opts=pulumi.ResourceOptions(parent=self, ignore_changes=ignored, depends_on=first),
+        )
+
+    def _kubeconfig(self) -> pulumi.Output[dict[str, Any]]:
+        facts = (self.eks.name, self.eks.endpoint, self.eks.certificate_authority, self.eks.arn)
+        return pulumi.Output.all(*facts, self.given.get("providerCredentialOpts")).apply(lambda a: kubeconfig(*a))
+
+    def _access_entries(self) -> None:
+        for key, entry in (self.given.get("accessEntries") or {}).items():
+            made = aws.eks.AccessEntry(
+                f"{self.name}-{key}",
+                cluster_name=self.eks.name,
+                principal_arn=entry["principalArn"],
+                type=entry.get("type"),
+                kubernetes_groups=entry.get("kubernetesGroups"),
+                user_name=entry.get("username"),
+                tags=entry.get("tags"),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[self.eks]),
+            )
+            for name, association in (entry.get("accessPolicies") or {}).items():
+                aws.eks.AccessPolicyAssociation(
+                    f"{self.name}-{key}-{name}",
+                    cluster_name=self.eks.name,
+                    principal_arn=entry["principalArn"],
+                    policy_arn=association["policyArn"],
+                    access_scope=association["accessScope"],
+                    opts=pulumi.ResourceOptions(parent=made, depends_on=[made]),
+                )
+
+    def outputs(self) -> dict[str, Any]:
+        group = self.eks.vpc_config.cluster_security_group_id
+        issuer = self.eks.identities[0].oidcs[0].issuer
+        subnets = {key: self.given.get(key) for key in ("subnetIds", "publicSubnetIds", "privateSubnetIds", "vpcId")}
+        core = _present(
+            **subnets,
+            cluster=self.eks,
+            endpoint=self.eks.endpoint,
+            kubeconfig=self.kubeconfig,
+            provider=self.provider,
+            clusterIamRole=self.role,
+            instanceRoles=[],
+            tags=self.given.get("tags"),
+        )
+        return {
+            "kubeconfig": self.kubeconfig,
+            "kubeconfigJson": pulumi.Output.json_dumps(self.kubeconfig),
+            "eksCluster": self.eks,
+            "core": core,
+            "clusterSecurityGroupId": group,
+            "nodeSecurityGroupId": group,
+            "instanceRoles": [],
+            "oidcProviderArn": "",
+            "oidcProviderUrl": issuer,
+            "oidcIssuer": issuer.apply(lambda url: (url or "").removeprefix("https://")),
+            "autoModeNodeRoleName": "",
+        }
+
+
+class _KubernetesProvider(pulumi.ProviderResource):
+    def __init__(self, name: str, properties: dict[str, Any], opts: pulumi.ResourceOptions) -> None:
+        pinned = pulumi.ResourceOptions(version=metadata.version("pulumi-kubernetes"))
+        super().__init__("kubernetes", name, properties, pulumi.ResourceOptions.merge(opts, pinned))
+
+
+def kubeconfig(name: str, endpoint: str, authority: Any, arn: str, credentials: Any) -> dict[str, Any]:
+    """How a client reaches the cluster; the profile is left to whoever uses it, as the genuine component does."""
+    role = (credentials or {}).get("roleArn")
+    arguments = ["--region", arn.split(":")[3], "eks", "get-token", "--cluster-name", name, "--output", "json"]
+    info = {"name": "KUBERNETES_EXEC_INFO", "value": '{"apiVersion": "client.authentication.k8s.io/v1beta1"}'}
+    command = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": "aws",
+        "args": arguments + (["--role", role] if role else []),
+        "env": [info],
+    }
+    return {
+        "apiVersion": "v1",
+        "clusters": [
+            {"cluster": {"server": endpoint, "certificate-authority-data": authority["data"]}, "name": "kubernetes"}
+        ],
+        "contexts": [{"context": {"cluster": "kubernetes", "user": "aws"}, "name": "aws"}],
+        "current-context": "aws",
+        "kind": "Config",
+        "users": [{"name": "aws", "user": {"exec": command}}],
+    }
+
+
+def faults(given: dict[str, Any]) -> list[str]:
+    """Which inputs ask for what this plugin does not build."""
+    wrong = [
+        f"{key} must be {value!r}: this eks plugin builds nothing else"
+        for key, value in WITHOUT.items()
+        if not _is(given.get(key), value) and not (key in MAY_BE_SILENT and given.get(key) is None)
+    ]
+    known = IMPLEMENTED | WITHOUT.keys()
+    unknown = [key for key, value in given.items() if value is not None and key not in known]
+    return wrong + [f"this eks plugin does not implement {key}" for key in sorted(unknown)]
+
+
+def _is(given: Any, wanted: Any) -> bool:
+    """Whether the input is what it must be; of options, only what they must say counts, not the SDK's defaults."""
+    if isinstance(wanted, dict) and isinstance(given, dict):
+        return all(given.get(key) == value for key, value in wanted.items())
+    return given == wanted
+
+
+def _present(**values: Any) -> Any:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _else(value: Any, default: Any) -> Any:
+    return default if value is None else value
+
+
+def _joined(*lists: Any) -> pulumi.Output[list[str]]:
+    return pulumi.Output.all(*lists).apply(lambda parts: [id_ for part in parts for id_ in part or []])
+
+
+class Eks(Provider):
+    def __init__(self) -> None:
+        version = metadata.version("pulumi-eks")
+        super().__init__(version, schema=json.dumps({"name": "eks", "version": version}))
+
+    def construct(
+        self, name: str, resource_type: str, inputs: Any, options: pulumi.ResourceOptions | None = None
+    ) -> ConstructResult:
+        if resource_type != "eks:index:Cluster":
+            raise NotImplementedError(f"this eks plugin does not implement {resource_type}")
+        if wrong := faults(inputs):
+            raise ValueError("; ".join(wrong))
+        cluster = Cluster(name, inputs, options)
+        return ConstructResult(urn=cluster.urn, state=cluster.outputs())
+
+
+if __name__ == "__main__":
+    serve(Eks(), sys.argv[1:])

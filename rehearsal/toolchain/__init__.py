@@ -1,0 +1,125 @@
+"""Builds the programs the rehearsal runs and links them into paths.BIN.
+
+`ensure()` is all a caller needs; what there is to build is in programs.py, which Go builds it in go.py. Set
+TRAINYARD_GO_CACHE=keep to keep the compiler's cache (about 8 GB) after everything is built.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rehearsal import paths
+from rehearsal.toolchain import go
+from rehearsal.toolchain.go import Report, ToolchainError
+from rehearsal.toolchain.programs import BY_NAME, Program
+
+__all__ = ["DEFAULT", "ToolchainError", "ensure", "genuine_kubernetes_provider"]
+
+DEFAULT = tuple(BY_NAME)
+_CACHE_LIMIT = 2 * 1024**3
+"""Bytes of compiler cache that may stay; a cold build of everything leaves 8 GB."""
+
+
+def ensure(programs: Iterable[str] = DEFAULT, report: Report = print) -> None:
+    """Have these programs in paths.BIN, building what is missing; at once where nothing is.
+
+    May be interrupted at any time: the next call goes on where this one stopped.
+    """
+    wanted = [BY_NAME[name] for name in programs]
+    if any(not program.built.exists() for program in wanted):
+        with locked(report):
+            _build_all([program for program in wanted if not program.built.exists()], report)
+            _trim_compiler_cache(report)
+    for program in wanted:
+        link(paths.BIN / program.name, program.built)
+
+
+def genuine_kubernetes_provider(version: str) -> Path | None:
+    """The released pulumi-kubernetes plugin where the user has it; KUBERNETES_PROVIDER=own passes it by.
+
+    KUBERNETES_PROVIDER=genuine demands it.
+    """
+    choice = os.environ.get("KUBERNETES_PROVIDER", "")
+    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
+    plugin = home / "plugins" / f"resource-kubernetes-v{version.removeprefix('v')}" / "pulumi-resource-kubernetes"
+    if choice == "genuine" and not plugin.exists():
+        raise ToolchainError(f"KUBERNETES_PROVIDER=genuine, but {plugin} does not exist: "
+                             f"`pulumi plugin install resource kubernetes {version}` brings it")
+    return plugin if plugin.exists() and choice != "own" else None
+
+
+def link(name: Path, target: Path) -> None:
+    """Make `name` a link to `target` in one step, whatever it was before."""
+    if name.is_symlink() and name.readlink() == target:
+        return
+    name.parent.mkdir(parents=True, exist_ok=True)
+    fresh = name.with_name(f".{name.name}.{os.getpid()}")
+    fresh.symlink_to(target)
+    fresh.replace(name)
+
+
+@contextmanager
+def locked(report: Report) -> Iterator[None]:
+    """Only one process builds; the others wait and say so."""
+    paths.CACHE.mkdir(parents=True, exist_ok=True)
+    with (paths.CACHE / "toolchain.lock").open("w") as file:
+        started = said = time.monotonic()
+        while not _try_lock(file.fileno()):
+            if time.monotonic() - said >= go.HEARTBEAT_SECONDS:
+                said = time.monotonic()
+                report(f"waiting for another build of the toolchain … {_duration(said - started)}")
+            time.sleep(0.1)
+        yield
+
+
+def _build_all(missing: list[Program], report: Report) -> None:
+    if not missing:
+        return
+    names, seconds = ", ".join(program.name for program in missing), sum(program.seconds for program in missing)
+    report(f"building once from pinned sources: {names}; about {_duration(seconds)} on two cores")
+    for number, program in enumerate(missing, 1):
+        _build(program, f"{program.name} {number}/{len(missing)}", report)
+
+
+def _build(program: Program, label: str, report: Report) -> None:
+    program.built.parent.mkdir(parents=True, exist_ok=True)
+    partial, log = (program.built.with_suffix(suffix) for suffix in (".partial", ".log"))
+    command = [go.executable(report), "build", *program.flags, "-o", str(partial), program.package]
+    report(f"building {label} …")
+    started = time.monotonic()
+    if go.run(command, cwd=go.FOLDER / program.folder, log=log,
+              beat=lambda seconds: report(f"building {label} … {_duration(seconds)}")):
+        raise ToolchainError(f"{program.name} could not be built (all of it: {log}):\n{go.tail(log)}")
+    partial.replace(program.built)
+    report(f"built {label} in {_duration(time.monotonic() - started)}")
+
+
+def _trim_compiler_cache(report: Report) -> None:
+    complete = all(program.built.exists() for program in BY_NAME.values())
+    if not complete or os.environ.get("TRAINYARD_GO_CACHE") == "keep" or _size(paths.CACHE / "go/build") < _CACHE_LIMIT:
+        return
+    report("removing the compiler's cache (TRAINYARD_GO_CACHE=keep keeps it)")
+    subprocess.run([go.executable(report), "clean", "-cache"], env=go.environment(), check=False)
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.glob("*/*"))
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"

@@ -1,0 +1,92 @@
+"""The programs the rehearsal runs, each built from a pinned Go module.
+
+A version changes in the go.mod of the program's folder (then `go mod tidy`, so that go.sum follows); how a program is
+built changes in PROGRAMS.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from rehearsal import paths
+
+FOLDER = Path(__file__).parent
+"""Holds one folder with go.mod and go.sum a program: a shared one would mix the Kubernetes minors they ask for."""
+_KUBERNETES = ("-s -w -X k8s.io/component-base/version.gitVersion={version}"
+               " -X k8s.io/component-base/version.gitMajor={major} -X k8s.io/component-base/version.gitMinor={minor}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """One executable and how it is built."""
+
+    name: str
+    folder: str
+    """Whose go.mod pins it."""
+    module: str
+    command: str = ""
+    """Folder of the main package within the module."""
+    ldflags: str = "-s -w"
+    tags: str = ""
+    seconds: int
+    """What a cold build took on two cores."""
+
+    @property
+    def package(self) -> str:
+        return f"{self.module}/{self.command}".rstrip("/")
+
+    @property
+    def flags(self) -> list[str]:
+        """Arguments of `go build` that decide what comes out."""
+        version = pinned(self.folder, self.module)
+        major, minor, _ = version[1:].split(".", 2)
+        ldflags = self.ldflags.format(version=version, number=version[1:], major=major, minor=minor)
+        return ["-trimpath", "-buildvcs=false", "-mod=readonly", f"-tags={self.tags}", f"-ldflags={ldflags}"]
+
+    @property
+    def built(self) -> Path:
+        """Where this very program lies once it is built; another pin or flag is another folder."""
+        parts = [(FOLDER / self.folder / name).read_bytes() for name in ("go.mod", "go.sum")]
+        digest = hashlib.sha256(b"\0".join([*parts, " ".join(self.flags).encode()])).hexdigest()[:16]
+        return paths.CACHE / "programs" / f"{self.name}-{digest}" / self.name
+
+
+PROGRAMS = (
+    Program(name="etcd", folder="etcd", module="go.etcd.io/etcd/server/v3", seconds=41),
+    Program(name="pulumi", folder="pulumi", module="github.com/pulumi/pulumi/pkg/v3", command="cmd/pulumi",
+            tags="osusergo,grpcnotrace", seconds=187,
+            ldflags="-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version={version}"),
+    *(Program(name=name, folder="kubernetes", module="k8s.io/kubernetes", command=f"cmd/{name}", ldflags=_KUBERNETES,
+              seconds=seconds)
+      for name, seconds in {"kube-apiserver": 174, "kube-controller-manager": 65, "kube-scheduler": 10,
+                            "kubectl": 27}.items()),
+    Program(name="helm", folder="helm", module="helm.sh/helm/v3", command="cmd/helm", seconds=70),
+    Program(name="karpenter", folder="karpenter", module="github.com/aws/karpenter-provider-aws",
+            command="cmd/controller", ldflags="-s -w -X sigs.k8s.io/karpenter/pkg/operator.Version={number}",
+            seconds=157),
+    Program(name="trainer", folder="trainer", module="github.com/kubeflow/trainer/v2",
+            command="cmd/trainer-controller-manager", seconds=70),
+    Program(name="jobset", folder="jobset", module="sigs.k8s.io/jobset", seconds=49),
+)
+BY_NAME = {program.name: program for program in PROGRAMS}
+
+
+def pinned(folder: str, module: str) -> str:
+    """The version of a module in a folder's go.mod, such as v1.34.2."""
+    found = re.search(rf"^(?:require)?\s*{re.escape(module)} (v\S+)$", _go_mod(folder), re.MULTILINE)
+    if not found:
+        raise LookupError(f"{folder}/go.mod does not require {module}")
+    return found[1]
+
+
+def required_go() -> tuple[int, ...]:
+    """The lowest Go version that builds every program."""
+    lines = (re.search(r"^go (\S+)$", _go_mod(program.folder), re.MULTILINE) for program in PROGRAMS)
+    return max(tuple(map(int, line[1].split("."))) for line in lines if line)
+
+
+def _go_mod(folder: str) -> str:
+    return (FOLDER / folder / "go.mod").read_text()

@@ -1,0 +1,71 @@
+"""What tests share: the graphs of the two stacks, as the recording engine sees them, and goldens."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+
+from tests.recording import CHECKOUT, Graph, deploy
+
+GOLDEN = CHECKOUT / "tests" / "golden"
+
+# The same examples everywhere and every time; no deadline, because a busy machine is not a bug.
+hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, database=None, max_examples=60)
+hypothesis.settings.load_profile("steady")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--golden", action="store_true", help="write tests/golden/ anew instead of comparing with it")
+
+
+@pytest.fixture(scope="session")
+def dev() -> Graph:
+    """The graph of Pulumi.dev.yaml."""
+    return deploy("dev")
+
+
+@pytest.fixture(scope="session")
+def contract(dev: Graph) -> dict[str, Any]:
+    """What the dev environment tells its teams, deployed."""
+    return dev.outputs["contract"]
+
+
+@pytest.fixture(scope="session")
+def team(contract: dict[str, Any]) -> Graph:
+    """The graph of Pulumi.team-vision.yaml on the dev environment."""
+    return deploy("team-vision", references={"organization/trainyard/dev": {"contract": contract}})
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, Graph], None]:
+    """golden(name, graph): the graph is the one in tests/golden/<name>.graph.json; `pytest --golden` writes it."""
+
+    def compare(name: str, graph: Graph) -> None:
+        path, text = GOLDEN / f"{name}.graph.json", graph.golden()
+        if request.config.getoption("--golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        if not path.exists() or path.read_text() != text:
+            pytest.fail(f"{_difference(path, text)}\n\nIf that is meant: pytest --golden, and review the diff",
+                        pytrace=False)
+
+    return compare
+
+
+def _difference(path: Path, text: str) -> str:
+    """What changed, resource by resource: a line of JSON says little without the resource it belongs to."""
+    before = {f"{n['type']} {n['name']}": n for n in json.loads(path.read_text())} if path.exists() else {}
+    after = {f"{n['type']} {n['name']}": n for n in json.loads(text)}
+    lines = [f"+ {name}" for name in after if name not in before]
+    lines += [f"- {name}" for name in before if name not in after]
+    for name in sorted(before.keys() & after.keys()):
+        old, new = (json.dumps(side[name], indent=1, sort_keys=True).splitlines() for side in (before, after))
+        changed = [line for line in difflib.ndiff(old, new) if line[0] in "+-"]
+        lines += [f"~ {name}", *(f"    {line}" for line in changed)] if changed else []
+    return f"{path.name} is not what the program registers:\n" + "\n".join(lines[:120])

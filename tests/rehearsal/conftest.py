@@ -1,0 +1,45 @@
+"""A project of two stacks with a state folder of its own, for tests of what drives engine and world."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal import engine, paths
+
+FAKE = Path(__file__).with_name("fake_pulumi.py")
+ENVIRONMENT = {"aws:region": "eu-north-1", "trainyard:environment": {"zone": "a", "cluster": {"version": "1.34"}}}
+TEAM = {"aws:region": "eu-north-1", "trainyard:team": {"environment": "dev"}}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with an environment and a team, a world that is said to run, and a fake pulumi."""
+    state, folder = tmp_path / "state", tmp_path / "project"
+    for name in ("LOGS", "BACKEND", "PULUMI_HOME"):
+        monkeypatch.setattr(paths, name, state / getattr(paths, name).name)
+    for name, place in {"STATE": state, "CHECKOUT": folder, "BIN": tmp_path / "bin"}.items():
+        monkeypatch.setattr(paths, name, place)
+    monkeypatch.setattr(engine, "CONFIG", state / "config")
+    monkeypatch.setattr(engine, "KUBECONFIG", state / "kubeconfig")
+    monkeypatch.setattr(engine.install, "install", lambda *_: None)
+    paths.remember(paths.World(api_port=1, account_port=2, speed=60))
+    folder.mkdir()
+    (folder / "Pulumi.yaml").write_text("name: trainyard\n")
+    write_stack_file(folder / "Pulumi.dev.yaml", ENVIRONMENT)
+    write_stack_file(folder / "Pulumi.team.yaml", TEAM)
+    _install_fake(tmp_path / "bin/pulumi")
+    return folder
+
+
+def write_stack_file(file: Path, config: dict[str, Any]) -> None:
+    file.write_text(yaml.safe_dump({"config": config}))
+
+
+def _install_fake(program: Path) -> None:
+    """A copy of the shell under the engine's name, so that the process is called pulumi."""
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec -a pulumi {sys.executable} {FAKE} "$@"\n'.replace("/bin/sh", "/bin/bash"))
+    program.chmod(0o755)

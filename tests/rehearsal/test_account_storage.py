@@ -1,0 +1,134 @@
+"""FSx for Lustre and EFS: sizes, time, and what their interfaces block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rehearsal.account_world import NEVER, REGION, Account, Network, refused, served
+
+PERSISTENT = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250}
+
+
+@pytest.fixture
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    with served(tmp_path, monkeypatch) as account:
+        yield account
+
+
+@pytest.fixture
+def network(account: Account) -> Network:
+    network = Network(account)
+    rule = {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988, "UserIdGroupPairs": [{"GroupId": network.group}]}
+    network.ec2.authorize_security_group_ingress(GroupId=network.group, IpPermissions=[rule])
+    return network
+
+
+def create(account: Account, network: Network, lustre: dict[str, Any] | None = None, **more: Any) -> Any:
+    wanted = {"FileSystemType": "LUSTRE", "StorageCapacity": 1200, "SubnetIds": network.subnets[:1],
+              "SecurityGroupIds": [network.group], "LustreConfiguration": PERSISTENT if lustre is None else lustre}
+    return account.client("fsx").create_file_system(**(wanted | more))["FileSystem"]
+
+
+def test_a_lustre_file_system_is_created_used_and_deleted_in_its_own_time(account: Account, network: Network) -> None:
+    fsx = account.client("fsx")
+    account.speed(NEVER)
+    made = create(account, network, Tags=[{"Key": "Name", "Value": "scratch"}])
+    assert made["Lifecycle"] == "CREATING"
+    with refused("BadRequest"):
+        fsx.delete_file_system(FileSystemId=made["FileSystemId"])
+    account.speed(1e9)
+    second = create(account, network)
+    found = fsx.describe_file_systems(FileSystemIds=[second["FileSystemId"]])["FileSystems"][0]
+    assert found["Lifecycle"] == "AVAILABLE"
+    assert found["DNSName"] == f"{second['FileSystemId']}.fsx.{REGION}.amazonaws.com"
+    assert found["LustreConfiguration"]["MountName"]
+    fsx.delete_file_system(FileSystemId=second["FileSystemId"])
+    with refused("FileSystemNotFound"):
+        fsx.describe_file_systems(FileSystemIds=[second["FileSystemId"]])
+
+
+def test_its_interface_blocks_subnet_and_security_group(account: Account, network: Network) -> None:
+    made = create(account, network)
+    for blocked, argument in ((network.ec2.delete_subnet, {"SubnetId": network.subnets[0]}),
+                              (network.ec2.delete_security_group, {"GroupId": network.group})):
+        with refused("DependencyViolation"):
+            blocked(**argument)
+    account.client("fsx").delete_file_system(FileSystemId=made["FileSystemId"])
+    network.ec2.delete_subnet(SubnetId=network.subnets[0])
+
+
+@pytest.mark.parametrize(("more", "lustre"), [
+    ({"StorageCapacity": 1201}, PERSISTENT), ({"StorageCapacity": 3600}, PERSISTENT),
+    ({}, PERSISTENT | {"PerUnitStorageThroughput": 333}), ({}, {"DeploymentType": "PERSISTENT_2"}),
+    ({}, {"DeploymentType": "SCRATCH_2", "PerUnitStorageThroughput": 50}),
+    ({}, {"DeploymentType": "PERSISTENT_1", "PerUnitStorageThroughput": 50, "EfaEnabled": True}),
+    ({"StorageType": "HDD"}, PERSISTENT), ({"FileSystemTypeVersion": "2.99"}, PERSISTENT)])
+def test_sizes_that_fsx_does_not_sell_are_refused(account: Account, network: Network, more: dict, lustre: dict) -> None:
+    with refused("BadRequest"):
+        create(account, network, lustre, **more)
+
+
+def test_lustre_needs_one_subnet_and_an_open_port(account: Account, network: Network) -> None:
+    closed = network.ec2.create_security_group(GroupName="closed", Description="c", VpcId=network.vpc)["GroupId"]
+    for more in ({"SubnetIds": network.subnets}, {"SubnetIds": ["subnet-0123456789abcdef0"]}, {"SecurityGroupIds": [closed]},
+                 {"SecurityGroupIds": ["sg-0123456789abcdef0"]}):
+        with refused("InvalidNetworkSettings"):
+            create(account, network, **more)
+
+
+def test_capacity_only_grows(account: Account, network: Network) -> None:
+    fsx, made = account.client("fsx"), create(account, network, StorageCapacity=2400)
+    with refused("BadRequest"):
+        fsx.update_file_system(FileSystemId=made["FileSystemId"], StorageCapacity=1200)
+    fsx.update_file_system(FileSystemId=made["FileSystemId"], StorageCapacity=4800)
+    assert fsx.describe_file_systems()["FileSystems"][0]["StorageCapacity"] == 4800
+
+
+def test_tags_come_and_go(account: Account, network: Network) -> None:
+    fsx, arn = account.client("fsx"), create(account, network, Tags=[{"Key": "a", "Value": "1"}])["ResourceARN"]
+    fsx.tag_resource(ResourceARN=arn, Tags=[{"Key": "b", "Value": "2"}])
+    fsx.untag_resource(ResourceARN=arn, TagKeys=["a"])
+    assert fsx.list_tags_for_resource(ResourceARN=arn)["Tags"] == [{"Key": "b", "Value": "2"}]
+
+
+def test_another_kind_of_fsx_is_named(account: Account, network: Network) -> None:
+    with refused("NotImplemented"):
+        create(account, network, {}, FileSystemType="OPENZFS")
+
+
+def test_an_efs_mount_target_takes_time_and_blocks_its_subnet(account: Account, network: Network) -> None:
+    efs = account.client("efs")
+    made = efs.create_file_system(CreationToken="data", Tags=[{"Key": "Name", "Value": "data"}])
+    assert (made["LifeCycleState"], made["Tags"][0]["Value"]) == ("creating", "data")
+    account.speed(1e9)
+    target = efs.create_mount_target(FileSystemId=made["FileSystemId"], SubnetId=network.subnets[0],
+                                     SecurityGroups=[network.group])
+    assert target["LifeCycleState"] == "creating"
+    found = efs.describe_mount_targets(MountTargetId=target["MountTargetId"])["MountTargets"][0]
+    assert found["LifeCycleState"] == "available"
+    with refused("MountTargetConflict"):
+        efs.create_mount_target(FileSystemId=made["FileSystemId"], SubnetId=network.subnets[0])
+    with refused("DependencyViolation"):
+        network.ec2.delete_subnet(SubnetId=network.subnets[0])
+    with refused("FileSystemInUse"):
+        efs.delete_file_system(FileSystemId=made["FileSystemId"])
+    efs.delete_mount_target(MountTargetId=target["MountTargetId"])
+    efs.delete_file_system(FileSystemId=made["FileSystemId"])
+    network.ec2.delete_subnet(SubnetId=network.subnets[0])
+    assert not account.types() & {"efs-file-system", "efs-mount-target", "network-interface"}
+
+
+def test_a_file_system_that_is_not_there_yet_takes_no_mount_target(account: Account, network: Network) -> None:
+    account.speed(NEVER)
+    made = account.client("efs").create_file_system(CreationToken="data")
+    with refused("IncorrectFileSystemLifeCycleState"):
+        account.client("efs").create_mount_target(FileSystemId=made["FileSystemId"], SubnetId=network.subnets[0])
+
+
+def test_provisioned_throughput_needs_its_mode(account: Account) -> None:
+    with refused("BadRequest"):
+        account.client("efs").create_file_system(CreationToken="t", ThroughputMode="provisioned")

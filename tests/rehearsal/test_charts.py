@@ -1,0 +1,119 @@
+"""The chart mirror: what a release writes into a chart, and that each chart renders."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal import charts, paths
+from rehearsal.toolchain import ToolchainError, go
+
+VALUES = {"karpenter": ["--set=settings.clusterName=trainyard"]}
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The source of one chart, as it would lie in a module; the mirror is empty and lists only this chart."""
+    source = tmp_path / "module/charts/example"
+    (source / "templates").mkdir(parents=True)
+    (source / "Chart.yaml").write_text("name: example\nversion: 0.0.0-dev\n")
+    (source / "templates/secret.yaml").write_text("kind: Secret\n")
+    source.joinpath("Chart.yaml").chmod(0o444)
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(paths, "CHARTS", tmp_path / "cache/charts")
+    monkeypatch.setattr(go, "module_folder", lambda folder, module, report: tmp_path / "module")
+    mirror_only(monkeypatch, ("Chart.yaml", "version: .*", "version: {number}"),
+                ("Chart.yaml", "", "appVersion: {version}"))
+    return source
+
+
+def mirror_only(monkeypatch: pytest.MonkeyPatch, *edits: tuple[str, str, str]) -> None:
+    example = charts.Chart(place="example", folder="jobset", module="sigs.k8s.io/jobset", source="charts/example",
+                           edits=edits)
+    monkeypatch.setattr(charts, "CHARTS", (example,))
+
+
+def said_nothing(text: str) -> None:
+    raise AssertionError(text)
+
+
+def test_a_chart_lies_in_a_folder_of_its_name_with_the_versions_of_its_release(module: Path) -> None:
+    mirror = charts.ensure(lambda text: None)
+    assert (mirror / "example/Chart.yaml").read_text() == "name: example\nversion: 0.10.1\nappVersion: v0.10.1\n"
+    assert (mirror / "example/templates/secret.yaml").read_text() == "kind: Secret\n"
+
+
+def test_a_mirror_that_exists_is_not_made_again(module: Path) -> None:
+    charts.ensure(lambda text: None)
+    charts.ensure(said_nothing)
+
+
+def test_a_line_that_is_not_there_to_replace_is_an_error(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mirror_only(monkeypatch, ("Chart.yaml", "tag: main", "tag: {version}"))
+    with pytest.raises(ToolchainError, match="0 lines match 'tag: main'"):
+        charts.ensure(lambda text: None)
+    assert not paths.CHARTS.exists()
+
+
+def test_a_chart_is_found_by_name_and_version(module: Path) -> None:
+    charts.ensure(lambda text: None)
+    assert charts.find("example") == charts.find("example", "0.10.1") == charts.find("example", "v0.10.1")
+    assert charts.find("example", "0.10.1") == paths.CHARTS / "example"
+
+
+def test_another_version_or_name_is_not_found(module: Path) -> None:
+    charts.ensure(lambda text: None)
+    assert charts.find("example", "0.10.2") is None
+    assert charts.find("dcgm-exporter") is None
+
+
+@pytest.fixture(scope="module")
+def mirror() -> Path:
+    if not (paths.BIN / "helm").exists():
+        pytest.skip("the toolchain was never built here")
+    return charts.ensure()
+
+
+def rendered(mirror: Path, name: str) -> list[dict[str, Any]]:
+    command = [str(paths.BIN / "helm"), "template", name, str(mirror / name), "--namespace=kube-system",
+               "--kube-version=1.34.0", "--include-crds"]
+    done = subprocess.run([*command, *VALUES.get(name, [])], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [document for document in yaml.load_all(done.stdout, yaml.CSafeLoader) if document]
+
+
+def images(objects: list[dict[str, Any]]) -> set[str]:
+    workloads = [o for o in objects if o["kind"] in ("Deployment", "DaemonSet")]
+    return {c["image"] for o in workloads for c in o["spec"]["template"]["spec"]["containers"]}
+
+
+@pytest.mark.world
+@pytest.mark.parametrize(("name", "expected"), [
+    ("karpenter", {"public.ecr.aws/karpenter/controller:1.14.1"}),
+    ("karpenter-crd", set()),
+    ("kubeflow-trainer", {"ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.1.0",
+                          "registry.k8s.io/jobset/jobset:v0.10.1"}),
+    ("nvidia-device-plugin", {"nvcr.io/nvidia/k8s-device-plugin:v0.18.0"})])
+def test_a_chart_of_the_mirror_renders_the_images_of_its_release(mirror: Path, name: str, expected: set[str]) -> None:
+    assert images(rendered(mirror, name)) == expected
+
+
+@pytest.mark.world
+@pytest.mark.parametrize(("name", "version", "app_version"), [
+    ("karpenter", "1.14.1", "1.14.1"), ("karpenter-crd", "1.14.1", "1.14.1"), ("kubeflow-trainer", "2.1.0", "v2.1.0"),
+    ("nvidia-device-plugin", "0.18.0", "0.18.0")])
+def test_a_chart_of_the_mirror_says_the_versions_of_its_release(mirror: Path, name: str, version: str,
+                                                               app_version: str) -> None:
+    chart = yaml.safe_load((mirror / name / "Chart.yaml").read_text())
+    assert (chart["name"], chart["version"], chart["appVersion"]) == (name, version, app_version)
+
+
+@pytest.mark.world
+def test_the_charts_bring_the_kinds_the_graph_uses(mirror: Path) -> None:
+    objects = rendered(mirror, "karpenter-crd") + rendered(mirror, "kubeflow-trainer")
+    kinds = {o["spec"]["names"]["kind"] for o in objects if o["kind"] == "CustomResourceDefinition"}
+    assert kinds >= {"NodePool", "NodeClaim", "EC2NodeClass", "ClusterTrainingRuntime", "TrainJob", "JobSet"}

@@ -1,0 +1,125 @@
+"""The commands that `make` calls, with stand-ins for account, fleet and pulumi."""
+
+import fcntl
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rehearsal import __main__ as cli
+from rehearsal import engine, paths, world
+
+REPOSITORY = Path(__file__).parents[2]
+needs_namespaces = pytest.mark.skipif(world.obstacle() is not None, reason=world.obstacle() or "")
+
+
+@pytest.fixture
+def machine(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Nothing runs; everything that would be built is there; every job is Complete."""
+    (paths.STATE / "world.json").unlink()
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    monkeypatch.setattr(world, "PARTS", ("tests.rehearsal.fake_account", "tests.rehearsal.fake_fleet"))
+    monkeypatch.setattr(cli.toolchain, "ensure", lambda **_: None)
+    monkeypatch.setattr(cli.charts, "ensure", lambda *_: None)
+    monkeypatch.setattr(cli, "_finish", lambda *_: 0)
+    yield checkout
+    world.stop()
+
+
+def _inventory(monkeypatch: pytest.MonkeyPatch, *things: dict[str, Any]) -> None:
+    ask = world.ask
+    monkeypatch.setattr(world, "ask", lambda method, path, body=None:
+                        list(things) if path == "inventory" else ask(method, path, body))
+
+
+@needs_namespaces
+def test_up_makes_the_stack_and_down_leaves_nothing(machine: Path, capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["up"]) == 0
+    assert len(engine.resources(engine.find("dev"))) == 1
+    assert cli.main(["down"]) == 0
+    assert "account empty, everything stopped" in capsys.readouterr().out
+    assert world.census() == []
+    assert sorted(os.listdir(paths.STATE)) == ["lock", "logs"]
+
+
+@needs_namespaces
+def test_down_of_a_team_leaves_the_environment_and_the_world(machine: Path):
+    cli.main(["up"])
+    cli.main(["up", "--stack", "team"])
+    assert cli.main(["down", "--stack", "team"]) == 0
+    assert engine.resources(engine.find("team")) == []
+    assert len(engine.resources(engine.find("dev"))) == 1
+    assert world.running()
+
+
+@needs_namespaces
+def test_down_of_the_environment_takes_its_teams_with_it(machine: Path):
+    cli.main(["up"])
+    cli.main(["up", "--stack", "team"])
+    assert cli.main(["down", "--stack", "dev"]) == 0
+    assert not world.running()
+
+
+@needs_namespaces
+def test_what_is_left_in_the_account_without_a_stack_is_named_and_fails(
+        machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    cli.main(["up"])
+    _inventory(monkeypatch, {"type": "ec2:instance", "id": "i-1", "name": "forgotten", "state": "running", "tags": {}})
+    assert cli.main(["down"]) == 1
+    assert "ec2:instance  i-1  forgotten  running" in capsys.readouterr().out
+    assert cli.main(["down", "--force"]) == 0
+    assert not world.running()
+
+
+@needs_namespaces
+def test_faults_reach_the_account(machine: Path, capsys: pytest.CaptureFixture[str]):
+    cli.main(["up"])
+    capsys.readouterr()
+    assert cli.main(["fault", "throttle", "--service", "ec2", "--count", "2"]) == 0
+    assert '"service": "ec2"' in capsys.readouterr().out
+
+
+@needs_namespaces
+def test_env_survives_a_shell(machine: Path):
+    cli.main(["up"])
+    command = [".venv/bin/python", "-m", "rehearsal", "env"]
+    exports = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True,
+                             env=os.environ | {"TRAINYARD_REHEARSAL": str(paths.STATE)}, check=True).stdout
+    told = subprocess.run(["sh", "-euc", exports + 'echo "$AWS_ENDPOINT_URL $PATH"'], capture_output=True, text=True)
+    assert told.stdout.startswith(f"{paths.world().account_url} ")
+    assert str(Path(os.environ["PATH"].split(":")[0])) in told.stdout
+
+
+def test_down_without_a_world_says_so(machine: Path, capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["down"]) == 0
+    assert "no world runs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["env", "kubeconfig", "fault"])
+def test_a_command_that_needs_a_world_says_how_to_get_one(
+        machine: Path, command: str, capsys: pytest.CaptureFixture[str]):
+    assert cli.main([command]) == 1
+    assert "`make up` starts one" in capsys.readouterr().err
+
+
+def test_up_on_a_machine_without_namespaces_exits_2_at_once(
+        machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(world, "obstacle", lambda: "remedy: sudo sysctl …")
+    assert cli.main(["up"]) == 2
+    assert "sysctl" in capsys.readouterr().err
+
+
+def test_a_second_up_is_refused_while_one_is_at_work(machine: Path, capsys: pytest.CaptureFixture[str]):
+    with (paths.STATE / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert cli.main(["up"]) == 1
+    assert "at work here" in capsys.readouterr().err
+
+
+def test_an_unknown_stack_is_refused_before_anything_starts(machine: Path, capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["up", "--stack", "prod"]) == 1
+    assert "the stacks are dev, team" in capsys.readouterr().err
+    assert not world.running()

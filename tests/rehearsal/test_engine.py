@@ -1,0 +1,160 @@
+"""What drives the engine, with a stand-in for the pulumi program."""
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal import engine, paths, processes
+from rehearsal.engine import Stack
+from tests.rehearsal.conftest import ENVIRONMENT, TEAM, write_stack_file
+
+
+@pytest.fixture
+def dev(checkout: Path) -> Stack:
+    stack = engine.find("dev")
+    engine.prepare(stack, _ignore)
+    return stack
+
+
+def _ignore(*_: object) -> None:
+    """Nobody listens."""
+
+
+def _up(stack: Stack, events: Callable[[list[Any]], None] = _ignore) -> int:
+    return engine.update(stack, "up", events=events, notice=_ignore)
+
+
+@contextmanager
+def _at_work(stack: Stack) -> Iterator[int]:
+    """Another engine that holds the stack's lock; killed in the end."""
+    command = [paths.BIN / "pulumi", "up", "--event-log", paths.STATE / "e"]
+    with subprocess.Popen(command, env=engine.environment(stack) | {"FAKE_SECONDS": "30"}) as process:
+        processes.wait(lambda: engine._lock_owners(stack) == [process.pid], 10)
+        yield process.pid
+        process.kill()
+
+
+def test_a_stack_without_a_file_is_refused_with_those_that_have_one(checkout: Path):
+    with pytest.raises(engine.EngineError, match=r"Pulumi.prod.yaml does not exist: the stacks are dev, team"):
+        engine.find("prod")
+
+
+def test_the_copy_differs_from_the_tracked_file_by_where_charts_come_from(checkout: Path, dev: Stack):
+    assert dev.settings == ENVIRONMENT
+    copied = yaml.safe_load(dev.copy.read_text())["config"]
+    assert copied["trainyard:environment"].pop("artifacts") == {"charts": str(paths.CHARTS)}
+    assert copied == ENVIRONMENT
+
+
+def test_a_team_is_copied_as_it_is(checkout: Path):
+    team = engine.find("team")
+    engine.prepare(team, _ignore)
+    assert yaml.safe_load(team.copy.read_text())["config"] == TEAM
+
+
+def test_an_edited_stack_file_reaches_the_engine_and_the_salt_stays(checkout: Path, dev: Stack):
+    write_stack_file(dev.tracked, ENVIRONMENT | {"aws:region": "us-west-2"})
+    engine.prepare(dev, _ignore)
+    copied = yaml.safe_load(dev.copy.read_text())
+    assert copied["config"]["aws:region"] == "us-west-2"
+    assert copied["encryptionsalt"] == "v1:salt"
+
+
+def test_no_tracked_file_is_written(checkout: Path, monkeypatch: pytest.MonkeyPatch):
+    before = {file.name: file.read_bytes() for file in checkout.iterdir()}
+    stack = engine.find("dev")
+    engine.prepare(stack, _ignore)
+    _up(stack)
+    assert {file.name: file.read_bytes() for file in checkout.iterdir()} == before
+
+
+def test_the_passphrase_is_for_our_eyes_only(dev: Stack):
+    file = Path(engine.variables(dev)["PULUMI_CONFIG_PASSPHRASE_FILE"])
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert len(file.read_text()) == 32
+
+
+def test_the_engine_gets_its_region_and_nobody_elses_identity(dev: Stack, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    told = engine.environment(dev)
+    assert told["AWS_REGION"] == "eu-north-1"
+    assert told["AWS_ENDPOINT_URL"] == "http://127.0.0.1:2"
+    assert "AWS_PROFILE" not in told
+
+
+def test_events_arrive_once_and_in_order(dev: Stack):
+    seen: list[Any] = []
+    assert _up(dev, seen.extend) == 0
+    assert [kind for event in seen for kind in event] == ["resourcePreEvent", "resOutputsEvent"]
+
+
+def test_the_first_interrupt_lets_the_engine_finish(dev: Stack, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FAKE_SECONDS", "30")
+    seen: list[Any] = []
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        _up(dev, seen.extend)
+    assert len(seen) == 2
+    assert not engine._lock_owners(dev)
+
+
+def test_the_second_interrupt_kills_the_engine_and_the_next_run_works(dev: Stack, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FAKE_SECONDS", "30")
+    monkeypatch.setenv("FAKE_STUBBORN", "yes")
+    for delay in (0.5, 0.7):
+        threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+    said: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        engine.update(dev, "up", events=_ignore, notice=said.append)
+    assert said[-1] == "killing the engine"
+    monkeypatch.setenv("FAKE_SECONDS", "0")
+    engine.prepare(dev, _ignore)
+    assert _up(dev) == 0
+
+
+def test_the_lock_of_a_killed_engine_is_taken_away(dev: Stack):
+    with _at_work(dev) as pid:
+        os.kill(pid, signal.SIGKILL)
+    said: list[str] = []
+    engine.prepare(dev, said.append)
+    assert "taking away the lock" in said[0]
+    assert _up(dev) == 0
+
+
+def test_the_lock_of_a_living_engine_is_respected(dev: Stack, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(engine, "LOCK_SECONDS", 0.2)
+    with _at_work(dev) as pid, pytest.raises(engine.EngineError, match=f"process {pid} still works on stack dev"):
+        engine.prepare(dev, _ignore)
+
+
+def test_an_engine_whose_driver_was_killed_cancels_itself(dev: Stack, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FAKE_SECONDS", "30")
+    driver = os.fork()
+    if not driver:
+        _up(dev)
+        os._exit(0)
+    processes.wait(lambda: bool(engine._lock_owners(dev)), 10)
+    os.kill(driver, signal.SIGKILL)
+    os.waitpid(driver, 0)
+    assert processes.wait(lambda: not engine._lock_owners(dev), 10)
+
+
+def test_teams_are_destroyed_before_the_environment_they_refer_to(checkout: Path, dev: Stack):
+    engine.prepare(engine.find("team"), _ignore)
+    assert [stack.name for stack in engine.stacks()] == ["team", "dev"]
+
+
+def test_the_kubeconfig_works_by_itself_and_holds_no_token(dev: Stack):
+    file = engine.write_kubeconfig(dev)
+    plugin = yaml.safe_load(file.read_text())["users"][0]["user"]["exec"]
+    assert Path(plugin["command"]).is_absolute()
+    assert {"name": "AWS_ENDPOINT_URL", "value": "http://127.0.0.1:2"} in plugin["env"]
+    assert file.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,168 @@
+"""Nodes without a world: user data, capacity, environment, devices, images, host names."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rehearsal.nodes import images, logs, network, node, process
+from rehearsal.nodes.aws import plain
+from rehearsal.nodes.container import Container
+from rehearsal.nodes.devices import EFA, GPU, Devices, NoDevices, files
+from rehearsal.nodes.environment import NotReady, environment, expand, quantity
+
+AUTHORITY = base64.b64encode(b"ca").decode()
+PART = "--//\nContent-Type: application/node.eks.aws\n\napiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n"
+USER_DATA = ('MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="//"\n\n' + PART +
+             f"  cluster: {{name: c, apiServerEndpoint: 'https://a', certificateAuthority: {AUTHORITY}}}\n"
+             "  kubelet: {config: {maxPods: 20, registerWithTaints: [{key: a, effect: NoSchedule}]}}\n" + PART +
+             '  kubelet: {flags: ["--node-labels=x=1,y=2", "--register-with-taints=b=c:NoExecute"]}\n--//--\n')
+INSTANCE = {"instanceId": "i-1", "privateDnsName": "ip-1", "instanceType": "g6e.48xlarge", "architecture": "x86_64",
+            "placement": {"availabilityZone": "ap-northeast-2a", "availabilityZoneId": "apne2-az1"},
+            "networkInterfaceSet": [{"interfaceType": kind} for kind in ("efa", "efa-only", "interface")]}
+KIND = {"vCpuInfo": {"defaultVCpus": "192"}, "memoryInfo": {"sizeInMiB": "1572864"},
+        "gpuInfo": {"gpus": [{"count": "8"}]}, "instanceStorageInfo": {"totalSizeInGB": "7600"},
+        "networkInfo": {"maximumNetworkInterfaces": "15", "ipv4AddressesPerInterface": "50"}}
+
+
+def container(name: str = "main", **more: Any) -> dict[str, Any]:
+    return {"name": name, "image": "pytorch/pytorch:2.7", **more}
+
+
+def pod(*containers: dict[str, Any]) -> dict[str, Any]:
+    return {"metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": {"a/b": "c"}},
+            "spec": {"containers": list(containers), "nodeName": "ip-1"}}
+
+
+def test_every_node_config_of_the_user_data_counts() -> None:
+    config = node.node_config(USER_DATA)
+    assert (config.cluster, config.endpoint, config.authority) == ("c", "https://a", b"ca")
+    assert node.labels(config, INSTANCE)["x"] == "1"
+    assert [t["key"] for t in node.taints(config)] == ["a", "b"]
+    assert node.taints(config)[1] == {"key": "b", "value": "c", "effect": "NoExecute"}
+
+
+@pytest.mark.parametrize("text", ["", "#!/bin/bash\necho hello\n"])
+def test_an_instance_without_a_node_config_says_what_is_missing(text: str) -> None:
+    with pytest.raises(node.NoNodeConfig, match=r"cluster\.name, cluster\.apiServerEndpoint"):
+        node.node_config(text)
+
+
+def test_efa_devices_are_the_interfaces_of_the_instance_and_gpus_those_of_the_type() -> None:
+    assert node.devices(INSTANCE, KIND) == {GPU: 8, EFA: 2}
+
+
+def test_a_node_keeps_something_for_the_kubelet() -> None:
+    config = node.node_config(USER_DATA)
+    capacity = node.capacity(config, KIND, 100)
+    assert capacity["pods"] == "20" and capacity["ephemeral-storage"] == "100Gi"
+    assert node.allocatable(capacity)["cpu"] == "191450m"
+    assert quantity(node.allocatable(capacity)["memory"]) < quantity(capacity["memory"])
+
+
+def test_pods_are_limited_by_addresses_where_the_user_data_says_nothing() -> None:
+    config = node.node_config(USER_DATA.replace("maxPods: 20, ", ""))
+    assert node.max_pods(config, KIND) == 737
+
+
+@pytest.mark.parametrize(("text", "value"), [("64Gi", 64 * 2**30), ("1500m", 1.5), ("2k", 2000), ("1e3", 1000), (5, 5)])
+def test_quantities(text: str, value: float) -> None:
+    assert quantity(text) == value
+
+
+def test_variables_are_expanded_from_those_before_and_unknown_ones_stay() -> None:
+    assert expand("$(A)-$$(A)-$(B)", {"A": "1"}) == "1-$(A)-$(B)"
+    env = environment(pod(), container(env=[{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)2"}]), {}, {},
+                      lambda *_: None)
+    assert env == {"A": "1", "B": "12"}
+
+
+def test_fields_and_resources_of_the_pod_reach_its_environment() -> None:
+    fields = {"L": "metadata.labels['a/b']", "N": "spec.nodeName", "NS": "metadata.namespace"}
+    env = [{"name": k, "valueFrom": {"fieldRef": {"fieldPath": v}}} for k, v in fields.items()]
+    env.append({"name": "M", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}})
+    spec = container(env=env, resources={"limits": {"memory": "1Gi"}})
+    assert environment(pod(spec), spec, {}, {}, lambda *_: None) == {"L": "c", "N": "ip-1", "NS": "n", "M": "1024"}
+
+
+def test_a_missing_secret_is_named_and_an_optional_one_left_out() -> None:
+    ref = {"name": "hf-token", "key": "TOKEN"}
+    spec = container(env=[{"name": "T", "valueFrom": {"secretKeyRef": ref}}])
+    with pytest.raises(NotReady, match='secret "hf-token" not found'):
+        environment(pod(spec), spec, {}, {}, lambda *_: None)
+    ref["optional"] = True  # type: ignore[assignment]
+    assert environment(pod(spec), spec, {}, {}, lambda *_: None) == {}
+
+
+def test_devices_are_given_once_and_come_back() -> None:
+    node_devices = Devices({GPU: 4, EFA: 0})
+    wants = [container(resources={"limits": {GPU: "3"}})]
+    node_devices.take("a", wants)
+    assert node_devices.held("a", "main")[GPU] == [0, 1, 2]
+    with pytest.raises(NoDevices, match="Requested: 3, Available: 1"):
+        node_devices.take("b", wants)
+    node_devices.release("a")
+    node_devices.take("b", wants)
+    assert files(node_devices.held("b", "main"))[:2] == ["/dev/nvidia0", "/dev/nvidia1"]
+
+
+@pytest.mark.parametrize(("image", "binary"), [
+    ("public.ecr.aws/karpenter/controller:1.14.1@sha256:abc", "karpenter"),
+    ("registry.k8s.io/jobset/jobset:v0.10.1", "jobset"),
+    ("123.dkr.ecr.x.amazonaws.com/mirror/kubeflow/trainer/trainer-controller-manager:v2.1.0", "trainer")])
+def test_controllers_are_known_by_their_repository_behind_any_mirror(image: str, binary: str) -> None:
+    found = images.program(image)
+    assert found and found.binary == binary
+
+
+def test_other_images_are_not_programs() -> None:
+    assert images.program("registry:5000/notkarpenter/controllers:1") is None
+
+
+def test_a_volume_at_dev_shm_replaces_the_default() -> None:
+    mounts = process.mounts(None, [process.Mount(target="/dev/shm", size="1g")])
+    assert [m.size for m in mounts if m.target == "/dev/shm"] == ["1g"]
+
+
+def test_host_names_need_a_subdomain() -> None:
+    assert network.host_names({"hostname": "a-0"}, "n") == []
+    assert network.host_names({"hostname": "a-0", "subdomain": "a"}, "n")[:2] == ["a-0", "a-0.a"]
+
+
+def test_hosts_of_a_machine_are_forgotten_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "HOSTS", tmp_path / "hosts")
+    for owner in ("i-1 u", "i-1 v", "i-10 w"):
+        network.add_hosts(owner, "10.244.1.1", [owner[-1]])
+    network.remove_hosts("i-1 ")
+    assert (tmp_path / "hosts").read_text() == "127.0.0.1 localhost\n10.244.1.1 w # i-10 w\n"
+
+
+def test_a_failing_container_is_restarted_as_its_policy_says() -> None:
+    codes = iter([3, 0])
+
+    class Ended(process.Simulated):
+        def poll(self) -> int | None:
+            return next(codes)
+
+    made = Container(container(), policy="OnFailure", start=lambda _: Ended(None), address=str)
+    for _ in range(2):
+        made.tick()
+    assert made.exit_code is None and made.status()["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    made._due = 0
+    made.tick()
+    made.tick()
+    assert made.exit_code == 0 and made.status()["restartCount"] == 1
+
+
+def test_the_end_of_a_log() -> None:
+    assert logs.last_lines(b"a\nb\nc\n", "2") == b"b\nc\n" and logs.last_lines(b"a\n", "0") == b""
+    assert logs.last_lines(b"a\nb\n", None) == b"a\nb\n"
+
+
+def test_answers_of_ec2_become_plain_data() -> None:
+    from xml.etree import ElementTree
+    text = '<R xmlns="http://x"><set><item><a>1</a></item></set><empty/><tags><item>t</item></tags></R>'
+    assert plain(ElementTree.fromstring(text)) == {"set": [{"a": "1"}], "empty": None, "tags": ["t"]}

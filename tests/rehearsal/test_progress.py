@@ -1,0 +1,85 @@
+"""What a person sees."""
+
+from typing import Any
+
+from rehearsal import progress
+from rehearsal.progress import Display, Stages
+
+VPC = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
+NODE = {"metadata": {"name": "ip-10-0-1-2", "labels": {
+    "node.kubernetes.io/instance-type": "g6e.48xlarge", "kubernetes.io/arch": "amd64",
+    "topology.kubernetes.io/zone": "ap-northeast-2a"}},
+    "status": {"capacity": {"nvidia.com/gpu": "8"}, "nodeInfo": {"osImage": "Amazon Linux 2023"}}}
+
+
+class Clock:
+    """Time that passes when told."""
+
+    def __init__(self) -> None:
+        self.now, self.lines = 0.0, list[str]()
+        self.stages = Stages(Display(self.lines.append, lambda: self.now))
+
+    def after(self, seconds: float, *events: dict[str, Any]) -> str:
+        self.now += seconds
+        self.stages.consume(list(events))
+        return self.lines[-1] if self.lines else ""
+
+
+def _step(kind: str, urn: str = VPC, *, op: str = "create", custom: bool = True) -> dict[str, Any]:
+    return {kind: {"metadata": {"op": op, "urn": urn, "new": {"custom": custom}}}}
+
+
+def test_a_stage_says_when_it_begins_and_what_it_has_done():
+    clock = Clock()
+    assert clock.after(61, _step("resourcePreEvent")) == "  1:01  network       begins"
+    clock.after(4, _step("resOutputsEvent"))
+    assert clock.after(3) == "  1:08  network       1 create in 0:04"
+
+
+def test_silence_is_broken_with_what_is_waited_for():
+    clock = Clock()
+    clock.after(0, _step("resourcePreEvent"), _step("resourcePreEvent", VPC + "-b"))
+    assert clock.after(6) == "  0:06  network       waiting 0:06 for Vpc network, and 1 more"
+
+
+def test_resources_that_did_not_change_and_components_are_no_work():
+    clock = Clock()
+    clock.after(0, _step("resourcePreEvent", op="same"), _step("resourcePreEvent", custom=False))
+    assert clock.stages.stages == {}
+
+
+def test_time_in_which_two_resources_were_made_at_once_counts_once():
+    clock = Clock()
+    clock.after(0, _step("resourcePreEvent"))
+    clock.after(2, _step("resourcePreEvent", VPC + "-b"))
+    clock.after(8, _step("resOutputsEvent"))
+    clock.after(5, _step("resOutputsEvent", VPC + "-b"))
+    assert clock.stages.stages["network"].busy == 15
+
+
+def test_what_failed_is_named_with_its_message():
+    clock = Clock()
+    clock.after(1, {"diagnosticEvent": {"severity": "error", "urn": VPC, "message": "VpcLimitExceeded\n"}})
+    assert clock.stages.errors == [("Vpc network", "VpcLimitExceeded")]
+
+
+def test_a_component_that_is_in_no_table_is_a_stage_of_its_own():
+    assert progress.stage_of("urn:pulumi:dev::p::trainyard:new:Queues$aws:sqs/queue:Queue::q") == "Queues"
+
+
+def test_the_node_table_has_what_was_asked_for():
+    assert progress.node_table([NODE]) == [
+        "  NAME         INSTANCE      ARCH   OS                 GPU  EFA  ZONE",
+        "  ip-10-0-1-2  g6e.48xlarge  amd64  Amazon Linux 2023  8    -    ap-northeast-2a"]
+
+
+def test_a_condition_that_is_false_does_not_end_a_job():
+    job = {"status": {"conditions": [{"type": "Failed", "status": "False"}, {"type": "Complete", "status": "True"}]}}
+    assert progress.ended(job) == "Complete"
+    assert progress.ended({}) is None
+
+
+def test_pods_are_shown_with_node_and_rank():
+    pod = {"metadata": {"name": "t5-node-0-1", "labels": {"batch.kubernetes.io/job-completion-index": "1"}},
+           "spec": {"nodeName": "ip-10-0-1-2"}, "status": {"phase": "Running"}}
+    assert progress.job_lines({"status": {}}, [pod])[-1].split() == ["t5-node-0-1", "Running", "1", "ip-10-0-1-2"]

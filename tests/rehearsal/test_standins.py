@@ -1,0 +1,174 @@
+"""The stand-ins alone: git, pip, and torchrun with one node or several on one host."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rehearsal.nodes import images
+from rehearsal.paths import free_port
+from rehearsal.standins import git
+
+FAST = {"TRAINYARD_STEPS": "6", "TRAINYARD_STEP_SECONDS": "0.05", "HEARTBEAT_SECONDS": "2"}
+
+
+def start(tool: str, *words: str, cwd: Path, **env: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, images.STAND_INS / f"{tool}.py", *words], cwd=cwd, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | FAST | env)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    output, _ = process.communicate(timeout=30)
+    return process.returncode, output
+
+
+def trains(process: subprocess.Popen[str]) -> None:
+    """Returns when all ranks have met."""
+    assert process.stdout
+    while "all ranks met" not in process.stdout.readline():
+        assert process.poll() is None
+
+
+def children(process: subprocess.Popen[str]) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def run(tool: str, *words: str, cwd: Path, **env: str) -> tuple[int, str]:
+    return ended(start(tool, *words, cwd=cwd, **env))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").write_text("print('never run')\n")
+    (tmp_path / "mirror/training/samples").mkdir(parents=True)
+    (tmp_path / "mirror/training/samples/a.py").touch()
+    return tmp_path
+
+
+def two_nodes(folder: Path, *, first: dict[str, Any] | None = None, second: dict[str, Any] | None = None,
+              words: tuple[str, ...] = ()) -> list[subprocess.Popen[str]]:
+    flags = ("--nnodes=2", "--nproc-per-node=2", "--rdzv_backend=static", f"--master_port={free_port()}", *words)
+    return [start("torchrun", *flags, f"--node_rank={i}", "train.py", cwd=folder, **(env or {}))
+            for i, env in enumerate((first, second))]
+
+
+def test_git_clones_what_the_checkout_has(folder: Path) -> None:
+    code, output = run("git", "clone", "--depth", "1", "https://github.com/x/training.git", "code", cwd=folder,
+                       GIT_MIRROR=str(folder / "mirror"))
+    assert code == 0, output
+    assert (folder / "code/samples/a.py").exists()
+
+
+def test_git_has_no_network_for_the_rest(folder: Path) -> None:
+    code, output = run("git", "clone", "https://github.com/x/other", cwd=folder, GIT_MIRROR=str(folder / "mirror"))
+    assert code == 128 and "Could not resolve host: github.com" in output
+
+
+def test_git_refuses_a_folder_that_is_not_empty_and_what_it_does_not_know(folder: Path) -> None:
+    assert "already exists" in run("git", "clone", "https://a/training", "mirror", cwd=folder)[1]
+    assert run("git", "pull", cwd=folder) == (128, "fatal: the rehearsal's git does not implement 'pull'\n")
+
+
+@pytest.mark.parametrize("url", ["git@github.com:x/y.git", "https://u:p@github.com/x/y"])
+def test_git_names_the_host(url: str) -> None:
+    assert git.host(url) == "github.com"
+
+
+def test_pip_says_what_it_would_install(folder: Path) -> None:
+    (folder / "requirements.txt").write_text("# comment\ntorch>=2.4  # why\n\n-i https://x\n")
+    assert run("pip", "install", "-q", "-r", "requirements.txt", "numpy", cwd=folder) == (
+        0, "stand-in pip: would install torch>=2.4, numpy\n")
+
+
+def test_pip_needs_its_requirements_file(folder: Path) -> None:
+    code, output = run("pip", "install", "-r", "nope.txt", cwd=folder)
+    assert code == 1 and "Could not open requirements file" in output
+
+
+def test_all_ranks_of_one_node_meet(folder: Path) -> None:
+    code, output = run("torchrun", "--standalone", "--nproc_per_node", "3", "train.py", cwd=folder)
+    assert code == 0 and "[rank 2/3]" in output and "step 6/6: all ranks met" in output
+    assert "never run" not in output
+
+
+def test_two_nodes_make_one_world_and_the_environment_sets_flags(folder: Path) -> None:
+    port = str(free_port())
+    env = {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "2", "PET_MASTER_PORT": port}
+    both = [start("torchrun", "train.py", cwd=folder, PET_NODE_RANK=str(i), **env) for i in (0, 1)]
+    (code, one), (other_code, other) = map(ended, both)
+    assert (code, other_code) == (0, 0), one + other
+    assert "[rank 1/4]" in one and "[rank 2/4]" in other
+
+
+def test_a_node_without_an_endpoint_waits_for_itself(folder: Path) -> None:
+    code, output = run("torchrun", "--nnodes=2", "--rdzv_backend=c10d", "--rdzv_conf=timeout=1",
+                       f"--rdzv_endpoint=localhost:{free_port()}", "train.py", cwd=folder)
+    assert code == 1 and "RendezvousTimeoutError" in output
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (("nope.py",), "can't open file"), (("--nproc_per_node=gpu", "train.py"), "Cuda is not available"),
+    (("--nproc_per_node=many", "train.py"), "Unsupported nproc_per_node"),
+    (("--nnodes=1:4", "train.py"), "does not implement elastic --nnodes=1:4"),
+    (("--rdzv_backend=etcd", "train.py"), "does not implement the rendezvous backend 'etcd'")])
+def test_torchrun_fails_as_torchrun_does(folder: Path, words: tuple[str, ...], message: str) -> None:
+    code, output = run("torchrun", *words, cwd=folder)
+    assert code == 1 and message in output
+
+
+def test_a_killed_rank_ends_the_job_on_every_node(folder: Path) -> None:
+    both = two_nodes(folder, first={"TRAINYARD_STEPS": "1000"}, second={"TRAINYARD_STEPS": "1000"})
+    trains(both[0])
+    os.kill(children(both[1])[0], signal.SIGKILL)
+    for code, output in map(ended, both):
+        assert code == 1 and "ChildFailedError" in output
+
+
+def test_a_node_that_falls_silent_is_missed(folder: Path) -> None:
+    both = two_nodes(folder, first={"TRAINYARD_STEPS": "1000"}, second={"TRAINYARD_STEPS": "1000"})
+    trains(both[0])
+    ranks = children(both[1])
+    for rank in ranks:
+        os.kill(rank, signal.SIGSTOP)
+    code, output = ended(both[0])
+    for pid in [both[1].pid, *ranks]:
+        os.kill(pid, signal.SIGKILL)
+    assert code == 1 and "no sign of rank 2, 3 for 2 s" in output
+
+
+def test_a_restart_is_paid_from_max_restarts(folder: Path) -> None:
+    job = start("torchrun", "--standalone", "--nproc_per_node=2", "--max_restarts=1", "train.py", cwd=folder,
+                TRAINYARD_STEPS="30")
+    trains(job)
+    os.kill(children(job)[0], signal.SIGKILL)
+    code, output = ended(job)
+    assert code == 0 and "[rank 0/2]" in output and "step 30/30" in output, output
+
+
+def test_the_volume_of_a_checkpoint_folder_must_exist(folder: Path) -> None:
+    code, output = run("torchrun", "train.py", cwd=folder, CHECKPOINT_DIR=str(folder / "volume/run"))
+    assert code == 1 and "FileNotFoundError" in output
+
+
+def test_a_checkpoint_folder_on_the_containers_root_is_refused(folder: Path) -> None:
+    code, output = run("torchrun", "train.py", cwd=folder, CHECKPOINT_DIR="/usr")
+    assert code == 1 and "no volume is mounted there" in output
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_mount(), reason="needs a second file system")
+def test_training_resumes_from_its_checkpoint(folder: Path) -> None:
+    store = Path("/dev/shm") / f"trainyard-{os.getpid()}"
+    try:
+        run("torchrun", "train.py", cwd=folder, CHECKPOINT_DIR=str(store))
+        output = run("torchrun", "train.py", cwd=folder, CHECKPOINT_DIR=str(store), TRAINYARD_STEPS="8")[1]
+        assert "resumed from step 3" in output and "step 5/8" in output and "step 4/8" not in output
+    finally:
+        for file in store.iterdir():
+            file.unlink()
+        store.rmdir()

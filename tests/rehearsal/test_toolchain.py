@@ -1,0 +1,203 @@
+"""The toolchain with a Go that only pretends, and the real pins."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from rehearsal import paths, toolchain
+from rehearsal.toolchain import go
+from rehearsal.toolchain.programs import BY_NAME, FOLDER, PROGRAMS, pinned, required_go
+
+PRETENDED_GO = """#!/bin/sh
+echo "$@" >> "$GO_CALLS"
+[ "$1" = build ] || exit 0
+sleep "${GO_SECONDS:-0}"
+[ -z "$GO_FAILS" ] || { echo "package.go:7: undefined: answer"; exit 1; }
+while [ "$1" != -o ]; do shift; done
+echo "a program" > "$2"
+"""
+
+
+class Workshop:
+    """A toolchain with empty caches; `said` is what it reported, `calls` what Go was asked to do."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.said: list[str] = []
+
+    @property
+    def calls(self) -> list[str]:
+        file = self.folder / "calls"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def ensure(self, *names: str) -> None:
+        toolchain.ensure(names or toolchain.DEFAULT, self.said.append)
+
+
+@pytest.fixture
+def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+    pretended = tmp_path / "go"
+    pretended.write_text(PRETENDED_GO)
+    pretended.chmod(0o755)
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(paths, "BIN", tmp_path / "cache/bin")
+    monkeypatch.setattr(go, "executable", lambda report: str(pretended))
+    monkeypatch.setenv("GO_CALLS", str(tmp_path / "calls"))
+    return Workshop(tmp_path)
+
+
+def test_every_program_is_linked_after_ensure(workshop: Workshop) -> None:
+    workshop.ensure()
+    assert sorted(os.listdir(paths.BIN)) == sorted(BY_NAME)
+    assert all((paths.BIN / name).read_text() == "a program\n" for name in BY_NAME)
+    assert len(workshop.calls) == len(PROGRAMS)
+
+
+def test_nothing_runs_and_nothing_is_said_when_all_is_built(workshop: Workshop) -> None:
+    workshop.ensure("etcd", "helm")
+    before, started = workshop.calls, time.monotonic()
+    workshop.said.clear()
+    workshop.ensure("etcd", "helm")
+    assert time.monotonic() - started < 0.05
+    assert workshop.calls == before and workshop.said == []
+
+
+def test_each_program_is_announced_and_its_time_told(workshop: Workshop) -> None:
+    workshop.ensure("etcd", "helm")
+    assert workshop.said[0] == "building once from pinned sources: etcd, helm; about 1m51s on two cores"
+    assert workshop.said[1:] == ["building etcd 1/2 …", "built etcd 1/2 in 0s",
+                                 "building helm 2/2 …", "built helm 2/2 in 0s"]
+
+
+def test_a_long_build_shows_life(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(go, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setenv("GO_SECONDS", "0.3")
+    workshop.ensure("etcd")
+    assert workshop.said.count("building etcd 1/1 … 0s") >= 3
+
+
+def test_a_failed_build_shows_the_end_of_the_compilers_output(workshop: Workshop,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GO_FAILS", "yes")
+    with pytest.raises(toolchain.ToolchainError, match=r"(?s)etcd could not be built.*undefined: answer"):
+        workshop.ensure("etcd")
+    assert not (paths.BIN / "etcd").exists()
+
+
+def test_what_was_built_before_an_interruption_is_not_built_again(workshop: Workshop,
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    workshop.ensure("etcd")
+    monkeypatch.setenv("GO_FAILS", "yes")
+    with pytest.raises(toolchain.ToolchainError):
+        workshop.ensure("etcd", "helm")
+    monkeypatch.delenv("GO_FAILS")
+    workshop.ensure("etcd", "helm")
+    assert [call.rpartition(" ")[2] for call in workshop.calls] == [
+        "go.etcd.io/etcd/server/v3", "helm.sh/helm/v3/cmd/helm", "helm.sh/helm/v3/cmd/helm"]
+
+
+def test_an_interruption_ends_the_compiler_at_once(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(text: str) -> None:
+        if text.endswith("0s"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(go, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setenv("GO_SECONDS", "30")
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        toolchain.ensure(["etcd"], interrupted)
+    assert time.monotonic() - started < 5
+    monkeypatch.delenv("GO_SECONDS")
+    workshop.ensure("etcd")
+    assert (paths.BIN / "etcd").exists()
+
+
+def test_two_callers_build_a_program_once(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GO_SECONDS", "0.3")
+    callers = [threading.Thread(target=workshop.ensure, args=("etcd",)) for _ in range(2)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert len(workshop.calls) == 1
+
+
+def test_a_link_to_an_older_build_is_replaced(workshop: Workshop) -> None:
+    paths.BIN.mkdir(parents=True)
+    (paths.BIN / "etcd").symlink_to("/nowhere/etcd")
+    workshop.ensure("etcd")
+    assert (paths.BIN / "etcd").resolve() == BY_NAME["etcd"].built
+
+
+def test_the_compilers_cache_goes_when_everything_is_built(workshop: Workshop,
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain, "_CACHE_LIMIT", 0)
+    workshop.ensure("etcd")
+    assert "clean -cache" not in workshop.calls
+    workshop.ensure()
+    assert workshop.calls[-1] == "clean -cache"
+
+
+def test_the_compilers_cache_is_kept_on_request(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain, "_CACHE_LIMIT", 0)
+    monkeypatch.setenv("TRAINYARD_GO_CACHE", "keep")
+    workshop.ensure()
+    assert "clean -cache" not in workshop.calls
+
+
+def test_versions_compiled_in_are_those_of_go_mod() -> None:
+    assert "version.gitVersion=v1.34.2 " in BY_NAME["kube-apiserver"].flags[-1]
+    assert BY_NAME["karpenter"].flags[-1].endswith("operator.Version=1.14.1")
+    assert pinned("jobset", "sigs.k8s.io/jobset") == "v0.10.1"
+
+
+def test_a_module_that_is_not_pinned_is_named() -> None:
+    with pytest.raises(LookupError, match=r"etcd/go\.mod does not require example\.com/none"):
+        pinned("etcd", "example.com/none")
+
+
+def test_every_program_is_a_tool_of_its_go_mod() -> None:
+    """So that `go mod tidy` keeps what it needs."""
+    assert [p.name for p in PROGRAMS if p.package not in (FOLDER / p.folder / "go.mod").read_text()] == []
+
+
+def test_the_go_from_pypi_builds_every_program() -> None:
+    assert tuple(map(int, go._pinned_go().split("."))) >= required_go()
+
+
+@pytest.mark.parametrize(("choice", "installed", "used"), [
+    ("", True, True), ("", False, False), ("own", True, False), ("own", False, False), ("genuine", True, True)])
+def test_the_genuine_kubernetes_provider_is_used_where_it_is_found(
+        choice: str, installed: bool, used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path))
+    monkeypatch.setenv("KUBERNETES_PROVIDER", choice)
+    plugin = tmp_path / "plugins/resource-kubernetes-v4.34.2/pulumi-resource-kubernetes"
+    if installed:
+        plugin.parent.mkdir(parents=True)
+        plugin.touch()
+    assert toolchain.genuine_kubernetes_provider("4.34.2") == (plugin if used else None)
+
+
+def test_a_genuine_provider_that_was_demanded_and_is_missing_is_an_error(tmp_path: Path,
+                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path))
+    monkeypatch.setenv("KUBERNETES_PROVIDER", "genuine")
+    with pytest.raises(toolchain.ToolchainError, match="pulumi plugin install resource kubernetes"):
+        toolchain.genuine_kubernetes_provider("4.34.2")
+
+
+@pytest.mark.world
+@pytest.mark.parametrize("folder", sorted({program.folder for program in PROGRAMS}))
+def test_go_sum_names_everything_a_build_needs(folder: str, tmp_path: Path) -> None:
+    if not (paths.CACHE / "go/mod").exists():
+        pytest.skip("no module cache: the toolchain was never built here")
+    packages = sorted(program.package for program in PROGRAMS if program.folder == folder)
+    listed = subprocess.run([go.executable(print), "list", "-deps", *packages], cwd=FOLDER / folder, text=True,
+                            capture_output=True, env=go.environment() | {"GOPROXY": "off", "GOSUMDB": "off"})
+    assert listed.returncode == 0, listed.stderr

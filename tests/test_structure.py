@@ -1,0 +1,161 @@
+"""Data flows one way: from the stack file through the plan into components, and nothing flows back."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from catalog import versions
+from components import trainer_objects
+from tests.recording import CHECKOUT
+
+
+def _files(*patterns: str) -> list[Path]:
+    return [path for pattern in patterns for path in sorted(CHECKOUT.glob(pattern))]
+
+
+PRODUCT = _files("__main__.py", "stacks/*.py", "components/*.py", "catalog/*.py")
+
+
+def _top_level_imports(path: Path) -> Iterator[str]:
+    """Modules that importing the file imports; not what a function imports when it is called."""
+    for statement in ast.parse(path.read_text()).body:
+        yield from _imports(statement)
+
+
+def _all_imports(path: Path) -> Iterator[str]:
+    for statement in ast.walk(ast.parse(path.read_text())):
+        yield from _imports(statement)
+
+
+def _imports(statement: ast.AST) -> list[str]:
+    if isinstance(statement, ast.Import):
+        return [alias.name for alias in statement.names]
+    if isinstance(statement, ast.ImportFrom):
+        return [f"{statement.module}.{alias.name}" for alias in statement.names]
+    return []
+
+
+def _dotted(path: Path) -> set[str]:
+    """Every dotted name the file uses, such as pulumi.export."""
+    return {ast.unparse(node) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+
+
+def _from(packages: tuple[str, ...], modules: Iterator[str]) -> list[str]:
+    return [m for m in modules if m.partition(".")[0] in packages]
+
+
+@pytest.mark.parametrize("path", _files("components/*.py"), ids=lambda p: p.name)
+def test_a_component_reads_no_settings_and_does_not_know_who_calls_it(path: Path) -> None:
+    assert _from(("stacks", "yaml", "pydantic"), _all_imports(path)) == []
+    assert not _dotted(path) & {"pulumi.Config", "pulumi.export", "pulumi.get_stack", "pulumi.get_project",
+                                "pulumi.StackReference", "os.environ"}
+
+
+PURE = _files("stacks/plan.py", "stacks/rules.py", "stacks/faults.py", "stacks/config.py", "stacks/check.py",
+              "components/plans.py", "components/policies.py", "components/trainer_objects.py", "catalog/*.py")
+
+
+@pytest.mark.parametrize("path", PURE, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_what_is_decided_is_decided_without_the_engine(path: Path) -> None:
+    assert _from(("pulumi", "pulumi_aws", "pulumi_eks", "pulumi_kubernetes"), _top_level_imports(path)) == []
+
+
+@pytest.mark.parametrize("path", _files("catalog/*.py"), ids=lambda p: p.name)
+def test_the_catalogue_depends_on_nothing_of_ours(path: Path) -> None:
+    assert _from(("stacks", "components"), _all_imports(path)) == []
+
+
+def test_settings_are_read_in_one_place_and_outputs_leave_from_one() -> None:
+    def users(name: str) -> list[str]:
+        return [p.name for p in PRODUCT if any(d.startswith(name) for d in _dotted(p))]
+
+    assert users("pulumi.runtime.config") == ["config.py"] and users("pulumi.Config") == []
+    assert users("pulumi.export") == ["__main__.py"]
+
+
+@pytest.mark.parametrize("path", PRODUCT, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_the_product_does_not_know_that_there_is_a_rehearsal(path: Path) -> None:
+    assert _from(("rehearsal", "tests", "boto3", "moto"), _all_imports(path)) == []
+    assert "rehears" not in "\n".join(_without_docstrings(path)).lower()
+
+
+def _without_docstrings(path: Path) -> list[str]:
+    """Code as lines: texts that are statements of their own and comments left out."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            node.body = [s for s in node.body if not _is_text(s)] or [ast.Pass()]
+    return ast.unparse(tree).splitlines()
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+@pytest.mark.parametrize("path", PRODUCT, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_the_product_runs_no_commands_and_asks_no_network(path: Path) -> None:
+    assert _from(("subprocess", "os", "socket", "urllib", "requests", "pulumi_command"), _all_imports(path)) == []
+
+
+# Versions.
+
+VERSION = re.compile(r"(?<![\d.])v?\d+\.\d+(\.\d+)*(?![\d.]*/\d)")
+
+
+UNVERSIONED = [p for p in _files("components/*.py", "stacks/*.py") if p.name != "trainer_objects.py"]
+
+
+@pytest.mark.parametrize("path", UNVERSIONED, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_versions_are_pinned_in_the_catalogue_only(path: Path) -> None:
+    tree = ast.parse("\n".join(_without_docstrings(path)))
+    texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    pinned = [t for t in texts if VERSION.search(t) and not _is_an_address_or_a_sentence(t)]
+    assert pinned == []
+
+
+def _is_an_address_or_a_sentence(text: str) -> bool:
+    return bool(re.search(r"\d+\.\d+\.\d+\.\d+", text)) or " " in text.strip()
+
+
+def test_what_a_trainer_release_ships_is_keyed_by_that_release() -> None:
+    """The one file that may name versions: images are part of what upstream released under a version."""
+    assert set(trainer_objects._UPSTREAM) == set(trainer_objects._TRAIN_JOB) == set(versions.TRAINERS)
+    images = set(re.findall(r"ghcr\.io/kubeflow/trainer/[a-z{}-]+:(v[\d.]+)",
+                            Path(trainer_objects.__file__).read_text()))
+    assert images == set(versions.TRAINERS.values())
+
+
+def test_no_version_is_a_moving_one() -> None:
+    text = (CHECKOUT / "catalog" / "versions.py").read_text()
+    assert not re.search(r'= "[^"]*(latest|main|master|[~^*<>])[^"]*"', text)
+
+
+# Stack files.
+
+@pytest.mark.parametrize("stack", ["dev", "team-vision"])
+def test_a_stack_file_of_the_checkout_names_no_account_and_no_person(stack: str) -> None:
+    text = (CHECKOUT / f"Pulumi.{stack}.yaml").read_text()
+    assert not re.search(r"arn:aws|\b\d{12}\b|AKIA|\b(vpc|subnet|sg|i|fs|eni)-[0-9a-f]{8,}|secure:", text)
+
+
+def test_a_file_is_short_enough_to_be_read() -> None:
+    assert {p.name: n for p in PRODUCT if (n := len(p.read_text().splitlines())) > 400} == {}
+
+
+def test_a_constructor_fits_on_a_screen() -> None:
+    long = {f"{path.name} {node.name}": length for path in PRODUCT for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.FunctionDef) and (length := (node.end_lineno or 0) - node.lineno + 1) > 60}
+    assert long == {}
+
+
+def test_every_file_and_class_says_what_it_is() -> None:
+    for path in PRODUCT:
+        tree = ast.parse(path.read_text())
+        assert not tree.body or ast.get_docstring(tree), path
+        if path.parent.name == "components" and path.name != "plans.py":
+            assert all(ast.get_docstring(n) for n in tree.body if isinstance(n, ast.ClassDef)), path

@@ -1,0 +1,201 @@
+"""The Trainer's objects, against the CRDs and the runtimes that upstream ships."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from catalog import versions
+from components.plans import Spec
+from components.trainer_objects import (
+    ANCESTOR,
+    GPU,
+    GPU_TOLERATIONS,
+    Mount,
+    TrainJob,
+    resilient_torch,
+    train_job_spec,
+    upstream_runtimes,
+)
+from tests import crds
+from tests.recording import Graph
+
+API = "trainer.kubeflow.org/v1alpha1"
+JOB = TrainJob(
+    runtime="torch-distributed-resilient", image="registry/image:1", command=("/bin/bash", "-c", "torchrun train.py"),
+    nodes=2, processes_per_node="auto", resources={"vpc.amazonaws.com/efa": 4, GPU: 8},
+    node_selector={"topology.kubernetes.io/zone": "ap-northeast-2a"}, env={"B": "2", "A": "1"},
+    mounts=(Mount(claim="scratch", path="/mnt/scratch"), Mount(claim="home", path="/home")), shared_memory_gib=64)
+VARIANTS = {
+    "whole nodes": JOB, "one node": dataclasses.replace(JOB, nodes=1, resources={GPU: 8}),
+    "four ranks": dataclasses.replace(JOB, processes_per_node=4), "bare": dataclasses.replace(JOB, mounts=(), env={}),
+}
+
+
+def _train_job(spec: Spec, name: str = "job") -> dict[str, Any]:
+    return {"apiVersion": API, "kind": "TrainJob", "metadata": {"name": name}, "spec": spec}
+
+
+def _runtime(name: str, spec: Spec) -> dict[str, Any]:
+    return {"apiVersion": API, "kind": "ClusterTrainingRuntime", "metadata": {"name": name}, "spec": spec}
+
+
+RUNTIMES: dict[tuple[str, str], Spec] = {
+    (version, name): spec for version in versions.TRAINERS for name, (_, spec) in upstream_runtimes(version).items()}
+
+
+def test_there_are_builders_for_exactly_the_versions_of_the_catalogue() -> None:
+    for version in versions.TRAINERS:
+        assert train_job_spec(version, JOB)["runtimeRef"] and upstream_runtimes(version)
+    with pytest.raises(KeyError):
+        train_job_spec("1.8.1", JOB)
+    with pytest.raises(KeyError):
+        upstream_runtimes("1.8.1")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_job_is_one_that_the_trainers_crd_admits(variant: str) -> None:
+    assert crds.problems(_train_job(train_job_spec("2.1.0", VARIANTS[variant]))) == []
+
+
+def test_the_dev_stacks_objects_are_ones_that_the_crds_admit(dev: Graph, team: Graph) -> None:
+    objects = [*dev.of("TrainJob"), *team.of("TrainJob"), *dev.of("ClusterTrainingRuntime")]
+    assert len(objects) == 9
+    assert {str(o): found for o in objects if (found := crds.problems(o.inputs))} == {}
+
+
+@pytest.mark.parametrize(("version", "name"), RUNTIMES)
+def test_a_runtime_of_ours_means_what_upstreams_manifest_of_that_name_means(version: str, name: str) -> None:
+    framework, spec = upstream_runtimes(version)[name]
+    theirs = _upstream()[name]
+    assert theirs["metadata"] == {"name": name, "labels": {"trainer.kubeflow.org/framework": framework}}
+    assert _normal(spec) == _normal(theirs["spec"])
+
+
+def test_every_runtime_that_upstream_ships_is_offered() -> None:
+    assert set(_upstream()) == set(upstream_runtimes("2.1.0"))
+
+
+def _upstream() -> dict[str, Any]:
+    """The runtimes of the release's own default installation: what its kustomizations list."""
+    found: dict[str, Any] = {}
+    folders = [crds.upstream(f"{crds.TRAINER}/runtimes")]
+    while folders:
+        folder = folders.pop()
+        for entry in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]:
+            if (folder / entry).is_dir():
+                folders.append(folder / entry)
+            else:
+                runtime = yaml.safe_load((folder / entry).read_text())
+                found[runtime["metadata"]["name"]] = runtime
+    return found
+
+
+def _normal(value: Any) -> Any:
+    """Images with the tag that the release's kustomization sets, quantities as text."""
+    if isinstance(value, dict):
+        made = {k: _normal(v) for k, v in value.items()}
+        image = made.get("image", "")
+        if image.startswith("ghcr.io/kubeflow/trainer/") and ":" not in image:
+            made["image"] = f"{image}:v2.1.0"
+        return {k: {q: str(n) for q, n in v.items()} if k in ("limits", "requests") else v for k, v in made.items()}
+    return [_normal(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize(("version", "name"), RUNTIMES)
+def test_a_runtime_is_one_that_the_crds_of_trainer_and_jobset_admit(version: str, name: str) -> None:
+    spec = RUNTIMES[version, name]
+    assert crds.problems(_runtime(name, spec)) == []
+    assert crds.problems(_job_set(spec)) == []
+
+
+def test_the_resilient_runtime_is_admitted_and_restarts_the_gang() -> None:
+    spec = resilient_torch("registry/image:1", 5)
+    assert crds.problems(_runtime("own", spec)) == [] == crds.problems(_job_set(spec))
+
+
+def _job_set(runtime: Spec) -> dict[str, Any]:
+    return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "job"},
+            "spec": runtime["template"]["spec"]}
+
+
+def test_the_resilient_runtime_is_upstreams_with_a_gang_restart_and_nothing_else() -> None:
+    spec = resilient_torch("pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime", 3)
+    jobset = spec["template"]["spec"]
+    assert jobset.pop("failurePolicy") == {"maxRestarts": 3}
+    [job] = jobset["replicatedJobs"]
+    assert job["template"]["spec"].pop("backoffLimit") == 0
+    assert job["template"]["spec"]["template"]["spec"].pop("restartPolicy") == "Never"
+    assert spec == upstream_runtimes("2.1.0")["torch-distributed"][1]
+
+
+@pytest.mark.parametrize(("version", "name"), RUNTIMES)
+def test_a_runtime_marks_the_job_whose_nodes_a_train_job_sets(version: str, name: str) -> None:
+    jobs = RUNTIMES[version, name]["template"]["spec"]["replicatedJobs"]
+    marked = [j["name"] for j in jobs
+              if j["template"].get("metadata", {}).get("labels", {}).get(ANCESTOR) == "trainer"]
+    assert len(marked) == 1
+
+
+def test_a_job_says_the_same_in_the_same_order_whatever_order_it_was_told_in() -> None:
+    other = dataclasses.replace(JOB, env={"A": "1", "B": "2"}, resources={GPU: 8, "vpc.amazonaws.com/efa": 4})
+    assert str(train_job_spec("2.1.0", other)) == str(train_job_spec("2.1.0", JOB))
+
+
+def test_a_job_asks_for_exactly_what_it_may_use() -> None:
+    resources = train_job_spec("2.1.0", JOB)["trainer"]["resourcesPerNode"]
+    assert resources["requests"] == resources["limits"] == {GPU: "8", "vpc.amazonaws.com/efa": "4"}
+
+
+def test_every_mount_has_its_volume() -> None:
+    pod = train_job_spec("2.1.0", JOB)["podTemplateOverrides"][0]["spec"]
+    assert [m["name"] for m in pod["containers"][0]["volumeMounts"]] == [v["name"] for v in pod["volumes"]]
+    assert [v["name"] for v in pod["volumes"]] == ["dshm", "scratch", "home"]
+
+
+def test_tolerations_are_of_the_pool_taint_and_of_nodes_that_are_gone() -> None:
+    assert [t["key"] for t in GPU_TOLERATIONS] == [GPU, "node.kubernetes.io/unreachable",
+                                                   "node.kubernetes.io/not-ready"]
+
+
+# The check is worth something only if it sees what people get wrong.
+
+def _edited(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    made = _train_job(copy.deepcopy(train_job_spec("2.1.0", JOB)))
+    change(made)
+    return made
+
+
+MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "restartPolicy in a job": (lambda j: j["spec"].update(restartPolicy="Never"), "restartPolicy"),
+    "backoffLimit in the trainer": (lambda j: j["spec"]["trainer"].update(backoffLimit=0), "backoffLimit"),
+    "target jobs as a map": (lambda j: j["spec"]["podTemplateOverrides"][0].update(targetJobs={"name": "node"}),
+                             "is not of type 'array'"),
+    "command as one text": (lambda j: j["spec"]["trainer"].update(command="torchrun a"), "is not of type 'array'"),
+    "no runtime": (lambda j: j["spec"].pop("runtimeRef"), "runtimeRef"),
+    "name with a capital": (lambda j: j["metadata"].update(name="T5"), "RFC 1035"),
+    "a variable twice": (lambda j: j["spec"]["trainer"]["env"].append({"name": "A", "value": "3"}), "given twice"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_what_people_get_wrong_by_hand_is_seen(mistake: str) -> None:
+    change, says = MISTAKES[mistake]
+    assert says in " ".join(crds.problems(_edited(change)))
+
+
+@pytest.mark.parametrize(("policy", "says"), [
+    ({"numNodes": 1, "torch": {"numProcPerNode": "many"}}, "NumProcPerNode must be equal to"),
+    ({"numNodes": 1, "torch": {}, "mpi": {}}, "Only one of the policy can be configured")])
+def test_what_people_get_wrong_in_a_runtime_is_seen(policy: Spec, says: str) -> None:
+    wrong = {**resilient_torch("image", 5), "mlPolicy": policy}
+    assert says in " ".join(crds.problems(_runtime("own", wrong)))
+
+
+def test_the_crds_rules_are_read() -> None:
+    assert crds.rules_of("TrainJob", API) >= 5 and crds.rules_of("ClusterTrainingRuntime", API) >= 9
