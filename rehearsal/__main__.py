@@ -61,9 +61,10 @@ def _open_world(display: Display, speed: float = 60, parts: tuple[str, ...] | No
 def _repair(stack: Stack, display: Display) -> None:
     """What a killed engine forgot is found again before the next update would make it twice."""
     log = paths.LOGS / "repair.log"
-    with log.open("w") as complaints, subprocess.Popen(
-            [sys.executable, "-m", "operations.repair", stack.name], cwd=paths.CHECKOUT, text=True,
-            env=engine.environment(stack), stdout=subprocess.PIPE, stderr=complaints) as repair:
+    command = [sys.executable, "-m", "operations.repair", stack.name]
+    with (display.waiting("repair", "compares the stack with the account"), log.open("w") as complaints,
+          subprocess.Popen(command, cwd=paths.CHECKOUT, env=engine.environment(stack), text=True,
+                           stdout=subprocess.PIPE, stderr=complaints) as repair):
         for line in filter(str.strip, repair.stdout or ()):
             display.line("repair", line.rstrip())
     if repair.returncode:
@@ -76,8 +77,9 @@ def _update(stack: Stack, stages: Stages, *words: str) -> int:
 
 def _failed(stack: Stack, stages: Stages, status: int) -> int:
     """What failed, where its log is, what to type."""
-    causes = [f"  {resource}: {message}" for resource, message in stages.errors] or [f"  pulumi ended with {status}"]
-    stages.display.section("failed", causes)
+    causes = [f"  {resource}: {message}" for resource, message in stages.errors]
+    last_words = [f"  {line}" for line in (*stack.log.read_text().splitlines()[-3:], f"pulumi ended with {status}")]
+    stages.display.section("failed", causes or last_words)
     stages.display.section("next", progress.suggestions([
         ("make status", "names the cause, if the world knows it"), (f"less {stack.log}", "everything Pulumi said"),
         ("make up", "goes on from here"), ("make down", "takes everything away")]))
@@ -175,9 +177,23 @@ def _destroy(stack: Stack, display: Display) -> int:
         return 0
     display.line("engine", f"destroys stack {stack.name}")
     _repair(stack, display)
+    if stack.refers_to is None:
+        _drain(stack, display)
     stages = Stages(display)
     status = _update(stack, stages, "destroy", "--yes", "--skip-preview", "--exclude-protected")
     return _failed(stack, stages, status) if status else 0
+
+
+def _drain(stack: Stack, display: Display) -> None:
+    """Jobs that no stack owns would hold their runtime and their nodes."""
+    try:
+        engine.write_kubeconfig(stack)
+    except EngineError:
+        return  # it never had a cluster
+    done = subprocess.run([sys.executable, "-m", "operations.drain"], cwd=paths.CHECKOUT, text=True,
+                          env=engine.environment(stack), stdout=subprocess.PIPE)
+    for line in done.stdout.splitlines():
+        display.line("drain", line)
 
 
 def _end_world(kept: list[Object], display: Display) -> int:
@@ -205,9 +221,7 @@ def status(options: argparse.Namespace) -> int:
     if not census:
         print("no world runs: `make up` starts one")
         return 0
-    total = sum(process.rss_mib for process in census)
-    print("\n".join(progress.table([("PROCESS", "PID", "MIB"), *((p.name, p.pid, round(p.rss_mib)) for p in census),
-                                    ("all", len(census), round(total))])))
+    print("\n".join(progress.process_table(census)))
     for incident in world.incidents():
         print(f"  {incident}")
     print()
@@ -224,7 +238,7 @@ def preview(options: argparse.Namespace) -> int:
     if not _open_world(display, parts=world.PARTS[:1] if began else None):
         return REFUSED
     try:
-        engine.prepare(stack, lambda text: display.line("engine", text))
+        engine.prepare(stack, lambda text: display.line("engine", text), only_preview=True)
         return _run(options, "pulumi", "preview", "--diff", "--non-interactive")
     finally:
         if began:
@@ -271,6 +285,7 @@ def fault(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, *command: str) -> int:
+    sys.stdout.flush()
     return subprocess.call(command, cwd=paths.CHECKOUT, env=engine.environment(engine.find(options.stack)))
 
 

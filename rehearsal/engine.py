@@ -126,8 +126,17 @@ def environment(stack: Stack) -> dict[str, str]:
 
 # ---- before a command ----------------------------------------------------------------------------------------------
 
-def prepare(stack: Stack, report: Callable[[str], None]) -> None:
-    """Whatever an earlier run left: a backend with the stack, its copied file, plugins, no stale lock."""
+def prepare(stack: Stack, report: Callable[[str], None], *, only_preview: bool = False) -> None:
+    """Whatever an earlier run left: a backend with the stack, its copied file, plugins, no stale lock.
+
+    A preview of a team does without its environment, but for a stack of that name, which may be empty.
+    """
+    if stack.refers_to and Stack(name=stack.refers_to) not in stacks():
+        if only_preview:
+            prepare(find(stack.refers_to), report)
+            return prepare(stack, report)
+        raise EngineError(f"stack {stack.name} stands on {stack.refers_to}, which is not up: "
+                          f"`make up STACK={stack.refers_to}` (`make check STACK={stack.name}` needs nothing)")
     for folder in (paths.BACKEND, CONFIG, paths.PULUMI_HOME, paths.LOGS):
         folder.mkdir(parents=True, exist_ok=True)
     _passphrase(CONFIG / "passphrase")
@@ -161,6 +170,7 @@ def release_lock(stack: Stack, report: Callable[[str], None]) -> None:
         if not processes.wait(lambda: not any(map(_is_engine, living)), LOCK_SECONDS):
             raise EngineError(f"process {living[0]} still works on stack {stack.name}: wait for it, or end it with "
                               f"`kill {living[0]}`")
+    world.end_orphans()
     if _lock_owners(stack):
         report(f"taking away the lock that an engine left which was killed (process {owners[0]})")
         call(stack, "cancel", "--yes")
@@ -208,8 +218,10 @@ def update(stack: Stack, *words: str, events: Callable[[list[Event]], None], not
         # a session of its own: the terminal's ctrl-C is ours to hand on, once
         process = subprocess.Popen(command, cwd=paths.CHECKOUT, env=environment(stack), stdin=subprocess.DEVNULL,
                                    stdout=log, stderr=log, start_new_session=True, preexec_fn=_cancel_with_parent)
+    (paths.STATE / "engine").write_text(str(process.pid))
     with _Interrupts(process, notice) as interrupts:
         status = _follow(process, event_log, events)
+    world.end_orphans()
     if interrupts.count:
         raise KeyboardInterrupt
     return status

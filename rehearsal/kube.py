@@ -54,7 +54,8 @@ class Api:
         """Events of a collection path until the server ends the watch."""
         joined = f"{path}{'&' if '?' in path else '?'}watch=1&timeoutSeconds={timeout_seconds}"
         answer = self._pool.request("GET", self.server + joined, headers=self._headers("application/json"),
-                                    preload_content=False, timeout=urllib3.Timeout(connect=5, read=timeout_seconds + 10))
+                                    preload_content=False,
+                                    timeout=urllib3.Timeout(connect=5, read=timeout_seconds + 10))
         rest = b""
         try:
             for chunk in answer.stream(65536):
@@ -72,7 +73,8 @@ class Api:
                 self._kinds.update({(api_version, r["kind"]): (r["name"], r["namespaced"])
                                     for r in found if "/" not in r["name"]})
         if key not in self._kinds:
-            raise ApiError(404, {"message": f'no matches for kind "{kind}" in version "{api_version}"', "reason": "NoMatch"})
+            unknown = f'no matches for kind "{kind}" in version "{api_version}"'
+            raise ApiError(404, {"message": unknown, "reason": "NoMatch"})
         return self._kinds[key]
 
     def path(self, obj: Object, *, collection: bool = False) -> str:

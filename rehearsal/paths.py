@@ -18,7 +18,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trai
 BIN = CACHE / "bin"
 """Links to the built programs: pulumi, etcd, kube-apiserver, kubectl, helm, karpenter, trainer, jobset…"""
 CHARTS = CACHE / "charts"
-"""Mirror of the charts the graph installs, by name: <name>-<version>.tgz."""
+"""Mirror of the charts the graph installs: one unpacked folder a name."""
 
 LOGS = STATE / "logs"
 PLANE = STATE / "plane"

@@ -38,8 +38,15 @@ def in_namespace(namespace: str, marker: str) -> list[int]:
 
     The kernel may give the number of a namespace that is gone to another one: the marker tells them apart.
     """
-    found = [pid for pid in _pids() if _user_namespace(pid) == namespace]
-    return found if any(marker.encode() in _read(pid, "environ").split(b"\0") for pid in found) else []
+    found = [pid for pid in _pids() if _user_namespace(pid) == namespace and started(pid)]
+    return found if any(_is_marked(pid, marker) for pid in found) else []
+
+
+def in_session(leader: int, marker: str) -> list[int]:
+    """What the leader of a session left behind, if `marker` is in its environment; nothing while the leader lives."""
+    if started(leader):
+        return []
+    return [pid for pid in _pids() if _session(pid) == leader and _is_marked(pid, marker)]
 
 
 def kill(pids: list[int]) -> None:
@@ -68,6 +75,15 @@ def _read(pid: int, file: str) -> bytes:
         return b""
 
 
+def _is_marked(pid: int, marker: str) -> bool:
+    return marker.encode() in _read(pid, "environ").split(b"\0")
+
+
+def _session(pid: int) -> int | None:
+    fields = _read(pid, "stat").rpartition(b")")[2].split()
+    return int(fields[3]) if fields and fields[0] != b"Z" else None
+
+
 def _user_namespace(pid: int) -> str | None:
     try:
         return os.readlink(f"/proc/{pid}/ns/user")
@@ -77,4 +93,5 @@ def _user_namespace(pid: int) -> str | None:
 
 def _name(pid: int) -> str:
     words = _read(pid, "cmdline").decode(errors="replace").rstrip("\0").split("\0")
-    return words[words.index("-m") + 1] if "-m" in words[:-1] else Path(words[0]).name
+    program = Path(words[0]).name
+    return words[words.index("-m") + 1] if program.startswith("python") and "-m" in words[:-1] else program

@@ -5,13 +5,16 @@ A stage is a kind of component: STAGE_OF says which. Nothing here starts or chan
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.latencies import STAGES
 from rehearsal.kube import Object
+from rehearsal.processes import Process
 
 STAGE_OF = {
     "trainyard:network:Network": "network",
@@ -69,10 +72,14 @@ def suggestions(commands: Iterable[tuple[str, str]]) -> list[str]:
     return [f"  {command}  # {purpose}" for command, purpose in commands]
 
 
+def _print(line: str) -> None:
+    print(line, flush=True)
+
+
 class Display:
     """Lines with the time since the start and the stage they belong to."""
 
-    def __init__(self, write: Callable[[str], None] = print, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, write: Callable[[str], None] = _print, now: Callable[[], float] = time.monotonic) -> None:
         self.write, self.now = write, now
         self.started = self.last = now()
 
@@ -82,6 +89,24 @@ class Display:
 
     def silent_too_long(self) -> bool:
         return self.now() - self.last >= SILENCE_SECONDS
+
+    @contextmanager
+    def waiting(self, stage: str, text: str) -> Iterator[None]:
+        """Break the silence while the block runs."""
+        done = threading.Event()
+
+        def speak() -> None:
+            while not done.wait(1):
+                if self.silent_too_long():
+                    self.line(stage, text)
+
+        speaker = threading.Thread(target=speak)
+        speaker.start()
+        try:
+            yield
+        finally:
+            done.set()
+            speaker.join()
 
     def section(self, title: str, lines: Iterable[str]) -> None:
         self.write("\n".join(["", title, *lines]))
@@ -217,6 +242,16 @@ def phases(pods: list[Object]) -> str:
 
 
 # ---- tables --------------------------------------------------------------------------------------------------------
+
+def process_table(processes: list[Process]) -> list[str]:
+    """Memory by program, the same programs together."""
+    names = sorted({process.name for process in processes})
+    same = {name: [process for process in processes if process.name == name] for name in names}
+    rows = [(name, round(sum(p.rss_mib for p in found)), " ".join(str(p.pid) for p in found))
+            for name, found in same.items()]
+    return table([("PROGRAM", "MIB", "PROCESSES"), *rows,
+                  ("all", round(sum(process.rss_mib for process in processes)), len(processes))])
+
 
 def node_table(nodes: list[Object]) -> list[str]:
     """NAME INSTANCE ARCH OS GPU EFA ZONE, as AWS's labels and the device plugins say."""

@@ -15,14 +15,18 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 async def serve(listen: str, target: str) -> asyncio.Server:
     """Accept at `listen` and carry every connection to `target`, until the server is closed."""
-    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await _carry((reader, writer), target)
+    at_work: set[asyncio.Task[None]] = set()  # nothing else holds the task of a half-closed connection: it would vanish
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(_carry((reader, writer), target))
+        at_work.add(task)
+        task.add_done_callback(at_work.discard)
 
     if is_path(listen):
         Path(listen).unlink(missing_ok=True)
-        return await asyncio.start_unix_server(carry, listen)
+        return await asyncio.start_unix_server(accept, listen)
     host, port = listen.rsplit(":", 1)
-    return await asyncio.start_server(carry, host, int(port))
+    return await asyncio.start_server(accept, host, int(port))
 
 
 def is_path(address: str) -> bool:

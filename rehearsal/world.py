@@ -107,7 +107,13 @@ def members() -> list[int]:
     """Every process inside the world."""
     if not _file("namespace").exists():
         return []
-    return processes.in_namespace(_file("namespace").read_text(), f"TRAINYARD_REHEARSAL={paths.STATE}")
+    return processes.in_namespace(_file("namespace").read_text(), _marker())
+
+
+def end_orphans() -> None:
+    """Plugins of an engine that was killed: an engine leads a session, whose number it wrote down (engine.py)."""
+    if _file("engine").exists():
+        processes.kill(processes.in_session(int(_file("engine").read_text()), _marker()))
 
 
 def census() -> list[Process]:
@@ -123,6 +129,7 @@ def stop() -> None:
         processes.wait(lambda: not running(), STOP_SECONDS)
     if not processes.wait(_nobody_left, STOP_SECONDS):
         raise WorldError(f"these processes do not end: {members()}")
+    end_orphans()
     for entry in {*paths.STATE.glob("*")} - {paths.STATE / name for name in LASTING}:
         if entry.is_dir():
             shutil.rmtree(entry)
@@ -177,6 +184,10 @@ def _nobody_left() -> bool:
 
 def _file(name: str) -> Path:
     return paths.STATE / name
+
+
+def _marker() -> str:
+    return f"TRAINYARD_REHEARSAL={paths.STATE}"
 
 
 def _recorded() -> tuple[int, str]:

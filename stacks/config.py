@@ -133,11 +133,12 @@ class MountConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointConfig:
-    """Where a job keeps what a restart resumes from: mounted at /checkpoints, which CHECKPOINT_DIR says too."""
+    """Where a job keeps what a restart resumes from, found by CHECKPOINT_DIR: /checkpoints, or below the path where the
+    job mounts the whole store anyway."""
 
     store: Name
     directory: Annotated[str, pydantic.Field(pattern=r"^[^/].*[^/]$|^[^/]$")]
-    """Relative to the store's root; made where it is missing."""
+    """Relative to the store's root; made where it is missing, but by the job itself below a mount of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)

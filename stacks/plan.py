@@ -314,7 +314,12 @@ def _job(name: str, job: JobConfig, environment: EnvironmentConfig, namespace: s
     gpus = job.gpus_per_node or kind.gpus
     env = dict(job.env)
     mounts = [Mount(claim=store, path=mount.path) for store, mount in sorted(job.storage.items())]
-    if job.checkpoints:
+    if job.checkpoints and job.checkpoints.store in job.storage:
+        # A pod mounts a claim once: the TrainJob CRD keys mounts by volume, and with a second volume of the same claim
+        # kubelet up to 1.34 never starts the pod (kubernetes#122140).
+        mounted_at = job.storage[job.checkpoints.store].path.rstrip("/")
+        env["CHECKPOINT_DIR"] = f"{mounted_at}/{job.checkpoints.directory}"
+    elif job.checkpoints:
         mounts.append(Mount(claim=job.checkpoints.store, path=CHECKPOINTS, directory=job.checkpoints.directory))
         env["CHECKPOINT_DIR"] = CHECKPOINTS
     spec = train_job_spec(environment.trainer.version, TrainJob(

@@ -248,6 +248,9 @@ def _job_storage(path: str, job: JobConfig, environment: EnvironmentConfig,
     if store is not None and store not in environment.storage and store not in set_aside:
         yield Fault(path=f"{path}.checkpoints.store", rule="is a store of the environment", value=store,
                     way_out=f"one of {', '.join(environment.storage) or 'none yet'}")
+    if job.checkpoints and ".." in job.checkpoints.directory.split("/"):
+        yield Fault(path=f"{path}.checkpoints.directory", rule="stays in its store (the API server refuses `..`)",
+                    value=job.checkpoints.directory, way_out="name it from the store's root")
 
 
 def _job_command(path: str, job: JobConfig) -> Iterator[Fault]:

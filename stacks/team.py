@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pulumi
+from pulumi.output import UNKNOWN
 
 from components.cluster import ClusterCoordinates
 from components.plans import WorkspacePlan
@@ -41,8 +42,13 @@ def _volumes(plan: WorkspacePlan, contract: pulumi.Output[Any]) -> dict[str, Vol
             for claim in plan.claims}
 
 
-def _as_planned(deployed: dict[str, Any], plan: TeamPlan) -> dict[str, Any]:
-    """The deployed contract, if it is the one this plan was made against; raises otherwise, in preview too."""
+def _as_planned(deployed: dict[str, Any], plan: TeamPlan) -> Any:
+    """The deployed contract, if it is the one this plan was made against; raises otherwise, in preview too.
+
+    A preview before the environment exists goes on without what only AWS can say: a pull request needs no cluster.
+    """
+    if not deployed and pulumi.runtime.is_dry_run():
+        return UNKNOWN
     if deployed.get("digest") != plan.contract["digest"]:
         raise pulumi.RunError(
             f"environment {plan.environment} is deployed from another stack file than the one in this checkout; run"

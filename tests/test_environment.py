@@ -1,4 +1,8 @@
-"""The whole dev environment through the real __main__.py: what exists, what waits for what, who reaches whom."""
+"""The whole dev environment through the real __main__.py: what exists, what waits for what, who reaches whom.
+
+tests/golden/ holds the two graphs as reviewed. After a change that is meant: `.venv/bin/pytest --golden`, which writes
+them anew; the diff goes into the commit.
+"""
 
 from __future__ import annotations
 
@@ -357,6 +361,49 @@ def test_no_node_role_may_change_the_network(dev: Graph) -> None:
     assert holders == {dev["Role cni"].inputs["name"]}
 
 
+# Controllers.
+
+def test_karpenter_knows_its_cluster_and_the_queue_that_warns_it(dev: Graph) -> None:
+    values = dev["Release karpenter"].inputs["values"]
+    assert values["settings"] == {
+        "clusterName": dev["eks:index:Cluster cluster"].inputs["name"], "clusterEndpoint": "https://cluster",
+        "interruptionQueue": "dev-interruptions-dd8bb34a", "eksControlPlane": True}
+    assert dev["Queue karpenter"].inputs["name"] == "dev-interruptions-dd8bb34a"
+    association = dev["PodIdentityAssociation karpenter"].inputs
+    assert values["serviceAccount"]["name"] == association["serviceAccount"]
+    assert dev["Release karpenter"].inputs["namespace"] == association["namespace"]
+
+
+def test_karpenter_never_runs_on_a_node_that_it_could_remove(dev: Graph) -> None:
+    assert dev["NodeGroup system"].inputs["scalingConfig"] == {"minSize": 2, "maxSize": 3, "desiredSize": 2}
+    taints = [t for p in dev.of("NodePool") for t in p.inputs["spec"]["template"]["spec"]["taints"]]
+    assert len(taints) == 2 and "nvidia.com/gpu" not in json.dumps(dev["Release karpenter"].inputs)
+
+
+def test_crds_of_karpenter_are_upgraded_by_a_release_of_their_own(dev: Graph) -> None:
+    assert dev["Release karpenter"].inputs["skipCrds"] is True
+    crds, controller = (dev[f"Release {name}"].inputs for name in ("karpenter-crd", "karpenter"))
+    assert crds["version"] == controller["version"]
+
+
+def test_a_release_is_named_like_its_resource_so_that_a_lost_one_is_found(dev: Graph) -> None:
+    assert len(dev.of("Release")) == 4
+    for release in dev.of("Release"):
+        assert release.inputs["name"] == release.name and release.inputs["timeout"] == 600, release
+
+
+def test_the_trainers_controller_has_the_version_of_its_chart(dev: Graph) -> None:
+    release = dev["Release kubeflow-trainer"].inputs
+    assert (release["version"], release["values"]) == ("2.1.0", {"image": {"tag": "v2.1.0"}})
+
+
+def test_events_that_end_nodes_reach_the_queue(dev: Graph) -> None:
+    patterns = {r.inputs["name"]: json.loads(r.inputs["eventPattern"])["detail-type"] for r in dev.of("EventRule")}
+    assert ["EC2 Spot Instance Interruption Warning"] in patterns.values() and len(patterns) == 5
+    targets = {t.inputs["rule"]: t.inputs["arn"] for t in dev.of("EventTarget")}
+    assert targets == dict.fromkeys(patterns, "arn:aws:sqs:::karpenter")
+
+
 # Pools.
 
 def test_a_pool_never_ends_a_node_under_a_running_gang(dev: Graph) -> None:
@@ -432,9 +479,10 @@ def test_the_job_has_shared_memory_and_a_place_for_checkpoints(dev: Graph) -> No
         "dshm": {"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}},
         "scratch": {"name": "scratch", "persistentVolumeClaim": {"claimName": "scratch"}}}
     [container] = pod["containers"]
-    assert container == {"name": "node", "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"},
-                                                          {"name": "scratch", "mountPath": "/mnt/scratch"}]}
-    assert spec["trainer"]["env"] == [{"name": "CHECKPOINT_DIR", "value": "/mnt/scratch/t5-large"}]
+    assert container == {"name": "node", "volumeMounts": [
+        {"name": "dshm", "mountPath": "/dev/shm"},
+        {"name": "scratch", "mountPath": "/checkpoints", "subPath": "t5-large"}]}
+    assert spec["trainer"]["env"] == [{"name": "CHECKPOINT_DIR", "value": "/checkpoints"}]
 
 
 def test_the_job_leaves_a_dead_node_soon_and_is_not_disrupted(dev: Graph) -> None:
@@ -492,6 +540,19 @@ def test_claims_are_bound_to_the_environments_file_systems(dev: Graph) -> None:
 def test_kept_data_is_protected_and_nothing_else_is(store: str, kept: str) -> None:
     graph = changed(at(f"storage.{store}.data", "keep"))
     assert [str(n) for n in graph.nodes.values() if n.options.protect] == [kept]
+
+
+def test_data_at_rest_is_encrypted(dev: Graph) -> None:
+    """FSx encrypts always; the rest has to be told."""
+    assert dev["FileSystem home"].inputs["encrypted"] is True
+    assert dev["Queue karpenter"].inputs["sqsManagedSseEnabled"] is True
+    for node_class in dev.of("EC2NodeClass"):
+        assert all(d["ebs"]["encrypted"] for d in node_class.inputs["spec"]["blockDeviceMappings"])
+
+
+def test_the_file_system_has_the_size_and_speed_of_the_stack_file(dev: Graph) -> None:
+    i = dev["LustreFileSystem scratch"].inputs
+    assert (i["storageCapacity"], i["perUnitStorageThroughput"], i["deploymentType"]) == (4800, 500, "PERSISTENT_2")
 
 
 def test_data_is_kept_where_the_stack_file_is_silent() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
 
 from catalog import versions
 from components.plans import Spec
@@ -22,15 +23,19 @@ from components.trainer_objects import (
     train_job_spec,
     upstream_runtimes,
 )
+from stacks.config import read
+from stacks.plan import plan_stack
 from tests import crds
 from tests.recording import Graph
+from tests.stackfile import sound_stacks
 
 API = "trainer.kubeflow.org/v1alpha1"
 JOB = TrainJob(
     runtime="torch-distributed-resilient", image="registry/image:1", command=("/bin/bash", "-c", "torchrun train.py"),
     nodes=2, processes_per_node="auto", resources={"vpc.amazonaws.com/efa": 4, GPU: 8},
     node_selector={"topology.kubernetes.io/zone": "ap-northeast-2a"}, env={"B": "2", "A": "1"},
-    mounts=(Mount(claim="scratch", path="/mnt/scratch"), Mount(claim="home", path="/home")), shared_memory_gib=64)
+    mounts=(Mount(claim="home", path="/home"), Mount(claim="scratch", path="/checkpoints", directory="job")),
+    shared_memory_gib=64)
 VARIANTS = {
     "whole nodes": JOB, "one node": dataclasses.replace(JOB, nodes=1, resources={GPU: 8}),
     "four ranks": dataclasses.replace(JOB, processes_per_node=4), "bare": dataclasses.replace(JOB, mounts=(), env={}),
@@ -67,6 +72,13 @@ def test_the_dev_stacks_objects_are_ones_that_the_crds_admit(dev: Graph, team: G
     objects = [*dev.of("TrainJob"), *team.of("TrainJob"), *dev.of("ClusterTrainingRuntime")]
     assert len(objects) == 9
     assert {str(o): found for o in objects if (found := crds.problems(o.inputs))} == {}
+
+
+@given(stack=sound_stacks())
+def test_a_job_of_an_accepted_stack_file_is_one_that_the_crd_admits(stack: dict[str, Any]) -> None:
+    plan = plan_stack(read(stack, stack="dev", project="trainyard")).accepted()
+    assert {name: crds.problems(_train_job(job.spec, name)) for name, job in plan.jobs.items()} == dict.fromkeys(
+        plan.jobs, [])
 
 
 @pytest.mark.parametrize(("version", "name"), RUNTIMES)
@@ -154,8 +166,8 @@ def test_a_job_asks_for_exactly_what_it_may_use() -> None:
 
 def test_every_mount_has_its_volume() -> None:
     pod = train_job_spec("2.1.0", JOB)["podTemplateOverrides"][0]["spec"]
-    assert [m["name"] for m in pod["containers"][0]["volumeMounts"]] == [v["name"] for v in pod["volumes"]]
-    assert [v["name"] for v in pod["volumes"]] == ["dshm", "scratch", "home"]
+    assert {m["name"] for m in pod["containers"][0]["volumeMounts"]} == {v["name"] for v in pod["volumes"]}
+    assert [v["name"] for v in pod["volumes"]] == ["dshm", "home", "scratch"]
 
 
 def test_tolerations_are_of_the_pool_taint_and_of_nodes_that_are_gone() -> None:
@@ -179,6 +191,9 @@ MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "command as one text": (lambda j: j["spec"]["trainer"].update(command="torchrun a"), "is not of type 'array'"),
     "no runtime": (lambda j: j["spec"].pop("runtimeRef"), "runtimeRef"),
     "name with a capital": (lambda j: j["metadata"].update(name="T5"), "RFC 1035"),
+    "a volume mounted twice": (
+        lambda j: j["spec"]["podTemplateOverrides"][0]["spec"]["containers"][0]["volumeMounts"].append(
+            {"name": "home", "mountPath": "/again"}), "given twice"),
     "a variable twice": (lambda j: j["spec"]["trainer"]["env"].append({"name": "A", "value": "3"}), "given twice"),
 }
 

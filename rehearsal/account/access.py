@@ -82,7 +82,7 @@ def _update_entry(call: Call) -> Fields:
 def _standard(call: Call) -> Entry:
     entry = part(call, "AccessEntry")
     if entry.view["type"] != "STANDARD":
-        raise Refused("InvalidRequestException", f"{call.action} is not for access entries of type {entry.view['type']}")
+        raise Refused("InvalidRequestException", f"{call.action} is not for entries of type {entry.view['type']}")
     return entry
 
 
@@ -118,8 +118,8 @@ def _disassociate_policy(call: Call) -> Fields:
 
 @answers("eks", "ListAssociatedAccessPolicies")
 def _list_policies(call: Call) -> Fields:
-    policies = list(part(call, "AccessEntry").policies.values())
-    return {"clusterName": call["clusterName"], "principalArn": call["principalArn"], "associatedAccessPolicies": policies}
+    return {"clusterName": call["clusterName"], "principalArn": call["principalArn"],
+            "associatedAccessPolicies": list(part(call, "AccessEntry").policies.values())}
 
 
 def kubernetes_user(found: Cluster, principal: Principal, node_name: str | None) -> Fields | None:
@@ -190,6 +190,6 @@ def pod_role(cluster_name: str, namespace: str, service_account: str) -> str | N
     found, slot = CLUSTERS.get(cluster_name), {"namespace": namespace, "serviceAccount": service_account}
     if found is None or "eks-pod-identity-agent" not in found.parts["Addon"]:
         return None
-    return next((one.view["roleArn"] for one in found.parts["PodIdentityAssociation"].values()
-                 if slot.items() <= one.view.items() and principals.trusts(one.view["roleArn"], "pods.eks.amazonaws.com")),
-                None)
+    roles = [one.view["roleArn"] for one in found.parts["PodIdentityAssociation"].values()
+             if slot.items() <= one.view.items()]
+    return roles[0] if roles and principals.trusts(roles[0], "pods.eks.amazonaws.com") else None

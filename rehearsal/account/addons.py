@@ -91,7 +91,7 @@ class Addon(Part):
 
     def _dns(self) -> Fields:
         addresses = ipaddress.IPv4Network(self.owner.view["kubernetesNetworkConfig"]["serviceIpv4Cidr"])
-        ports = [{"name": name, "port": 53, "protocol": protocol} for name, protocol in (("dns", "UDP"), ("dns-tcp", "TCP"))]
+        ports = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53, "protocol": "TCP"}]
         return _object("v1", "Service", "kube-dns") | {
             "spec": {"clusterIP": str(addresses[10]), "selector": {"k8s-app": "coredns"}, "ports": ports}}
 
@@ -116,20 +116,17 @@ def _object(version: str, kind: str, name: str) -> Fields:
 def _create(call: Call) -> Fields:
     owner, name = cluster(call, active=True), call["addonName"]
     if name not in CATALOG:
-        raise invalid(f"Addon {name} specified is not supported in {owner.view['version']} kubernetes version (the rehearsal's"
-                      " account knows those of addons.CATALOG)")
-    addon = Addon(owner=owner, resolve=call["resolveConflicts"] or "NONE", give_up_at=_deadline(),
-                  view={"status": "CREATING", "health": {"issues": []}, "tags": call["tags"]} | _checked(owner, call.params))
+        raise invalid(f"Addon {name} specified is not supported in {owner.view['version']} kubernetes version (the "
+                      "rehearsal's account knows those of addons.CATALOG)")
+    view = {"status": "CREATING", "health": {"issues": []}, "tags": call["tags"]} | _checked(owner, call.params)
+    addon = Addon(owner=owner, view=view, resolve=call["resolveConflicts"] or "NONE",
+                  give_up_at=CLOCK.deadline("eks.addon.timeout"))
     answer = owner.add("Addon", name, addon)
     addon.view["podIdentityAssociations"] = [
         access.associate(owner, one | {"namespace": "kube-system"}, owner=addon.view["addonArn"])["association"][
             "associationArn"] for one in call["podIdentityAssociations"] or ()]
     CLOCK.later("eks.addon", lambda: _settled(addon), ready=lambda: _decided(addon))
     return answer
-
-
-def _deadline() -> float:
-    return time.time() + CLOCK.seconds("eks.addon.timeout")
 
 
 def _checked(owner: Cluster, params: Fields) -> Fields:
@@ -177,8 +174,10 @@ def _update(call: Call) -> Fields:
     addon: Addon = eks.part(call, "Addon")
     if addon.view["status"] not in ("ACTIVE", "DEGRADED", "CREATE_FAILED"):
         raise in_use(f"Addon {call['addonName']} cannot be updated as it is currently in {addon.view['status']} state")
-    addon.view |= _checked(addon.owner, addon.view | {name: value for name, value in call.params.items() if value is not None})
-    addon.resolve, addon.give_up_at = call["resolveConflicts"] or addon.resolve, _deadline()
+    given = {name: value for name, value in call.params.items() if value is not None}
+    addon.view |= _checked(addon.owner, addon.view | given)
+    addon.resolve = call["resolveConflicts"] or addon.resolve
+    addon.give_up_at = CLOCK.deadline("eks.addon.timeout")
     addon.applied, addon.available, addon.conflict = False, False, ""
     answer = eks.updated(addon.owner, {"status": ""}, "AddonUpdate", "eks.addon", {})
     addon.view["status"] = "UPDATING"
@@ -197,11 +196,10 @@ def _delete(call: Call) -> Fields:
 
 
 def _gone(addon: Addon) -> None:
-    parts = addon.owner.parts
-    del parts["Addon"][addon.view["addonName"]]
-    owned = [id_ for id_, one in parts["PodIdentityAssociation"].items() if one.view["ownerArn"] == addon.view["addonArn"]]
-    for id_ in owned:
-        del parts["PodIdentityAssociation"][id_]
+    del addon.owner.parts["Addon"][addon.view["addonName"]]
+    associations = addon.owner.parts["PodIdentityAssociation"]
+    for id_ in [id_ for id_, one in associations.items() if one.view["ownerArn"] == addon.view["addonArn"]]:
+        del associations[id_]
 
 
 def workloads(addon: Addon) -> list[Any]:

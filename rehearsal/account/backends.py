@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -41,29 +41,12 @@ def _of(service: str) -> Any:
     return getattr(import_module(f"moto.{service}.models"), f"{service}_backends")[ACCOUNT]
 
 
-def ec2(region: str) -> Any:
-    """EC2 and VPC of one region."""
-    return _of("ec2")[region]
+def _regional(service: str) -> Callable[[str], Any]:
+    return lambda region: _of(service)[region]
 
 
-def efs(region: str) -> Any:
-    """EFS of one region."""
-    return _of("efs")[region]
-
-
-def sqs(region: str) -> Any:
-    """SQS of one region."""
-    return _of("sqs")[region]
-
-
-def events(region: str) -> Any:
-    """EventBridge of one region."""
-    return _of("events")[region]
-
-
-def logs(region: str) -> Any:
-    """CloudWatch Logs of one region."""
-    return _of("logs")[region]
+ec2, efs, sqs, events, logs = map(_regional, ("ec2", "efs", "sqs", "events", "logs"))
+"""moto's backend of the service in a region."""
 
 
 def iam() -> Any:
@@ -85,8 +68,9 @@ def publish_ami(region: str, id_: str, **facts: Any) -> None:
     """Make sure that an AMI of AWS's own exists."""
     ami = import_module("moto.ec2.models.amis").Ami
     if id_ not in ec2(region).amis:
-        ec2(region).amis[id_] = ami(ec2(region), id_, public=True, virtualization_type="hvm", hypervisor="xen",
-                                    root_device_name="/dev/xvda", root_device_type="ebs", region_name=f"{region}a", **facts)
+        ec2(region).amis[id_] = ami(
+            ec2(region), id_, public=True, virtualization_type="hvm", hypervisor="xen", root_device_type="ebs",
+            root_device_name="/dev/xvda", region_name=f"{region}a", **facts)
 
 
 def used_regions(service: str) -> Iterator[tuple[str, Any]]:
@@ -137,7 +121,7 @@ def _mend_rule_description() -> None:
 
 def _mend_network_cards() -> None:
     """Every interface is said to sit on network card 0."""
-    module = import_module("moto.ec2.models.elastic_network_interfaces")
+    module: Any = import_module("moto.ec2.models.elastic_network_interfaces")
 
     class Attachment(module.Attachment):
         def __init__(self, eni: Any) -> None:

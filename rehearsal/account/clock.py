@@ -25,6 +25,9 @@ _ALSO: dict[str, float] = {
 }
 """Seconds; the timeouts are those of EKS's user guide, the rest order of magnitude."""
 
+PATIENCE = 60.0
+"""Real seconds that what happens for real always has, however fast the clock runs: nodes join, pods start."""
+
 Action = Callable[[], None]
 Ready = Callable[[], bool]
 
@@ -45,6 +48,10 @@ class Clock:
     def later(self, what: str, action: Action, *, ready: Ready = lambda: True) -> None:
         """Do it after the time `what` takes, and not before it is ready."""
         heapq.heappush(self._due, (time.time() + self.seconds(what), next(self._order), action, ready))
+
+    def deadline(self, what: str) -> float:
+        """When to give up waiting for something real."""
+        return time.time() + max(PATIENCE, self.seconds(what))
 
     def settle(self) -> None:
         """Let everything happen that is due."""

@@ -175,6 +175,8 @@ def updated(owner: Cluster, view: Fields, kind: str, what: str, params: Fields) 
 
 @answers("eks", "DescribeUpdate")
 def _describe_update(call: Call) -> Fields:
+    if call["updateId"] not in cluster(call).updates:
+        raise Refused("ResourceNotFoundException", f"No update found for ID: {call['updateId']}")
     return {"update": cluster(call).updates[call["updateId"]]}
 
 
@@ -190,10 +192,10 @@ def _create_cluster(call: Call) -> Fields:
         raise invalid(f"unsupported Kubernetes version {version}: {error}") from error
     group = network.cluster_group(call.region, subnets[0].vpc_id, call["name"])
     groups = [group, *call["resourcesVpcConfig"].get("securityGroupIds", ())]
-    one_a_zone = list({subnet.availability_zone: subnet.id for subnet in reversed(subnets)}.values())[:2]
+    zones = list({subnet.availability_zone: subnet.id for subnet in reversed(subnets)}.values())[:2]
     made = CLUSTERS[call["name"]] = Cluster(
         region=call.region, plane=control_plane, view=_view(call, version, service_cidr, group, subnets[0].vpc_id),
-        interfaces=[network.own_interface(call.region, id_, groups, f"Amazon EKS {call['name']}") for id_ in one_a_zone])
+        interfaces=[network.own_interface(call.region, one, groups, f"Amazon EKS {call['name']}") for one in zones])
     CLOCK.later("eks.cluster", lambda: _cluster_up(made), ready=control_plane.ready)
     return {"cluster": made.view}
 
@@ -210,8 +212,8 @@ def _check_new(call: Call) -> None:
     if mode != "API" or call["bootstrapSelfManagedAddons"] is not False:
         raise NotBuilt("clusters with bootstrapSelfManagedAddons, or an authentication mode other than API")
     if not principals.trusts(call["roleArn"], "eks.amazonaws.com"):
-        raise invalid(f"Role with arn: {call['roleArn']}, could not be assumed because it does not exist or the trusted "
-                      "entity is not correct")
+        raise invalid(f"Role with arn: {call['roleArn']}, could not be assumed because it does not exist or the "
+                      "trusted entity is not correct")
 
 
 def _check_network(region: str, config: Fields) -> list[Any]:
@@ -281,7 +283,7 @@ def _make_log_group(made: Cluster) -> None:
 @answers("eks", "DescribeCluster")
 def _describe_cluster(call: Call) -> Fields:
     found = cluster(call)
-    problem = found.plane.problem if found.view["status"] == "CREATING" else ""
+    problem = getattr(found.plane, "problem", "") if found.view["status"] == "CREATING" else ""
     issues = [{"code": "Other", "message": problem, "resourceIds": []}] if problem else []
     return {"cluster": found.view | {"health": {"issues": issues}}}
 

@@ -28,12 +28,12 @@ _AMI_PARAMETER = re.compile(
     r"(?P<date>v\d{8}))/image_id")
 _NEWEST_RELEASE = "v20261101"
 
-refuses("ec2", "DescribeCapacityReservations", "InvalidCapacityReservationId.NotFound", "The capacity reservation '{hit}' "
-        "does not exist", lambda call: ", ".join(call["CapacityReservationIds"] or ()))
+refuses("ec2", "DescribeCapacityReservations", "InvalidCapacityReservationId.NotFound",
+        "The capacity reservation '{hit}' does not exist", lambda call: ", ".join(call["CapacityReservationIds"] or ()))
 refuses("ec2", "DescribePlacementGroups", "InvalidPlacementGroup.Unknown", "The Placement Group '{hit}' is unknown.",
         lambda call: ", ".join([*(call["GroupNames"] or ()), *(call["GroupIds"] or ())]))
-refuses("ec2", "CreateFleet", "NotImplemented", "the rehearsal's account does not implement fleets of type {Type} with {hit} "
-        "capacity", lambda call: (call["Type"] != "instant" or _capacity(call) not in ("on-demand", "spot"))
+refuses("ec2", "CreateFleet", "NotImplemented", "the rehearsal's account does not implement fleets of type {Type} with "
+        "{hit} capacity", lambda call: (call["Type"] != "instant" or _capacity(call) not in ("on-demand", "spot"))
         and _capacity(call), status=501)
 answers("ec2", "DescribeCapacityReservations")(lambda call: {"CapacityReservations": []})
 answers("ec2", "DescribePlacementGroups")(lambda call: {"PlacementGroups": []})
@@ -129,12 +129,13 @@ def launch(region: str, data: Fields, tags: dict[str, str], *, spot: bool = Fals
     subnet_id = data.get("SubnetId") or next((nic["SubnetId"] for nic in nics if nic.get("SubnetId")), None)
     if not subnet_id:
         raise NotBuilt("instances in a default subnet")
-    subnet, groups = ec2.get_subnet(subnet_id), (nics[0].get("Groups") if nics else None) or data.get("SecurityGroupIds")
-    _check_launch(ec2, data, subnet, groups or [])
+    subnet, own = ec2.get_subnet(subnet_id), nics[0].get("Groups") if nics else None
+    groups = own or data.get("SecurityGroupIds") or []
+    _check_launch(ec2, data, subnet, groups)
     specified = _tags(data.get("TagSpecifications"))
     instance = ec2.run_instances(
         image_id=data["ImageId"], count=1, user_data=data.get("UserData"), security_group_names=[],
-        security_group_ids=list(groups or []), instance_type=data["InstanceType"], is_instance_type_default=False,
+        security_group_ids=list(groups), instance_type=data["InstanceType"], is_instance_type_default=False,
         subnet_id=subnet.id, region_name=region, key_name=data.get("KeyName"), placement=None,
         lifecycle="spot" if spot else None, metadata_options=data.get("MetadataOptions", {}),
         monitoring_state="enabled" if (data.get("Monitoring") or {}).get("Enabled") else "disabled",
@@ -176,23 +177,23 @@ def _check_launch(ec2: Any, data: Fields, subnet: Any, groups: list[str]) -> Non
     if image is None:
         raise Refused("InvalidAMIID.NotFound", f"The image id '[{data.get('ImageId')}]' does not exist")
     if image.architecture not in facts["ProcessorInfo"]["SupportedArchitectures"]:
-        raise Refused("InvalidParameterValue", f"The architecture '{image.architecture}' of the specified image does not "
-                      f"match that of the instance type '{name}'")
+        raise Refused("InvalidParameterValue", f"The architecture '{image.architecture}' of the image does not match "
+                      f"that of the instance type '{name}'")
     for id_ in groups:
         group = ec2.get_security_group_from_id(id_)
         if group is None:
             raise Refused("InvalidGroup.NotFound", f"The security group '{id_}' does not exist")
         if group.vpc_id != subnet.vpc_id:
-            raise Refused("InvalidParameter", f"Security group {id_} and subnet {subnet.id} belong to different networks.")
+            raise Refused("InvalidParameter", f"{id_} and subnet {subnet.id} belong to different networks.")
     profile = data.get("IamInstanceProfile") or {}
     wanted = profile.get("Name") or profile.get("Arn", "").rpartition("/")[2]
     if wanted and wanted not in backends.iam().instance_profiles:
-        raise Refused("InvalidParameterValue", f"Value ({wanted}) for parameter iamInstanceProfile.name is invalid. Invalid "
-                      "IAM Instance Profile name")
+        raise Refused("InvalidParameterValue", f"Value ({wanted}) for parameter iamInstanceProfile.name is invalid. "
+                      "Invalid IAM Instance Profile name")
     if (data.get("CapacityReservationSpecification") or {}).get("CapacityReservationTarget"):
         raise Refused("InvalidCapacityReservationId.NotFound", "The capacity reservation does not exist")
-    if (data.get("Placement") or {}).get("GroupName"):
-        raise Refused("InvalidPlacementGroup.Unknown", f"The Placement Group '{data['Placement']['GroupName']}' is unknown.")
+    if placement := (data.get("Placement") or {}).get("GroupName"):
+        raise Refused("InvalidPlacementGroup.Unknown", f"The Placement Group '{placement}' is unknown.")
     _check_interfaces(name, facts["NetworkInfo"], data.get("NetworkInterfaces") or [])
     _check_capacity(ec2, name, subnet, facts["VCpuInfo"]["DefaultVCpus"])
 
@@ -207,18 +208,18 @@ def _facts(name: str) -> Fields:
 
 
 def _check_interfaces(name: str, network: Fields, nics: list[Fields]) -> None:
-    cards, efas = network.get("MaximumNetworkCards", 1), [nic for nic in nics if "efa" in (nic.get("InterfaceType") or "")]
+    cards, efas = network.get("MaximumNetworkCards", 1), sum("efa" in (nic.get("InterfaceType") or "") for nic in nics)
     if any(nic.get("NetworkCardIndex", 0) >= cards for nic in nics):
         raise Refused("InvalidNetworkInterface.NetworkCardIndex", f"{name} has {cards} network cards only")
-    if len(efas) > network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0):
-        raise Refused("AttachmentLimitExceeded", f"Interface count {len(efas)} exceeds the EFA limit of {name}")
+    if efas > network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0):
+        raise Refused("AttachmentLimitExceeded", f"Interface count {efas} exceeds the EFA limit of {name}")
 
 
 def _check_capacity(ec2: Any, name: str, subnet: Any, vcpus: int) -> None:
     zone, quota = subnet.availability_zone, _quota(name)
     if not offered(ec2.region_name, name, zone):
-        raise Refused("Unsupported", f"Your requested instance type ({name}) is not supported in your requested Availability "
-                      f"Zone ({zone}).")
+        raise Refused("Unsupported", f"Your requested instance type ({name}) is not supported in your requested "
+                      f"Availability Zone ({zone}).")
     used = sum(_facts(one.instance_type)["VCpuInfo"]["DefaultVCpus"] for one in ec2.all_instances()
                if one.state not in GONE and _quota(one.instance_type) == quota)
     if used + vcpus > QUOTAS[quota]:

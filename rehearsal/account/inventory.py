@@ -24,7 +24,8 @@ def _row(type_: str, id_: str, *, name: Any = "", state: Any = "", tags: Any = (
 
 def _clusters() -> Iterator[Fields]:
     for found in eks.CLUSTERS.values():
-        yield _row("eks-cluster", found.view["arn"], name=found.name, state=found.view["status"], tags=found.view["tags"])
+        view = found.view
+        yield _row("eks-cluster", view["arn"], name=found.name, state=view["status"], tags=view["tags"])
         for kind, parts in found.parts.items():
             yield from (_row(f"eks-{eks.KINDS[kind].arn}", f"{found.name}/{key}", name=key, tags=one.view["tags"],
                              state=one.view.get("status", "")) for key, one in parts.items())
@@ -45,7 +46,8 @@ def _regional() -> Iterator[Fields]:
         for kind, things in _of_ec2(ec2).items():
             yield from (_row(kind, one.id, name=getattr(one, "name", ""), tags=one.get_tags(),
                              state=getattr(one, "state", getattr(one, "status", ""))) for one in things)
-        yield from (_row("elastic-ip", one.allocation_id, name=one.public_ip, tags=one.get_tags()) for one in ec2.addresses)
+        for one in ec2.addresses:
+            yield _row("elastic-ip", one.allocation_id, name=one.public_ip, tags=one.get_tags())
     for _, sqs in backends.used_regions("sqs"):
         yield from (_row("sqs-queue", one.queue_arn, name=name, tags=one.tags) for name, one in sqs.queues.items())
     for _, events in backends.used_regions("events"):
@@ -63,7 +65,8 @@ def _of_ec2(ec2: Any) -> dict[str, Iterable[Any]]:
             "subnet": [one for zone in ec2.subnets.values() for one in zone.values() if one.vpc_id in own],
             "internet-gateway": ec2.internet_gateways.values(), "vpc-endpoint": ec2.vpc_end_points.values(),
             "nat-gateway": [one for one in ec2.nat_gateways.values() if one.state != "deleted"],
-            "route-table": [one for one in ec2.route_tables.values() if one.vpc_id in own and not one.main_association_id],
+            "route-table": [one for one in ec2.route_tables.values()
+                            if one.vpc_id in own and not one.main_association_id],
             "security-group": [one for id_ in own for one in ec2.groups.get(id_, {}).values() if not one.is_default],
             "network-interface": ec2.enis.values(), "volume": ec2.volumes.values(),
             "instance": [one for one in ec2.all_instances() if one.state != "terminated"],

@@ -41,8 +41,8 @@ def keep(cluster: Cluster, api: kube.Api) -> None:
     for addon in list(cluster.parts["Addon"].values()):
         _keep_addon(addon, api)
     if cluster.parts["Nodegroup"]:
-        nodes = api.request("GET", "/api/v1/nodes")["items"]
-        _keep_nodegroups(cluster, {node["spec"].get("providerID", "").rpartition("/")[2] for node in nodes if _ready(node)})
+        ready = filter(_ready, api.request("GET", "/api/v1/nodes")["items"])
+        _keep_nodegroups(cluster, {node["spec"].get("providerID", "").rpartition("/")[2] for node in ready})
 
 
 def _keep_addon(addon: Addon, api: kube.Api) -> None:
@@ -66,7 +66,8 @@ def _install(addon: Addon, api: kube.Api) -> None:
     objects = addon.objects()
     strangers = [f"{one['kind']} {one['metadata']['name']}" for one in objects if _somebody_elses(api.get(one))]
     if strangers and addon.resolve == "NONE":
-        addon.conflict = f"Conflicts found when trying to apply. Will not continue due to resolve conflicts mode: {strangers}"
+        addon.conflict = ("Conflicts found when trying to apply. Will not continue due to resolve conflicts mode: "
+                          + ", ".join(strangers))
         return
     for one in objects:
         if addon.resolve != "PRESERVE" or f"{one['kind']} {one['metadata']['name']}" not in strangers:

@@ -109,18 +109,18 @@ refuses("ec2", "DeleteSubnet", _DEPENDS, "The subnet '{SubnetId}' has dependenci
         lambda call: any(eni.subnet.id == call["SubnetId"] for eni in call.ec2.enis.values()))
 refuses("ec2", "CreateSecurityGroup", "InvalidVpcID.NotFound", "The vpc ID '{VpcId}' does not exist",
         lambda call: call["VpcId"] not in call.ec2.vpcs)
-refuses("ec2", "CreateSecurityGroup", "InvalidParameterValue", "Value ({GroupName}) for parameter GroupName is invalid.",
+refuses("ec2", "CreateSecurityGroup", "InvalidParameterValue", "Value ({GroupName}) for GroupName is invalid.",
         lambda call: call["GroupName"].startswith("sg-") or len(call["GroupName"]) > 255)
 refuses("ec2", "AuthorizeSecurityGroupIngress AuthorizeSecurityGroupEgress", "InvalidParameterValue",
         "Invalid value '{hit}' for portRange.", _bad_ports)
 refuses("ec2", "DeleteSecurityGroup", "CannotDelete", "the specified group: \"{GroupId}\" cannot be deleted by a user",
         lambda call: getattr(call.ec2.get_security_group_from_id(call["GroupId"]), "is_default", False))
 refuses("ec2", "DeleteSecurityGroup", _DEPENDS, "resource {GroupId} has a dependent object",
-        lambda call: group_in_use(call.ec2, call["GroupId"]))
+        lambda call: call["GroupId"] and group_in_use(call.ec2, call["GroupId"]))
 refuses("ec2", "AttachInternetGateway", "InvalidParameterValue", "Network {VpcId} already has an internet gateway "
         "attached", lambda call: _gateway(call.ec2, call["VpcId"]))
-refuses("ec2", "DetachInternetGateway", _DEPENDS, "Network {VpcId} has some mapped public address(es). Please unmap those "
-        "public address(es) before detaching the gateway.",
+refuses("ec2", "DetachInternetGateway", _DEPENDS, "Network {VpcId} has some mapped public address(es). Please unmap "
+        "those public address(es) before detaching the gateway.",
         lambda call: any(eni.public_ip and eni.vpc_id == call["VpcId"] for eni in call.ec2.enis.values()))
 refuses("ec2", "AllocateAddress", "AddressLimitExceeded", "The maximum number of addresses has been reached.",
         lambda call: len(call.ec2.addresses) >= ADDRESSES)
@@ -134,8 +134,8 @@ refuses("ec2", "CreateNatGateway", "Resource.AlreadyAssociated", "Elastic IP add
         "associated", _taken)
 refuses("ec2", "DescribeNatGateways DeleteNatGateway CreateRoute ReplaceRoute", "NatGatewayNotFound",
         "The Nat Gateway {hit} was not found", _unknown_nats)
-refuses("ec2", "DeleteNetworkInterface", "InvalidParameterValue", "Network interface '{NetworkInterfaceId}' is currently "
-        "in use.", lambda call: getattr(call.ec2.enis.get(call["NetworkInterfaceId"]), "status", "") == "in-use")
+refuses("ec2", "DeleteNetworkInterface", "InvalidParameterValue", "'{NetworkInterfaceId}' is currently in use.",
+        lambda call: getattr(call.ec2.enis.get(call["NetworkInterfaceId"]), "status", "") == "in-use")
 refuses("ec2", "AssociateRouteTable", "Resource.AlreadyAssociated", "the specified association for route table "
         "{RouteTableId} conflicts with an existing association",
         lambda call: any(call["SubnetId"] in table._associations.values() and table.id != call["RouteTableId"]
@@ -162,6 +162,26 @@ def _gateway_endpoint(call: Call) -> None:
     for endpoint in call.ec2.vpc_end_points.values():
         if endpoint.service_name == call["ServiceName"] and tables & set(endpoint.route_table_ids or ()):
             raise Refused("RouteAlreadyExists", f"a route table of {sorted(tables)} already has a route to the service")
+
+
+@follows("ec2", "DeleteVpcEndpoints")
+def _endpoints_go(call: Call, answer: Fields) -> None:
+    """moto keeps a deleted endpoint for ever, and in the way of its VPC."""
+    for id_ in call["VpcEndpointIds"]:
+        call.ec2.vpc_end_points.pop(id_, None)
+
+
+@follows("ec2", "CreateVpcEndpoint")
+def _name_its_type(call: Call, answer: Fields) -> None:
+    """moto leaves it open and cannot delete the endpoint then."""
+    endpoint = call.ec2.vpc_end_points[answer["VpcEndpoint"]["VpcEndpointId"]]
+    endpoint.vpc_endpoint_type = answer["VpcEndpoint"]["VpcEndpointType"] = "Gateway"
+
+
+@follows("ec2", "DeleteVpcEndpoints")
+def _forget_endpoints(call: Call, answer: Fields) -> None:
+    for id_ in call["VpcEndpointIds"]:
+        call.ec2.vpc_end_points.pop(id_, None)
 
 
 @answers("ec2", "ModifySecurityGroupRules")
@@ -213,8 +233,8 @@ def cluster_group(region: str, vpc: str, cluster: str) -> str:
     """The security group that EKS makes for a cluster: open within itself; its id."""
     name, owner = f"eks-cluster-sg-{cluster}-{secrets.randbelow(10**9)}", f"kubernetes.io/cluster/{cluster}"
     group = backends.ec2(region).create_security_group(
-        name, "EKS created security group applied to ENI that is attached to EKS Control Plane master nodes, as well as "
-        "any managed workloads.", vpc, {"Name": name, "aws:eks:cluster-name": cluster, owner: "owned"})
+        name, "EKS created security group applied to ENI that is attached to EKS Control Plane master nodes, as well "
+        "as any managed workloads.", vpc, {"Name": name, "aws:eks:cluster-name": cluster, owner: "owned"})
     backends.ec2(region).authorize_security_group_ingress(group.id, "-1", None, None, [],
                                                           source_groups=[{"GroupId": group.id}])
     return group.id

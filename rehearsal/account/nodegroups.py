@@ -1,4 +1,4 @@
-"""Managed node groups: instances with EKS's user data, kept at the desired number, ACTIVE when their nodes are Ready."""
+"""Managed node groups: instances with EKS's user data, as many as desired, ACTIVE when their nodes are Ready."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from rehearsal.account.operations import Call, Fields, NotBuilt, answers
 AMIS = {"AL2023_x86_64_STANDARD": ("x86_64", "standard"), "AL2023_x86_64_NVIDIA": ("x86_64", "nvidia"),
         "AL2023_ARM_64_STANDARD": ("arm64", "standard"), "AL2023_ARM_64_NVIDIA": ("arm64", "nvidia")}
 EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
-PATIENCE = 60.0
-"""Real seconds a node always has to join, however fast the clock runs."""
 _DEFAULTS: Fields = {"capacityType": "ON_DEMAND", "amiType": "AL2023_x86_64_STANDARD", "instanceTypes": ["t3.medium"],
                      "diskSize": 20, "labels": {}, "taints": [], "updateConfig": {"maxUnavailable": 1}}
 _NOT_BUILT = ("remoteAccess", "warmPoolConfig", "launchTemplate", "nodeRepairConfig", "releaseVersion")
@@ -54,7 +52,7 @@ def _create(call: Call) -> Fields:
     _check_new(call, owner, given)
     profile = f"eks-{secrets.token_hex(16)}"
     group = Nodegroup(owner=owner, data=_launch_data(owner, given, profile), view=_view(owner, given, profile),
-                      give_up_at=time.time() + max(PATIENCE, CLOCK.seconds("eks.nodegroup.timeout")))
+                      give_up_at=CLOCK.deadline("eks.nodegroup.timeout"))
     answer = owner.add("Nodegroup", given["nodegroupName"], group)
     backends.iam().create_instance_profile(profile, "/", [given["nodeRole"].rpartition("/")[2]])
     access.admit_nodes(owner, given["nodeRole"])
@@ -71,8 +69,8 @@ def _check_new(call: Call, owner: Cluster, given: Fields) -> None:
     if call["version"] not in (None, owner.view["version"]):
         raise NotBuilt(f"node groups of Kubernetes {call['version']} in a cluster of {owner.view['version']}")
     if not principals.trusts(given["nodeRole"], "ec2.amazonaws.com"):
-        raise invalid("Following required service principals [ec2.amazonaws.com] were not found in the trust relationships"
-                      f" of nodeRole {given['nodeRole']}")
+        raise invalid("Following required service principals [ec2.amazonaws.com] were not found in the trust "
+                      f"relationships of nodeRole {given['nodeRole']}")
     subnets = network.placed(owner.region, given["subnets"], [owner.group], "InvalidParameterException")
     zones = sorted({subnet.availability_zone for subnet in subnets})
     for name in given["instanceTypes"]:
@@ -86,8 +84,8 @@ def _check_new(call: Call, owner: Cluster, given: Fields) -> None:
 
 def _check_scaling(scaling: Fields) -> None:
     if not 0 <= scaling["minSize"] <= scaling["desiredSize"] <= scaling["maxSize"] or scaling["maxSize"] < 1:
-        raise invalid("Minimum capacity {minSize}, desired capacity {desiredSize} and maximum size {maxSize} must be in this"
-                      " order".format_map(scaling))
+        raise invalid("Minimum capacity {minSize}, desired capacity {desiredSize} and maximum size {maxSize} must be "
+                      "in this order".format_map(scaling))
 
 
 def _view(owner: Cluster, given: Fields, profile: str) -> Fields:
@@ -108,17 +106,18 @@ def _launch_data(owner: Cluster, given: Fields, profile: str) -> Fields:
 def _user_data(owner: Cluster, given: Fields, image: str) -> Base64EncodedString:
     """MIME with nodeadm's NodeConfig (JSON is YAML), as EKS writes it for AL2023."""
     service_cidr = owner.view["kubernetesNetworkConfig"]["serviceIpv4Cidr"]
+    dns = str(ipaddress.IPv4Network(service_cidr)[10])
     labels = {"eks.amazonaws.com/nodegroup": given["nodegroupName"], "eks.amazonaws.com/nodegroup-image": image,
               "eks.amazonaws.com/capacityType": given["capacityType"], **given["labels"]}
     taints = [{**taint, "effect": EFFECTS[taint["effect"]]} for taint in given["taints"]]
     config = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": {
         "cluster": {"name": owner.name, "apiServerEndpoint": owner.view["endpoint"], "cidr": service_cidr,
                     "certificateAuthority": owner.view["certificateAuthority"]["data"]},
-        "kubelet": {"config": {"clusterDNS": [str(ipaddress.IPv4Network(service_cidr)[10])], "registerWithTaints": taints},
+        "kubelet": {"config": {"clusterDNS": [dns], "registerWithTaints": taints},
                     "flags": ["--node-labels=" + ",".join(f"{key}={value}" for key, value in labels.items())]}}}
     return Base64EncodedString.from_raw_string(
-        'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="//"\n\n--//\nContent-Type: application/node.eks.aws\n\n'
-        f"{json.dumps(config)}\n--//--\n")
+        'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="//"\n\n'
+        f"--//\nContent-Type: application/node.eks.aws\n\n{json.dumps(config)}\n--//--\n")
 
 
 def reconcile(group: Nodegroup) -> None:

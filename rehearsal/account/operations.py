@@ -114,7 +114,7 @@ def follows(service: str, action: str) -> Callable[[F], F]:
 
 def refuses(service: str, actions: str, code: str, message: str, when: Callable[[Call], Any], *,
             status: int | None = None) -> None:
-    """Refuse the operations (by spaces) when that is true. {Field} in the message is the request's, {hit} what `when` said."""
+    """Refuse the operations when that is true. In the message, {Field} is the request's and {hit} what `when` said."""
     def check(call: Call) -> None:
         if hit := when(call):
             raise Refused(code, message.format_map(defaultdict(str, call.params | {"hit": hit})), status=status)

@@ -14,7 +14,8 @@ PRICES = {"g5.48xlarge": 16.288, "g6.48xlarge": 13.3504, "g6e.12xlarge": 10.4926
           "g6e.48xlarge": 30.13118, "p4d.24xlarge": 21.957642, "p4de.24xlarge": 27.44705, "p5.48xlarge": 55.04,
           "p5e.48xlarge": 60.0, "p5en.48xlarge": 63.296, "p6-b200.48xlarge": 113.9328, "p6-b300.48xlarge": 142.416}
 PER_VCPU = {"t3": 0.0208, "m5": 0.048, "m6i": 0.048, "m7i": 0.0504, "c5": 0.0425, "c6i": 0.0425, "c7i": 0.0446,
-            "r6i": 0.063, "r7i": 0.0662, "m7g": 0.0408, "c7g": 0.0363, "g4dn": 0.1315, "g5": 0.25, "g6": 0.2, "g6e": 0.23}
+            "r6i": 0.063, "r7i": 0.0662, "m7g": 0.0408, "c7g": 0.0363, "g4dn": 0.1315, "g5": 0.25, "g6": 0.2,
+            "g6e": 0.23}
 """Family → price of one vCPU, for types without a price of their own."""
 
 

@@ -56,9 +56,9 @@ def authorize(call: Call, protocol: str, *also: str) -> None:
         return
     for action in (call.name, *also):
         if not _allowed(call.principal.entity, _NAMED_OTHERWISE.get(action, action)):
-            raise Refused(_DENIED.get(protocol, "AccessDeniedException"), f"User: {call.principal.arn} is not authorized"
-                          f" to perform: {action} because no identity-based policy allows the {action} action",
-                          status=400 if protocol == "json" else 403)
+            code, status = _DENIED.get(protocol, "AccessDeniedException"), 400 if protocol == "json" else 403
+            raise Refused(code, f"User: {call.principal.arn} is not authorized to perform: {action} because no "
+                          f"identity-based policy allows the {action} action", status=status)
 
 
 def role(arn: str) -> Any:
@@ -116,7 +116,7 @@ def _signature(url: str, query: dict[str, str], cluster: str) -> str:
                          headers={"x-k8s-aws-id": cluster})
     request.context["timestamp"] = query["X-Amz-Date"]
     auth = SigV4QueryAuth(Credentials(key, _secret(key)), service, region, int(query.get("X-Amz-Expires", 60)))
-    return auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
+    return str(auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request))
 
 
 def _secret(key: str) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import re
 import signal
 import sys
 import threading
 import time
 import traceback
-import warnings
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
@@ -24,7 +24,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from rehearsal import paths
-from rehearsal.account import backends, instances, keeper, principals, wire, world
+from rehearsal.account import backends, eks, instances, keeper, principals, wire, world
 from rehearsal.account.clock import CLOCK
 from rehearsal.account.faults import FAULTS
 from rehearsal.account.operations import ANSWERS, CHECKS, FOLLOWS, LOCK, Call, NotBuilt, Refused
@@ -32,7 +32,11 @@ from rehearsal.account.wire import Environ, Exchange, Reply
 
 _MODULES = ("network", "instances", "prices", "storage", "services", "eks", "access", "nodegroups", "addons")
 """The modules whose decorated functions are the account."""
+_OURS = frozenset({"eks", "fsx", "ssm", "pricing", "arc-zonal-shift"})
+"""Services of which moto is not asked."""
 _LONG_POLLS = frozenset({("sqs", "ReceiveMessage")})
+_CODE = re.compile(rb'(?:<Code>|"__type": *"|"code": *")([\w.#]+)')
+_REPLACED = ("content-length", "status")
 _NO_ROUTE = b"<title>404 Not Found</title>"
 
 for _module in _MODULES:
@@ -50,12 +54,12 @@ class Application:
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         if environ["PATH_INFO"].startswith(world.PREFIX):
-            reply = world.respond(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get("QUERY_STRING", ""), body)
+            reply = world.respond(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["QUERY_STRING"], body)
         else:
             reply = self._logged(environ, body)
-        headers = {name: value for name, value in reply.headers.items() if name.lower() not in ("content-length", "status")}
+        headers = [(name, value) for name, value in reply.headers.items() if name.lower() not in _REPLACED]
         start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}",
-                       [*headers.items(), ("Content-Length", str(len(reply.body)))])
+                       [*headers, ("Content-Length", str(len(reply.body)))])
         return [reply.body]
 
     def _logged(self, environ: Environ, body: bytes) -> Reply:
@@ -81,7 +85,7 @@ class Application:
             return exchange.refusal(NotBuilt(exchange.call.name))
         except Exception as error:
             traceback.print_exc()
-            return exchange.refusal(Refused("InternalFailure", f"the rehearsal's account failed: {error!r}", status=500))
+            return exchange.refusal(Refused("InternalFailure", f"the account failed: {error!r}", status=500))
 
     def _permitted(self, exchange: Exchange, environ: Environ, body: bytes) -> Reply:
         call = principals.authenticate(exchange.call, exchange.protocol)
@@ -102,7 +106,8 @@ class Application:
         """The same answer again where the same request, by its token, has been carried out already."""
         if not exchange.token:
             return self._carried_out(exchange, environ, body)
-        known = (exchange.call.name, exchange.call.region, json.dumps(exchange.call.params, default=str, sort_keys=True))
+        call = exchange.call
+        known = (call.name, call.region, json.dumps(call.params, default=str, sort_keys=True))
         if known not in self._answered:
             reply = self._carried_out(exchange, environ, body)
             if not reply.ok:
@@ -117,6 +122,8 @@ class Application:
             check(call)
         if call.service == "ec2" and call.params.get("DryRun"):
             raise Refused("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", status=412)
+        if call.service in _OURS and operation not in ANSWERS:
+            raise NotBuilt(call.name)
         if operation in ANSWERS:
             fields = ANSWERS[operation](call)
         else:
@@ -137,12 +144,14 @@ class Application:
         answer = b"".join(self._moto(environ | {"wsgi.input": io.BytesIO(body)}, start_response))
         if started["status"] == 404 and _NO_ROUTE in answer:
             raise NotBuilt(exchange.call.name)
-        code = started["headers"].get("x-amzn-errortype", "error") if started["status"] >= 300 else ""
-        return Reply(status=started["status"], headers=started["headers"], body=answer, error=code)
+        code = _CODE.search(answer) if started["status"] >= 300 else None
+        return Reply(status=started["status"], headers=started["headers"], body=answer,
+                     error=code[1].decode() if code else "")
 
     def _log(self, started: float, call: Call | None, reply: Reply) -> None:
-        line = {"time": round(started, 3), "ms": round(1000 * (time.time() - started), 1), "status": reply.status,
-                "call": call.name if call else "?", "key": call.key if call else "", "region": call.region if call else ""}
+        line = {"time": round(started, 3), "ms": round(1000 * (time.time() - started), 1), "status": reply.status}
+        if call:
+            line |= {"call": call.name, "key": call.key, "region": call.region}
         if not reply.ok:
             line |= {"error": reply.error, "answer": reply.body[:600].decode(errors="replace")}
         with self._log_lock, (paths.LOGS / "account.jsonl").open("a") as log:
@@ -170,7 +179,6 @@ def serve(application: Application, host: str, port: int = 0) -> BaseWSGIServer:
 
 def main() -> None:
     """Serve the world's account until SIGTERM."""
-    warnings.simplefilter("ignore")  # moto warns of every error code that botocore's models do not list
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -183,4 +191,6 @@ def main() -> None:
     stop.wait()
     for server in servers:
         server.shutdown()
+    for cluster in eks.CLUSTERS.values():
+        cluster.plane.stop(wipe=False)
     sys.exit(0)

@@ -44,8 +44,8 @@ def _may_assume(call: Call) -> bool:
     return any(f'"{who}"' in trust for who in (call.principal.entity, everybody, backends.ACCOUNT))
 
 
-refuses("iam", "CreateRole", "ValidationError", "Value '{RoleName}' at 'roleName' failed to satisfy constraint: at most "
-        "64 of [\\w+=,.@-]", lambda call: not re.fullmatch(r"[\w+=,.@-]{1,64}", call["RoleName"], re.ASCII))
+refuses("iam", "CreateRole", "ValidationError", "Value '{RoleName}' at 'roleName' failed to satisfy constraint: at "
+        "most 64 of [\\w+=,.@-]", lambda call: not re.fullmatch(r"[\w+=,.@-]{1,64}", call["RoleName"], re.ASCII))
 refuses("iam", "CreatePolicy CreatePolicyVersion", "LimitExceeded", f"Cannot exceed quota for PolicySize: "
         f"{MANAGED_CHARACTERS}", lambda call: _size(call) > MANAGED_CHARACTERS)
 refuses("iam", "PutRolePolicy", "LimitExceeded", f"Maximum policy size of {INLINE_CHARACTERS} bytes exceeded",

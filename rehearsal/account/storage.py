@@ -14,7 +14,8 @@ from rehearsal.account.clock import CLOCK
 from rehearsal.account.operations import Call, Fields, NotBuilt, Refused, answers, follows, refuses
 
 THROUGHPUTS = {("PERSISTENT_1", "SSD"): (50, 100, 200), ("PERSISTENT_1", "HDD"): (12, 40),
-               ("PERSISTENT_2", "SSD"): (125, 250, 500, 1000), ("SCRATCH_1", "SSD"): (None,), ("SCRATCH_2", "SSD"): (None,)}
+               ("PERSISTENT_2", "SSD"): (125, 250, 500, 1000), ("SCRATCH_1", "SSD"): (None,),
+               ("SCRATCH_2", "SSD"): (None,)}
 """(deployment type, storage type) → MB/s per TiB to choose from."""
 SMALLEST, STEPS = 1200, {("SCRATCH_1", None): 3600, ("PERSISTENT_1", 12): 6000, ("PERSISTENT_1", 40): 1800}
 """GiB. SSD starts with 1200 and 2400, then goes in steps of 2400 or the one here, by deployment type and throughput."""
@@ -64,8 +65,8 @@ def _groups(call: Call) -> list[str]:
 
 
 _NETWORK = "InvalidNetworkSettings"
-refuses("fsx", "CreateFileSystem", "NotImplemented", "the rehearsal's account does not implement fsx:CreateFileSystem with "
-        "{hit}", lambda call: ", ".join(sorted(set(_lustre(call)) - _KNOWN)) or (
+refuses("fsx", "CreateFileSystem", "NotImplemented", "the rehearsal's account does not implement fsx:CreateFileSystem "
+        "with {hit}", lambda call: ", ".join(sorted(set(_lustre(call)) - _KNOWN)) or (
             call["FileSystemType"] != "LUSTRE" and call["FileSystemType"]), status=501)
 refuses("fsx", "CreateFileSystem", "BadRequest", "{hit}",
         lambda call: _bad_size(call["StorageCapacity"] or 0, call["StorageType"] or "SSD", _lustre(call)))
@@ -73,11 +74,11 @@ refuses("fsx", "CreateFileSystem", "BadRequest", "FileSystemTypeVersion {FileSys
         lambda call: call["FileSystemTypeVersion"] not in (None, *VERSIONS))
 refuses("fsx", "CreateFileSystem", _NETWORK, "A Lustre file system takes exactly one subnet",
         lambda call: len(call["SubnetIds"]) != 1)
-refuses("fsx", "CreateFileSystem", _NETWORK, "The file system cannot be created because the default security group in the "
-        "subnet provided or the provided security groups do not permit Lustre LNET network traffic on port "
+refuses("fsx", "CreateFileSystem", _NETWORK, "The file system cannot be created because the default security group in "
+        "the subnet provided or the provided security groups do not permit Lustre LNET network traffic on port "
         f"{LUSTRE_PORT}", _closed_to_lustre)
-refuses("fsx", "UpdateFileSystem DeleteFileSystem", "FileSystemNotFound", "File system '{FileSystemId}' does not exist.",
-        lambda call: call["FileSystemId"] not in _here(call))
+refuses("fsx", "UpdateFileSystem DeleteFileSystem", "FileSystemNotFound", "File system '{FileSystemId}' does not "
+        "exist.", lambda call: call["FileSystemId"] not in _here(call))
 refuses("fsx", "DescribeFileSystems", "FileSystemNotFound", "File system '{hit}' does not exist.",
         lambda call: ", ".join(sorted(set(call["FileSystemIds"] or ()) - set(_here(call)))))
 refuses("fsx", "UpdateFileSystem DeleteFileSystem", "BadRequest", "{FileSystemId} is {hit}, not AVAILABLE",
@@ -97,9 +98,10 @@ def _create(call: Call) -> Fields:
     eni = network.own_interface(call.region, subnet.id, _groups(call), f"Created by Amazon FSx for {id_}")
     view = FILE_SYSTEMS[id_] = {
         "OwnerId": backends.ACCOUNT, "CreationTime": time.time(), "FileSystemId": id_, "FileSystemType": "LUSTRE",
-        "Lifecycle": "CREATING", "StorageCapacity": call["StorageCapacity"], "StorageType": call["StorageType"] or "SSD",
-        "VpcId": subnet.vpc_id, "SubnetIds": [subnet.id], "NetworkInterfaceIds": [eni], "KmsKeyId": call["KmsKeyId"],
+        "Lifecycle": "CREATING", "StorageCapacity": call["StorageCapacity"], "VpcId": subnet.vpc_id,
+        "StorageType": call["StorageType"] or "SSD", "SubnetIds": [subnet.id], "NetworkInterfaceIds": [eni],
         "DNSName": f"{id_}.fsx.{call.region}.amazonaws.com", "Tags": list(call["Tags"] or ()),
+        "KmsKeyId": call["KmsKeyId"],
         "ResourceARN": f"arn:aws:fsx:{call.region}:{backends.ACCOUNT}:file-system/{id_}",
         "FileSystemTypeVersion": call["FileSystemTypeVersion"] or (
             "2.15" if lustre.get("MetadataConfiguration") else "2.10"),
@@ -113,7 +115,8 @@ def _create(call: Call) -> Fields:
 
 @answers("fsx", "DescribeFileSystems")
 def _describe(call: Call) -> Fields:
-    return {"FileSystems": [view for id_, view in _here(call).items() if id_ in (call["FileSystemIds"] or FILE_SYSTEMS)]}
+    asked = call["FileSystemIds"] or FILE_SYSTEMS
+    return {"FileSystems": [view for id_, view in _here(call).items() if id_ in asked]}
 
 
 @answers("fsx", "UpdateFileSystem")
@@ -157,18 +160,27 @@ def _efs(call: Call) -> Any:
     return backends.efs(call.region).file_systems_by_id.get(call["FileSystemId"])
 
 
-refuses("efs", "CreateFileSystem", "BadRequest", "ProvisionedThroughputInMibps goes with the throughput mode provisioned",
+refuses("efs", "CreateFileSystem", "BadRequest", "ProvisionedThroughputInMibps goes with throughput mode provisioned",
         lambda call: (call["ThroughputMode"] == "provisioned") != bool(call["ProvisionedThroughputInMibps"]))
 refuses("efs", "CreateFileSystem", "BadRequest", "Elastic throughput needs the performance mode generalPurpose",
         lambda call: (call["ThroughputMode"], call["PerformanceMode"]) == ("elastic", "maxIO"))
 refuses("efs", "CreateMountTarget", "IncorrectFileSystemLifeCycleState", "{FileSystemId} is {hit}",
         lambda call: (system := _efs(call)) and system.life_cycle_state != "available" and system.life_cycle_state)
-refuses("efs", "DeleteFileSystem", "FileSystemNotFound", "File system '{FileSystemId}' does not exist.",
+refuses("efs", "DeleteFileSystem UpdateFileSystem", "FileSystemNotFound", "'{FileSystemId}' does not exist.",
         lambda call: not _efs(call))
 refuses("efs", "DeleteFileSystem", "FileSystemInUse", "Must delete all mount targets before deleting file system.",
         lambda call: _efs(call).number_of_mount_targets)
 refuses("efs", "DeleteMountTarget", "MountTargetNotFound", "Mount target '{MountTargetId}' does not exist.",
         lambda call: call["MountTargetId"] not in backends.efs(call.region).mount_targets_by_id)
+
+
+
+@answers("efs", "UpdateFileSystem")
+def _update_system(call: Call) -> Fields:
+    system = _efs(call)
+    system.throughput_mode = call["ThroughputMode"] or system.throughput_mode
+    system.provisioned_throughput_in_mibps = call["ProvisionedThroughputInMibps"]
+    return system.info_json()
 
 
 @follows("efs", "CreateFileSystem")
@@ -199,7 +211,8 @@ def _delete_target(call: Call) -> Fields:
 
 @answers("efs", "DeleteFileSystem")
 def _delete_system(call: Call) -> Fields:
-    if _efs(call).life_cycle_state != "deleting":
-        _efs(call).life_cycle_state = "deleting"
-        CLOCK.later("efs.file-system.delete", lambda: backends.efs(call.region).delete_file_system(call["FileSystemId"]))
+    system, backend = _efs(call), backends.efs(call.region)
+    if system.life_cycle_state != "deleting":
+        system.life_cycle_state = "deleting"
+        CLOCK.later("efs.file-system.delete", lambda: backend.delete_file_system(system.file_system_id))
     return {}

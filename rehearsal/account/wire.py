@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import re
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from werkzeug.exceptions import NotFound
 
 from rehearsal.account.operations import Call, Fields, NotBuilt, Refused
 
+warnings.filterwarnings("ignore", message=".*does not match an error shape.*")  # most of EC2's are in no model
 _CREDENTIAL = re.compile(r"Credential=([A-Z0-9]+)/\d{8}/([a-z0-9-]+)/([a-z0-9-]+)/aws4_request")
 SERVICES = {name: name for name in ("arc-zonal-shift", "ec2", "eks", "events", "fsx", "iam", "logs", "pricing", "sqs",
                                     "ssm", "sts")} | {"elasticfilesystem": "efs"}
@@ -54,7 +56,7 @@ class Exchange:
     @property
     def token(self) -> str | None:
         """The request's idempotency token. EFS's is none: it names the file system for ever."""
-        names = [] if self.call.service == "efs" else self.operation.idempotent_members
+        names = [] if self.call.service == "efs" else list[str](self.operation.idempotent_members)  # pyright: ignore
         return next((str(self.call.params[name]) for name in names if self.call.params.get(name)), None)
 
     def answer(self, result: Any) -> Reply:
@@ -98,7 +100,7 @@ def read(environ: Environ, body: bytes) -> Exchange:
     params = PROTOCOL_PARSERS[protocol](operation, map_type=dict).parse({
         "method": request.method, "values": request.values, "headers": request.headers, "body": body,
         "url_path": request.path, "url_params": uri})
-    call = Call(service=service, prefix=prefix, action=operation.name, region=region, key=key, params=params,
+    call = Call(service=service, prefix=prefix, action=str(operation.name), region=region, key=key, params=params,
                 token=environ.get("HTTP_X_AMZ_SECURITY_TOKEN"))
     return Exchange(call=call, operation=operation, protocol=protocol)
 

@@ -28,6 +28,8 @@ from pulumi.runtime.proto import provider_pb2_grpc as rpc
 
 from rehearsal.plugins.wire import Changes, Properties, changes, plain, struct
 
+ENGINE = os.getppid()
+"""The process that started us, asked for early: once it is dead we get another parent."""
 MESSAGE_LIMIT = 400 << 20
 """The engine's own limit: bytes of one message."""
 WORKERS = 256
@@ -310,16 +312,20 @@ def serve(plugin: Plugin) -> None:
 
 def announce(server: grpc.Server) -> None:
     """Start listening and print the port, as the engine expects of every plugin."""
+    leave_when_told()
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     print(port, flush=True)
 
 
-def stay() -> NoReturn:
-    """Wait for the end: the engine closes its plugins with SIGINT; a killed one must not leave them behind."""
+def leave_when_told() -> None:
+    """Without a word: SIGINT is how the engine closes its plugins."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(0))
-    engine = os.getppid()
-    while os.getppid() == engine:
+
+
+def stay() -> NoReturn:
+    """Wait for the end: a killed engine closes nothing, and its plugins must not outlive it."""
+    while os.getppid() == ENGINE:
         time.sleep(0.5)
     os._exit(0)

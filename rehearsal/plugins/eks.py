@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import threading
 from importlib import metadata
 from typing import Any
 
@@ -18,6 +19,7 @@ import pulumi_aws as aws
 from pulumi.provider import ConstructResult, Provider
 from pulumi.provider.server import main as serve
 
+from rehearsal.plugins.base import leave_when_told, stay
 from rehearsal.plugins.wire import words
 
 WITHOUT = {
@@ -247,4 +249,6 @@ class Eks(Provider):
 
 
 if __name__ == "__main__":
-    serve(Eks(), sys.argv[1:])
+    leave_when_told()
+    threading.Thread(target=serve, args=(Eks(), sys.argv[1:]), daemon=True).start()
+    stay()

@@ -12,10 +12,10 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from rehearsal import paths
+from rehearsal import paths, toolchain
 
 PLUGINS = {
-    ("resource", "aws"): ("pulumi-aws", "rehearsal.plugins.aws"),
+    ("resource", "aws"): ("pulumi-aws", "rehearsal.plugins.aws.provider"),
     ("resource", "eks"): ("pulumi-eks", "rehearsal.plugins.eks"),
     ("resource", "kubernetes"): ("pulumi-kubernetes", "rehearsal.plugins.kubernetes.provider"),
     ("language", "python"): ("pulumi", "rehearsal.plugins.language"),
@@ -25,7 +25,7 @@ LANGUAGE_EXEC = "python/cmd/pulumi-language-python-exec"
 
 SCRIPT = """#!/bin/sh
 # Written by rehearsal/plugins/install.py at every start; helm and the AWS CLI are looked for in these folders first.
-PATH={path}:$PATH PULUMI_LANGUAGE_PYTHON_EXEC={executor} exec {python} -P -c {program} "$@"
+PATH={path}:$PATH PULUMI_LANGUAGE_PYTHON_EXEC={executor} exec {command} "$@"
 """
 PROGRAM = "import runpy, sys; sys.path.insert(0, {checkout!r}); runpy.run_module({module!r}, run_name='__main__')"
 
@@ -33,12 +33,15 @@ PROGRAM = "import runpy, sys; sys.path.insert(0, {checkout!r}); runpy.run_module
 def install(pulumi_home: Path, bin_dir: Path) -> None:
     """Write the plugins into this PULUMI_HOME; they call programs of bin_dir."""
     for (kind, name), (distribution, module) in PLUGINS.items():
-        folder = pulumi_home / "plugins" / f"{kind}-{name}-v{metadata.version(distribution)}"
+        version = metadata.version(distribution)
+        folder = pulumi_home / "plugins" / f"{kind}-{name}-v{version}"
         folder.mkdir(parents=True, exist_ok=True)
-        executor = folder / Path(LANGUAGE_EXEC).name
+        program, executor = folder / f"pulumi-{kind}-{name}", folder / Path(LANGUAGE_EXEC).name
         if kind == "language":
-            shutil.copy(language_exec(), executor)
-        _write(folder / f"pulumi-{kind}-{name}", module, bin_dir, executor)
+            shutil.copyfile(language_exec(), executor)
+        genuine = toolchain.genuine_kubernetes_provider(version) if name == "kubernetes" else None
+        command = [str(genuine)] if genuine and genuine != program else _ours(module)
+        _write(program, command, bin_dir, executor)
 
 
 def language_exec() -> Path:
@@ -47,13 +50,13 @@ def language_exec() -> Path:
     return paths.CACHE / "go" / "mod" / module / LANGUAGE_EXEC
 
 
-def _write(file: Path, module: str, bin_dir: Path, executor: Path) -> None:
-    text = SCRIPT.format(
-        path=shlex.quote(f"{bin_dir}:{Path(sys.executable).parent}"),
-        executor=shlex.quote(str(executor)),
-        python=shlex.quote(sys.executable),
-        program=shlex.quote(PROGRAM.format(checkout=str(paths.CHECKOUT), module=module)),
-    )
+def _ours(module: str) -> list[str]:
+    return [sys.executable, "-P", "-c", PROGRAM.format(checkout=str(paths.CHECKOUT), module=module)]
+
+
+def _write(file: Path, command: list[str], bin_dir: Path, executor: Path) -> None:
+    path = shlex.quote(f"{bin_dir}:{Path(sys.executable).parent}")
+    text = SCRIPT.format(path=path, executor=shlex.quote(str(executor)), command=shlex.join(command))
     new = file.with_suffix(".new")
     new.write_text(text)
     new.chmod(0o755)

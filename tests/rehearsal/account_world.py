@@ -146,7 +146,8 @@ def refused(code: str) -> Iterator[None]:
 
 
 def trust(*services_: str) -> str:
-    statement = {"Effect": "Allow", "Principal": {"Service": list(services_)}, "Action": ["sts:AssumeRole", "sts:TagSession"]}
+    statement = {"Effect": "Allow", "Principal": {"Service": list(services_)},
+                 "Action": ["sts:AssumeRole", "sts:TagSession"]}
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 

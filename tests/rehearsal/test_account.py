@@ -13,8 +13,18 @@ from botocore.session import Session
 
 from rehearsal import paths
 from rehearsal.account import identity
-from tests.rehearsal.account_world import (NEVER, REGION, Account, Network, create_cluster, profile, refused, role, served,
-                                           trust)
+from tests.rehearsal.account_world import (
+    NEVER,
+    REGION,
+    Account,
+    Network,
+    create_cluster,
+    profile,
+    refused,
+    role,
+    served,
+    trust,
+)
 
 
 @pytest.fixture
@@ -24,19 +34,19 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account
 
 
 def launch(account: Account, network: Network, profile_name: str) -> str:
-    image = account.client("ssm").get_parameter(
-        Name="/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended/image_id")
+    newest = "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended/image_id"
+    image = account.client("ssm").get_parameter(Name=newest)
     made = network.ec2.run_instances(
-        MinCount=1, MaxCount=1, ImageId=image["Parameter"]["Value"], InstanceType="m7i.large", SubnetId=network.subnets[0],
-        IamInstanceProfile={"Name": profile_name})
+        MinCount=1, MaxCount=1, ImageId=image["Parameter"]["Value"], InstanceType="m7i.large",
+        SubnetId=network.subnets[0], IamInstanceProfile={"Name": profile_name})
     return made["Instances"][0]["InstanceId"]
 
 
 def token(account: Account, credentials: dict[str, str] | None, cluster: str) -> str:
     """As `aws eks get-token` makes it."""
     client = account.client("sts", credentials)
-    client.meta.events.register("before-sign.sts.GetCallerIdentity", lambda request, **_: request.headers.add_header(
-        "x-k8s-aws-id", cluster))
+    client.meta.events.register("before-sign.sts.GetCallerIdentity",
+                                lambda request, **_: request.headers.add_header("x-k8s-aws-id", cluster))
     url = client.generate_presigned_url("get_caller_identity", ExpiresIn=60, HttpMethod="GET")
     return "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
 
@@ -60,10 +70,12 @@ def test_an_unknown_access_key_is_refused_as_each_service_does(account: Account)
         account.client("eks", nobody).list_clusters()
 
 
-@pytest.mark.parametrize(("service", "operation"), [("ec2", "describe_vpn_concentrators"), ("lambda", "list_functions")])
+@pytest.mark.parametrize(("service", "operation"), [
+    ("ec2", "describe_vpn_concentrators"), ("eks", "list_capabilities"), ("lambda", "list_functions")])
 def test_what_the_account_does_not_implement_is_named(account: Account, service: str, operation: str) -> None:
+    given = {"clusterName": "demo"} if service == "eks" else {}
     with pytest.raises(ClientError, match="the rehearsal's account does not implement") as caught:
-        getattr(account.client(service), operation)()
+        getattr(account.client(service), operation)(**given)
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 501
     assert service in str(caught.value)
 
@@ -233,7 +245,8 @@ def test_instance_profiles_are_listed_by_path(account: Account) -> None:
     assert [one["InstanceProfileName"] for one in found] == ["karpenters"]
 
 
-def test_the_aws_command_line_gets_a_token_that_the_account_accepts(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_aws_command_line_gets_a_token_that_the_account_accepts(account: Account,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     create_cluster(account, Network(account))
     monkeypatch.setenv("AWS_ENDPOINT_URL", account.url)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", identity.DEVELOPER_KEY)

@@ -44,7 +44,8 @@ def create_group(account: Account, network: Network, **more: Any) -> Any:
 
 
 def members(network: Network) -> dict[str, Any]:
-    found = network.ec2.describe_instances(Filters=[{"Name": "instance-state-name", "Values": ["running"]}])["Reservations"]
+    running = [{"Name": "instance-state-name", "Values": ["running"]}]
+    found = network.ec2.describe_instances(Filters=running)["Reservations"]
     return {one["InstanceId"]: one for reservation in found for one in reservation["Instances"]}
 
 
@@ -60,7 +61,8 @@ def test_a_cluster_is_active_when_its_time_has_passed_and_its_control_plane_is_r
     assert found["tags"] == {"Name": "demo"}
 
 
-def test_a_cluster_waits_for_its_control_plane(account: Account, network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_waits_for_its_control_plane(account: Account, network: Network,
+                                               monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.rehearsal.account_world.Plane.ready", lambda self: self.up and False)
     create_cluster(account, network)
     account.planes[0].problem = "etcd ended with 1"
@@ -165,9 +167,11 @@ def test_one_access_entry_a_principal_and_policies_for_people_only(account: Acco
     with refused("InvalidParameterException"):
         eks.update_access_entry(clusterName="demo", principalArn=people, kubernetesGroups=["system:masters"])
     with refused("InvalidRequestException"):
-        eks.associate_access_policy(clusterName="demo", principalArn=nodes, policyArn=view, accessScope={"type": "cluster"})
+        eks.associate_access_policy(clusterName="demo", principalArn=nodes, policyArn=view,
+                                    accessScope={"type": "cluster"})
     with refused("InvalidParameterException"):
-        eks.associate_access_policy(clusterName="demo", principalArn=people, policyArn=view, accessScope={"type": "namespace"})
+        eks.associate_access_policy(clusterName="demo", principalArn=people, policyArn=view,
+                                    accessScope={"type": "namespace"})
     eks.associate_access_policy(clusterName="demo", principalArn=people, policyArn=view,
                                 accessScope={"type": "namespace", "namespaces": ["a"]})
     found = eks.list_associated_access_policies(clusterName="demo", principalArn=people)["associatedAccessPolicies"]
@@ -190,7 +194,9 @@ def test_pod_identity_gives_a_pods_role_while_agent_association_and_trust_are_th
     assert account.world("GET", asked)[0] == 404
 
 
-def test_an_add_on_is_active_when_its_workloads_are_available(account: Account, eks: Any) -> None:
+def test_an_add_on_is_active_when_its_workloads_are_available(account: Account, eks: Any,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rehearsal.account.clock.PATIENCE", 0.0)
     account.kubernetes.available = False
     eks.create_addon(clusterName="demo", addonName="coredns", addonVersion="v1.12.3-eksbuild.1",
                      configurationValues='{"replicaCount": 3}')
@@ -225,7 +231,8 @@ def test_a_deleted_add_on_takes_its_workloads_with_it(account: Account, eks: Any
 
 
 @pytest.mark.parametrize("more", [{"addonName": "aws-load-balancer"}, {"addonVersion": "latest"},
-                                  {"configurationValues": "{"}, {"serviceAccountRoleArn": "arn:aws:iam::123456789012:role/x"}])
+                                  {"configurationValues": "{"},
+                                  {"serviceAccountRoleArn": "arn:aws:iam::123456789012:role/x"}])
 def test_an_add_on_that_eks_would_refuse_is_refused(eks: Any, more: dict[str, str]) -> None:
     with refused("InvalidParameterException"):
         eks.create_addon(**({"clusterName": "demo", "addonName": "vpc-cni"} | more))
@@ -266,7 +273,7 @@ def test_the_role_of_a_node_group_may_enter_and_cannot_be_deleted(account: Accou
 
 def test_nodes_that_never_join_fail_the_node_group(account: Account, network: Network, eks: Any,
                                                    monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rehearsal.account.nodegroups.PATIENCE", 0.0)
+    monkeypatch.setattr("rehearsal.account.clock.PATIENCE", 0.0)
     create_group(account, network)
     found = eks.describe_nodegroup(clusterName="demo", nodegroupName="system")["nodegroup"]
     assert (found["status"], found["health"]["issues"][0]["code"]) == ("CREATE_FAILED", "NodeCreationFailure")
@@ -274,7 +281,7 @@ def test_nodes_that_never_join_fail_the_node_group(account: Account, network: Ne
 
 def test_a_node_group_without_capacity_says_why(account: Account, network: Network, eks: Any,
                                                 monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rehearsal.account.nodegroups.PATIENCE", 0.0)
+    monkeypatch.setattr("rehearsal.account.clock.PATIENCE", 0.0)
     account.world("POST", "faults", {"kind": "no-capacity", "instance_type": "m7i.large", "count": -1})
     create_group(account, network)
     issue = eks.describe_nodegroup(clusterName="demo", nodegroupName="system")["nodegroup"]["health"]["issues"][0]

@@ -84,8 +84,9 @@ def test_a_security_group_that_a_rule_or_an_interface_uses_stays(network: Networ
 
 def test_a_rule_keeps_its_description_and_can_change_it(network: Network) -> None:
     pair = {"GroupId": network.group, "Description": "itself"}
-    made = network.ec2.authorize_security_group_ingress(
-        GroupId=network.group, IpPermissions=[{"IpProtocol": "-1", "UserIdGroupPairs": [pair]}])["SecurityGroupRules"][0]
+    permission = {"IpProtocol": "-1", "UserIdGroupPairs": [pair]}
+    made = network.ec2.authorize_security_group_ingress(GroupId=network.group, IpPermissions=[permission])[
+        "SecurityGroupRules"][0]
     change = {"IpProtocol": "-1", "ReferencedGroupId": network.group, "Description": "each other"}
     network.ec2.modify_security_group_rules(GroupId=network.group, SecurityGroupRules=[
         {"SecurityGroupRuleId": made["SecurityGroupRuleId"], "SecurityGroupRule": change}])
@@ -127,11 +128,18 @@ def test_gateway_endpoints_exist_for_s3_and_need_real_route_tables(network: Netw
     with refused("InvalidServiceName"):
         network.ec2.create_vpc_endpoint(VpcId=network.vpc, ServiceName=f"com.amazonaws.{REGION}.s4")
     with refused("InvalidRouteTableID.NotFound"):
-        network.ec2.create_vpc_endpoint(VpcId=network.vpc, ServiceName=f"com.amazonaws.{REGION}.s3", RouteTableIds=["rtb-0"])
+        network.ec2.create_vpc_endpoint(VpcId=network.vpc, ServiceName=f"com.amazonaws.{REGION}.s3",
+                                        RouteTableIds=["rtb-0"])
     with refused("NotImplemented"):
         network.ec2.create_vpc_endpoint(VpcId=network.vpc, ServiceName=f"com.amazonaws.{REGION}.ec2",
                                         VpcEndpointType="Interface")
-    network.ec2.create_vpc_endpoint(VpcId=network.vpc, ServiceName=f"com.amazonaws.{REGION}.s3")
+    table = network.ec2.create_route_table(VpcId=network.vpc)["RouteTable"]["RouteTableId"]
+    made = {"VpcId": network.vpc, "ServiceName": f"com.amazonaws.{REGION}.s3", "RouteTableIds": [table]}
+    endpoint = network.ec2.create_vpc_endpoint(**made)["VpcEndpoint"]["VpcEndpointId"]
+    with refused("RouteAlreadyExists"):
+        network.ec2.create_vpc_endpoint(**made)
+    network.ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint])
+    network.ec2.create_vpc_endpoint(**made)
 
 
 def test_a_new_account_has_few_vpcs_and_addresses(network: Network) -> None:

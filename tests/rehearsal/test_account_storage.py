@@ -74,8 +74,10 @@ def test_sizes_that_fsx_does_not_sell_are_refused(account: Account, network: Net
 
 def test_lustre_needs_one_subnet_and_an_open_port(account: Account, network: Network) -> None:
     closed = network.ec2.create_security_group(GroupName="closed", Description="c", VpcId=network.vpc)["GroupId"]
-    for more in ({"SubnetIds": network.subnets}, {"SubnetIds": ["subnet-0123456789abcdef0"]}, {"SecurityGroupIds": [closed]},
-                 {"SecurityGroupIds": ["sg-0123456789abcdef0"]}):
+    wrong: list[dict[str, Any]] = [
+        {"SubnetIds": network.subnets}, {"SubnetIds": ["subnet-0123456789abcdef0"]}, {"SecurityGroupIds": [closed]},
+        {"SecurityGroupIds": ["sg-0123456789abcdef0"]}]
+    for more in wrong:
         with refused("InvalidNetworkSettings"):
             create(account, network, **more)
 

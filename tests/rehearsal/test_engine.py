@@ -54,7 +54,12 @@ def test_the_copy_differs_from_the_tracked_file_by_where_charts_come_from(checko
     assert copied == ENVIRONMENT
 
 
-def test_a_team_is_copied_as_it_is(checkout: Path):
+def test_a_team_is_refused_while_its_environment_is_not_up(checkout: Path):
+    with pytest.raises(engine.EngineError, match="team stands on dev, which is not up: `make up STACK=dev`"):
+        engine.prepare(engine.find("team"), _ignore)
+
+
+def test_a_team_is_copied_as_it_is(dev: Stack):
     team = engine.find("team")
     engine.prepare(team, _ignore)
     assert yaml.safe_load(team.copy.read_text())["config"] == TEAM
@@ -145,6 +150,14 @@ def test_an_engine_whose_driver_was_killed_cancels_itself(dev: Stack, monkeypatc
     os.kill(driver, signal.SIGKILL)
     os.waitpid(driver, 0)
     assert processes.wait(lambda: not engine._lock_owners(dev), 10)
+
+
+def test_a_plugin_that_outlived_its_engine_is_ended(dev: Stack):
+    program = paths.BIN / "pulumi"
+    program.write_text(program.read_text().replace("exec", "sleep 1000 >/dev/null 2>&1 & exec"))
+    assert _up(dev) == 0
+    session, marker = int((paths.STATE / "engine").read_text()), f"TRAINYARD_REHEARSAL={paths.STATE}"
+    assert processes.wait(lambda: processes.in_session(session, marker) == [], 5)
 
 
 def test_teams_are_destroyed_before_the_environment_they_refer_to(checkout: Path, dev: Stack):

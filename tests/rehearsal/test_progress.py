@@ -39,7 +39,7 @@ def test_a_stage_says_when_it_begins_and_what_it_has_done():
 def test_silence_is_broken_with_what_is_waited_for():
     clock = Clock()
     clock.after(0, _step("resourcePreEvent"), _step("resourcePreEvent", VPC + "-b"))
-    assert clock.after(6) == "  0:06  network       waiting 0:06 for Vpc network, and 1 more"
+    assert clock.after(9) == "  0:09  network       waiting 0:09 for Vpc network, and 1 more"
 
 
 def test_resources_that_did_not_change_and_components_are_no_work():

@@ -1,13 +1,17 @@
 """The relay between the machine and the world."""
 
 import asyncio
+import gc
 from pathlib import Path
 
 from rehearsal import paths, relay
 
 
 async def _echo_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.write(b"heard " + await reader.read())
+    words = await reader.read()
+    await asyncio.sleep(0.1)
+    gc.collect()  # a connection whose caller only waits must not depend on what else refers to it
+    writer.write(b"heard " + words)
     await writer.drain()
     writer.close()
 

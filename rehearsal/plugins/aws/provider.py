@@ -13,7 +13,7 @@ from typing import ClassVar
 from rehearsal.plugins.aws import eks, events, iam, network, storage
 from rehearsal.plugins.aws.account import Account, Clients
 from rehearsal.plugins.aws.kind import MAPS, Kind, Seen, filled, same, shaped, spoken
-from rehearsal.plugins.base import Call, Diff, Found, Invalid, NotReady, Plugin, Refused
+from rehearsal.plugins.base import Call, Diff, Found, Invalid, NotReady, Plugin, Refused, serve
 from rehearsal.plugins.wire import Changes, Properties, changes, top, unknown, words
 
 KINDS = {kind.token: kind() for module in (network, iam, eks, events, storage) for kind in module.KINDS}
@@ -251,3 +251,7 @@ INVOKES = {
     "aws:index/getPartition:getPartition": _partition,
     "aws:index/getRegion:getRegion": _region,
 }
+
+
+if __name__ == "__main__":
+    serve(Aws())

@@ -1,0 +1,112 @@
+"""What plan and components cost: our program beside a flat one that registers the same resources with the same SDK.
+
+Both run against the recording engine of the tests, so that neither waits for a cloud or for a real engine.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.measure import CHECKOUT, in_turns, table
+
+if TYPE_CHECKING:
+    from tests.recording import Graph
+
+ME = ["-m", "benchmarks.program"]
+
+
+def main() -> None:
+    """Without the SDK in this process: a child's largest memory begins with its parent's."""
+    with tempfile.TemporaryDirectory() as folder:
+        resources = Path(folder) / "resources.json"
+        subprocess.run([sys.executable, "-W", "ignore", *ME, "write", resources], cwd=CHECKOUT, check=True,
+                       stderr=subprocess.DEVNULL)
+        runs = in_turns({"ours": [*ME, "ours"], "flat": [*ME, "flat", str(resources)],
+                         "the SDK's imports alone": [*ME, "imports"]})
+        print(f"program: {len(json.loads(resources.read_text()))} resources registered in a fresh process\n"
+              f"{table(runs, 'flat')}")
+
+
+def _ours() -> Graph:
+    from tests.recording import deploy
+
+    return deploy("dev")
+
+
+def _flat(resources: Path) -> Graph:
+    from tests.recording import configuration, record, stack_values
+
+    return record(lambda: _register(json.loads(resources.read_text())), "dev", configuration(stack_values("dev")))
+
+
+def _write(resources: Path) -> None:
+    """What our program registers, for the flat one to register too."""
+    nodes = _ours().nodes.values()
+    resources.write_text(json.dumps([[n.kind, n.name, n.inputs] for n in nodes]))
+    assert sorted(map(str, _flat(resources).nodes.values())) == sorted(map(str, nodes)), "not the same resources"
+
+
+def _register(resources: list[tuple[str, str, dict[str, Any]]]) -> None:
+    """What somebody would write without a plan: one typed constructor call a resource, with literal values."""
+    import pulumi
+    import pulumi_aws as aws
+    import pulumi_kubernetes as k8s
+
+    account = aws.Provider("aws", region="ap-northeast-2")
+    cluster = k8s.Provider("cluster", kubeconfig="{}")
+    for kind, name, inputs in resources:
+        if kind.startswith("pulumi:providers:"):
+            continue
+        if kind.startswith("trainyard:"):
+            pulumi.ComponentResource(kind, name)
+            continue
+        arguments = {re.sub("(?=[A-Z])", "_", key).lower(): value for key, value in inputs.items()}
+        made = _class(kind)
+        if made is not k8s.apiextensions.CustomResource and kind.startswith("kubernetes:"):
+            arguments = {key: arguments[key] for key in arguments.keys() - {"api_version", "kind"}}
+        provider = cluster if kind.startswith("kubernetes:") else account
+        options = pulumi.ResourceOptions(providers=[account]) if kind.startswith("eks:") else \
+            pulumi.ResourceOptions(provider=provider)
+        made(name, **arguments, opts=options)
+
+
+def _class(kind: str) -> Any:
+    """The SDK's class of a type token."""
+    package, module, name = kind.split(":")
+    sdk = importlib.import_module(f"pulumi_{package}")
+    if package == "eks":
+        return getattr(sdk, name)
+    if package == "aws":
+        return getattr(getattr(sdk, module.partition("/")[0]), name)
+    group, version = module.split("/")
+    if group in ("core", "apps", "helm.sh"):
+        return getattr(importlib.import_module(f"pulumi_kubernetes.{group.partition('.')[0]}.{version}"), name)
+    return sdk.apiextensions.CustomResource
+
+
+def _imports() -> None:
+    for name in ("tests.recording", "pulumi_aws.ec2", "pulumi_aws.eks", "pulumi_aws.iam", "pulumi_aws.fsx",
+                 "pulumi_aws.vpc", "pulumi_aws.efs", "pulumi_aws.sqs", "pulumi_eks", "pulumi_kubernetes.core.v1",
+                 "pulumi_kubernetes.helm.v3", "pulumi_kubernetes.apiextensions"):
+        importlib.import_module(name)
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["ours"]:
+            _ours()
+        case ["write", where]:
+            _write(Path(where))
+        case ["flat", where]:
+            _flat(Path(where))
+        case ["imports"]:
+            _imports()
+        case _:
+            main()

@@ -1,0 +1,132 @@
+"""Doing things to a running rehearsal and looking at what comes of it: what the end-to-end test and the soak share."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Object = dict[str, Any]
+CHECKOUT = Path(__file__).resolve().parent.parent
+STANDINGS = "trainjobs.trainer.kubeflow.org"
+
+VICTIMS: dict[str, str] = {
+    "engine": "bin/pulumi",
+    "aws plugin": "rehearsal.plugins.aws",
+    "eks plugin": "rehearsal.plugins.eks",
+    "kubernetes plugin": "rehearsal.plugins.kubernetes",
+    "Karpenter": "/controller",
+    "Trainer and JobSet": "/manager",
+    "system nodes and GPU nodes": "rehearsal.nodes.machine",
+}
+"""Who may be killed → what its command line contains."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One rehearsal with a state folder of its own; every command is the one a person types."""
+
+    state: Path
+    log: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return os.environ | {"TRAINYARD_REHEARSAL": str(self.state)} | self.variables
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """`python -m rehearsal …`, its output appended to the log."""
+        with self.log.open("a") as log:
+            log.write(f"\n$ rehearsal {' '.join(words)}\n")
+            log.flush()
+            return subprocess.Popen([sys.executable, "-m", "rehearsal", *words], cwd=CHECKOUT, env=self.environment,
+                                    stdout=log, stderr=subprocess.STDOUT, text=True)
+
+    def do(self, *words: str) -> int:
+        """The exit status of `python -m rehearsal …`."""
+        return self.start(*words).wait()
+
+    def shell(self, command: str, *, check: bool = True, stack: str = "dev") -> str:
+        """A command line in the shell that `make env` sets up."""
+        line = f'eval "$({sys.executable} -m rehearsal env --stack {stack})"; {command}'
+        done = subprocess.run(["/bin/bash", "-c", line], cwd=CHECKOUT, env=self.environment, capture_output=True,
+                              text=True)
+        if check and done.returncode:
+            raise RuntimeError(f"{command}: {done.stderr or done.stdout}")
+        return done.stdout + ("" if check else done.stderr)
+
+    def get(self, what: str) -> Object:
+        """`kubectl get`, parsed."""
+        return json.loads(self.shell(f"kubectl get {what} --output json"))
+
+    def apply(self, obj: Object) -> None:
+        """`kubectl apply` of an object."""
+        self.shell(f"kubectl apply --filename - <<'EOF'\n{json.dumps(obj)}\nEOF")
+
+    def condition(self, job: str, namespace: str = "training") -> str:
+        """Complete, Failed, or nothing while the job runs."""
+        found = self.get(f"{STANDINGS} {job} --namespace {namespace}").get("status", {}).get("conditions", [])
+        return next((c["type"] for c in found if c["status"] == "True"), "")
+
+    def copy_of(self, job: str, name: str, **changes: Callable[[str], str] | str) -> Object:
+        """A new run like the stack's job, under another name. `script` edits the command, `env_…` adds variables."""
+        obj = self.get(f"{STANDINGS} {job} --namespace training")
+        spec = copy.deepcopy(obj["spec"])
+        if callable(edit := changes.pop("script", None)):
+            spec["trainer"]["command"][-1] = edit(spec["trainer"]["command"][-1])
+        spec["trainer"]["env"] += [{"name": k.removeprefix("env_"), "value": v} for k, v in changes.items()]
+        for mount in spec["podTemplateOverrides"][0]["spec"]["containers"][0]["volumeMounts"]:
+            if "subPath" in mount:
+                mount["subPath"] = name
+        return {"apiVersion": obj["apiVersion"], "kind": obj["kind"],
+                "metadata": {"name": name, "namespace": "training"}, "spec": spec}
+
+    def processes(self, part: str) -> list[int]:
+        """Process ids of this rehearsal whose command line contains `part`."""
+        found = []
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit() and (command := _command(folder)) and part in command and self._is_ours(folder):
+                found.append(int(folder.name))
+        return found
+
+    def kill(self, part: str) -> int:
+        """SIGKILL to all of them; how many there were."""
+        victims = self.processes(part)
+        for pid in victims:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        return len(victims)
+
+    def _is_ours(self, folder: Path) -> bool:
+        """By a variable that the rehearsal hands down, or, for what runs in a pod, by the log it writes to."""
+        try:
+            if f"TRAINYARD_REHEARSAL={self.state}".encode() in (folder / "environ").read_bytes():
+                return True
+            return str(self.state) in os.readlink(folder / "fd/1") or str(self.state) in os.readlink(folder / "cwd")
+        except OSError:
+            return False
+
+
+def until(seen: Callable[[], Any], *, seconds: float, every: float = 1) -> Any:
+    """What `seen` says once it says something true; its last word where the time is up."""
+    deadline = time.monotonic() + seconds
+    while not (word := seen()) and time.monotonic() < deadline:
+        time.sleep(every)
+    return word
+
+
+def _command(folder: Path) -> str:
+    try:
+        return (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,432 @@
+"""The aws plugin against the rehearsal's account: each type is made, read back by its id alone, changed and deleted."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from rehearsal.account import identity
+from rehearsal.plugins.aws.account import Account as Aws_
+from rehearsal.plugins.aws.account import Clients, Failed
+from rehearsal.plugins.aws.kind import filled, same, shaped
+from rehearsal.plugins.aws.provider import KINDS, Aws
+from rehearsal.plugins.base import Call, Diff, Invalid, NotReady, Refused
+from rehearsal.plugins.wire import UNKNOWN, Properties
+from tests.rehearsal.account_world import AT_ONCE, NEVER, REGION, Account, served, trust
+
+DOCUMENT = json.dumps({"Version": "2012-10-17",
+                       "Statement": [{"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": ["*"]}]})
+SEND = {"Effect": "Allow", "Principal": {"Service": ["events.amazonaws.com", "sqs.amazonaws.com"]},
+        "Action": "sqs:SendMessage"}
+ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+TOKENS = {token.split(":")[-1]: token for token in KINDS}
+
+
+@dataclass(kw_only=True)
+class Thing:
+    """A resource as the engine keeps it."""
+
+    type: str
+    inputs: Properties
+    id: str = ""
+    state: Properties = field(default_factory=dict)
+
+    def call(self, **details: Any) -> Call:
+        return Call(urn=f"urn:pulumi:dev::project::{TOKENS[self.type]}::it", id=self.id, **details)
+
+    @property
+    def import_id(self) -> str:
+        """What `pulumi import` takes, where that is not the id."""
+        told = self.state
+        return {
+            "Route": lambda: f"{told['routeTableId']}_{told['destinationCidrBlock']}",
+            "RouteTableAssociation": lambda: f"{told['subnetId']}/{told['routeTableId']}",
+            "EventTarget": lambda: f"{told['rule']}/{told['targetId']}",
+            "PodIdentityAssociation": lambda: f"{told['clusterName']},{self.id}",
+        }.get(self.type, lambda: self.id)()
+
+
+class Engine:
+    """The little of an engine that a test needs: check, then create, keeping what was given back."""
+
+    def __init__(self, plugin: Aws) -> None:
+        self.plugin, self.things = plugin, []
+
+    def make(self, type_: str, /, **inputs: Any) -> Thing:
+        if KINDS[TOKENS[type_]].tagging:
+            inputs["tags"] = {"Name": type_, "trainyard:name": "it"} | inputs.get("tags", {})
+        thing = Thing(type=type_, inputs=inputs)
+        thing.inputs = self.plugin.check(thing.call(seed=str(len(self.things)).encode()), {}, inputs)
+        thing.id, thing.state = self.plugin.create(thing.call(), thing.inputs)
+        self.things.append(thing)
+        return thing
+
+    def diff(self, thing: Thing, **changed: Any) -> Diff:
+        new = self.plugin.check(thing.call(), thing.inputs, {**thing.inputs, **changed})
+        return self.plugin.diff(thing.call(), thing.inputs, new, thing.state)
+
+    def change(self, thing: Thing, **changed: Any) -> Properties:
+        new = {**thing.inputs, **changed}
+        thing.state = self.plugin.update(thing.call(), thing.inputs, new, thing.state)
+        thing.inputs = new
+        return thing.state
+
+    def destroy(self) -> None:
+        for thing in reversed(self.things):
+            self.plugin.delete(thing.call(), thing.state)
+
+
+def configured(account: Account, **config: Any) -> Aws:
+    plugin = Aws()
+    plugin.configure({"region": REGION, "accessKey": identity.DEVELOPER_KEY, "secretKey": identity.DEVELOPER_SECRET,
+                      **config})
+    return plugin
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    with pytest.MonkeyPatch.context() as patch, served(tmp_path_factory.mktemp("account"), patch) as account:
+        patch.setenv("AWS_ENDPOINT_URL", account.url)
+        stop = threading.Event()
+        keeper = threading.Thread(target=_keep, args=(account, stop), daemon=True)
+        keeper.start()
+        yield account
+        stop.set()
+        keeper.join()
+
+
+def _keep(account: Account, stop: threading.Event) -> None:
+    """EKS's part inside the cluster, and every instance a Ready node at once."""
+    ec2 = account.client("ec2")
+    while not stop.wait(0.1):
+        reservations = ec2.describe_instances()["Reservations"]
+        account.kubernetes.nodes.clear()
+        account.kubernetes.join(*(one["InstanceId"] for part in reservations for one in part["Instances"]))
+        account.keep()
+
+
+@pytest.fixture(scope="module")
+def engine(account: Account) -> Engine:
+    return Engine(configured(account))
+
+
+@pytest.fixture(scope="module")
+def world(engine: Engine) -> dict[str, Thing]:
+    """One object of every type."""
+    make = engine.make
+    vpc = make("Vpc", cidrBlock="10.0.0.0/16", enableDnsHostnames=True)
+    subnets = [make("Subnet", vpcId=vpc.id, cidrBlock=f"10.0.{n * 16}.0/20", availabilityZone=f"{REGION}{zone}",
+                    mapPublicIpOnLaunch=n == 0) for n, zone in enumerate("ac")]
+    gateway = make("InternetGateway", vpcId=vpc.id)
+    address = make("Eip", domain="vpc")
+    table = make("RouteTable", vpcId=vpc.id)
+    route = make("Route", routeTableId=table.id, destinationCidrBlock="0.0.0.0/0", gatewayId=gateway.id)
+    association = make("RouteTableAssociation", routeTableId=table.id, subnetId=subnets[0].id)
+    nat = make("NatGateway", allocationId=address.id, subnetId=subnets[0].id)
+    endpoint = make("VpcEndpoint", vpcId=vpc.id, serviceName=f"com.amazonaws.{REGION}.s3", routeTableIds=[table.id])
+    group = make("SecurityGroup", vpcId=vpc.id, description="nodes")
+    egress = make("SecurityGroupEgressRule", securityGroupId=group.id, ipProtocol="-1", cidrIpv4="0.0.0.0/0")
+    ingress = make("SecurityGroupIngressRule", securityGroupId=group.id, ipProtocol="-1", description="among nodes",
+                   referencedSecurityGroupId=group.id)
+    policies = [f"arn:aws:iam::aws:policy/{name}" for name in (
+        "AmazonEKSClusterPolicy", "AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryReadOnly")]
+    role = make("Role", assumeRolePolicy=trust("ec2.amazonaws.com", "eks.amazonaws.com", "pods.eks.amazonaws.com"))
+    attached = [make("RolePolicyAttachment", role=role.id, policyArn=policy) for policy in policies]
+    other = make("Role", assumeRolePolicy=trust("ec2.amazonaws.com"), forceDetachPolicies=True)
+    policy = make("Policy", policy=DOCUMENT)
+    inline = make("RolePolicy", role=other.id, policy=DOCUMENT)
+    profile = make("InstanceProfile", role=other.id)
+    cluster = make("Cluster", name="demo", roleArn=role.state["arn"], version="1.34", bootstrapSelfManagedAddons=False,
+                   vpcConfig={"subnetIds": [subnet.id for subnet in subnets], "endpointPrivateAccess": True},
+                   accessConfig={"authenticationMode": "API"})
+    addon = make("Addon", clusterName="demo", addonName="vpc-cni", resolveConflictsOnCreate="OVERWRITE",
+                 resolveConflictsOnUpdate="PRESERVE")
+    nodes = make("NodeGroup", clusterName="demo", nodeRoleArn=role.state["arn"], subnetIds=[subnets[1].id],
+                 instanceTypes=["m7i.large"], scalingConfig={"minSize": 1, "maxSize": 3, "desiredSize": 1},
+                 labels={"role": "system"}, taints=[{"key": "critical", "value": "true", "effect": "NO_SCHEDULE"}])
+    entry = make("AccessEntry", clusterName="demo", principalArn=other.state["arn"])
+    access = make("AccessPolicyAssociation", clusterName="demo", principalArn=other.state["arn"],
+                  policyArn=ADMIN_POLICY, accessScope={"type": "cluster"})
+    identity_ = make("PodIdentityAssociation", clusterName="demo", namespace="kube-system", serviceAccount="karpenter",
+                     roleArn=role.state["arn"])
+    queue = make("Queue", messageRetentionSeconds=300)
+    statement = {"Version": "2012-10-17", "Statement": [{**SEND, "Resource": queue.state["arn"]}]}
+    queue_policy = make("QueuePolicy", queueUrl=queue.id, policy=json.dumps(statement))
+    rule = make("EventRule", eventPattern=json.dumps({"source": ["aws.ec2"]}))
+    target = make("EventTarget", rule=rule.id, arn=queue.state["arn"])
+    logs = make("LogGroup", retentionInDays=30)
+    lustre = make("LustreFileSystem", deploymentType="PERSISTENT_2", storageCapacity=4800, dataCompressionType="LZ4",
+                  perUnitStorageThroughput=250, subnetIds=subnets[1].id, securityGroupIds=[group.id])
+    home = make("FileSystem", encrypted=True, throughputMode="elastic",
+                lifecyclePolicies=[{"transitionToIa": "AFTER_30_DAYS"}])
+    mount = make("MountTarget", fileSystemId=home.id, subnetId=subnets[1].id, securityGroups=[group.id])
+    made = (vpc, subnets[0], gateway, address, table, route, association, nat, endpoint, group, egress, ingress, role,
+            attached[0], policy, inline, profile, cluster, addon, nodes, entry, access, identity_, queue, queue_policy,
+            rule, target, logs, lustre, home, mount)
+    return {thing.type: thing for thing in made}
+
+
+def test_the_world_has_an_object_of_every_type(world: dict[str, Thing]) -> None:
+    assert sorted(world) == sorted(TOKENS)
+
+
+@pytest.mark.parametrize("type_", sorted(TOKENS))
+def test_an_object_read_back_by_its_id_alone_is_what_the_program_asked_for(
+        type_: str, engine: Engine, world: dict[str, Thing]) -> None:
+    thing = world[type_]
+    found = engine.plugin.read(Thing(type=type_, inputs={}, id=thing.import_id).call(), {}, {})
+    assert found
+    assert (found.id or thing.import_id) == thing.id
+    imported = Thing(type=type_, inputs=found.inputs, id=thing.id, state=found.state)
+    assert engine.plugin.diff(imported.call(), found.inputs, thing.inputs, found.state).changes == {}
+
+
+@pytest.mark.parametrize("type_", sorted(TOKENS))
+def test_a_refresh_of_an_object_nobody_touched_changes_nothing(
+        type_: str, engine: Engine, world: dict[str, Thing]) -> None:
+    thing = world[type_]
+    found = engine.plugin.read(thing.call(), thing.inputs, thing.state)
+    assert found
+    assert found.inputs == thing.inputs
+    assert engine.diff(thing).changes == {}
+
+
+@pytest.mark.parametrize(("type_", "change", "replaces"), [
+    ("Vpc", {"cidrBlock": "10.1.0.0/16"}, True),
+    ("Vpc", {"enableDnsHostnames": False}, False),
+    ("Subnet", {"availabilityZone": f"{REGION}c"}, True),
+    ("Route", {"gatewayId": "igw-1"}, False),
+    ("SecurityGroup", {"description": "x"}, True),
+    ("SecurityGroupIngressRule", {"description": "x"}, False),
+    ("Role", {"name": "x"}, True),
+    ("Policy", {"policy": DOCUMENT.replace("Get", "Put")}, False),
+    ("Cluster", {"accessConfig": {"bootstrapClusterCreatorAdminPermissions": False}}, True),
+    ("Cluster", {"version": "1.35"}, False),
+    ("NodeGroup", {"instanceTypes": ["m7i.xlarge"]}, True),
+    ("NodeGroup", {"scalingConfig": {"minSize": 1, "maxSize": 9, "desiredSize": 1}}, False),
+    ("AccessPolicyAssociation", {"accessScope": {"type": "namespace", "namespaces": ["a"]}}, True),
+    ("LustreFileSystem", {"storageCapacity": 7200}, False),
+    ("LustreFileSystem", {"securityGroupIds": ["sg-1"]}, True),
+    ("MountTarget", {"subnetId": "subnet-1"}, True),
+    ("LogGroup", {"region": "us-east-1"}, True),
+])
+def test_a_change_replaces_where_no_update_can_do_it(
+        type_: str, change: Properties, replaces: bool, engine: Engine, world: dict[str, Thing]) -> None:
+    diff = engine.diff(world[type_], **change)
+    assert diff.changes
+    assert bool(diff.replaces) is replaces
+
+
+@pytest.mark.parametrize(("type_", "change"), [
+    ("Vpc", {"enableDnsHostnames": False}),
+    ("Subnet", {"mapPublicIpOnLaunch": False}),
+    ("SecurityGroupIngressRule", {"description": "between nodes"}),
+    ("Role", {"description": "nodes", "maxSessionDuration": 7200}),
+    ("Policy", {"policy": DOCUMENT.replace("Get", "Put")}),
+    ("RolePolicy", {"policy": DOCUMENT.replace("Get", "Put")}),
+    ("Cluster", {"vpcConfig": {"endpointPrivateAccess": True, "publicAccessCidrs": ["192.0.2.0/24"]}}),
+    ("NodeGroup", {"scalingConfig": {"minSize": 1, "maxSize": 4, "desiredSize": 2}}),
+    ("Queue", {"messageRetentionSeconds": 600}),
+    ("LogGroup", {"retentionInDays": 14}),
+    ("LustreFileSystem", {"storageCapacity": 7200}),
+    ("FileSystem", {"throughputMode": "bursting", "lifecyclePolicies": [{"transitionToIa": "AFTER_60_DAYS"}]}),
+])
+def test_an_update_is_there_when_the_object_is_read_again(
+        type_: str, change: Properties, engine: Engine, world: dict[str, Thing]) -> None:
+    thing = world[type_]
+    engine.change(thing, **change)
+    found = engine.plugin.read(thing.call(), thing.inputs, thing.state)
+    assert found
+    assert found.inputs == thing.inputs
+
+
+@pytest.mark.parametrize("type_", sorted(token for token, name in TOKENS.items() if KINDS[name].tagging))
+def test_a_tag_is_set_and_taken_away_again(type_: str, engine: Engine, world: dict[str, Thing]) -> None:
+    thing, before = world[type_], world[type_].inputs["tags"]
+    assert engine.change(thing, tags={**before, "team": "red"})["tagsAll"]["team"] == "red"
+    assert "team" not in engine.change(thing, tags=before)["tagsAll"]
+
+
+def test_a_tag_that_somebody_added_by_hand_is_seen_by_a_refresh(
+        account: Account, engine: Engine, world: dict[str, Thing]) -> None:
+    vpc = world["Vpc"]
+    account.client("ec2").create_tags(Resources=[vpc.id], Tags=[{"Key": "by", "Value": "hand"}])
+    found = engine.plugin.read(vpc.call(), vpc.inputs, vpc.state)
+    account.client("ec2").delete_tags(Resources=[vpc.id], Tags=[{"Key": "by"}])
+    assert found
+    assert found.inputs["tags"] == {**vpc.inputs["tags"], "by": "hand"}
+
+
+def test_what_programs_read_of_an_object_is_there(world: dict[str, Thing]) -> None:
+    cluster, lustre = world["Cluster"].state, world["LustreFileSystem"].state
+    assert cluster["endpoint"].startswith("https://")
+    assert cluster["certificateAuthority"]["data"]
+    assert cluster["vpcConfig"]["clusterSecurityGroupId"].startswith("sg-")
+    assert cluster["identities"][0]["oidcs"][0]["issuer"].startswith("https://oidc.eks.")
+    assert lustre["networkInterfaceIds"]
+    assert lustre["dnsName"].startswith(world["LustreFileSystem"].id)
+    assert world["Vpc"].state["defaultSecurityGroupId"].startswith("sg-")
+    assert world["VpcEndpoint"].state["prefixListId"].startswith("pl-")
+    assert world["NodeGroup"].state["resources"][0]["autoscalingGroups"][0]["name"]
+    assert world["MountTarget"].state["ipAddress"].startswith("10.0.")
+
+
+def test_ids_have_the_genuine_providers_form(world: dict[str, Thing]) -> None:
+    role, other = world["Role"].id, world["AccessEntry"].inputs["principalArn"]
+    assert world["RolePolicyAttachment"].id == f"{role}/arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
+    assert world["AccessEntry"].id == f"demo:{other}"
+    assert world["AccessPolicyAssociation"].id == f"demo#{other}#{ADMIN_POLICY}"
+    assert world["Addon"].id == "demo:vpc-cni"
+    assert world["Route"].id == f"r-{world['RouteTable'].id}1080289494"
+    assert world["PodIdentityAssociation"].id.startswith("a-")
+
+
+def test_a_new_security_group_lets_nothing_out_by_itself(
+        account: Account, engine: Engine, world: dict[str, Thing]) -> None:
+    group = engine.make("SecurityGroup", vpcId=world["Vpc"].id)
+    rules = account.client("ec2").describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group.id]}])
+    assert rules["SecurityGroupRules"] == []
+
+
+def test_a_name_is_kept_while_the_object_lives_and_a_given_one_is_deleted_before_it_is_replaced(engine: Engine) -> None:
+    role = Thing(type="Role", inputs={})
+    named = engine.plugin.check(role.call(), {"name": "it-1234567"}, {"assumeRolePolicy": DOCUMENT})
+    assert named["name"] == "it-1234567"
+    changed = {**named, "path": "/x/"}
+    assert not engine.plugin.diff(role.call(), named, changed, named).delete_before_replace
+    own = {**changed, "name": "the-role"}
+    assert engine.plugin.diff(role.call(), {**named, "name": "the-role"}, own, named).delete_before_replace
+
+
+def test_a_preview_knows_the_inputs_and_says_which_fields_only_aws_knows(engine: Engine) -> None:
+    cluster = Thing(type="Cluster", inputs={"name": "x", "vpcConfig": {"subnetIds": ["subnet-1"]}, "tags": {"a": "b"}})
+    id_, state = engine.plugin.create(cluster.call(preview=True), cluster.inputs)
+    assert id_ == ""
+    assert state["vpcConfig"] == {"subnetIds": ["subnet-1"], "clusterSecurityGroupId": UNKNOWN, "vpcId": UNKNOWN}
+    assert state["tagsAll"] == {"a": "b"}
+    assert "endpoint" not in state
+
+
+def test_types_properties_settings_and_functions_it_does_not_have_are_refused_by_name(engine: Engine) -> None:
+    plugin = engine.plugin
+    with pytest.raises(Refused, match="does not implement aws:s3/bucket:Bucket"):
+        plugin.check(Call(urn="urn:pulumi:dev::project::aws:s3/bucket:Bucket::it"), {}, {})
+    with pytest.raises(Invalid, match="ipv6CidrBlock of aws:ec2/vpc:Vpc"):
+        plugin.check(Thing(type="Vpc", inputs={}).call(), {}, {"ipv6CidrBlock": "::/56"})
+    with pytest.raises(Invalid, match="tags of aws:ec2/route:Route"):
+        plugin.check(Thing(type="Route", inputs={}).call(), {}, {"tags": {"a": "b"}})
+    with pytest.raises(Invalid, match="assumeRoles"):
+        plugin.check_config({"assumeRoles": "[]"})
+    with pytest.raises(Refused, match="does not implement aws:ec2/getAmi:getAmi"):
+        plugin.invoke("aws:ec2/getAmi:getAmi", {})
+
+
+def test_the_functions_programs_ask_for_are_answered(engine: Engine) -> None:
+    ask = engine.plugin.invoke
+    caller = ask("aws:index/getCallerIdentity:getCallerIdentity", {})
+    assert caller["arn"] == f"arn:aws:iam::{identity.ACCOUNT}:user/{identity.DEVELOPER}"
+    assert f"{REGION}a" in ask("aws:index/getAvailabilityZones:getAvailabilityZones", {})["names"]
+    assert ask("aws:index/getPartition:getPartition", {})["partition"] == "aws"
+    assert ask("aws:index/getRegion:getRegion", {})["region"] == REGION
+
+
+def test_default_tags_reach_every_object_and_are_no_tags_of_its_own(account: Account) -> None:
+    engine = Engine(configured(account, defaultTags=json.dumps({"tags": {"owner": "ml"}})))
+    queue = engine.make("Queue", tags={"a": "b"})
+    assert queue.state["tagsAll"]["owner"] == "ml"
+    assert "owner" not in queue.state["tags"]
+    found = engine.plugin.read(queue.call(), {}, {})
+    assert found
+    assert "owner" not in found.inputs["tags"]
+    engine.plugin.default_tags = {"owner": "infra"}
+    assert engine.diff(queue).changes == {"tagsAll.owner": "update"}
+    engine.destroy()
+
+
+def test_an_interrupted_create_keeps_what_was_made(account: Account, engine: Engine, world: dict[str, Thing]) -> None:
+    account.speed(NEVER)
+    address = engine.make("Eip")
+    nat = Thing(type="NatGateway", inputs={"allocationId": address.id, "subnetId": world["Subnet"].id})
+    interrupted = threading.Event()
+    interrupted.set()
+    with pytest.raises(NotReady, match="interrupted while waiting") as caught:
+        engine.plugin.create(nat.call(cancelled=interrupted), nat.inputs)
+    account.speed(AT_ONCE)
+    assert caught.value.id.startswith("nat-")
+    assert caught.value.state["subnetId"] == world["Subnet"].id
+    engine.things.append(Thing(type="NatGateway", inputs=nat.inputs, id=caught.value.id, state=caught.value.state))
+
+
+def test_a_throttled_call_is_made_again(account: Account, engine: Engine) -> None:
+    fault = {"kind": "throttle", "service": "sqs", "action": "CreateQueue", "count": 3}
+    account.world("POST", "faults", fault)
+    assert engine.make("Queue").id
+
+
+def test_a_lost_answer_is_shown_and_the_call_is_not_repeated(account: Account, engine: Engine) -> None:
+    before = len(account.client("ec2").describe_vpcs()["Vpcs"])
+    account.world("POST", "faults", {"kind": "lose-answer", "service": "ec2", "action": "CreateVpc", "count": 1})
+    with pytest.raises(Refused, match="ec2:create_vpc"):
+        engine.make("Vpc", cidrBlock="10.9.0.0/16", tags={"lost": "yes"})
+    ghosts = account.client("ec2").describe_vpcs(Filters=[{"Name": "tag:lost", "Values": ["yes"]}])["Vpcs"]
+    assert len(account.client("ec2").describe_vpcs()["Vpcs"]) == before + 1
+    engine.things.insert(0, Thing(type="Vpc", inputs={}, id=ghosts[0]["VpcId"]))
+
+
+def test_a_delete_waits_until_what_depends_on_the_object_is_gone_but_no_longer() -> None:
+    answers = iter([Failed("ec2", "delete_vpc", "DependencyViolation", "has dependencies")])
+
+    def remove() -> None:
+        for fault in answers:
+            raise fault
+
+    aws = Aws_(Clients({}), REGION, Call(urn="urn"))
+    aws.patiently(10, remove)
+
+    def never() -> None:
+        raise Failed("ec2", "delete_vpc", "DependencyViolation", "has dependencies")
+
+    with pytest.raises(Failed, match="has dependencies"):
+        aws.patiently(0, never)
+
+
+def test_other_errors_of_a_delete_are_not_waited_out_and_an_absent_object_is_deleted() -> None:
+    aws = Aws_(Clients({}), REGION, Call(urn="urn"))
+
+    def fail(code: str) -> Any:
+        raise Failed("eks", "delete_cluster", code, "Cluster has nodegroups attached")
+
+    with pytest.raises(Failed, match="nodegroups attached"):
+        aws.patiently(60, lambda: fail("ResourceInUseException"))
+    aws.patiently(60, lambda: fail("ResourceNotFoundException"))
+
+
+def test_a_provider_of_another_region_is_another_provider(engine: Engine) -> None:
+    assert engine.plugin.diff_config({"region": "a"}, {"region": "b"}).replaces == {"region"}
+    assert not engine.plugin.diff_config({"region": "a"}, {"region": "a", "defaultTags": "{}"}).replaces
+
+
+def test_documents_are_compared_by_meaning_and_plain_lists_as_sets() -> None:
+    one = '{"Statement": [{"Action": ["a", "b"], "Resource": ["*"]}]}'
+    assert same(one, '{"Statement":{"Resource":"*","Action":["b","a"]}}')
+    assert not same(one, '{"Statement":{"Resource":"*","Action":["b","c"]}}')
+    assert same(["b", "a"], ["a", "b"])
+    assert same(None, [])
+    assert not same(0, None)
+
+
+def test_defaults_fill_what_is_not_given_and_only_what_the_program_speaks_of_is_compared() -> None:
+    assert filled({"a": {"x": 1}}, {"a": {"y": 2}, "b": 3}) == {"a": {"x": 1, "y": 2}, "b": 3}
+    assert shaped({"x": 1, "y": 2}, {"x": 5}) == {"x": 1}
+
+
+def test_after_everything_is_destroyed_the_account_is_empty(
+        account: Account, engine: Engine, world: dict[str, Thing]) -> None:
+    assert world
+    engine.destroy()
+    assert account.types() == set()

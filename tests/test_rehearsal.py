@@ -1,0 +1,100 @@
+"""The whole thing, as a person does it: one end to end, and one kill. Minutes, not seconds: marked `world`."""
+
+from __future__ import annotations
+
+import random
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rehearsal import world
+from rehearsal.trials import VICTIMS, Trial, until
+
+pytestmark = [pytest.mark.world, pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle()))]
+SPREAD = "-l jobset.sigs.k8s.io/jobset-name=t5-large --namespace training"
+
+
+@pytest.fixture(scope="module")
+def trial() -> Iterator[Trial]:
+    """A world of this module's own, with the dev stack up; short paths, since Unix sockets want them."""
+    folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
+    made = Trial(state=folder / "s", log=folder / "log")
+    assert made.do("up") == 0, made.log.read_text()
+    yield made
+    made.do("down", "--force")
+
+
+def test_the_job_is_complete_and_its_sixteen_ranks_met(trial: Trial):
+    assert trial.condition("t5-large") == "Complete"
+    said = trial.shell(f"kubectl logs {SPREAD} --tail=-1")
+    assert {int(r) for r in re.findall(r"\[rank (\d+)/16\] node", said)} == set(range(16))
+    env = {e["name"]: e.get("value") for e in
+           trial.get(f"pods {SPREAD}")["items"][0]["spec"]["containers"][0]["env"]}
+    assert env["PET_NNODES"] == "2"
+
+
+def test_both_workers_ran_on_nodes_that_karpenter_launched_from_the_graphs_class(trial: Trial):
+    nodes = {pod["spec"]["nodeName"] for pod in trial.get(f"pods {SPREAD}")["items"]}
+    assert len(nodes) == 2
+    for name in nodes:
+        labels = trial.get(f"node {name}")["metadata"]["labels"]
+        assert labels["node.kubernetes.io/instance-type"] == "g6e.48xlarge"
+        assert labels["topology.kubernetes.io/zone"] == "ap-northeast-2a"
+        assert labels["karpenter.k8s.aws/ec2nodeclass"] == labels["karpenter.sh/nodepool"] == "g6e"
+
+
+def test_a_second_up_a_refresh_and_a_preview_change_nothing(trial: Trial):
+    assert trial.do("up") == 0
+    assert " 0 changes" in trial.log.read_text().rpartition("$ rehearsal up")[2]
+    assert "unchanged" in trial.shell("pulumi refresh --yes --skip-preview --non-interactive --expect-no-changes")
+    trial.shell("pulumi preview --non-interactive --expect-no-changes")
+
+
+def test_plain_tools_work_against_the_rehearsal(trial: Trial):
+    assert "ACTIVE" in trial.shell("aws eks describe-cluster --name $(aws eks list-clusters --query 'clusters[0]'"
+                                   " --output text) --query cluster.status --output text")
+    assert "karpenter" in trial.shell("helm list --all-namespaces")
+    assert "dev" in trial.shell("pulumi stack ls")
+
+
+def test_a_killed_worker_restarts_the_whole_gang_which_resumes_and_completes(trial: Trial):
+    trial.apply(trial.copy_of("t5-large", "resumes", env_TRAINYARD_STEPS="80"))
+    until(lambda: "step" in trial.shell("kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=resumes",
+                                        check=False), seconds=60)
+    time.sleep(5)  # past the first marker
+    worker = trial.get("pods -n training -l jobset.sigs.k8s.io/jobset-name=resumes")["items"][1]["metadata"]["name"]
+    trial.shell(f"kubectl delete pod {worker} -n training --grace-period=0 --force")
+    assert until(lambda: trial.condition("resumes"), seconds=120) == "Complete"
+    assert trial.get("jobset resumes -n training")["status"]["restarts"] == 1
+    assert re.search("resumed from step [1-9]", trial.shell(
+        "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=resumes --tail=-1"))
+
+
+def test_a_team_comes_and_goes_and_the_environment_does_not_change(trial: Trial):
+    trial.shell("pulumi preview --non-interactive --expect-no-changes")
+    assert trial.do("up", "--stack", "team-vision") == 0, trial.log.read_text()
+    assert trial.condition("vit-base", "team-vision") == "Complete"
+    trial.shell("pulumi preview --non-interactive --expect-no-changes")
+    assert trial.do("down", "--stack", "team-vision") == 0
+    trial.shell("pulumi preview --non-interactive --expect-no-changes")
+
+
+def test_down_leaves_nothing_and_a_killed_up_converges(trial: Trial):
+    assert trial.do("down") == 0, trial.log.read_text()  # though `resumes`, which no stack owns, holds its runtime
+    assert trial.processes("rehearsal.") == []
+    seed = random.SystemRandom().randrange(10**6)
+    chance = random.Random(seed)
+    moment, victim = chance.uniform(5, 45), chance.choice(["engine", "aws plugin", "kubernetes plugin"])
+    print(f"seed {seed}: kills {victim} after {moment:.1f} s")
+    command = trial.start("up")
+    time.sleep(moment)
+    trial.kill(VICTIMS[victim])
+    command.wait()
+    assert trial.do("up") == 0, trial.log.read_text()
+    assert trial.condition("t5-large") == "Complete"
+    assert trial.do("down") == 0, trial.log.read_text()
+    assert trial.processes("rehearsal.") == []
