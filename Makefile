@@ -31,7 +31,8 @@ soak: $(DEVELOP)          ## kill things at random moments, many times
 check: $(PRODUCT)         ## can this stack file work? no engine, no cluster, no account
 	@.venv/bin/python -m stacks.check $(STACK)
 
-test: $(DEVELOP)
+test: $(DEVELOP)          ## all of them; what needs a world is skipped where there can be none
+	@$(REHEARSAL) build
 	@.venv/bin/pytest
 
 lint: $(DEVELOP)

@@ -87,7 +87,7 @@ class Aws(Plugin):
         if call.preview:
             return self._foreseen(kind, new, state)
         aws = self._account(call, new)
-        changed = frozenset(map(top, _differences(kind, old, new, state))) - {"tags"}
+        changed = _changed(kind, old, new, state)
         self._retag(aws, kind, call.id, new, state)
 
         def finish(seen: Properties) -> None:
@@ -183,6 +183,13 @@ def _differences(kind: Kind, old: Properties, new: Properties, state: Properties
         if before is not None or key not in kind.unread | kind.local:
             found |= changes(before if key in MAPS else shaped(before, want), want, key, same)
     return found
+
+
+def _changed(kind: Kind, old: Properties, new: Properties, state: Properties) -> frozenset[str]:
+    """The properties to set: those that differ, and late ones that an interrupted create never came to."""
+    late = {key: new[key] for key in kind.later & new.keys()}
+    undone = _differences(kind, {key: state[key] for key in late.keys() & state.keys()}, late, state)
+    return frozenset(map(top, {**_differences(kind, old, new, state), **undone})) - {"tags"}
 
 
 def _replacing(kind: Kind, path: str) -> bool:

@@ -1,0 +1,58 @@
+"""What the documents promise to type is there, and is run by a test."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+DOCUMENTS = [CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md", "rehearsal/README.md")]
+TARGETS = set(re.findall(r"^([a-z]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
+
+
+def _said(pattern: str) -> list[str]:
+    return sorted({word for file in DOCUMENTS for word in re.findall(pattern, file.read_text())})
+
+
+@pytest.mark.parametrize("word", _said(r"`make ([a-z]+)"))
+def test_every_make_word_of_the_documents_is_a_target(word: str):
+    assert word in TARGETS
+
+
+@pytest.mark.parametrize("word", _said(r"`make ([a-z]+)"))
+def test_every_make_word_names_commands_that_exist(word: str):
+    done = subprocess.run(["make", "--dry-run", word], cwd=CHECKOUT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not re.search(r"\$\(", done.stdout)
+
+
+@pytest.mark.parametrize("link", _said(r"\]\(([^)#:]+)\)"))
+def test_every_link_leads_somewhere(link: str):
+    assert any((file.parent / link).exists() for file in DOCUMENTS)
+
+
+def test_the_first_command_of_a_pull_request_works_as_written():
+    done = subprocess.run(["make", "check", "STACK=dev"], cwd=CHECKOUT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "make preview STACK=dev" in done.stdout
+
+
+def test_faults_of_the_rehearsal_are_named_as_the_command_takes_them():
+    from rehearsal.__main__ import FAULTS
+
+    text = (CHECKOUT / "rehearsal/README.md").read_text()
+    assert {fault for fault in FAULTS if fault in text} >= {"throttle", "lose-answer", "no-capacity", "vanish", "clear"}
+
+
+def test_the_stack_file_of_the_readme_is_accepted():
+    import yaml
+
+    from stacks.config import read
+    from stacks.plan import plan_stack
+
+    text = (CHECKOUT / "README.md").read_text()
+    values = yaml.safe_load(re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1])["config"]  # type: ignore[index]
+    assert plan_stack(read(values, stack="readme", project="trainyard")).faults == ()
