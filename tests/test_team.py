@@ -111,3 +111,11 @@ def test_the_environment_does_not_know_its_teams(dev: Graph) -> None:
 def test_a_team_with_faults_creates_nothing(contract: dict[str, Any]) -> None:
     with pytest.raises(pulumi.RunError, match=r"team\.jobs\.vit-base\.nodes: fits the team's max_gpus, got 8 GPUs"):
         on(contract, at("max_gpus", 4))
+
+
+def test_a_team_can_be_previewed_before_its_environment_exists(team: Graph) -> None:
+    """A pull request needs no cluster: everything is listed, and what only AWS can say is unknown."""
+    preview = deploy("team-vision", references={REFERENCE: {}}, preview=True)
+    assert preview.nodes.keys() == team.nodes.keys()
+    assert preview[JOB].inputs["spec"] == team[JOB].inputs["spec"]
+    assert preview["PersistentVolume team-vision-scratch-volume"].inputs["spec"]["csi"]["volumeHandle"] == UNKNOWN

@@ -241,7 +241,7 @@ def shaped(actual: Any, like: Any) -> Any:
 
 def spoken(state: Any, inputs: Any) -> Any:
     """The whole state, but in the program's words where both mean the same."""
-    if same(state, inputs):
+    if inputs is not None and same(state, inputs):
         return inputs
     if isinstance(state, dict) and isinstance(inputs, dict):
         return {key: spoken(value, inputs.get(key)) for key, value in state.items()}
