@@ -67,7 +67,7 @@ def _controllers(snapshot: Snapshot, _: datetime) -> Iterator[Finding]:
 
 def _forbidden(snapshot: Snapshot, _: datetime) -> Iterator[Finding]:
     said = dict(snapshot.logs)
-    said |= {f"event of {e['involvedObject']['name']}": e.get("message", "") for e in snapshot.of("events")}
+    said |= {f"event of {_about(event)}": event.get("message", "") for event in snapshot.of("events")}
     seen: set[str] = set()
     for where, text in said.items():
         for who, verb, resource in RBAC.findall(text.replace('\\"', '"')):
@@ -119,8 +119,7 @@ def _pods(snapshot: Snapshot, now: datetime) -> Iterator[Finding]:
     for pod in _job_pods(snapshot):
         name, phase = pod["metadata"]["name"], pod.get("status", {}).get("phase")
         if phase == "Pending" and _age(pod, now) >= GRACE_SECONDS:
-            events = [e for e in snapshot.of("events") if e["involvedObject"].get("name") == name
-                      and e.get("type") == "Warning"]
+            events = [e for e in snapshot.of("events") if _about(e) == name and e.get("type") == "Warning"]
             why = events[-1]["message"] if events else _waiting_reason(pod)
             yield Finding(what=f"pod {name} is Pending for {_age(pod, now)} s", why=why,
                           do=f"kubectl -n {pod['metadata']['namespace']} describe pod {name}")
@@ -146,7 +145,7 @@ def _failed(snapshot: Snapshot, _: datetime) -> Iterator[Finding]:
                               do="mend it and count jobs.<name>.run up: the same run does not start again")
     for event in snapshot.of("events"):
         if event.get("reason") == "TrainJobResourcesCreationFailed":
-            yield Finding(what=f"TrainJob {event['involvedObject']['name']} makes no pods", why=event["message"],
+            yield Finding(what=f"TrainJob {_about(event)} makes no pods", why=event["message"],
                           do="kubectl describe trainjob, and compare with the runtime")
 
 
@@ -173,6 +172,11 @@ def _waiting_reason(pod: Object) -> str:
 def _last_words(snapshot: Snapshot, job: Object) -> str:
     logs = [log for pod, log in snapshot.logs.items() if f"/{job['metadata']['name']}-" in pod and log.strip()]
     return f"; last words: {logs[0].strip().splitlines()[-1]}" if logs else ""
+
+
+def _about(event: Object) -> str:
+    """What an event is about; some are about nothing that has a name."""
+    return event.get("involvedObject", {}).get("name", "")
 
 
 def _age(obj: Object, now: datetime) -> int:

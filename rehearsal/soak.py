@@ -38,7 +38,7 @@ class LeaveOut:
 
 LEAVE_OUTS: tuple[LeaveOut, ...] = (
     LeaveOut(what="Karpenter's chart", away="helm uninstall karpenter -n kube-system --keep-history --wait",
-             back="helm rollback karpenter -n kube-system --wait", named=("nothing launches nodes",)),
+             back="helm rollback karpenter 1 -n kube-system --wait", named=("nothing launches nodes",)),
     LeaveOut(what="a rule of the Trainer's Role",
              away="kubectl get clusterrole $R -o json > $S/role.json; jq_free() { python3 -c 'import json,sys;"
                   "o=json.load(open(sys.argv[1]));o[\"rules\"]=[r for r in o[\"rules\"] if \"jobsets\" not in"
@@ -58,7 +58,7 @@ LEAVE_OUTS: tuple[LeaveOut, ...] = (
                   " '{\"spec\":{\"subnetSelectorTerms\":[{\"id\":\"'$(cat $S/subnet)'\"}]}}'", named=("SubnetsReady",)),
     LeaveOut(what="the NVIDIA device plugin",
              away="helm uninstall nvidia-device-plugin -n kube-system --keep-history --wait",
-             back="helm rollback nvidia-device-plugin -n kube-system --wait",
+             back="helm rollback nvidia-device-plugin 1 -n kube-system --wait",
              named=("device plugin is missing", "not initialized")),
     LeaveOut(what="the rendezvous endpoint", away="true", back="true", named=("no --rdzv_endpoint",)),
 )

@@ -1,0 +1,93 @@
+"""What is taken back into the state after a killed update, with a Pulumi and an account that only answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from operations import finders, repair
+from operations.finders import Found
+
+URN = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
+ENTRY = {"type": "aws:ec2/vpc:Vpc", "name": "networkVpc", "logicalName": "network"}
+COMPONENT = {"type": "trainyard:network:Network", "name": "network", "component": True}
+
+
+class Stack:
+    """The commands that were given to it, and a state with one pending create."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, pending: bool, failed: bool, found: Found | None) -> None:
+        self.commands: list[tuple[str, ...]] = []
+        self.imported: dict[str, Any] = {}
+        operation = {"type": "creating", "resource": {"urn": URN}}
+        self.state = {"deployment": {"resources": [], "pending_operations": [operation] if pending else []}}
+        monkeypatch.setattr(repair, "deployment", lambda _: self.state)
+        monkeypatch.setattr(repair, "last_update_failed", lambda _: failed)
+        monkeypatch.setattr(repair, "pulumi", self.pulumi)
+        monkeypatch.setattr(repair, "find", lambda *_: found)
+        monkeypatch.setattr(repair.boto3, "Session", lambda: None)
+
+    def pulumi(self, stack: str, *words: str, text: str | None = None) -> str:
+        self.commands.append(words)
+        if words[0] == "preview":
+            with open(words[words.index("--import-file") + 1], "w") as file:
+                json.dump({"resources": [COMPONENT, ENTRY], "nameTable": {}}, file)
+            step = {"op": "create", "urn": URN, "newState": {"inputs": {"tags": {}}}}
+            return json.dumps({"steps": [step]})
+        if words[0] == "import":
+            with open(words[words.index("--file") + 1]) as file:
+                self.imported = json.load(file)
+        return ""
+
+
+def test_after_an_update_that_ended_well_nothing_is_asked(monkeypatch: pytest.MonkeyPatch):
+    stack = Stack(monkeypatch, pending=False, failed=False, found=None)
+    assert repair.repair("dev") == []
+    assert stack.commands == []
+
+
+def test_an_object_that_a_killed_engine_forgot_is_imported_under_its_component(monkeypatch: pytest.MonkeyPatch):
+    stack = Stack(monkeypatch, pending=True, failed=False, found=Found(id="vpc-1"))
+    assert [line for line in repair.repair("dev") if "vpc-1" in line]
+    assert stack.imported["resources"] == [COMPONENT, ENTRY | {"id": "vpc-1"}]
+
+
+def test_what_was_never_made_is_left_to_the_next_update(monkeypatch: pytest.MonkeyPatch):
+    stack = Stack(monkeypatch, pending=True, failed=False, found=None)
+    assert repair.repair("dev") == ["forgotten in the middle of creating: network"]
+    assert stack.imported == {}
+
+
+def test_a_lost_answer_leaves_no_pending_operation_and_is_looked_for_all_the_same(monkeypatch: pytest.MonkeyPatch):
+    stack = Stack(monkeypatch, pending=False, failed=True, found=Found(id="vpc-1"))
+    repair.repair("dev")
+    assert ("stack", "import") not in stack.commands
+    assert stack.imported["resources"][1]["id"] == "vpc-1"
+
+
+def test_an_object_whose_inputs_are_not_known_yet_cannot_exist():
+    unknown = {"vpcId": "04da6b54-80e4-46f7-96ec-b56ff0331ba9"}
+    assert finders.find(None, "aws:ec2/subnet:Subnet", unknown) is None  # type: ignore[arg-type]
+
+
+def test_what_aws_lets_us_make_twice_is_not_looked_for():
+    assert finders.find(None, "aws:iam/rolePolicy:RolePolicy", {}) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("code", ["NoSuchEntity", "ResourceNotFoundException", "InvalidVpcID.NotFound",
+                                  "AWS.SimpleQueueService.NonExistentQueue"])
+def test_every_way_in_which_aws_says_no_such_thing_is_understood(monkeypatch: pytest.MonkeyPatch, code: str):
+    def absent(*_: Any) -> None:
+        raise ClientError({"Error": {"Code": code, "Message": ""}}, "Describe")
+
+    monkeypatch.setitem(finders._FINDERS, "aws:iam/role:Role", absent)
+    assert finders.find(None, "aws:iam/role:Role", {}) is None  # type: ignore[arg-type]
+
+
+def test_an_object_that_aws_is_still_making_is_not_settled():
+    assert finders._state("c", "CREATING") == Found(id="c", settled=False)
+    assert finders._state("c", "ACTIVE") == Found(id="c")
+    assert finders._state("c", "DELETING") is None
