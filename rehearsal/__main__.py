@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from catalog.prices import lustre_per_month
 from rehearsal import charts, engine, paths, progress, toolchain, world
 from rehearsal.engine import EngineError, Stack
 from rehearsal.kube import Api, ApiError, Object
@@ -201,16 +202,31 @@ def _end_world(kept: list[Object], display: Display) -> int:
     held = {resource.get("id") for resource in kept}
     left = [thing for thing in world.ask("GET", "inventory")
             if thing["state"] not in GONE and not {thing["id"], thing["name"]} & held]
-    for resource in (r for r in kept if r.get("protect")):
-        display.line("kept", f"{progress.resource(resource['urn'])} {resource['id']}: its data is marked keep")
+    data = [resource for resource in kept if resource.get("protect")]
+    for resource in data:
+        display.line("kept", f"{progress.resource(resource['urn'])} {resource['id']}, {_price(resource)}")
     if left:
         display.section("left in the account, though no stack holds it", progress.table(
             (thing["type"], thing["id"], thing["name"], thing["state"]) for thing in left))
         print("\nthe world goes on, to be looked at; `python -m rehearsal down --force` ends it")
         return FAILED
+    if data:
+        print("\nthe account goes on, so that the next `make up` finds this data again; "
+              "`python -m rehearsal down --force` ends it with the data")
+        return 0
     world.stop()
     display.line("world", "account empty, everything stopped")
     return 0
+
+
+def _price(resource: Object) -> str:
+    """What keeping it costs, where that is known."""
+    inputs, region = resource.get("inputs") or {}, (resource.get("outputs") or {}).get("region", "this region")
+    if "storageCapacity" not in inputs:
+        return "billed by what it holds"
+    monthly = lustre_per_month(region, inputs.get("deploymentType", ""), inputs.get("perUnitStorageThroughput"),
+                               inputs["storageCapacity"])
+    return f"about ${monthly:,.0f}/month" if monthly is not None else f"no price known for {region}"
 
 
 # ---- looking -------------------------------------------------------------------------------------------------------

@@ -180,22 +180,23 @@ def efa_interfaces(kind: InstanceType) -> tuple[NetworkInterface, ...]:
 
 
 def zone_cidrs(cidr: str, zones: tuple[str, ...]) -> tuple[ZonePlan, ...]:
-    """Divide the VPC: the lower half into private subnets for three zones, the upper half holds the public ones.
+    """Divide the VPC into eighths: one for the private subnet of each of zones a to f, the last for public ones.
 
-    A private subnet is an eighth of the VPC (8,192 addresses of a /16), a public one a 256th; both stay clear of
-    each other whatever the number of zones up to three.
+    A zone's ranges follow from its own letter, so another training zone moves no subnet. A private subnet of a /16 has
+    8,192 addresses, a public one 256.
     """
-    vpc = ipaddress.ip_network(cidr)
-    private = list(vpc.subnets(prefixlen_diff=3))
-    public = list(list(vpc.subnets(prefixlen_diff=1))[1].subnets(prefixlen_diff=7))
-    return tuple(ZonePlan(name=zone, letter=zone[-1], public_cidr=str(public[i]), private_cidr=str(private[i]))
-                 for i, zone in enumerate(zones))
+    eighths = list(ipaddress.ip_network(cidr).subnets(prefixlen_diff=3))
+    public = list(eighths[7].subnets(prefixlen_diff=5))
+    place = {zone: ord(zone[-1]) - ord("a") for zone in zones}
+    return tuple(ZonePlan(name=zone, letter=zone[-1], public_cidr=str(public[place[zone]]),
+                          private_cidr=str(eighths[place[zone]])) for zone in zones)
 
 
 def _environment(config: StackConfig, wanted: EnvironmentConfig) -> EnvironmentPlan:
     me = Identity(project=config.project, stack=config.stack, region=config.region,
                   extra_tags=tuple(sorted(wanted.tags.items())))
-    cluster_name = me.name("cluster", wanted.network.cidr, wanted.zone)
+    zones = _zones(config.region, wanted.zone)
+    cluster_name = me.name("cluster", wanted.network.cidr, *sorted(zones))  # EKS never leaves the zones it began in
     pools = {name: _pool(me, name, pool, wanted.zone) for name, pool in wanted.pools.items()}
     runtimes = _runtimes(wanted)
     claims = tuple(_claim(wanted.namespace, name, store) for name, store in wanted.storage.items())
@@ -203,7 +204,7 @@ def _environment(config: StackConfig, wanted: EnvironmentConfig) -> EnvironmentP
         identity=me,
         zone=wanted.zone,
         network=NetworkPlan(identity=me, cidr=wanted.network.cidr, cluster_name=cluster_name,
-                            zones=zone_cidrs(wanted.network.cidr, _zones(config.region, wanted.zone))),
+                            zones=zone_cidrs(wanted.network.cidr, zones)),
         lustre={name: LustrePlan(identity=me, capacity_gib=s.lustre.capacity_gib, deployment=s.lustre.deployment,
                                  version=versions.LUSTRE,
                                  throughput_mbps_per_tib=s.lustre.throughput_mbps_per_tib, keep=s.data == "keep")

@@ -325,3 +325,9 @@ def test_a_stack_is_checked_without_loading_the_sdk() -> None:
 @pytest.mark.parametrize("make", [environment_plan, team_plan])
 def test_the_same_file_gives_the_same_plan(make: Callable[[], object]) -> None:
     assert make() == make()
+
+
+def test_another_training_zone_moves_no_subnet_and_keeps_the_cluster():
+    here, there = (zone_cidrs("10.0.0.0/16", zones) for zones in (("ap-northeast-2a", "ap-northeast-2b"),
+                                                                  ("ap-northeast-2b", "ap-northeast-2a")))
+    assert sorted(here, key=lambda zone: zone.name) == sorted(there, key=lambda zone: zone.name)
