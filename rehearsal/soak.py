@@ -97,11 +97,15 @@ def _without_endpoint(script: str) -> str:
 
 
 def kill_round(trial: Trial, chance: random.Random, word: str) -> str | None:
-    """Kill one of VICTIMS somewhere in `up` or `down`, then say the word again; what is wrong, or None."""
+    """Kill one of VICTIMS somewhere in `up` or `down`, or as soon after as it lives; then say the word again.
+
+    Returns what is wrong, or None.
+    """
     victim, moment = chance.choice(sorted(VICTIMS)), chance.uniform(2, 60 if word == "up" else 30)
     command = trial.start(word)
     time.sleep(moment)
-    killed, still = trial.kill(VICTIMS[victim]), command.poll() is None
+    until(lambda: trial.processes(VICTIMS[victim]) or command.poll() is not None, seconds=60, every=0.2)
+    still, killed = command.poll() is None, trial.kill(VICTIMS[victim])
     first = command.wait()
     again = trial.do(word) if first or word == "up" else 0
     print(f"  {word:4} {victim:27} at {moment:4.1f} s  killed {killed}{'' if still else ' (after the end)'}"
