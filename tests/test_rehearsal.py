@@ -23,9 +23,11 @@ def trial() -> Iterator[Trial]:
     """A world of this module's own, with the dev stack up; short paths, since Unix sockets want them."""
     folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
     made = Trial(state=folder / "s", log=folder / "log")
-    assert made.do("up") == 0, made.log.read_text()
-    yield made
-    made.do("down", "--force")
+    try:
+        assert made.do("up") == 0, made.log.read_text()
+        yield made
+    finally:
+        made.do("down", "--force")
 
 
 def test_the_job_is_complete_and_its_sixteen_ranks_met(trial: Trial):
