@@ -21,7 +21,7 @@ from pathlib import Path
 
 from rehearsal.trials import VICTIMS, Trial, until
 
-JOB, PATIENCE = "t5-large", 75
+JOB, PATIENCE, GPU_NODE = "t5-large", 75, "a GPU node"
 """The dev stack's job, and how long a crippled copy of it is watched; a sound one is done in 30 s."""
 
 
@@ -101,11 +101,12 @@ def kill_round(trial: Trial, chance: random.Random, word: str) -> str | None:
 
     Returns what is wrong, or None.
     """
-    victim, moment = chance.choice(sorted(VICTIMS)), chance.uniform(2, 60 if word == "up" else 30)
+    victim, moment = chance.choice([*sorted(VICTIMS), GPU_NODE]), chance.uniform(2, 60 if word == "up" else 30)
+    find = trial.gpu_instances if victim == GPU_NODE else lambda: trial.processes(VICTIMS[victim])
     command = trial.start(word)
     time.sleep(moment)
-    until(lambda: trial.processes(VICTIMS[victim]) or command.poll() is not None, seconds=60, every=0.2)
-    still, killed = command.poll() is None, trial.kill(VICTIMS[victim])
+    until(lambda: find() or command.poll() is not None, seconds=60, every=0.2)
+    still, killed = command.poll() is None, _kill(trial, victim)
     first = command.wait()
     again = trial.do(word) if first or word == "up" else 0
     print(f"  {word:4} {victim:27} at {moment:4.1f} s  killed {killed}{'' if still else ' (after the end)'}"
@@ -113,6 +114,14 @@ def kill_round(trial: Trial, chance: random.Random, word: str) -> str | None:
     if again:
         return f"{word} after killing {victim} at {moment:.1f} s ended with {again}"
     return _twice(trial) if word == "up" else None
+
+
+def _kill(trial: Trial, victim: str) -> int:
+    """SIGKILL to a program, or the end of one GPU instance as if its hardware had died; how many there were."""
+    if victim != GPU_NODE:
+        return trial.kill(VICTIMS[victim])
+    found = trial.gpu_instances()[:1]
+    return len([i for i in found if trial.do("fault", "vanish", "--instance", i) == 0])
 
 
 def _twice(trial: Trial) -> str | None:

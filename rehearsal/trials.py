@@ -25,7 +25,6 @@ VICTIMS: dict[str, str] = {
     "kubernetes plugin": "rehearsal.plugins.kubernetes",
     "Karpenter": "/controller",
     "Trainer and JobSet": "/manager",
-    "system nodes and GPU nodes": "rehearsal.nodes.machine",
 }
 """Who may be killed → what its command line contains."""
 
@@ -106,6 +105,12 @@ class Trial:
             except ProcessLookupError:
                 continue
         return len(victims)
+
+    def gpu_instances(self) -> list[str]:
+        """Instances that Karpenter launched and that run."""
+        return self.shell("aws ec2 describe-instances --filters Name=tag-key,Values=karpenter.sh/nodepool"
+                          " Name=instance-state-name,Values=running --query"
+                          " 'Reservations[].Instances[].InstanceId' --output text", check=False).split()
 
     def _is_ours(self, folder: Path) -> bool:
         """By a variable that the rehearsal hands down, or, for what runs in a pod, by the log it writes to."""
