@@ -12,6 +12,7 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import ClientError
+from pulumi.runtime.rpc import UNKNOWN
 
 Inputs = dict[str, Any]
 TAGS = ("trainyard:project", "trainyard:stack", "trainyard:name")
@@ -48,7 +49,7 @@ def _unknown(value: Any) -> bool:
         return any(map(_unknown, value.values()))
     if isinstance(value, list):
         return any(map(_unknown, value))
-    return value == "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+    return value == UNKNOWN
 
 
 def _state(found: str, state: str) -> Found | None:

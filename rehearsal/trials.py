@@ -10,13 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from operations.drain import KIND
+
 Object = dict[str, Any]
 CHECKOUT = Path(__file__).resolve().parent.parent
-STANDINGS = "trainjobs.trainer.kubeflow.org"
 
 VICTIMS: dict[str, str] = {
     "engine": "bin/pulumi",
@@ -35,11 +36,10 @@ class Trial:
 
     state: Path
     log: Path
-    variables: dict[str, str] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
-        return os.environ | {"TRAINYARD_REHEARSAL": str(self.state)} | self.variables
+        return os.environ | {"TRAINYARD_REHEARSAL": str(self.state)}
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """`python -m rehearsal …`, its output appended to the log."""
@@ -72,12 +72,12 @@ class Trial:
 
     def condition(self, job: str, namespace: str = "training") -> str:
         """Complete, Failed, or nothing while the job runs."""
-        found = self.get(f"{STANDINGS} {job} --namespace {namespace}").get("status", {}).get("conditions", [])
+        found = self.get(f"{KIND} {job} --namespace {namespace}").get("status", {}).get("conditions", [])
         return next((c["type"] for c in found if c["status"] == "True"), "")
 
     def copy_of(self, job: str, name: str, **changes: Callable[[str], str] | str) -> Object:
         """A new run like the stack's job, under another name. `script` edits the command, `env_…` adds variables."""
-        obj = self.get(f"{STANDINGS} {job} --namespace training")
+        obj = self.get(f"{KIND} {job} --namespace training")
         spec = copy.deepcopy(obj["spec"])
         if callable(edit := changes.pop("script", None)):
             spec["trainer"]["command"][-1] = edit(spec["trainer"]["command"][-1])
