@@ -1,6 +1,6 @@
-"""GPU nodes of one type in one zone: an EC2NodeClass that says what a node is, a NodePool that says how many and when.
+"""Nodes for jobs: an EC2NodeClass a type that says what a node is, a NodePool that says how many and when.
 
-Type, size and limits: `pools` in the stack file. The EFA layout: stacks/plan.py, efa_interfaces.
+Type, size, kind of capacity: `pools` in the stack file. What follows from them, the EFA layout too: stacks/capacity.py.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pulumi
+import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
-from components.plans import GpuPoolPlan
-from components.trainer_objects import GPU, TAINT_VALUE
+from components.plans import GpuPoolPlan, NodeTypePlan
+from components.trainer_objects import GPU, POOL, TAINT_VALUE
 
 READY = {"pulumi.com/waitFor": "condition=Ready"}
 DRAIN = pulumi.CustomTimeouts(create="10m", delete="30m")
@@ -20,69 +21,92 @@ DRAIN = pulumi.CustomTimeouts(create="10m", delete="30m")
 
 
 class GpuPool(pulumi.ComponentResource):
-    """A pool that costs nothing until a job asks for its nodes."""
+    """A pool that costs nothing until a job asks for its nodes, unless its plan keeps some."""
 
-    ready: pulumi.Resource
+    ready: list[pulumi.Resource]
 
-    def __init__(self, name: str, plan: GpuPoolPlan, *, subnet_id: pulumi.Input[str],
+    def __init__(self, name: str, plan: GpuPoolPlan, *, subnet_ids: list[pulumi.Input[str]],
                  security_group_ids: list[pulumi.Input[str]], profile_name: pulumi.Input[str],
                  needs: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("trainyard:nodes:GpuPool", name, None, opts)
-        node_class = k8s.apiextensions.CustomResource(
-            f"{name}-class", api_version="karpenter.k8s.aws/v1", kind="EC2NodeClass",
-            metadata={"name": plan.name, "annotations": READY},
-            spec=node_class_spec(plan, subnet_id=subnet_id, security_group_ids=security_group_ids,
-                                 profile_name=profile_name),
-            # Its controller and webhook-free CRDs must live before it and after it, and nodes must be let in.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=list(needs), custom_timeouts=DRAIN))
-        self.ready = k8s.apiextensions.CustomResource(
-            f"{name}-pool", api_version="karpenter.sh/v1", kind="NodePool",
-            metadata={"name": plan.name, "annotations": READY}, spec=node_pool_spec(plan),
-            # Refers to the class by name only; deleted first, while the class can still drain its nodes.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[node_class], custom_timeouts=DRAIN))
+        group = self._placement_group(name, plan) if plan.own_placement_group else plan.placement_group
+        self.ready = []
+        for kind in plan.types:
+            node_class = k8s.apiextensions.CustomResource(
+                f"{kind.name}-class", api_version="karpenter.k8s.aws/v1", kind="EC2NodeClass",
+                metadata={"name": kind.name, "annotations": READY},
+                spec=node_class_spec(plan, kind, subnet_ids=subnet_ids, security_group_ids=security_group_ids,
+                                     profile_name=profile_name, placement_group=group),
+                # Its controller and webhook-free CRDs must live before it and after it, and nodes must be let in.
+                opts=pulumi.ResourceOptions(parent=self, depends_on=list(needs), custom_timeouts=DRAIN))
+            self.ready.append(k8s.apiextensions.CustomResource(
+                f"{kind.name}-pool", api_version="karpenter.sh/v1", kind="NodePool",
+                metadata={"name": kind.name, "annotations": READY}, spec=node_pool_spec(plan, kind),
+                # Refers to the class by name only; deleted first, while the class can still drain its nodes.
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[node_class], custom_timeouts=DRAIN)))
         self.register_outputs({})
 
+    def _placement_group(self, name: str, plan: GpuPoolPlan) -> pulumi.Output[str]:
+        """Nodes close together; EC2 deletes it only when they are gone, which the NodeClass's edge to it sees to."""
+        return aws.ec2.PlacementGroup(
+            f"{name}-nodes", name=plan.placement_group, strategy="cluster", tags=plan.identity.tags(f"{name}-nodes"),
+            opts=pulumi.ResourceOptions(parent=self)).name
 
-def node_class_spec(plan: GpuPoolPlan, *, subnet_id: pulumi.Input[str], security_group_ids: list[pulumi.Input[str]],
-                    profile_name: pulumi.Input[str]) -> dict[str, Any]:
-    """EC2NodeClass.spec: image, disk, identity, and one subnet of one zone."""
-    return {
+
+def node_class_spec(plan: GpuPoolPlan, kind: NodeTypePlan, *, subnet_ids: list[pulumi.Input[str]],
+                    security_group_ids: list[pulumi.Input[str]], profile_name: pulumi.Input[str],
+                    placement_group: pulumi.Input[str] | None = None) -> dict[str, Any]:
+    """EC2NodeClass.spec: image, disk, identity, and where nodes may stand."""
+    spec = {
         "amiSelectorTerms": [{"alias": plan.ami}],
         "instanceProfile": profile_name,
-        "subnetSelectorTerms": [{"id": subnet_id}],
+        "subnetSelectorTerms": [{"id": subnet} for subnet in subnet_ids],
         "securityGroupSelectorTerms": [{"id": group} for group in security_group_ids],
         "networkInterfaces": [{"networkCardIndex": i.card, "deviceIndex": i.device, "interfaceType": i.kind}
-                              for i in plan.interfaces],
+                              for i in kind.interfaces],
         # Images, logs and ephemeral volumes on the local NVMe; lost with the node, as checkpoints must not be.
         "instanceStorePolicy": "RAID0",
         "blockDeviceMappings": [{"deviceName": "/dev/xvda", "rootVolume": True, "ebs": {
             "volumeSize": f"{plan.root_volume_gib}Gi", "volumeType": "gp3", "throughput": 1000, "iops": 4000,
             "encrypted": True, "deleteOnTermination": True}}],
         "metadataOptions": {"httpTokens": "required", "httpPutResponseHopLimit": 1},
-        "kubelet": {"maxPods": plan.max_pods},
-        "tags": plan.identity.tags(f"{plan.name}-node"),
+        "kubelet": {"maxPods": kind.max_pods},
+        "tags": plan.identity.tags(f"{kind.name}-node"),
     }
+    if plan.reservation_id:
+        spec["capacityReservationSelectorTerms"] = [{"id": plan.reservation_id}]
+    if placement_group is not None:
+        spec["placementGroupSelector"] = {"name": placement_group}
+    return spec
 
 
-def node_pool_spec(plan: GpuPoolPlan) -> dict[str, Any]:
-    """NodePool.spec: one type, one zone, one kind of capacity, and never a disruption under a running gang."""
+def node_pool_spec(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
+    """NodePool.spec: one type, one kind of capacity, and never a disruption under a running gang."""
+    nodes = {"limits": {"nodes": str(plan.max_nodes)}}
+    if plan.replicas is not None:
+        nodes |= {"replicas": plan.replicas}  # with it the CRD takes no other limit and no weight
+    elif kind.gpus:
+        nodes["limits"][GPU] = str(plan.max_nodes * kind.gpus)
+    if kind.weight is not None and plan.replicas is None:
+        nodes |= {"weight": kind.weight}
     return {
+        **nodes,
         "template": {
-            "metadata": {"labels": {"trainyard.io/nodes": "gpu"}},
+            "metadata": {"labels": {"trainyard.io/nodes": "training", POOL: plan.name}},
             "spec": {
-                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": plan.name},
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": kind.name},
                 "requirements": [
-                    {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [plan.instance_type]},
-                    {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [plan.zone]},
+                    {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [kind.instance_type]},
+                    {"key": "topology.kubernetes.io/zone", "operator": "In", "values": list(plan.zones)},
                     {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [plan.capacity_type]},
                     {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
                     {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]},
                 ],
-                "taints": [{"key": GPU, "value": TAINT_VALUE, "effect": "NoSchedule"}],
+                "taints": [{"key": GPU if kind.gpus else POOL, "value": TAINT_VALUE, "effect": "NoSchedule"}],
                 "expireAfter": "Never",  # the default of 720h kills long runs
+                **({"terminationGracePeriod": f"{plan.drain_minutes}m"} if plan.drain_minutes else {}),
             },
         },
-        "limits": {"nodes": str(plan.max_nodes), GPU: str(plan.max_nodes * plan.gpus)},
         "disruption": {
             "consolidationPolicy": "WhenEmpty",
             "consolidateAfter": "15m",  # longer than a gang takes to assemble or to restart

@@ -85,7 +85,8 @@ class Karpenter(pulumi.ComponentResource):
         return release(
             self, name, self._plan.controller, namespace=NAMESPACE, skip_crds=True, values={
                 "settings": {"clusterName": cluster.name, "clusterEndpoint": cluster.endpoint,
-                             "interruptionQueue": queue.name, "eksControlPlane": True},
+                             "interruptionQueue": queue.name, "eksControlPlane": True,
+                             **({"featureGates": {"staticCapacity": True}} if self._plan.static_capacity else {})},
                 "serviceAccount": {"name": SERVICE_ACCOUNT},
                 "controller": {"resources": {"requests": {"cpu": "1", "memory": "1Gi"},
                                              "limits": {"cpu": "1", "memory": "1Gi"}}},

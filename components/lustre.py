@@ -31,6 +31,7 @@ class Lustre(pulumi.ComponentResource):
         file_system = aws.fsx.LustreFileSystem(
             name, subnet_ids=subnet_id, security_group_ids=[group.id], storage_capacity=plan.capacity_gib,
             deployment_type=plan.deployment, per_unit_storage_throughput=plan.throughput_mbps_per_tib,
+            automatic_backup_retention_days=plan.backup_days or None,
             file_system_type_version=plan.version, data_compression_type="LZ4", tags=plan.identity.tags(name),
             # FSx refuses to create a file system whose group does not let port 988 through yet; at destroy clients
             # must still reach it until their volumes are gone, or their unmount hangs.

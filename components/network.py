@@ -20,6 +20,8 @@ class Network(pulumi.ComponentResource):
     private_subnet_ids: list[pulumi.Output[str]]
     training_subnet_id: pulumi.Output[str]
     """The private subnet of the training zone: GPU nodes and file systems."""
+    subnet_in: dict[str, pulumi.Output[str]]
+    """Zone → its private subnet."""
     node_security_group_id: pulumi.Output[str]
     """The GPU nodes' own group: EFA among themselves, and whom file systems let in."""
     node_rules: list[pulumi.Resource]
@@ -44,6 +46,7 @@ class Network(pulumi.ComponentResource):
         self.public_subnet_ids = [subnet.id for subnet in public]
         self.private_subnet_ids = [subnet.id for subnet in private]
         self.training_subnet_id = private[0].id
+        self.subnet_in = {zone.name: subnet.id for zone, subnet in zip(plan.zones, private, strict=True)}
         self.node_security_group_id = nodes.id
         self.egress = [out, through, *public_routes, *private_routes]
         self.register_outputs({"vpc_id": vpc.id, "training_subnet_id": self.training_subnet_id})

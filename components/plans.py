@@ -45,6 +45,7 @@ class ZonePlan:
 
     name: str
     letter: str
+    """Last of the name; also what its subnets are called by."""
     public_cidr: str
     private_cidr: str
 
@@ -66,6 +67,7 @@ class LustrePlan:
     deployment: str
     version: str
     throughput_mbps_per_tib: int | None
+    backup_days: int
     keep: bool
 
 
@@ -137,6 +139,8 @@ class KarpenterPlan:
     cluster_name: str
     role_name: str
     queue_name: str
+    static_capacity: bool
+    """Some pool is static, which is an alpha gate of Karpenter 1.14."""
     crds: ChartPlan
     controller: ChartPlan
 
@@ -152,19 +156,42 @@ class NetworkInterface:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NodeTypePlan:
+    """What a node of one type is; each has an EC2NodeClass and a NodePool."""
+
+    name: str
+    instance_type: str
+    gpus: int
+    """0: a CPU type."""
+    efa: int
+    interfaces: tuple[NetworkInterface, ...]
+    max_pods: int
+    weight: int | None
+    """Karpenter tries the heavier NodePool first; None where there is no choice."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class GpuPoolPlan:
     identity: Identity
     name: str
-    instance_type: str
-    zone: str
+    types: tuple[NodeTypePlan, ...]
+    """In order of preference; one, unless the pool serves jobs of one node only."""
+    zones: tuple[str, ...]
+    """One, unless the pool serves jobs of one node only."""
     capacity_type: str
+    """Karpenter's: on-demand, spot or reserved."""
+    reservation_id: str | None
+    placement_group: str | None
+    """Name of the group that nodes are placed in."""
+    own_placement_group: bool
+    """It is the pool's; otherwise it exists, as the reservation was made in it."""
     max_nodes: int
-    gpus: int
-    efa: int
-    interfaces: tuple[NetworkInterface, ...]
+    replicas: int | None
+    """Nodes of a static pool, its warm spares among them."""
+    drain_minutes: int | None
+    """After this long a node that must go takes its pods with it; None waits for them."""
     ami: str
     root_volume_gib: int
-    max_pods: int
 
 
 @dataclass(frozen=True, kw_only=True)

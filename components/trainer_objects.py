@@ -16,9 +16,12 @@ GPU = "nvidia.com/gpu"
 EFA = "vpc.amazonaws.com/efa"
 TAINT_VALUE = "present"
 """The only value that NVIDIA's node-feature-discovery worker tolerates."""
+POOL = "trainyard.io/pool"
+"""Label of a pool's nodes, whatever their type; on CPU nodes a taint too, which keeps everything but jobs away."""
 
-GPU_TOLERATIONS: list[Spec] = [
+TOLERATIONS: list[Spec] = [
     {"key": GPU, "operator": "Equal", "value": TAINT_VALUE, "effect": "NoSchedule"},
+    {"key": POOL, "operator": "Exists", "effect": "NoSchedule"},
     # Leave a node that died after 30 s, not after the default 300: the whole gang waits for this pod.
     {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
     {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
@@ -84,7 +87,7 @@ def _train_job_2_1(job: TrainJob) -> Spec:
             "metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}},
             "spec": {
                 "nodeSelector": dict(job.node_selector),
-                "tolerations": GPU_TOLERATIONS,
+                "tolerations": TOLERATIONS,
                 "volumes": volumes,
                 "containers": [{"name": "node", "volumeMounts": mounts}],
             },

@@ -38,7 +38,7 @@ def _summary(plan: EnvironmentPlan | TeamPlan) -> str:
     jobs = f"{len(plan.jobs)} job{'s' * (len(plan.jobs) != 1)}"
     if isinstance(plan, TeamPlan):
         return f"namespace {plan.workspace.namespace} on {plan.environment}, {jobs}"
-    pools = ", ".join(f"{p.name} {p.max_nodes} x {p.instance_type}" for p in plan.pools.values())
+    pools = ", ".join(f"{p.name} {p.max_nodes} x {p.types[0].instance_type}" for p in plan.pools.values())
     return f"zone {plan.zone}, pools {pools}, {jobs}"
 
 

@@ -1,8 +1,4 @@
-"""What a stack file may say, and the only place that reads it.
-
-Add a setting here; what follows from it belongs in plan.py. The JSON schema for editors is made from these types
-(`make schema`).
-"""
+"""The only place that reads a stack file: strictly, with all faults at once. What it may say: settings.py."""
 
 from __future__ import annotations
 
@@ -11,216 +7,15 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pydantic
 import yaml
 
 from stacks.faults import Fault
-
-Name = Annotated[str, pydantic.Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$")]
-"""Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS names."""
-Positive = Annotated[int, pydantic.Field(ge=1, strict=True)]
-"""Strict, here and below: `true` is not one node."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkConfig:
-    """The VPC of the environment."""
-
-    cidr: str = "10.0.0.0/16"
-    """/16 to /20 inside RFC 1918; private subnets take an eighth of it each."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AdminConfig:
-    """A role that may do everything in the cluster. The principal that runs `pulumi up` is one already."""
-
-    role_arn: Annotated[str, pydantic.Field(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterConfig:
-    """The EKS control plane."""
-
-    version: str
-    """Kubernetes minor version, quoted: "1.34"."""
-    endpoint: Literal["public-and-private", "private"] = "private"
-    """Private is the safe choice; whoever runs Pulumi must then sit inside the VPC."""
-    public_access_cidrs: tuple[str, ...] = ()
-    """Who may reach the public endpoint; needed with public-and-private."""
-    admins: dict[Name, AdminConfig] = field(default_factory=dict)
-    deployer_role_arn: str | None = None
-    """Role the kubeconfig assumes; none means the caller's own credentials."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SystemNodesConfig:
-    """The managed node group that controllers run on."""
-
-    instance_type: str = "m7i.xlarge"
-    """4 vCPU and 16 GiB: two hold Karpenter (1 CPU each), Trainer, JobSet and CoreDNS with room to spare."""
-    nodes: Annotated[int, pydantic.Field(ge=2, le=10, strict=True)] = 2
-    """At least two: Karpenter's two replicas refuse to share a node (karpenter-provider-aws#2707)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoolConfig:
-    """GPU nodes of one type, launched by Karpenter when a job needs them; an idle pool costs nothing."""
-
-    instance_types: tuple[str, ...]
-    max_nodes: Positive
-    """What the pool may grow to; the largest gang must fit."""
-    capacity: str = "on_demand"
-    root_volume_gib: Annotated[int, pydantic.Field(ge=100, le=16384, strict=True)] = 200
-    """Root EBS volume: the accelerated AMI alone takes most of 50 GiB; containers live on the NVMe RAID0."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LustreConfig:
-    """FSx for Lustre, in the environment's zone."""
-
-    capacity_gib: Positive
-    deployment: Literal["SCRATCH_2", "PERSISTENT_2"] = "PERSISTENT_2"
-    """PERSISTENT_2 replicates within the zone; SCRATCH_2 loses data with a server."""
-    throughput_mbps_per_tib: Positive | None = None
-    """MB/s per TiB of PERSISTENT_2: 125, 250, 500 or 1000. Write speed decides what a checkpoint costs."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EfsConfig:
-    """EFS, elastic throughput: code, data sets and home directories, not checkpoints of large models."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoreConfig:
-    """A shared file system, mounted by name from jobs: exactly one of `lustre` and `efs`."""
-
-    lustre: LustreConfig | None = None
-    efs: EfsConfig | None = None
-    data: Literal["keep", "delete"] = "keep"
-    """keep: protected, `pulumi destroy` leaves it and names it. delete: goes with the stack."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class OwnRuntimeConfig:
-    """A ClusterTrainingRuntime of ours: torch, gang restart on any failure."""
-
-    image: str
-    max_restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 5
-    """How often JobSet recreates the whole gang before the job fails."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainerConfig:
-    """Kubeflow Trainer v2 and the runtimes that jobs refer to."""
-
-    version: str
-    runtimes: tuple[str, ...]
-    """Of the upstream ones: torch-distributed, deepspeed-distributed, mlx-distributed, torchtune-…"""
-    own_runtimes: dict[Name, OwnRuntimeConfig] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MountConfig:
-    """Where a job sees a store."""
-
-    path: Annotated[str, pydantic.Field(pattern=r"^/[^:]+$")]
-    """Absolute path in the container."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckpointConfig:
-    """Where a job keeps what a restart resumes from, found by CHECKPOINT_DIR: /checkpoints, or below the path where the
-    job mounts the whole store anyway."""
-
-    store: Name
-    directory: Annotated[str, pydantic.Field(pattern=r"^[^/].*[^/]$|^[^/]$")]
-    """Relative to the store's root; made where it is missing, but by the job itself below a mount of its own."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobConfig:
-    """One training run."""
-
-    runtime: str
-    nodes: Positive
-    pool: Name
-    image: str
-    script: str | None = None
-    """Bash text, run with `set -euo pipefail`; either this or `command`."""
-    command: tuple[str, ...] = ()
-    gpus_per_node: Positive | None = None
-    """All of the type's when left out: a pod a node is what NVLink and EFA are made for."""
-    processes_per_node: Positive | Literal["auto"] = "auto"
-    """torchrun's nproc_per_node; auto is one a GPU."""
-    storage: dict[Name, MountConfig] = field(default_factory=dict)
-    """store → mount path."""
-    checkpoints: CheckpointConfig | None = None
-    allow_no_checkpoint: bool = False
-    """Accept that a restart of the gang begins at step 0."""
-    shared_memory_gib: Positive = 64
-    """/dev/shm; the 64 MiB default of a container is a bus error in the first DataLoader."""
-    env: dict[str, str] = field(default_factory=dict)
-    run: Positive = 1
-    """Count it up to run the same job again."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArtifactsConfig:
-    """Where charts come from when the public registries cannot be reached, as in an isolated VPC."""
-
-    charts: str
-    """A folder with one unpacked chart a name, or an oci:// prefix."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EnvironmentConfig:
-    """Everything a training environment is made of."""
-
-    zone: str
-    """The one zone of GPU nodes, file systems and jobs: EFA does not cross zones."""
-    zone_id: str | None = None
-    """The zone's id (apne2-az1), which is the same for every account; enables the check of what is sold there."""
-    network: NetworkConfig = field(default_factory=NetworkConfig)
-    cluster: ClusterConfig
-    system_nodes: SystemNodesConfig = field(default_factory=SystemNodesConfig)
-    pools: dict[Name, PoolConfig]
-    storage: dict[Name, StoreConfig] = field(default_factory=dict)
-    trainer: TrainerConfig
-    namespace: Name = "training"
-    """Where the environment's own jobs run; teams bring their own."""
-    jobs: dict[Name, JobConfig] = field(default_factory=dict)
-    artifacts: ArtifactsConfig | None = None
-    tags: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TeamConfig:
-    """What one team runs on an environment that exists."""
-
-    environment: Name
-    """The environment's stack name; its stack file in this checkout is what the plan is made from."""
-    namespace: Name
-    max_gpus: Positive | None = None
-    """ResourceQuota on requests.nvidia.com/gpu."""
-    jobs: dict[Name, JobConfig] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class StackConfig:
-    """A stack file: an environment or a team."""
-
-    __pydantic_config__: ClassVar = pydantic.ConfigDict(extra="forbid")  # at every depth below
-
-    stack: Name
-    """It begins the name of every resource in AWS."""
-    project: str
-    region: str
-    environment: EnvironmentConfig | None = None
-    team: TeamConfig | None = None
+from stacks.settings import EnvironmentConfig, Name, StackConfig, TeamConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -370,7 +165,7 @@ def _explained(problem: Any) -> Fault:
         return Fault(path=path, rule="is a name", value=_shown(value),
                      way_out="lower-case letters, digits and dashes, starting with a letter, at most 32")
     return Fault(path=path, rule=problem["msg"][0].lower() + problem["msg"][1:], value=_shown(value),
-                 way_out="see the sentence beside it in stacks/config.py")
+                 way_out="see the sentence beside it in stacks/settings.py")
 
 
 def _keys_at(steps: list[str]) -> list[str]:

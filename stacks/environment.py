@@ -50,7 +50,8 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     gpu_nodes = GpuNodes("gpu-nodes", plan.gpu_nodes, cluster_name=name, opts=on_aws)
     karpenter = Karpenter("karpenter", plan.karpenter, cluster=cluster.coordinates, node_role_arn=gpu_nodes.role_arn,
                           nodes=[system.ready, then.ready["coredns"]], opts=in_cluster)
-    pools = {key: GpuPool(key, pool, subnet_id=network.training_subnet_id, profile_name=gpu_nodes.profile_name,
+    pools = {key: GpuPool(key, pool, subnet_ids=[network.subnet_in[zone] for zone in pool.zones],
+                          profile_name=gpu_nodes.profile_name,
                           security_group_ids=[cluster.security_group_id, network.node_security_group_id],
                           needs=[karpenter.ready, *gpu_nodes.ready, *network.node_rules], opts=in_cluster)
              for key, pool in plan.pools.items()}
@@ -62,7 +63,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     runtimes = Runtimes("runtimes", plan.runtimes, admission=trainer.ready, opts=in_cluster)
     for key, job in plan.jobs.items():
         TrainJob(key, job, namespace=workspace.namespace, opts=in_cluster, needs=[
-            runtimes.ready[job.runtime], pools[job.pool].ready, *(workspace.claims[store] for store in job.stores)])
+            runtimes.ready[job.runtime], *pools[job.pool].ready, *(workspace.claims[store] for store in job.stores)])
 
     return {"kubeconfig": cluster.coordinates.kubeconfig(), "contract": _contract(plan, cluster, volumes),
             "jobs": {key: f"{job.namespace}/{job.name}" for key, job in plan.jobs.items()}}

@@ -3,7 +3,7 @@
 Goodput is the share of wall time that ends up in the model: 1 − (d/W + W/2M + R/M), with d the seconds a save holds
 training up, W the seconds of training between saves, M the job's mean time between failures and R a restart. It is a
 first-order formula: true to 0.3 points above 92 %, and pessimistic below (tests/test_goodput.py simulates both).
-Change a limit or a rate in the block below; what is refused or said about a verdict is in rules.py.
+Limits and rates: catalog/storage.py, catalog/failures.py. What is refused or said about a verdict: storage.py.
 """
 
 from __future__ import annotations
@@ -13,44 +13,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from catalog.failures import FAILURES_PER_1000_NODE_DAYS
 from catalog.prices import lustre_per_month
-
-
-@dataclass(frozen=True, kw_only=True)
-class Speed:
-    """Bytes per second, each way."""
-
-    write: float
-    read: float
-
-
-# FACTS, to be moved to catalog/storage.py and catalog/failures.py: from here …
+from catalog.storage import (
+    EFA_LUSTRE_CLIENTS,
+    EFS_CLIENT,
+    LUSTRE_CLIENT_EFA,
+    LUSTRE_CLIENT_TCP,
+    LUSTRE_EFA_STEP_GIB,
+    LUSTRE_SMALLEST_GIB,
+    LUSTRE_STEP_GIB,
+    SCRATCH_2_PER_TIB,
+    Speed,
+    efs_speed,
+)
 
 GIB = 2**30
-SCRATCH_2_PER_TIB = Speed(write=100e6, read=200e6)
-"""Disk speed of a TiB of SCRATCH_2 (FSx for Lustre user guide, ssd-storage, 2026-08-01)."""
-LUSTRE_CLIENT_TCP = Speed(write=2.48e9, read=2.48e9)
-"""One node over TCP, measured on p5 on 2026-08-27; the nominal 100 Gb/s (12.5 GB/s) was not seen."""
-LUSTRE_CLIENT_EFA = Speed(write=15.9e9, read=27.8e9)
-"""One node over EFA, measured on p5 on 2026-08-27 at 19.2 TiB of tier 1000; the nominal 700 Gb/s was not seen."""
-EFA_LUSTRE_CLIENTS = frozenset(f"{family}.48xlarge" for family in ("p5", "p5e", "p5en", "p6-b200", "p6-b300"))
-"""Types that may mount Lustre over EFA. FSx wants Nitro v4, which p4d is not (FSx for Lustre user guide,
-configure-efa-clients, 2026-11); g6e lost packets and hung within two minutes of writing (support case, 2026-08-21)."""
-EFS_LARGE_REGIONS = frozenset({"us-east-1", "us-east-2", "us-west-2", "ap-northeast-1", "ap-southeast-1",
-                               "eu-central-1", "eu-west-1"})
-EFS_LARGE, EFS_ELSEWHERE = Speed(write=5 * GIB, read=60 * GIB), Speed(write=1 * GIB, read=10 * GIB)
-"""Regional EFS with elastic throughput, all clients together (EFS user guide, limits, 2026-11)."""
-EFS_CLIENT = Speed(write=1500 * 2**20, read=1500 * 2**20)
-"""One node, elastic throughput and the CSI driver (efs-utils 2.x) (EFS user guide, limits, 2026-08-01)."""
-LUSTRE_STEP_GIB = 2400
-"""PERSISTENT_2 is sold as 1200 GiB or a multiple of this (FSx for Lustre user guide, 2026-08-01)."""
-LUSTRE_EFA_STEP_GIB = {125: 38400, 250: 19200, 500: 9600, 1000: 4800}
-"""tier → GiB that an EFA file system is a multiple of (FSx for Lustre user guide, efa-file-systems, 2026-08-01)."""
 LARGEST_GIB = 2**20
 """1 PiB: what is looked at. A cap of ours; FSx sells more to who asks."""
-FAILURES_PER_1000_NODE_DAYS = 6.5
-"""Meta's research clusters (arXiv 2410.21680). Llama 3 had 3.8 (arXiv 2407.21783); Meta's own 1024-GPU jobs failed
-3.7 times as often as this says, so it is no upper bound."""
 ASYNC_STALL_SECONDS = 0.5
 """At most, for torch.distributed.checkpoint's asynchronous save on 512 H100 (shared facts §3.2, 2026-11-20)."""
 RESTART_SECONDS = 300.0
@@ -59,8 +39,6 @@ CHECKPOINTS_KEPT = 3
 """The one being written, the last, and the one before in case the last is damaged. A choice of ours."""
 REFERENCE_REGION = "us-east-1"
 """Its prices put file systems in order where a region's own are unknown; they are never shown as a cost."""
-
-# … to here.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +119,7 @@ def bytes_per_second(store: Store, *, nodes: int, instance_type: str, mounted_ov
 
 def _file_system(store: Store) -> Speed:
     if store.kind == "efs":
-        return EFS_LARGE if store.region in EFS_LARGE_REGIONS else EFS_ELSEWHERE
+        return efs_speed(store.region)
     tier, tib = (store.tier or 0) * 1e6, (store.capacity_gib or 0) / 1024
     per_tib = SCRATCH_2_PER_TIB if store.deployment == "SCRATCH_2" else Speed(write=tier, read=tier)
     return Speed(write=per_tib.write * tib, read=per_tib.read * tib)
@@ -221,7 +199,7 @@ def _sold(efa: bool) -> Iterator[Store]:
     """PERSISTENT_2 in every tier and size that FSx sells up to our cap."""
     for tier, efa_step in LUSTRE_EFA_STEP_GIB.items():
         step = efa_step if efa else LUSTRE_STEP_GIB
-        for capacity in (*([] if efa else [1200]), *range(step, LARGEST_GIB + 1, step)):
+        for capacity in (*([] if efa else [LUSTRE_SMALLEST_GIB]), *range(step, LARGEST_GIB + 1, step)):
             yield Store(kind="lustre", capacity_gib=capacity, tier=tier, efa=efa)
 
 

@@ -7,13 +7,14 @@ with faults has no plan.
 from __future__ import annotations
 
 import ipaddress
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from catalog import versions
-from catalog.instances import INSTANCE_TYPES, InstanceType
+from catalog import fabric, versions
 from catalog.zones import zone_names
 from components.plans import (
     AddOnPlan,
@@ -28,7 +29,6 @@ from components.plans import (
     Identity,
     KarpenterPlan,
     LustrePlan,
-    NetworkInterface,
     NetworkPlan,
     RuntimePlan,
     SystemNodesPlan,
@@ -38,25 +38,18 @@ from components.plans import (
     ZonePlan,
     digest,
 )
-from components.trainer_objects import EFA, GPU, Mount, TrainJob, resilient_torch, train_job_spec, upstream_runtimes
+from components.trainer_objects import Mount, TrainJob, resilient_torch, train_job_spec, upstream_runtimes
 from stacks import rules
-from stacks.config import (
-    ArtifactsConfig,
-    EnvironmentConfig,
-    JobConfig,
-    PoolConfig,
-    Reading,
-    StackConfig,
-    StoreConfig,
-    read_file,
-)
+from stacks.capacity import CNI, TYPES, PoolUse, node_selector, pool_plan, pool_use, resources
+from stacks.config import Reading, read_file
 from stacks.faults import Fault, Notice, Refused
+from stacks.goodput import Verdict
+from stacks.job_rules import job_notices
+from stacks.settings import ArtifactsConfig, EnvironmentConfig, JobConfig, StackConfig, StoreConfig
+from stacks.storage import job_verdict, sized
 
 ZONES = 3
 """Zones of the network, the training zone among them; EKS wants two, three keep the system nodes up when one fails."""
-MAX_PODS = 64
-"""Pods a GPU node; fewer than EC2 allows, since kubelet reserves 11 MiB of memory for each."""
-
 CHECKPOINTS = "/checkpoints"
 """Where a job finds its checkpoint directory, whatever store it lies on."""
 
@@ -89,6 +82,9 @@ class EnvironmentPlan:
     runtimes: tuple[RuntimePlan, ...]
     workspace: WorkspacePlan
     jobs: Mapping[str, TrainJobPlan]
+    capacity: Mapping[str, PoolUse]
+    checkpoints: Mapping[str, Verdict]
+    """Of the jobs that say how large their model is."""
     contract: Mapping[str, Any]
     """What teams may rely on: plain, versioned, without a secret and without an id that AWS gives."""
 
@@ -105,6 +101,7 @@ class TeamPlan:
     deployer_role_arn: str | None
     workspace: WorkspacePlan
     jobs: Mapping[str, TrainJobPlan]
+    checkpoints: Mapping[str, Verdict]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,27 +119,30 @@ class Planned:
         return self.plan
 
 
-def plan_stack(reading: Reading, folder: Path = Path(".")) -> Planned:
-    """Plan whatever the stack file describes. `folder` holds the stack files a team refers to."""
-    config = reading.config
+def plan_stack(reading: Reading, folder: Path = Path("."), now: datetime | None = None) -> Planned:
+    """Plan whatever the stack file describes. `folder` holds the stack files a team refers to; `now` decides which
+    reservations are over, and nothing else."""
+    config, now = reading.config, now or datetime.now(UTC)
     if config is None:
         return Planned(plan=None, faults=reading.faults)
     if config.team is not None:
-        return plan_team(config, reading, folder)
-    return plan_environment(config, reading)
+        return plan_team(config, reading, folder, now)
+    return plan_environment(config, reading, now)
 
 
-def plan_environment(config: StackConfig, reading: Reading) -> Planned:
+def plan_environment(config: StackConfig, reading: Reading, now: datetime) -> Planned:
     """Plan an environment; a plan is only made where nothing is refused."""
     wanted = config.environment
     if wanted is None:
         return Planned(plan=None, faults=reading.faults)
-    faults = (*reading.faults, *rules.environment_faults(config.region, wanted, reading.set_aside))
-    notices = tuple(rules.environment_notices(config.region, wanted))
-    return Planned(plan=None if faults else _environment(config, wanted), faults=faults, notices=notices)
+    zones = _zones(config.region, wanted.zone)
+    faults = (*reading.faults, *rules.environment_faults(config.region, wanted, zones, reading.set_aside, now))
+    notices = tuple(rules.environment_notices(config.region, wanted, now))
+    return Planned(plan=None if faults else _environment(config, _sized(config.region, wanted), zones), faults=faults,
+                   notices=notices)
 
 
-def plan_team(config: StackConfig, reading: Reading, folder: Path) -> Planned:
+def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime) -> Planned:
     """Plan a team from its stack file and its environment's, without a cluster."""
     team = config.team
     if team is None:
@@ -153,7 +153,7 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path) -> Planned:
         missing = Fault(path="team.environment", rule="names an environment's stack file", value=team.environment,
                         way_out=f"no Pulumi.{team.environment}.yaml in this checkout")
         return Planned(plan=None, faults=(*reading.faults, missing))
-    planned = plan_environment(base.config, base) if base.config else Planned(plan=None, faults=base.faults)
+    planned = plan_environment(base.config, base, now) if base.config else Planned(plan=None, faults=base.faults)
     if base.config is None or base.config.environment is None or not isinstance(planned.plan, EnvironmentPlan):
         broken = Fault(path="team.environment", rule="needs an environment without faults", value=team.environment,
                        way_out=f"make check STACK={team.environment}")
@@ -161,22 +161,9 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path) -> Planned:
     faults = (*reading.faults, *rules.team_faults(config.region, team, base.config, reading.set_aside))
     if faults:
         return Planned(plan=None, faults=faults)
-    environment = base.config.environment
+    environment = _sized(base.config.region, base.config.environment)
     return Planned(plan=_team(config, environment, planned.plan), faults=(),
-                   notices=tuple(rules.job_notices(team.jobs, environment)))
-
-
-def efa_interfaces(kind: InstanceType) -> tuple[NetworkInterface, ...]:
-    """The network interfaces of a node: one that takes an IP address, and an efa-only one for each EFA device.
-
-    Card 0 carries the addressed interface as device 0 and, where the card takes EFA, an efa-only one as device 1;
-    every other card has one as device 0 (AWS EFA guide; Karpenter design efa-for-static-capacity). A card beyond the
-    number of EFA devices is card 0, which is ENA only (p6-b300).
-    """
-    first = NetworkInterface(card=0, device=0, kind="interface")
-    on_card_0 = [] if kind.cards > kind.efa else [NetworkInterface(card=0, device=1, kind="efa-only")]
-    others = [NetworkInterface(card=card, device=0, kind="efa-only") for card in range(1, kind.cards)]
-    return (first, *[*on_card_0, *others][: kind.efa])
+                   notices=tuple(job_notices(team.jobs, environment, config.region, "team.jobs")))
 
 
 def zone_cidrs(cidr: str, zones: tuple[str, ...]) -> tuple[ZonePlan, ...]:
@@ -192,12 +179,17 @@ def zone_cidrs(cidr: str, zones: tuple[str, ...]) -> tuple[ZonePlan, ...]:
                           private_cidr=str(eighths[place[zone]])) for zone in zones)
 
 
-def _environment(config: StackConfig, wanted: EnvironmentConfig) -> EnvironmentPlan:
+def _sized(region: str, wanted: EnvironmentConfig) -> EnvironmentConfig:
+    """The environment with every store's size decided."""
+    kinds = rules.first_types(wanted) or [""]
+    return replace(wanted, storage={name: sized(store, region, kinds[0]) for name, store in wanted.storage.items()})
+
+
+def _environment(config: StackConfig, wanted: EnvironmentConfig, zones: tuple[str, ...]) -> EnvironmentPlan:
     me = Identity(project=config.project, stack=config.stack, region=config.region,
                   extra_tags=tuple(sorted(wanted.tags.items())))
-    zones = _zones(config.region, wanted.zone)
     cluster_name = me.name("cluster", wanted.network.cidr, *sorted(zones))  # EKS never leaves the zones it began in
-    pools = {name: _pool(me, name, pool, wanted.zone) for name, pool in wanted.pools.items()}
+    pools = {name: pool_plan(me, name, pool, wanted.zone) for name, pool in wanted.pools.items()}
     runtimes = _runtimes(wanted)
     claims = tuple(_claim(wanted.namespace, name, store) for name, store in wanted.storage.items())
     return EnvironmentPlan(
@@ -207,8 +199,9 @@ def _environment(config: StackConfig, wanted: EnvironmentConfig) -> EnvironmentP
                             zones=zone_cidrs(wanted.network.cidr, zones)),
         lustre={name: LustrePlan(identity=me, capacity_gib=s.lustre.capacity_gib, deployment=s.lustre.deployment,
                                  version=versions.LUSTRE,
-                                 throughput_mbps_per_tib=s.lustre.throughput_mbps_per_tib, keep=s.data == "keep")
-                for name, s in wanted.storage.items() if s.lustre},
+                                 throughput_mbps_per_tib=s.lustre.throughput_mbps_per_tib,
+                                 backup_days=s.lustre.backup_days, keep=s.data == "keep")
+                for name, s in wanted.storage.items() if s.lustre and s.lustre.capacity_gib},
         efs={name: EfsPlan(identity=me, keep=s.data == "keep") for name, s in wanted.storage.items() if s.efs},
         cluster=ClusterPlan(
             identity=me, name=cluster_name, version=wanted.cluster.version, service_cidr=_service_cidr(wanted),
@@ -222,17 +215,20 @@ def _environment(config: StackConfig, wanted: EnvironmentConfig) -> EnvironmentP
         gpu_nodes=GpuNodesPlan(identity=me, role_name=me.name("gpu-nodes"), profile_name=me.name("gpu-nodes")),
         karpenter=KarpenterPlan(
             identity=me, cluster_name=cluster_name, role_name=me.name("karpenter"),
-            queue_name=me.name("interruptions"), crds=_chart("karpenter-crd", wanted.artifacts),
-            controller=_chart("karpenter", wanted.artifacts)),
+            queue_name=me.name("interruptions"),
+            static_capacity=any(pool.replicas for pool in wanted.pools.values()),
+            crds=_chart("karpenter-crd", wanted.artifacts), controller=_chart("karpenter", wanted.artifacts)),
         pools=pools,
         device_plugins=DevicePluginsPlan(
             nvidia=_chart("nvidia-device-plugin", wanted.artifacts), efa_image=versions.EFA_DEVICE_PLUGIN_IMAGE,
-            efa_instance_types=tuple(sorted({p.instance_type for p in pools.values() if p.efa}))),
+            efa_instance_types=tuple(sorted({t.instance_type for p in pools.values() for t in p.types if t.efa}))),
         trainer=TrainerPlan(version=wanted.trainer.version, image_tag=versions.TRAINERS[wanted.trainer.version],
                             chart=_chart("kubeflow-trainer", wanted.artifacts, wanted.trainer.version)),
         runtimes=runtimes,
         workspace=WorkspacePlan(namespace=wanted.namespace, claims=claims),
         jobs={name: _job(name, job, wanted, wanted.namespace) for name, job in wanted.jobs.items()},
+        capacity={name: pool_use(name, pool, wanted.zone, wanted.jobs) for name, pool in wanted.pools.items()},
+        checkpoints=_verdicts(wanted.jobs, wanted, config.region),
         contract=_contract(config.region, wanted, pools, runtimes),
     )
 
@@ -249,6 +245,7 @@ def _team(config: StackConfig, environment: EnvironmentConfig, base: Environment
         deployer_role_arn=base.cluster.deployer_role_arn,
         workspace=WorkspacePlan(namespace=team.namespace, claims=claims, max_gpus=team.max_gpus),
         jobs={name: _job(name, job, environment, team.namespace) for name, job in team.jobs.items()},
+        checkpoints=_verdicts(team.jobs, environment, config.region),
     )
 
 
@@ -269,19 +266,12 @@ def _add_ons(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
                                        ("aws-efs-csi-driver", any(s.efs for s in wanted.storage.values()))) if used]
     return AddOnsPlan(
         identity=me,
-        before_nodes=tuple(AddOnPlan(name=n, version=published[n])
-                           for n in ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")),
+        before_nodes=(
+            AddOnPlan(name="vpc-cni", version=published["vpc-cni"], configuration=json.dumps(
+                {"env": {name: str(value) for name, value in CNI.items()}}, sort_keys=True)),
+            *(AddOnPlan(name=n, version=published[n]) for n in ("kube-proxy", "eks-pod-identity-agent"))),
         after_nodes=tuple(AddOnPlan(name=n, version=published[n]) for n in ("coredns", *drivers)),
     )
-
-
-def _pool(me: Identity, name: str, pool: PoolConfig, zone: str) -> GpuPoolPlan:
-    instance_type = pool.instance_types[0]
-    kind = INSTANCE_TYPES[instance_type]
-    return GpuPoolPlan(
-        identity=me, name=name, instance_type=instance_type, zone=zone, capacity_type="on-demand",
-        max_nodes=pool.max_nodes, gpus=kind.gpus, efa=kind.efa, interfaces=efa_interfaces(kind),
-        ami=versions.NODE_AMI, root_volume_gib=pool.root_volume_gib, max_pods=MAX_PODS)
 
 
 def _chart(name: str, artifacts: ArtifactsConfig | None, version: str | None = None) -> ChartPlan:
@@ -311,9 +301,8 @@ def _claim(namespace: str, name: str, store: StoreConfig) -> ClaimPlan:
 
 
 def _job(name: str, job: JobConfig, environment: EnvironmentConfig, namespace: str) -> TrainJobPlan:
-    kind = INSTANCE_TYPES[environment.pools[job.pool].instance_types[0]]
-    gpus = job.gpus_per_node or kind.gpus
-    env = dict(job.env)
+    kind = TYPES[environment.pools[job.pool].instance_types[0]]
+    env = fabric.environment(kind, job.nodes) | job.env
     mounts = [Mount(claim=store, path=mount.path) for store, mount in sorted(job.storage.items())]
     if job.checkpoints and job.checkpoints.store in job.storage:
         # A pod mounts a claim once: the TrainJob CRD keys mounts by volume, and with a second volume of the same claim
@@ -326,15 +315,16 @@ def _job(name: str, job: JobConfig, environment: EnvironmentConfig, namespace: s
     spec = train_job_spec(environment.trainer.version, TrainJob(
         runtime=job.runtime, image=job.image, command=_command(job), nodes=job.nodes,
         processes_per_node=job.processes_per_node,
-        # A node without its EFA devices in the pod falls back to TCP, silently; one node needs no fabric.
-        resources={GPU: gpus} | ({EFA: kind.efa} if kind.efa and job.nodes > 1 else {}),
-        node_selector={"karpenter.sh/nodepool": job.pool,
-                       "node.kubernetes.io/instance-type": environment.pools[job.pool].instance_types[0],
-                       "topology.kubernetes.io/zone": environment.zone},
+        resources=resources(job, kind), node_selector=node_selector(job, environment),
         # Sorted, as the engine hands settings over: another order in the file is not another run.
         env=env, mounts=tuple(mounts), shared_memory_gib=job.shared_memory_gib))
     return TrainJobPlan(name=name, namespace=namespace, runtime=job.runtime, pool=job.pool,
                         stores=_stores(job), spec=spec, run=f"{digest(spec)[:12]}-{job.run}")
+
+
+def _verdicts(jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, region: str) -> dict[str, Verdict]:
+    found = {name: job_verdict(job, environment, region) for name, job in jobs.items()}
+    return {name: verdict for name, verdict in found.items() if verdict}
 
 
 def _stores(job: JobConfig) -> tuple[str, ...]:
@@ -356,8 +346,8 @@ def _contract(region: str, wanted: EnvironmentConfig, pools: Mapping[str, GpuPoo
         "region": region,
         "zone": wanted.zone,
         "trainer": wanted.trainer.version,
-        "pools": {name: {"instance_type": p.instance_type, "max_nodes": p.max_nodes, "gpus": p.gpus, "efa": p.efa}
-                  for name, p in pools.items()},
+        "pools": {name: {"instance_types": [t.instance_type for t in p.types], "max_nodes": p.max_nodes,
+                         "capacity": p.capacity_type} for name, p in pools.items()},
         "storage": {name: "lustre" if store.lustre else "efs" for name, store in wanted.storage.items()},
         "runtimes": [r.name for r in runtimes],
     }

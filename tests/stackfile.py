@@ -96,7 +96,7 @@ def sound_stacks(draw: st.DrawFn) -> dict[str, Any]:
 def _jobs(draw: st.DrawFn, pool: str, most: int, stores: list[str]) -> dict[str, Any]:
     job: dict[str, Any] = {
         "runtime": draw(st.sampled_from(["torch-distributed", "torch-distributed-resilient"])), "pool": pool,
-        "image": "image", "command": ["true"], "nodes": draw(st.integers(1, most)), "shared_memory_gib": 8,
+        "image": "image", "command": ["true"], "nodes": draw(st.integers(1, most)), "shared_memory_gib": 4,
         "env": draw(st.dictionaries(st.sampled_from(["A", "B"]), st.just("1"))), "allow_no_checkpoint": True}
     if stores:
         mounted = draw(st.lists(st.sampled_from(stores), unique=True))

@@ -117,7 +117,7 @@ def test_a_stack_without_a_region_says_how_to_set_it() -> None:
 def test_a_broken_pool_is_one_fault_and_not_a_second_one_at_the_job_that_uses_it() -> None:
     assert faults(at("pools.g6e.max_nodes", "many")) == [
         'environment.pools.g6e.max_nodes: input should be a valid integer, got "many"; '
-        "see the sentence beside it in stacks/config.py"]
+        "see the sentence beside it in stacks/settings.py"]
 
 
 @pytest.mark.parametrize("path", ["storage.scratch.data", f"{OWN}.max_restarts", f"{JOB}.nodes"])

@@ -451,8 +451,8 @@ def test_the_job_means_what_the_hand_written_one_means(dev: Graph) -> None:
     assert trainer["resourcesPerNode"]["limits"]["nvidia.com/gpu"] == "8"
     [override] = job["spec"]["podTemplateOverrides"]
     assert override["targetJobs"] == [{"name": "node"}]
-    assert override["spec"]["nodeSelector"] | {"karpenter.sh/nodepool": "g6e"} == {
-        "karpenter.sh/nodepool": "g6e", "node.kubernetes.io/instance-type": "g6e.48xlarge",
+    assert override["spec"]["nodeSelector"] == {
+        "trainyard.io/pool": "g6e", "node.kubernetes.io/instance-type": "g6e.48xlarge",
         "topology.kubernetes.io/zone": "ap-northeast-2a"}
 
 
@@ -489,7 +489,8 @@ def test_the_job_leaves_a_dead_node_soon_and_is_not_disrupted(dev: Graph) -> Non
     override = dev[TRAIN_JOB].inputs["spec"]["podTemplateOverrides"][0]
     assert override["metadata"]["annotations"] == {"karpenter.sh/do-not-disrupt": "true"}
     seconds = {t["key"]: t.get("tolerationSeconds") for t in override["spec"]["tolerations"]}
-    assert seconds == {"nvidia.com/gpu": None, "node.kubernetes.io/unreachable": 30, "node.kubernetes.io/not-ready": 30}
+    assert seconds == {"nvidia.com/gpu": None, "trainyard.io/pool": None, "node.kubernetes.io/unreachable": 30,
+                       "node.kubernetes.io/not-ready": 30}
 
 
 def test_the_jobs_own_runtime_restarts_the_whole_gang_five_times(dev: Graph) -> None:

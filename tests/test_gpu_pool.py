@@ -31,14 +31,16 @@ def pool(instance_type: str) -> GpuPoolPlan:
 
 
 def node_class(instance_type: str) -> dict[str, Any]:
-    spec = node_class_spec(pool(instance_type), subnet_id="subnet-0a", profile_name="profile",
+    plan = pool(instance_type)
+    spec = node_class_spec(plan, plan.types[0], subnet_ids=["subnet-0a"], profile_name="profile",
                            security_group_ids=["sg-0a", "sg-0b"])
     return {"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "gpu"}, "spec": spec}
 
 
 def node_pool(instance_type: str) -> dict[str, Any]:
+    plan = pool(instance_type)
     return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "gpu"},
-            "spec": node_pool_spec(pool(instance_type))}
+            "spec": node_pool_spec(plan, plan.types[0])}
 
 
 @pytest.mark.parametrize("instance_type", INSTANCE_TYPES)

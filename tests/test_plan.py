@@ -18,8 +18,9 @@ from catalog import versions
 from catalog.instances import INSTANCE_TYPES, InstanceType
 from catalog.zones import OFFERED_IN, ZONE_LETTERS, regions_with, zone_ids_with
 from components.plans import Identity, digest
+from stacks.capacity import efa_interfaces
 from stacks.config import read
-from stacks.plan import EnvironmentPlan, efa_interfaces, plan_stack, zone_cidrs
+from stacks.plan import EnvironmentPlan, plan_stack, zone_cidrs
 from tests.recording import CHECKOUT
 from tests.stackfile import ENVIRONMENT, Edit, at, environment_plan, sound_stacks, team_plan, values, without
 
@@ -123,7 +124,8 @@ def test_the_layout_holds_for_types_that_do_not_exist_yet(cards: int, spare: int
 
 def test_a_pool_knows_what_its_type_has() -> None:
     pools = environment_plan().pools
-    assert (pools["g6e"].gpus, pools["g6e"].efa, pools["h100"].efa) == (8, 4, 32)
+    [g6e], [h100] = pools["g6e"].types, pools["h100"].types
+    assert (g6e.gpus, g6e.efa, h100.efa) == (8, 4, 32)
     assert pools["g6e"].ami == versions.NODE_AMI and "latest" not in versions.NODE_AMI
 
 
@@ -134,7 +136,8 @@ def test_gpu_nodes_file_systems_and_jobs_of_an_environment_are_in_one_zone(stack
     plan = plan_stack(read(stack, stack="dev", project="trainyard")).accepted()
     assert isinstance(plan, EnvironmentPlan)
     zone = stack[ENVIRONMENT]["zone"]
-    assert {plan.zone, plan.network.zones[0].name, plan.contract["zone"], *(p.zone for p in plan.pools.values()),
+    assert {plan.zone, plan.network.zones[0].name, plan.contract["zone"],
+            *(zone for pool in plan.pools.values() for zone in pool.zones),
             *(_selector(plan, job)["topology.kubernetes.io/zone"] for job in plan.jobs)} == {zone}
     assert 2 <= len({z.name for z in plan.network.zones}) <= 3, "EKS refuses a cluster in one zone"
 
@@ -144,12 +147,12 @@ def test_a_job_asks_for_what_a_node_of_its_pool_has(stack: dict[str, Any]) -> No
     plan = plan_stack(read(stack, stack="dev", project="trainyard")).accepted()
     assert isinstance(plan, EnvironmentPlan)
     for name, job in plan.jobs.items():
-        pool, trainer = plan.pools[job.pool], job.spec["trainer"]
-        fabric = {"vpc.amazonaws.com/efa": str(pool.efa)} if trainer["numNodes"] > 1 else {}
-        asked = {"nvidia.com/gpu": str(pool.gpus), **fabric}
+        [kind], trainer = plan.pools[job.pool].types, job.spec["trainer"]
+        fabric = {"vpc.amazonaws.com/efa": str(kind.efa)} if trainer["numNodes"] > 1 and kind.efa else {}
+        asked = {"nvidia.com/gpu": str(kind.gpus), **fabric}
         assert trainer["resourcesPerNode"] == {"requests": asked, "limits": asked}
-        assert _selector(plan, name)["karpenter.sh/nodepool"] == pool.name
-        assert _selector(plan, name)["node.kubernetes.io/instance-type"] == pool.instance_type
+        assert _selector(plan, name)["trainyard.io/pool"] == job.pool
+        assert _selector(plan, name)["node.kubernetes.io/instance-type"] == kind.instance_type
 
 
 def _selector(plan: EnvironmentPlan, job: str) -> dict[str, str]:
@@ -182,7 +185,8 @@ RUNS_AGAIN: dict[str, list[Edit]] = {
     "image": [at(f"{JOB}.image", "other")], "pool": [at(f"{JOB}.pool", "h100")],
     "environment": [at(f"{JOB}.env.LR", "1")], "checkpoints": [at(f"{JOB}.checkpoints.directory", "again")],
     "mount": [at(f"{JOB}.storage.home", {"path": "/home"})], "zone": [at("zone", "ap-northeast-2b")],
-    "shared memory": [at(f"{JOB}.shared_memory_gib", 65)], "gpus": [at(f"{JOB}.gpus_per_node", 4)],
+    "shared memory": [at(f"{JOB}.shared_memory_gib", 65)],
+    "gpus": [at(f"{JOB}.gpus_per_node", 4), at(f"{JOB}.script", "accelerate launch t5.py")],
 }
 RUNS_ON: dict[str, list[Edit]] = {
     "another job": [lambda s: s["jobs"].update(other=dict(s["jobs"]["t5-large"], run=7))],

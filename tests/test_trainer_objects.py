@@ -16,7 +16,8 @@ from components.plans import Spec
 from components.trainer_objects import (
     ANCESTOR,
     GPU,
-    GPU_TOLERATIONS,
+    POOL,
+    TOLERATIONS,
     Mount,
     TrainJob,
     resilient_torch,
@@ -171,8 +172,8 @@ def test_every_mount_has_its_volume() -> None:
 
 
 def test_tolerations_are_of_the_pool_taint_and_of_nodes_that_are_gone() -> None:
-    assert [t["key"] for t in GPU_TOLERATIONS] == [GPU, "node.kubernetes.io/unreachable",
-                                                   "node.kubernetes.io/not-ready"]
+    assert [t["key"] for t in TOLERATIONS] == [GPU, POOL, "node.kubernetes.io/unreachable",
+                                               "node.kubernetes.io/not-ready"]
 
 
 # The check is worth something only if it sees what people get wrong.
