@@ -1,0 +1,161 @@
+"""When things happen: the stages of this graph, what each waits for, and the longest way to the first training step.
+
+Edges are those of stacks/environment.py; tests/test_timing.py compares them with the graph itself. Seconds are medians
+and nothing queues: what a typical day takes at least, not a promise about AWS. What takes a second or two, such as
+roles, routes and Kubernetes objects, is no stage of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from catalog.latencies import STAGES, TYPICAL
+from components.plans import TrainJobPlan
+from stacks.plan import EnvironmentPlan, TeamPlan
+
+SUBNETS = 2
+"""Seconds; the 11 of many logs are a wait for map_public_ip_on_launch, which ours leave off (shared facts §1.1)."""
+SECURITY_GROUPS = 11
+"""Seconds: 3 for the group, up to 8 for its rules, which EC2 takes one after the other (shared facts §1.1)."""
+FIRST_ADD_ONS = 35
+"""Seconds, of vpc-cni, the slowest of them (shared facts §1.1)."""
+COREDNS = 20
+"""Seconds; raw logs say 14 to 56 (shared facts §1.1)."""
+BATCHING = 10
+"""Seconds at most that Karpenter collects pending pods: BATCH_MAX_DURATION (shared facts §1.1)."""
+IMAGE_PULL = 131
+"""Seconds for a 9.35 GB training image with containerd on AL2023, as our nodes pull it. SOCI's parallel pull takes 40,
+and 23 on Bottlerocket (karpenter-blueprints, one run of all three; shared facts §1.1)."""
+FIRST_STEP = 45
+"""Seconds of imports, rendezvous and NCCL start with 16 ranks (shared facts §1.1, few samples)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Something that takes noticeable time."""
+
+    name: str
+    seconds: float
+    after: tuple[str, ...] = ()
+    """Names of the stages it waits for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """Every stage at the earliest moment it can be; seconds since the start."""
+
+    stages: tuple[Stage, ...]
+    """None before what it waits for."""
+    job: str | None
+    """The job that makes the first step; None: the stack has none, and the end is when everything is there."""
+    start: Mapping[str, float]
+    end: Mapping[str, float]
+    slack: Mapping[str, float | None]
+    """Seconds a stage may take longer without moving the first step; None where the first step does not wait for it."""
+    critical: tuple[str, ...]
+    """Stages without slack, in order: the longest way."""
+    seconds: float
+    """From nothing to the first step."""
+
+    def what_if(self, stage: str, seconds: float) -> float:
+        """Seconds by which the first step comes earlier where `stage` takes `seconds`; negative where it comes later.
+        Raises KeyError for a stage that is not there."""
+        if stage not in self.start:
+            raise KeyError(stage)
+        changed = (replace(s, seconds=seconds) if s.name == stage else s for s in self.stages)
+        return self.seconds - _total(_ends(changed), self.job)
+
+
+def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
+    """The stages of a plan in time. A team's begin when its environment is there."""
+    stages = tuple(_environment(plan)) if isinstance(plan, EnvironmentPlan) else ()
+    ends = _ends(stages)
+    ways = {name: tuple(_job(plan, job)) for name, job in plan.jobs.items()}
+    first = min(ways, key=lambda name: _ends(ways[name], ends)["first step"], default=None)
+    return _timeline((*stages, *(ways[first] if first else ())), first)
+
+
+def cold_start(plan: EnvironmentPlan | TeamPlan, job: TrainJobPlan) -> float:
+    """Seconds for which a job's nodes are paid before its first step."""
+    return IMAGE_PULL + FIRST_STEP + (0 if _stands(plan, job) else TYPICAL["ec2.instance-boot"])
+
+
+def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
+    """What is made before any job, in the order of stacks/environment.py."""
+    yield Stage(name="VPC", seconds=TYPICAL["ec2.vpc"])
+    yield Stage(name="subnets", seconds=SUBNETS, after=("VPC",))
+    yield Stage(name="NAT gateway", seconds=TYPICAL["ec2.nat-gateway"], after=("subnets",))
+    yield Stage(name="security groups", seconds=SECURITY_GROUPS, after=("VPC",))
+    for store in plan.lustre:
+        yield Stage(name=f"file system {store}", seconds=TYPICAL["fsx.lustre"], after=("subnets", "security groups"))
+    for store in plan.efs:
+        yield Stage(name=f"file system {store}", seconds=TYPICAL["efs.file-system"])
+        yield Stage(name=f"mount target {store}", seconds=TYPICAL["efs.mount-target"],
+                    after=("subnets", "security groups", f"file system {store}"))
+    yield Stage(name="cluster", seconds=TYPICAL["eks.cluster"], after=("subnets",))
+    yield Stage(name="first add-ons", seconds=FIRST_ADD_ONS, after=("cluster",))
+    yield Stage(name="system nodes", seconds=TYPICAL["eks.nodegroup"], after=("NAT gateway", "first add-ons"))
+    for add_on in plan.add_ons.after_nodes:
+        yield Stage(name=add_on.name, seconds=COREDNS if add_on.name == "coredns" else TYPICAL["eks.addon"],
+                    after=("system nodes",))
+    yield Stage(name="interruption queue", seconds=TYPICAL["sqs.queue"])
+    yield Stage(name="Karpenter", seconds=STAGES["karpenter"], after=("interruption queue", "coredns"))
+    if plan.pools:
+        yield Stage(name="pools", seconds=STAGES["pools"], after=("Karpenter", "security groups"))
+    yield Stage(name="Trainer", seconds=STAGES["trainer"], after=("system nodes",))
+    if plan.runtimes:
+        yield Stage(name="runtimes", seconds=STAGES["runtimes"], after=("Trainer",))
+
+
+def _job(plan: EnvironmentPlan | TeamPlan, job: TrainJobPlan) -> Iterable[Stage]:
+    """From what a job waits for to its first step. A static pool's nodes start with the pool, others with the job."""
+    needs, pool = _needs(plan, job)
+    boot = TYPICAL["ec2.instance-boot"]
+    if _stands(plan, job):
+        yield Stage(name="first node", seconds=boot, after=pool)
+        yield Stage(name="image pull", seconds=IMAGE_PULL, after=("first node", *needs))
+    else:
+        yield Stage(name="batching", seconds=BATCHING, after=(*pool, *needs))
+        yield Stage(name="first node", seconds=boot, after=("batching",))
+        yield Stage(name="image pull", seconds=IMAGE_PULL, after=("first node",))
+    yield Stage(name="first step", seconds=FIRST_STEP, after=("image pull",))
+
+
+def _needs(plan: EnvironmentPlan | TeamPlan, job: TrainJobPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The stages before a job: runtime, file systems and their drivers; and its pool."""
+    if isinstance(plan, TeamPlan):
+        return (), ()
+    lustre = [name for s in job.stores if s in plan.lustre for name in (f"file system {s}", "aws-fsx-csi-driver")]
+    efs = [name for s in job.stores if s in plan.efs for name in (f"mount target {s}", "aws-efs-csi-driver")]
+    return ("runtimes", *dict.fromkeys((*lustre, *efs))), ("pools",)
+
+
+def _stands(plan: EnvironmentPlan | TeamPlan, job: TrainJobPlan) -> bool:
+    """Whether the job's nodes run before it asks for them."""
+    return isinstance(plan, EnvironmentPlan) and bool(plan.pools[job.pool].replicas)
+
+
+def _timeline(stages: tuple[Stage, ...], job: str | None) -> Timeline:
+    end = _ends(stages)
+    total = _total(end, job)
+    latest = {"first step": total} if job else {s.name: total for s in stages}
+    for stage in reversed(stages):
+        for before in stage.after if stage.name in latest else ():
+            latest[before] = min(latest.get(before, total), latest[stage.name] - stage.seconds)
+    start = {s.name: end[s.name] - s.seconds for s in stages}
+    slack = {s.name: round(latest[s.name] - end[s.name], 3) if s.name in latest else None for s in stages}
+    return Timeline(stages=stages, job=job, start=start, end=end, slack=slack, seconds=total,
+                    critical=tuple(s.name for s in stages if slack[s.name] == 0))
+
+
+def _ends(stages: Iterable[Stage], before: Mapping[str, float] | None = None) -> dict[str, float]:
+    """When each stage ends at the earliest; `before` has those that are known."""
+    ends = dict(before or {})
+    for stage in stages:
+        ends[stage.name] = max((ends[name] for name in stage.after), default=0) + stage.seconds
+    return ends
+
+
+def _total(ends: Mapping[str, float], job: str | None) -> float:
+    return ends["first step"] if job else max(ends.values(), default=0)
