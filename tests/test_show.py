@@ -1,0 +1,72 @@
+"""What `make plan` prints."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from stacks import show
+from stacks.config import read
+from stacks.plan import plan_stack
+from tests.recording import CHECKOUT
+from tests.stackfile import at, environment_plan, team_plan, values
+
+
+def test_a_person_reads_capacity_jobs_minutes_money_and_what_to_do_next(capsys: pytest.CaptureFixture[str]) -> None:
+    assert show.main(["dev"]) == 0
+    text = capsys.readouterr().out
+    assert [part.split()[0].rstrip(":") for part in text.split("\n\n")] == [
+        "dev", "capacity", "jobs", "time", "money", "next"]
+    for said in ("g6e.48xlarge  on demand  0 to 4", "768 vCPUs", "minutes to the first step of t5-large",
+                 "no price", "t5-large, nodes: 2", "make preview STACK=dev"):
+        assert said in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_a_team_sees_its_jobs_only() -> None:
+    text = show.text(team_plan())
+    assert "capacity" not in text and "money: jobs only" in text and "namespace team-vision on dev" in text
+
+
+def test_a_program_reads_the_same_in_a_stable_order_and_money_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert show.main(["dev", "--json"]) == 0
+    text = capsys.readouterr().out
+    assert json.loads(text)["plan"]["pools"]["g6e"]["max_nodes"] == 4
+    assert text == show.as_json(show.data(environment_plan())) + "\n"
+    priced = json.loads(show.as_json(show.data(_large(1, 1))))["money"]["work"][0]
+    assert priced["what"] == "2 x p5.48xlarge in p0" and priced["usd_per_hour"] == "110.080000"
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_refused_stack_names_its_faults(options: list[str], capsys: pytest.CaptureFixture[str],
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = read(values(at("pools.g6e.max_nodes", 1)), stack="dev", project="trainyard")
+    monkeypatch.setattr(show, "read_file", lambda stack: refused)
+    assert show.main(["dev", *options]) == 1
+    assert "environment.jobs.t5-large.nodes" in capsys.readouterr().out
+
+
+def test_the_picture_in_the_documents_is_of_the_checkouts_stack() -> None:
+    """Regenerate as its last line says."""
+    assert (CHECKOUT / "docs" / "critical-path.md").read_text() == show.picture(environment_plan()) + "\n"
+
+
+def test_fifty_pools_and_two_hundred_jobs_are_shown_at_once() -> None:
+    plan, took = _large(50, 200), []
+    for _ in range(3):
+        began = time.process_time()
+        assert show.text(plan) and show.as_json(show.data(plan))
+        took.append(time.process_time() - began)
+    assert min(took) <= 0.1
+
+
+def _large(pools: int, jobs: int) -> Any:
+    """A stack where prices are known."""
+    job = {"runtime": "torch-distributed", "nodes": 2, "image": "image", "command": ["true"]}
+    found = values(at("zone", "us-east-1a"),
+                   at("pools", {f"p{i}": {"instance_types": ["p5.48xlarge"], "max_nodes": 4} for i in range(pools)}),
+                   at("jobs", {f"j{i}": {**job, "pool": f"p{i % pools}"} for i in range(jobs)}))
+    return plan_stack(read({**found, "aws:region": "us-east-1"}, stack="dev", project="trainyard")).accepted()
