@@ -1,15 +1,63 @@
-"""Prices: exact where one is known, and never a neighbour's."""
+"""Prices: exact where one is known, dated, and never a neighbour's."""
 
-from catalog.prices import lustre_per_month
+from __future__ import annotations
+
+import os
+import re
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from catalog.instances import CPU_TYPES, GPU_TYPES
+from catalog.prices import PRICES, lustre_per_month, price
+from catalog.zones import regions_with
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainyard/go/mod"
+KARPENTER = CACHE / "github.com/aws/karpenter-provider-aws@v1.14.1/pkg/providers/pricing/zz_generated.pricing_aws.go"
 
 
-def test_a_file_system_in_a_region_with_a_price_costs_its_capacity_times_it():
-    assert lustre_per_month("us-east-1", "PERSISTENT_2", 500, 4800) == 0.340 * 4800
+@pytest.mark.skipif(not KARPENTER.exists(), reason="Karpenter's source is not in the module cache")
+def test_every_on_demand_price_is_the_one_karpenter_generated() -> None:
+    text = KARPENTER.read_text()
+    theirs = {name: Decimal(usd) for name, usd in re.findall(r'"([a-z0-9.-]+)": ([\d.]+)', text)}
+    ours = {sku: found for (service, sku, _), found in PRICES.items() if service == "ec2"}
+    assert {sku: found.usd for sku, found in ours.items()} == {sku: theirs.get(sku) for sku in ours}
+    assert f"generated at {ours['p5.48xlarge'].as_of}" in text
 
 
-def test_a_region_without_a_price_borrows_none():
+def test_a_type_has_a_price_in_us_east_1_exactly_where_it_is_sold_there() -> None:
+    for name in (*GPU_TYPES, *CPU_TYPES):
+        assert (price("ec2", name, "us-east-1") is not None) == ("us-east-1" in regions_with(name)), name
+
+
+@pytest.mark.parametrize(("service", "sku", "usd", "unit"), [
+    ("ec2", "p5.48xlarge", "55.04", "hour"), ("ec2", "g6e.48xlarge", "30.13118", "hour"),
+    ("ec2", "p4d.24xlarge", "21.957642", "hour"), ("ec2", "m7i.xlarge", "0.2016", "hour"),
+    ("ec2-block", "p5.48xlarge", "34.608", "hour"), ("eks", "cluster", "0.1", "hour"), ("nat", "hour", "0.045", "hour"),
+    ("nat", "gb", "0.045", "GB"), ("vpc-endpoint", "interface", "0.01", "hour"), ("efs", "standard", "0.3", "GB-month"),
+    ("fsx-lustre", "PERSISTENT_2-1000", "0.6", "GB-month"), ("fsx-lustre", "metadata-iops", "0.055", "IOPS-month"),
+    ("ebs", "gp3", "0.08", "GB-month"), ("ebs", "gp3-iops", "0.005", "IOPS-month"),
+    ("ebs", "gp3-mbps", "0.04", "MB/s-month")])
+def test_prices_of_us_east_1(service: str, sku: str, usd: str, unit: str) -> None:
+    found = price(service, sku, "us-east-1")
+    assert found and (found.usd, found.unit) == (Decimal(usd), unit)
+
+
+def test_every_price_has_a_day_or_a_month_and_a_source() -> None:
+    for found in PRICES.values():
+        assert date(2025, 1, 1) < date.fromisoformat(f"{found.as_of}-01"[:10]) and found.source
+        assert found.kind in {"on_demand", "capacity_block", "spot_snapshot", "storage", "usage"} and found.usd > 0
+
+
+def test_a_region_without_a_price_borrows_none() -> None:
+    assert price("ec2", "g6e.48xlarge", "ap-northeast-2") is None
+    assert price("ec2-spot", "p5.48xlarge", "us-east-1") is None
     assert lustre_per_month("ap-northeast-2", "PERSISTENT_2", 500, 4800) is None
+    assert lustre_per_month("eu-west-1", "PERSISTENT_2", 500, 4800) is None
 
 
-def test_scratch_has_no_tier():
-    assert lustre_per_month("us-east-1", "SCRATCH_2", None, 1200) == 0.140 * 1200
+def test_a_file_system_costs_its_capacity_times_its_price() -> None:
+    assert lustre_per_month("us-east-1", "PERSISTENT_2", 500, 4800) == 1632.0
+    assert lustre_per_month("us-east-1", "SCRATCH_2", None, 1200) == 168.0
