@@ -1,0 +1,36 @@
+"""What FSx and EFS sell: the tables agree with each other and with the prices."""
+
+from __future__ import annotations
+
+from catalog import storage
+from catalog.fabric import GIB
+from catalog.instances import GPU_TYPES
+from catalog.prices import price
+
+
+def test_every_kind_of_lustre_that_is_sold_has_a_price_where_prices_are_known() -> None:
+    assert all(price("fsx-lustre", sku, "us-east-1") for sku in storage.LUSTRE)
+    assert {f"PERSISTENT_2-{tier}" for tier in storage.LUSTRE_TIERS} == set(storage.LUSTRE) - {"SCRATCH_2"}
+
+
+def test_a_step_with_efa_always_buys_the_same_speed() -> None:
+    assert {tier * step for tier, step in storage.LUSTRE_EFA_STEP_GIB.items()} == {4_800_000}
+    assert all(step % storage.LUSTRE_STEP_GIB == 0 for step in storage.LUSTRE_EFA_STEP_GIB.values())
+
+
+def test_what_one_client_was_measured_at_stays_below_what_is_promised() -> None:
+    measured = {"tcp": storage.LUSTRE_CLIENT_TCP, "efa": storage.LUSTRE_CLIENT_EFA}
+    for way, speed in measured.items():
+        assert max(speed.write, speed.read) * 8 < storage.NOMINAL_CLIENT_GBPS[way] * 1e9
+
+
+def test_lustre_over_efa_is_for_known_types_and_is_refused_on_g6e_with_the_reason() -> None:
+    assert storage.GDS_LUSTRE_CLIENTS < storage.EFA_LUSTRE_CLIENTS < set(GPU_TYPES)
+    families = {GPU_TYPES[name].family for name in storage.EFA_LUSTRE_CLIENTS}
+    assert not families & set(storage.EFA_LUSTRE_REFUSED) and "hangs" in storage.EFA_LUSTRE_REFUSED["g6e"]
+
+
+def test_efs_reads_and_writes_as_its_region_does() -> None:
+    speeds = {region: storage.efs_speed(region) for region in ("us-east-1", "ap-northeast-2", "sa-east-1", None)}
+    assert {region: (speed.write / GIB, speed.read / GIB) for region, speed in speeds.items()} == {
+        "us-east-1": (5, 60), "ap-northeast-2": (1, 60), "sa-east-1": (1, 20), None: (1, 20)}
