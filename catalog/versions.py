@@ -5,6 +5,8 @@ Checked 2026-11-21 in the registry named beside each.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 KARPENTER = "1.14.1"
 """oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the NodeClass is 1.11."""
 NVIDIA_DEVICE_PLUGIN = "0.18.0"
@@ -31,3 +33,48 @@ KUBERNETES: dict[str, dict[str, str]] = {
 TRAINERS: dict[str, str] = {"2.1.0": "v2.1.0"}
 """Kubeflow Trainer chart version → controller image tag; JobSet 0.10.1 comes inside the chart.
 oci://ghcr.io/kubeflow/charts/kubeflow-trainer"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownGood:
+    """Versions that go together."""
+
+    kubernetes: str
+    karpenter: str
+    trainer: str
+    jobset: str
+    kueue: str
+    ami: str
+    sdk: str
+    """Of `kubeflow` on PyPI, with which people submit jobs."""
+    proof: str
+
+
+KNOWN_GOOD: tuple[KnownGood, ...] = (
+    KnownGood(kubernetes="1.34", karpenter=KARPENTER, trainer="2.1.0", jobset="0.10.1", kueue="0.16.1", ami=NODE_AMI,
+              sdk="0.3.1", proof="the controllers run together in this checkout's tests; Kueue was tried with them on"
+              " 2026-11-20, the SDK's objects against their CRDs; the AMI never"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerLine:
+    """What a minor release of the Trainer fits: read at the tags of the four repositories (facts/trainer.md §0)."""
+
+    jobset: str
+    """In its chart."""
+    kueue: tuple[str, ...]
+    """Minor releases built against its API. Another one prunes the TrainJob silently (kueue#11931)."""
+    sdk: tuple[str, ...]
+    """Minor releases of `kubeflow`."""
+
+
+TRAINER_LINES: dict[str, TrainerLine] = {
+    "2.1": TrainerLine(jobset="0.10.1", kueue=("0.15", "0.16"), sdk=("0.3",)),
+    "2.2": TrainerLine(jobset="0.11.0", kueue=("0.17", "0.18", "0.19"), sdk=("0.4",)),
+    "2.3": TrainerLine(jobset="0.12.0", kueue=("0.18", "0.19"), sdk=("0.5",)),
+}
+"""Minor release of the Trainer → what it fits; of Kueue 0.15 from 0.15.2, of SDK 0.3 from 0.3.1."""
+
+KARPENTER_KUBERNETES: dict[str, tuple[str, str]] = {"1.13": ("1.26", "1.36"), "1.14": ("1.26", "1.36")}
+"""Minor release of Karpenter → oldest and newest Kubernetes (its compatibility.yaml at 1.14.1)."""
