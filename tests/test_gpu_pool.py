@@ -12,10 +12,12 @@ from catalog.instances import INSTANCE_TYPES
 from catalog.zones import ZONE_LETTERS, regions_with
 from components.gpu_pool import node_class_spec, node_pool_spec
 from components.plans import GpuPoolPlan
+from components.trainer_objects import TOLERATIONS
 from stacks.config import read
 from stacks.plan import EnvironmentPlan, plan_stack
 from tests import crds
-from tests.stackfile import ENVIRONMENT, values
+from tests.refused import BLOCK, ODCR
+from tests.stackfile import ENVIRONMENT, at, environment_plan, values
 
 
 def pool(instance_type: str) -> GpuPoolPlan:
@@ -69,6 +71,85 @@ def test_a_class_runs_containers_on_local_disks_and_pins_its_image() -> None:
 def test_a_class_names_the_graphs_profile_and_no_role() -> None:
     spec = node_class("g6e.48xlarge")["spec"]
     assert spec["instanceProfile"] == "profile" and "role" not in spec
+
+
+# Every kind of capacity.
+
+CAPACITY: dict[str, dict[str, Any]] = {
+    "on demand": {}, "spot": {"capacity": "spot"}, "reservation": {"capacity": "reservation", "reservation": ODCR},
+    "block": {"capacity": "block", "reservation": BLOCK}, "placement group": {"placement": "cluster"},
+    "group of a reservation": {"capacity": "reservation", "reservation": {**ODCR, "placement_group": "theirs"}},
+    "static": {"replicas": 2}, "static and reserved": {"replicas": 2, "capacity": "reservation", "reservation": ODCR},
+    "several types": {"instance_types": ["p5.48xlarge", "p5en.48xlarge"]},
+    "fallback zones": {"fallback_zones": ["ap-northeast-2b"]},
+    "CPU": {"instance_types": ["m7i.48xlarge"]},
+}
+
+
+def rendered(case: str) -> tuple[GpuPoolPlan, list[tuple[dict[str, Any], dict[str, Any]]]]:
+    """The plan of a pool, and the specs of each of its types."""
+    plan = environment_plan(at("pools.h100", {"instance_types": ["p5.48xlarge"], "max_nodes": 2} | CAPACITY[case])
+                            ).pools["h100"]
+    return plan, [(node_class_spec(plan, kind, subnet_ids=[f"subnet-{z}" for z in plan.zones], profile_name="profile",
+                                   security_group_ids=["sg-0a"], placement_group=plan.placement_group),
+                   node_pool_spec(plan, kind)) for kind in plan.types]
+
+
+@pytest.mark.parametrize("case", CAPACITY)
+def test_karpenter_admits_every_kind_of_capacity(case: str) -> None:
+    plan, specs = rendered(case)
+    for kind, (class_spec, pool_spec) in zip(plan.types, specs, strict=True):
+        assert crds.problems({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass",
+                              "metadata": {"name": kind.name}, "spec": class_spec}) == []
+        assert crds.problems({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": kind.name},
+                              "spec": pool_spec}) == []
+
+
+def _capacity_type(pool_spec: dict[str, Any]) -> list[str]:
+    [found] = [r["values"] for r in pool_spec["template"]["spec"]["requirements"]
+               if r["key"] == "karpenter.sh/capacity-type"]
+    return found
+
+
+@pytest.mark.parametrize("case", ["reservation", "block", "static and reserved"])
+def test_a_reserved_pool_takes_its_reservation_and_nothing_else(case: str) -> None:
+    _, [(class_spec, pool_spec)] = rendered(case)
+    assert class_spec["capacityReservationSelectorTerms"] == [{"id": ODCR["id"]}]
+    assert _capacity_type(pool_spec) == ["reserved"] and "placementGroupSelector" not in class_spec
+
+
+def test_only_a_block_takes_its_pods_with_it_when_time_is_up() -> None:
+    graces = {case: rendered(case)[1][0][1]["template"]["spec"].get("terminationGracePeriod") for case in CAPACITY}
+    assert {case for case, grace in graces.items() if grace} == {"block"} and graces["block"] == "10m"
+
+
+def test_a_static_pool_has_replicas_and_no_other_limit_than_nodes() -> None:
+    _, [(_, pool_spec)] = rendered("static")
+    assert pool_spec["replicas"] == 2 and pool_spec["limits"] == {"nodes": "2"}
+
+
+def test_nodes_are_placed_in_the_pools_group_or_in_the_reservations() -> None:
+    own, theirs = rendered("placement group")[1][0][0], rendered("group of a reservation")[1][0][0]
+    assert own["placementGroupSelector"]["name"].startswith("dev-h100-nodes-")
+    assert theirs["placementGroupSelector"] == {"name": "theirs"}
+
+
+def test_the_first_of_several_types_is_tried_first() -> None:
+    _, [(_, first), (_, second)] = rendered("several types")
+    assert first["weight"] > second["weight"]
+    assert first["template"]["metadata"]["labels"] == second["template"]["metadata"]["labels"]
+
+
+def test_a_pool_with_fallback_zones_has_a_subnet_in_each() -> None:
+    _, [(class_spec, _)] = rendered("fallback zones")
+    assert class_spec["subnetSelectorTerms"] == [{"id": "subnet-ap-northeast-2a"}, {"id": "subnet-ap-northeast-2b"}]
+
+
+def test_cpu_nodes_are_kept_for_jobs_by_a_taint_of_their_own() -> None:
+    _, [(_, pool_spec)] = rendered("CPU")
+    [taint] = pool_spec["template"]["spec"]["taints"]
+    assert taint["key"] == "trainyard.io/pool" and "nvidia.com/gpu" not in pool_spec["limits"]
+    assert taint["key"] in {t["key"] for t in TOLERATIONS}
 
 
 # The check is worth something only if it sees what people get wrong.
