@@ -97,6 +97,11 @@ class Harm:
     """Values that are fine."""
     on: Callable[[InstanceType], bool] = field(default=_always)
 
+    @property
+    def idle(self) -> bool:
+        """It does nothing; the others slow the job down."""
+        return not self.values and not self.but
+
 
 HARMS: tuple[Harm, ...] = (
     Harm(variable="NCCL_P2P_LEVEL", values=("NVL",), on=lambda kind: not kind.nvlink,
@@ -118,11 +123,11 @@ HARMS: tuple[Harm, ...] = (
 """What jobs are seen to set in vain or to their harm."""
 
 
-def harm(variable: str, value: str, kind: InstanceType) -> str | None:
+def harm(variable: str, value: str, kind: InstanceType) -> Harm | None:
     """What is wrong with setting the variable so on the type; None where nothing is."""
     for each in HARMS:
         name = each.variable
         meant = variable.startswith(name[:-1]) if name.endswith("*") else variable == name
         if meant and (not each.values or value in each.values) and value not in each.but and each.on(kind):
-            return each.reason
+            return each
     return None

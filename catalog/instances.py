@@ -177,9 +177,6 @@ def _read(row: dict[str, str]) -> InstanceType:
 
 GPU_TYPES: dict[str, InstanceType] = {row["type"]: _read(row) for row in _rows(_GPU)}
 CPU_TYPES: dict[str, InstanceType] = {row["type"]: _read(row) for row in _rows(_CPU)}
-INSTANCE_TYPES: dict[str, InstanceType] = {
-    name: kind for name, kind in GPU_TYPES.items() if kind.gpus >= 4 and kind.gpudirect == (kind.quota == "P")}
-"""GPU types that a pool may be made of today: at least four GPUs, and RDMA on the P family only (so not yet g7e)."""
 
 REFUSED: dict[str, str] = {
     "trn": "Trainium runs Neuron, not CUDA images and the NVIDIA plugin; nearest with GPUs: p5.48xlarge, p4d.24xlarge",

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from catalog.instances import INSTANCE_TYPES
-
 ZONE_LETTERS: dict[str, str] = {
     "af-south-1": "abc",
     "ap-east-1": "abc",
@@ -56,10 +54,6 @@ OFFERS: dict[str, dict[str, str]] = {}
 """instance type → region → the zone ids that offer it."""
 for _type, _region, _ids in _FILE["offers"]:
     OFFERS.setdefault(_type, {})[_region] = _ids
-
-OFFERED_IN: dict[str, dict[str, str]] = {name: OFFERS.get(name, {}) for name in INSTANCE_TYPES}
-"""OFFERS of what a pool may be made of."""
-
 
 def zone_names(region: str) -> tuple[str, ...]:
     """The zone names of a region, in order; empty for a region this table does not know."""

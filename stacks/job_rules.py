@@ -53,6 +53,9 @@ def job_notices(jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, r
         if kind and kind.gpus and job.nodes > 1 and (job.gpus_per_node or kind.gpus) < kind.gpus:
             yield Notice(path=f"{path}.gpus_per_node", text=f"leaves {kind.gpus - (job.gpus_per_node or 0)} GPUs of"
                          " each node idle and sends over the network what could stay in one: fewer, whole nodes")
+        for key, value in job.env.items():
+            if kind and (vain := fabric.harm(key, value, kind)) and vain.idle:
+                yield Notice(path=f"{path}.env.{key}", text=vain.reason)
         if "@sha256:" not in job.image:
             yield Notice(path=f"{path}.image", text="is a tag; a digest (@sha256:…) is what was tested")
         if pool and pool.fallback_zones and (away := sorted(_stores(job))):
@@ -142,8 +145,8 @@ def _environment(path: str, job: JobConfig, pool: PoolConfig | None) -> Iterator
         if TOKEN.search(value):
             yield Fault(path=path_of, rule="holds no token in clear", value=f"{value[:4]}…",
                         way_out="put it into a Kubernetes Secret; it would be in the state file")
-        if kind and (harm := fabric.harm(key, value, kind)):
-            yield Fault(path=path_of, rule=harm, value=value, way_out="drop it")
+        if kind and (harm := fabric.harm(key, value, kind)) and not harm.idle:
+            yield Fault(path=path_of, rule=harm.reason, value=value, way_out="drop it")
 
 
 def _stores(job: JobConfig) -> set[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from catalog.instances import INSTANCE_TYPES
+from catalog.instances import GPU_TYPES
 from catalog.zones import ZONE_LETTERS, regions_with, zone_names
 from stacks.config import Reading, read
 from stacks.plan import EnvironmentPlan, Planned, TeamPlan, plan_stack
@@ -107,4 +107,4 @@ def _jobs(draw: st.DrawFn, pool: str, most: int, stores: list[str]) -> dict[str,
 
 
 def _sold(region: str) -> list[str]:
-    return [name for name in INSTANCE_TYPES if region in regions_with(name)]
+    return [name for name in GPU_TYPES if region in regions_with(name)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from catalog.instances import INSTANCE_TYPES
+from catalog.instances import GPU_TYPES
 from catalog.zones import ZONE_LETTERS, regions_with
 from components.gpu_pool import node_class_spec, node_pool_spec
 from components.plans import GpuPoolPlan
@@ -45,13 +45,13 @@ def node_pool(instance_type: str) -> dict[str, Any]:
             "spec": node_pool_spec(plan, plan.types[0])}
 
 
-@pytest.mark.parametrize("instance_type", INSTANCE_TYPES)
+@pytest.mark.parametrize("instance_type", GPU_TYPES)
 def test_karpenter_admits_the_class_and_the_pool_of_every_type(instance_type: str) -> None:
     assert crds.problems(node_class(instance_type)) == []
     assert crds.problems(node_pool(instance_type)) == []
 
 
-@pytest.mark.parametrize("instance_type", INSTANCE_TYPES)
+@pytest.mark.parametrize("instance_type", GPU_TYPES)
 def test_a_pool_offers_one_type_in_one_zone_on_demand(instance_type: str) -> None:
     found = {r["key"]: (r["operator"], r["values"])
              for r in node_pool(instance_type)["spec"]["template"]["spec"]["requirements"]}

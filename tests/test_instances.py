@@ -12,7 +12,7 @@ from typing import Any
 import moto.ec2
 import pytest
 
-from catalog.instances import CPU_TYPES, GPU_TYPES, INSTANCE_TYPES, QUOTAS, REFUSED, SPOT_QUOTAS, InstanceType
+from catalog.instances import CPU_TYPES, GPU_TYPES, QUOTAS, REFUSED, SPOT_QUOTAS, InstanceType
 
 EC2: dict[str, dict[str, Any]] = json.loads(gzip.decompress(
     (Path(moto.ec2.__file__).parent / "resources/instance_types.json.gz").read_bytes()))
@@ -64,10 +64,8 @@ def test_memory_and_pods_are_karpenters_less_what_the_efa_interface_on_card_0_ta
     assert (ALL[name].allocatable_mib, ALL[name].max_pods) == (allocatable_mib, max_pods)
 
 
-def test_what_a_pool_is_made_of_today_has_four_gpus_at_least_and_rdma_on_p_only() -> None:
-    assert {"g5.12xlarge", "g6e.48xlarge", "p5.48xlarge"} <= set(INSTANCE_TYPES) <= set(GPU_TYPES)
-    assert {name for name, kind in GPU_TYPES.items() if kind.gpus >= 4} - set(INSTANCE_TYPES) == {
-        "g7e.24xlarge", "g7e.48xlarge"}
+def test_a_type_has_gpus_or_is_for_cpus() -> None:
+    assert all(kind.gpus for kind in GPU_TYPES.values()) and not any(kind.gpus for kind in CPU_TYPES.values())
     assert not set(GPU_TYPES) & set(CPU_TYPES)
 
 

@@ -1,7 +1,7 @@
 """moto 5.2.5 as the account uses it: loaded lean, mended where it is wrong, one function a service.
 
 Mended in place, each with what was wrong; look here first after an upgrade of moto. What moto is too kind about is not
-mended here but refused by a check (see operations.py).
+mended here but refused by a row (see operations.py).
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from importlib import import_module
 from typing import Any
 
 import moto.utilities.utils as moto_utilities
-from moto.core.responses import ActionResult
 
-from catalog.instances import INSTANCE_TYPES
+from catalog.instances import CPU_TYPES, GPU_TYPES
 from rehearsal.account.identity import ACCOUNT, USERS
 
 SYSTEM_FAMILIES = ("t3", "m5", "m6i", "m7i", "c5", "c6i", "c7i", "r6i", "r7i", "m7g", "c7g")
-FAMILIES = frozenset({name.split(".")[0] for name in INSTANCE_TYPES} | set(SYSTEM_FAMILIES) | {"g4dn"})
+FAMILIES = frozenset({name.split(".")[0] for name in (*GPU_TYPES, *CPU_TYPES)} | set(SYSTEM_FAMILIES) | {"g4dn"})
 """Instance families that exist here. All of AWS's would cost 80 MB, and Karpenter 5 s at each start."""
 
 
@@ -59,9 +58,10 @@ def sts() -> Any:
     return _of("sts")["aws"]
 
 
-def instance_types() -> list[Any]:
+def instance_types() -> dict[str, Any]:
     """Facts of every instance type, the same in all regions."""
-    return import_module("moto.ec2.models.instance_types").InstanceTypeBackend.instance_types
+    kinds = import_module("moto.ec2.models.instance_types").InstanceTypeBackend.instance_types
+    return {kind["InstanceType"]: kind for kind in kinds}
 
 
 def publish_ami(region: str, id_: str, **facts: Any) -> None:
@@ -73,9 +73,9 @@ def publish_ami(region: str, id_: str, **facts: Any) -> None:
             root_device_name="/dev/xvda", region_name=f"{region}a", **facts)
 
 
-def used_regions(service: str) -> Iterator[tuple[str, Any]]:
-    """(region, backend) of every region in which the service was used."""
-    yield from list(_of(service).items())
+def used(service: str) -> Iterator[Any]:
+    """moto's backend of the service in every region in which it was used."""
+    yield from list(_of(service).values())
 
 
 def seed() -> None:
@@ -92,6 +92,11 @@ def reset() -> None:
     seed()
 
 
+def document(text: str | dict[str, Any]) -> dict[str, Any]:
+    """A policy document, however moto keeps it."""
+    return text if isinstance(text, dict) else json.loads(text)
+
+
 def _mend_queue_attributes() -> None:
     """SetQueueAttributes drops a queue's policy unless the call repeats it."""
     queue = import_module("moto.sqs.models").Queue
@@ -101,16 +106,6 @@ def _mend_queue_attributes() -> None:
         original(self, {"Policy": getattr(self, "policy", None)} | attributes, now)
 
     queue._set_attributes = keeping_policy
-
-
-def _mend_instance_profiles() -> None:
-    """ListInstanceProfiles ignores PathPrefix: Karpenter would delete everybody's when one node class goes."""
-    def list_instance_profiles(self: Any) -> ActionResult:
-        prefix = self._get_param("PathPrefix") or "/"
-        profiles = [profile for profile in self.backend.get_instance_profiles() if profile.path.startswith(prefix)]
-        return ActionResult({"InstanceProfiles": profiles, "IsTruncated": False})
-
-    import_module("moto.iam.responses").IamResponse.list_instance_profiles = list_instance_profiles
 
 
 def _mend_rule_description() -> None:
@@ -131,24 +126,5 @@ def _mend_network_cards() -> None:
     module.Attachment = Attachment
 
 
-def _mend_launch_templates() -> None:
-    """DescribeLaunchTemplates ends after 15 without a token: Karpenter would leak the rest."""
-    templates = import_module("moto.ec2.responses.launch_templates").LaunchTemplates
-    original = templates.describe_launch_templates
-
-    def describe_all(self: Any) -> ActionResult:
-        integer = self._get_int_param
-        self._get_int_param = lambda name, default=None: 10_000 if name == "MaxResults" else integer(name, default)
-        return original(self)
-
-    templates.describe_launch_templates = describe_all
-
-
-for _mend in (_mend_queue_attributes, _mend_instance_profiles, _mend_rule_description, _mend_network_cards,
-              _mend_launch_templates):
+for _mend in (_mend_queue_attributes, _mend_rule_description, _mend_network_cards):
     _mend()
-
-
-def document(text: str | dict[str, Any]) -> dict[str, Any]:
-    """A policy document, however moto keeps it."""
-    return text if isinstance(text, dict) else json.loads(text)
