@@ -108,8 +108,10 @@ def test_unknown_inputs_are_not_looked_into(plugin, chart):
 
 
 def test_options_nobody_implements_are_refused_by_name(plugin, chart):
-    with pytest.raises(Refused, match="postrender"):
-        checked(plugin, release(chart, postrender="cat"))
+    with pytest.raises(Invalid, match="atomic"):
+        checked(plugin, release(chart, atomic=True))
+    with pytest.raises(Invalid, match="password"):
+        checked(plugin, release(chart, repositoryOpts={"repo": "https://charts", "password": "x"}))
 
 
 # The life of a release
@@ -170,19 +172,6 @@ def test_a_release_that_does_not_get_ready_stays_in_the_state_as_failed(plugin, 
     mended = inputs | {"values": {"hangs": False}}
     after = plugin.update(call(id=caught.value.id), inputs, mended, caught.value.state)
     assert after["status"] | {"revision": 2, "status": "deployed"} == after["status"]
-
-
-def test_an_atomic_release_that_fails_is_gone(plugin, chart):
-    inputs = checked(plugin, release(chart, timeout=1, atomic=True, values={"hangs": True}))
-    with pytest.raises(Refused) as caught:
-        plugin.create(call(), inputs)
-    assert not isinstance(caught.value, NotReady)
-    assert plugin.read(call(id=f"default/{inputs['name']}"), inputs, inputs) is None
-
-
-def test_a_release_that_need_not_be_awaited_is_not(plugin, chart):
-    state = installed(plugin, release(chart, skipAwait=True, values={"hangs": True}))[1]
-    assert state["status"]["status"] == "deployed"
 
 
 def test_the_user_s_interrupt_ends_helm_which_writes_that_down(plugin, chart):

@@ -1,7 +1,6 @@
 """helm.sh/v3:Release of the kubernetes plugin, through the real helm program.
 
-After helm_release.go of pulumi-kubernetes 4.34.2. A further option of a Release that is only a flag of helm's is one
-more line in FLAGS.
+After helm_release.go of pulumi-kubernetes 4.34.2.
 """
 
 from __future__ import annotations
@@ -22,25 +21,16 @@ from rehearsal import paths
 from rehearsal.kube import Object
 from rehearsal.plugins.base import Call, Diff, Found, Invalid, NotReady, Refused
 from rehearsal.plugins.kubernetes.kubeconfig import Cluster, in_memory
-from rehearsal.plugins.wire import UNKNOWN, Properties, changes, top, unknown
+from rehearsal.plugins.wire import UNKNOWN, Properties, changes, top, unknown, words
 
 TYPE = "kubernetes:helm.sh/v3:Release"
 TIMEOUT = 300
 """Seconds Helm waits where the program does not say."""
 PATIENCE = 15
 """Seconds helm has to write down that it was interrupted."""
-OUTPUTS = ("resourceNames", "status", "manifest")
-NOT_IMPLEMENTED = ("valueYamlFiles", "postrender", "lint")
-BOTH = {"atomic": "--atomic", "devel": "--devel", "dependencyUpdate": "--dependency-update", "verify": "--verify",
-        "renderSubchartNotes": "--render-subchart-notes",
-        "disableOpenapiValidation": "--disable-openapi-validation"}
-FLAGS = {"install": BOTH | {"createNamespace": "--create-namespace", "skipCrds": "--skip-crds", "replace": "--replace",
-                            "disableWebhooks": "--no-hooks"},
-         "upgrade": BOTH | {"cleanupOnFail": "--cleanup-on-fail", "forceUpdate": "--force",
-                            "resetValues": "--reset-values", "reuseValues": "--reuse-values",
-                            "recreatePods": "--recreate-pods", "disableCRDHooks": "--no-hooks"}}
-REPOSITORY = {"repo": "--repo", "username": "--username", "password": "--password", "caFile": "--ca-file",
-              "certFile": "--cert-file", "keyFile": "--key-file"}
+INPUTS = words("name namespace chart version repositoryOpts values timeout createNamespace skipCrds compat")
+"""Any other, and any other repository option than `repo`, is refused by name."""
+OUTPUTS = words("resourceNames status manifest")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,14 +41,11 @@ class Releases:
 
     def check(self, call: Call, old: Properties, new: Properties) -> Properties:
         """The version becomes that of the chart itself, which is what a diff compares."""
-        for option in filter(new.get, NOT_IMPLEMENTED):
-            raise Refused(f"this rehearsal's kubernetes plugin does not implement {option} of a Helm release")
         inputs = {key: value for key, value in new.items() if key not in OUTPUTS and value not in (None, False, "")}
-        access = self.cluster.access
+        for option in sorted(inputs.keys() - INPUTS | (inputs.get("repositoryOpts") or {}).keys() - {"repo"}):
+            raise Invalid(option, "this rehearsal's kubernetes plugin does not implement it for Helm releases")
+        inputs = {"namespace": "default", "timeout": TIMEOUT} | inputs
         inputs["name"] = inputs.get("name") or old.get("name") or f"{call.name}-{call.suffix(8)}"
-        inputs["namespace"] = inputs.get("namespace") or (access.namespace if access else "")
-        if not inputs.get("skipAwait"):
-            inputs.setdefault("timeout", TIMEOUT)
         if unknown(inputs):
             return inputs
         try:
@@ -95,7 +82,7 @@ class Releases:
         return Found(inputs, _state(inputs | {"values": state.get("values") or inputs.get("values") or {}}, live))
 
     def delete(self, call: Call, state: Properties) -> None:
-        self._helm(call, "uninstall", state["name"], "--namespace", state["namespace"], *_waiting(state))
+        self._helm(call, "uninstall", state["name"], "--namespace", state["namespace"], "--wait", *_timeout(state))
 
     def _changed(self, call: Call, id_: str, verb: str, inputs: Properties, but: str) -> Properties:
         """The release after helm's work; a revision that helm began but did not finish is kept, with its fault."""
@@ -169,26 +156,22 @@ def _finished(call: Call, process: subprocess.Popen[str]) -> tuple[str, str]:
 
 def _chart(inputs: Properties) -> list[str]:
     """Helm's arguments that name the chart."""
-    chart, version, repository = inputs["chart"], inputs.get("version"), inputs.get("repositoryOpts") or {}
+    chart = inputs["chart"]
     if Path(chart).exists():
         return [chart]
-    options = [part for key, flag in REPOSITORY.items() if repository.get(key) for part in (flag, repository[key])]
-    return [chart, *options, *(["--version", version] if version else [])]
+    given = {"--repo": (inputs.get("repositoryOpts") or {}).get("repo"), "--version": inputs.get("version")}
+    return [chart, *(part for flag, value in given.items() if value for part in (flag, value))]
 
 
 def _options(verb: str, inputs: Properties) -> list[str]:
-    options = ["--namespace", inputs["namespace"], *_waiting(inputs)]
-    options += [flag for option, flag in FLAGS[verb].items() if inputs.get(option)]
-    if inputs.get("waitForJobs") and not inputs.get("skipAwait"):
-        options += ["--wait-for-jobs"]
-    if inputs.get("description"):
-        options += ["--description", inputs["description"]]
-    return options + (["--history-max", str(inputs.get("maxHistory") or 0)] if verb == "upgrade" else [])
+    flags = {"createNamespace": "--create-namespace", "skipCrds": "--skip-crds"} if verb == "install" else {}
+    options = ["--namespace", inputs["namespace"], "--wait", *_timeout(inputs)]
+    options += [flag for option, flag in flags.items() if inputs.get(option)]
+    return options + (["--history-max", "0"] if verb == "upgrade" else [])
 
 
-def _waiting(inputs: Properties) -> list[str]:
-    timeout = ["--timeout", f"{inputs.get('timeout') or TIMEOUT}s"]
-    return timeout if inputs.get("skipAwait") and not inputs.get("atomic") else ["--wait", *timeout]
+def _timeout(inputs: Properties) -> list[str]:
+    return ["--timeout", f"{inputs.get('timeout') or TIMEOUT}s"]
 
 
 def _shaped(live: Any, wanted: Any) -> Any:

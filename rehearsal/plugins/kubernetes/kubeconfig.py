@@ -1,6 +1,6 @@
 """The cluster a provider is configured with: its kubeconfig read as client-go does, and a client for its API server.
 
-What a user entry may hold is decided in _user; how a credential plugin is run, in Exec.
+What an entry may hold is decided in access(); how a credential plugin is run, in Exec.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
-import ssl
 import subprocess
 import threading
 from dataclasses import dataclass, field
@@ -22,7 +20,8 @@ from urllib3.exceptions import HTTPError
 
 from rehearsal.kube import Api, ApiError, Object
 from rehearsal.plugins.base import Refused
-from rehearsal.plugins.wire import Properties
+
+CLUSTER = {"server", "certificate-authority", "certificate-authority-data"}
 
 
 class Rejected(ApiError, Refused):
@@ -47,20 +46,17 @@ class Client(Api):
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """One context of a kubeconfig."""
+    """The current context of a kubeconfig."""
 
     api: Client
-    namespace: str
-    """Of objects that name none."""
     text: str
     """The kubeconfig for another program."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """The cluster of one provider, and what the provider was told about it."""
+    """The cluster of one provider."""
 
-    config: Properties
     access: Access | None = None
     reason: str = "not configured"
     """Why it cannot be reached, if it cannot."""
@@ -70,12 +66,6 @@ class Cluster:
         if not self.access:
             raise Refused(f"configured Kubernetes cluster is unreachable: {self.reason}")
         return self.access.api
-
-    def flag(self, option: str, default: bool = False) -> bool:
-        """An option of the provider, which the SDK sends as text, or else of the environment."""
-        variable = "PULUMI_K8S_" + re.sub("([A-Z])", r"_\1", option.replace("ConfigMap", "Configmap")).upper()
-        given = self.config.get(option)
-        return str(os.environ.get(variable, default) if given is None else given).lower() == "true"
 
 
 @dataclass(kw_only=True)
@@ -131,24 +121,18 @@ def load(source: str | Object | None) -> Object:
     return yaml.safe_load(source if inline else Path(source).expanduser().read_text())
 
 
-def cluster_entry(config: Object, context: str | None = None) -> Object:
-    """The cluster a context points to."""
-    return _named(config, "cluster", _context(config, context)["cluster"])
-
-
-def access(config: Object, *, context: str | None = None, namespace: str | None = None) -> Access:
-    """A client for one context of a kubeconfig."""
-    chosen, cluster = _context(config, context), cluster_entry(config, context)
-    user = _named(config, "user", chosen.get("user", ""))
+def access(config: Object) -> Access:
+    """A client for the current context of a kubeconfig."""
+    context = _named(config, "context", config.get("current-context", ""))
+    cluster, user = _named(config, "cluster", context["cluster"]), _named(config, "user", context.get("user", ""))
+    unknown = {*context} - {"cluster", "user"} | {*cluster} - CLUSTER | {*user} - {"exec", "token"}
+    if unknown:
+        raise Refused(f"this rehearsal does not implement {', '.join(sorted(unknown))} in a kubeconfig")
     credentials = Exec(entry=user["exec"]) if "exec" in user else None
-    client = Client(cluster["server"], ca_file=_authority(cluster), **_user(user, credentials))
+    token = credentials.token if credentials else lambda: user["token"]
+    client = Client(cluster["server"], ca_file=_authority(cluster), token=token)
     client.credentials = credentials
-    text = json.dumps(config | ({"current-context": context} if context else {}))
-    return Access(api=client, namespace=namespace or chosen.get("namespace") or "default", text=text)
-
-
-def _context(config: Object, context: str | None) -> Object:
-    return _named(config, "context", context or config.get("current-context", ""))
+    return Access(api=client, text=json.dumps(config))
 
 
 def _named(config: Object, what: str, name: str) -> Object:
@@ -158,28 +142,10 @@ def _named(config: Object, what: str, name: str) -> Object:
     return found
 
 
-def _user(user: Object, credentials: Exec | None) -> Object:
-    """What the client needs to be this user."""
-    unsupported = user.keys() & {"username", "password", "tokenFile", "auth-provider", "as"}
-    if unsupported:
-        raise Refused(f"this rehearsal does not implement {', '.join(sorted(unsupported))} in a kubeconfig")
-    if credentials:
-        return {"token": credentials.token}
-    if "token" in user:
-        return {"token": lambda: user["token"]}
-    return {"cert_file": _file(user, "client-certificate"), "key_file": _file(user, "client-key")}
-
-
-def _authority(cluster: Object) -> str | None:
-    if cluster.get("insecure-skip-tls-verify"):
-        return None
-    return _file(cluster, "certificate-authority") or ssl.get_default_verify_paths().cafile
-
-
-def _file(entry: Object, key: str) -> str | None:
-    """The path of a certificate; one that is written in the kubeconfig itself gets no file on the disk."""
-    data = entry.get(f"{key}-data")
-    return f"/proc/self/fd/{in_memory(base64.b64decode(data))}" if data else entry.get(key)
+def _authority(cluster: Object) -> str:
+    """The path of the certificate authority; one that stands in the kubeconfig itself gets no file on the disk."""
+    data = cluster.get("certificate-authority-data")
+    return f"/proc/self/fd/{in_memory(base64.b64decode(data))}" if data else cluster["certificate-authority"]
 
 
 def in_memory(content: bytes) -> int:
