@@ -16,9 +16,9 @@ def notices(*edits) -> str:
 
 
 def test_a_store_by_model_is_the_cheapest_that_keeps_its_goodput() -> None:
-    """70B on 16 nodes: 840 GB, a failure every 231 h. 2400 GiB at 500 MB/s per TiB take 717 s a save, W* = √(2·717·830769)
-    = 34510 s, and 1 − 717/34510 − (17255 + 300)/830769 = 95.8 %. At 250 it would be 94.1 %; 7200 GiB at 125 reach 95.2 %
-    and cost more (816 against 1044 USD a month in us-east-1)."""
+    """70B on 16 nodes: 840 GB, a failure every 231 h. To 2400 GiB at 500 MB/s per TiB a save takes 717 s, W* is
+    √(2·717·830769) = 34510 s, and 1 − 717/34510 − (17255 + 300)/830769 = 95.8 %. At 250 it would be 94.1 %; 7200 GiB
+    at 125 reach 95.2 % and cost more (1044 against 816 USD a month in us-east-1)."""
     plan = environment_plan(at(LUSTRE, {"for_model": {"parameters_billion": 70, "nodes": 16}}))
     found = plan.lustre["scratch"]
     assert (found.capacity_gib, found.throughput_mbps_per_tib, found.deployment) == (2400, 500, "PERSISTENT_2")
