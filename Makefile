@@ -5,7 +5,7 @@ PRODUCT := .venv/.product
 DEVELOP := .venv/.develop
 REHEARSAL := .venv/bin/python -m rehearsal
 
-.PHONY: up down status preview check test lint soak bench kubeconfig env schema
+.PHONY: up down status preview check plan test lint soak bench kubeconfig env schema
 
 up: $(DEVELOP)            ## from nothing to every job of the stack finished
 	@$(REHEARSAL) up --stack $(STACK)
@@ -30,6 +30,9 @@ soak: $(DEVELOP)          ## kill things at random moments, many times
 
 check: $(PRODUCT)         ## can this stack file work? no engine, no cluster, no account
 	@.venv/bin/python -m stacks.check $(STACK)
+
+plan: $(PRODUCT)          ## what a stack file comes to: nodes, minutes, money; JSON=1 for machines
+	@.venv/bin/python -m stacks.show $(STACK) $(if $(JSON),--json)
 
 test: $(DEVELOP)          ## all of them; what needs a world is skipped where there can be none
 	@$(REHEARSAL) build

@@ -6,6 +6,7 @@ from stacks import environment, team
 from stacks.config import read_engine
 from stacks.faults import Refused
 from stacks.plan import EnvironmentPlan, plan_stack
+from stacks.show import summary
 
 try:
     planned = plan_stack(read_engine())
@@ -15,5 +16,5 @@ except Refused as refused:
 for notice in planned.notices:
     pulumi.warn(str(notice))
 outputs = environment.build(plan) if isinstance(plan, EnvironmentPlan) else team.build(plan)
-for name, value in outputs.items():
+for name, value in (outputs | {"plan": summary(plan)}).items():
     pulumi.export(name, value)

@@ -20,6 +20,16 @@ DRAIN = pulumi.CustomTimeouts(create="10m", delete="30m")
 """Deleting a NodePool ends when its last node is gone; a p5 takes more than a quarter of an hour."""
 
 
+FAST_PULL = """apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  featureGates:
+    FastImagePull: true
+"""
+"""SOCI's parallel pull and unpack: a training image of 9 GB in 40 s instead of 131 (karpenter-blueprints). Karpenter puts
+its own NodeConfig behind this one; an EKS AMI older than the gate would refuse to boot (amazon-eks-ami#2352)."""
+
+
 class GpuPool(pulumi.ComponentResource):
     """A pool that costs nothing until a job asks for its nodes, unless its plan keeps some."""
 
@@ -66,6 +76,7 @@ def node_class_spec(plan: GpuPoolPlan, kind: NodeTypePlan, *, subnet_ids: list[p
                               for i in kind.interfaces],
         # Images, logs and ephemeral volumes on the local NVMe; lost with the node, as checkpoints must not be.
         "instanceStorePolicy": "RAID0",
+        "userData": FAST_PULL,
         "blockDeviceMappings": [{"deviceName": "/dev/xvda", "rootVolume": True, "ebs": {
             "volumeSize": f"{plan.root_volume_gib}Gi", "volumeType": "gp3", "throughput": 1000, "iops": 4000,
             "encrypted": True, "deleteOnTermination": True}}],

@@ -243,6 +243,8 @@ class TrainJobPlan:
     pool: str
     stores: tuple[str, ...]
     spec: Spec
+    expected_hours: float | None
+    """How long its owner thinks it runs."""
     run: str
     """Identity of the run: digest of the spec and the `run` counter. Only a change of it starts a paid run."""
 

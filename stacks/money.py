@@ -18,7 +18,7 @@ from stacks.timing import cold_start
 HOURS = 730
 """Of a month, as AWS's price pages count."""
 CENT, MILLIONTH = Decimal("1e-2"), Decimal("1e-6")
-SERVICES = {"on_demand": "ec2", "on-demand": "ec2", "reservation": "ec2", "spot": "ec2-spot", "block": "ec2-block"}
+SERVICES = {"on_demand": "ec2", "reservation": "ec2", "spot": "ec2-spot", "block": "ec2-block"}
 """Kind of capacity → whose prices count. A team is only told "reserved", which may be either of two and has none."""
 PAID_ANYWAY = {"reservation": "paid whether used or not; taken as large as max_nodes",
                "block": "paid in advance for all of its time; taken as large as max_nodes"}
@@ -64,6 +64,8 @@ class JobCost:
     cold_start_seconds: float
     cold_start_usd: Decimal | None
     """From the launch of its nodes to its first step, to the cent."""
+    usd: Decimal | None
+    """All of it, to the cent; None where its hours or a price are not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +132,9 @@ def _job(plan: EnvironmentPlan | TeamPlan, job: TrainJobPlan) -> JobCost:
     nodes, seconds = int(job.spec["trainer"]["numNodes"]), cold_start(plan, job)
     cost = _total(_nodes(plan, job.pool, nodes, nodes))
     usd = cost.usd_per_hour if cost.priced == cost.lines else None
+    hours = None if job.expected_hours is None else Decimal(str(job.expected_hours)) + Decimal(seconds) / 3600
     return JobCost(job=job.name, nodes=nodes, usd_per_hour=usd, cold_start_seconds=seconds,
+                   usd=None if usd is None or hours is None else (usd * hours).quantize(CENT),
                    cold_start_usd=None if usd is None else (usd * Decimal(seconds) / 3600).quantize(CENT))
 
 

@@ -319,7 +319,7 @@ def _job(name: str, job: JobConfig, environment: EnvironmentConfig, namespace: s
         # Sorted, as the engine hands settings over: another order in the file is not another run.
         env=env, mounts=tuple(mounts), shared_memory_gib=job.shared_memory_gib))
     return TrainJobPlan(name=name, namespace=namespace, runtime=job.runtime, pool=job.pool,
-                        stores=_stores(job), spec=spec, run=f"{digest(spec)[:12]}-{job.run}")
+                        stores=_stores(job), spec=spec, expected_hours=job.expected_hours, run=f"{digest(spec)[:12]}-{job.run}")
 
 
 def _verdicts(jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, region: str) -> dict[str, Verdict]:
@@ -347,7 +347,7 @@ def _contract(region: str, wanted: EnvironmentConfig, pools: Mapping[str, GpuPoo
         "zone": wanted.zone,
         "trainer": wanted.trainer.version,
         "pools": {name: {"instance_types": [t.instance_type for t in p.types], "max_nodes": p.max_nodes,
-                         "capacity": p.capacity_type} for name, p in pools.items()},
+                         "capacity": wanted.pools[name].capacity} for name, p in pools.items()},
         "storage": {name: "lustre" if store.lustre else "efs" for name, store in wanted.storage.items()},
         "runtimes": [r.name for r in runtimes],
     }

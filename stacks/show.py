@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+from catalog.storage import SCRATCH_2_PER_TIB
 from stacks.capacity import quota_needed
 from stacks.config import read_file
 from stacks.money import Estimate, Line, Total, estimate
@@ -42,7 +43,7 @@ def main(arguments: list[str]) -> int:
 
 def text(plan: Plan) -> str:
     """Every section, for a person."""
-    sections = (title(plan), capacity(plan), jobs(plan), time(schedule(plan)), money(estimate(plan)),
+    sections = (title(plan), capacity(plan), storage(plan), jobs(plan), time(schedule(plan)), money(estimate(plan)),
                 next_command(plan))
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
@@ -50,6 +51,20 @@ def text(plan: Plan) -> str:
 def data(plan: Plan) -> dict[str, Any]:
     """Everything the text says and what it follows from."""
     return {"stack": plan.identity.stack, "plan": plan, "time": schedule(plan), "money": estimate(plan)}
+
+
+def summary(plan: Plan) -> dict[str, Any]:
+    """The few figures that `pulumi preview` shows as an output."""
+    costs, timeline = estimate(plan), schedule(plan)
+    whole = costs.at_work.priced == costs.at_work.lines
+    return {
+        "minutes_to_first_step": round(timeline.seconds / 60, 1),
+        "usd_per_hour_idle": str(costs.idle.usd_per_hour) if whole else "no price",
+        "usd_per_hour_at_work": str(costs.at_work.usd_per_hour) if whole else "no price",
+        "quota_vcpus": quota_needed(plan.capacity.values()) if isinstance(plan, EnvironmentPlan) else {},
+        "goodput": {name: round(verdict.goodput, 3) for name, verdict in plan.checkpoints.items()},
+        "see": f"make plan STACK={plan.identity.stack}",
+    }
 
 
 def as_json(value: Any) -> str:
@@ -91,6 +106,21 @@ def capacity(plan: Plan) -> list[str]:
     return ["capacity", *_table(rows), *(f"  quota {code}: {vcpus} vCPUs" for code, vcpus in quota)]
 
 
+def storage(plan: Plan) -> list[str]:
+    """The file systems, and what becomes of them with the stack."""
+    if isinstance(plan, TeamPlan):
+        return []
+    rows = [(name, f"Lustre {s.deployment}", f"{s.capacity_gib} GiB",
+             f"{s.throughput_mbps_per_tib or SCRATCH_2_PER_TIB.write / 1e6:.0f} MB/s per TiB", _kept(s.keep))
+            for name, s in plan.lustre.items()]
+    rows += [(name, "EFS", "grows", "elastic", _kept(s.keep)) for name, s in plan.efs.items()]
+    return ["storage", *_table([("store", "kind", "size", "speed", "at destroy"), *rows])] if rows else []
+
+
+def _kept(keep: bool) -> str:
+    return "stays" if keep else "goes"
+
+
 def jobs(plan: Plan) -> list[str]:
     """What runs, how many of each at once, and where its checkpoints go."""
     rows = [("job", "pool", "nodes", "at once", "checkpoints")]
@@ -99,7 +129,10 @@ def jobs(plan: Plan) -> list[str]:
         env = {entry["name"]: entry["value"] for entry in job.spec["trainer"].get("env", [])}
         at_once = plan.capacity[job.pool].at_once[name] if isinstance(plan, EnvironmentPlan) else most // nodes
         rows.append((name, job.pool, str(nodes), str(at_once), env.get("CHECKPOINT_DIR", "none")))
-    return ["jobs", *_table(rows)] if plan.jobs else []
+    saves = [f"  {name}: {v.bytes / 1e9:,.0f} GB every {v.interval_seconds / 60:.0f} min"
+             f"{'' if v.interval_given else ' (the best)'}, a save takes {v.write_seconds:,.0f} s, a failure every"
+             f" {v.mtbf_hours:,.0f} h: {v.goodput:.1%} of the time trains" for name, v in plan.checkpoints.items()]
+    return ["jobs", *_table(rows), *saves] if plan.jobs else []
 
 
 def time(timeline: Timeline) -> list[str]:
@@ -118,11 +151,12 @@ def money(costs: Estimate) -> list[str]:
     rows = [("", "USD", "     an hour", "     a month", "")]
     rows += [("idle", line.what, *_amounts(line), line.assumption) for line in (*costs.fixed, *costs.storage)]
     rows += [("at work", line.what, *_amounts(line), line.assumption) for line in costs.work]
-    rows += [("", f"sum {name}", *_amounts(total), "" if total.priced == total.lines else "and what has no price")
+    rows += [("", f"sum {name}", *(_amounts(total) if total.priced else ("no price".rjust(12),) * 2), "" if total.priced == total.lines else "and what has no price")
              for name, total in (("idle", costs.idle), ("at work", costs.at_work)) if total.lines]
     rows += [("by use", line.what, "", "", line.assumption) for line in costs.usage]
     rows += [("job", f"{job.job}, nodes: {job.nodes}", _usd(job.usd_per_hour, 4), "",
-              f"cold start {job.cold_start_seconds:.0f} s: {_usd(job.cold_start_usd).strip()}") for job in costs.jobs]
+              f"cold start {job.cold_start_seconds:.0f} s: {_usd(job.cold_start_usd).strip()}"
+              f"{'' if job.usd is None else f', in all {job.usd:,.2f}'}") for job in costs.jobs]
     known = costs.at_work
     said = f"{known.priced} of {known.lines} lines have a dated price of this region" if known.lines else "jobs only"
     return [f"money: {said}{f', the oldest of {known.as_of}' if known.as_of else ''}", *_table(rows)]

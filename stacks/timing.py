@@ -10,25 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from catalog.latencies import STAGES, TYPICAL
+from catalog.latencies import JOB, STAGES, TYPICAL
 from components.plans import TrainJobPlan
 from stacks.plan import EnvironmentPlan, TeamPlan
-
-SUBNETS = 2
-"""Seconds; the 11 of many logs are a wait for map_public_ip_on_launch, which ours leave off (shared facts §1.1)."""
-SECURITY_GROUPS = 11
-"""Seconds: 3 for the group, up to 8 for its rules, which EC2 takes one after the other (shared facts §1.1)."""
-FIRST_ADD_ONS = 35
-"""Seconds, of vpc-cni, the slowest of them (shared facts §1.1)."""
-COREDNS = 20
-"""Seconds; raw logs say 14 to 56 (shared facts §1.1)."""
-BATCHING = 10
-"""Seconds at most that Karpenter collects pending pods: BATCH_MAX_DURATION (shared facts §1.1)."""
-IMAGE_PULL = 131
-"""Seconds for a 9.35 GB training image with containerd on AL2023, as our nodes pull it. SOCI's parallel pull takes 40,
-and 23 on Bottlerocket (karpenter-blueprints, one run of all three; shared facts §1.1)."""
-FIRST_STEP = 45
-"""Seconds of imports, rendezvous and NCCL start with 16 ranks (shared facts §1.1, few samples)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,15 +62,15 @@ def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
 
 def cold_start(plan: EnvironmentPlan | TeamPlan, job: TrainJobPlan) -> float:
     """Seconds for which a job's nodes are paid before its first step."""
-    return IMAGE_PULL + FIRST_STEP + (0 if _stands(plan, job) else TYPICAL["ec2.instance-boot"])
+    return JOB["image pull"] + JOB["first step"] + (0 if _stands(plan, job) else TYPICAL["ec2.instance-boot"])
 
 
 def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
     """What is made before any job, in the order of stacks/environment.py."""
     yield Stage(name="VPC", seconds=TYPICAL["ec2.vpc"])
-    yield Stage(name="subnets", seconds=SUBNETS, after=("VPC",))
+    yield Stage(name="subnets", seconds=TYPICAL["ec2.subnet"], after=("VPC",))
     yield Stage(name="NAT gateway", seconds=TYPICAL["ec2.nat-gateway"], after=("subnets",))
-    yield Stage(name="security groups", seconds=SECURITY_GROUPS, after=("VPC",))
+    yield Stage(name="security groups", seconds=TYPICAL["ec2.security-group"], after=("VPC",))
     for store in plan.lustre:
         yield Stage(name=f"file system {store}", seconds=TYPICAL["fsx.lustre"], after=("subnets", "security groups"))
     for store in plan.efs:
@@ -94,10 +78,10 @@ def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
         yield Stage(name=f"mount target {store}", seconds=TYPICAL["efs.mount-target"],
                     after=("subnets", "security groups", f"file system {store}"))
     yield Stage(name="cluster", seconds=TYPICAL["eks.cluster"], after=("subnets",))
-    yield Stage(name="first add-ons", seconds=FIRST_ADD_ONS, after=("cluster",))
+    yield Stage(name="first add-ons", seconds=TYPICAL["eks.addon.vpc-cni"], after=("cluster",))
     yield Stage(name="system nodes", seconds=TYPICAL["eks.nodegroup"], after=("NAT gateway", "first add-ons"))
     for add_on in plan.add_ons.after_nodes:
-        yield Stage(name=add_on.name, seconds=COREDNS if add_on.name == "coredns" else TYPICAL["eks.addon"],
+        yield Stage(name=add_on.name, seconds=TYPICAL.get(f"eks.addon.{add_on.name}", TYPICAL["eks.addon"]),
                     after=("system nodes",))
     yield Stage(name="interruption queue", seconds=TYPICAL["sqs.queue"])
     yield Stage(name="Karpenter", seconds=STAGES["karpenter"], after=("interruption queue", "coredns"))
@@ -114,12 +98,12 @@ def _job(plan: EnvironmentPlan | TeamPlan, job: TrainJobPlan) -> Iterable[Stage]
     boot = TYPICAL["ec2.instance-boot"]
     if _stands(plan, job):
         yield Stage(name="first node", seconds=boot, after=pool)
-        yield Stage(name="image pull", seconds=IMAGE_PULL, after=("first node", *needs))
+        yield Stage(name="image pull", seconds=JOB["image pull"], after=("first node", *needs))
     else:
-        yield Stage(name="batching", seconds=BATCHING, after=(*pool, *needs))
+        yield Stage(name="batching", seconds=JOB["batching"], after=(*pool, *needs))
         yield Stage(name="first node", seconds=boot, after=("batching",))
-        yield Stage(name="image pull", seconds=IMAGE_PULL, after=("first node",))
-    yield Stage(name="first step", seconds=FIRST_STEP, after=("image pull",))
+        yield Stage(name="image pull", seconds=JOB["image pull"], after=("first node",))
+    yield Stage(name="first step", seconds=JOB["first step"], after=("image pull",))
 
 
 def _needs(plan: EnvironmentPlan | TeamPlan, job: TrainJobPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -66,8 +66,8 @@ def test_work_costs_the_nodes_of_all_jobs_and_their_disks(asked: set[str]) -> No
 
 def test_a_job_says_what_an_hour_and_what_its_cold_start_cost(asked: set[str]) -> None:
     job, = estimate(environment_plan()).jobs
-    assert (job.nodes, job.usd_per_hour, job.cold_start_seconds) == (2, Decimal("60.415785"), 251)
-    assert job.cold_start_usd == Decimal("4.21")
+    assert (job.nodes, job.usd_per_hour, job.cold_start_seconds) == (2, Decimal("60.415785"), 160)
+    assert job.cold_start_usd == Decimal("2.69")
 
 
 def test_pools_do_not_grow_beyond_their_limit_however_many_jobs_wait(asked: set[str]) -> None:
@@ -120,10 +120,15 @@ def test_what_grows_with_use_has_a_rate_and_is_in_no_sum(asked: set[str]) -> Non
     assert all(line.usd_per_hour is None and line.usd_per_month is None for line in found.usage)
 
 
-def test_a_team_pays_for_its_jobs_and_is_not_told_which_price_reserved_capacity_has(asked: set[str]) -> None:
+def test_a_team_pays_for_its_jobs_only(asked: set[str]) -> None:
     found = estimate(team_plan())
     assert found.at_work.lines == 0 and found.jobs[0].usd_per_hour == Decimal("30.131180")
-    assert "reserved" not in money.SERVICES
+
+
+def test_a_job_that_says_its_hours_has_a_price_with_its_cold_start(asked: set[str]) -> None:
+    """2 nodes at 60.415785 an hour, 10 h and 160 s."""
+    found = estimate(environment_plan(at("jobs.t5-large.expected_hours", 10))).jobs[0]
+    assert found.usd == Decimal("606.84") and estimate(environment_plan()).jobs[0].usd is None
 
 
 @given(stack=sound_stacks())

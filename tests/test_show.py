@@ -19,7 +19,7 @@ def test_a_person_reads_capacity_jobs_minutes_money_and_what_to_do_next(capsys: 
     assert show.main(["dev"]) == 0
     text = capsys.readouterr().out
     assert [part.split()[0].rstrip(":") for part in text.split("\n\n")] == [
-        "dev", "capacity", "jobs", "time", "money", "next"]
+        "dev", "capacity", "storage", "jobs", "time", "money", "next"]
     for said in ("g6e.48xlarge  on demand  0 to 4", "768 vCPUs", "minutes to the first step of t5-large",
                  "no price", "t5-large, nodes: 2", "make preview STACK=dev"):
         assert said in text
