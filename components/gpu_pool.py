@@ -26,8 +26,8 @@ spec:
   featureGates:
     FastImagePull: true
 """
-"""SOCI's parallel pull and unpack: a training image of 9 GB in 40 s instead of 131 (karpenter-blueprints). Karpenter puts
-its own NodeConfig behind this one; an EKS AMI older than the gate would refuse to boot (amazon-eks-ami#2352)."""
+"""SOCI's parallel pull and unpack: a training image of 9 GB in 40 s instead of 131 (karpenter-blueprints). Karpenter
+puts its own NodeConfig behind this one; an EKS AMI older than the gate would not boot (amazon-eks-ami#2352)."""
 
 
 class GpuPool(pulumi.ComponentResource):

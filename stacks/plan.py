@@ -319,7 +319,8 @@ def _job(name: str, job: JobConfig, environment: EnvironmentConfig, namespace: s
         # Sorted, as the engine hands settings over: another order in the file is not another run.
         env=env, mounts=tuple(mounts), shared_memory_gib=job.shared_memory_gib))
     return TrainJobPlan(name=name, namespace=namespace, runtime=job.runtime, pool=job.pool,
-                        stores=_stores(job), spec=spec, expected_hours=job.expected_hours, run=f"{digest(spec)[:12]}-{job.run}")
+                        stores=_stores(job), spec=spec, expected_hours=job.expected_hours,
+                        run=f"{digest(spec)[:12]}-{job.run}")
 
 
 def _verdicts(jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, region: str) -> dict[str, Verdict]:

@@ -151,8 +151,8 @@ def money(costs: Estimate) -> list[str]:
     rows = [("", "USD", "     an hour", "     a month", "")]
     rows += [("idle", line.what, *_amounts(line), line.assumption) for line in (*costs.fixed, *costs.storage)]
     rows += [("at work", line.what, *_amounts(line), line.assumption) for line in costs.work]
-    rows += [("", f"sum {name}", *(_amounts(total) if total.priced else ("no price".rjust(12),) * 2), "" if total.priced == total.lines else "and what has no price")
-             for name, total in (("idle", costs.idle), ("at work", costs.at_work)) if total.lines]
+    rows += [("", f"sum {name}", *_amounts(total), "" if total.priced == total.lines else "and what has no price")
+             for name, total in (("idle", costs.idle), ("at work", costs.at_work)) if total.priced]
     rows += [("by use", line.what, "", "", line.assumption) for line in costs.usage]
     rows += [("job", f"{job.job}, nodes: {job.nodes}", _usd(job.usd_per_hour, 4), "",
               f"cold start {job.cold_start_seconds:.0f} s: {_usd(job.cold_start_usd).strip()}"
