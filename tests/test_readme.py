@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,9 @@ def test_the_stack_file_of_the_readme_is_accepted():
     from stacks.config import read
     from stacks.plan import plan_stack
 
-    text = (CHECKOUT / "README.md").read_text()
-    values = yaml.safe_load(re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1])["config"]  # type: ignore[index]
+    whole, part = re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
+    values = yaml.safe_load(whole)["config"]
     assert plan_stack(read(values, stack="readme", project="trainyard")).faults == ()
+    values["trainyard:environment"] |= yaml.safe_load(part)
+    written = datetime(2026, 11, 21, tzinfo=UTC)
+    assert plan_stack(read(values, stack="readme", project="trainyard"), now=written).faults == ()
