@@ -1,6 +1,7 @@
 """`make bench`: every measurement, one after the other, each with its comparison from the same minutes."""
 
-from benchmarks import check, program
+from benchmarks import check, estate, program
 
 check.main()
+estate.main()
 program.main()
