@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from rehearsal.account import identity
+from rehearsal.account.operations import ANSWERS
 from rehearsal.plugins.aws.account import Account as Aws_
 from rehearsal.plugins.aws.account import Clients, Failed
-from rehearsal.plugins.aws.kind import filled, same, shaped
+from rehearsal.plugins.aws.kind import dig, nested
+from rehearsal.plugins.aws.meaning import filled, same, shaped
 from rehearsal.plugins.aws.provider import KINDS, Aws
 from rehearsal.plugins.base import Call, Diff, Invalid, NotReady, Refused
 from rehearsal.plugins.wire import UNKNOWN, Properties
@@ -24,7 +26,9 @@ DOCUMENT = json.dumps({"Version": "2012-10-17",
 SEND = {"Effect": "Allow", "Principal": {"Service": ["events.amazonaws.com", "sqs.amazonaws.com"]},
         "Action": "sqs:SendMessage"}
 ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
-TOKENS = {token.split(":")[-1]: token for token in KINDS}
+PLACED = ("ec2", "CreatePlacementGroup") in ANSWERS
+"""Whether the account can make placement groups yet; nothing else that the plugin asks for is missing there."""
+TOKENS = {token.split(":")[-1]: token for token in KINDS if PLACED or not token.endswith("PlacementGroup")}
 
 
 @dataclass(kw_only=True)
@@ -81,10 +85,9 @@ class Engine:
             self.plugin.delete(thing.call(), thing.state)
 
 
-def configured(account: Account, **config: Any) -> Aws:
+def configured() -> Aws:
     plugin = Aws()
-    plugin.configure({"region": REGION, "accessKey": identity.DEVELOPER_KEY, "secretKey": identity.DEVELOPER_SECRET,
-                      **config})
+    plugin.configure({"region": REGION})
     return plugin
 
 
@@ -92,6 +95,8 @@ def configured(account: Account, **config: Any) -> Aws:
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     with pytest.MonkeyPatch.context() as patch, served(tmp_path_factory.mktemp("account"), patch) as account:
         patch.setenv("AWS_ENDPOINT_URL", account.url)
+        patch.setenv("AWS_ACCESS_KEY_ID", identity.DEVELOPER_KEY)
+        patch.setenv("AWS_SECRET_ACCESS_KEY", identity.DEVELOPER_SECRET)
         stop = threading.Event()
         keeper = threading.Thread(target=_keep, args=(account, stop), daemon=True)
         keeper.start()
@@ -112,7 +117,7 @@ def _keep(account: Account, stop: threading.Event) -> None:
 
 @pytest.fixture(scope="module")
 def engine(account: Account) -> Engine:
-    return Engine(configured(account))
+    return Engine(configured())
 
 
 @pytest.fixture(scope="module")
@@ -137,8 +142,7 @@ def world(engine: Engine) -> dict[str, Thing]:
         "AmazonEKSClusterPolicy", "AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryReadOnly")]
     role = make("Role", assumeRolePolicy=trust("ec2.amazonaws.com", "eks.amazonaws.com", "pods.eks.amazonaws.com"))
     attached = [make("RolePolicyAttachment", role=role.id, policyArn=policy) for policy in policies]
-    other = make("Role", assumeRolePolicy=trust("ec2.amazonaws.com"), forceDetachPolicies=True)
-    policy = make("Policy", policy=DOCUMENT)
+    other = make("Role", assumeRolePolicy=trust("ec2.amazonaws.com"))
     inline = make("RolePolicy", role=other.id, policy=DOCUMENT)
     profile = make("InstanceProfile", role=other.id)
     cluster = make("Cluster", name="demo", roleArn=role.state["arn"], version="1.34", bootstrapSelfManagedAddons=False,
@@ -148,7 +152,7 @@ def world(engine: Engine) -> dict[str, Thing]:
                  resolveConflictsOnUpdate="PRESERVE")
     nodes = make("NodeGroup", clusterName="demo", nodeRoleArn=role.state["arn"], subnetIds=[subnets[1].id],
                  instanceTypes=["m7i.large"], scalingConfig={"minSize": 1, "maxSize": 3, "desiredSize": 1},
-                 labels={"role": "system"}, taints=[{"key": "critical", "value": "true", "effect": "NO_SCHEDULE"}])
+                 labels={"role": "system"})
     entry = make("AccessEntry", clusterName="demo", principalArn=other.state["arn"])
     access = make("AccessPolicyAssociation", clusterName="demo", principalArn=other.state["arn"],
                   policyArn=ADMIN_POLICY, accessScope={"type": "cluster"})
@@ -158,16 +162,15 @@ def world(engine: Engine) -> dict[str, Thing]:
     statement = {"Version": "2012-10-17", "Statement": [{**SEND, "Resource": queue.state["arn"]}]}
     queue_policy = make("QueuePolicy", queueUrl=queue.id, policy=json.dumps(statement))
     rule = make("EventRule", eventPattern=json.dumps({"source": ["aws.ec2"]}))
-    target = make("EventTarget", rule=rule.id, arn=queue.state["arn"])
-    logs = make("LogGroup", retentionInDays=30)
+    target = make("EventTarget", rule=rule.id, targetId="karpenter", arn=queue.state["arn"])
     lustre = make("LustreFileSystem", deploymentType="PERSISTENT_2", storageCapacity=4800, dataCompressionType="LZ4",
                   perUnitStorageThroughput=250, subnetIds=subnets[1].id, securityGroupIds=[group.id])
-    home = make("FileSystem", encrypted=True, throughputMode="elastic",
-                lifecyclePolicies=[{"transitionToIa": "AFTER_30_DAYS"}])
+    home = make("FileSystem", encrypted=True, throughputMode="elastic")
+    placed = [make("PlacementGroup", strategy="cluster")] if PLACED else []
     mount = make("MountTarget", fileSystemId=home.id, subnetId=subnets[1].id, securityGroups=[group.id])
     made = (vpc, subnets[0], gateway, address, table, route, association, nat, endpoint, group, egress, ingress, role,
-            attached[0], policy, inline, profile, cluster, addon, nodes, entry, access, identity_, queue, queue_policy,
-            rule, target, logs, lustre, home, mount)
+            attached[0], inline, profile, cluster, addon, nodes, entry, access, identity_, queue, queue_policy,
+            rule, target, lustre, home, mount, *placed)
     return {thing.type: thing for thing in made}
 
 
@@ -204,7 +207,6 @@ def test_a_refresh_of_an_object_nobody_touched_changes_nothing(
     ("SecurityGroup", {"description": "x"}, True),
     ("SecurityGroupIngressRule", {"description": "x"}, False),
     ("Role", {"name": "x"}, True),
-    ("Policy", {"policy": DOCUMENT.replace("Get", "Put")}, False),
     ("Cluster", {"accessConfig": {"bootstrapClusterCreatorAdminPermissions": False}}, True),
     ("Cluster", {"version": "1.35"}, False),
     ("NodeGroup", {"instanceTypes": ["m7i.xlarge"]}, True),
@@ -212,8 +214,10 @@ def test_a_refresh_of_an_object_nobody_touched_changes_nothing(
     ("AccessPolicyAssociation", {"accessScope": {"type": "namespace", "namespaces": ["a"]}}, True),
     ("LustreFileSystem", {"storageCapacity": 7200}, False),
     ("LustreFileSystem", {"securityGroupIds": ["sg-1"]}, True),
+    ("LustreFileSystem", {"efaEnabled": True}, True),
+    ("LustreFileSystem", {"metadataConfiguration": {"mode": "AUTOMATIC"}}, True),
     ("MountTarget", {"subnetId": "subnet-1"}, True),
-    ("LogGroup", {"region": "us-east-1"}, True),
+    ("Queue", {"region": "us-east-1"}, True),
 ])
 def test_a_change_replaces_where_no_update_can_do_it(
         type_: str, change: Properties, replaces: bool, engine: Engine, world: dict[str, Thing]) -> None:
@@ -223,18 +227,14 @@ def test_a_change_replaces_where_no_update_can_do_it(
 
 
 @pytest.mark.parametrize(("type_", "change"), [
-    ("Vpc", {"enableDnsHostnames": False}),
+    ("Vpc", {"enableDnsHostnames": False, "enableDnsSupport": False}),
     ("Subnet", {"mapPublicIpOnLaunch": False}),
-    ("SecurityGroupIngressRule", {"description": "between nodes"}),
-    ("Role", {"description": "nodes", "maxSessionDuration": 7200}),
-    ("Policy", {"policy": DOCUMENT.replace("Get", "Put")}),
     ("RolePolicy", {"policy": DOCUMENT.replace("Get", "Put")}),
+    ("EventRule", {"eventPattern": json.dumps({"source": ["aws.health"]})}),
     ("Cluster", {"vpcConfig": {"endpointPrivateAccess": True, "publicAccessCidrs": ["192.0.2.0/24"]}}),
     ("NodeGroup", {"scalingConfig": {"minSize": 1, "maxSize": 4, "desiredSize": 2}}),
     ("Queue", {"messageRetentionSeconds": 600}),
-    ("LogGroup", {"retentionInDays": 14}),
-    ("LustreFileSystem", {"storageCapacity": 7200}),
-    ("FileSystem", {"throughputMode": "bursting", "lifecyclePolicies": [{"transitionToIa": "AFTER_60_DAYS"}]}),
+    ("LustreFileSystem", {"storageCapacity": 7200, "automaticBackupRetentionDays": 7}),
 ])
 def test_an_update_is_there_when_the_object_is_read_again(
         type_: str, change: Properties, engine: Engine, world: dict[str, Thing]) -> None:
@@ -243,6 +243,26 @@ def test_an_update_is_there_when_the_object_is_read_again(
     found = engine.plugin.read(thing.call(), thing.inputs, thing.state)
     assert found
     assert found.inputs == thing.inputs
+
+
+@pytest.mark.parametrize(("type_", "change", "named"), [
+    ("SecurityGroupIngressRule", {"description": "x"}, "description of a aws:vpc/"),
+    ("Role", {"assumeRolePolicy": DOCUMENT, "description": "x"}, "assumeRolePolicy, description of a aws:iam/role"),
+    ("NodeGroup", {"labels": {"role": "x"}}, "labels of a aws:eks/nodeGroup"),
+    ("FileSystem", {"throughputMode": "bursting"}, "throughputMode of a aws:efs/fileSystem"),
+])
+def test_a_change_it_cannot_make_is_refused_by_name_in_the_preview_already(
+        type_: str, change: Properties, named: str, engine: Engine, world: dict[str, Thing]) -> None:
+    thing = world[type_]
+    with pytest.raises(Refused, match=f"cannot change {named}"):
+        engine.plugin.update(thing.call(preview=True), thing.inputs, {**thing.inputs, **change}, thing.state)
+
+
+def test_another_role_takes_the_place_of_the_profiles_one(engine: Engine, world: dict[str, Thing]) -> None:
+    profile, role = world["InstanceProfile"], world["Role"]
+    before = profile.inputs["role"]
+    assert engine.change(profile, role=role.id)["role"] == role.id
+    assert engine.change(profile, role=before)["role"] == before
 
 
 @pytest.mark.parametrize("type_", sorted(token for token, name in TOKENS.items() if KINDS[name].tagging))
@@ -270,10 +290,9 @@ def test_what_programs_read_of_an_object_is_there(world: dict[str, Thing]) -> No
     assert cluster["identities"][0]["oidcs"][0]["issuer"].startswith("https://oidc.eks.")
     assert lustre["networkInterfaceIds"]
     assert lustre["dnsName"].startswith(world["LustreFileSystem"].id)
-    assert world["Vpc"].state["defaultSecurityGroupId"].startswith("sg-")
-    assert world["VpcEndpoint"].state["prefixListId"].startswith("pl-")
-    assert world["NodeGroup"].state["resources"][0]["autoscalingGroups"][0]["name"]
-    assert world["MountTarget"].state["ipAddress"].startswith("10.0.")
+    assert lustre["mountName"]
+    assert world["Eip"].state["publicIp"]
+    assert world["Queue"].state["url"] == world["Queue"].id
 
 
 def test_ids_have_the_genuine_providers_form(world: dict[str, Thing]) -> None:
@@ -288,7 +307,7 @@ def test_ids_have_the_genuine_providers_form(world: dict[str, Thing]) -> None:
 
 def test_a_new_security_group_lets_nothing_out_by_itself(
         account: Account, engine: Engine, world: dict[str, Thing]) -> None:
-    group = engine.make("SecurityGroup", vpcId=world["Vpc"].id)
+    group = engine.make("SecurityGroup", vpcId=world["Vpc"].id, description="closed")
     rules = account.client("ec2").describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group.id]}])
     assert rules["SecurityGroupRules"] == []
 
@@ -297,7 +316,7 @@ def test_a_name_is_kept_while_the_object_lives_and_a_given_one_is_deleted_before
     role = Thing(type="Role", inputs={})
     named = engine.plugin.check(role.call(), {"name": "it-1234567"}, {"assumeRolePolicy": DOCUMENT})
     assert named["name"] == "it-1234567"
-    changed = {**named, "path": "/x/"}
+    changed = {**named, "region": "us-east-1"}
     assert not engine.plugin.diff(role.call(), named, changed, named).delete_before_replace
     own = {**changed, "name": "the-role"}
     assert engine.plugin.diff(role.call(), {**named, "name": "the-role"}, own, named).delete_before_replace
@@ -320,32 +339,20 @@ def test_types_properties_settings_and_functions_it_does_not_have_are_refused_by
         plugin.check(Thing(type="Vpc", inputs={}).call(), {}, {"ipv6CidrBlock": "::/56"})
     with pytest.raises(Invalid, match="tags of aws:ec2/route:Route"):
         plugin.check(Thing(type="Route", inputs={}).call(), {}, {"tags": {"a": "b"}})
-    with pytest.raises(Invalid, match="assumeRoles"):
-        plugin.check_config({"assumeRoles": "[]"})
+    with pytest.raises(Invalid, match="defaultTags"):
+        plugin.check_config({"defaultTags": "{}"})
     with pytest.raises(Refused, match="does not implement aws:ec2/getAmi:getAmi"):
         plugin.invoke("aws:ec2/getAmi:getAmi", {})
 
 
-def test_the_functions_programs_ask_for_are_answered(engine: Engine) -> None:
-    ask = engine.plugin.invoke
-    caller = ask("aws:index/getCallerIdentity:getCallerIdentity", {})
-    assert caller["arn"] == f"arn:aws:iam::{identity.ACCOUNT}:user/{identity.DEVELOPER}"
-    assert f"{REGION}a" in ask("aws:index/getAvailabilityZones:getAvailabilityZones", {})["names"]
-    assert ask("aws:index/getPartition:getPartition", {})["partition"] == "aws"
-    assert ask("aws:index/getRegion:getRegion", {})["region"] == REGION
+def test_an_id_that_says_too_little_is_refused_with_the_form_it_should_have(engine: Engine) -> None:
+    addon = Thing(type="Addon", inputs={}, id="vpc-cni")
+    with pytest.raises(Refused, match="is {clusterName}:{addonName}, not vpc-cni"):
+        engine.plugin.read(addon.call(), {}, {})
 
 
-def test_default_tags_reach_every_object_and_are_no_tags_of_its_own(account: Account) -> None:
-    engine = Engine(configured(account, defaultTags=json.dumps({"tags": {"owner": "ml"}})))
-    queue = engine.make("Queue", tags={"a": "b"})
-    assert queue.state["tagsAll"]["owner"] == "ml"
-    assert "owner" not in queue.state["tags"]
-    found = engine.plugin.read(queue.call(), {}, {})
-    assert found
-    assert "owner" not in found.inputs["tags"]
-    engine.plugin.default_tags = {"owner": "infra"}
-    assert engine.diff(queue).changes == {"tagsAll.owner": "update"}
-    engine.destroy()
+def test_the_partition_is_told(engine: Engine) -> None:
+    assert engine.plugin.invoke("aws:index/getPartition:getPartition", {})["partition"] == "aws"
 
 
 def test_an_interrupted_create_keeps_what_was_made(account: Account, engine: Engine, world: dict[str, Thing]) -> None:
@@ -363,10 +370,10 @@ def test_an_interrupted_create_keeps_what_was_made(account: Account, engine: Eng
 
 
 def test_an_update_finishes_what_an_interrupted_create_left_undone(engine: Engine) -> None:
-    home, policies = engine.make("FileSystem"), [{"transitionToIa": "AFTER_7_DAYS"}]
-    home.inputs["lifecyclePolicies"] = policies
-    assert home.state["lifecyclePolicies"] == []
-    assert engine.change(home)["lifecyclePolicies"] == policies
+    vpc, gateway = engine.make("Vpc", cidrBlock="10.8.0.0/16"), engine.make("InternetGateway")
+    gateway.inputs["vpcId"] = vpc.id
+    assert "vpcId" not in gateway.state
+    assert engine.change(gateway)["vpcId"] == vpc.id
 
 
 def test_a_throttled_call_is_made_again(account: Account, engine: Engine) -> None:
@@ -392,7 +399,7 @@ def test_a_delete_waits_until_what_depends_on_the_object_is_gone_but_no_longer()
         for fault in answers:
             raise fault
 
-    aws = Aws_(Clients({}), REGION, Call(urn="urn"))
+    aws = Aws_(Clients(REGION), REGION, Call(urn="urn"))
     aws.patiently(10, remove)
 
     def never() -> None:
@@ -403,7 +410,7 @@ def test_a_delete_waits_until_what_depends_on_the_object_is_gone_but_no_longer()
 
 
 def test_other_errors_of_a_delete_are_not_waited_out_and_an_absent_object_is_deleted() -> None:
-    aws = Aws_(Clients({}), REGION, Call(urn="urn"))
+    aws = Aws_(Clients(REGION), REGION, Call(urn="urn"))
 
     def fail(code: str) -> Any:
         raise Failed("eks", "delete_cluster", code, "Cluster has nodegroups attached")
@@ -425,6 +432,13 @@ def test_documents_are_compared_by_meaning_and_plain_lists_as_sets() -> None:
     assert same(["b", "a"], ["a", "b"])
     assert same(None, [])
     assert not same(0, None)
+
+
+def test_a_path_leads_into_objects_and_to_the_first_of_a_list_and_back() -> None:
+    made = nested({"Targets.0.Id": "a", "Targets.0.Arn": "b", "Rule": "c"})
+    assert made == {"Targets": [{"Id": "a", "Arn": "b"}], "Rule": "c"}
+    assert dig(made, "Targets.0.Arn") == "b"
+    assert dig(made, "Targets.1.Arn") is dig(made, "Other.Arn") is None
 
 
 def test_defaults_fill_what_is_not_given_and_only_what_the_program_speaks_of_is_compared() -> None:

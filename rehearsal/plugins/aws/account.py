@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import boto3
@@ -36,6 +35,8 @@ WAITED_OUT = (
     ("ValidationException", "has targets"),
 )
 """Refused now, done later: error code and part of its message that the genuine provider waits out."""
+ABSENT = ("NotFound", "NoSuch", "DoesNotExist", "NonExistent", "InvalidPlacementGroup.Unknown")
+"""Parts of error codes that say that an object does not exist."""
 
 
 class Failed(Refused):
@@ -48,7 +49,7 @@ class Failed(Refused):
     @property
     def absent(self) -> bool:
         """Whether the error says that the object does not exist."""
-        return any(part in self.code for part in ("NotFound", "NoSuch", "DoesNotExist", "NonExistent"))
+        return any(part in self.code for part in ABSENT)
 
     @property
     def waited_out(self) -> bool:
@@ -58,10 +59,8 @@ class Failed(Refused):
 class Clients:
     """boto3 clients by service and region, made once: making one costs about 0.1 s and is not thread-safe."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        keys = {"aws_access_key_id": "accessKey", "aws_secret_access_key": "secretKey", "aws_session_token": "token"}
-        given = {name: config.get(key) for name, key in keys.items()}
-        self.session = boto3.Session(region_name=config.get("region"), profile_name=config.get("profile"), **given)
+    def __init__(self, region: str | None) -> None:
+        self.session = boto3.Session(region_name=region)
         self.clients: dict[tuple[str, str], Any] = {}
         self.lock = threading.Lock()
 
@@ -88,7 +87,7 @@ class Account:
         given = {key: value for key, value in arguments.items() if value is not None}
         for attempt in range(ATTEMPTS):
             try:
-                return function(**given)
+                return _done(service, operation, function(**given))
             except (ClientError, BotoCoreError) as fault:
                 if attempt + 1 >= _attempts(fault, operation):
                     raise _failed(service, operation, fault) from None
@@ -118,16 +117,12 @@ class Account:
                     raise
                 self.request.pause(1, why=str(fault))
 
-    @cached_property
-    def partition(self) -> str:
-        return self.clients.session.get_partition_for_region(self.region)
 
-    @property
-    def identity(self) -> dict[str, Any]:
-        return self.call("sts", "get_caller_identity")
-
-    def arn(self, service: str, owner: str, rest: str) -> str:
-        return f"arn:{self.partition}:{service}:{self.region}:{owner}:{rest}"
+def _done(service: str, operation: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer, unless it is the error of the one thing that a call for several was made for."""
+    for failure in answer.get("FailedEntries") or []:
+        raise Failed(service, operation, failure.get("ErrorCode", ""), failure.get("ErrorMessage", ""))
+    return answer
 
 
 def _attempts(fault: Exception, operation: str) -> int:
