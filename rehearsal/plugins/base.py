@@ -26,7 +26,7 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, status
 from pulumi.runtime.proto import provider_pb2 as pb
 from pulumi.runtime.proto import provider_pb2_grpc as rpc
 
-from rehearsal.plugins.wire import Changes, Properties, changes, plain, struct
+from rehearsal.plugins.wire import Changes, Properties, changes, plain, struct, top
 
 ENGINE = os.getppid()
 """The process that started us, asked for early: once it is dead we get another parent."""
@@ -282,7 +282,7 @@ def _diff(diff: Diff) -> pb.DiffResponse:
     kinds = {path: kind + "_replace" if path in diff.replaces else kind for path, kind in diff.changes.items()}
     return pb.DiffResponse(
         changes=pb.DiffResponse.DIFF_SOME if kinds else pb.DiffResponse.DIFF_NONE,
-        diffs=list(kinds),
+        diffs=sorted(set(map(top, kinds))),
         replaces=sorted(diff.replaces),
         deleteBeforeReplace=bool(diff.delete_before_replace and diff.replaces),
         hasDetailedDiff=True,

@@ -114,13 +114,14 @@ def test_an_input_that_cannot_be_right_is_a_failure_of_check_that_names_it(clien
 
 
 def test_a_diff_says_which_paths_replace(client: Any) -> None:
-    old, new = struct({"size": 1, "color": "red"}), struct({"size": 2, "color": "blue"})
+    old, new = struct({"size": 1, "look": {"color": "red"}}), struct({"size": 2, "look": {"color": "blue"}})
     answer = client.Diff(pb.DiffRequest(urn=URN, id="box-1", old_inputs=old, olds=old, news=new))
     assert answer.changes == pb.DiffResponse.DIFF_SOME
     assert list(answer.replaces) == ["size"]
     assert answer.deleteBeforeReplace
     kinds = {path: pb.PropertyDiff.Kind.Name(diff.kind) for path, diff in answer.detailedDiff.items()}
-    assert kinds == {"size": "UPDATE_REPLACE", "color": "UPDATE"}
+    assert kinds == {"size": "UPDATE_REPLACE", "look.color": "UPDATE"}
+    assert list(answer.diffs) == ["look", "size"]
 
 
 def test_equal_inputs_are_no_diff(client: Any) -> None:
