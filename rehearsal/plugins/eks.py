@@ -36,10 +36,8 @@ WITHOUT = {
 MAY_BE_SILENT = words("corednsAddonOptions createOidcProvider createInstanceRole")
 """Those among them whose default is that value too, given the others."""
 IMPLEMENTED = words(
-    "accessEntries bootstrapSelfManagedAddons clusterTags deletionProtection enabledClusterLogTypes "
-    "encryptionConfigKeyArn endpointPrivateAccess endpointPublicAccess ipFamily kubernetesServiceIpAddressRange name "
-    "privateSubnetIds providerCredentialOpts publicAccessCidrs publicSubnetIds serviceRole subnetIds tags "
-    "upgradePolicy version vpcId"
+    "bootstrapSelfManagedAddons endpointPrivateAccess endpointPublicAccess kubernetesServiceIpAddressRange name "
+    "privateSubnetIds publicAccessCidrs publicSubnetIds tags version vpcId"
 )
 CLUSTER_POLICY = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
 
@@ -75,78 +73,50 @@ class Cluster(pulumi.ComponentResource):
 
     def __init__(self, name: str, given: dict[str, Any], opts: pulumi.ResourceOptions | None) -> None:
         super().__init__("eks:index:Cluster", name, {}, opts)
-        self.name, self.given, self.mine = name, given, pulumi.ResourceOptions(parent=self)
-        own = None if given.get("serviceRole") else ServiceRole(f"{name}-eksRole", given.get("tags"), self.mine)
-        self.role = own.role if own else pulumi.Output.from_input(given["serviceRole"])
-        self.eks = self._control_plane([own.role, own.attachment] if own else [])
-        self.kubeconfig = self._kubeconfig()
+        self.name, self.given = name, given
+        mine = pulumi.ResourceOptions(parent=self)
+        own = ServiceRole(f"{name}-eksRole", given.get("tags"), mine)
+        self.role = own.role
+        self.eks = self._control_plane([own.role, own.attachment])
+        facts = (self.eks.name, self.eks.endpoint, self.eks.certificate_authority, self.eks.arn)
+        self.kubeconfig = pulumi.Output.all(*facts).apply(lambda all_: kubeconfig(*all_))
         text = pulumi.Output.json_dumps(self.kubeconfig)
-        self.provider = _KubernetesProvider(f"{name}-eks-k8s", {"kubeconfig": text}, self.mine)
-        self._access_entries()
+        self.provider = _KubernetesProvider(f"{name}-eks-k8s", {"kubeconfig": text}, mine)
         self.register_outputs({})
 
     def _control_plane(self, first: list[pulumi.Resource]) -> aws.eks.Cluster:
         given = self.given
-        network = {"serviceIpv4Cidr": given.get("kubernetesServiceIpAddressRange"), "ipFamily": given.get("ipFamily")}
-        key = given.get("encryptionConfigKeyArn")
-        encryption: Any = {"provider": {"keyArn": key}, "resources": ["secrets"]} if key else None
-        subnets = _joined(given.get("publicSubnetIds"), given.get("privateSubnetIds"))
-        tags = pulumi.Output.all(given.get("tags"), given.get("clusterTags")).apply(
-            lambda both: {"Name": f"{self.name}-eksCluster", **(both[1] or {}), **(both[0] or {})}
+        cidr = given.get("kubernetesServiceIpAddressRange")
+        subnets = pulumi.Output.all(given.get("publicSubnetIds"), given.get("privateSubnetIds")).apply(
+            lambda parts: [id_ for part in parts for id_ in part or []]
+        )
+        tags = pulumi.Output.from_input(given.get("tags")).apply(
+            lambda tags: {"Name": f"{self.name}-eksCluster", **(tags or {})}
         )
         ignored = ["accessConfig.bootstrapClusterCreatorAdminPermissions", "bootstrapSelfManagedAddons"]
+        bootstraps = given.get("bootstrapSelfManagedAddons")
         return aws.eks.Cluster(
             f"{self.name}-eksCluster",
             name=given.get("name"),
             role_arn=self.role.arn,
             version=given.get("version"),
-            bootstrap_self_managed_addons=_else(given.get("bootstrapSelfManagedAddons"), True),
+            bootstrap_self_managed_addons=True if bootstraps is None else bootstraps,
             vpc_config=_present(
-                subnetIds=_else(given.get("subnetIds"), subnets),
+                subnetIds=subnets,
                 endpointPrivateAccess=given.get("endpointPrivateAccess"),
                 endpointPublicAccess=given.get("endpointPublicAccess"),
                 publicAccessCidrs=given.get("publicAccessCidrs"),
             ),
             access_config=_present(authenticationMode="API", bootstrapClusterCreatorAdminPermissions=True),
-            kubernetes_network_config=_present(**network) if any(network.values()) else None,
-            encryption_config=encryption,
-            enabled_cluster_log_types=given.get("enabledClusterLogTypes"),
-            upgrade_policy=given.get("upgradePolicy"),
-            deletion_protection=given.get("deletionProtection"),
+            kubernetes_network_config=_present(serviceIpv4Cidr=cidr) if cidr else None,
             tags=tags,
             opts=pulumi.ResourceOptions(parent=self, ignore_changes=ignored, depends_on=first),
         )
 
-    def _kubeconfig(self) -> pulumi.Output[dict[str, Any]]:
-        facts = (self.eks.name, self.eks.endpoint, self.eks.certificate_authority, self.eks.arn)
-        return pulumi.Output.all(*facts, self.given.get("providerCredentialOpts")).apply(lambda a: kubeconfig(*a))
-
-    def _access_entries(self) -> None:
-        for key, entry in (self.given.get("accessEntries") or {}).items():
-            made = aws.eks.AccessEntry(
-                f"{self.name}-{key}",
-                cluster_name=self.eks.name,
-                principal_arn=entry["principalArn"],
-                type=entry.get("type"),
-                kubernetes_groups=entry.get("kubernetesGroups"),
-                user_name=entry.get("username"),
-                tags=entry.get("tags"),
-                opts=pulumi.ResourceOptions(parent=self, depends_on=[self.eks]),
-            )
-            for name, association in (entry.get("accessPolicies") or {}).items():
-                aws.eks.AccessPolicyAssociation(
-                    f"{self.name}-{key}-{name}",
-                    cluster_name=self.eks.name,
-                    principal_arn=entry["principalArn"],
-                    policy_arn=association["policyArn"],
-                    access_scope=association["accessScope"],
-                    opts=pulumi.ResourceOptions(parent=made, depends_on=[made]),
-                )
-
     def outputs(self) -> dict[str, Any]:
         group = self.eks.vpc_config.cluster_security_group_id
         issuer = self.eks.identities[0].oidcs[0].issuer
-        subnets = {key: self.given.get(key) for key in ("subnetIds", "publicSubnetIds", "privateSubnetIds", "vpcId")}
+        subnets = {key: self.given.get(key) for key in ("publicSubnetIds", "privateSubnetIds", "vpcId")}
         core = _present(
             **subnets,
             cluster=self.eks,
@@ -178,15 +148,13 @@ class _KubernetesProvider(pulumi.ProviderResource):
         super().__init__("kubernetes", name, properties, pulumi.ResourceOptions.merge(opts, pinned))
 
 
-def kubeconfig(name: str, endpoint: str, authority: Any, arn: str, credentials: Any) -> dict[str, Any]:
+def kubeconfig(name: str, endpoint: str, authority: Any, arn: str) -> dict[str, Any]:
     """How a client reaches the cluster; the profile is left to whoever uses it, as the genuine component does."""
-    role = (credentials or {}).get("roleArn")
-    arguments = ["--region", arn.split(":")[3], "eks", "get-token", "--cluster-name", name, "--output", "json"]
     info = {"name": "KUBERNETES_EXEC_INFO", "value": '{"apiVersion": "client.authentication.k8s.io/v1beta1"}'}
     command = {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "command": "aws",
-        "args": arguments + (["--role", role] if role else []),
+        "args": ["--region", arn.split(":")[3], "eks", "get-token", "--cluster-name", name, "--output", "json"],
         "env": [info],
     }
     return {
@@ -222,14 +190,6 @@ def _is(given: Any, wanted: Any) -> bool:
 
 def _present(**values: Any) -> Any:
     return {key: value for key, value in values.items() if value is not None}
-
-
-def _else(value: Any, default: Any) -> Any:
-    return default if value is None else value
-
-
-def _joined(*lists: Any) -> pulumi.Output[list[str]]:
-    return pulumi.Output.all(*lists).apply(lambda parts: [id_ for part in parts for id_ in part or []])
 
 
 class Eks(Provider):

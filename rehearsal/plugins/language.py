@@ -39,12 +39,11 @@ print(json.dumps(found))
 
 
 def interpreter(info: Any) -> tuple[str, dict[str, str]]:
-    """The program's Python and its environment, by the `virtualenv` and `toolchain` options of Pulumi.yaml."""
+    """The program's Python and its environment, by the `virtualenv` option of Pulumi.yaml."""
     options = json_format.MessageToDict(info.options) if info.HasField("options") else {}
-    folder = options.get("virtualenv") or (".venv" if options.get("toolchain") in ("uv", "poetry") else "")
-    home = Path(info.root_directory or ".") / folder if folder else Path(os.environ.get("VIRTUAL_ENV", ""))
-    if not folder and not os.environ.get("VIRTUAL_ENV"):
-        return "python3", dict(os.environ)
+    if "virtualenv" not in options:
+        raise FileNotFoundError("the rehearsal's language host needs runtime.options.virtualenv in Pulumi.yaml")
+    home = Path(info.root_directory or ".") / options["virtualenv"]
     python = Path(os.path.abspath(home)) / "bin" / "python"
     if not python.exists():
         raise FileNotFoundError(f"no virtual environment at {home}: make it, or change runtime.options in Pulumi.yaml")

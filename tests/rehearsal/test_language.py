@@ -40,24 +40,12 @@ def test_the_virtualenv_of_pulumi_yaml_runs_the_program(tmp_path: Path) -> None:
     assert environment["PATH"].startswith(str(python.parent))
 
 
-def test_the_uv_toolchain_means_dot_venv(tmp_path: Path) -> None:
-    python = environment_of(tmp_path, ".venv")
-    assert language.interpreter(info(tmp_path, toolchain="uv"))[0] == str(python)
-
-
-def test_without_options_the_active_environment_or_else_the_path_decides(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    python = environment_of(tmp_path, "active")
-    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "active"))
-    assert language.interpreter(info(tmp_path))[0] == str(python)
-    monkeypatch.delenv("VIRTUAL_ENV")
-    assert language.interpreter(info(tmp_path))[0] == "python3"
-
-
 def test_a_missing_virtualenv_is_named(tmp_path: Path) -> None:
     request = language_pb2.RunRequest(info=info(tmp_path, virtualenv="nowhere"))
     answer = language.Host("", tmp_path).Run(request, MagicMock())
     assert str(tmp_path / "nowhere") in answer.error
+    with pytest.raises(FileNotFoundError, match="runtime.options.virtualenv"):
+        language.interpreter(info(tmp_path, toolchain="uv"))
 
 
 def test_the_packages_of_the_programs_own_environment_say_which_plugins_it_needs() -> None:

@@ -19,9 +19,7 @@ BARE: dict[str, Any] = {
 WANTED = {
     **BARE, "name": "demo", "version": "1.34", "vpcId": "vpc-1", "privateSubnetIds": ["subnet-1"],
     "publicSubnetIds": ["subnet-2"], "endpointPrivateAccess": True, "bootstrapSelfManagedAddons": False,
-    "tags": {"Name": "demo"}, "clusterTags": {"of": "cluster"},
-    "accessEntries": {"team": {"principalArn": "arn:aws:iam::1:role/team", "accessPolicies": {
-        "edit": {"policyArn": "arn:edit", "accessScope": {"type": "cluster"}}}}},
+    "tags": {"Name": "demo"},
 }
 
 
@@ -77,8 +75,6 @@ def test_the_component_has_the_children_of_the_genuine_one(built: tuple[Recorder
         "main-eksRole-4b490823": "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
         "main-eksCluster": "aws:eks/cluster:Cluster",
         "main-eks-k8s": "pulumi:providers:kubernetes",
-        "main-team": "aws:eks/accessEntry:AccessEntry",
-        "main-team-edit": "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
     }
 
 
@@ -87,18 +83,8 @@ def test_the_cluster_is_asked_for_as_the_genuine_component_does(built: tuple[Rec
     assert inputs["vpcConfig"] == {"subnetIds": ["subnet-2", "subnet-1"], "endpointPrivateAccess": True}
     assert inputs["accessConfig"] == {"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": True}
     assert inputs["bootstrapSelfManagedAddons"] is False
-    assert inputs["tags"] == {"Name": "demo", "of": "cluster"}
+    assert inputs["tags"] == {"Name": "demo"}
     assert "kubernetesNetworkConfig" not in inputs
-
-
-def test_a_given_service_role_makes_no_role() -> None:
-    recorder, _ = build({**BARE, "subnetIds": ["subnet-1"], "serviceRole": _Role()})
-    assert "main-eksRole" not in recorder.made
-    assert recorder.made["main-eksCluster"].inputs["roleArn"] == "arn:aws:iam::1:role/own"
-
-
-class _Role:
-    arn = "arn:aws:iam::1:role/own"
 
 
 def test_the_outputs_say_how_the_cluster_is_reached(built: tuple[Recorder, dict[str, Any]]) -> None:
@@ -110,17 +96,12 @@ def test_the_outputs_say_how_the_cluster_is_reached(built: tuple[Recorder, dict[
     assert outputs["oidcIssuer"] == "oidc/1"
 
 
-def test_a_role_to_deploy_as_goes_into_the_kubeconfig() -> None:
-    config = eks.kubeconfig("demo", "https://x", {"data": "Y2E="}, "arn:aws:eks:r:1:cluster/demo", {"roleArn": "arn:r"})
-    assert config["users"][0]["user"]["exec"]["args"][-2:] == ["--role", "arn:r"]
-
-
 def test_a_bare_control_plane_is_no_fault() -> None:
     assert eks.faults(WANTED) == []
 
 
 @pytest.mark.parametrize(("given", "named"), [
-    ({"fargate": True}, "fargate"), ({"storageClasses": "gp3"}, "storageClasses"),
+    ({"fargate": True}, "fargate"), ({"accessEntries": {}}, "accessEntries"), ({"serviceRole": "x"}, "serviceRole"),
     ({"skipDefaultNodeGroup": False}, "skipDefaultNodeGroup must be True"),
     ({"kubeProxyAddonOptions": None}, "kubeProxyAddonOptions"), ({"authenticationMode": "CONFIG_MAP"}, "'API'"),
 ])
