@@ -28,8 +28,8 @@ env: $(DEVELOP)           ## print exports for pulumi, kubectl, helm and aws
 soak: $(DEVELOP)          ## kill things at random moments, many times
 	@.venv/bin/python -m rehearsal.soak
 
-check: $(PRODUCT)         ## can this stack file work? no engine, no cluster, no account
-	@.venv/bin/python -m stacks.check $(STACK)
+check: $(PRODUCT)         ## can this stack file work? no engine, no cluster; LIVE=1 asks the account, and only reads
+	@.venv/bin/python -m stacks.check $(if $(filter 1,$(LIVE)),--live) $(STACK)
 
 plan: $(PRODUCT)          ## what a stack file comes to: nodes, minutes, money; JSON=1 for machines
 	@.venv/bin/python -m stacks.show $(STACK) $(if $(JSON),--json)

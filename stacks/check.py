@@ -1,4 +1,7 @@
-"""`make check`: say whether a stack file can work, without the engine, a cluster or an account."""
+"""`make check`: say whether a stack file can work, without the engine, a cluster or an account.
+
+With LIVE=1 (`--live`) the account that the AWS CLI would use is asked as well: preflight.py.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import json
 import sys
 
 from stacks.config import json_schema, read_file
+from stacks.faults import Fault, Notice
 from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
+from stacks.preflight import Account, preflight
 
 
 def main(arguments: list[str]) -> int:
@@ -14,21 +19,26 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--schema"]:
         print(json.dumps(json_schema(), indent=1))
         return 0
-    return max((_check(stack) for stack in arguments), default=2)
+    stacks = [argument for argument in arguments if argument != "--live"]
+    return max((_check(stack, live="--live" in arguments) for stack in stacks), default=2)
 
 
-def _check(stack: str) -> int:
+def _check(stack: str, *, live: bool) -> int:
     try:
-        planned = plan_stack(read_file(stack))
+        reading = read_file(stack)
+        planned = plan_stack(reading)
     except FileNotFoundError as error:
         print(f"{stack}: no stack file ({error.filename}); copy Pulumi.dev.yaml")
         return 2
-    for notice in planned.notices:
-        print(f"  note   {notice}")
-    for fault in planned.faults:
-        print(f"  fault  {fault}")
-    if planned.plan is None:
-        print(f"{stack}: {len(planned.faults)} fault{'s' * (len(planned.faults) != 1)}, nothing was created")
+    found: list[Fault | Notice] = [*planned.notices, *planned.faults]
+    if live and planned.plan and reading.config:
+        told = preflight(Account(planned.plan.identity.region), planned.plan, reading.config.environment)
+        found = [notice for notice in planned.notices if notice.path not in {one.path for one in told}] + told
+    for finding in sorted(found, key=lambda finding: isinstance(finding, Fault)):
+        print(f"  {'fault' if isinstance(finding, Fault) else 'note '}  {finding}")
+    faults = sum(isinstance(finding, Fault) for finding in found)
+    if planned.plan is None or faults:
+        print(f"{stack}: {faults} fault{'s' * (faults != 1)}, nothing was created")
         return 1
     print(f"{stack}: {_summary(planned.plan)}\nnext: make preview STACK={stack}")
     return 0
