@@ -36,7 +36,7 @@ class Network(pulumi.ComponentResource):
         gateway = self._internet_gateway(name, vpc)
         public = [self._subnet(f"{name}-public-{z.letter}", vpc, z, public=True) for z in plan.zones]
         private = [self._subnet(f"{name}-private-{z.letter}", vpc, z, public=False) for z in plan.zones]
-        nat = self._nat_gateway(name, public[0], gateway)
+        nat = self._nat_gateway(f"{name}-nat-{plan.zones[0].letter}", public[0], gateway)
         out, public_routes = self._route_table(f"{name}-public", vpc, public, gateway_id=gateway.id)
         through, private_routes = self._route_table(f"{name}-private", vpc, private, nat_gateway_id=nat.id)
         self._s3_endpoint(name, vpc, through)
@@ -70,13 +70,15 @@ class Network(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self))
 
     def _nat_gateway(self, name: str, subnet: aws.ec2.Subnet, gateway: aws.ec2.InternetGateway) -> aws.ec2.NatGateway:
+        """In the training zone, where the traffic is. Called by its zone: in another, the new one stands before routes
+        leave the old."""
         address = aws.ec2.Eip(
-            f"{name}-nat", domain="vpc", tags=self._plan.identity.tags(f"{name}-nat"),
+            name, domain="vpc", tags=self._plan.identity.tags(name),
             # An address can only be mapped, and the gateway only leave, in this order.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[gateway]))
         return aws.ec2.NatGateway(
-            f"{name}-nat", subnet_id=subnet.id, allocation_id=address.id,
-            tags=self._plan.identity.tags(f"{name}-nat"), opts=pulumi.ResourceOptions(parent=self))
+            name, subnet_id=subnet.id, allocation_id=address.id, tags=self._plan.identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self))
 
     def _route_table(self, name: str, vpc: aws.ec2.Vpc, subnets: list[aws.ec2.Subnet],
                      **target: pulumi.Input[str]) -> tuple[aws.ec2.Route, list[pulumi.Resource]]:

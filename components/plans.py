@@ -203,11 +203,13 @@ class DevicePluginsPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimPlan:
-    """One store as a namespace sees it: a static PersistentVolume bound to a claim of the same name."""
+    """One store as a namespace sees it: a static PersistentVolume bound to its own claim."""
 
     store: str
     kind: str
     """"lustre" or "efs"."""
+    name: str
+    """Of the claim; another where the file system is another, so that both can be there until jobs have moved."""
     volume_name: str
     capacity: str
 

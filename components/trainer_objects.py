@@ -35,6 +35,8 @@ ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 class Mount:
     """A claim, mounted."""
 
+    store: str
+    """What the pod calls the volume."""
     claim: str
     path: str
     directory: str | None = None
@@ -67,10 +69,10 @@ def _train_job_2_1(job: TrainJob) -> Spec:
     resources = {name: str(count) for name, count in sorted(job.resources.items())}
     shared_memory = {"medium": "Memory", "sizeLimit": f"{job.shared_memory_gib}Gi"}
     volumes: list[Spec] = [{"name": "dshm", "emptyDir": shared_memory}]
-    volumes += [{"name": claim, "persistentVolumeClaim": {"claimName": claim}}
-                for claim in sorted({mount.claim for mount in job.mounts})]
+    volumes += [{"name": store, "persistentVolumeClaim": {"claimName": claim}}
+                for store, claim in sorted({(mount.store, mount.claim) for mount in job.mounts})]
     mounts: list[Spec] = [{"name": "dshm", "mountPath": "/dev/shm"}]
-    mounts += [{"name": m.claim, "mountPath": m.path} | ({"subPath": m.directory} if m.directory else {})
+    mounts += [{"name": m.store, "mountPath": m.path} | ({"subPath": m.directory} if m.directory else {})
                for m in job.mounts]
     return {
         "runtimeRef": {"name": job.runtime},

@@ -25,6 +25,10 @@ ADD_ONS = {"fsx.csi.aws.com": "aws-fsx-csi-driver", "efs.csi.aws.com": "aws-efs-
 """CSI driver → the add-on that brings it."""
 
 
+REQUEST = "1Gi"
+"""What a claim asks for: it is bound by name, and the API server lets nobody change the figure when the store grows."""
+
+
 class Workspace(pulumi.ComponentResource):
     """Namespace, quota, volumes and claims."""
 
@@ -35,7 +39,7 @@ class Workspace(pulumi.ComponentResource):
     def __init__(self, name: str, plan: WorkspacePlan, *, volumes: Mapping[str, Volume],
                  drivers: Mapping[str, pulumi.Resource], opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("trainyard:jobs:Workspace", name, None, opts)
-        self._drivers = drivers
+        self._drivers, self._namespace = drivers, plan.namespace
         namespace = k8s.core.v1.Namespace(name, metadata={"name": plan.namespace, "labels": {
             # Training images run as root; host access, privileges and host ports stay refused.
             "pod-security.kubernetes.io/enforce": "baseline"}}, opts=pulumi.ResourceOptions(parent=self))
@@ -52,20 +56,20 @@ class Workspace(pulumi.ComponentResource):
 
     def _claim(self, claim: ClaimPlan, volume: Volume) -> k8s.core.v1.PersistentVolumeClaim:
         made = k8s.core.v1.PersistentVolume(
-            f"{claim.volume_name}-volume", metadata={"name": claim.volume_name},
+            f"{self._namespace}-{claim.store}-volume", metadata={"name": claim.volume_name},
             spec=k8s.core.v1.PersistentVolumeSpecArgs(
                 access_modes=["ReadWriteMany"], capacity={"storage": claim.capacity}, storage_class_name="",
                 persistent_volume_reclaim_policy="Retain", mount_options=list(volume.options),
                 # Reserved for this namespace: a volume is visible to the whole cluster.
-                claim_ref=k8s.core.v1.ObjectReferenceArgs(name=claim.store, namespace=self.namespace),
+                claim_ref=k8s.core.v1.ObjectReferenceArgs(name=claim.name, namespace=self.namespace),
                 csi=k8s.core.v1.CSIPersistentVolumeSourceArgs(
                     driver=volume.driver, volume_handle=volume.handle, volume_attributes=dict(volume.attributes))),
             opts=pulumi.ResourceOptions(parent=self))
         return k8s.core.v1.PersistentVolumeClaim(
-            f"{claim.volume_name}-claim", metadata={"name": claim.store, "namespace": self.namespace},
+            f"{self._namespace}-{claim.store}-claim", metadata={"name": claim.name, "namespace": self.namespace},
             spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
                 access_modes=["ReadWriteMany"], storage_class_name="", volume_name=made.metadata.name,
-                resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": claim.capacity})),
+                resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": REQUEST})),
             # Who mounts the claim needs the driver on the node, to unmount it too: pods would stay Terminating.
             opts=pulumi.ResourceOptions(parent=self, depends_on=self._driver(volume)))
 

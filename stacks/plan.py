@@ -191,7 +191,7 @@ def _environment(config: StackConfig, wanted: EnvironmentConfig, zones: tuple[st
     cluster_name = me.name("cluster", wanted.network.cidr, *sorted(zones))  # EKS never leaves the zones it began in
     pools = {name: pool_plan(me, name, pool, wanted.zone) for name, pool in wanted.pools.items()}
     runtimes = _runtimes(wanted)
-    claims = tuple(_claim(wanted.namespace, name, store) for name, store in wanted.storage.items())
+    claims = tuple(_claim(wanted.namespace, name, store, wanted.zone) for name, store in wanted.storage.items())
     return EnvironmentPlan(
         identity=me,
         zone=wanted.zone,
@@ -237,7 +237,8 @@ def _team(config: StackConfig, environment: EnvironmentConfig, base: Environment
     team = config.team
     assert team is not None  # plan_team has looked
     used = {store for job in team.jobs.values() for store in _stores(job)}
-    claims = tuple(_claim(team.namespace, name, store) for name, store in environment.storage.items() if name in used)
+    claims = tuple(_claim(team.namespace, name, store, environment.zone)
+                   for name, store in environment.storage.items() if name in used)
     return TeamPlan(
         identity=Identity(project=config.project, stack=config.stack, region=config.region),
         environment=team.environment,
@@ -292,25 +293,34 @@ def _runtimes(wanted: EnvironmentConfig) -> tuple[RuntimePlan, ...]:
     return (*upstream, *own)
 
 
-def _claim(namespace: str, name: str, store: StoreConfig) -> ClaimPlan:
+def _claim(namespace: str, name: str, store: StoreConfig, zone: str) -> ClaimPlan:
+    claim = _claim_name(name, store, zone)
     if store.lustre:
-        return ClaimPlan(store=name, kind="lustre", volume_name=f"{namespace}-{name}",
+        return ClaimPlan(store=name, kind="lustre", name=claim, volume_name=f"{namespace}-{claim}",
                          capacity=f"{store.lustre.capacity_gib}Gi")
     # EFS grows by itself and ignores the figure, but a PersistentVolume must state one.
-    return ClaimPlan(store=name, kind="efs", volume_name=f"{namespace}-{name}", capacity="1024Gi")
+    return ClaimPlan(store=name, kind="efs", name=claim, volume_name=f"{namespace}-{claim}", capacity="1024Gi")
+
+
+def _claim_name(name: str, store: StoreConfig, zone: str) -> str:
+    """Another where FSx would make another file system: jobs move to a new claim and nothing waits for the old one."""
+    made = ["lustre", zone, store.lustre.deployment] if store.lustre else ["efs"]
+    return f"{name}-{digest(made)[:8]}"
 
 
 def _job(name: str, job: JobConfig, environment: EnvironmentConfig, namespace: str) -> TrainJobPlan:
     kind = TYPES[environment.pools[job.pool].instance_types[0]]
     env = fabric.environment(kind, job.nodes) | job.env
-    mounts = [Mount(claim=store, path=mount.path) for store, mount in sorted(job.storage.items())]
+    claims = {name: _claim_name(name, store, environment.zone) for name, store in environment.storage.items()}
+    mounts = [Mount(store=store, claim=claims[store], path=mount.path) for store, mount in sorted(job.storage.items())]
     if job.checkpoints and job.checkpoints.store in job.storage:
         # A pod mounts a claim once: the TrainJob CRD keys mounts by volume, and with a second volume of the same claim
         # kubelet up to 1.34 never starts the pod (kubernetes#122140).
         mounted_at = job.storage[job.checkpoints.store].path.rstrip("/")
         env["CHECKPOINT_DIR"] = f"{mounted_at}/{job.checkpoints.directory}"
     elif job.checkpoints:
-        mounts.append(Mount(claim=job.checkpoints.store, path=CHECKPOINTS, directory=job.checkpoints.directory))
+        store = job.checkpoints.store
+        mounts.append(Mount(store=store, claim=claims[store], path=CHECKPOINTS, directory=job.checkpoints.directory))
         env["CHECKPOINT_DIR"] = CHECKPOINTS
     spec = train_job_spec(environment.trainer.version, TrainJob(
         runtime=job.runtime, image=job.image, command=_command(job), nodes=job.nodes,

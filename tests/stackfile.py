@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 
 from catalog.instances import GPU_TYPES
 from catalog.zones import ZONE_LETTERS, regions_with, zone_names
+from components.plans import digest
 from stacks.config import Reading, read
 from stacks.plan import EnvironmentPlan, Planned, TeamPlan, plan_stack
 from tests.recording import CHECKOUT, stack_values
 
 ENVIRONMENT, TEAM = "trainyard:environment", "trainyard:team"
+SCRATCH = f"scratch-{digest(['lustre', 'ap-northeast-2a', 'PERSISTENT_2'])[:8]}"
+"""What the dev file's scratch is claimed as."""
 Edit = Callable[[dict[str, Any]], object]
 
 

@@ -21,7 +21,7 @@ import pytest
 
 from catalog.latencies import TYPICAL
 from tests.recording import UNKNOWN, Changes, Graph, Node, deploy
-from tests.stackfile import ENVIRONMENT, Edit, at, without
+from tests.stackfile import ENVIRONMENT, SCRATCH, Edit, at, without
 
 JOB = "jobs.t5-large"
 TRAIN_JOB = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob t5-large"
@@ -78,7 +78,7 @@ WAITS: dict[str, list[str]] = {
     "NodeGroup system": [
         "Addon vpc-cni", "Addon kube-proxy", "Addon eks-pod-identity-agent", "PodIdentityAssociation cni",
         "RolePolicyAttachment cni-AmazonEKS_CNI_Policy", "RolePolicyAttachment system-AmazonEKSWorkerNodePolicy",
-        "RolePolicyAttachment system-AmazonEC2ContainerRegistryPullOnly", "NatGateway network-nat",
+        "RolePolicyAttachment system-AmazonEC2ContainerRegistryPullOnly", "NatGateway network-nat-a",
         "Route network-private", "Route network-public", *(
             f"RouteTableAssociation network-{side}-{zone}" for side in ("private", "public") for zone in "abc")],
     # A Deployment without nodes never becomes available.
@@ -113,7 +113,7 @@ WAITS: dict[str, list[str]] = {
         "SecurityGroupIngressRule scratch-self-in", "SecurityGroupEgressRule scratch-self-out",
         "SecurityGroupIngressRule scratch-988", "SecurityGroupIngressRule scratch-1018"],
     "MountTarget home": ["SecurityGroupIngressRule home-nfs"],
-    "NatGateway network-nat": ["InternetGateway network"],
+    "NatGateway network-nat-a": ["InternetGateway network"],
     "pulumi:providers:kubernetes cluster": ["eks:index:Cluster cluster"],
 }
 
@@ -125,10 +125,10 @@ def test_what_needs_something_waits_for_it(dev: Graph, later: str, earlier: str)
 
 DOES_NOT_WAIT: dict[str, list[str]] = {
     # Ten minutes each, side by side.
-    "LustreFileSystem scratch": ["eks:index:Cluster cluster", "NatGateway network-nat", "NodeGroup system"],
+    "LustreFileSystem scratch": ["eks:index:Cluster cluster", "NatGateway network-nat-a", "NodeGroup system"],
     "FileSystem home": ["eks:index:Cluster cluster", "Vpc network"],
     "MountTarget home": ["eks:index:Cluster cluster"],
-    "eks:index:Cluster cluster": ["NatGateway network-nat", "LustreFileSystem scratch", "MountTarget home"],
+    "eks:index:Cluster cluster": ["NatGateway network-nat-a", "LustreFileSystem scratch", "MountTarget home"],
     "NodeGroup system": ["LustreFileSystem scratch", "MountTarget home", "Addon coredns"],
     "Role system": ["eks:index:Cluster cluster"],
     "Role cni": ["eks:index:Cluster cluster"],
@@ -259,7 +259,7 @@ def test_nodes_have_private_addresses(dev: Graph) -> None:
 
 
 def test_each_private_subnet_leaves_through_the_nat_gateway_and_reaches_s3_without_it(dev: Graph) -> None:
-    assert dev["Route network-private"].inputs["natGatewayId"] == "network-nat-id"
+    assert dev["Route network-private"].inputs["natGatewayId"] == "network-nat-a-id"
     assert dev["Route network-public"].inputs["gatewayId"] == "network-id"
     assert dev["VpcEndpoint network-s3"].inputs["routeTableIds"] == ["network-private-id"]
     associated = {a.inputs["subnetId"]: a.inputs["routeTableId"] for a in dev.of("RouteTableAssociation")}
@@ -477,7 +477,7 @@ def test_the_job_has_shared_memory_and_a_place_for_checkpoints(dev: Graph) -> No
     pod = spec["podTemplateOverrides"][0]["spec"]
     assert {v["name"]: v for v in pod["volumes"]} == {
         "dshm": {"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}},
-        "scratch": {"name": "scratch", "persistentVolumeClaim": {"claimName": "scratch"}}}
+        "scratch": {"name": "scratch", "persistentVolumeClaim": {"claimName": SCRATCH}}}
     [container] = pod["containers"]
     assert container == {"name": "node", "volumeMounts": [
         {"name": "dshm", "mountPath": "/dev/shm"},
@@ -526,10 +526,10 @@ def test_claims_are_bound_to_the_environments_file_systems(dev: Graph) -> None:
     volume = dev["PersistentVolume training-scratch-volume"].inputs["spec"]
     assert volume["csi"] == {"driver": "fsx.csi.aws.com", "volumeHandle": "scratch-id",
                              "volumeAttributes": {"dnsname": "scratch.fsx", "mountname": "mnt"}}
-    assert volume["claimRef"] == {"name": "scratch", "namespace": "training"}
+    assert volume["claimRef"] == {"name": SCRATCH, "namespace": "training"}
     assert volume["persistentVolumeReclaimPolicy"] == "Retain"
     claim = dev["PersistentVolumeClaim training-scratch-claim"].inputs
-    assert (claim["spec"]["volumeName"], claim["spec"]["storageClassName"]) == ("training-scratch", "")
+    assert (claim["spec"]["volumeName"], claim["spec"]["storageClassName"]) == (f"training-{SCRATCH}", "")
     home = dev["PersistentVolume training-home-volume"].inputs["spec"]
     assert home["csi"]["driver"] == "efs.csi.aws.com" and home["csi"]["volumeHandle"] == "home-id"
 

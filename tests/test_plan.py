@@ -21,7 +21,7 @@ from stacks.capacity import efa_interfaces
 from stacks.config import read
 from stacks.plan import EnvironmentPlan, plan_stack, zone_cidrs
 from tests.recording import CHECKOUT
-from tests.stackfile import ENVIRONMENT, Edit, at, environment_plan, sound_stacks, team_plan, values, without
+from tests.stackfile import ENVIRONMENT, SCRATCH, Edit, at, environment_plan, sound_stacks, team_plan, values, without
 
 JOB = "jobs.t5-large"
 OWN = "trainer.own_runtimes.torch-distributed-resilient"
@@ -296,7 +296,7 @@ def test_a_teams_plan_is_made_against_its_environments_promise() -> None:
     team, environment = team_plan(), environment_plan()
     assert team.contract == environment.contract
     assert team.workspace.namespace == "team-vision" and team.workspace.max_gpus == 16
-    assert [c.volume_name for c in team.workspace.claims] == ["team-vision-scratch"], "only what its jobs use"
+    assert [c.volume_name for c in team.workspace.claims] == [f"team-vision-{SCRATCH}"], "only what its jobs use"
     job = team.jobs["vit-base"]
     assert job.namespace == "team-vision" and job.spec["runtimeRef"]["name"] == "torch-distributed-resilient"
     selector = job.spec["podTemplateOverrides"][0]["spec"]["nodeSelector"]
@@ -326,3 +326,12 @@ def test_another_training_zone_moves_no_subnet_and_keeps_the_cluster():
     here, there = (zone_cidrs("10.0.0.0/16", zones) for zones in (("ap-northeast-2a", "ap-northeast-2b"),
                                                                   ("ap-northeast-2b", "ap-northeast-2a")))
     assert sorted(here, key=lambda zone: zone.name) == sorted(there, key=lambda zone: zone.name)
+
+
+def test_jobs_move_to_another_claim_only_where_there_is_another_file_system() -> None:
+    def claims(*edits: Edit) -> dict[str, str]:
+        return {c.store: c.name for c in environment_plan(*edits).workspace.claims}
+
+    before, moved = claims(), claims(at("zone", "ap-northeast-2c"))
+    assert moved["scratch"] != before["scratch"] and moved["home"] == before["home"], "EFS is in every zone"
+    assert claims(at("storage.scratch.lustre.capacity_gib", 9600)) == before, "a store that grows is the same"

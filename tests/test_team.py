@@ -9,7 +9,7 @@ import pulumi
 import pytest
 
 from tests.recording import UNKNOWN, Graph, deploy
-from tests.stackfile import TEAM, Edit, at, without
+from tests.stackfile import SCRATCH, TEAM, Edit, at, without
 
 REFERENCE = "organization/trainyard/dev"
 JOB = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob vit-base"
@@ -49,7 +49,7 @@ def test_a_team_mounts_the_environments_file_system_through_a_volume_of_its_own(
     theirs = dev["PersistentVolume training-scratch-volume"].inputs
     assert own["spec"]["csi"] == theirs["spec"]["csi"] and own["spec"]["mountOptions"] == ["flock"]
     assert own["metadata"]["name"] != theirs["metadata"]["name"]
-    assert own["spec"]["claimRef"] == {"name": "scratch", "namespace": "team-vision"}
+    assert own["spec"]["claimRef"] == {"name": SCRATCH, "namespace": "team-vision"}
     assert [c.name for c in team.of("PersistentVolumeClaim")] == ["team-vision-scratch-claim"]
 
 

@@ -22,7 +22,7 @@ BOUND = 948
 
 RESOURCES: dict[str, list[str]] = {
     "VPC": ["Vpc network"], "subnets": ["Subnet network-private-a", "Subnet network-public-a"],
-    "NAT gateway": ["NatGateway network-nat"],
+    "NAT gateway": ["NatGateway network-nat-a"],
     "security groups": ["SecurityGroup nodes", "SecurityGroup scratch", "SecurityGroup home"],
     "file system scratch": ["LustreFileSystem scratch"], "file system home": ["FileSystem home"],
     "mount target home": ["MountTarget home"], "cluster": ["eks:index:Cluster cluster"],

@@ -35,7 +35,8 @@ JOB = TrainJob(
     runtime="torch-distributed-resilient", image="registry/image:1", command=("/bin/bash", "-c", "torchrun train.py"),
     nodes=2, processes_per_node="auto", resources={"vpc.amazonaws.com/efa": 4, GPU: 8},
     node_selector={"topology.kubernetes.io/zone": "ap-northeast-2a"}, env={"B": "2", "A": "1"},
-    mounts=(Mount(claim="home", path="/home"), Mount(claim="scratch", path="/checkpoints", directory="job")),
+    mounts=(Mount(store="home", claim="home", path="/home"),
+            Mount(store="scratch", claim="scratch-1", path="/checkpoints", directory="job")),
     shared_memory_gib=64)
 VARIANTS = {
     "whole nodes": JOB, "one node": dataclasses.replace(JOB, nodes=1, resources={GPU: 8}),
