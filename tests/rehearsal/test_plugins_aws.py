@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rehearsal import paths
 from rehearsal.account import identity
 from rehearsal.account.operations import ANSWERS
 from rehearsal.plugins.aws.account import Account as Aws_
@@ -329,6 +330,12 @@ def test_a_preview_knows_the_inputs_and_says_which_fields_only_aws_knows(engine:
     assert state["vpcConfig"] == {"subnetIds": ["subnet-1"], "clusterSecurityGroupId": UNKNOWN, "vpcId": UNKNOWN}
     assert state["tagsAll"] == {"a": "b"}
     assert "endpoint" not in state
+
+
+def test_every_input_the_program_gives_is_implemented() -> None:
+    graph = json.loads((paths.CHECKOUT / "tests/golden/dev.graph.json").read_text())
+    given = {(made["type"], key) for made in graph if made["type"].startswith("aws:") for key in made["inputs"]}
+    assert given <= {(kind.token, key) for kind in KINDS.values() for key in kind.inputs | {"tags"}}
 
 
 def test_types_properties_settings_and_functions_it_does_not_have_are_refused_by_name(engine: Engine) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pulumi
 import pytest
 from pulumi.runtime import mocks, settings
 
+from rehearsal import paths
 from rehearsal.plugins import eks
 
 BARE: dict[str, Any] = {
@@ -96,8 +98,10 @@ def test_the_outputs_say_how_the_cluster_is_reached(built: tuple[Recorder, dict[
     assert outputs["oidcIssuer"] == "oidc/1"
 
 
-def test_a_bare_control_plane_is_no_fault() -> None:
+def test_a_bare_control_plane_is_no_fault_nor_is_the_programs() -> None:
+    graph = json.loads((paths.CHECKOUT / "tests/golden/dev.graph.json").read_text())
     assert eks.faults(WANTED) == []
+    assert [eks.faults(made["inputs"]) for made in graph if made["type"] == "eks:index:Cluster"] == [[]]
 
 
 @pytest.mark.parametrize(("given", "named"), [

@@ -14,9 +14,10 @@ from unittest.mock import Mock
 
 import pytest
 
+from rehearsal import paths
 from rehearsal.kube import ApiError
 from rehearsal.plugins.base import Call, Cancelled, Invalid, NotReady, Refused
-from rehearsal.plugins.kubernetes import kinds, objects, waiting
+from rehearsal.plugins.kubernetes import helm, kinds, objects, waiting
 from rehearsal.plugins.kubernetes.kubeconfig import access, load
 from rehearsal.plugins.kubernetes.provider import Kubernetes
 from rehearsal.plugins.wire import UNKNOWN
@@ -115,6 +116,13 @@ def later(seconds: float, what: Callable[[], Any]) -> None:
 def test_what_it_does_not_do_is_refused_by_name(plugin, type_, obj, named):
     with pytest.raises(Refused, match=named):
         plugin.check(call(type_), {}, obj)
+
+
+def test_every_kind_and_release_of_the_program_is_implemented():
+    graph = json.loads((paths.CHECKOUT / "tests/golden/dev.graph.json").read_text())
+    made = [one["inputs"] for one in graph if one["type"].startswith("kubernetes:")]
+    assert all(kinds.of(inputs) for inputs in made if "kind" in inputs)
+    assert {key for inputs in made if "chart" in inputs for key in inputs} <= helm.INPUTS
 
 
 # Creating
