@@ -148,9 +148,10 @@ def world(engine: Engine) -> dict[str, Thing]:
     profile = make("InstanceProfile", role=other.id)
     cluster = make("Cluster", name="demo", roleArn=role.state["arn"], version="1.34", bootstrapSelfManagedAddons=False,
                    vpcConfig={"subnetIds": [subnet.id for subnet in subnets], "endpointPrivateAccess": True},
-                   accessConfig={"authenticationMode": "API"})
-    addon = make("Addon", clusterName="demo", addonName="vpc-cni", resolveConflictsOnCreate="OVERWRITE",
-                 resolveConflictsOnUpdate="PRESERVE")
+                   accessConfig={"authenticationMode": "API"},
+                   kubernetesNetworkConfig={"serviceIpv4Cidr": "172.20.0.0/16"})
+    addon = make("Addon", clusterName="demo", addonName="vpc-cni", addonVersion="v1.20.4-eksbuild.2",
+                 resolveConflictsOnCreate="OVERWRITE", resolveConflictsOnUpdate="PRESERVE")
     nodes = make("NodeGroup", clusterName="demo", nodeRoleArn=role.state["arn"], subnetIds=[subnets[1].id],
                  instanceTypes=["m7i.large"], scalingConfig={"minSize": 1, "maxSize": 3, "desiredSize": 1},
                  labels={"role": "system"})
@@ -251,6 +252,7 @@ def test_an_update_is_there_when_the_object_is_read_again(
     ("Role", {"assumeRolePolicy": DOCUMENT, "description": "x"}, "assumeRolePolicy, description of a aws:iam/role"),
     ("NodeGroup", {"labels": {"role": "x"}}, "labels of a aws:eks/nodeGroup"),
     ("FileSystem", {"throughputMode": "bursting"}, "throughputMode of a aws:efs/fileSystem"),
+    ("LustreFileSystem", {"perUnitStorageThroughput": None}, "perUnitStorageThroughput of a aws:fsx"),
 ])
 def test_a_change_it_cannot_make_is_refused_by_name_in_the_preview_already(
         type_: str, change: Properties, named: str, engine: Engine, world: dict[str, Thing]) -> None:

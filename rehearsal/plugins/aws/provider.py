@@ -165,7 +165,8 @@ def _changed(kind: Kind, old: Properties, new: Properties, state: Properties) ->
     late = {key: new[key] for key in kind.later & new.keys()}
     undone = _differences(kind, {key: state[key] for key in late.keys() & state.keys()}, late, state)
     changed = frozenset(map(top, {**_differences(kind, old, new, state), **undone})) - kind.unread - kind.local
-    refused = sorted(key for key in changed - kind.updates.keys() - {"tags"} if not unknown(new.get(key)))
+    possible = {key for key in kind.updates if new.get(key) is not None or key in kind.undo}
+    refused = sorted(key for key in changed - possible - {"tags"} if not unknown(new.get(key)))
     if refused:
         raise Refused(f"this aws plugin cannot change {', '.join(refused)} of a {kind.token} in place, as AWS can")
     return changed & kind.updates.keys()
