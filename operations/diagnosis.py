@@ -5,11 +5,14 @@ A new symptom is a new function in CAUSES; each looks at one thing and says what
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
+from catalog.prices import price
 from operations.snapshot import Object, Snapshot
 
 REQUIRED = {
@@ -115,10 +118,50 @@ def _claims_of_nodes(snapshot: Snapshot, now: datetime) -> Iterator[Finding]:
                           do="kubectl -n kube-system get daemonsets")
 
 
+def _gangs(snapshot: Snapshot, now: datetime) -> Iterator[Finding]:
+    """A job of which a part runs, or nothing at all: what is missing, since when, and what the idle part costs."""
+    for job in _waiting_jobs(snapshot):
+        name = job["metadata"]["name"]
+        pods = [p for p in _job_pods(snapshot) if p["metadata"]["labels"][JOBSET] == name and _phase(p) != "Failed"]
+        waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
+        since = max((_age(pod, now) for pod in waiting), default=0)
+        if since < GRACE_SECONDS:
+            continue
+        placed = [str(pod["spec"]["nodeName"]) for pod in pods if pod["spec"].get("nodeName")]
+        start = now - timedelta(seconds=since)
+        yield Finding(
+            what=f"TrainJob {name} misses {len(waiting)} of {len(pods)} nodes since {start:%H:%M:%S} ({since} s)"
+                 + (f"; {_idle(snapshot, placed)}" if placed else ""),
+            why=_what_karpenter_said(snapshot, waiting),
+            do="wait (Karpenter tries again every 3 minutes), take a reservation or fewer nodes, or give up what idles:"
+               f" kubectl -n {job['metadata']['namespace']} delete trainjob {name}")
+
+
+def _idle(snapshot: Snapshot, names: list[str]) -> str:
+    """What the nodes that wait for the others cost."""
+    labels = [node["metadata"]["labels"] for node in snapshot.of("nodes") if node["metadata"]["name"] in names]
+    prices = [price("ec2", at.get("node.kubernetes.io/instance-type", ""),
+                    at.get("topology.kubernetes.io/region", "")) for at in labels]
+    usd = sum((found.usd for found in prices if found), Decimal())
+    cost = f"{usd:.2f} USD" if prices and all(prices) else "no price known"
+    return f"the {len(names)} it has wait idle, {cost} an hour"
+
+
+def _what_karpenter_said(snapshot: Snapshot, waiting: list[Object]) -> str:
+    """Its last word about these pods or about a node for them; the scheduler's where it said nothing."""
+    names = {pod["metadata"]["name"] for pod in waiting}
+    said = [e for e in snapshot.of("events") if e.get("type") == "Warning"
+            and (_about(e) in names or e.get("involvedObject", {}).get("kind") in ("NodeClaim", "NodePool"))]
+    said.sort(key=lambda e: e.get("lastTimestamp") or e.get("eventTime") or "")
+    ours = [e for e in said if "karpenter" in json.dumps([e.get("source"), e.get("reportingComponent")])]
+    short = [e for e in ours if e.get("reason") == "InsufficientCapacityError"]
+    return (short or ours or said or [{"message": "nobody says why"}])[-1]["message"]
+
+
 def _pods(snapshot: Snapshot, now: datetime) -> Iterator[Finding]:
     for pod in _job_pods(snapshot):
-        name, phase = pod["metadata"]["name"], pod.get("status", {}).get("phase")
-        if phase == "Pending" and _age(pod, now) >= GRACE_SECONDS:
+        name = pod["metadata"]["name"]
+        if _phase(pod) == "Pending" and pod["spec"].get("nodeName") and _age(pod, now) >= GRACE_SECONDS:
             events = [e for e in snapshot.of("events") if _about(e) == name and e.get("type") == "Warning"]
             why = events[-1]["message"] if events else _waiting_reason(pod)
             yield Finding(what=f"pod {name} is Pending for {_age(pod, now)} s", why=why,
@@ -150,7 +193,7 @@ def _failed(snapshot: Snapshot, _: datetime) -> Iterator[Finding]:
 
 
 CAUSES: tuple[Callable[[Snapshot, datetime], Iterator[Finding]], ...] = (
-    _unserved, _controllers, _forbidden, _conditions, _claims_of_nodes, _silent_ranks, _failed, _pods)
+    _unserved, _controllers, _forbidden, _conditions, _claims_of_nodes, _silent_ranks, _failed, _gangs, _pods)
 
 
 def _waiting_jobs(snapshot: Snapshot) -> list[Object]:
@@ -160,6 +203,10 @@ def _waiting_jobs(snapshot: Snapshot) -> list[Object]:
 
 def _job_pods(snapshot: Snapshot) -> list[Object]:
     return [pod for pod in snapshot.of("pods") if JOBSET in pod["metadata"].get("labels", {})]
+
+
+def _phase(pod: Object) -> str | None:
+    return pod.get("status", {}).get("phase")
 
 
 def _waiting_reason(pod: Object) -> str:

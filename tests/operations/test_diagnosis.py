@@ -106,8 +106,48 @@ def test_an_event_about_nothing_that_has_a_name_is_no_obstacle():
     assert _said(events=[_object("Event", "e", involvedObject={}, message="hello")]) == ""
 
 
-def test_a_pending_pod_says_what_the_scheduler_says():
-    pod = _object("Pod", "run-node-0-0-x", metadata={"labels": {"jobset.sigs.k8s.io/jobset-name": "run"}},
-                  status={"phase": "Pending"})
-    event = _object("Event", "e", involvedObject={"name": "run-node-0-0-x"}, type="Warning", message="0/2 nodes")
-    assert "0/2 nodes" in _said(pods=[pod], events=[event])
+def _pod(name: str, node: str | None = None, age: int = 300, phase: str = "Pending") -> Object:
+    return _object("Pod", name, age, metadata={"labels": {"jobset.sigs.k8s.io/jobset-name": "run"}},
+                   spec={"nodeName": node} if node else {}, status={"phase": phase})
+
+
+def _node(region: str) -> Object:
+    return _object("Node", "n1", metadata={"labels": {
+        "node.kubernetes.io/instance-type": "g6e.48xlarge", "topology.kubernetes.io/region": region}})
+
+
+def _event(about: str, message: str, kind: str = "Pod", by: str = "default-scheduler", at: str = "1",
+           **rest: Any) -> Object:
+    return _object("Event", f"e-{at}", involvedObject={"name": about, "kind": kind}, type="Warning", message=message,
+                   source={"component": by}, lastTimestamp=at, **rest)
+
+
+def test_a_pod_that_nothing_places_says_what_the_scheduler_says():
+    assert "0/2 nodes" in _said(pods=[_pod("run-node-0-0-x")], events=[_event("run-node-0-0-x", "0/2 nodes")])
+
+
+def test_a_pod_that_hangs_on_its_node_says_so():
+    said = _said(pods=[_pod("run-node-0-0-x", node="n1")], events=[_event("run-node-0-0-x", "cannot mount")])
+    assert "run-node-0-0-x is Pending for 300 s" in said and "cannot mount" in said
+
+
+def test_half_a_gang_says_what_is_missing_since_when_and_what_the_other_half_costs():
+    pods = [_pod("run-node-0-0-x", node="n1", phase="Running"), _pod("run-node-0-1-x", age=130)]
+    said = _said(pods=pods, nodes=[_node("us-east-1")])
+    assert "TrainJob run misses 1 of 2 nodes since 11:57:50 (130 s)" in said
+    assert "the 1 it has wait idle, 30.13 USD an hour" in said
+    assert "no price known an hour" in _said(pods=pods, nodes=[_node("ap-northeast-2")]), "never a neighbour's price"
+
+
+def test_what_karpenter_says_of_capacity_comes_before_what_the_scheduler_says():
+    events = [_event("run-node-0-1-x", "0/2 nodes", at="3"),
+              _event("g6e-abc", "all requested instance types were unavailable", "NodeClaim", "karpenter", "1",
+                     reason="InsufficientCapacityError"),
+              _event("run-node-0-1-x", "no instance type met", by="karpenter", at="2", reason="FailedScheduling")]
+    said = _said(pods=[_pod("run-node-0-0-x"), _pod("run-node-0-1-x")], events=events)
+    assert "misses 2 of 2 nodes" in said and "instance types were unavailable" in said
+    assert "no instance type met" in _said(pods=[_pod("run-node-0-1-x")], events=[events[0], events[2]])
+
+
+def test_a_gang_that_is_just_assembling_is_not_worth_a_word():
+    assert _said(pods=[_pod("run-node-0-0-x", node="n1", phase="Running"), _pod("run-node-0-1-x", age=5)]) == ""
