@@ -166,7 +166,8 @@ def world(engine: Engine) -> dict[str, Thing]:
     rule = make("EventRule", eventPattern=json.dumps({"source": ["aws.ec2"]}))
     target = make("EventTarget", rule=rule.id, targetId="karpenter", arn=queue.state["arn"])
     lustre = make("LustreFileSystem", deploymentType="PERSISTENT_2", storageCapacity=4800, dataCompressionType="LZ4",
-                  perUnitStorageThroughput=250, subnetIds=subnets[1].id, securityGroupIds=[group.id])
+                  fileSystemTypeVersion="2.15", perUnitStorageThroughput=250, subnetIds=subnets[1].id,
+                  securityGroupIds=[group.id])
     home = make("FileSystem", encrypted=True, throughputMode="elastic")
     placed = [make("PlacementGroup", strategy="cluster")] if PLACED else []
     mount = make("MountTarget", fileSystemId=home.id, subnetId=subnets[1].id, securityGroups=[group.id])
