@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 from xml.etree import ElementTree
@@ -36,8 +36,9 @@ class Account:
     process with boto3 would weigh twice as much."""
 
     url: str
-    region: str
-    pool: urllib3.PoolManager
+    region: str = "us-east-1"
+    """The account's own endpoints have none."""
+    pool: urllib3.PoolManager = field(default_factory=lambda: urllib3.PoolManager(retries=False, timeout=10))
 
     def ec2(self, action: str, **parameters: str) -> dict[str, Any]:
         """A describe call of EC2, its XML as plain data."""
@@ -56,50 +57,32 @@ class Account:
 
     def private(self, path: str) -> Any:
         """One of the account's own endpoints; None for 404."""
-        answer = self.pool.request("GET", f"{self.url}/_world{path}", timeout=10)
-        if answer.status == 404:
-            return None
-        if answer.status >= 300:
-            raise AwsError(f"{path}: {answer.data.decode(errors='replace')}")
-        return json.loads(answer.data)
+        answer = self.pool.request("GET", f"{self.url}/_world{path}")
+        return None if answer.status == 404 else json.loads(_accepted(answer))
 
     def _send(self, service: str, method: str, path: str, body: str, headers: dict[str, str]) -> bytes:
         request = AWSRequest(method=method, url=self.url + path, data=body, headers=headers)
         SigV4Auth(Credentials(WORLD_KEY, WORLD_SECRET), service, self.region).add_auth(request)
-        answer = self.pool.request(method, self.url + path, body=body, timeout=10,
-                                   headers=dict(request.headers.items()))
-        if answer.status >= 300:
-            raise AwsError(answer.data.decode(errors="replace")[:500])
-        return answer.data
+        return _accepted(self.pool.request(method, self.url + path, body=body, headers=dict(request.headers.items())))
 
 
-def account(url: str, region: str = "us-east-1") -> Account:
-    """The embedded account; its own endpoints have no region."""
-    return Account(url=url, region=region, pool=urllib3.PoolManager(retries=False))
+def _accepted(answer: urllib3.BaseHTTPResponse) -> bytes:
+    if answer.status >= 300:
+        raise AwsError(answer.data.decode(errors="replace")[:500])
+    return answer.data
 
 
 def plain(element: ElementTree.Element) -> Any:
     """EC2's XML: <item> children are a list, others a dictionary, a leaf its text."""
-    children = list(element)
+    children = [(child.tag.rpartition("}")[2], plain(child)) for child in element]
     if not children:
         return element.text
-    names = [child.tag.rpartition("}")[2] for child in children]
-    if set(names) == {"item"}:
-        return [plain(child) for child in children]
-    return {name: plain(child) for name, child in zip(names, children, strict=True)}
-
-
-def eks_token(account: Account, credentials: dict[str, str], cluster: str) -> str:
-    """What `aws eks get-token` prints: a presigned GetCallerIdentity that names the cluster."""
-    request = AWSRequest(method="GET", url=f"{account.url}/?Action=GetCallerIdentity&Version=2011-06-15",
-                         headers={"x-k8s-aws-id": cluster})
-    keys = Credentials(credentials["AccessKeyId"], credentials["SecretAccessKey"], credentials.get("SessionToken"))
-    SigV4QueryAuth(keys, "sts", account.region, expires=TOKEN_SECONDS).add_auth(request)
-    return "k8s-aws-v1." + base64.urlsafe_b64encode(str(request.url).encode()).decode().rstrip("=")
+    return [value for _, value in children] if children[0][0] == "item" else dict(children)
 
 
 class InstanceToken:
-    """The bearer token of an instance's role, signed anew before it expires."""
+    """What `aws eks get-token` prints for an instance's role (a presigned GetCallerIdentity that names the cluster),
+    signed anew before it expires."""
 
     def __init__(self, account: Account, instance: str, cluster: str) -> None:
         self._account, self._instance, self._cluster = account, instance, cluster
@@ -108,8 +91,15 @@ class InstanceToken:
     def __call__(self) -> str:
         """The current token."""
         if time.monotonic() - self._signed > TOKEN_SECONDS / 2:
-            credentials = self._account.private(f"/instances/{self._instance}/credentials")
-            if credentials is None:
-                raise AwsError(f"{self._instance} has no instance profile: there are no credentials to join with")
-            self._token, self._signed = eks_token(self._account, credentials, self._cluster), time.monotonic()
+            self._token, self._signed = self._sign(), time.monotonic()
         return self._token
+
+    def _sign(self) -> str:
+        keys = self._account.private(f"/instances/{self._instance}/credentials")
+        if keys is None:
+            raise AwsError(f"{self._instance} has no instance profile: there are no credentials to join with")
+        request = AWSRequest(method="GET", url=f"{self._account.url}/?Action=GetCallerIdentity&Version=2011-06-15",
+                             headers={"x-k8s-aws-id": self._cluster})
+        who = Credentials(keys["AccessKeyId"], keys["SecretAccessKey"], keys.get("SessionToken"))
+        SigV4QueryAuth(who, "sts", self._account.region, expires=TOKEN_SECONDS).add_auth(request)
+        return "k8s-aws-v1." + base64.urlsafe_b64encode(str(request.url).encode()).decode().rstrip("=")

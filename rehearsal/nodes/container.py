@@ -1,20 +1,26 @@
-"""One container: its process however often restarted, and its status."""
+"""One container: its process however often restarted, its probes, and its status."""
 
 from __future__ import annotations
 
+import http.client
 import time
 from collections.abc import Callable
 
 from rehearsal.kube import Object
 from rehearsal.nodes.environment import NotReady
 from rehearsal.nodes.node import now
-from rehearsal.nodes.probes import Probes
-from rehearsal.nodes.process import Process
+from rehearsal.nodes.process import Process, Simulated
 
 BACK_OFF, LONGEST_BACK_OFF = 0.5, 15.0
 """Doubled at each restart. Kubernetes' are 10 s and 5 min: a twentieth here."""
 STEADY_SECONDS = 30.0
 """After this long a run, the back-off starts anew: a twentieth of 10 min."""
+FASTEST, SLOWEST_ANSWER = 0.5, 2.0
+"""Readiness is asked this often and without its initial delay, which is for images that start slower than ours; and a
+probe holds its pod up no longer than this."""
+PROBES = ("readinessProbe", "livenessProbe")
+UNKNOWN = ("hostNetwork", "initContainers", "envFrom", "lifecycle", "startupProbe")
+"""Fields of pods and containers on which nothing here acts: what has them is not started."""
 
 Start = Callable[["Container"], Process]
 
@@ -27,11 +33,10 @@ class Container:
         self._policy, self._start, self._address = policy, start, address
         self.process: Process | None = None
         self.runs = 0
-        self._probes = Probes({}, "", None)
+        self._probes: dict[str, Probe] = {}
         self._state: Object = {"waiting": {"reason": "ContainerCreating"}}
         self._last_state: Object = {}
-        self._failures, self._due, self._began = 0, 0.0, 0.0
-        self._started_at = ""
+        self._failures, self._due, self._began, self._started_at = 0, 0.0, 0.0, ""
 
     @property
     def exit_code(self) -> int | None:
@@ -39,19 +44,10 @@ class Container:
         return self._state.get("terminated", {}).get("exitCode")
 
     @property
-    def running(self) -> bool:
-        """Whether its process runs."""
-        return self.process is not None
-
-    @property
     def ready(self) -> bool:
         """Whether it runs and its readiness probe passes."""
-        return self.running and self._probes.ready
-
-    @property
-    def started(self) -> bool:
-        """Whether it runs and its startup probe has passed."""
-        return self.running and self._probes.started
+        return self.process is not None and ("readinessProbe" not in self._probes
+                                             or self._probes["readinessProbe"].good is True)
 
     def tick(self) -> str:
         """Start, reap, probe, restart; what happened that deserves an event, or nothing."""
@@ -62,10 +58,12 @@ class Container:
         code = self.process.poll()
         if code is not None:
             return self._ended(code)
-        if trouble := self._probes.tick():
-            self.process.kill()
-            self._ended(137)
-        return trouble
+        for kind, probe in self._probes.items():
+            if probe.tick() is False and kind == "livenessProbe":
+                self.process.kill()
+                self._ended(137)
+                return "Liveness probe failed"
+        return ""
 
     def stop(self, grace: float) -> None:
         """SIGTERM, `grace` seconds, SIGKILL; the end is final."""
@@ -82,11 +80,11 @@ class Container:
             self.process.kill()
         self._ended(137 if code is None else code)
 
-    def status(self, *, init: bool = False) -> Object:
-        """Its entry in the pod's status; an init container is ready when it has done its work."""
+    def status(self) -> Object:
+        """Its entry in the pod's status."""
         return {"name": self.name, "image": self.spec["image"], "imageID": "", "state": self._state,
-                "lastState": self._last_state, "started": self.started,
-                "ready": self.ready or (init and self.exit_code == 0), "restartCount": max(0, self.runs - 1)}
+                "lastState": self._last_state, "started": self.process is not None, "ready": self.ready,
+                "restartCount": max(0, self.runs - 1)}
 
     def _try_to_start(self) -> str:
         try:
@@ -98,7 +96,8 @@ class Container:
         self.runs += 1
         self._began, self._started_at = time.monotonic(), now()
         self._state = {"running": {"startedAt": self._started_at}}
-        self._probes = Probes(self.spec, self._address(), self.process)
+        asked = () if isinstance(self.process, Simulated) else PROBES
+        self._probes = {kind: Probe(self.spec, kind, self._address()) for kind in asked if kind in self.spec}
         return ""
 
     def _ended(self, code: int) -> str:
@@ -113,3 +112,46 @@ class Container:
         self._due, self._last_state = time.monotonic() + wait, end
         self._state = {"waiting": {"reason": "CrashLoopBackOff", "message": f"back-off {wait:g}s restarting"}}
         return f"Back-off restarting failed container {self.name}: exit code {code}"
+
+
+def refused(pod: Object) -> list[str]:
+    """What of a pod's specification the rehearsal's kubelet would pass over."""
+    found = [field for part in (pod, *pod["containers"]) for field in UNKNOWN if part.get(field)]
+    probes = [(kind, c[kind]) for c in pod["containers"] for kind in PROBES if kind in c]
+    return found + [f"{kind} by anything but HTTP" for kind, probe in probes
+                    if probe.get("httpGet", {}).get("scheme") != "HTTP"]
+
+
+class Probe:
+    """A probe by HTTP of one start of a container. Fields without a default here the API server has filled in."""
+
+    def __init__(self, container: Object, field: str, address: str) -> None:
+        self._spec = container[field]
+        request, named = self._spec["httpGet"], {p.get("name"): p["containerPort"] for p in container.get("ports", [])}
+        self._where = address, named.get(request["port"], request["port"])
+        eager = field == "readinessProbe"
+        self._period = min(FASTEST, self._spec["periodSeconds"]) if eager else self._spec["periodSeconds"]
+        self._next = time.monotonic() + (0 if eager else self._spec.get("initialDelaySeconds", 0))
+        self._failures = 0
+        self.good: bool | None = None
+        """None until it has passed once or failed often enough."""
+
+    def tick(self) -> bool | None:
+        """Ask again if it is time; the verdict."""
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + self._period
+            passed = self._passes()
+            self._failures = 0 if passed else self._failures + 1
+            self.good = passed if passed or self._failures >= self._spec["failureThreshold"] else self.good
+        return self.good
+
+    def _passes(self) -> bool:
+        """Whether HTTP answers with success."""
+        connection = http.client.HTTPConnection(*self._where, timeout=min(SLOWEST_ANSWER, self._spec["timeoutSeconds"]))
+        try:
+            connection.request("GET", self._spec["httpGet"]["path"])
+            return 200 <= connection.getresponse().status < 400
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()

@@ -12,11 +12,12 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 from rehearsal import paths
 from rehearsal.kube import Api
-from rehearsal.nodes import aws, network
-from rehearsal.nodes.aws import TROUBLE
+from rehearsal.nodes import network
+from rehearsal.nodes.aws import TROUBLE, Account
 from rehearsal.nodes.process import DIE_WITH_PARENT
 from rehearsal.plane import admin
 
@@ -30,7 +31,7 @@ class Fleet:
 
     def __init__(self, world: paths.World) -> None:
         self._world = world
-        self._account = aws.account(world.account_url)
+        self._account = Account(url=world.account_url)
         self._machines: dict[str, subprocess.Popen[bytes]] = {}
         self._dead: set[str] = set()
         self._looked = 0.0
@@ -47,14 +48,11 @@ class Fleet:
 
     def states(self) -> dict[str, str]:
         """Every instance in the region of the cluster, by id."""
-        if not self._machines and (region := self._cluster_region()):
-            self._account = aws.account(self._world.account_url, region)
+        if not self._machines:
+            clusters = [t["id"] for t in self._account.private("/inventory") or [] if t["type"] == "eks-cluster"]
+            self._account = replace(self._account, region=clusters[0].split(":")[3]) if clusters else self._account
         reservations = self._account.ec2("DescribeInstances").get("reservationSet") or []
         return {i["instanceId"]: i["instanceState"]["name"] for r in reservations for i in r["instancesSet"]}
-
-    def _cluster_region(self) -> str | None:
-        things = self._account.private("/inventory") or []
-        return next((thing["id"].split(":")[3] for thing in things if thing["type"] == "eks-cluster"), None)
 
     def step(self, states: dict[str, str]) -> None:
         """Make machines and nodes follow."""
@@ -99,7 +97,8 @@ def clean_up(name: str) -> None:
     folder = paths.NODES / name
     network.remove_hosts(f"{name} ")
     if (folder / "address").exists():
-        network.release_node_address((folder / "address").read_text())
+        address = (folder / "address").read_text()
+        subprocess.run(["ip", "addr", "del", f"{address}/32", "dev", "br0"], capture_output=True)
         (folder / "address").unlink()
     shutil.rmtree(folder / "pods", ignore_errors=True)
 
@@ -113,10 +112,5 @@ def delete_lost_nodes(api: Api, alive: set[str]) -> None:
             api.request("DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
 
 
-def main() -> None:
-    """Until the world ends."""
-    Fleet(paths.world()).run()
-
-
 if __name__ == "__main__":
-    main()
+    Fleet(paths.world()).run()

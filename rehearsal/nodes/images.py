@@ -27,6 +27,13 @@ class Program:
     binary: str
     entrypoint: str
 
+    @property
+    def built(self) -> Path:
+        path = (paths.BIN / self.binary).resolve()
+        if not path.exists():
+            raise NotReady(f"the toolchain has not built {self.binary}")
+        return path
+
 
 PROGRAMS = {
     "karpenter/controller": Program(binary="karpenter", entrypoint="/ko-app/controller"),
@@ -44,8 +51,7 @@ EFA_PLUGIN = "aws-efa-k8s-device-plugin"
 
 def repository(image: str) -> str:
     """The image's name without tag and digest."""
-    name = image.partition("@")[0]
-    head, _, last = name.rpartition("/")
+    head, _, last = image.partition("@")[0].rpartition("/")
     return f"{head}/{last.partition(':')[0]}".lstrip("/")
 
 
@@ -54,19 +60,10 @@ def program(image: str) -> Program | None:
     return next((p for end, p in PROGRAMS.items() if f"/{repository(image)}".endswith(f"/{end}")), None)
 
 
-def is_training(pod: Object) -> bool:
-    """Pods of a batch Job run their own commands."""
-    return any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences", []))
-
-
-def is_daemon(pod: Object) -> bool:
-    """Whether a DaemonSet put the pod on its node: a CSI driver's controller has the same image as its node part."""
-    return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences", []))
-
-
-def has_torch() -> bool:
-    """The one place that decides between a real torchrun and the stand-in: torch beside this interpreter."""
-    return importlib.util.find_spec("torch") is not None
+def belongs_to(pod: Object, kind: str) -> bool:
+    """Whether an object of this kind owns the pod. Pods of a Job run their own commands; only those of a DaemonSet
+    change their node, since a CSI driver's controller has the same image as its node part."""
+    return any(owner["kind"] == kind for owner in pod["metadata"].get("ownerReferences", []))
 
 
 def interpreter_folders() -> list[str]:
@@ -80,14 +77,8 @@ def training_path() -> str:
 
 
 def training_tools() -> dict[str, str]:
-    """Links to the stand-ins: real torch brings its own torchrun."""
+    """Links to the stand-ins. The one place that decides between them and a real torchrun: torch beside this
+    interpreter."""
+    has_torch = importlib.util.find_spec("torch") is not None
     return {f"{TOOLS_AT}/{tool}": f"{STAND_INS_AT}/{file}" for tool, file in TOOLS.items()
-            if not (tool == "torchrun" and has_torch())}
-
-
-def binary(found: Program) -> Path:
-    """The built program."""
-    path = (paths.BIN / found.binary).resolve()
-    if not path.exists():
-        raise NotReady(f"the toolchain has not built {found.binary}")
-    return path
+            if not (tool == "torchrun" and has_torch)}

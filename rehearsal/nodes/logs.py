@@ -16,35 +16,31 @@ PORT = 10250
 POLL_SECONDS = 0.2
 UNDERSTOOD = {"follow", "tailLines", "previous"}
 
-Find = Callable[[str, str], Pod | None]
-
 
 class Refused(RuntimeError):
     """What the client is told, with 400."""
 
 
-def log_file(find: Find, namespace: str, name: str, container: str, previous: bool) -> tuple[Path, Callable[[], bool]]:
+def log_file(pod: Pod | None, name: str, previous: bool) -> tuple[Path, Callable[[], bool]]:
     """A container's log, and whether that run still goes on."""
-    pod = find(namespace, name)
-    found = next((c for c in pod.containers if c.name == container), None) if pod else None
-    if pod is None or found is None:
-        raise Refused(f'container "{container}" of pod "{namespace}/{name}" is not on this node')
-    run = found.runs - 1 - previous
+    container = next((c for c in pod.containers if c.name == name), None) if pod else None
+    if pod is None or container is None:
+        raise Refused(f'container "{name}" is not on this node')
+    run = container.runs - 1 - previous
     if run < 0:
-        raise Refused(f'previous terminated container "{container}" in pod "{name}" not found' if previous else
-                      f'container "{container}" in pod "{name}" is waiting to start: ContainerCreating')
-    return pod.log_file(container, run), lambda: found.running and found.runs - 1 == run
+        raise Refused(f'previous terminated container "{name}" in pod "{pod.name}" not found' if previous else
+                      f'container "{name}" in pod "{pod.name}" is waiting to start: ContainerCreating')
+    return pod.log_file(name, run), lambda: container.process is not None and container.runs - 1 == run
 
 
 def last_lines(text: bytes, count: str | None) -> bytes:
     """The end of a log; all of it without a count."""
-    if count is None:
-        return text
-    return b"".join(text.splitlines(keepends=True)[-int(count):]) if int(count) else b""
+    lines = text.splitlines(keepends=True)
+    return b"".join(lines if count is None else lines[len(lines) - min(int(count), len(lines)):])
 
 
 class _Handler(BaseHTTPRequestHandler):
-    find: Find
+    find: Callable[[str], Pod | None]
 
     def do_GET(self) -> None:
         """/containerLogs/<namespace>/<pod>/<container>."""
@@ -56,40 +52,33 @@ class _Handler(BaseHTTPRequestHandler):
                 raise Refused(f"the rehearsal's kubelet does not implement /{kind}")
             if unknown := set(options) - UNDERSTOOD:
                 raise Refused(f"the rehearsal's kubelet does not implement logs with {', '.join(sorted(unknown))}")
-            path, running = log_file(self.find, words[0], words[1], words[2], options.get("previous") == "true")
+            path, running = log_file(self.find("/".join(words[:2])), words[2], options.get("previous") == "true")
         except Refused as error:
-            return self.send_error(400, str(error))
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain")
-        self.end_headers()
-        self._send(path, running if options.get("follow") == "true" else lambda: False, options.get("tailLines"))
-
-    do_POST = do_GET
-
-    def _send(self, path: Path, running: Callable[[], bool], tail: str | None) -> None:
+            return self._send(400, str(error).encode())
         with path.open("rb") as log:
-            self.wfile.write(last_lines(log.read(), tail))
-            more = True
+            self._send(200, last_lines(log.read(), options.get("tailLines")))
+            more = options.get("follow") == "true"
             while more:
                 more = running()
                 self.wfile.write(log.read())
                 time.sleep(POLL_SECONDS if more else 0)
 
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Plain text, as kubectl shows it."""
+    do_POST = do_GET
+
+    def _send(self, code: int, text: bytes) -> None:
         self.send_response(code)
+        self.send_header("Content-Type", "text/plain")
         self.end_headers()
-        self.wfile.write((message or "").encode())
+        self.wfile.write(text)
 
     def log_message(self, format: str, *args: object) -> None:
         """Quiet."""
 
 
-def server(address: str, find: Find) -> ThreadingHTTPServer:
+def server(address: str, find: Callable[[str], Pod | None]) -> ThreadingHTTPServer:
     """Listening, under the API server's own certificate: its only client is the API server, which does not check it."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(paths.PLANE / "apiserver.crt", paths.PLANE / "apiserver.key")
     made = ThreadingHTTPServer((address, PORT), type("Handler", (_Handler,), {"find": staticmethod(find)}))
-    made.daemon_threads = True
     made.socket = context.wrap_socket(made.socket, server_side=True, do_handshake_on_connect=False)
     return made

@@ -1,4 +1,7 @@
-"""One instance from power-on: `python -m rehearsal.nodes.machine ID REGION` boots, joins the cluster, runs pods."""
+"""One instance from power-on: `python -m rehearsal.nodes.machine ID REGION` boots, joins the cluster, runs pods.
+
+Its kubelet watches the pods bound to the node and gives each a Pod; beats; shows devices while their plugins run.
+"""
 
 from __future__ import annotations
 
@@ -6,99 +9,213 @@ import base64
 import sys
 import threading
 import time
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from urllib.parse import urlencode
 
 from catalog.latencies import TYPICAL
 from rehearsal import paths
 from rehearsal.kube import Api, ApiError, Object
-from rehearsal.nodes import aws, logs, network, node
-from rehearsal.nodes.aws import TROUBLE
-from rehearsal.nodes.devices import Devices
-from rehearsal.nodes.kubelet import RETRY_SECONDS, Kubelet
+from rehearsal.nodes import images, logs, network, node
+from rehearsal.nodes.aws import TROUBLE, Account, InstanceToken
+from rehearsal.nodes.node import EFA, GPU
+from rehearsal.nodes.pod import STRATEGIC, Pod
 
-ON_EVERY_NODE = ("dev", "etc", "lib/modules", "proc", "run", "sys", "tmp", "usr", "var/log",
-                 "var/lib/kubelet/device-plugins", "var/lib/kubelet/plugins_registry")
-"""Folders that host paths of type Directory may name; all are empty."""
-
-
-def wait_for_boot(instance: Object, speed: float) -> None:
-    """A boot takes its typical time from the launch."""
-    launched = datetime.fromisoformat(instance["launchTime"]).timestamp()
-    time.sleep(max(0.0, launched + TYPICAL["ec2.instance-boot"] / speed - time.time()))
+HEARTBEAT_SECONDS, LOOK_SECONDS = 8.0, 0.5
+"""Under the 40 s after which a node is lost."""
+WATCH_SECONDS, RETRY_SECONDS = 60, 0.5
+NO_NETWORK = "container runtime network not ready: cni plugin not initialized"
+PLUGINS = {GPU: images.NVIDIA_PLUGIN, EFA: images.EFA_PLUGIN}
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "AccessKeyId", "AWS_SECRET_ACCESS_KEY": "SecretAccessKey",
+               "AWS_SESSION_TOKEN": "SessionToken"}
 
 
-def instance_facts(account: aws.Account, name: str) -> dict[str, Any]:
-    """Everything about the instance that its node needs."""
-    found = account.ec2("DescribeInstances", **{"InstanceId.1": name})["reservationSet"][0]["instancesSet"][0]
-    kind = account.ec2("DescribeInstanceTypes", **{"InstanceType.1": found["instanceType"]})["instanceTypeSet"][0]
+@dataclass(kw_only=True)
+class Kubelet:
+    """One node's kubelet."""
+
+    api: Api
+    account: Account
+    world: paths.World
+    instance: Object
+    """As EC2 describes it."""
+    config: node.NodeConfig
+    address: str
+    capacity: dict[str, str]
+    """Without devices: those come with their plugin's pod."""
+    devices: dict[str, int]
+    pods: dict[str, Pod] = field(default_factory=dict)
+    _shown: dict[str, int] = field(default_factory=dict)
+    _ready_since: tuple[bool, str] = (False, "")
+    _last_line: str = ""
+
+    @property
+    def id(self) -> str:
+        return self.instance["instanceId"]
+
+    @property
+    def name(self) -> str:
+        """The node's."""
+        return self.instance["privateDnsName"]
+
+    @property
+    def zone(self) -> str:
+        return self.instance["placement"]["availabilityZone"]
+
+    @property
+    def folder(self) -> Path:
+        return paths.NODES / self.id
+
+    @property
+    def allocatable(self) -> dict[str, str]:
+        return node.allocatable(self.capacity)
+
+    def log(self, line: str) -> None:
+        """One line on standard error, not twice in a row."""
+        if line != self._last_line:
+            self._last_line = line
+            print(time.strftime("%H:%M:%S"), line, file=sys.stderr, flush=True)
+
+    def has_daemon(self, image: str) -> bool:
+        """Whether a DaemonSet's pod of this image runs here."""
+        return any(images.belongs_to(pod.obj, "DaemonSet") and pod.uses(image) for pod in list(self.pods.values()))
+
+    def find(self, name: str) -> Pod | None:
+        """A pod by namespace/name."""
+        return next((p for p in list(self.pods.values()) if p.name == name), None)
+
+    def pod_identity(self, pod: Object) -> dict[str, str]:
+        """Credentials of the pod's association, if there is one and the agent that hands them out runs here."""
+        if not self.has_daemon(images.POD_IDENTITY_AGENT):
+            return {}
+        query = urlencode({"cluster": self.config.cluster, "namespace": pod["metadata"]["namespace"],
+                           "service_account": pod["spec"].get("serviceAccountName", "default")})
+        found = self.account.private(f"/pod-identity?{query}")
+        return {variable: found[key] for variable, key in CREDENTIALS.items()} if found else {}
+
+    # ---- pods ------------------------------------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """Follow the pods of this node for ever."""
+        while True:
+            try:
+                self._follow()
+            except TROUBLE as error:
+                self.log(f"pods: {error}")
+                time.sleep(RETRY_SECONDS)
+
+    def _follow(self) -> None:
+        path = f"/api/v1/pods?{urlencode({'fieldSelector': f'spec.nodeName={self.name}'})}"
+        listed = self.api.request("GET", path)
+        for uid in set(self.pods) - {pod["metadata"]["uid"] for pod in listed["items"]}:
+            self._forget(uid)
+        for pod in listed["items"]:
+            self._see(pod)
+        version = listed["metadata"]["resourceVersion"]
+        for event in self.api.watch(f"{path}&resourceVersion={version}", timeout_seconds=WATCH_SECONDS):
+            if event["type"] == "ERROR":
+                raise ApiError(event["object"].get("code", 500), event["object"])
+            if event["type"] == "DELETED":
+                self._forget(event["object"]["metadata"]["uid"])
+            else:
+                self._see(event["object"])
+
+    def _see(self, obj: Object) -> None:
+        uid = obj["metadata"]["uid"]
+        if uid in self.pods:
+            return self.pods[uid].update(obj)
+        self.pods[uid] = Pod(obj, self)
+        threading.Thread(target=self.pods[uid].run, daemon=True).start()
+
+    def _forget(self, uid: str) -> None:
+        if pod := self.pods.pop(uid, None):
+            pod.update(None)
+
+    # ---- the node --------------------------------------------------------------------------------------------------
+
+    def register(self) -> None:
+        """Try as long as the instance lives; what a refusal says goes to the log, as on AWS."""
+        starting = node.ready_condition(False, "kubelet is starting", node.now())
+        wanted = node.node(self.config, self.instance)
+        while True:
+            try:
+                self.api.request("POST", "/api/v1/nodes", wanted | {"status": self._status({}, starting)})
+                return self.log(f"registered node {self.name}")
+            except TROUBLE as error:
+                if isinstance(error, ApiError) and error.code == 409:
+                    return self.log(f"node {self.name} is registered already")
+                self.log(f"Unable to register node with API server: {error}")
+            time.sleep(RETRY_SECONDS)
+
+    def heartbeat(self) -> None:
+        """Renew lease and status for ever; a change is told at once. Without the VPC CNI's pod a node is not ready."""
+        told, beaten = None, 0.0
+        while True:
+            state = self.has_daemon(images.NETWORK), self._shown_devices()
+            if state != told or time.monotonic() - beaten > HEARTBEAT_SECONDS:
+                try:
+                    self._beat(*state)
+                    told, beaten = state, time.monotonic()
+                except TROUBLE as error:
+                    self.log(f"heartbeat: {error}")
+            time.sleep(LOOK_SECONDS)
+
+    def _shown_devices(self) -> dict[str, int]:
+        """What device plugins registered: 0 where the plugin's pod went away again."""
+        running = {kind: self.devices[kind] for kind, image in PLUGINS.items() if self.has_daemon(image)}
+        self._shown = dict.fromkeys(self._shown, 0) | running
+        return self._shown
+
+    def _beat(self, ready: bool, shown: dict[str, int]) -> None:
+        if self._ready_since[0] != ready or not self._ready_since[1]:
+            self._ready_since = ready, node.now()
+        message = "kubelet is posting ready status" if ready else NO_NETWORK
+        self.api.apply({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                        "metadata": {"name": self.name, "namespace": "kube-node-lease"},
+                        "spec": {"holderIdentity": self.name, "leaseDurationSeconds": 40,
+                                 "renewTime": node.now()[:-1] + ".000000Z"}}, manager="kubelet")
+        status = self._status(shown, node.ready_condition(ready, message, self._ready_since[1]))
+        self.api.request("PATCH", f"/api/v1/nodes/{self.name}/status", {"status": status}, content_type=STRATEGIC)
+
+    def _status(self, shown: dict[str, int], ready: Object) -> Object:
+        """The version is the control plane's: EKS images follow it."""
+        version = self.api.request("GET", "/version")["gitVersion"]
+        given = self.capacity | {kind: str(count) for kind, count in shown.items()}
+        return node.status(self.instance, self.address, version, given, ready)
+
+
+def boot(name: str, account: Account, world: paths.World) -> Kubelet:
+    """The instance's kubelet, after the time a boot takes; NoNodeConfig where the user data does not make a node."""
+    instance = account.ec2("DescribeInstances", **{"InstanceId.1": name})["reservationSet"][0]["instancesSet"][0]
+    kind = account.ec2("DescribeInstanceTypes", **{"InstanceType.1": instance["instanceType"]})["instanceTypeSet"][0]
     disks = account.ec2("DescribeVolumes", **{"Filter.1.Name": "attachment.instance-id", "Filter.1.Value.1": name})
     data = account.ec2("DescribeInstanceAttribute", InstanceId=name, Attribute="userData").get("userData") or {}
-    return {"instance": found, "kind": kind,
-            "disk_gib": sum(int(d["size"]) for d in disks.get("volumeSet") or []),
-            "user_data": base64.b64decode(data.get("value") or "").decode()}
-
-
-def kubelet(name: str, region: str, world: paths.World) -> tuple[Kubelet, Object]:
-    """The instance's kubelet, and the Node it is to register; NoNodeConfig where the user data says nothing of one."""
-    account = aws.account(world.account_url, region)
-    facts = instance_facts(account, name)
-    instance, kind = facts["instance"], facts["kind"]
-    wait_for_boot(instance, world.speed)
-    config = node.node_config(facts["user_data"])
+    launched = datetime.fromisoformat(instance["launchTime"]).timestamp()
+    time.sleep(max(0.0, launched + TYPICAL["ec2.instance-boot"] / world.speed - time.time()))
+    config = node.node_config(base64.b64decode(data.get("value") or "").decode())
     folder, address = paths.NODES / name, network.node_address()
     (folder / "address").write_text(address)
-    for path in ON_EVERY_NODE:
-        (folder / "host" / path).mkdir(parents=True, exist_ok=True)
     (folder / "ca.crt").write_bytes(config.authority)
-    api = Api(config.endpoint, ca_file=str(folder / "ca.crt"), token=aws.InstanceToken(account, name, config.cluster))
-    capacity = node.capacity(config, kind, facts["disk_gib"])
-
-    def status(devices: dict[str, int], ready: Object) -> Object:
-        shown = capacity | {kind: str(count) for kind, count in devices.items()}
-        return node.status(instance, address, version(api), shown, ready)
-
-    made = Kubelet(api=api, account=account, world=world, instance=name, name=instance["privateDnsName"],
-                   zone=instance["placement"]["availabilityZone"], cluster=config.cluster, address=address,
-                   folder=folder, devices=Devices(node.devices(instance, kind)),
-                   allocatable=node.allocatable(capacity), status=status)
-    starting = node.condition("Ready", False, "KubeletNotReady", "kubelet is starting", node.now())
-    return made, node.node(config, instance, {"starting": starting})
-
-
-def version(api: Api) -> str:
-    """The control plane's: EKS images follow it."""
-    return api.request("GET", "/version")["gitVersion"]
-
-
-def register(made: Kubelet, wanted: Object) -> None:
-    """Try as long as the instance lives; what a refusal says goes to the log, as on AWS."""
-    starting = wanted["status"]["starting"]
-    while True:
-        try:
-            made.api.request("POST", "/api/v1/nodes", wanted | {"status": made.status({}, starting)})
-            return made.log(f"registered node {made.name}")
-        except ApiError as error:
-            if error.code == 409:
-                return made.log(f"node {made.name} is registered already")
-            made.log(f"Unable to register node with API server: {error}")
-        except TROUBLE as error:
-            made.log(f"Unable to register node with API server: {error}")
-        time.sleep(RETRY_SECONDS)
+    api = Api(config.endpoint, ca_file=str(folder / "ca.crt"), token=InstanceToken(account, name, config.cluster))
+    return Kubelet(api=api, account=account, world=world, instance=instance, config=config, address=address,
+                   capacity=node.capacity(config, kind, sum(int(d["size"]) for d in disks.get("volumeSet") or [])),
+                   devices=node.devices(instance, kind))
 
 
 def main(name: str, region: str) -> None:
     """Until the instance ends, which is a SIGKILL."""
+    world = paths.world()
     try:
-        made, wanted = kubelet(name, region, paths.world())
+        kubelet = boot(name, Account(url=world.account_url, region=region), world)
     except node.NoNodeConfig as error:
         print(f"{error}: this instance does not join a cluster", file=sys.stderr, flush=True)
         threading.Event().wait()
         return
-    register(made, wanted)
-    threading.Thread(target=logs.server(made.address, made.find).serve_forever, daemon=True).start()
-    threading.Thread(target=made.heartbeat, daemon=True).start()
-    made.watch()
+    kubelet.register()
+    threading.Thread(target=logs.server(kubelet.address, kubelet.find).serve_forever, daemon=True).start()
+    threading.Thread(target=kubelet.heartbeat, daemon=True).start()
+    kubelet.watch()
 
 
 if __name__ == "__main__":

@@ -13,20 +13,10 @@ from rehearsal import paths
 
 HOSTS = paths.NODES / "hosts"
 """One file that is every pod's /etc/hosts: the headless services' records. Rewritten in place: it is bind-mounted."""
-FIRST_POD, LAST_POD = 256, 255 * 256 - 1
-"""Pods have 10.244.1.0 to 10.244.254.255, nodes 10.244.255.1 to .254, the world itself 10.244.0.1."""
-
-
-def ip(*words: str, check: bool = True) -> bool:
-    """Run ip(8); whether it succeeded."""
-    done = subprocess.run(["ip", *words], capture_output=True, text=True)
-    if check and done.returncode:
-        raise OSError(f"ip {' '.join(words)}: {done.stderr.strip()}")
-    return done.returncode == 0
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[int]:
+def _locked(path: Path) -> Iterator[int]:
     """An open file that no other machine process reads or writes meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -37,51 +27,49 @@ def locked(path: Path) -> Iterator[int]:
         os.close(file)
 
 
-def pod_address() -> str:
-    """An address no other pod has had for the last 65,000 pods."""
-    with locked(paths.NODES / "last-address") as file:
-        number = int(os.read(file, 16) or FIRST_POD - 1) + 1
-        number = number if number <= LAST_POD else FIRST_POD
-        os.pwrite(file, f"{number:<6}".encode(), 0)
-    return f"10.244.{number // 256}.{number % 256}"
-
-
 def node_address() -> str:
-    """Take a free address for a node; the bridge itself is the register."""
+    """Take a free address for a node, 10.244.255.1 to .254; the bridge itself is the register."""
     for last in range(1, 255):
-        if ip("addr", "add", f"10.244.255.{last}/32", "dev", "br0", check=False):
-            return f"10.244.255.{last}"
+        address = f"10.244.255.{last}"
+        if subprocess.run(["ip", "addr", "add", f"{address}/32", "dev", "br0"], capture_output=True).returncode == 0:
+            return address
     raise OSError("the rehearsal has 254 addresses for nodes and all are taken")
 
 
-def release_node_address(address: str) -> None:
-    """Give a node's address back; a missing one is fine."""
-    ip("addr", "del", f"{address}/32", "dev", "br0", check=False)
+def pod_address() -> str:
+    """10.244.1.0 to 10.244.254.255, each only after 65,000 other pods: nobody may remember whose it was."""
+    with _locked(paths.NODES / "last-address") as file:
+        number = max(256, (int(os.read(file, 16) or 0) + 1) % (255 * 256))
+        os.pwrite(file, f"{number:<6}".encode(), 0)
+    return f"10.244.{number // 256}.{number % 256}"
 
 
 def connect(pid: int, address: str) -> None:
     """Give the network namespace of a process one end of a cable to the bridge."""
     cable = "p" + "-".join(address.split(".")[2:])
-    ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
-    ip("link", "set", cable, "master", "br0", "up")
-    inside = ("nsenter", "-t", str(pid), "-n", "ip", "-batch", "-")
-    commands = ("link set lo up", f"addr add {address}/16 dev eth0", "link set eth0 up",
-                f"route add default via {paths.BRIDGE}")
-    subprocess.run(inside, input="\n".join(commands), text=True, check=True, capture_output=True)
+    _batch(["ip"], f"link add {cable} type veth peer name eth0 netns {pid}", f"link set {cable} master br0 up")
+    _batch(["nsenter", "-t", str(pid), "-n", "ip"], "link set lo up", f"addr add {address}/16 dev eth0",
+           "link set eth0 up", f"route add default via {paths.BRIDGE}")
+
+
+def _batch(ip: list[str], *commands: str) -> None:
+    done = subprocess.run([*ip, "-batch", "-"], input="\n".join(commands), capture_output=True, text=True)
+    if done.returncode:
+        raise OSError(f"ip {commands[0]} …: {done.stderr.strip()}")
 
 
 def add_hosts(owner: str, address: str, names: list[str]) -> None:
     """Publish a pod's host names; `owner` names the machine and the pod."""
-    with locked(HOSTS) as file:
+    with _locked(HOSTS) as file:
         if not os.fstat(file).st_size:
             os.write(file, b"127.0.0.1 localhost\n")
         os.lseek(file, 0, os.SEEK_END)
-        os.write(file, f"{address} {' '.join(names)} # {owner}\n".encode() if names else b"")
+        os.write(file, f"{address} {' '.join(names)} # {owner}\n".encode())
 
 
 def remove_hosts(owner: str) -> None:
     """Forget the names of a pod, or of every pod of a machine. Readers never meet an empty file."""
-    with locked(HOSTS) as file:
+    with _locked(HOSTS) as file:
         lines = os.read(file, os.fstat(file).st_size).decode().splitlines(keepends=True)
         kept = "".join(line for line in lines if not line.partition(" # ")[2].startswith(owner)).encode()
         os.pwrite(file, kept, 0)

@@ -12,8 +12,10 @@ from typing import Any
 import yaml
 
 from rehearsal.kube import Object
-from rehearsal.nodes.devices import EFA, GPU
 
+GPU, EFA = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
+DEVICE_FILES = {GPU: "/dev/nvidia{}", EFA: "/dev/infiniband/uverbs{}"}
+"""What a container sees of its devices: plain empty files, since there is no driver behind them."""
 NODE_CONFIG = "application/node.eks.aws"
 ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 MIB_FOR_KUBELET, MIB_FOR_EACH_POD, MIB_EVICTION = 255, 11, 100
@@ -66,7 +68,7 @@ def merged(left: Any, right: Any) -> Any:
 
 def labels(config: NodeConfig, instance: Object) -> dict[str, str]:
     """The user data's labels and those of kubelet and cloud provider."""
-    flags = [f.partition("=")[2] for f in config.flags if f.startswith("--node-labels=")]
+    flags = [flag.partition("=")[2] for flag in config.flags if flag.startswith("--node-labels=")]
     own = dict(pair.split("=", 1) for flag in flags for pair in flag.split(",") if pair)
     zone, zone_id = (instance["placement"][key] for key in ("availabilityZone", "availabilityZoneId"))
     return own | {
@@ -76,17 +78,6 @@ def labels(config: NodeConfig, instance: Object) -> dict[str, str]:
         "topology.kubernetes.io/region": zone[:-1], "topology.k8s.aws/zone-id": zone_id}
 
 
-def taints(config: NodeConfig) -> list[Object]:
-    """Taints the kubelet registers with: Karpenter and managed groups set them in its configuration or by flag."""
-    given = [dict(t) for t in config.kubelet.get("registerWithTaints", [])]
-    for flag in config.flags:
-        if flag.startswith("--register-with-taints="):
-            for text in flag.partition("=")[2].split(","):
-                pair, _, effect = text.rpartition(":")
-                given.append({"key": pair.partition("=")[0], "value": pair.partition("=")[2], "effect": effect})
-    return given
-
-
 def devices(instance: Object, kind: Object) -> dict[str, int]:
     """GPUs of the type; EFA devices are the interfaces this instance was launched with."""
     gpus = sum(int(g["count"]) for g in (kind.get("gpuInfo") or {}).get("gpus") or [])
@@ -94,17 +85,12 @@ def devices(instance: Object, kind: Object) -> dict[str, int]:
     return {GPU: gpus, EFA: sum(card in ("efa", "efa-only") for card in cards)}
 
 
-def max_pods(config: NodeConfig, kind: Object) -> int:
-    """One address a pod, as the VPC CNI gives them without prefix delegation."""
-    network = kind["networkInfo"]
-    computed = int(network["maximumNetworkInterfaces"]) * (int(network["ipv4AddressesPerInterface"]) - 1) + 2
-    return int(config.kubelet.get("maxPods") or computed)
-
-
 def capacity(config: NodeConfig, kind: Object, disk_gib: int) -> dict[str, str]:
-    """Without devices: those come with their plugin's pod."""
-    local = int((kind.get("instanceStorageInfo") or {}).get("totalSizeInGB") or 0)
-    return {"cpu": kind["vCpuInfo"]["defaultVCpus"], "pods": str(max_pods(config, kind)),
+    """Without devices: those come with their plugin's pod. Pods have one address each, as the VPC CNI gives them
+    without prefix delegation."""
+    cards, local = kind["networkInfo"], int((kind.get("instanceStorageInfo") or {}).get("totalSizeInGB") or 0)
+    addresses = int(cards["maximumNetworkInterfaces"]) * (int(cards["ipv4AddressesPerInterface"]) - 1) + 2
+    return {"cpu": kind["vCpuInfo"]["defaultVCpus"], "pods": str(config.kubelet.get("maxPods") or addresses),
             "memory": f"{int(int(kind['memoryInfo']['sizeInMiB']) * VM_OVERHEAD)}Mi", "hugepages-2Mi": "0",
             "ephemeral-storage": f"{local}G" if config.raid and local else f"{disk_gib}Gi"}
 
@@ -117,12 +103,12 @@ def allocatable(given: dict[str, str]) -> dict[str, str]:
     return given | {"cpu": f"{cores * 1000 - reserved}m", "memory": f"{memory}Mi"}
 
 
-def node(config: NodeConfig, instance: Object, status: Object) -> Object:
-    """The Node a kubelet registers."""
+def node(config: NodeConfig, instance: Object) -> Object:
+    """The Node a kubelet registers, without its status."""
     place = f"aws:///{instance['placement']['availabilityZone']}/{instance['instanceId']}"
     return {"apiVersion": "v1", "kind": "Node",
             "metadata": {"name": instance["privateDnsName"], "labels": labels(config, instance)},
-            "spec": {"providerID": place, "taints": taints(config)}, "status": status}
+            "spec": {"providerID": place, "taints": config.kubelet.get("registerWithTaints", [])}}
 
 
 def status(instance: Object, address: str, version: str, given: dict[str, str], ready: Object) -> Object:
@@ -138,10 +124,10 @@ def status(instance: Object, address: str, version: str, given: dict[str, str], 
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}}, "conditions": [ready]}
 
 
-def condition(kind: str, value: bool, reason: str, message: str, since: str) -> Object:
-    """A condition as of now."""
-    return {"type": kind, "status": str(value), "reason": reason, "message": message, "lastTransitionTime": since,
-            "lastHeartbeatTime": now()}
+def ready_condition(value: bool, message: str, since: str) -> Object:
+    """Whether the node is ready, as of now."""
+    return {"type": "Ready", "status": str(value), "reason": "KubeletReady" if value else "KubeletNotReady",
+            "message": message, "lastTransitionTime": since, "lastHeartbeatTime": now()}
 
 
 def now() -> str:

@@ -11,9 +11,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from rehearsal import paths
 from rehearsal.nodes import images, network
@@ -33,19 +33,11 @@ DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 """The parent is the thread that starts the process, so only a thread that outlives it may."""
 
 
-class Process(Protocol):
-    """What a container needs of its process."""
-
-    def poll(self) -> int | None: ...
-    def terminate(self) -> None: ...
-    def kill(self) -> None: ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Mount:
     """A folder or file of the host, or memory of a size, at a path of the container."""
 
-    target: str
+    target: str = ""
     source: str = ""
     size: str = ""
     read_only: bool = False
@@ -67,53 +59,46 @@ class Plan:
 
 
 def mounts(program: images.Program | None, volumes: list[Mount]) -> list[Mount]:
-    """Everything a container sees; its own volumes win."""
-    given = [*(controller_mounts(program) if program else training_mounts()),
-             Mount(target="/dev/shm", size=SHM), Mount(target="/etc/hosts", source=str(network.HOSTS), read_only=True),
-             *(Mount(target=f, source=f, read_only=True) for f in HOST_FILES if os.path.exists(f))]
+    """Everything a container sees, its own volumes winning. A controller has nothing but its program, as in a
+    distroless image; training has the host's programs, this interpreter, the stand-ins and the workloads to clone."""
+    if program:
+        places = {program.entrypoint: str(program.built)}
+    else:
+        same = [p for p in (*HOST_FOLDERS, *images.interpreter_folders()) if os.path.exists(p)]
+        places = {**{p: p for p in same}, images.STAND_INS_AT: str(images.STAND_INS),
+                  MIRROR: str(paths.CHECKOUT / "workloads")}
+    places |= {"/etc/hosts": str(network.HOSTS)} | {f: f for f in HOST_FILES if os.path.exists(f)}
+    given = [Mount(target=target, source=source, read_only=True) for target, source in places.items()]
     taken = {v.target for v in volumes}
-    return [m for m in given if m.target not in taken] + volumes
-
-
-def controller_mounts(program: images.Program) -> list[Mount]:
-    """Nothing but the program, as in a distroless image."""
-    return [Mount(target=program.entrypoint, source=str(images.binary(program)), read_only=True)]
-
-
-def training_mounts() -> list[Mount]:
-    """The host's programs and this interpreter, the stand-ins and the workloads to clone: all read-only."""
-    same = [*HOST_FOLDERS, *images.interpreter_folders()]
-    places = {**{p: p for p in same if os.path.exists(p)}, images.STAND_INS_AT: str(images.STAND_INS),
-              MIRROR: str(paths.CHECKOUT / "workloads")}
-    return [Mount(target=target, source=source, read_only=True) for target, source in places.items()]
+    return [m for m in (*given, Mount(target="/dev/shm", size=SHM)) if m.target not in taken] + volumes
 
 
 class Sandbox:
     """The namespaces the containers of one pod share: network, host name, IPC. A sleeping process holds them."""
 
-    def __init__(self, pid: int, process: subprocess.Popen[bytes], shared: tuple[str, ...]) -> None:
-        self.pid, self._process, self._shared = pid, process, shared
+    SHARED = ("-n", "-u", "-i")
 
-    @staticmethod
-    def create(address: str | None) -> Sandbox:
-        """Without an address the pod uses the node's network."""
-        network_flag = ("-n",) if address else ()
-        process = subprocess.Popen([*DIE_WITH_PARENT, "unshare", "-u", "-i", *network_flag, "sleep", "infinity"],
-                                   stdin=subprocess.DEVNULL)
-        _wait_for_command(process.pid, "sleep")
-        if address:
-            network.connect(process.pid, address)
-        return Sandbox(process.pid, process, ("-u", "-i", *network_flag))
+    def __init__(self) -> None:
+        self._process = subprocess.Popen([*DIE_WITH_PARENT, "unshare", *self.SHARED, "sleep", "infinity"],
+                                         stdin=subprocess.DEVNULL)
+        while Path(f"/proc/{self.pid}/comm").read_text() != "sleep\n":
+            if self._process.poll() is not None:
+                raise OSError("the pod's sandbox did not start")
+            time.sleep(0.005)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def start(self, plan: Plan, folder: Path, log: Path) -> Sandboxed:
         """Run one container here."""
         Path(plan.root).mkdir(parents=True, exist_ok=True)
         path = folder / "plan.json"
+        path.touch(mode=0o600)
         path.write_text(json.dumps(asdict(plan)))
-        path.chmod(0o600)
         with log.open("ab") as out:
             return Sandboxed(subprocess.Popen(
-                [*DIE_WITH_PARENT, "nsenter", "-t", str(self.pid), *self._shared, "unshare", "-m", "-p", "-f",
+                [*DIE_WITH_PARENT, "nsenter", "-t", str(self.pid), *self.SHARED, "unshare", "-m", "-p", "-f",
                  "--kill-child", sys.executable, "-I", "-S", str(Path(__file__).with_name("sandbox.py")), str(path)],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True))
 
@@ -134,35 +119,16 @@ class Sandboxed:
         code = self._process.poll()
         return code if code is None or code >= 0 else 128 - code
 
-    def first(self) -> int | None:
-        """Process 1 of the container, as the host numbers it."""
-        try:
-            children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
-        except OSError:
-            return None
-        return int(children[0]) if children else None
-
     def terminate(self) -> None:
         """SIGTERM to process 1, which ignores it unless it has a handler, as in any container."""
-        if pid := self.first():
-            try:
-                os.kill(pid, signal.SIGTERM)
-            except ProcessLookupError:
-                return
+        pid = self._process.pid
+        with suppress(OSError, IndexError):  # it has just ended, or not begun
+            os.kill(int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]), signal.SIGTERM)
 
     def kill(self) -> None:
         """unshare takes process 1, and with it the whole PID namespace, along."""
         self._process.kill()
         self._process.wait()
-
-    def run(self, command: list[str], timeout: float) -> bool:
-        """Execute a probe's command inside; whether it succeeded."""
-        pid = self.first()
-        try:
-            return pid is not None and subprocess.run(["nsenter", "-t", str(pid), "-a", "-r", "-w", *command],
-                                                      capture_output=True, timeout=timeout).returncode == 0
-        except subprocess.TimeoutExpired:
-            return False
 
 
 class Simulated:
@@ -182,14 +148,7 @@ class Simulated:
         """It obeys."""
         self._code = 143 if self._code is None else self._code
 
-    def kill(self) -> None:
-        """It obeys."""
-        self.terminate()
+    kill = terminate
 
 
-def _wait_for_command(pid: int, name: str) -> None:
-    for _ in range(2000):
-        if Path(f"/proc/{pid}/comm").read_text().strip() == name:
-            return
-        time.sleep(0.005)
-    raise OSError(f"process {pid} did not become {name}")
+Process = Sandboxed | Simulated

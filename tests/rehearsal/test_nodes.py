@@ -10,16 +10,17 @@ import pytest
 
 from rehearsal.nodes import images, logs, network, node, process
 from rehearsal.nodes.aws import plain
-from rehearsal.nodes.container import Container
-from rehearsal.nodes.devices import EFA, GPU, Devices, NoDevices, files
+from rehearsal.nodes.container import Container, refused
 from rehearsal.nodes.environment import NotReady, environment, expand, quantity
+from rehearsal.nodes.node import EFA, GPU
 
 AUTHORITY = base64.b64encode(b"ca").decode()
 PART = "--//\nContent-Type: application/node.eks.aws\n\napiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n"
 USER_DATA = ('MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="//"\n\n' + PART +
              f"  cluster: {{name: c, apiServerEndpoint: 'https://a', certificateAuthority: {AUTHORITY}}}\n"
              "  kubelet: {config: {maxPods: 20, registerWithTaints: [{key: a, effect: NoSchedule}]}}\n" + PART +
-             '  kubelet: {flags: ["--node-labels=x=1,y=2", "--register-with-taints=b=c:NoExecute"]}\n--//--\n')
+             '  kubelet: {config: {registerWithTaints: [{key: b, effect: NoExecute}]}, '
+             'flags: ["--node-labels=x=1,y=2"]}\n--//--\n')
 INSTANCE = {"instanceId": "i-1", "privateDnsName": "ip-1", "instanceType": "g6e.48xlarge", "architecture": "x86_64",
             "placement": {"availabilityZone": "ap-northeast-2a", "availabilityZoneId": "apne2-az1"},
             "networkInterfaceSet": [{"interfaceType": kind} for kind in ("efa", "efa-only", "interface")]}
@@ -41,8 +42,7 @@ def test_every_node_config_of_the_user_data_counts() -> None:
     config = node.node_config(USER_DATA)
     assert (config.cluster, config.endpoint, config.authority) == ("c", "https://a", b"ca")
     assert node.labels(config, INSTANCE)["x"] == "1"
-    assert [t["key"] for t in node.taints(config)] == ["a", "b"]
-    assert node.taints(config)[1] == {"key": "b", "value": "c", "effect": "NoExecute"}
+    assert [t["key"] for t in node.node(config, INSTANCE)["spec"]["taints"]] == ["a", "b"]
 
 
 @pytest.mark.parametrize("text", ["", "#!/bin/bash\necho hello\n"])
@@ -65,7 +65,7 @@ def test_a_node_keeps_something_for_the_kubelet() -> None:
 
 def test_pods_are_limited_by_addresses_where_the_user_data_says_nothing() -> None:
     config = node.node_config(USER_DATA.replace("maxPods: 20, ", ""))
-    assert node.max_pods(config, KIND) == 737
+    assert node.capacity(config, KIND, 100)["pods"] == "737"
 
 
 @pytest.mark.parametrize(("text", "value"), [("64Gi", 64 * 2**30), ("1500m", 1.5), ("2k", 2000), ("1e3", 1000), (5, 5)])
@@ -75,8 +75,7 @@ def test_quantities(text: str, value: float) -> None:
 
 def test_variables_are_expanded_from_those_before_and_unknown_ones_stay() -> None:
     assert expand("$(A)-$$(A)-$(B)", {"A": "1"}) == "1-$(A)-$(B)"
-    env = environment(pod(), container(env=[{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)2"}]), {}, {},
-                      lambda *_: None)
+    env = environment(pod(), container(env=[{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)2"}]), {}, {})
     assert env == {"A": "1", "B": "12"}
 
 
@@ -85,28 +84,16 @@ def test_fields_and_resources_of_the_pod_reach_its_environment() -> None:
     env = [{"name": k, "valueFrom": {"fieldRef": {"fieldPath": v}}} for k, v in fields.items()]
     env.append({"name": "M", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}})
     spec = container(env=env, resources={"limits": {"memory": "1Gi"}})
-    assert environment(pod(spec), spec, {}, {}, lambda *_: None) == {"L": "c", "N": "ip-1", "NS": "n", "M": "1024"}
+    assert environment(pod(spec), spec, {}, {}) == {"L": "c", "N": "ip-1", "NS": "n", "M": "1024"}
 
 
-def test_a_missing_secret_is_named_and_an_optional_one_left_out() -> None:
-    ref = {"name": "hf-token", "key": "TOKEN"}
-    spec = container(env=[{"name": "T", "valueFrom": {"secretKeyRef": ref}}])
-    with pytest.raises(NotReady, match='secret "hf-token" not found'):
-        environment(pod(spec), spec, {}, {}, lambda *_: None)
-    ref["optional"] = True  # type: ignore[assignment]
-    assert environment(pod(spec), spec, {}, {}, lambda *_: None) == {}
-
-
-def test_devices_are_given_once_and_come_back() -> None:
-    node_devices = Devices({GPU: 4, EFA: 0})
-    wants = [container(resources={"limits": {GPU: "3"}})]
-    node_devices.take("a", wants)
-    assert node_devices.held("a", "main")[GPU] == [0, 1, 2]
-    with pytest.raises(NoDevices, match="Requested: 3, Available: 1"):
-        node_devices.take("b", wants)
-    node_devices.release("a")
-    node_devices.take("b", wants)
-    assert files(node_devices.held("b", "main"))[:2] == ["/dev/nvidia0", "/dev/nvidia1"]
+def test_what_the_kubelet_does_not_know_is_named() -> None:
+    spec = container(env=[{"name": "T", "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": "TOKEN"}}}])
+    with pytest.raises(NotReady, match=r"does not know valueFrom\.secretKeyRef"):
+        environment(pod(spec), spec, {}, {})
+    asks = {"readinessProbe": {"exec": {"command": ["true"]}}, "livenessProbe": {"httpGet": {"scheme": "HTTP"}}}
+    spec = {"initContainers": [container()], "containers": [container(startupProbe={"httpGet": {}}, **asks)]}
+    assert refused(spec) == ["initContainers", "startupProbe", "readinessProbe by anything but HTTP"]
 
 
 @pytest.mark.parametrize(("image", "binary"), [
@@ -159,7 +146,7 @@ def test_a_failing_container_is_restarted_as_its_policy_says() -> None:
 
 def test_the_end_of_a_log() -> None:
     assert logs.last_lines(b"a\nb\nc\n", "2") == b"b\nc\n" and logs.last_lines(b"a\n", "0") == b""
-    assert logs.last_lines(b"a\nb\n", None) == b"a\nb\n"
+    assert logs.last_lines(b"a\nb\n", None) == logs.last_lines(b"a\nb\n", "3") == b"a\nb\n"
 
 
 def test_answers_of_ec2_become_plain_data() -> None:
