@@ -1,23 +1,13 @@
 #!/usr/bin/env -S python3 -S
 """git for training containers: clones from the checkout's workloads/ what is there, and has no network for the rest."""
 
+import argparse
 import os
 import shutil
 import sys
 
 MIRROR = os.environ.get("GIT_MIRROR", "/opt/mirror")
-WITH_VALUE = {"-b", "--branch", "--depth", "-o", "--origin", "-j", "--jobs", "-c", "--config", "--filter"}
-FATAL = 128
-
-
-def positional(arguments: list[str]) -> list[str]:
-    """The words that are neither options nor their values."""
-    words, skip = [], False
-    for word in arguments:
-        if not skip and not word.startswith("-"):
-            words.append(word)
-        skip = not skip and word in WITH_VALUE
-    return words
+WITH_VALUE = (("-b", "--branch"), ("--depth",), ("-o", "--origin"), ("-j", "--jobs"), ("-c", "--config"), ("--filter",))
 
 
 def host(url: str) -> str:
@@ -42,18 +32,20 @@ def clone(url: str, folder: str | None) -> int:
 def fail(message: str) -> int:
     """As git dies."""
     print(f"fatal: {message}", file=sys.stderr)
-    return FATAL
+    return 128
 
 
 def main(arguments: list[str]) -> int:
-    """Only clone."""
-    command, *rest = arguments or [""]
-    words = positional(rest)
-    if command != "clone":
-        return fail(f"the rehearsal's git does not implement '{command}'")
-    if not words:
-        return fail("You must specify a repository to clone.")
-    return clone(words[0], words[1] if len(words) > 1 else None)
+    """Only clone, whatever its options say."""
+    if arguments[:1] != ["clone"]:
+        return fail(f"the rehearsal's git does not implement '{' '.join(arguments[:1])}'")
+    parser = argparse.ArgumentParser(prog="git clone")
+    for flags in WITH_VALUE:
+        parser.add_argument(*flags)
+    parser.add_argument("url")
+    parser.add_argument("folder", nargs="?")
+    asked, _ = parser.parse_known_args(arguments[1:])
+    return clone(asked.url, asked.folder)
 
 
 if __name__ == "__main__":

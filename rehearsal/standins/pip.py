@@ -1,9 +1,11 @@
 #!/usr/bin/env -S python3 -S
 """pip for training containers: says what it would install; a requirements file must exist."""
 
+import argparse
 import sys
 
-WITH_VALUE = {"-i", "--index-url", "--extra-index-url", "-f", "--find-links", "-t", "--target", "-c", "--constraint"}
+WITH_VALUE = (("-i", "--index-url"), ("--extra-index-url",), ("-f", "--find-links"), ("-t", "--target"),
+              ("-c", "--constraint"))
 
 
 def requirements(path: str) -> list[str]:
@@ -13,35 +15,22 @@ def requirements(path: str) -> list[str]:
         return [line for line in lines if line and not line.startswith(("#", "-"))]
 
 
-def wanted(arguments: list[str]) -> list[str]:
-    """Everything an `install` would install."""
-    names, words = [], iter(arguments)
-    for word in words:
-        if word in ("-r", "--requirement"):
-            names += requirements(next(words, ""))
-        elif word.startswith("--requirement="):
-            names += requirements(word.partition("=")[2])
-        elif word in WITH_VALUE:
-            next(words, None)
-        elif not word.startswith("-"):
-            names.append(word)
-    return names
-
-
 def main(arguments: list[str]) -> int:
     """Only install."""
     if arguments[:1] != ["install"]:
-        print(f"ERROR: the rehearsal's pip does not implement '{' '.join(arguments[:1])}'", file=sys.stderr)
-        return 1
+        sys.exit(f"ERROR: the rehearsal's pip does not implement '{' '.join(arguments[:1])}'")
+    parser = argparse.ArgumentParser(prog="pip install")
+    for flags in WITH_VALUE:
+        parser.add_argument(*flags)
+    parser.add_argument("-r", "--requirement", action="append", default=[])
+    parser.add_argument("names", nargs="*")
+    asked, _ = parser.parse_known_args(arguments[1:])
     try:
-        names = wanted(arguments[1:])
+        names = [*(name for file in asked.requirement for name in requirements(file)), *asked.names]
     except OSError as error:
-        print(f"ERROR: Could not open requirements file: [Errno {error.errno}] {error.strerror}: '{error.filename}'",
-              file=sys.stderr)
-        return 1
+        sys.exit(f"ERROR: Could not open requirements file: [Errno {error.errno}] {error.strerror}: '{error.filename}'")
     if not names:
-        print("ERROR: You must give at least one requirement to install", file=sys.stderr)
-        return 1
+        sys.exit("ERROR: You must give at least one requirement to install")
     print(f"stand-in pip: would install {', '.join(names)}")
     return 0
 

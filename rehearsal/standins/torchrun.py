@@ -1,17 +1,19 @@
 #!/usr/bin/env -S python3 -S
 """torchrun for containers without torch: the same flags and checks, real ranks that really meet, no training.
 
-The agent (this program) joins the rendezvous, starts its ranks (rank.py) and ends as torchrun ends. The node whose
-address the endpoint is hosts the hub (hub.py). Facts of torch are in FLAGS and the constants below it.
+The agent (this program) joins the rendezvous, starts its ranks and ends as torchrun ends. The node whose address the
+endpoint is hosts the hub (hub.py). Facts of torch are in FLAGS and the constants below it. TRAINYARD_STEPS and
+TRAINYARD_STEP_SECONDS set the length; CHECKPOINT_DIR, if set, must be mounted storage.
 """
 
 import argparse
 import json
+import multiprocessing
 import os
 import socket
-import subprocess
 import sys
 import time
+from pathlib import Path
 
 import hub
 
@@ -28,6 +30,11 @@ CONNECT_SECONDS = 60.0
 """How long torch tries to reach the store."""
 NCCL_SHM = 64 * 2**20
 """With a container's default /dev/shm NCCL cannot set up its segments between GPUs of one node."""
+STEPS = int(os.environ.get("TRAINYARD_STEPS", "20"))
+STEP_SECONDS = float(os.environ.get("TRAINYARD_STEP_SECONDS", "0.25"))
+STEPS_PER_CHECKPOINT = 4
+MARKER = "stand-in-checkpoint.json"
+FORK = multiprocessing.get_context("fork")
 
 
 class Refused(SystemExit):
@@ -37,6 +44,8 @@ class Refused(SystemExit):
         print(message, file=sys.stderr, flush=True)
         super().__init__(1)
 
+
+# ---- what is asked for ---------------------------------------------------------------------------------------------
 
 def arguments(argv: list[str], env: dict[str, str]) -> argparse.Namespace:
     """torchrun's command line; underscores and dashes mean the same."""
@@ -55,6 +64,8 @@ def arguments(argv: list[str], env: dict[str, str]) -> argparse.Namespace:
         raise Refused(f"the rehearsal's torchrun does not implement the rendezvous backend {args.rdzv_backend!r}")
     if len(set(args.nnodes.split(":"))) > 1:
         raise Refused(f"the rehearsal's torchrun does not implement elastic --nnodes={args.nnodes}")
+    if args.module or args.no_python:
+        raise Refused("the rehearsal's torchrun runs scripts only, neither --module nor --no_python")
     return args
 
 
@@ -74,15 +85,12 @@ def ranks_here(nproc: str) -> int:
     raise Refused(f"ValueError: Unsupported nproc_per_node value: {nproc}")
 
 
-def check(args: argparse.Namespace, ranks: int) -> None:
+def check(script: str, ranks: int) -> None:
     """What would fail in the ranks of a real run."""
-    if args.module or args.no_python:
-        raise Refused("the rehearsal's torchrun runs scripts only, neither --module nor --no_python")
-    if not os.path.exists(args.script):
-        raise Refused(f"{sys.executable}: can't open file '{os.path.abspath(args.script)}': "
+    if not os.path.exists(script):
+        raise Refused(f"{sys.executable}: can't open file '{os.path.abspath(script)}': "
                       "[Errno 2] No such file or directory")
-    with open(args.script) as script:
-        compile(script.read(), args.script, "exec")
+    compile(Path(script).read_text(), script, "exec")
     if gpus() and ranks > gpus():
         raise Refused(f"RuntimeError: CUDA error: invalid device ordinal ({ranks} ranks, {gpus()} GPUs on this node)")
     memory = os.statvfs("/dev/shm")
@@ -90,6 +98,8 @@ def check(args: argparse.Namespace, ranks: int) -> None:
         raise Refused("RuntimeError: Bus error: insufficient shared memory (shm): /dev/shm has "
                       f"{memory.f_blocks * memory.f_frsize // 2**20} MiB and NCCL needs more for {ranks} GPUs")
 
+
+# ---- the agent: one for each node ----------------------------------------------------------------------------------
 
 def endpoint(args: argparse.Namespace) -> tuple[str, int]:
     """Host and port of the rendezvous."""
@@ -111,91 +121,103 @@ def is_this_machine(host: str) -> bool:
         return False
 
 
-def hosts_the_hub(args: argparse.Namespace, host: str) -> bool:
-    """c10d goes by the address, static by the node's rank."""
-    return args.node_rank == "0" if args.rdzv_backend == "static" else is_this_machine(host)
-
-
-def join_seconds(args: argparse.Namespace) -> float:
-    """The rendezvous timeout, which --rdzv_conf may set."""
+def join(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> dict[str, int]:
+    """Meet the other nodes: this node's place in the world. --rdzv_conf may set how long that may take."""
     conf = dict(pair.split("=", 1) for pair in args.rdzv_conf.split(",") if "=" in pair)
-    return float(conf.get("join_timeout") or conf.get("timeout") or JOIN_SECONDS[args.rdzv_backend])
-
-
-def join(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> tuple[hub.Member, dict[str, int]]:
-    """Meet the other nodes: the connection to the hub, and this node's place in the world."""
+    seconds = float(conf.get("join_timeout") or conf.get("timeout") or JOIN_SECONDS[args.rdzv_backend])
     try:
-        member = hub.connect(address, CONNECT_SECONDS)
-    except OSError as error:
+        line = hub.connect(address, CONNECT_SECONDS)
+        line.say({"run": args.rdzv_id, "ranks": ranks, "node_rank": int(args.node_rank),
+                  "fixed": args.rdzv_backend == "static"})
+        return line.hear(seconds)
+    except TimeoutError:
+        raise Refused("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError") from None
+    except (OSError, hub.Lost) as error:
         raise Refused(f"torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the "
                       f"C10d store has failed. See inner exception for details. ({address[0]}: {error})") from None
-    try:
-        answer = member.ask({"kind": "node", "run": args.rdzv_id, "ranks": ranks, "node_rank": int(args.node_rank),
-                             "fixed": args.rdzv_backend == "static"}, join_seconds(args))
-    except hub.Lost as error:
-        raise Refused(f"torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: {error}") from None
-    if answer is None:
-        member.close()
-        raise Refused("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError")
-    return member, answer
-
-
-def start_ranks(args: argparse.Namespace, world: dict[str, int], address: tuple[str, int],
-                ranks: int) -> list[subprocess.Popen[bytes]]:
-    """One process a rank, with the variables torchrun gives it."""
-    program = os.path.join(os.path.dirname(os.path.realpath(__file__)), "rank.py")
-    common = {"WORLD_SIZE": world["size"], "LOCAL_WORLD_SIZE": ranks, "GROUP_RANK": world["node"],
-              "GROUP_WORLD_SIZE": world["nodes"], "MASTER_ADDR": address[0], "MASTER_PORT": address[1],
-              "TORCHELASTIC_RUN_ID": args.rdzv_id, "TORCHELASTIC_MAX_RESTARTS": args.max_restarts,
-              "TORCHELASTIC_RESTART_COUNT": world["round"]}
-    return [subprocess.Popen([sys.executable, "-u", "-S", program, args.script, *args.script_args],
-                             env=os.environ | {k: str(v) for k, v in common.items()}
-                             | {"RANK": str(world["first"] + i), "LOCAL_RANK": str(i)}) for i in range(ranks)]
-
-
-def wait(processes: list[subprocess.Popen[bytes]]) -> tuple[int, int] | None:
-    """(local rank, exit code) of the first rank that fails, the others being stopped; None where all end well."""
-    while True:
-        codes = [p.poll() for p in processes]
-        failed = next(((i, c) for i, c in enumerate(codes) if c), None)
-        if failed or None not in codes:
-            break
-        time.sleep(0.1)
-    for process in processes:
-        process.kill()
-        process.wait()
-    return failed
 
 
 def attempt(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> bool:
-    """One round: meet, train, end together."""
-    member, world = join(args, address, ranks)
-    failed = wait(start_ranks(args, world, address, ranks))
-    member.close()
+    """One round: meet, train, end together; the first rank that fails ends the others."""
+    world = join(args, address, ranks)
+    processes = [FORK.Process(target=rank, args=(world["first"] + i, world["size"], i, address)) for i in range(ranks)]
+    for process in processes:
+        process.start()
+    while any(p.exitcode is None for p in processes) and not any(p.exitcode for p in processes):
+        time.sleep(0.1)
+    local, failed = next(((i, p.exitcode) for i, p in enumerate(processes) if p.exitcode), (0, 0))
+    for process in processes:
+        process.kill()
+        process.join()
     if failed:
-        rank, code = failed
-        report = {"rank": world["first"] + rank, "local_rank": rank, "exitcode": code, "host": socket.gethostname()}
+        report = {"rank": world["first"] + local, "local_rank": local, "exitcode": failed, "host": socket.gethostname()}
         print(f"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: {args.script} FAILED "
               f"{json.dumps(report)}", file=sys.stderr, flush=True)
     return not failed
 
 
 def main(argv: list[str]) -> int:
-    """As torchrun: every failed round costs one restart."""
+    """As torchrun: every failed round costs one restart. c10d finds the host by its address, static by its rank."""
     args = arguments(argv, dict(os.environ))
     ranks = ranks_here(args.nproc_per_node)
-    check(args, ranks)
+    check(args.script, ranks)
     print(f"stand-in torchrun: no torch here, so {args.script} is checked and not executed", flush=True)
     host, port = endpoint(args)
-    server = None
-    if hosts_the_hub(args, host):
-        server, port = hub.serve(port, int(args.nnodes.partition(":")[0]), join_seconds(args))
-        host = "127.0.0.1"
+    beside = None
+    if args.node_rank == "0" if args.rdzv_backend == "static" else is_this_machine(host):
+        server = hub.Hub(port, args.rdzv_id, int(args.nnodes.partition(":")[0]))
+        host, port = "127.0.0.1", server.port
+        beside = FORK.Process(target=server.serve, daemon=True)
+        beside.start()
+    complete = any(attempt(args, (host, port), ranks) for _ in range(int(args.max_restarts) + 1))
+    if beside:
+        beside.join(2)  # others may still read their last answers
+    return 0 if complete else 1
+
+
+# ---- the ranks -----------------------------------------------------------------------------------------------------
+
+def rank(number: int, size: int, local: int, address: tuple[str, int]) -> None:
+    """One rank's process; exit code 1 where a peer is lost, as a collective that fails."""
+    print(f"[rank {number}/{size}] node {socket.gethostname()} {f'gpu {local}' if gpus() else 'cpu'}", flush=True)
     try:
-        return 0 if any(attempt(args, (host, port), ranks) for _ in range(int(args.max_restarts) + 1)) else 1
-    finally:
-        if server:
-            hub.linger(server)
+        folder = checkpoint_folder()
+        line = hub.connect(address, hub.FIRST_STEP_SECONDS)
+        line.say({"rank": number})
+        train(number, line, folder)
+    except (hub.Lost, OSError, RuntimeError) as error:
+        print(f"[rank {number}/{size}] {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        sys.exit(1)
+
+
+def checkpoint_folder() -> Path | None:
+    """Where checkpoints go: on a volume, since the container's own root ends with the pod. Only the folder is made."""
+    if not (name := os.environ.get("CHECKPOINT_DIR")):
+        return None
+    folder = Path(name)
+    place = folder if folder.is_dir() else folder.parent
+    if place.stat().st_dev == Path("/").stat().st_dev:
+        raise RuntimeError(f"CHECKPOINT_DIR {name} is on the container's own root: no volume is mounted there")
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def train(number: int, line: hub.Line, folder: Path | None) -> None:
+    """Take every step together with all other ranks; rank 0 saves and tells."""
+    marker = folder / MARKER if folder else None
+    first = json.loads(marker.read_text())["step"] + 1 if marker and marker.exists() else 0
+    if number == 0 and first:
+        print(f"resumed from step {first - 1}", flush=True)
+    for step in range(first, STEPS):
+        time.sleep(STEP_SECONDS)
+        hub.meet(line, step)
+        if number == 0:
+            print(f"step {step + 1}/{STEPS}: all ranks met", flush=True)
+        if number == 0 and marker and (step + 1) % STEPS_PER_CHECKPOINT == 0:
+            fresh = marker.with_suffix(".new")  # a kill in the middle leaves the checkpoint before
+            fresh.write_text(json.dumps({"step": step}))
+            fresh.replace(marker)
+    hub.meet(line, hub.END)
 
 
 if __name__ == "__main__":
