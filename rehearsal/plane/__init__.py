@@ -1,9 +1,9 @@
 """The rehearsal's Kubernetes control plane: etcd, API server, controller manager and scheduler as processes."""
 
 from rehearsal import kube, paths
-from rehearsal.plane.control_plane import VERSION, ControlPlane, UnsupportedVersion
+from rehearsal.plane.control_plane import VERSION, ControlPlane
 
-__all__ = ["VERSION", "ControlPlane", "UnsupportedVersion", "admin"]
+__all__ = ["VERSION", "ControlPlane", "admin"]
 
 
 def admin(world: paths.World) -> kube.Api:

@@ -8,14 +8,12 @@ import shutil
 import subprocess
 import threading
 import time
-from dataclasses import dataclass
-from pathlib import Path
 
 import urllib3
 
 from rehearsal import paths
 from rehearsal.plane import pki
-from rehearsal.plane.parts import Cluster, Part, parts, write_configuration
+from rehearsal.plane.parts import Part, parts, write_configuration
 
 VERSION = "1.34"
 """The one Kubernetes minor the toolchain builds."""
@@ -25,104 +23,69 @@ _RESTART_SECONDS = 1.0
 _GRACE_SECONDS = 5.0
 
 
-class UnsupportedVersion(ValueError):
-    """The rehearsal has no such Kubernetes."""
-
-
-@dataclass(kw_only=True)
-class _Running:
-    """One part and its process."""
-
-    part: Part
-    process: subprocess.Popen[bytes] | None = None
-    healthy: bool = False
-    not_before: float = 0.0
-
-    @property
-    def log(self) -> Path:
-        return paths.LOGS / f"{self.part.name}.log"
-
-
 class ControlPlane:
     """One cluster's control plane. A thread of its own owns the processes: start and stop may be called from any."""
 
     def __init__(self, world: paths.World) -> None:
         self.world = world
+        self.parts: list[Part] = []
         self.problem = ""
         """What went wrong last, in one line: the reason to show while it is not ready."""
-        self._running: dict[str, _Running] = {}
         self._pool = urllib3.PoolManager()
         self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread = threading.Thread(target=self._supervise, daemon=True)
 
     def start(self, version: str, service_cidr: str) -> None:
         """Begin to start; goes on with the data that stop(wipe=False), or a process that died, left behind."""
         if version != VERSION:
-            raise UnsupportedVersion(f"the rehearsal's control plane is Kubernetes {VERSION}, not {version}")
-        if self._thread:
-            raise RuntimeError("the control plane has been started")
-        cluster = Cluster(world=self.world, service_cidr=service_cidr, pki=paths.PLANE, data=paths.PLANE / "etcd")
+            raise ValueError(f"the rehearsal's control plane is Kubernetes {VERSION}, not {version}")
         if not (paths.PLANE / "sa.pub").exists():
-            pki.write(paths.PLANE, cluster.api, service_cidr)
-        write_configuration(cluster)
+            pki.write(paths.PLANE, self.world.api_url, service_cidr)
+        write_configuration(self.world)
+        self.parts = parts(self.world, service_cidr)
         self._pool = urllib3.PoolManager(ca_certs=str(paths.PLANE / "ca.crt"), retries=False, timeout=2)
-        self._running = {part.name: _Running(part=part) for part in parts(cluster)}
-        self.problem = ""
-        self._stopping.clear()
-        self._thread = threading.Thread(target=self._supervise, name="control-plane", daemon=True)
         self._thread.start()
 
     def ready(self) -> bool:
         """Whether every part works now."""
-        return bool(self._running) and all(running.healthy for running in self._running.values())
+        return bool(self.parts) and all(part.healthy for part in self.parts)
 
     def stop(self, wipe: bool = True) -> None:
-        """End every part; with `wipe` the cluster's data, keys and kubeconfigs are gone too."""
-        if self._thread:
-            self._stopping.set()
+        """End every part, for good; with `wipe` the cluster's data, keys and kubeconfigs are gone too."""
+        self._stopping.set()
+        if self._thread.is_alive():
             self._thread.join()
-            self._thread = None
-        self._running = {}
+        self.parts = []
         if wipe:
             shutil.rmtree(paths.PLANE, ignore_errors=True)
-
-    @property
-    def pids(self) -> dict[str, int]:
-        """Process ids of the parts that run."""
-        return {name: running.process.pid for name, running in self._running.items() if running.process}
 
     def _supervise(self) -> None:
         # The kernel kills a child when the *thread* that started it ends, so this one starts all and stays.
         paths.LOGS.mkdir(parents=True, exist_ok=True)
         while not self._stopping.wait(_TICK):
-            for running in self._running.values():
+            for part in self.parts:
                 try:
-                    self._tend(running)
+                    self._tend(part)
                 except OSError as error:  # such as a full disk: it may pass
-                    self.problem = f"{running.part.name}: {error}"
-        for running in reversed(self._running.values()):
-            _end(running)
+                    self.problem = f"{part.name}: {error}"
+        for part in reversed(self.parts):
+            _end(part)
 
-    def _tend(self, running: _Running) -> None:
+    def _tend(self, part: Part) -> None:
         """Start it if it may, notice if it died, else ask how it is."""
-        process = running.process
-        if process is None:
-            if time.monotonic() >= running.not_before and self._may_start(running.part):
-                running.process = _launch(running)
-        elif process.poll() is not None:
-            self._lost(running, process.returncode)
-        elif not running.healthy:
-            running.healthy = self._answers(running.part)
+        if part.process is None:
+            if time.monotonic() >= part.not_before and (part.after is None or part.after.healthy):
+                part.process = _launch(part)
+        elif part.process.poll() is not None:
+            self._lost(part, part.process.returncode)
+        elif not part.healthy:
+            part.healthy = self._answers(part)
 
-    def _lost(self, running: _Running, status: int) -> None:
-        last = running.log.read_text(errors="replace").rstrip().rpartition("\n")[2]
-        self.problem = f"{running.part.name} ended with {status}: {last[:300]}"
-        _LOG.warning("%s; it is started again (%s)", self.problem, running.log)
-        running.process, running.healthy = None, False
-        running.not_before = time.monotonic() + _RESTART_SECONDS
-
-    def _may_start(self, part: Part) -> bool:
-        return part.after is None or self._running[part.after].healthy
+    def _lost(self, part: Part, status: int) -> None:
+        last = part.log.read_text(errors="replace").rstrip().rpartition("\n")[2]
+        self.problem = f"{part.name} ended with {status}: {last[:300]}"
+        _LOG.warning("%s; it is started again (%s)", self.problem, part.log)
+        part.process, part.healthy, part.not_before = None, False, time.monotonic() + _RESTART_SECONDS
 
     def _answers(self, part: Part) -> bool:
         try:
@@ -131,19 +94,19 @@ class ControlPlane:
             return False
 
 
-def _launch(running: _Running) -> subprocess.Popen[bytes]:
+def _launch(part: Part) -> subprocess.Popen[bytes]:
     # Nothing of the user's environment: a proxy named there would get the API server's calls to webhooks.
-    with running.log.open("ab") as log:
-        return subprocess.Popen(running.part.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+    with part.log.open("ab") as log:
+        return subprocess.Popen(part.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                 cwd=paths.PLANE, env={"PATH": os.environ["PATH"]})
 
 
-def _end(running: _Running) -> None:
-    if running.process is None:
+def _end(part: Part) -> None:
+    if part.process is None:
         return
-    running.process.terminate()
+    part.process.terminate()
     try:
-        running.process.wait(_GRACE_SECONDS)
+        part.process.wait(_GRACE_SECONDS)
     except subprocess.TimeoutExpired:
-        running.process.kill()
-        running.process.wait()
+        part.process.kill()
+        part.process.wait()

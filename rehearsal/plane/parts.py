@@ -7,82 +7,53 @@ only, tokens checked by the account. Flags are the defaults of Kubernetes unless
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rehearsal.paths import BIN, BRIDGE, World
+from rehearsal import paths
 
 _ETCD = "http://127.0.0.1:2379"
-_ETCD_PEER = "http://127.0.0.1:2380"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cluster:
-    """What the parts of one control plane must know."""
-
-    world: World
-    service_cidr: str
-    pki: Path
-    data: Path
-
-    @property
-    def api(self) -> str:
-        return f"https://127.0.0.1:{self.world.api_port}"
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Part:
-    """One program of the control plane."""
+    """One program of the control plane, and its process."""
 
     name: str
-    arguments: tuple[str, ...]
+    flags: dict[str, Any]
     health: str
     """Answers 200 when the part works."""
-    after: str | None = None
+    after: Part | None = None
     """The part that must work first: others give up or back off for seconds where it does not."""
+    process: subprocess.Popen[bytes] | None = None
+    healthy: bool = False
+    not_before: float = 0.0
+    """time.monotonic() of the next start."""
 
     @property
     def command(self) -> list[str]:
         # setpriv: no part outlives the process that started it, not even after SIGKILL
-        return ["setpriv", "--pdeathsig", "KILL", str(BIN / self.name), *self.arguments]
+        return ["setpriv", "--pdeathsig", "KILL", str(paths.BIN / self.name),
+                *(f"--{name}={value}" for name, value in self.flags.items())]
+
+    @property
+    def log(self) -> Path:
+        return paths.LOGS / f"{self.name}.log"
 
 
-def parts(cluster: Cluster) -> tuple[Part, ...]:
+def parts(world: paths.World, service_cidr: str) -> list[Part]:
     """In the order they start."""
-    return tuple(make(cluster) for make in _MAKERS)
-
-
-def write_configuration(cluster: Cluster) -> None:
-    """The files the flags name."""
-    anonymous = {"enabled": True, "conditions": [{"path": path} for path in ("/healthz", "/livez", "/readyz")]}
-    _write(cluster.pki / "authentication.json", "apiserver.config.k8s.io/v1", "AuthenticationConfiguration",
-           anonymous=anonymous)
-    account = f"http://127.0.0.1:{cluster.world.account_port}/_world/token-review"
-    _write(cluster.pki / "token-review.json", "v1", "Config", **{"current-context": "account"},
-           clusters=[{"name": "account", "cluster": {"server": account}}], users=[{"name": "apiserver", "user": {}}],
-           contexts=[{"name": "account", "context": {"cluster": "account", "user": "apiserver"}}])
-    _write(cluster.pki / "scheduler.json", "kubescheduler.config.k8s.io/v1", "KubeSchedulerConfiguration",
-           leaderElection={"leaderElect": False}, podMaxBackoffSeconds=2,
-           clientConnection={"kubeconfig": str(cluster.pki / "kube-scheduler.kubeconfig"), "qps": 500, "burst": 1000})
-
-
-def _etcd(cluster: Cluster) -> Part:
-    flags = {"name": "etcd", "data-dir": cluster.data, "listen-client-urls": _ETCD, "advertise-client-urls": _ETCD,
-             "listen-peer-urls": _ETCD_PEER, "initial-advertise-peer-urls": _ETCD_PEER,
-             "initial-cluster": f"etcd={_ETCD_PEER}", "quota-backend-bytes": 2 * 1024**3, "log-level": "warn",
-             # One member: it elects itself sooner, and a crash of the machine may cost the rehearsal its data.
-             "heartbeat-interval": 20, "election-timeout": 200, "unsafe-no-fsync": "true"}
-    return Part(name="etcd", arguments=_arguments(flags), health=f"{_ETCD}/health")
-
-
-def _apiserver(cluster: Cluster) -> Part:
-    pki = cluster.pki
-    flags = {
-        "etcd-servers": _ETCD, "bind-address": "0.0.0.0", "advertise-address": BRIDGE,
-        "secure-port": cluster.world.api_port, "service-cluster-ip-range": cluster.service_cidr,
-        "tls-cert-file": pki / "apiserver.crt", "tls-private-key-file": pki / "apiserver.key",
+    pki, api = paths.PLANE, world.api_url
+    etcd = Part(name="etcd", health=f"{_ETCD}/health", flags={
+        "data-dir": pki / "etcd", "listen-client-urls": _ETCD, "advertise-client-urls": _ETCD, "log-level": "warn",
+        "quota-backend-bytes": 2 * 1024**3,
+        # One member: it elects itself sooner, and a crash of the machine may cost the rehearsal its data.
+        "heartbeat-interval": 20, "election-timeout": 200, "unsafe-no-fsync": "true"})
+    server = Part(name="kube-apiserver", health=f"{api}/readyz", after=etcd, flags={
+        "etcd-servers": _ETCD, "bind-address": "0.0.0.0", "advertise-address": paths.BRIDGE,
+        "secure-port": world.api_port, "service-cluster-ip-range": service_cidr, **_certificate(pki),
         "client-ca-file": pki / "ca.crt", "authentication-config": pki / "authentication.json",
         "authentication-token-webhook-config-file": pki / "token-review.json",
         "authentication-token-webhook-version": "v1", "authentication-token-webhook-cache-ttl": "5s",
@@ -96,40 +67,35 @@ def _apiserver(cluster: Cluster) -> Part:
         "enable-aggregator-routing": "true", "endpoint-reconciler-type": "none",
         # Two cores serve everything: no fairness to compute, no wait before it stops.
         "enable-priority-and-fairness": "false", "max-requests-inflight": 2000, "max-mutating-requests-inflight": 1000,
-        "shutdown-delay-duration": "0s", "profiling": "false",
-    }
-    return Part(name="kube-apiserver", arguments=_arguments(flags), health=f"{cluster.api}/readyz")
+        "shutdown-delay-duration": "0s", "profiling": "false"})
+    manager = Part(name="kube-controller-manager", health="https://127.0.0.1:10257/healthz", after=server, flags={
+        "kubeconfig": pki / "kube-controller-manager.kubeconfig", "use-service-account-credentials": "true",
+        "root-ca-file": pki / "ca.crt", "service-account-private-key-file": pki / "sa.key", "leader-elect": "false",
+        "kube-api-qps": 500, "kube-api-burst": 1000, "profiling": "false",
+        # A claim finds its volume by an event; the period is only the retry, 15 s by default.
+        "pvclaimbinder-sync-period": "5s", "bind-address": "127.0.0.1", "secure-port": 10257, **_certificate(pki)})
+    scheduler = Part(name="kube-scheduler", health="https://127.0.0.1:10259/readyz", after=server, flags={
+        "config": pki / "scheduler.json", "bind-address": "127.0.0.1", "secure-port": 10259, **_certificate(pki)})
+    return [etcd, server, manager, scheduler]
 
 
-def _controller_manager(cluster: Cluster) -> Part:
-    pki = cluster.pki
-    flags = {"kubeconfig": pki / "kube-controller-manager.kubeconfig", "use-service-account-credentials": "true",
-             "root-ca-file": pki / "ca.crt", "service-account-private-key-file": pki / "sa.key",
-             "leader-elect": "false", "kube-api-qps": 500, "kube-api-burst": 1000, "profiling": "false",
-             # A claim finds its volume by an event; the period is only the retry, 15 s by default.
-             "pvclaimbinder-sync-period": "5s", **_serving(cluster, 10257)}
-    return Part(name="kube-controller-manager", arguments=_arguments(flags), after="kube-apiserver",
-                health="https://127.0.0.1:10257/healthz")
+def _certificate(pki: Path) -> dict[str, Path]:
+    """The API server's, which names 127.0.0.1: the others serve their health under it."""
+    return {"tls-cert-file": pki / "apiserver.crt", "tls-private-key-file": pki / "apiserver.key"}
 
 
-def _scheduler(cluster: Cluster) -> Part:
-    flags = {"config": cluster.pki / "scheduler.json", **_serving(cluster, 10259)}
-    return Part(name="kube-scheduler", arguments=_arguments(flags), after="kube-apiserver",
-                health="https://127.0.0.1:10259/readyz")
+def write_configuration(world: paths.World) -> None:
+    """The files the flags name."""
+    anonymous = {"enabled": True, "conditions": [{"path": path} for path in ("/healthz", "/livez", "/readyz")]}
+    _write("authentication.json", "apiserver.config.k8s.io/v1", "AuthenticationConfiguration", anonymous=anonymous)
+    account = f"{world.account_url}/_world/token-review"
+    _write("token-review.json", "v1", "Config", **{"current-context": "account"},
+           clusters=[{"name": "account", "cluster": {"server": account}}], users=[{"name": "apiserver", "user": {}}],
+           contexts=[{"name": "account", "context": {"cluster": "account", "user": "apiserver"}}])
+    client = {"kubeconfig": str(paths.PLANE / "kube-scheduler.kubeconfig"), "qps": 500, "burst": 1000}
+    _write("scheduler.json", "kubescheduler.config.k8s.io/v1", "KubeSchedulerConfiguration",
+           leaderElection={"leaderElect": False}, podMaxBackoffSeconds=2, clientConnection=client)
 
 
-_MAKERS: tuple[Callable[[Cluster], Part], ...] = (_etcd, _apiserver, _controller_manager, _scheduler)
-
-
-def _serving(cluster: Cluster, port: int) -> dict[str, Any]:
-    """Health on loopback, under the API server's certificate, which names 127.0.0.1."""
-    return {"bind-address": "127.0.0.1", "secure-port": port, "tls-cert-file": cluster.pki / "apiserver.crt",
-            "tls-private-key-file": cluster.pki / "apiserver.key"}
-
-
-def _arguments(flags: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(f"--{name}={value}" for name, value in flags.items())
-
-
-def _write(file: Path, api_version: str, kind: str, **fields: Any) -> None:
-    file.write_text(json.dumps({"apiVersion": api_version, "kind": kind, **fields}))
+def _write(file: str, api_version: str, kind: str, **fields: Any) -> None:
+    (paths.PLANE / file).write_text(json.dumps({"apiVersion": api_version, "kind": kind, **fields}))

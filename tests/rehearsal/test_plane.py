@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from rehearsal import kube, paths
-from rehearsal.plane import ControlPlane, UnsupportedVersion, admin
+from rehearsal.plane import ControlPlane, admin
 from rehearsal.toolchain.programs import BY_NAME
 
 WORLD = paths.World(api_port=16443, account_port=16444, speed=60)
@@ -54,10 +54,16 @@ def obey() -> None:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     account = ThreadingHTTPServer(("127.0.0.1", WORLD.account_port), Account)
     threading.Thread(target=account.serve_forever, daemon=True).start()
-    plane = ControlPlane(WORLD)
+    planes = [ControlPlane(WORLD)]
+
+    def start() -> None:
+        planes.append(ControlPlane(WORLD))
+        planes[-1].start("1.34", "10.100.0.0/16")
+
     orders: dict[str, Callable[..., Any]] = {
-        "start": lambda: plane.start("1.34", "10.100.0.0/16"), "stop": plane.stop, "pids": lambda: plane.pids,
-        "pause": lambda: plane.stop(wipe=False), "ready": plane.ready,
+        "start": start, "stop": lambda: planes[-1].stop(), "pause": lambda: planes[-1].stop(wipe=False),
+        "pids": lambda: {part.name: part.process.pid for part in planes[-1].parts if part.process},
+        "ready": lambda: planes[-1].ready(),
         "version": lambda: admin(WORLD).request("GET", "/version")["gitVersion"], "stranger": stranger}
     for line in sys.stdin:
         order, *arguments = line.split()
@@ -159,7 +165,7 @@ def node(name: str) -> dict[str, Any]:
 
 
 def test_another_kubernetes_version_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedVersion, match=r"Kubernetes 1\.34, not 1\.33"):
+    with pytest.raises(ValueError, match=r"Kubernetes 1\.34, not 1\.33"):
         ControlPlane(WORLD).start("1.33", "10.100.0.0/16")
 
 
