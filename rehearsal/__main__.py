@@ -18,17 +18,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from catalog.prices import lustre_per_month
-from rehearsal import charts, engine, paths, progress, toolchain, world
+from rehearsal import charts, engine, paths, plane, progress, toolchain, world
 from rehearsal.engine import EngineError, Stack
 from rehearsal.kube import Api, ApiError, Object
-from rehearsal.plugins.kubernetes import kubeconfig
 from rehearsal.progress import Display, Stages
 
 REFUSED, FAILED, INTERRUPTED = 2, 1, 130
 POLL_SECONDS = 1
 GONE = ("deleted", "terminated")
 """States in which AWS still lists something for a while that costs nothing and blocks nothing."""
-TRAINER = "/apis/trainer.kubeflow.org/v1alpha1"
+JOBSET = "jobset.sigs.k8s.io/jobset-name"
 
 
 # ---- up ------------------------------------------------------------------------------------------------------------
@@ -36,44 +35,53 @@ TRAINER = "/apis/trainer.kubeflow.org/v1alpha1"
 def up(options: argparse.Namespace) -> int:
     """From whatever there is to every job of the stack finished."""
     stack, display = engine.find(options.stack), Display()
-    if not _open_world(display, options.speed):
+    if not _open_world(display, speed=options.speed):
         return REFUSED
-    engine.prepare(stack, lambda text: display.line("engine", text))
+    engine.prepare(stack, display.reporter("engine"))
     _repair(stack, display)
     stages = Stages(display)
-    status = _update(stack, stages, "up", "--yes", "--skip-preview")
-    if status:
+    if status := _update(stack, stages, "up"):
         return _failed(stack, stages, status)
     display.line("engine", f"{stages.changes()} changes")
-    return _finish(stack, stages, display, options.wait)
+    return _finish(stack, stages, options.wait)
 
 
-def _open_world(display: Display, speed: float = 60, parts: tuple[str, ...] | None = None) -> bool:
+def _open_world(display: Display, **how: Any) -> bool:
     if problem := world.obstacle():
         print(problem, file=sys.stderr)
         return False
-    toolchain.ensure(report=lambda text: display.line("toolchain", text))
-    charts.ensure(lambda text: display.line("charts", text))
-    at = world.start(parts=parts, speed=speed, report=lambda text: display.line("world", text))
+    _build(display)
+    with display.waiting("world", "starts"):
+        at = world.start(report=display.reporter("world"), **how)
     display.line("world", f"AWS is {at.account_url}, the API server will be {at.api_url}")
     return True
 
 
+def _build(display: Display) -> None:
+    toolchain.ensure(report=display.reporter("toolchain"))
+    charts.ensure(display.reporter("charts"))
+
+
 def _repair(stack: Stack, display: Display) -> None:
     """What a killed engine forgot is found again before the next update would make it twice."""
-    log = paths.LOGS / "repair.log"
-    command = [sys.executable, "-m", "operations.repair", stack.name]
-    with (display.waiting("repair", "compares the stack with the account"), log.open("w") as complaints,
-          subprocess.Popen(command, cwd=paths.CHECKOUT, env=engine.environment(stack), text=True,
-                           stdout=subprocess.PIPE, stderr=complaints) as repair):
-        for line in filter(str.strip, repair.stdout or ()):
-            display.line("repair", line.rstrip())
-    if repair.returncode:
-        display.line("repair", f"could not compare the stack with the account: see {log}")
+    if _operate(stack, display, "repair", "compares the stack with the account", stack.name):
+        display.line("repair", "could not compare the stack with the account")
+
+
+def _operate(stack: Stack, display: Display, operation: str, doing: str, *words: str) -> int:
+    """Run one of operations/ on the stack and say what it said; its exit status."""
+    log = paths.LOGS / f"{operation}.log"
+    with display.waiting(operation, doing), log.open("w") as said:
+        status = subprocess.call([sys.executable, "-m", f"operations.{operation}", *words], cwd=paths.CHECKOUT,
+                                 env=engine.environment(stack), stdout=said, stderr=said)
+    for line in filter(None, log.read_text().splitlines()):
+        display.line(operation, line)
+    return status
 
 
 def _update(stack: Stack, stages: Stages, *words: str) -> int:
-    return engine.update(stack, *words, events=stages.consume, notice=lambda text: stages.display.line("engine", text))
+    return engine.update(stack, *words, "--yes", "--skip-preview", events=stages.consume,
+                         notice=stages.display.reporter("engine"))
 
 
 def _failed(stack: Stack, stages: Stages, status: int) -> int:
@@ -87,64 +95,70 @@ def _failed(stack: Stack, stages: Stages, status: int) -> int:
     return FAILED
 
 
-def _finish(stack: Stack, stages: Stages, display: Display, patience: float) -> int:
+def _finish(stack: Stack, stages: Stages, patience: float) -> int:
+    """Wait for the jobs and show what there is."""
     engine.write_kubeconfig(stack)
-    api = kubeconfig.access(kubeconfig.load(str(engine.KUBECONFIG))).api
-    names, began = list((engine.outputs(stack).get("jobs") or {}).values()), display.now()
-    _follow_jobs(api, names, display, patience)
-    jobs = {name: _job(api, name) for name in names}
-    unfinished = [name for name, job in jobs.items() if progress.ended(job) != "Complete"]
-    _summary(stack, stages, display, api, jobs, display.now() - began)
-    for name in unfinished:
-        print(f"\njob {name} is {progress.ended(jobs[name]) or 'not finished'}: `make status` names the cause")
-    return FAILED if unfinished else 0
+    names = [name.split("/") for name in (engine.outputs(stack).get("jobs") or {}).values()]
+    began = stages.display.now()
+    ends = _follow_jobs(plane.admin(paths.world()), names, stages.display, patience)
+    _summary(stack, stages, names, stages.display.now() - began)
+    for (space, name), end in zip(names, ends, strict=True):
+        if end != "Complete":
+            print(f"\njob {space}/{name} is {end or 'not finished'}: `make status` names the cause")
+    return 0 if all(end == "Complete" for end in ends) else FAILED
 
 
-def _follow_jobs(api: Api, names: list[str], display: Display, patience: float) -> None:
-    """Until every job has ended, or nothing has moved for `patience` seconds."""
+def _follow_jobs(api: Api, names: list[list[str]], display: Display, patience: float) -> list[str | None]:
+    """How each ended, once all have or nothing has moved for `patience` seconds."""
     said, moved = "", display.now()
-    while going := [name for name in names if not progress.ended(_job(api, name))]:
-        state = "; ".join(f"{name}: {progress.phases(_pods(api, name))}" for name in going)
+    while True:
+        ends = [_end(api, space, name) for space, name in names]
+        going = [job for job, end in zip(names, ends, strict=True) if not end]
+        state = "; ".join(f"{space}/{name}: {progress.phases(_pods(api, space, name))}" for space, name in going)
         still = display.now() - moved
+        if not going or (state == said and still > patience):
+            return ends
         if state != said:
             display.line("jobs", state)
             said, moved = state, display.now()
         elif display.silent_too_long():
             display.line("jobs", f"{state}, for {progress.clock(still)}")
-        elif still > patience:
-            return
         time.sleep(POLL_SECONDS)
 
 
-def _job(api: Api, name: str) -> Object:
-    namespace, _, job = name.partition("/")
-    return api.request("GET", f"{TRAINER}/namespaces/{namespace}/trainjobs/{job}")
+def _end(api: Api, space: str, name: str) -> str | None:
+    path = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{space}/trainjobs/{name}"
+    return progress.ended(api.request("GET", path))
 
 
-def _pods(api: Api, name: str) -> list[Object]:
-    namespace, _, job = name.partition("/")
-    selector = f"labelSelector=jobset.sigs.k8s.io/jobset-name%3D{job}"
-    return api.request("GET", f"/api/v1/namespaces/{namespace}/pods?{selector}")["items"]
+def _pods(api: Api, space: str, name: str) -> list[Object]:
+    return api.request("GET", f"/api/v1/namespaces/{space}/pods?labelSelector={JOBSET}%3D{name}")["items"]
 
 
-def _summary(stack: Stack, stages: Stages, display: Display, api: Api, jobs: dict[str, Object], waited: float) -> None:
-    display.section("nodes", progress.node_table(api.request("GET", "/api/v1/nodes")["items"]))
-    for name, job in jobs.items():
-        display.section(f"job {name}", progress.job_lines(job, _pods(api, name)))
+def _summary(stack: Stack, stages: Stages, names: list[list[str]], waited: float) -> None:
+    display = stages.display
+    display.section("nodes", _kubectl(stack, progress.NODES, "nodes"))
+    for space, name in names:
+        display.section(f"job {space}/{name}", [
+            *_kubectl(stack, progress.JOB, "trainjob", name, "-n", space),
+            *_kubectl(stack, progress.PODS, "pods", "-n", space, "-l", f"{JOBSET}={name}")])
     if stages.stages:
         display.section("stages", progress.stage_table(stages.stages, waited))
     at = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
     display.section("simulated", [f"  {line.format(**at)}" for line in progress.SIMULATED])
-    display.section("next", progress.suggestions(_next_commands(stack, jobs)))
-
-
-def _next_commands(stack: Stack, jobs: dict[str, Object]) -> list[tuple[str, str]]:
     of = "" if stack.name == "dev" else f" STACK={stack.name}"
-    logs = [(f"kubectl --kubeconfig $(make kubeconfig{of}) logs -n {name.partition('/')[0]} "
-             f"-l jobset.sigs.k8s.io/jobset-name={name.partition('/')[2]}", "what the ranks said") for name in jobs]
-    return [(f"make status{of}", "what runs, and what is wrong"), *logs,
-            (f'eval "$(make env{of})"', "plain pulumi, kubectl, helm and aws work here"),
-            ("make down", "takes everything away")]
+    logs = [(f"kubectl --kubeconfig $(make kubeconfig{of}) logs -n {space} -l {JOBSET}={name}", "what the ranks said")
+            for space, name in names]
+    display.section("next", progress.suggestions([
+        (f"make status{of}", "what runs, and what is wrong"), *logs,
+        (f'eval "$(make env{of})"', "plain pulumi, kubectl, helm and aws work here"),
+        ("make down", "takes everything away")]))
+
+
+def _kubectl(stack: Stack, columns: str, *words: str) -> list[str]:
+    done = subprocess.run(["kubectl", "get", *words, f"--output=custom-columns={columns}"], capture_output=True,
+                          text=True, env=engine.environment(stack))
+    return [f"  {line}" for line in (done.stdout or done.stderr).splitlines()]
 
 
 # ---- down ----------------------------------------------------------------------------------------------------------
@@ -157,44 +171,30 @@ def down(options: argparse.Namespace) -> int:
         world.stop()
         return 0
     kept: list[Object] = []
-    for stack in _to_destroy(options.stack):
-        if status := _destroy(stack, display):
-            return status
-        kept += [r for r in engine.resources(stack) if r.get("custom")]
+    for stack in engine.stacks():
+        if options.stack in (None, stack.name, stack.refers_to):
+            if status := _destroy(stack, display):
+                return status
+            kept += [r for r in engine.resources(stack) if r.get("custom")]
     if options.stack and any(engine.resources(stack) for stack in engine.stacks() if stack.name != options.stack):
         display.line("world", "other stacks are up: it goes on")
         return 0
     return _end_world(kept, display)
 
 
-def _to_destroy(name: str | None) -> list[Stack]:
-    """The stack and those that refer to it; every stack where none is named."""
-    return [stack for stack in engine.stacks() if name in (None, stack.name, stack.refers_to)]
-
-
 def _destroy(stack: Stack, display: Display) -> int:
-    engine.prepare(stack, lambda text: display.line("engine", text))
+    engine.prepare(stack, display.reporter("engine"))
     if not engine.resources(stack):
         return 0
     display.line("engine", f"destroys stack {stack.name}")
     _repair(stack, display)
-    if stack.refers_to is None:
-        _drain(stack, display)
-    stages = Stages(display)
-    status = _update(stack, stages, "destroy", "--yes", "--skip-preview", "--exclude-protected")
-    return _failed(stack, stages, status) if status else 0
-
-
-def _drain(stack: Stack, display: Display) -> None:
-    """Jobs that no stack owns would hold their runtime and their nodes."""
-    try:
+    if stack.refers_to is None and engine.outputs(stack).get("kubeconfig"):
         engine.write_kubeconfig(stack)
-    except EngineError:
-        return  # it never had a cluster
-    done = subprocess.run([sys.executable, "-m", "operations.drain"], cwd=paths.CHECKOUT, text=True,
-                          env=engine.environment(stack), stdout=subprocess.PIPE)
-    for line in done.stdout.splitlines():
-        display.line("drain", line)
+        # jobs that no stack owns would hold their runtime and their nodes
+        _operate(stack, display, "drain", "ends jobs that no stack owns")
+    stages = Stages(display)
+    status = _update(stack, stages, "destroy", "--exclude-protected")
+    return _failed(stack, stages, status) if status else 0
 
 
 def _end_world(kept: list[Object], display: Display) -> int:
@@ -237,10 +237,7 @@ def status(options: argparse.Namespace) -> int:
     if not census:
         print("no world runs: `make up` starts one")
         return 0
-    print("\n".join(progress.process_table(census)))
-    for incident in world.incidents():
-        print(f"  {incident}")
-    print()
+    print("\n".join([*progress.process_table(census), *(f"  {incident}" for incident in world.incidents()), ""]))
     if not any(process.name == "kube-apiserver" for process in census):
         print("no cluster runs: `make up` makes one")
         return 0
@@ -254,7 +251,7 @@ def preview(options: argparse.Namespace) -> int:
     if not _open_world(display, parts=world.PARTS[:1] if began else None):
         return REFUSED
     try:
-        engine.prepare(stack, lambda text: display.line("engine", text), only_preview=True)
+        engine.prepare(stack, display.reporter("engine"), only_preview=True)
         return _run(options, "pulumi", "preview", "--diff", "--non-interactive")
     finally:
         if began:
@@ -265,24 +262,21 @@ def build(options: argparse.Namespace) -> int:
     """Build the toolchain and the chart mirror, if this machine can hold a world at all."""
     if problem := world.obstacle():
         print(f"{problem}\ntests that need a world are skipped")
-        return 0
-    display = Display()
-    toolchain.ensure(report=lambda text: display.line("toolchain", text))
-    charts.ensure(lambda text: display.line("charts", text))
+    else:
+        _build(Display())
     return 0
 
 
 def env(options: argparse.Namespace) -> int:
     """Exports for `eval`."""
-    stack = engine.find(options.stack)
-    for name, value in engine.variables(stack).items():
+    for name, value in engine.variables(engine.find(options.stack)).items():
         print(f"export {name}={shlex.quote(value)}")
     print("unset AWS_PROFILE AWS_SESSION_TOKEN")
     print(f'export PATH={shlex.quote(engine.search_path())}:"$PATH"')
     return 0
 
 
-def write_kubeconfig(options: argparse.Namespace) -> int:
+def kubeconfig(options: argparse.Namespace) -> int:
     """The path of a kubeconfig that works by itself."""
     print(engine.write_kubeconfig(engine.find(options.stack)))
     return 0
@@ -290,7 +284,7 @@ def write_kubeconfig(options: argparse.Namespace) -> int:
 
 def logs(options: argparse.Namespace) -> int:
     """Which logs there are, or the end of one."""
-    found = sorted({*paths.LOGS.rglob("*.log"), *paths.NODES.rglob("*.log"), *paths.PLANE.rglob("*.log")})
+    found = sorted({*paths.LOGS.rglob("*.log"), *paths.NODES.rglob("*.log")})
     chosen = [file for file in found if options.process in file.stem]
     if not options.process:
         print("\n".join(progress.table((file.stem, file) for file in found)))
@@ -321,6 +315,14 @@ def _run(options: argparse.Namespace, *command: str) -> int:
 FAULTS = ("throttle", "lose-answer", "error", "no-capacity", "delay", "vanish", "clear")
 FAULT_FIELDS: dict[str, Any] = {"service": str, "action": str, "zone": str, "instance_type": str, "count": int,
                                 "seconds": float}
+OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
+    up: {"--speed": {"type": float, "default": 60, "help": "AWS's durations are divided by this"},
+         "--wait": {"type": float, "default": 300, "help": "seconds without any movement of the jobs until we stop"}},
+    down: {"--force": {"action": "store_true", "help": "end the world without destroying its stacks"}},
+    logs: {"process": {"nargs": "?", "default": "", "help": "part of a log's name"}},
+    fault: {"kind": {"nargs": "?", "choices": FAULTS}, "--instance": {"help": "for vanish"},
+            **{f"--{name.replace('_', '-')}": {"type": kind} for name, kind in FAULT_FIELDS.items()}},
+}
 EXCLUSIVE = (up, down, preview)
 """Commands that change the world: one at a time."""
 
@@ -329,24 +331,13 @@ def parser() -> argparse.ArgumentParser:
     """Every command and its options."""
     root = argparse.ArgumentParser(prog="python -m rehearsal", description=__doc__)
     commands = root.add_subparsers(required=True, metavar="command")
-    for name, act in {"build": build, "up": up, "down": down, "status": status, "preview": preview, "env": env,
-                      "kubeconfig": write_kubeconfig, "logs": logs, "fault": fault}.items():
-        command = commands.add_parser(name, help=act.__doc__, description=act.__doc__)
+    for act in (build, up, down, status, preview, env, kubeconfig, logs, fault):
+        command = commands.add_parser(act.__name__, help=act.__doc__, description=act.__doc__)
         command.set_defaults(act=act)
         command.add_argument("--stack", default=None if act is down else "dev")
-        for flag, settings in OPTIONS.get(name, {}).items():
+        for flag, settings in OPTIONS.get(act, {}).items():
             command.add_argument(flag, **settings)
     return root
-
-
-OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
-    "up": {"--speed": {"type": float, "default": 60, "help": "AWS's durations are divided by this"},
-           "--wait": {"type": float, "default": 300, "help": "seconds without any movement of the jobs until we stop"}},
-    "down": {"--force": {"action": "store_true", "help": "end the world without destroying its stacks"}},
-    "logs": {"process": {"nargs": "?", "default": "", "help": "part of a log's name"}},
-    "fault": {"kind": {"nargs": "?", "choices": FAULTS}, "--instance": {"help": "for vanish"},
-              **{f"--{name.replace('_', '-')}": {"type": kind} for name, kind in FAULT_FIELDS.items()}},
-}
 
 
 @contextmanager

@@ -62,21 +62,13 @@ CHARTS = (
 
 def ensure(report: go.Report = print) -> Path:
     """The folder with every chart, made where it is missing or its pins changed."""
-    mirror = paths.CHARTS.with_name(f"charts-{_digest()}")
+    pins = repr([(chart, chart.version) for chart in CHARTS]).encode()
+    mirror = paths.CHARTS.with_name(f"charts-{hashlib.sha256(pins).hexdigest()[:16]}")
     if not mirror.exists():
         with locked(report):
             _make(mirror, report)
     link(paths.CHARTS, mirror)
     return paths.CHARTS
-
-
-def find(name: str, version: str | None = None) -> Path | None:
-    """The mirrored chart of that name and version (any version where none is asked for), or None."""
-    folder = paths.CHARTS / name
-    if not (folder / "Chart.yaml").exists():
-        return None
-    own = re.search(r'^version: "?([^"\s]+)', (folder / "Chart.yaml").read_text(), re.MULTILINE)
-    return folder if version is None or (own and own[1] == version.removeprefix("v")) else None
 
 
 def _make(mirror: Path, report: go.Report) -> None:
@@ -86,20 +78,13 @@ def _make(mirror: Path, report: go.Report) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     for chart in CHARTS:
         report(f"chart {chart.place} of {chart.module} {chart.version}")
-        target = partial / chart.place
-        _copy(go.module_folder(chart.folder, chart.module, report) / chart.source, target)
+        source, target = go.module_folder(chart.folder, chart.module, report) / chart.source, partial / chart.place
+        # without the files' modes: the module cache is read-only
+        shutil.copytree(source, target, copy_function=shutil.copyfile, dirs_exist_ok=True)
         for file, line, becomes in chart.edits:
             release = becomes.format(version=chart.version, number=chart.version.removeprefix("v"))
             _edit(target / file, line, release)
     partial.rename(mirror)
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Without the modes: the module cache is read-only."""
-    for file in (file for file in source.rglob("*") if file.is_file()):
-        copy = target / file.relative_to(source)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, copy)
 
 
 def _edit(file: Path, line: str, becomes: str) -> None:
@@ -108,7 +93,3 @@ def _edit(file: Path, line: str, becomes: str) -> None:
     if count != 1:
         raise go.ToolchainError(f"{file}: {count} lines match {line!r}; look how this version is published")
     file.write_text(after)
-
-
-def _digest() -> str:
-    return hashlib.sha256(repr([(chart, chart.version) for chart in CHARTS]).encode()).hexdigest()[:16]

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -212,68 +213,54 @@ def update(stack: Stack, *words: str, events: Callable[[list[Event]], None], not
     The first ctrl-C asks the engine to finish what it is doing, the second kills it; KeyboardInterrupt when it is gone.
     """
     event_log = paths.STATE / "events.json"
-    event_log.unlink(missing_ok=True)
+    event_log.write_text("")
     command = [paths.BIN / "pulumi", *words, "--non-interactive", "--color", "never", "--event-log", event_log]
     with stack.log.open("w") as log:
         # a session of its own: the terminal's ctrl-C is ours to hand on, once
         process = subprocess.Popen(command, cwd=paths.CHECKOUT, env=environment(stack), stdin=subprocess.DEVNULL,
                                    stdout=log, stderr=log, start_new_session=True, preexec_fn=_cancel_with_parent)
     (paths.STATE / "engine").write_text(str(process.pid))
-    with _Interrupts(process, notice) as interrupts:
+    with _interrupts_go_to(process, notice) as interrupts:
         status = _follow(process, event_log, events)
     world.end_orphans()
-    if interrupts.count:
+    if interrupts:
         raise KeyboardInterrupt
     return status
 
 
 def _follow(process: subprocess.Popen[bytes], event_log: Path, events: Callable[[list[Event]], None]) -> int:
-    batches = _new_events(event_log)
-    while process.poll() is None:
-        events(next(batches))
-        time.sleep(TICK_SECONDS)
-    events(next(batches))
-    return process.returncode
+    """Hand over what is appended, line by line, until the engine has ended; its exit status."""
+    rest = ""
+    with event_log.open() as stream:
+        while True:
+            status = process.poll()
+            *lines, rest = (rest + stream.read()).split("\n")
+            events([json.loads(line) for line in lines if line])
+            if status is not None:
+                return status
+            time.sleep(TICK_SECONDS)
 
 
-def _new_events(file: Path) -> Iterator[list[Event]]:
-    """What was appended since the last call; a line that is not complete yet waits."""
-    rest, position = b"", 0
-    while True:
-        if file.exists():
-            with file.open("rb") as stream:
-                stream.seek(position)
-                new = stream.read()
-            position += len(new)
-            *lines, rest = (rest + new).split(b"\n")
-            yield [json.loads(line) for line in lines if line]
-        else:
-            yield []
-
-
-class _Interrupts:
+@contextmanager
+def _interrupts_go_to(process: subprocess.Popen[bytes], notice: Callable[[str], None]) -> Iterator[list[int]]:
     """While an engine runs, signals to us go to it: the first as a request, the second as an end."""
+    got: list[int] = []
 
-    def __init__(self, process: subprocess.Popen[bytes], notice: Callable[[str], None]) -> None:
-        self.process, self.notice, self.count = process, notice, 0
-        self.before: dict[int, Any] = {}
-
-    def __enter__(self) -> _Interrupts:
-        self.before = {number: signal.signal(number, self.pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
-
-    def pass_on(self, *_: object) -> None:
-        self.count += 1
-        if self.count == 1:
-            self.notice("stopping: the engine finishes what it has begun (again to kill it)")
-            self.process.send_signal(signal.SIGINT)
+    def pass_on(number: int, _: object) -> None:
+        got.append(number)
+        if len(got) == 1:
+            notice("stopping: the engine finishes what it has begun (again to kill it)")
+            process.send_signal(signal.SIGINT)
         else:
-            self.notice("killing the engine")
-            os.killpg(self.process.pid, signal.SIGKILL)
+            notice("killing the engine")
+            os.killpg(process.pid, signal.SIGKILL)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield got
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _cancel_with_parent() -> None:

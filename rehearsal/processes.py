@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+HEARTBEAT_SECONDS = 8.0
+"""No wait is silent for longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +27,16 @@ class Process:
 
 def look(pid: int) -> Process:
     """What a process is; empty values where it has just gone."""
+    words = command(pid)
+    program = Path(words[0]).name
+    name = words[words.index("-m") + 1] if program.startswith("python") and "-m" in words[:-1] else program
     resident = (_read(pid, "statm").split() or [b"0", b"0"])[1]
-    return Process(pid=pid, name=_name(pid), rss_mib=int(resident) * os.sysconf("SC_PAGE_SIZE") / 2**20)
+    return Process(pid=pid, name=name, rss_mib=int(resident) * os.sysconf("SC_PAGE_SIZE") / 2**20)
+
+
+def command(pid: int) -> list[str]:
+    """The words of its command line; one empty word where it has just gone."""
+    return _read(pid, "cmdline").decode(errors="replace").rstrip("\0").split("\0")
 
 
 def started(pid: int) -> str | None:
@@ -33,20 +45,33 @@ def started(pid: int) -> str | None:
     return None if state == b"Z" else fields[18].decode()
 
 
-def in_namespace(namespace: str, marker: str) -> list[int]:
-    """Everything in a user namespace, if any of it has `marker` in its environment.
+def recorded(file: Path) -> int | None:
+    """The process whose pid and start time a file has, if it still lives."""
+    words = file.read_text().split() if file.exists() else []
+    return int(words[0]) if len(words) == 2 and started(int(words[0])) == words[1] else None
 
-    The kernel may give the number of a namespace that is gone to another one: the marker tells them apart.
-    """
-    found = [pid for pid in _pids() if _user_namespace(pid) == namespace and started(pid)]
-    return found if any(_is_marked(pid, marker) for pid in found) else []
+
+def children(pid: int) -> list[int]:
+    """Of a process with one thread."""
+    return [int(word) for word in _read(pid, f"task/{pid}/children").split()]
+
+
+def housemates(pid: int) -> list[int]:
+    """Everything in the user namespace of a process that lives."""
+    namespace = _user_namespace(pid)
+    return [other for other in _pids() if namespace and _user_namespace(other) == namespace and started(other)]
+
+
+def marked(marker: str) -> list[int]:
+    """Everything with `marker` in its environment."""
+    return [pid for pid in _pids() if marker.encode() in _read(pid, "environ").split(b"\0")]
 
 
 def in_session(leader: int, marker: str) -> list[int]:
     """What the leader of a session left behind, if `marker` is in its environment; nothing while the leader lives."""
     if started(leader):
         return []
-    return [pid for pid in _pids() if _session(pid) == leader and _is_marked(pid, marker)]
+    return [pid for pid in marked(marker) if started(pid) and os.getsid(pid) == leader]
 
 
 def kill(pids: list[int]) -> None:
@@ -64,6 +89,24 @@ def wait(condition: Callable[[], bool], seconds: float) -> bool:
     return met
 
 
+@contextmanager
+def heartbeat(say: Callable[[float], None]) -> Iterator[None]:
+    """While the block runs, say how many seconds it has taken so far."""
+    began, done = time.monotonic(), threading.Event()
+
+    def beat() -> None:
+        while not done.wait(HEARTBEAT_SECONDS):
+            say(time.monotonic() - began)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
 def _pids() -> list[int]:
     return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
 
@@ -75,23 +118,8 @@ def _read(pid: int, file: str) -> bytes:
         return b""
 
 
-def _is_marked(pid: int, marker: str) -> bool:
-    return marker.encode() in _read(pid, "environ").split(b"\0")
-
-
-def _session(pid: int) -> int | None:
-    fields = _read(pid, "stat").rpartition(b")")[2].split()
-    return int(fields[3]) if fields and fields[0] != b"Z" else None
-
-
-def _user_namespace(pid: int) -> str | None:
+def _user_namespace(pid: int) -> str:
     try:
         return os.readlink(f"/proc/{pid}/ns/user")
     except OSError:
-        return None
-
-
-def _name(pid: int) -> str:
-    words = _read(pid, "cmdline").decode(errors="replace").rstrip("\0").split("\0")
-    program = Path(words[0]).name
-    return words[words.index("-m") + 1] if program.startswith("python") and "-m" in words[:-1] else program
+        return ""

@@ -1,57 +1,56 @@
 """What a person sees of a rehearsal: lines while it works, tables when it is done.
 
-A stage is a kind of component: STAGE_OF says which. Nothing here starts or changes anything.
+A stage is a kind of component: COMPONENTS says which. Nothing here starts or changes anything.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.latencies import STAGES
 from rehearsal.kube import Object
-from rehearsal.processes import Process
+from rehearsal.processes import HEARTBEAT_SECONDS, Process, heartbeat
 
-STAGE_OF = {
-    "trainyard:network:Network": "network",
-    "trainyard:storage:Lustre": "storage",
-    "trainyard:storage:Efs": "storage",
-    "trainyard:cluster:Cluster": "cluster",
-    "trainyard:cluster:CniIdentity": "cluster",
-    "trainyard:cluster:AddOns": "cluster",
-    "trainyard:nodes:SystemNodes": "system nodes",
-    "trainyard:nodes:Karpenter": "karpenter",
-    "trainyard:nodes:GpuNodes": "pools",
-    "trainyard:nodes:GpuPool": "pools",
-    "trainyard:nodes:DevicePlugins": "pools",
-    "trainyard:trainer:Trainer": "trainer",
-    "trainyard:trainer:Runtimes": "runtimes",
-    "trainyard:jobs:Workspace": "jobs",
-    "trainyard:jobs:TrainJob": "jobs",
+COMPONENTS = {
+    "network": ("network:Network",),
+    "storage": ("storage:Lustre", "storage:Efs"),
+    "cluster": ("cluster:Cluster", "cluster:CniIdentity", "cluster:AddOns"),
+    "system nodes": ("nodes:SystemNodes",),
+    "karpenter": ("nodes:Karpenter",),
+    "pools": ("nodes:GpuNodes", "nodes:GpuPool", "nodes:DevicePlugins"),
+    "trainer": ("trainer:Trainer",),
+    "runtimes": ("trainer:Runtimes",),
+    "jobs": ("jobs:Workspace", "jobs:TrainJob"),
 }
-"""Component type to stage; a component that is not here is a stage of its own."""
+"""Stage to types of components; a component that is not here is a stage of its own."""
 SIMULATED = (
     "AWS: one embedded account; its durations are AWS's typical ones divided by {speed:g}",
     "GPUs, EFA and NCCL: devices are counted, nothing computes on them",
     "Lustre and EFS: folders under {state}",
     "images: no container runtime; controllers and jobs run as processes, other pods are only said to run",
 )
-SILENCE_SECONDS = 8
-"""Something is said at least this often."""
+NODES = (r"NAME:.metadata.name,INSTANCE:.metadata.labels.node\.kubernetes\.io/instance-type,"
+         r"ARCH:.metadata.labels.kubernetes\.io/arch,OS:.status.nodeInfo.osImage,"
+         r"GPU:.status.capacity.nvidia\.com/gpu,EFA:.status.capacity.vpc\.amazonaws\.com/efa,"
+         r"ZONE:.metadata.labels.topology\.kubernetes\.io/zone")
+JOB = ("CONDITION:.status.conditions[*].type,STATUS:.status.conditions[*].status,"
+       "REASON:.status.conditions[*].reason,MESSAGE:.status.conditions[*].message")
+PODS = (r"POD:.metadata.name,PHASE:.status.phase,RANK:.metadata.labels.batch\.kubernetes\.io/job-completion-index,"
+        "NODE:.spec.nodeName")
+"""Columns of `kubectl get`."""
 SETTLED_SECONDS = 3
 """A stage that has been quiet for so long is said to be done."""
-FINISHED = ("Complete", "Failed")
 SILENT = ("stack", "providers")
 """What belongs to no component."""
 MESSAGE_LINES = 5
 """Lines of an error that are shown; the log has all of it."""
 
 Event = dict[str, Any]
-Row = Sequence[object]
 
 
 def clock(seconds: float) -> str:
@@ -59,7 +58,7 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
-def table(rows: Iterable[Row]) -> list[str]:
+def table(rows: Iterable[Sequence[object]]) -> list[str]:
     """Aligned columns, indented by two."""
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -87,26 +86,16 @@ class Display:
         self.last = self.now()
         self.write(f"{clock(self.last - self.started):>6}  {stage:<13} {text}")
 
+    def reporter(self, stage: str) -> Callable[[str], None]:
+        """What says lines of one stage."""
+        return lambda text: self.line(stage, text)
+
     def silent_too_long(self) -> bool:
-        return self.now() - self.last >= SILENCE_SECONDS
+        return self.now() - self.last >= HEARTBEAT_SECONDS
 
-    @contextmanager
-    def waiting(self, stage: str, text: str) -> Iterator[None]:
+    def waiting(self, stage: str, text: str) -> AbstractContextManager[None]:
         """Break the silence while the block runs."""
-        done = threading.Event()
-
-        def speak() -> None:
-            while not done.wait(1):
-                if self.silent_too_long():
-                    self.line(stage, text)
-
-        speaker = threading.Thread(target=speak)
-        speaker.start()
-        try:
-            yield
-        finally:
-            done.set()
-            speaker.join()
+        return heartbeat(lambda seconds: self.line(stage, f"{text}, for {clock(seconds)}"))
 
     def section(self, title: str, lines: Iterable[str]) -> None:
         self.write("\n".join(["", title, *lines]))
@@ -118,7 +107,7 @@ class Stage:
 
     pending: dict[str, float] = field(default_factory=dict)
     """URN of what is being worked on, and since when."""
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     busy: float = 0
     """Seconds in which something was being worked on."""
     changed: float = 0
@@ -138,49 +127,41 @@ class Stages:
         """Take what is new in; to be called often, also with nothing new."""
         for event in events:
             self._take(event)
-        self._say_what_settled()
-        if self.display.silent_too_long():
-            self._say_what_is_pending()
-
-    def changes(self) -> int:
-        """How many resources were touched."""
-        return sum(sum(stage.counts.values()) for stage in self.stages.values())
-
-    def _take(self, event: Event) -> None:
-        if "diagnosticEvent" in event and event["diagnosticEvent"]["severity"] == "error":
-            said = event["diagnosticEvent"]
-            self.errors.append((resource(said.get("urn", "")), _shortened(said["message"].strip())))
-        acts = {"resourcePreEvent": self._begin, "resOutputsEvent": self._end, "resOpFailedEvent": self._drop}
-        for kind in acts.keys() & event.keys():
-            if _is_work(event[kind]["metadata"]):
-                acts[kind](event[kind]["metadata"])
-
-    def _begin(self, step: Event) -> None:
-        name = stage_of(step["urn"])
-        stage = self.stages.get(name)
-        if stage is None:
-            stage = self.stages[name] = Stage()
-            if name not in SILENT:
-                self.display.line(name, "begins")
-        stage.pending[step["urn"]] = self.display.now()
-
-    def _end(self, step: Event) -> None:
-        counts = self._drop(step).counts
-        counts[step["op"]] = counts.get(step["op"], 0) + 1
-
-    def _drop(self, step: Event) -> Stage:
-        stage, now = self.stages.setdefault(stage_of(step["urn"]), Stage()), self.display.now()
-        since = stage.pending.pop(step["urn"], now)
-        stage.busy += now - max(since, stage.changed)
-        stage.changed, stage.told = now, False
-        return stage
-
-    def _say_what_settled(self) -> None:
         for name, stage in self.stages.items():
             if not (stage.pending or stage.told) and self.display.now() - stage.changed >= SETTLED_SECONDS:
                 stage.told = True
                 if name not in SILENT:
                     self.display.line(name, f"{counted(stage.counts)} in {clock(stage.busy)}")
+        if self.display.silent_too_long():
+            self._say_what_is_pending()
+
+    def changes(self) -> int:
+        """How many resources were touched."""
+        return sum(stage.counts.total() for stage in self.stages.values())
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case {"diagnosticEvent": {"severity": "error"} as said}:
+                self.errors.append((resource(said.get("urn", "")), _shortened(said["message"].strip())))
+            case {"resourcePreEvent": {"metadata": step}} if _is_work(step):
+                self._begin(step)
+            case {"resOutputsEvent": {"metadata": step}} if _is_work(step):
+                self._end(step).counts[step["op"]] += 1
+            case {"resOpFailedEvent": {"metadata": step}} if _is_work(step):
+                self._end(step)
+
+    def _begin(self, step: Event) -> None:
+        name = stage_of(step["urn"])
+        if name not in self.stages and name not in SILENT:
+            self.display.line(name, "begins")
+        self.stages.setdefault(name, Stage()).pending[step["urn"]] = self.display.now()
+
+    def _end(self, step: Event) -> Stage:
+        stage, now = self.stages.setdefault(stage_of(step["urn"]), Stage()), self.display.now()
+        since = stage.pending.pop(step["urn"], now)
+        stage.busy += now - max(since, stage.changed)
+        stage.changed, stage.told = now, False
+        return stage
 
     def _say_what_is_pending(self) -> None:
         waiting = [(since, urn) for stage in self.stages.values() for urn, since in stage.pending.items()]
@@ -195,10 +176,10 @@ class Stages:
 def stage_of(urn: str) -> str:
     """The stage of the outermost component around a resource."""
     chain = urn.split("::")[2].split("$")
-    component = next((kind for kind in chain if kind.startswith("trainyard:")), None)
+    component = next((kind.removeprefix("trainyard:") for kind in chain if kind.startswith("trainyard:")), None)
     if component is None:
         return "providers" if chain[-1].startswith("pulumi:") else "stack"
-    return STAGE_OF.get(component) or component.rpartition(":")[2]
+    return next((stage for stage, kinds in COMPONENTS.items() if component in kinds), component.partition(":")[2])
 
 
 def resource(urn: str) -> str:
@@ -209,9 +190,9 @@ def resource(urn: str) -> str:
     return f"{chain.rpartition('$')[2].rpartition(':')[2]} {name}"
 
 
-def counted(counts: dict[str, int]) -> str:
+def counted(counts: Counter[str]) -> str:
     """`12 create, 1 update`"""
-    return ", ".join(f"{number} {operation}" for operation, number in counts.items()) or "nothing"
+    return ", ".join(f"{number} {what}" for what, number in counts.items()) or "nothing"
 
 
 def _shortened(message: str) -> str:
@@ -224,70 +205,32 @@ def _is_work(step: Event) -> bool:
     return step["op"] not in ("same", "read", "refresh") and bool(state.get("custom"))
 
 
-# ---- jobs ----------------------------------------------------------------------------------------------------------
+# ---- jobs and tables -----------------------------------------------------------------------------------------------
 
 def ended(job: Object) -> str | None:
     """Complete or Failed, once a TrainJob is one of them."""
     conditions = job.get("status", {}).get("conditions") or []
-    return next((c["type"] for c in conditions if c["type"] in FINISHED and c["status"] == "True"), None)
+    return next((c["type"] for c in conditions if c["type"] in ("Complete", "Failed") and c["status"] == "True"), None)
 
 
 def phases(pods: list[Object]) -> str:
-    """`Running 2`, or why there is nothing."""
-    counts: dict[str, int] = {}
-    for pod in pods:
-        phase = pod.get("status", {}).get("phase", "Pending")
-        counts[phase] = counts.get(phase, 0) + 1
-    return ", ".join(f"{phase} {number}" for phase, number in sorted(counts.items())) or "no pods yet"
+    """`2 Running`, or why there is nothing."""
+    return counted(Counter(pod["status"]["phase"] for pod in pods)) if pods else "no pods yet"
 
-
-# ---- tables --------------------------------------------------------------------------------------------------------
 
 def process_table(processes: list[Process]) -> list[str]:
     """Memory by program, the same programs together."""
-    names = sorted({process.name for process in processes})
-    same = {name: [process for process in processes if process.name == name] for name in names}
+    same: dict[str, list[Process]] = {}
+    for process in sorted(processes, key=lambda process: process.name):
+        same.setdefault(process.name, []).append(process)
     rows = [(name, round(sum(p.rss_mib for p in found)), " ".join(str(p.pid) for p in found))
             for name, found in same.items()]
     return table([("PROGRAM", "MIB", "PROCESSES"), *rows,
                   ("all", round(sum(process.rss_mib for process in processes)), len(processes))])
 
 
-def node_table(nodes: list[Object]) -> list[str]:
-    """NAME INSTANCE ARCH OS GPU EFA ZONE, as AWS's labels and the device plugins say."""
-    return table([("NAME", "INSTANCE", "ARCH", "OS", "GPU", "EFA", "ZONE"), *map(_node_row, nodes)])
-
-
-def _node_row(node: Object) -> Row:
-    labels, status = node["metadata"].get("labels") or {}, node.get("status") or {}
-    capacity = status.get("capacity") or {}
-    return (node["metadata"]["name"], labels.get("node.kubernetes.io/instance-type", "-"),
-            labels.get("kubernetes.io/arch", "-"), (status.get("nodeInfo") or {}).get("osImage", "-"),
-            capacity.get("nvidia.com/gpu", "-"), capacity.get("vpc.amazonaws.com/efa", "-"),
-            labels.get("topology.kubernetes.io/zone", "-"))
-
-
-def job_lines(job: Object, pods: list[Object]) -> list[str]:
-    """Conditions of a TrainJob, then its pods with node and rank."""
-    conditions = job.get("status", {}).get("conditions") or []
-    rows = [(c["type"], c["status"], c.get("reason", ""), c.get("message", "")) for c in conditions]
-    return [*table([("CONDITION", "STATUS", "REASON", "MESSAGE"), *rows]),
-            *table([("POD", "PHASE", "RANK", "NODE"), *sorted(map(_pod_row, pods), key=str)])]
-
-
-def _pod_row(pod: Object) -> Row:
-    labels = pod["metadata"].get("labels") or {}
-    return (pod["metadata"]["name"], pod.get("status", {}).get("phase", "Pending"),
-            labels.get("batch.kubernetes.io/job-completion-index", "-"), pod["spec"].get("nodeName", "-"))
-
-
 def stage_table(stages: dict[str, Stage], jobs_seconds: float) -> list[str]:
     """How long each stage took here, and is expected to take on AWS."""
-    rows = [(name, clock(stage.busy + (jobs_seconds if name == "jobs" else 0)), expected(name), counted(stage.counts))
-            for name, stage in stages.items() if name in STAGES]
+    rows = [(name, clock(stage.busy + (jobs_seconds if name == "jobs" else 0)), f"about {clock(STAGES[name])}",
+             counted(stage.counts)) for name, stage in stages.items() if name in STAGES]
     return table([("STAGE", "HERE", "ON AWS", "RESOURCES"), *rows])
-
-
-def expected(stage: str) -> str:
-    """Typical time of a stage on AWS."""
-    return f"about {clock(STAGES[stage])}" if stage in STAGES else "-"

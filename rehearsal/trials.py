@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -15,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from operations.drain import KIND
+from rehearsal import paths, processes
 
 Object = dict[str, Any]
-CHECKOUT = Path(__file__).resolve().parent.parent
 
 VICTIMS: dict[str, str] = {
     "engine": "bin/pulumi",
@@ -46,17 +44,17 @@ class Trial:
         with self.log.open("a") as log:
             log.write(f"\n$ rehearsal {' '.join(words)}\n")
             log.flush()
-            return subprocess.Popen([sys.executable, "-m", "rehearsal", *words], cwd=CHECKOUT, env=self.environment,
-                                    stdout=log, stderr=subprocess.STDOUT, text=True)
+            return subprocess.Popen([sys.executable, "-m", "rehearsal", *words], cwd=paths.CHECKOUT,
+                                    env=self.environment, stdout=log, stderr=subprocess.STDOUT, text=True)
 
     def do(self, *words: str) -> int:
         """The exit status of `python -m rehearsal …`."""
         return self.start(*words).wait()
 
-    def shell(self, command: str, *, check: bool = True, stack: str = "dev") -> str:
+    def shell(self, command: str, *, check: bool = True) -> str:
         """A command line in the shell that `make env` sets up."""
-        line = f'eval "$({sys.executable} -m rehearsal env --stack {stack})"; {command}'
-        done = subprocess.run(["/bin/bash", "-c", line], cwd=CHECKOUT, env=self.environment, capture_output=True,
+        line = f'eval "$({sys.executable} -m rehearsal env)"; {command}'
+        done = subprocess.run(["/bin/bash", "-c", line], cwd=paths.CHECKOUT, env=self.environment, capture_output=True,
                               text=True)
         if check and done.returncode:
             raise RuntimeError(f"{command}: {done.stderr or done.stdout}")
@@ -67,43 +65,38 @@ class Trial:
         return json.loads(self.shell(f"kubectl get {what} --output json"))
 
     def apply(self, obj: Object) -> None:
-        """`kubectl apply` of an object."""
-        self.shell(f"kubectl apply --filename - <<'EOF'\n{json.dumps(obj)}\nEOF")
+        """`kubectl apply` of an object, in whichever version it was read."""
+        meta = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
+        self.shell(f"kubectl apply --filename - <<'EOF'\n{json.dumps(obj | {'metadata': meta})}\nEOF")
 
     def condition(self, job: str, namespace: str = "training") -> str:
         """Complete, Failed, or nothing while the job runs."""
         found = self.get(f"{KIND} {job} --namespace {namespace}").get("status", {}).get("conditions", [])
         return next((c["type"] for c in found if c["status"] == "True"), "")
 
-    def copy_of(self, job: str, name: str, **changes: Callable[[str], str] | str) -> Object:
+    def copy_of(self, job: str, name: str, *, script: Callable[[str], str] = str, **env: str) -> Object:
         """A new run like the stack's job, under another name. `script` edits the command, `env_…` adds variables."""
         obj = self.get(f"{KIND} {job} --namespace training")
-        spec = copy.deepcopy(obj["spec"])
-        if callable(edit := changes.pop("script", None)):
-            spec["trainer"]["command"][-1] = edit(spec["trainer"]["command"][-1])
-        spec["trainer"]["env"] += [{"name": k.removeprefix("env_"), "value": v} for k, v in changes.items()]
-        for mount in spec["podTemplateOverrides"][0]["spec"]["containers"][0]["volumeMounts"]:
+        trainer = obj["spec"]["trainer"]
+        trainer["command"][-1] = script(trainer["command"][-1])
+        trainer["env"] += [{"name": key.removeprefix("env_"), "value": value} for key, value in env.items()]
+        for mount in obj["spec"]["podTemplateOverrides"][0]["spec"]["containers"][0]["volumeMounts"]:
             if "subPath" in mount:
                 mount["subPath"] = name
         return {"apiVersion": obj["apiVersion"], "kind": obj["kind"],
-                "metadata": {"name": name, "namespace": "training"}, "spec": spec}
+                "metadata": {"name": name, "namespace": "training"}, "spec": obj["spec"]}
 
     def processes(self, part: str) -> list[int]:
-        """Process ids of this rehearsal whose command line contains `part`."""
-        found = []
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit() and (command := _command(folder)) and part in command and self._is_ours(folder):
-                found.append(int(folder.name))
-        return found
+        """Process ids of this rehearsal, in its world and around it, whose command line contains `part`."""
+        keeper = processes.recorded(self.state / "keeper")
+        ours = {*processes.marked(f"TRAINYARD_REHEARSAL={self.state}"),
+                *(processes.housemates(keeper) if keeper else [])}
+        return [pid for pid in ours if part in " ".join(processes.command(pid))]
 
     def kill(self, part: str) -> int:
         """SIGKILL to all of them; how many there were."""
         victims = self.processes(part)
-        for pid in victims:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        processes.kill(victims)
         return len(victims)
 
     def gpu_instances(self) -> list[str]:
@@ -112,15 +105,6 @@ class Trial:
                           " Name=instance-state-name,Values=running --query"
                           " 'Reservations[].Instances[].InstanceId' --output text", check=False).split()
 
-    def _is_ours(self, folder: Path) -> bool:
-        """By a variable that the rehearsal hands down, or, for what runs in a pod, by the log it writes to."""
-        try:
-            if f"TRAINYARD_REHEARSAL={self.state}".encode() in (folder / "environ").read_bytes():
-                return True
-            return str(self.state) in os.readlink(folder / "fd/1") or str(self.state) in os.readlink(folder / "cwd")
-        except OSError:
-            return False
-
 
 def until(seen: Callable[[], Any], *, seconds: float, every: float = 1) -> Any:
     """What `seen` says once it says something true; its last word where the time is up."""
@@ -128,10 +112,3 @@ def until(seen: Callable[[], Any], *, seconds: float, every: float = 1) -> Any:
     while not (word := seen()) and time.monotonic() < deadline:
         time.sleep(every)
     return word
-
-
-def _command(folder: Path) -> str:
-    try:
-        return (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    except OSError:
-        return ""

@@ -1,21 +1,20 @@
 """The world's life: started in namespaces of its own, watched over, and taken down to the last process.
 
-Two processes hold it. The *supervisor* lives outside, as a daemon: it relays 127.0.0.1 into the world and ends with it.
-The *keeper* is the first process inside the namespaces: it makes the network, starts account and fleet, restarts the
-fleet. Everybody asks to be told when the parent dies, so killing either takes the world down; what is left all the same
-is found by its user namespace. A further part of the world is a row of PARTS.
+A daemon holds it, the *keeper*: the first process in a user, network, mount and PID namespace makes the network, relays
+127.0.0.1 of the machine into it, starts account and fleet, and restarts the fleet. When it ends, however it ends, the
+kernel ends every other process of its PID namespace. A further part of the world is a row of PARTS.
 """
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import json
 import os
 import shutil
-import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -28,7 +27,7 @@ from rehearsal.processes import Process
 
 PARTS = ("rehearsal.account", "rehearsal.nodes.fleet")
 """Modules to run, the account first: it holds the world's only memory."""
-NAMESPACES = ("unshare", "--user", "--map-root-user", "--mount", "--net")
+NAMESPACES = ("unshare", "--user", "--map-root-user", "--net", "--mount-proc", "--pid", "--fork", "--kill-child")
 NETWORK = ("ip link set lo up", "ip link add br0 type bridge", f"ip address add {paths.BRIDGE}/16 dev br0",
            "ip link set br0 up")
 PROBE = " && ".join((*NETWORK, "ip link add veth0 type veth peer name veth1",
@@ -75,22 +74,20 @@ def _sysctl(name: str) -> str | None:
 def start(*, parts: tuple[str, ...] | None = None, speed: float = 60, report: Report = print) -> paths.World:
     """The running world, or a new and empty one where none runs or its account died."""
     if lost() or not running():
-        if paths.BACKEND.exists() or members():
+        if _file("keeper").exists():
             report("clearing away an earlier world that ended without `make down`: its stacks are gone with it")
         stop()
         shutil.rmtree(paths.LOGS, ignore_errors=True)
-        paths.remember(paths.World(api_port=paths.free_port(), account_port=paths.free_port(), speed=speed))
-        _spawn_supervisor(parts or PARTS)
+        _spawn_keeper(parts or PARTS, speed)
     processes.wait(lambda: lost() or _healthy(), START_SECONDS)
     if lost() or not _healthy():
-        raise WorldError(f"the account does not answer: see account.log and supervisor.log in {paths.LOGS}")
+        raise WorldError(f"the account does not answer: see account.log and keeper.log in {paths.LOGS}")
     return paths.world()
 
 
 def running() -> bool:
-    """Whether the supervisor lives: the same process that wrote its pid and start time down."""
-    pid, start_time = _recorded()
-    return bool(pid) and processes.started(pid) == start_time
+    """Whether the world lives."""
+    return processes.recorded(_file("keeper")) is not None
 
 
 def lost() -> bool:
@@ -103,11 +100,10 @@ def incidents() -> list[str]:
     return _file("incidents").read_text().splitlines() if _file("incidents").exists() else []
 
 
-def members() -> list[int]:
-    """Every process inside the world."""
-    if not _file("namespace").exists():
-        return []
-    return processes.in_namespace(_file("namespace").read_text(), _marker())
+def census() -> list[Process]:
+    """What runs."""
+    keeper = processes.recorded(_file("keeper"))
+    return [processes.look(pid) for pid in processes.housemates(keeper)] if keeper else []
 
 
 def end_orphans() -> None:
@@ -116,19 +112,12 @@ def end_orphans() -> None:
         processes.kill(processes.in_session(int(_file("engine").read_text()), _marker()))
 
 
-def census() -> list[Process]:
-    """What runs, supervisor first."""
-    supervisor = [_recorded()[0]] if running() else []
-    return [processes.look(pid) for pid in supervisor + members()]
-
-
 def stop() -> None:
-    """End every process, politely first; mounts and interfaces go with the last of them. Then forget the world."""
-    if running():
-        os.kill(_recorded()[0], signal.SIGTERM)
-        processes.wait(lambda: not running(), STOP_SECONDS)
-    if not processes.wait(_nobody_left, STOP_SECONDS):
-        raise WorldError(f"these processes do not end: {members()}")
+    """Kill the keeper, and with it everything; mounts and interfaces go along. Then forget the world."""
+    if keeper := processes.recorded(_file("keeper")):
+        processes.kill(processes.children(keeper) or [keeper])
+    if not processes.wait(lambda: not running(), STOP_SECONDS):
+        raise WorldError(f"these processes do not end: {[process.pid for process in census()]}")
     end_orphans()
     for entry in {*paths.STATE.glob("*")} - {paths.STATE / name for name in LASTING}:
         if entry.is_dir():
@@ -156,16 +145,23 @@ def environment() -> dict[str, str]:
     return kept | {"TRAINYARD_REHEARSAL": str(paths.STATE), "NO_PROXY": "*", "no_proxy": "*", "PYTHONUNBUFFERED": "1"}
 
 
-def die_with_parent(number: int = signal.SIGTERM) -> None:
+def die_with_parent(number: int) -> None:
     """prctl(PR_SET_PDEATHSIG): this process gets a signal when the one that started it ends."""
     ctypes.CDLL(None).prctl(1, number)
 
 
-def _spawn_supervisor(parts: tuple[str, ...]) -> None:
+def _spawn_keeper(parts: tuple[str, ...], speed: float) -> None:
+    """It inherits sockets that listen on the machine: the ports are ours from now on."""
     paths.LOGS.mkdir(parents=True, exist_ok=True)
-    with (paths.LOGS / "supervisor.log").open("ab") as log:
-        subprocess.Popen([sys.executable, "-m", "rehearsal.world", "supervise", *parts], cwd=paths.CHECKOUT,
-                         env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    with (paths.LOGS / "keeper.log").open("ab") as log, socket.create_server(("127.0.0.1", 0)) as api, \
+            socket.create_server(("127.0.0.1", 0)) as account:
+        listening = api.fileno(), account.fileno()
+        paths.remember(paths.World(api_port=api.getsockname()[1], account_port=account.getsockname()[1], speed=speed))
+        keeper = subprocess.Popen(
+            [*NAMESPACES, sys.executable, "-m", "rehearsal.world", *map(str, listening), *parts], cwd=paths.CHECKOUT,
+            env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            pass_fds=listening)
+        _file("keeper").write_text(f"{keeper.pid} {processes.started(keeper.pid)}")
 
 
 def _healthy() -> bool:
@@ -176,12 +172,6 @@ def _healthy() -> bool:
     return True
 
 
-def _nobody_left() -> bool:
-    left = members()
-    processes.kill(left)
-    return not left
-
-
 def _file(name: str) -> Path:
     return paths.STATE / name
 
@@ -190,77 +180,38 @@ def _marker() -> str:
     return f"TRAINYARD_REHEARSAL={paths.STATE}"
 
 
-def _recorded() -> tuple[int, str]:
-    words = _file("supervisor").read_text().split() if _file("supervisor").exists() else []
-    return (int(words[0]), words[1]) if len(words) == 2 else (0, "")
-
-
-# ---- the supervisor, outside ---------------------------------------------------------------------------------------
-
-async def supervise(parts: tuple[str, ...]) -> None:
-    """Relay until the keeper ends."""
-    _file("supervisor").write_text(f"{os.getpid()} {processes.started(os.getpid())}")
-    world = paths.world()
-    await relay.serve(f"127.0.0.1:{world.account_port}", str(_file("account.sock")))
-    await relay.serve(f"127.0.0.1:{world.api_port}", str(_file("api.sock")))
-    keeper = await asyncio.create_subprocess_exec(*NAMESPACES, sys.executable, "-m", "rehearsal.world", "keep", *parts)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, keeper.terminate)
-    await keeper.wait()
-
-
 # ---- the keeper, inside --------------------------------------------------------------------------------------------
 
-async def keep(parts: tuple[str, ...]) -> None:
-    """Make the network, run the parts, end with SIGTERM or with the supervisor."""
-    tasks: list[asyncio.Task[None]] = []
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: [task.cancel() for task in tasks])
-    die_with_parent()
-    if os.getppid() != _recorded()[0]:
-        return
-    _file("namespace").write_text(os.readlink("/proc/self/ns/user"))
+def keep(api: int, account: int, first: str, *others: str) -> None:
+    """Make the network, relay what two sockets accept, run the parts.
+
+    An account that ended is not started again: it would know nothing of what exists.
+    """
     for command in NETWORK:
         subprocess.run(command.split(), check=True)
-    await relay.serve(str(_file("api.sock")), f"127.0.0.1:{paths.world().api_port}")
-    account, *others = parts
-    tasks += [asyncio.create_task(part) for part in (_keep_account(account), *map(_keep_up, others))]
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _keep_account(module: str) -> None:
-    """An account that ended is not started again: it would know nothing of what exists."""
-    await _run_part(module)
+    for listening, port in ((api, paths.world().api_port), (account, paths.world().account_port)):
+        threading.Thread(target=relay.serve, args=(socket.socket(fileno=listening), port)).start()
+    for module in others:
+        threading.Thread(target=_keep_up, args=(module,)).start()
+    _run_part(first)
     _note("what the account knew is lost: `make up` starts a new world, `make down` clears this one away")
     _file("account-lost").touch()
 
 
-async def _keep_up(module: str) -> None:
+def _keep_up(module: str) -> None:
     """Run a part, again and again."""
     pause = 1
     while True:
-        await _run_part(module)
-        await asyncio.sleep(pause)
+        _run_part(module)
+        time.sleep(pause)
         pause = min(2 * pause, 30)
 
 
-async def _run_part(module: str) -> None:
+def _run_part(module: str) -> None:
     file = paths.LOGS / f"{module.rpartition('.')[2]}.log"
     with file.open("ab") as log:
-        part = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", module, cwd=paths.CHECKOUT, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            preexec_fn=die_with_parent)
-    try:
-        _note(f"{module} ended with {await part.wait()}: see {file}")
-    except asyncio.CancelledError:
-        await _end(part)
-        raise
-
-
-async def _end(part: asyncio.subprocess.Process) -> None:
-    part.terminate()
-    try:
-        await asyncio.wait_for(part.wait(), STOP_SECONDS / 2)
-    except TimeoutError:
-        part.kill()
+        ended = subprocess.call([sys.executable, "-m", module], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    _note(f"{module} ended with {ended}: see {file}")
 
 
 def _note(text: str) -> None:
@@ -269,4 +220,4 @@ def _note(text: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run({"supervise": supervise, "keep": keep}[sys.argv[1]](tuple(sys.argv[2:])))
+    keep(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

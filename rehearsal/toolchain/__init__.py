@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rehearsal import paths
+from rehearsal.processes import heartbeat
 from rehearsal.toolchain import go
 from rehearsal.toolchain.go import Report, ToolchainError
 from rehearsal.toolchain.programs import BY_NAME, Program
@@ -22,8 +23,6 @@ from rehearsal.toolchain.programs import BY_NAME, Program
 __all__ = ["DEFAULT", "ToolchainError", "ensure", "genuine_kubernetes_provider"]
 
 DEFAULT = tuple(BY_NAME)
-_CACHE_LIMIT = 2 * 1024**3
-"""Bytes of compiler cache that may stay; a cold build of everything leaves 8 GB."""
 
 
 def ensure(programs: Iterable[str] = DEFAULT, report: Report = print) -> None:
@@ -35,7 +34,6 @@ def ensure(programs: Iterable[str] = DEFAULT, report: Report = print) -> None:
     if any(not program.built.exists() for program in wanted):
         with locked(report):
             _build_all([program for program in wanted if not program.built.exists()], report)
-            _trim_compiler_cache(report)
     for program in wanted:
         link(paths.BIN / program.name, program.built)
 
@@ -69,22 +67,21 @@ def locked(report: Report) -> Iterator[None]:
     """Only one process builds; the others wait and say so."""
     paths.CACHE.mkdir(parents=True, exist_ok=True)
     with (paths.CACHE / "toolchain.lock").open("w") as file:
-        started = said = time.monotonic()
-        while not _try_lock(file.fileno()):
-            if time.monotonic() - said >= go.HEARTBEAT_SECONDS:
-                said = time.monotonic()
-                report(f"waiting for another build of the toolchain … {_duration(said - started)}")
-            time.sleep(0.1)
+        with heartbeat(lambda seconds: report(f"waiting for another build of the toolchain … {_duration(seconds)}")):
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _build_all(missing: list[Program], report: Report) -> None:
-    if not missing:
+    if not missing:  # another process built them, while this one waited
         return
     names, seconds = ", ".join(program.name for program in missing), sum(program.seconds for program in missing)
     report(f"building once from pinned sources: {names}; about {_duration(seconds)} on two cores")
     for number, program in enumerate(missing, 1):
         _build(program, f"{program.name} {number}/{len(missing)}", report)
+    if os.environ.get("TRAINYARD_GO_CACHE") != "keep":
+        report("removing the compiler's cache (TRAINYARD_GO_CACHE=keep keeps it)")
+        subprocess.run([go.executable(report), "clean", "-cache"], env=go.environment(), check=False)
 
 
 def _build(program: Program, label: str, report: Report) -> None:
@@ -98,26 +95,6 @@ def _build(program: Program, label: str, report: Report) -> None:
         raise ToolchainError(f"{program.name} could not be built (all of it: {log}):\n{go.tail(log)}")
     partial.replace(program.built)
     report(f"built {label} in {_duration(time.monotonic() - started)}")
-
-
-def _trim_compiler_cache(report: Report) -> None:
-    complete = all(program.built.exists() for program in BY_NAME.values())
-    if not complete or os.environ.get("TRAINYARD_GO_CACHE") == "keep" or _size(paths.CACHE / "go/build") < _CACHE_LIMIT:
-        return
-    report("removing the compiler's cache (TRAINYARD_GO_CACHE=keep keeps it)")
-    subprocess.run([go.executable(report), "clean", "-cache"], env=go.environment(), check=False)
-
-
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.glob("*/*"))
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _duration(seconds: float) -> str:

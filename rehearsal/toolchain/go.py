@@ -12,15 +12,14 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from rehearsal import paths
+from rehearsal.processes import heartbeat
 from rehearsal.toolchain.programs import FOLDER, pinned, required_go
 
 Report = Callable[[str], None]
-HEARTBEAT_SECONDS = 8.0
 _REQUIREMENTS = FOLDER / "go-requirements.txt"
 
 
@@ -57,18 +56,9 @@ def module_folder(folder: str, module: str, report: Report) -> Path:
 
 def run(command: list[str], *, cwd: Path, log: Path, beat: Callable[[float], None]) -> int:
     """Run to the end with output into `log`; `beat` gets the seconds so far often enough to show life."""
-    started = time.monotonic()
-    with log.open("wb") as out, subprocess.Popen(command, cwd=cwd, env=environment(), stdin=subprocess.DEVNULL,
-                                                 stdout=out, stderr=subprocess.STDOUT) as process:
-        try:
-            while True:
-                try:
-                    return process.wait(timeout=HEARTBEAT_SECONDS)
-                except subprocess.TimeoutExpired:
-                    beat(time.monotonic() - started)
-        except BaseException:
-            process.terminate()
-            raise
+    with log.open("wb") as out, heartbeat(beat):
+        return subprocess.call(command, cwd=cwd, env=environment(), stdin=subprocess.DEVNULL, stdout=out,
+                               stderr=subprocess.STDOUT)
 
 
 def tail(log: Path, lines: int = 20) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from http.server import BaseHTTPRequestHandler
-from socketserver import ThreadingMixIn, UnixStreamServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from rehearsal import paths
@@ -35,11 +34,5 @@ class Answer(BaseHTTPRequestHandler):
         """Quiet."""
 
 
-class Server(ThreadingMixIn, UnixStreamServer):
-    """HTTP on a Unix socket."""
-
-    daemon_threads = True
-
-
 if __name__ == "__main__":
-    Server(str(paths.STATE / "account.sock"), Answer).serve_forever()
+    ThreadingHTTPServer(("127.0.0.1", paths.world().account_port), Answer).serve_forever()

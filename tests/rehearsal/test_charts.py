@@ -59,18 +59,6 @@ def test_a_line_that_is_not_there_to_replace_is_an_error(module: Path, monkeypat
     assert not paths.CHARTS.exists()
 
 
-def test_a_chart_is_found_by_name_and_version(module: Path) -> None:
-    charts.ensure(lambda text: None)
-    assert charts.find("example") == charts.find("example", "0.10.1") == charts.find("example", "v0.10.1")
-    assert charts.find("example", "0.10.1") == paths.CHARTS / "example"
-
-
-def test_another_version_or_name_is_not_found(module: Path) -> None:
-    charts.ensure(lambda text: None)
-    assert charts.find("example", "0.10.2") is None
-    assert charts.find("dcgm-exporter") is None
-
-
 @pytest.fixture(scope="module")
 def mirror() -> Path:
     if not (paths.BIN / "helm").exists():

@@ -6,10 +6,6 @@ from rehearsal import progress
 from rehearsal.progress import Display, Stages
 
 VPC = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
-NODE = {"metadata": {"name": "ip-10-0-1-2", "labels": {
-    "node.kubernetes.io/instance-type": "g6e.48xlarge", "kubernetes.io/arch": "amd64",
-    "topology.kubernetes.io/zone": "ap-northeast-2a"}},
-    "status": {"capacity": {"nvidia.com/gpu": "8"}, "nodeInfo": {"osImage": "Amazon Linux 2023"}}}
 
 
 class Clock:
@@ -67,19 +63,7 @@ def test_a_component_that_is_in_no_table_is_a_stage_of_its_own():
     assert progress.stage_of("urn:pulumi:dev::p::trainyard:new:Queues$aws:sqs/queue:Queue::q") == "Queues"
 
 
-def test_the_node_table_has_what_was_asked_for():
-    assert progress.node_table([NODE]) == [
-        "  NAME         INSTANCE      ARCH   OS                 GPU  EFA  ZONE",
-        "  ip-10-0-1-2  g6e.48xlarge  amd64  Amazon Linux 2023  8    -    ap-northeast-2a"]
-
-
 def test_a_condition_that_is_false_does_not_end_a_job():
     job = {"status": {"conditions": [{"type": "Failed", "status": "False"}, {"type": "Complete", "status": "True"}]}}
     assert progress.ended(job) == "Complete"
     assert progress.ended({}) is None
-
-
-def test_pods_are_shown_with_node_and_rank():
-    pod = {"metadata": {"name": "t5-node-0-1", "labels": {"batch.kubernetes.io/job-completion-index": "1"}},
-           "spec": {"nodeName": "ip-10-0-1-2"}, "status": {"phase": "Running"}}
-    assert progress.job_lines({"status": {}}, [pod])[-1].split() == ["t5-node-0-1", "Running", "1", "ip-10-0-1-2"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal import paths, toolchain
+from rehearsal import paths, processes, toolchain
 from rehearsal.toolchain import go
 from rehearsal.toolchain.programs import BY_NAME, FOLDER, PROGRAMS, pinned, required_go
 
@@ -49,6 +50,7 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
     monkeypatch.setattr(paths, "BIN", tmp_path / "cache/bin")
     monkeypatch.setattr(go, "executable", lambda report: str(pretended))
     monkeypatch.setenv("GO_CALLS", str(tmp_path / "calls"))
+    monkeypatch.setenv("TRAINYARD_GO_CACHE", "keep")
     return Workshop(tmp_path)
 
 
@@ -76,7 +78,7 @@ def test_each_program_is_announced_and_its_time_told(workshop: Workshop) -> None
 
 
 def test_a_long_build_shows_life(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(go, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(processes, "HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setenv("GO_SECONDS", "0.3")
     workshop.ensure("etcd")
     assert workshop.said.count("building etcd 1/1 … 0s") >= 3
@@ -103,15 +105,11 @@ def test_what_was_built_before_an_interruption_is_not_built_again(workshop: Work
 
 
 def test_an_interruption_ends_the_compiler_at_once(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(text: str) -> None:
-        if text.endswith("0s"):
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(go, "HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setenv("GO_SECONDS", "30")
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        toolchain.ensure(["etcd"], interrupted)
+        workshop.ensure("etcd")
     assert time.monotonic() - started < 5
     monkeypatch.delenv("GO_SECONDS")
     workshop.ensure("etcd")
@@ -135,20 +133,13 @@ def test_a_link_to_an_older_build_is_replaced(workshop: Workshop) -> None:
     assert (paths.BIN / "etcd").resolve() == BY_NAME["etcd"].built
 
 
-def test_the_compilers_cache_goes_when_everything_is_built(workshop: Workshop,
-                                                          monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toolchain, "_CACHE_LIMIT", 0)
+def test_the_compilers_cache_goes_after_a_build_unless_it_shall_stay(workshop: Workshop,
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     workshop.ensure("etcd")
     assert "clean -cache" not in workshop.calls
-    workshop.ensure()
+    monkeypatch.delenv("TRAINYARD_GO_CACHE")
+    workshop.ensure("helm")
     assert workshop.calls[-1] == "clean -cache"
-
-
-def test_the_compilers_cache_is_kept_on_request(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toolchain, "_CACHE_LIMIT", 0)
-    monkeypatch.setenv("TRAINYARD_GO_CACHE", "keep")
-    workshop.ensure()
-    assert "clean -cache" not in workshop.calls
 
 
 def test_versions_compiled_in_are_those_of_go_mod() -> None:

@@ -35,7 +35,7 @@ def _pid(name: str) -> int:
 
 
 def _inside(command: str) -> str:
-    flags = ["--user", "--net", "--mount", "--preserve-credentials"]
+    flags = ["--user", "--net", "--mount", "--pid", "--preserve-credentials"]
     return subprocess.run(["nsenter", "--target", str(_pid("fake_account")), *flags, "sh", "-c", command],
                           check=True, capture_output=True, text=True).stdout
 
@@ -67,22 +67,21 @@ def test_stop_leaves_no_process_and_nothing_but_logs(started: paths.World, state
 
 
 @needs_namespaces
-@pytest.mark.parametrize("victim", ["supervisor", "keeper"])
-def test_a_world_whose_head_was_killed_dies_and_a_new_one_can_start(started: paths.World, victim: str):
+def test_a_world_whose_keeper_was_killed_dies_and_a_new_one_can_start(started: paths.World):
     pids = [process.pid for process in world.census()]
-    os.kill(pids[0 if victim == "supervisor" else 1], signal.SIGKILL)
+    os.kill(_pid("rehearsal.world"), signal.SIGKILL)
     assert processes.wait(lambda: not any(map(processes.started, pids)), 10)
     world.start(parts=PARTS)
     assert world.ask("GET", "health") == {"ok": True}
 
 
 @needs_namespaces
-def test_a_process_that_lost_all_its_parents_is_found_by_its_namespace(started: paths.World):
-    orphan = int(_inside(f"TRAINYARD_REHEARSAL={paths.STATE} setsid sleep 1000 >/dev/null 2>&1 & echo $!"))
-    os.kill(world.census()[0].pid, signal.SIGKILL)
-    assert processes.wait(lambda: world.members() == [orphan], 10)
-    world.stop()
-    assert processes.started(orphan) is None
+def test_a_process_that_lost_all_its_parents_ends_with_the_world(started: paths.World):
+    _inside("setsid sleep 4711 >/dev/null 2>&1 &")
+    assert processes.wait(lambda: any(process.name == "sleep" for process in world.census()), 10)
+    orphan = _pid("sleep")
+    os.kill(_pid("rehearsal.world"), signal.SIGKILL)
+    assert processes.wait(lambda: processes.started(orphan) is None, 10)
 
 
 @needs_namespaces
@@ -119,8 +118,8 @@ def test_an_account_that_cannot_start_is_said_at_once_with_its_log(state: Path):
         world.start(parts=("tests.rehearsal.no_such_module",))
 
 
-def test_a_pid_that_was_given_to_another_process_is_not_taken_for_the_supervisor(state: Path):
-    (state / "supervisor").write_text(f"{os.getpid()} 1")
+def test_a_pid_that_was_given_to_another_process_is_not_taken_for_the_keeper(state: Path):
+    (state / "keeper").write_text(f"{os.getpid()} 1")
     assert not world.running()
 
 
