@@ -14,86 +14,96 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rehearsal.trials import VICTIMS, Trial, until
 
 JOB, PATIENCE, GPU_NODE = "t5-large", 75, "a GPU node"
 """The dev stack's job, and how long a crippled copy of it is watched; a sound one is done in 30 s."""
 
+Back = Callable[[], Any]
+
 
 @dataclass(frozen=True, kw_only=True)
 class LeaveOut:
-    """Something taken away, how it comes back, and the words that name it."""
+    """Something taken away, from the cluster or from the job, and the words that name it."""
 
     what: str
-    away: str
-    back: str
     named: tuple[str, ...]
     """Any of these in `make status`."""
+    away: Callable[[Trial], Back] = lambda _: lambda: None
+    """Takes it away and returns what brings it back."""
+    edit: Callable[[str], str] = str
+    """Of the job's script."""
 
 
-LEAVE_OUTS: tuple[LeaveOut, ...] = (
-    LeaveOut(what="Karpenter's chart", away="helm uninstall karpenter -n kube-system --keep-history --wait",
-             back="helm rollback karpenter 1 -n kube-system --wait", named=("nothing launches nodes",)),
-    LeaveOut(what="a rule of the Trainer's Role",
-             away="kubectl get clusterrole $R -o json > $S/role.json; jq_free() { python3 -c 'import json,sys;"
-                  "o=json.load(open(sys.argv[1]));o[\"rules\"]=[r for r in o[\"rules\"] if \"jobsets\" not in"
-                  " r.get(\"resources\",[])];o[\"metadata\"].pop(\"resourceVersion\");json.dump(o,sys.stdout)' $1; };"
-                  " jq_free $S/role.json | kubectl replace -f -",
-             back="python3 -c 'import json,sys;o=json.load(open(sys.argv[1]));o[\"metadata\"].pop(\"resourceVersion\");"
-                  "json.dump(o,sys.stdout)' $S/role.json | kubectl replace -f -", named=("its Role is too narrow",)),
-    LeaveOut(what="the nodes' access entry",
-             away="aws eks delete-access-entry --cluster-name $C --principal-arn $N",
-             back="aws eks create-access-entry --cluster-name $C --principal-arn $N --type EC2_LINUX",
-             named=("needs an access entry",)),
-    LeaveOut(what="the subnet of the NodeClass",
-             away="kubectl get ec2nodeclass g6e -o jsonpath='{.spec.subnetSelectorTerms[0].id}' > $S/subnet;"
-                  " kubectl patch ec2nodeclass g6e --type merge -p"
-                  " '{\"spec\":{\"subnetSelectorTerms\":[{\"id\":\"subnet-00000000000000000\"}]}}'",
-             back="kubectl patch ec2nodeclass g6e --type merge -p"
-                  " '{\"spec\":{\"subnetSelectorTerms\":[{\"id\":\"'$(cat $S/subnet)'\"}]}}'", named=("SubnetsReady",)),
-    LeaveOut(what="the NVIDIA device plugin",
-             away="helm uninstall nvidia-device-plugin -n kube-system --keep-history --wait",
-             back="helm rollback nvidia-device-plugin 1 -n kube-system --wait",
-             named=("device plugin is missing", "not initialized")),
-    LeaveOut(what="the rendezvous endpoint", away="true", back="true", named=("no --rdzv_endpoint",)),
-)
+def _release(name: str, trial: Trial) -> Back:
+    trial.shell(f"helm uninstall {name} -n kube-system --keep-history --wait")
+    return lambda: trial.shell(f"helm rollback {name} 1 -n kube-system --wait")
 
 
-def leave_outs(trial: Trial, work: Path) -> Iterator[str]:
-    """One line for each leave-out that did not behave; nothing where all did."""
-    names = _names(trial, work)
-    for number, case in enumerate(LEAVE_OUTS):
-        trial.shell("kubectl delete nodeclaims --all --wait", check=False)
-        trial.shell(f"{names} {case.away}")
-        edit = _without_endpoint if case.away == "true" else (lambda script: script)
-        trial.apply(trial.copy_of(JOB, f"crippled-{number}", script=edit))
-        ended = until(lambda name=f"crippled-{number}": trial.condition(name) == "Complete", seconds=PATIENCE, every=5)
-        said = trial.shell(f"{sys.executable} -m operations.status", check=False)
-        named = any(words in said for words in case.named)
-        print(f"  without {case.what:30} {'completed!' if ended else 'does not complete'}"
-              f"  {'named' if named else 'NOT NAMED'}", flush=True)
-        trial.shell(f"{names} {case.back}")
-        trial.shell(f"kubectl -n training delete trainjob crippled-{number} --wait", check=False)
-        if ended or not named:
-            yield f"without {case.what}: {'completed' if ended else said}"
+def _rule(trial: Trial) -> Back:
+    name = trial.shell("kubectl get clusterrole -o name | grep trainer-controller-manager").strip()
+    role = trial.get(name)
+    trial.apply(role | {"rules": [rule for rule in role["rules"] if "jobsets" not in rule.get("resources", [])]})
+    return lambda: trial.apply(role)
 
 
-def _names(trial: Trial, work: Path) -> str:
-    """Shell variables: cluster, node role, the Trainer's ClusterRole, a folder."""
+def _access_entry(trial: Trial) -> Back:
     cluster = trial.shell("aws eks list-clusters --query 'clusters[0]' --output text").strip()
     roles = "Roles[?contains(RoleName,'gpu-nodes')].Arn"
     role = trial.shell(f'aws iam list-roles --query "{roles}" --output text').strip()
-    rule = trial.shell("kubectl get clusterrole -o name | grep trainer-controller-manager").split("/")[-1].strip()
-    return f"C={cluster} N={role} R={rule} S={work};"
+    whose = f"--cluster-name {cluster} --principal-arn {role}"
+    trial.shell(f"aws eks delete-access-entry {whose}")
+    return lambda: trial.shell(f"aws eks create-access-entry {whose} --type EC2_LINUX")
+
+
+def _subnet(trial: Trial) -> Back:
+    found = trial.get("ec2nodeclass g6e")
+    trial.apply(found | {"spec": found["spec"] | {"subnetSelectorTerms": [{"id": "subnet-00000000000000000"}]}})
+    return lambda: trial.apply(found)
 
 
 def _without_endpoint(script: str) -> str:
     return "\n".join(line for line in script.splitlines() if "--rdzv_endpoint" not in line)
+
+
+LEAVE_OUTS: tuple[LeaveOut, ...] = (
+    LeaveOut(what="Karpenter's chart", away=partial(_release, "karpenter"), named=("nothing launches nodes",)),
+    LeaveOut(what="a rule of the Trainer's Role", away=_rule, named=("its Role is too narrow",)),
+    LeaveOut(what="the nodes' access entry", away=_access_entry, named=("needs an access entry",)),
+    LeaveOut(what="the subnet of the NodeClass", away=_subnet, named=("SubnetsReady",)),
+    LeaveOut(what="the NVIDIA device plugin", away=partial(_release, "nvidia-device-plugin"),
+             named=("device plugin is missing", "not initialized")),
+    LeaveOut(what="the rendezvous endpoint", edit=_without_endpoint, named=("no --rdzv_endpoint",)),
+)
+
+
+def leave_outs(trial: Trial) -> Iterator[str]:
+    """One line for each leave-out that did not behave; nothing where all did."""
+    for number, case in enumerate(LEAVE_OUTS):
+        name = f"crippled-{number}"
+        trial.shell("kubectl delete nodeclaims --all --wait", check=False)
+        bring_back = case.away(trial)
+        trial.apply(trial.copy_of(JOB, name, script=case.edit))
+        ended = until(partial(_is_complete, trial, name), seconds=PATIENCE, every=5)
+        said = trial.shell(f"{sys.executable} -m operations.status", check=False)
+        named = any(words in said for words in case.named)
+        print(f"  without {case.what:30} {'completed!' if ended else 'does not complete'}"
+              f"  {'named' if named else 'NOT NAMED'}", flush=True)
+        bring_back()
+        trial.shell(f"kubectl -n training delete trainjob {name} --wait", check=False)
+        if ended or not named:
+            yield f"without {case.what}: {'completed' if ended else said}"
+
+
+def _is_complete(trial: Trial, job: str) -> bool:
+    return trial.condition(job) == "Complete"
 
 
 def kill_round(trial: Trial, chance: random.Random, word: str) -> str | None:
@@ -135,12 +145,12 @@ def _twice(trial: Trial) -> str | None:
 
 
 @contextmanager
-def a_world() -> Iterator[tuple[Trial, Path]]:
+def a_world() -> Iterator[Trial]:
     """A rehearsal in a folder of its own, ended whatever happens."""
     folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
     trial = Trial(state=folder / "s", log=folder / "log")
     try:
-        yield trial, folder
+        yield trial
     finally:
         trial.do("down", "--force")
         print(f"  everything that was said: {trial.log}")
@@ -156,10 +166,10 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     chance, wrong = random.Random(options.seed), []
     print(f"seed {options.seed}, {options.kills} kills")
-    with a_world() as (trial, work):
+    with a_world() as trial:
         if not options.no_leave_outs:
             wrong += [] if trial.do("up") == 0 else ["the first up failed"]
-            wrong += leave_outs(trial, work)
+            wrong += leave_outs(trial)
             wrong += [] if trial.do("down") == 0 else ["down after the leave-outs failed"]
         for number in range(options.kills):
             problem = kill_round(trial, chance, ("up", "down")[number % 2])
