@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -34,6 +35,10 @@ class Trial:
 
     state: Path
     log: Path
+    checkout: Path = paths.CHECKOUT
+    """Where the program and its stack files are: a copy may have other ones."""
+    stack: str = "dev"
+    """The environment that `shell` speaks to."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -44,7 +49,7 @@ class Trial:
         with self.log.open("a") as log:
             log.write(f"\n$ rehearsal {' '.join(words)}\n")
             log.flush()
-            return subprocess.Popen([sys.executable, "-m", "rehearsal", *words], cwd=paths.CHECKOUT,
+            return subprocess.Popen([sys.executable, "-m", "rehearsal", *words], cwd=self.checkout,
                                     env=self.environment, stdout=log, stderr=subprocess.STDOUT, text=True)
 
     def do(self, *words: str) -> int:
@@ -53,8 +58,8 @@ class Trial:
 
     def shell(self, command: str, *, check: bool = True) -> str:
         """A command line in the shell that `make env` sets up."""
-        line = f'eval "$({sys.executable} -m rehearsal env)"; {command}'
-        done = subprocess.run(["/bin/bash", "-c", line], cwd=paths.CHECKOUT, env=self.environment, capture_output=True,
+        line = f'eval "$({sys.executable} -m rehearsal env --stack {self.stack})"; {command}'
+        done = subprocess.run(["/bin/bash", "-c", line], cwd=self.checkout, env=self.environment, capture_output=True,
                               text=True)
         if check and done.returncode:
             raise RuntimeError(f"{command}: {done.stderr or done.stdout}")
@@ -104,6 +109,12 @@ class Trial:
         return self.shell("aws ec2 describe-instances --filters Name=tag-key,Values=karpenter.sh/nodepool"
                           " Name=instance-state-name,Values=running --query"
                           " 'Reservations[].Instances[].InstanceId' --output text", check=False).split()
+
+
+def copied_checkout(folder: Path) -> Path:
+    """A copy of what the program and the rehearsal are made of, whose stack files may be changed."""
+    left_out = (".git", ".venv", ".rehearsal", ".hypothesis", "__pycache__", "tests", "benchmarks")
+    return shutil.copytree(paths.CHECKOUT, folder, ignore=shutil.ignore_patterns(*left_out))
 
 
 def until(seen: Callable[[], Any], *, seconds: float, every: float = 1) -> Any:

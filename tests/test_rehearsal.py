@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal import world
-from rehearsal.trials import VICTIMS, Trial, until
+from rehearsal.trials import VICTIMS, Trial, copied_checkout, until
 
 pytestmark = [pytest.mark.world, pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle()))]
 SPREAD = "-l jobset.sigs.k8s.io/jobset-name=t5-large --namespace training"
@@ -22,7 +22,7 @@ SPREAD = "-l jobset.sigs.k8s.io/jobset-name=t5-large --namespace training"
 def trial() -> Iterator[Trial]:
     """A world of this module's own, with the dev stack up; short paths, since Unix sockets want them."""
     folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
-    made = Trial(state=folder / "s", log=folder / "log")
+    made = Trial(state=folder / "s", log=folder / "log", checkout=copied_checkout(folder / "c"))
     try:
         assert made.do("up") == 0, made.log.read_text()
         yield made
@@ -54,6 +54,45 @@ def test_a_second_up_a_refresh_and_a_preview_change_nothing(trial: Trial):
     assert " 0 changes" in trial.log.read_text().rpartition("$ rehearsal up")[2]
     assert "unchanged" in trial.shell("pulumi refresh --yes --skip-preview --non-interactive --expect-no-changes")
     trial.shell("pulumi preview --non-interactive --expect-no-changes")
+
+
+def _edit(trial: Trial, *edits: tuple[str, str]) -> None:
+    file = trial.checkout / "Pulumi.dev.yaml"
+    text = file.read_text()
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    file.write_text(text)
+
+
+def test_a_refresh_and_a_preview_while_a_job_runs_change_nothing(trial: Trial):
+    """Another run of the same job: controllers write to its objects all the time."""
+    _edit(trial, ("        shared_memory_gib: 64", '        run: 2\n        env: {TRAINYARD_STEPS: "150"}\n'
+                  "        shared_memory_gib: 64"))
+    command = trial.start("up")
+    running = f"kubectl get pods {SPREAD} --field-selector=status.phase=Running --no-headers"
+    assert until(lambda: trial.shell(running, check=False).count("Running") == 2, seconds=90)
+    trial.shell("pulumi refresh --yes --skip-preview --non-interactive --expect-no-changes")
+    trial.shell("pulumi preview --non-interactive --expect-no-changes")
+    assert trial.condition("t5-large") == "", "it ran all the while"
+    assert command.wait() == 0, trial.log.read_text()
+    assert trial.condition("t5-large") == "Complete"
+
+
+def test_another_zone_shows_what_would_be_replaced_and_data_that_is_kept_stops_it(trial: Trial):
+    zone = ("    zone: ap-northeast-2a ", "    zone: ap-northeast-2b ")
+    _edit(trial, zone)
+    assert trial.do("preview") == 0, trial.log.read_text()
+    shown = trial.log.read_text().rpartition("$ rehearsal preview")[2]
+    replaced = set(re.findall(r"\+-\S*[:/](\w+): \(replace\)", shown))
+    assert replaced == {"LustreFileSystem", "MountTarget", "PersistentVolume", "PersistentVolumeClaim", "TrainJob"}
+    _edit(trial, zone[::-1], ("        data: delete ", "        data: keep "))
+    assert trial.do("up") == 0, trial.log.read_text()
+    _edit(trial, zone)
+    assert trial.do("preview") != 0, "it would lose data"
+    assert "scratch" in trial.log.read_text().rpartition("unable to replace resource")[2][:200]
+    _edit(trial, zone[::-1], ("        data: keep ", "        data: delete "))
+    assert trial.do("up") == 0, trial.log.read_text()
 
 
 def test_plain_tools_work_against_the_rehearsal(trial: Trial):
