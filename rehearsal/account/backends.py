@@ -6,7 +6,6 @@ mended here but refused by a row (see operations.py).
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -40,22 +39,12 @@ def _of(service: str) -> Any:
     return getattr(import_module(f"moto.{service}.models"), f"{service}_backends")[ACCOUNT]
 
 
-def _regional(service: str) -> Callable[[str], Any]:
-    return lambda region: _of(service)[region]
+def _backend(service: str) -> Callable[..., Any]:
+    return lambda region="aws": _of(service)[region]
 
 
-ec2, efs, sqs, events, logs = map(_regional, ("ec2", "efs", "sqs", "events", "logs"))
-"""moto's backend of the service in a region."""
-
-
-def iam() -> Any:
-    """IAM."""
-    return _of("iam")["aws"]
-
-
-def sts() -> Any:
-    """STS."""
-    return _of("sts")["aws"]
+ec2, efs, sqs, events, iam, sts = map(_backend, ("ec2", "efs", "sqs", "events", "iam", "sts"))
+"""moto's backend of the service in a region; IAM and STS have none."""
 
 
 def instance_types() -> dict[str, Any]:
@@ -92,39 +81,17 @@ def reset() -> None:
     seed()
 
 
-def document(text: str | dict[str, Any]) -> dict[str, Any]:
-    """A policy document, however moto keeps it."""
-    return text if isinstance(text, dict) else json.loads(text)
+_rule = import_module("moto.ec2.models.security_groups").SecurityGroupRule
+_rule.description = property(lambda self: self.ip_range.get("Description") or self.source_group.get("Description"))
+_interfaces: Any = import_module("moto.ec2.models.elastic_network_interfaces")
 
 
-def _mend_queue_attributes() -> None:
-    """SetQueueAttributes drops a queue's policy unless the call repeats it."""
-    queue = import_module("moto.sqs.models").Queue
-    original = queue._set_attributes
+class _Attachment(_interfaces.Attachment):
+    """moto puts every interface on card 0, and loses the description of a rule with a referenced group (above)."""
 
-    def keeping_policy(self: Any, attributes: dict[str, Any], now: float | None = None) -> None:
-        original(self, {"Policy": getattr(self, "policy", None)} | attributes, now)
-
-    queue._set_attributes = keeping_policy
+    def __init__(self, eni: Any) -> None:
+        super().__init__(eni)
+        self.network_card_index = getattr(eni, "network_card_index", 0)
 
 
-def _mend_rule_description() -> None:
-    """The description of a security group rule with a referenced group is lost."""
-    rule = import_module("moto.ec2.models.security_groups").SecurityGroupRule
-    rule.description = property(lambda self: self.ip_range.get("Description") or self.source_group.get("Description"))
-
-
-def _mend_network_cards() -> None:
-    """Every interface is said to sit on network card 0."""
-    module: Any = import_module("moto.ec2.models.elastic_network_interfaces")
-
-    class Attachment(module.Attachment):
-        def __init__(self, eni: Any) -> None:
-            super().__init__(eni)
-            self.network_card_index = getattr(eni, "network_card_index", 0)
-
-    module.Attachment = Attachment
-
-
-for _mend in (_mend_queue_attributes, _mend_rule_description, _mend_network_cards):
-    _mend()
+_interfaces.Attachment = _Attachment

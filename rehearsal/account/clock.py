@@ -14,29 +14,19 @@ from collections.abc import Callable
 from catalog.latencies import TYPICAL
 from rehearsal import paths
 
-_ALSO: dict[str, float] = {
-    "eks.cluster.update": 120,
-    "eks.nodegroup.update": 60,
-    "eks.nodegroup.timeout": 1800,
-    "eks.addon.timeout": 1200,
-    "sqs.queue.deleted": 60,
-    "efs.file-system.delete": 5,
-    "fsx.lustre.update": 300,
-}
+_ALSO: dict[str, float] = {"eks.update": 60, "eks.nodegroup.timeout": 1800, "eks.addon.timeout": 1200,
+                           "sqs.queue.deleted": 60}
 """Seconds; the timeouts are those of EKS's user guide, the rest order of magnitude."""
 
 PATIENCE = 60.0
 """Real seconds that what happens for real always has, however fast the clock runs: nodes join, pods start."""
-
-Action = Callable[[], None]
-Ready = Callable[[], bool]
 
 
 class Clock:
     """What is to happen, and when."""
 
     def __init__(self) -> None:
-        self._due: list[tuple[float, int, Action, Ready]] = []
+        self._due: list[tuple[float, int, Callable[[], None], Callable[[], bool]]] = []
         self._order = itertools.count()
         self._speed: float | None = None
 
@@ -45,7 +35,7 @@ class Clock:
         self._speed = self._speed or paths.world().speed
         return (TYPICAL | _ALSO)[what] / self._speed
 
-    def later(self, what: str, action: Action, *, ready: Ready = lambda: True) -> None:
+    def later(self, what: str, action: Callable[[], None], *, ready: Callable[[], bool] = lambda: True) -> None:
         """Do it after the time `what` takes, and not before it is ready."""
         heapq.heappush(self._due, (time.time() + self.seconds(what), next(self._order), action, ready))
 
@@ -54,16 +44,15 @@ class Clock:
         return time.time() + max(PATIENCE, self.seconds(what))
 
     def settle(self) -> None:
-        """Let everything happen that is due."""
-        waiting = []
+        """Let everything happen that is due and ready."""
+        due = []
         while self._due and self._due[0][0] <= time.time():
-            entry = heapq.heappop(self._due)
+            due.append(heapq.heappop(self._due))
+        for entry in due:
             if entry[3]():
                 entry[2]()
             else:
-                waiting.append(entry)
-        for entry in waiting:
-            heapq.heappush(self._due, entry)
+                heapq.heappush(self._due, entry)
 
     def forget(self) -> None:
         """Nothing is to happen any more."""

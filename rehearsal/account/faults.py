@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -33,58 +33,38 @@ class Fault:
         if self.kind not in KINDS:
             raise ValueError(f"no fault of kind {self.kind!r}: {', '.join(KINDS)}")
 
-    def hits(self, call: Call) -> bool:
-        return fnmatchcase(call.prefix, self.service) and fnmatchcase(call.action, self.action)
 
-
-class Faults:
+class Faults(list[Fault]):
     """What will go wrong."""
-
-    def __init__(self) -> None:
-        self._faults: list[Fault] = []
-
-    def add(self, fields: dict[str, Any]) -> None:
-        """ValueError or TypeError where that is no fault."""
-        self._faults.append(Fault(**fields))
-
-    def list(self) -> list[dict[str, Any]]:
-        return [asdict(fault) for fault in self._faults]
-
-    def clear(self) -> None:
-        self._faults = []
 
     def before(self, call: Call) -> None:
         """Delay the call, or refuse it as an AWS under load would."""
-        for fault in self._of(call, "delay"):
+        for fault in self._of("delay", call):
             time.sleep(fault.seconds)
-        for _ in self._of(call, "throttle"):
+        for _ in self._of("throttle", call):
             raise Refused(_THROTTLED.get(call.service, "ThrottlingException"), "Rate exceeded", status=400)
-        for fault in self._of(call, "error"):
+        for fault in self._of("error", call):
             raise Refused(fault.code, f"injected into {call.name}", status=500)
 
     def loses_answer(self, call: Call) -> bool:
         """Whether the caller is not to learn that it worked."""
-        return any(True for _ in self._of(call, "lose-answer"))
+        return any(True for _ in self._of("lose-answer", call))
 
     def no_capacity(self, instance_type: str, zone: str) -> bool:
         """Whether AWS has none of these now."""
-        for fault in self._faults:
-            if (fault.kind == "no-capacity" and fault.instance_type in ("", instance_type)
-                    and fault.zone in ("", zone)):
-                self._happened(fault)
-                return True
-        return False
+        return any(True for _ in self._happening("no-capacity", lambda fault: fault.instance_type in ("", instance_type)
+                                                 and fault.zone in ("", zone)))
 
-    def _of(self, call: Call, kind: str) -> Iterator[Fault]:
-        for fault in [fault for fault in self._faults if fault.kind == kind and fault.hits(call)]:
-            self._happened(fault)
+    def _of(self, kind: str, call: Call) -> Iterator[Fault]:
+        return self._happening(kind, lambda fault: fnmatchcase(call.prefix, fault.service)
+                               and fnmatchcase(call.action, fault.action))
+
+    def _happening(self, kind: str, hits: Any) -> Iterator[Fault]:
+        for fault in [fault for fault in self if fault.kind == kind and hits(fault)]:
+            fault.count -= fault.count > 0
+            if fault.count == 0:
+                self.remove(fault)
             yield fault
-
-    def _happened(self, fault: Fault) -> None:
-        if fault.count > 0:
-            fault.count -= 1
-        if fault.count == 0:
-            self._faults.remove(fault)
 
 
 FAULTS = Faults()

@@ -11,14 +11,12 @@ import threading
 
 import urllib3
 
-from rehearsal import kube
+from rehearsal import kube, paths, plane
 from rehearsal.account import addons, eks, nodegroups
 from rehearsal.account.addons import Addon
 from rehearsal.account.eks import Cluster
 from rehearsal.account.operations import LOCK, Fields
 
-MANAGER = "eks"
-"""The field manager of what EKS makes."""
 _TICK = 0.5
 _LOG = logging.getLogger(__name__)
 
@@ -28,7 +26,7 @@ def run(stop: threading.Event) -> None:
     api: kube.Api | None = None
     while not stop.wait(_TICK):
         for cluster in list(eks.CLUSTERS.values()):
-            api = (api or eks.admin()) if cluster.active else None
+            api = (api or plane.admin(paths.world())) if cluster.active else None
             try:
                 if api:
                     keep(cluster, api)
@@ -41,42 +39,35 @@ def keep(cluster: Cluster, api: kube.Api) -> None:
     for addon in list(cluster.parts["Addon"].values()):
         _keep_addon(addon, api)
     if cluster.parts["Nodegroup"]:
-        ready = filter(_ready, api.request("GET", "/api/v1/nodes")["items"])
-        _keep_nodegroups(cluster, {node["spec"].get("providerID", "").rpartition("/")[2] for node in ready})
+        nodes = api.request("GET", "/api/v1/nodes")["items"]
+        joined = {node["spec"].get("providerID", "").rpartition("/")[2] for node in nodes if any(
+            (one["type"], one["status"]) == ("Ready", "True") for one in node.get("status", {}).get("conditions", ()))}
+        with LOCK:
+            for group in cluster.parts["Nodegroup"].values():
+                if group.view["status"] in ("CREATING", "ACTIVE", "UPDATING"):
+                    nodegroups.reconcile(group)
+                alive = {one.id for one in group.alive()}
+                group.ready = len(alive) >= group.view["scalingConfig"]["desiredSize"] and alive <= joined
 
 
 def _keep_addon(addon: Addon, api: kube.Api) -> None:
+    objects = addon.objects()
     if addon.view["status"] == "DELETING":
-        for one in reversed(addon.objects() if addon.applied else []):
+        for one in reversed(objects if addon.applied else []):
             api.delete(one)
         addon.applied = False
         return
-    if not addon.applied and not addon.conflict:
-        _install(addon, api)
-    available = addon.applied and all(_available(api.get(workload)) for workload in addons.workloads(addon))
+    if not addon.applied:
+        if ignored := addon.view["configurationValues"]:
+            _LOG.warning("add-on %s: the rehearsal ignores %s", addon.view["addonName"], ignored)
+        for one in objects:
+            api.apply(one, manager="eks")
+        addon.applied = True
+    available = all(_available(api.get(one)) for one in objects if one["apiVersion"] == "apps/v1")
     with LOCK:
         addon.available = available
-        if addon.applied and addon.view["status"] in ("ACTIVE", "DEGRADED"):
+        if addon.view["status"] in ("ACTIVE", "DEGRADED"):
             addons.show_health(addon)
-
-
-def _install(addon: Addon, api: kube.Api) -> None:
-    if addon.ignored:
-        _LOG.warning("add-on %s: the rehearsal ignores %s", addon.view["addonName"], ", ".join(addon.ignored))
-    objects = addon.objects()
-    strangers = [f"{one['kind']} {one['metadata']['name']}" for one in objects if _somebody_elses(api.get(one))]
-    if strangers and addon.resolve == "NONE":
-        addon.conflict = ("Conflicts found when trying to apply. Will not continue due to resolve conflicts mode: "
-                          + ", ".join(strangers))
-        return
-    for one in objects:
-        if addon.resolve != "PRESERVE" or f"{one['kind']} {one['metadata']['name']}" not in strangers:
-            api.apply(one, manager=MANAGER)
-    addon.applied = True
-
-
-def _somebody_elses(live: Fields | None) -> bool:
-    return live is not None and MANAGER not in {one.get("manager") for one in live["metadata"].get("managedFields", ())}
 
 
 def _available(live: Fields | None) -> bool:
@@ -86,17 +77,3 @@ def _available(live: Fields | None) -> bool:
     if live["kind"] == "DaemonSet":
         return status.get("numberAvailable", 0) >= status.get("desiredNumberScheduled", 0)
     return status.get("availableReplicas", 0) >= live["spec"].get("replicas", 1)
-
-
-def _keep_nodegroups(cluster: Cluster, joined: set[str]) -> None:
-    with LOCK:
-        for group in cluster.parts["Nodegroup"].values():
-            if group.view["status"] in ("CREATING", "ACTIVE", "UPDATING"):
-                nodegroups.reconcile(group)
-            alive = {one.id for one in group.alive()}
-            group.ready = len(alive) >= group.view["scalingConfig"]["desiredSize"] and alive <= joined
-
-
-def _ready(node: Fields) -> bool:
-    conditions = node.get("status", {}).get("conditions", ())
-    return any((one["type"], one["status"]) == ("Ready", "True") for one in conditions)

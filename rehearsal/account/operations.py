@@ -2,7 +2,6 @@
 
     @answers("eks", "CreateCluster")      ours; moto is not asked
     refuses("ec2", "DeleteSubnet", …)     AWS's no, as a row: code, message, when
-    @checks("ec2", "CreateRoute")         the same, where a row is too small: raises Refused
     @follows("ec2", "CreateNatGateway")   after it was done; may change the answer in place
 """
 
@@ -11,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from moto.core.exceptions import ServiceException
@@ -30,6 +29,12 @@ class Refused(ServiceException):
     def __init__(self, code: str, message: str, *, status: int | None = None) -> None:
         super().__init__(code, message)
         self.status = status
+
+
+def refuse(when: Any, code: str, message: str) -> None:
+    """Refused, if that is so."""
+    if when:
+        raise Refused(code, message)
 
 
 class NotBuilt(Refused):
@@ -51,7 +56,7 @@ class Principal:
     """The role session's name; None for a user."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Call:
     """One request, understood. call["Field"] is the field's value, None where it is not given."""
 
@@ -59,17 +64,23 @@ class Call:
     """botocore's name of the service."""
     prefix: str
     """The service's name in IAM actions, which is the one it signs with."""
-    action: str
+    operation: Any
+    """botocore's model of it."""
+    protocol: str
     region: str
     key: str
     """Access key id."""
     token: str | None
     """Session token."""
     params: Fields
-    principal: Principal = field(default_factory=lambda: Principal(arn="", entity=""))
+    principal: Principal = Principal(arn="", entity="")
 
     def __getitem__(self, name: str) -> Any:
         return self.params.get(name)
+
+    @property
+    def action(self) -> str:
+        return str(self.operation.name)
 
     @property
     def name(self) -> str:
@@ -84,32 +95,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 ANSWERS: dict[tuple[str, str], Callable[[Call], Any]] = {}
 CHECKS: dict[tuple[str, str], list[Callable[[Call], None]]] = defaultdict(list)
-FOLLOWS: dict[tuple[str, str], list[Callable[[Call, Fields], None]]] = defaultdict(list)
+FOLLOWS: dict[tuple[str, str], Callable[[Call, Fields], None]] = {}
 
 
-def answers(service: str, *actions: str) -> Callable[[F], F]:
-    """The function answers these operations with the fields of their output."""
-    def register(function: F) -> F:
-        ANSWERS.update({(service, action): function for action in actions})
-        return function
+def _into(table: dict[tuple[str, str], Any]) -> Callable[..., Callable[[F], F]]:
+    def register(service: str, *actions: str) -> Callable[[F], F]:
+        return lambda function: table.update({(service, action): function for action in actions}) or function
     return register
 
 
-def checks(service: str, *actions: str) -> Callable[[F], F]:
-    """The function may refuse these operations."""
-    def register(function: F) -> F:
-        for action in actions:
-            CHECKS[service, action].append(function)
-        return function
-    return register
-
-
-def follows(service: str, action: str) -> Callable[[F], F]:
-    """The function goes on where the answer ended."""
-    def register(function: F) -> F:
-        FOLLOWS[service, action].append(function)
-        return function
-    return register
+answers = _into(ANSWERS)
+"""The function answers these operations of the service with the fields of their output."""
+follows = _into(FOLLOWS)
+"""The function goes on where the answer ended."""
 
 
 def refuses(service: str, actions: str, code: str, message: str, when: Callable[[Call], Any], *,
@@ -119,4 +117,5 @@ def refuses(service: str, actions: str, code: str, message: str, when: Callable[
         if hit := when(call):
             raise Refused(code, message.format_map(defaultdict(str, call.params | {"hit": hit})), status=status)
 
-    checks(service, *actions.split())(check)
+    for action in actions.split():
+        CHECKS[service, action].append(check)

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import base64
 import datetime
-import functools
 import hmac
 import json
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -23,42 +21,34 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from rehearsal.account import backends
-from rehearsal.account.operations import Call, Principal, Refused
+from rehearsal.account.operations import Call, Fields, Principal, Refused
 
-_UNKNOWN_KEY = {"ec2": ("AuthFailure", 401), "json": ("UnrecognizedClientException", 400),
-                "query": ("InvalidClientTokenId", 403)}
-_DENIED = {"ec2": "UnauthorizedOperation", "query": "AccessDenied", "rest-xml": "AccessDenied"}
-_ALWAYS = frozenset({"sts:GetCallerIdentity"})
-_NAMED_OTHERWISE = {"s3:ListObjectsV2": "s3:ListBucket", "s3:ListObjects": "s3:ListBucket",
-                    "s3:HeadBucket": "s3:ListBucket", "s3:HeadObject": "s3:GetObject"}
-"""API operation → the action that allows it, where the names differ."""
+_UNKNOWN_KEY = {"ec2": ("AuthFailure", 401), "query": ("InvalidClientTokenId", 403)}
+_DENIED = {"ec2": "UnauthorizedOperation", "query": "AccessDenied"}
 _SESSION_SECONDS = 6 * 3600
-_TOKEN_PREFIX = "k8s-aws-v1."
-_TOKEN_SECONDS = 15 * 60
+_TOKEN_PREFIX, _TOKEN_SECONDS = "k8s-aws-v1.", 15 * 60
 
 _sessions: dict[tuple[str, str], Any] = {}
 
 
-def authenticate(call: Call, protocol: str) -> Call:
-    """The call with its principal; Refused where the key is nobody's."""
-    principal = _principal(call.key)
-    if principal is None or (principal.session and call.token != _session_of(call.key).session_token):
-        code, status = _UNKNOWN_KEY.get(protocol, _UNKNOWN_KEY["json"])
+def authenticate(call: Call) -> Principal:
+    """Who calls; Refused where the key is nobody's."""
+    principal, _, token = _held(call.key)
+    if principal is None or token != call.token:
+        code, status = _UNKNOWN_KEY.get(call.protocol, ("UnrecognizedClientException", 400))
         raise Refused(code, "The security token included in the request is invalid.", status=status)
-    if principal.session and _session_of(call.key).expiration < _now():
-        raise Refused("ExpiredToken", "The security token included in the request is expired", status=400)
-    return replace(call, principal=principal)
+    return principal
 
 
-def authorize(call: Call, protocol: str, *also: str) -> None:
+def authorize(call: Call, *also: str) -> None:
     """Refuse what the caller's role does not allow."""
-    if not call.principal.session:
+    if not call.principal.session or call.name == "sts:GetCallerIdentity":
         return
     for action in (call.name, *also):
-        if not _allowed(call.principal.entity, _NAMED_OTHERWISE.get(action, action)):
-            code, status = _DENIED.get(protocol, "AccessDeniedException"), 400 if protocol == "json" else 403
+        if not _allowed(call.principal.entity, action):
+            code, status = _DENIED.get(call.protocol, "AccessDeniedException"), 400 if call.protocol == "json" else 403
             raise Refused(code, f"User: {call.principal.arn} is not authorized to perform: {action} because no "
-                          f"identity-based policy allows the {action} action", status=status)
+                          "identity-based policy allows it", status=status)
 
 
 def role(arn: str) -> Any:
@@ -66,14 +56,11 @@ def role(arn: str) -> Any:
     return next((role for role in backends.iam().get_roles() if role.arn == arn), None)
 
 
-def trusts(role_arn: str, service: str) -> bool:
-    """Whether the role exists and its trust policy lets the service assume it."""
+def trusts(role_arn: str, *who: str) -> bool:
+    """Whether the role exists and its trust policy lets one of them, services or ARNs, assume it."""
     found = role(role_arn)
-    if not found:
-        return False
-    statements = backends.document(found.assume_role_policy_document).get("Statement", [])
-    return any(service in _listed(statement["Principal"].get("Service", ())) for statement in _listed(statements)
-               if statement.get("Effect") == "Allow" and isinstance(statement.get("Principal"), dict))
+    return bool(found) and any(statement.get("Effect") == "Allow" and {name for _, name in named(statement)} & set(who)
+                               for statement in statements(found.assume_role_policy_document))
 
 
 def exists(arn: str) -> bool:
@@ -97,14 +84,13 @@ def from_token(token: str, cluster: str) -> Principal | None:
     try:
         url = base64.urlsafe_b64decode(token.removeprefix(_TOKEN_PREFIX) + "==").decode()
         query = dict(parse_qsl(urlsplit(url).query, strict_parsing=True))
-        key = query["X-Amz-Credential"].split("/")[0]
         signed_at = datetime.datetime.strptime(query["X-Amz-Date"], "%Y%m%dT%H%M%SZ")
         right = hmac.compare_digest(_signature(url, query, cluster), query["X-Amz-Signature"])
     except (ValueError, KeyError):
         return None
     fresh = abs((_now() - signed_at).total_seconds()) < _TOKEN_SECONDS
     asks_right = query.get("Action") == "GetCallerIdentity" and token.startswith(_TOKEN_PREFIX)
-    return _principal(key) if right and fresh and asks_right else None
+    return _held(query["X-Amz-Credential"].split("/")[0])[0] if right and fresh and asks_right else None
 
 
 def _signature(url: str, query: dict[str, str], cluster: str) -> str:
@@ -115,58 +101,47 @@ def _signature(url: str, query: dict[str, str], cluster: str) -> str:
     request = AWSRequest(method="GET", url=urlunsplit((scheme, host, path or "/", unsigned, "")),
                          headers={"x-k8s-aws-id": cluster})
     request.context["timestamp"] = query["X-Amz-Date"]
-    auth = SigV4QueryAuth(Credentials(key, _secret(key)), service, region, int(query.get("X-Amz-Expires", 60)))
+    auth = SigV4QueryAuth(Credentials(key, _held(key)[1]), service, region, int(query.get("X-Amz-Expires", 60)))
     return str(auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request))
 
 
-def _secret(key: str) -> str:
-    session = _session_of(key)
-    if session:
-        return session.secret_access_key
-    user = backends.iam().get_user_from_access_key_id(key)
-    if not user:
-        raise KeyError(key)
-    return next(held.secret_access_key for held in user.access_keys if held.access_key_id == key)
-
-
-def _principal(key: str) -> Principal | None:
-    session = _session_of(key)
-    if session:
-        return Principal(arn=session.arn, entity=session.role_arn, session=session.session_name)
-    user = backends.iam().get_user_from_access_key_id(key)
-    return Principal(arn=user.arn, entity=user.arn) if user else None
-
-
-def _session_of(key: str) -> Any:
-    return backends.sts().get_assumed_role_from_access_key(key)
+def _held(key: str) -> tuple[Principal | None, str, str | None]:
+    """Whose key it is, its secret, and the token that goes with it."""
+    if session := backends.sts().get_assumed_role_from_access_key(key):
+        principal = Principal(arn=session.arn, entity=session.role_arn, session=session.session_name)
+        return principal, session.secret_access_key, session.session_token
+    if user := backends.iam().get_user_from_access_key_id(key):
+        secrets = {held.access_key_id: held.secret_access_key for held in user.access_keys}
+        return Principal(arn=user.arn, entity=user.arn), secrets[key], None
+    return None, "", None
 
 
 def _allowed(role_arn: str, action: str) -> bool:
+    """A Deny that has conditions is passed over: what it depends on is not known here."""
     found = role(role_arn)
-    if action in _ALWAYS or not found:
-        return action in _ALWAYS
-    texts = [*found.policies.values(), *(version.document for policy in found.managed_policies.values()
-             for version in policy.versions if version.is_default)]
-    statements = [statement for text in texts for statement in _statements(json.dumps(backends.document(text)))]
-    effects = {effect for effect, concerns in ((s["Effect"], concerns(s, action)) for s in statements) if concerns}
+    policies = [*found.policies.values(), *(version.document for policy in found.managed_policies.values()
+                for version in policy.versions if version.is_default)] if found else []
+    effects = {one["Effect"] for policy in policies for one in statements(policy)
+               if concerns(one, action) and (one["Effect"] == "Allow" or not one.get("Condition"))}
     return effects == {"Allow"}
 
 
-@functools.lru_cache(maxsize=512)
-def _statements(text: str) -> list[dict[str, Any]]:
-    """A policy's statements, without a Deny that has conditions: what it depends on is not known here."""
-    return [statement for statement in _listed(json.loads(text).get("Statement", []))
-            if statement["Effect"] == "Allow" or not statement.get("Condition")]
+def statements(policy: str | Fields) -> list[Fields]:
+    """The statements of a policy document, however moto keeps it."""
+    return _listed((json.loads(policy) if isinstance(policy, str) else policy).get("Statement", []))
 
 
-def concerns(statement: dict[str, Any], action: str) -> bool:
-    if "NotAction" in statement:
-        return not _matches(statement["NotAction"], action)
-    return _matches(statement.get("Action", ()), action)
+def named(statement: Fields) -> list[tuple[str, str]]:
+    """(kind, name) of everybody a statement names as its principal."""
+    principal = statement.get("Principal")
+    kinds = principal.items() if isinstance(principal, dict) else ()
+    return [(kind, who) for kind, many in kinds for who in _listed(many)]
 
 
-def _matches(patterns: Any, action: str) -> bool:
-    return any(fnmatchcase(action.lower(), pattern.lower()) for pattern in _listed(patterns))
+def concerns(statement: Fields, action: str) -> bool:
+    """Whether the statement is about the action."""
+    patterns, meant = ("NotAction", False) if "NotAction" in statement else ("Action", True)
+    return any(fnmatchcase(action.lower(), one.lower()) for one in _listed(statement.get(patterns, ()))) is meant
 
 
 def _listed(value: Any) -> list[Any]:

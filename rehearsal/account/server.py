@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import io
 import json
-import re
 import signal
 import sys
 import threading
@@ -20,7 +19,6 @@ from typing import Any
 
 from moto.core.exceptions import ServiceException
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
-from werkzeug.exceptions import HTTPException
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from rehearsal import paths
@@ -28,18 +26,12 @@ from rehearsal.account import backends, eks, instances, keeper, principals, wire
 from rehearsal.account.clock import CLOCK
 from rehearsal.account.faults import FAULTS
 from rehearsal.account.operations import ANSWERS, CHECKS, FOLLOWS, LOCK, Call, NotBuilt, Refused
-from rehearsal.account.wire import Environ, Exchange, Reply
+from rehearsal.account.wire import Environ, Reply
 
-_MODULES = ("network", "instances", "prices", "storage", "services", "eks", "access", "nodegroups", "addons")
-"""The modules whose decorated functions are the account."""
 _OURS = frozenset({"eks", "fsx", "ssm", "pricing", "arc-zonal-shift"})
 """Services of which moto is not asked."""
-_LONG_POLLS = frozenset({("sqs", "ReceiveMessage")})
-_CODE = re.compile(rb'(?:<Code>|"__type": *"|"code": *")([\w.#]+)')
-_REPLACED = ("content-length", "status")
-_NO_ROUTE = b"<title>404 Not Found</title>"
 
-for _module in _MODULES:
+for _module in ("network", "instances", "storage", "services", "eks", "access", "nodegroups", "addons"):
     importlib.import_module(f"rehearsal.account.{_module}")
 
 
@@ -48,8 +40,9 @@ class Application:
 
     def __init__(self) -> None:
         self._moto = DomainDispatcherApplication(create_backend_app)
-        self._answered: dict[tuple[str, str, str], Reply] = {}
+        self._answered: dict[str, Reply] = {}
         self._log_lock = threading.Lock()
+        instances.TOLD.clear()
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
@@ -57,110 +50,97 @@ class Application:
             reply = world.respond(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["QUERY_STRING"], body)
         else:
             reply = self._logged(environ, body)
-        headers = [(name, value) for name, value in reply.headers.items() if name.lower() not in _REPLACED]
-        start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}",
-                       [*headers, ("Content-Length", str(len(reply.body)))])
+        headers = {name.lower(): value for name, value in reply.headers.items() if name.lower() != "status"}
+        headers["content-length"] = str(len(reply.body))
+        start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", list(headers.items()))
         return [reply.body]
 
     def _logged(self, environ: Environ, body: bytes) -> Reply:
-        started = time.time()
+        started, call = time.time(), None
         try:
-            exchange = wire.read(environ, body)
-        except Refused as error:
-            reply, call = _unreadable(error), None
-        else:
-            reply, call = self._reply(exchange, environ, body), exchange.call
-        self._log(started, call, reply)
+            call = wire.read(environ, body)
+            reply = self._permitted(call, environ, body)
+        except Exception as error:
+            reply = _refusal(call, error)
+        line = {"time": round(started, 3), "ms": round(1000 * (time.time() - started), 1), "status": reply.status}
+        if call:
+            line |= {"call": call.name, "key": call.key, "region": call.region}
+        if not reply.ok:
+            line |= {"answer": reply.body[:600].decode(errors="replace")}
+        with self._log_lock, (paths.LOGS / "account.jsonl").open("a") as log:
+            log.write(json.dumps(line) + "\n")
         return reply
 
-    def _reply(self, exchange: Exchange, environ: Environ, body: bytes) -> Reply:
-        try:
-            return self._permitted(exchange, environ, body)
-        except ServiceException as error:
-            return exchange.refusal(error)
-        except HTTPException as error:
-            code = getattr(error, "error_type", type(error).__name__)
-            return exchange.refusal(Refused(code, getattr(error, "message", str(error)), status=error.code))
-        except NotImplementedError:
-            return exchange.refusal(NotBuilt(exchange.call.name))
-        except Exception as error:
-            traceback.print_exc()
-            return exchange.refusal(Refused("InternalFailure", f"the account failed: {error!r}", status=500))
-
-    def _permitted(self, exchange: Exchange, environ: Environ, body: bytes) -> Reply:
-        call = principals.authenticate(exchange.call, exchange.protocol)
-        exchange = Exchange(call=call, operation=exchange.operation, protocol=exchange.protocol)
+    def _permitted(self, call: Call, environ: Environ, body: bytes) -> Reply:
+        call.principal = principals.authenticate(call)
         FAULTS.before(call)
-        if (call.service, call.action) in _LONG_POLLS:
-            principals.authorize(call, exchange.protocol)
-            return self._ask_moto(exchange, environ, body)
+        if call.name == "sqs:ReceiveMessage":  # a long poll, which must not hold the lock
+            principals.authorize(call)
+            return self._ask_moto(call, environ, body)
         with LOCK:
             CLOCK.settle()
-            principals.authorize(call, exchange.protocol, *instances.also_needed(call))
-            reply = self._once(exchange, environ, body)
+            principals.authorize(call, *instances.also_needed(call))
+            reply = self._once(call, environ, body)
         if FAULTS.loses_answer(call):
             raise Refused("InternalFailure", "the answer was lost", status=500)
         return reply
 
-    def _once(self, exchange: Exchange, environ: Environ, body: bytes) -> Reply:
-        """The same answer again where the same request, by its token, has been carried out already."""
-        if not exchange.token:
-            return self._carried_out(exchange, environ, body)
-        call = exchange.call
-        known = (call.name, call.region, json.dumps(call.params, default=str, sort_keys=True))
-        if known not in self._answered:
-            reply = self._carried_out(exchange, environ, body)
-            if not reply.ok:
-                return reply
-            self._answered[known] = reply
-        return self._answered[known]
+    def _once(self, call: Call, environ: Environ, body: bytes) -> Reply:
+        """The same answer again to the same request by its token, and to a poll of instances while none has changed."""
+        token = wire.idempotency_token(call)
+        if not token and call.name != "ec2:DescribeInstances":
+            return self._carried_out(call, environ, body)
+        told = self._answered if token else instances.TOLD
+        known = json.dumps([call.name, call.region, call.params], default=str, sort_keys=True)
+        reply = told.get(known) or self._carried_out(call, environ, body)
+        if reply.ok:
+            told[known] = reply
+        return reply
 
-    def _carried_out(self, exchange: Exchange, environ: Environ, body: bytes) -> Reply:
-        call = exchange.call
+    def _carried_out(self, call: Call, environ: Environ, body: bytes) -> Reply:
         operation = (call.service, call.action)
         for check in CHECKS.get(operation, ()):
             check(call)
-        if call.service == "ec2" and call.params.get("DryRun"):
+        if call.service == "ec2" and call["DryRun"]:
             raise Refused("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", status=412)
-        if call.service in _OURS and operation not in ANSWERS:
-            raise NotBuilt(call.name)
+        if call.service == "ec2" and not call.action.startswith("Describe"):
+            instances.TOLD.clear()
         if operation in ANSWERS:
             fields = ANSWERS[operation](call)
+        elif call.service in _OURS:
+            raise NotBuilt(call.name)
         else:
-            reply = self._ask_moto(exchange, environ, body)
+            reply = self._ask_moto(call, environ, body)
             if not reply.ok or operation not in FOLLOWS:
                 return reply
-            fields = exchange.fields(reply)
-        for follow in FOLLOWS.get(operation, ()):
-            follow(call, fields)
-        return exchange.answer(fields)
+            fields = wire.fields(call, reply)
+        if operation in FOLLOWS:
+            FOLLOWS[operation](call, fields)
+        return wire.answer(call, fields)
 
-    def _ask_moto(self, exchange: Exchange, environ: Environ, body: bytes) -> Reply:
+    def _ask_moto(self, call: Call, environ: Environ, body: bytes) -> Reply:
         started: dict[str, Any] = {}
 
         def start_response(status: str, headers: list[tuple[str, str]], _: Any = None) -> None:
             started.update(status=int(status.split()[0]), headers=dict(headers))
 
         answer = b"".join(self._moto(environ | {"wsgi.input": io.BytesIO(body)}, start_response))
-        if started["status"] == 404 and _NO_ROUTE in answer:
-            raise NotBuilt(exchange.call.name)
-        code = _CODE.search(answer) if started["status"] >= 300 else None
-        return Reply(status=started["status"], headers=started["headers"], body=answer,
-                     error=code[1].decode() if code else "")
-
-    def _log(self, started: float, call: Call | None, reply: Reply) -> None:
-        line = {"time": round(started, 3), "ms": round(1000 * (time.time() - started), 1), "status": reply.status}
-        if call:
-            line |= {"call": call.name, "key": call.key, "region": call.region}
-        if not reply.ok:
-            line |= {"error": reply.error, "answer": reply.body[:600].decode(errors="replace")}
-        with self._log_lock, (paths.LOGS / "account.jsonl").open("a") as log:
-            log.write(json.dumps(line) + "\n")
+        if started["status"] == 404 and b"<title>404 Not Found</title>" in answer:
+            raise NotBuilt(call.name)
+        return Reply(**started, body=answer)
 
 
-def _unreadable(error: Refused) -> Reply:
+def _refusal(call: Call | None, error: Exception) -> Reply:
+    """Every failure as AWS would say it, ours and moto's."""
+    if isinstance(error, NotImplementedError) and call:
+        error = NotBuilt(call.name)
+    elif not isinstance(error, ServiceException):
+        traceback.print_exception(error)
+        error = Refused("InternalFailure", f"the account failed: {error!r}", status=500)
+    if call:
+        return wire.answer(call, error)
     body = json.dumps({"__type": error.code, "message": error.message}).encode()
-    return Reply(status=error.status or 400, headers={"Content-Type": "application/json"}, body=body, error=error.code)
+    return Reply(status=getattr(error, "status", None) or 400, headers={"Content-Type": "application/json"}, body=body)
 
 
 class _Handler(MotoRequestHandler):

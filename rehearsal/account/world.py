@@ -3,58 +3,50 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qs
 
-from rehearsal.account import access, backends, eks, instances, principals
+from rehearsal.account import access, backends, eks, instances, principals, storage
 from rehearsal.account.clock import CLOCK
-from rehearsal.account.faults import FAULTS
-from rehearsal.account.inventory import inventory
-from rehearsal.account.operations import LOCK, Fields
+from rehearsal.account.faults import FAULTS, Fault
+from rehearsal.account.operations import LOCK, Fields, Refused, refuse
 from rehearsal.account.wire import Reply
 
 PREFIX = "/_world/"
-
-
-class _Absent(Exception):
-    """404."""
+Row = tuple[str, str, str, Any, Any]
+"""Type, id, name, state, tags in any of AWS's forms."""
 
 
 def respond(method: str, path: str, query: str, body: bytes) -> Reply:
     """Answer one request. The query, the body and the <id> in the path are one set of fields to its function."""
-    parts = path.removeprefix(PREFIX).split("/")
-    name, id_ = (f"{parts[0]}/*/{parts[2]}", parts[1]) if len(parts) == 3 else (parts[0], "")
-    given = {key: values[0] for key, values in parse_qs(query).items()} | {"id": id_}
+    name, *rest = path.removeprefix(PREFIX).split("/")
+    name, path_id = (f"{name}/*/{rest[1]}", {"id": rest[0]}) if len(rest) == 2 else (name, {})
+    given = {key: values[0] for key, values in parse_qs(query).items()} | path_id
     try:
         with LOCK:
             CLOCK.settle()
-            return _reply(200, _ROUTES[method, name]({**given, **(json.loads(body) if body else {})}))
-    except _Absent as absent:
-        return _reply(404, {"message": f"no {absent}"})
+            status, answer = 200, _ROUTES[method, name](given | (json.loads(body) if body else {}))
+    except Refused as absent:
+        status, answer = 404, {"message": absent.message}
     except (KeyError, TypeError, ValueError) as error:
-        return _reply(404 if (method, name) not in _ROUTES else 400, {"message": f"{type(error).__name__}: {error}"})
-
-
-def _reply(status: int, answer: Any) -> Reply:
-    body = json.dumps(answer, default=str).encode()
-    return Reply(status=status, headers={"Content-Type": "application/json"}, body=body)
+        status, answer = 404 if (method, name) not in _ROUTES else 400, {"message": f"{type(error).__name__}: {error}"}
+    return Reply(status=status, headers={"Content-Type": "application/json"},
+                 body=json.dumps(answer, default=str).encode())
 
 
 def _token_review(given: Fields) -> Fields:
-    user = _user_of_token(given["spec"].get("token", ""))
+    user = next(filter(None, (_user(given["spec"].get("token", ""), one) for one in eks.CLUSTERS.values())), None)
     return {"apiVersion": given.get("apiVersion", "authentication.k8s.io/v1"), "kind": "TokenReview",
             "status": {"authenticated": bool(user), **({"user": user} if user else {})}}
 
 
-def _user_of_token(token: str) -> Fields | None:
-    for found in eks.CLUSTERS.values():
-        principal = principals.from_token(token, found.name)
-        if principal:
-            instance = instances.find(principal.session or "")
-            name = instance.private_dns_name if instance and instance.state == "running" else None
-            return access.kubernetes_user(found, principal, name)
-    return None
+def _user(token: str, found: eks.Cluster) -> Fields | None:
+    principal = principals.from_token(token, found.name)
+    instance = instances.find(principal.session or "") if principal else None
+    name = instance.private_dns_name if instance and instance.state == "running" else None
+    return access.kubernetes_user(found, principal, name) if principal else None
 
 
 def _instance_credentials(given: Fields) -> Fields:
@@ -62,39 +54,90 @@ def _instance_credentials(given: Fields) -> Fields:
     instance = instances.find(given["id"])
     arn = instance.iam_instance_profile["Arn"] if instance and instance.iam_instance_profile else None
     roles = [role.arn for one in backends.iam().get_instance_profiles() if one.arn == arn for role in one.roles]
-    if not roles or instance.state != "running" or not principals.trusts(roles[0], "ec2.amazonaws.com"):
-        raise _Absent(f"credentials for the instance {given['id']}")
+    lent = roles and instance.state == "running" and principals.trusts(roles[0], "ec2.amazonaws.com")
+    refuse(not lent, "NotFound", f"no credentials for the instance {given['id']}")
     return principals.credentials(roles[0], instance.id)
 
 
 def _pod_credentials(given: Fields) -> Fields:
     role = access.pod_role(given["cluster"], given["namespace"], given["service_account"])
-    if role is None:
-        raise _Absent(f"Pod Identity association for {given['namespace']}/{given['service_account']}")
+    refuse(not role, "NotFound", f"no Pod Identity association for {given['namespace']}/{given['service_account']}")
     return principals.credentials(role, f"eks-{given['cluster']}-{given['service_account']}"[:64])
 
 
 def _vanish(given: Fields) -> Fields:
     instance = instances.find(given["id"])
-    if instance is None:
-        raise _Absent(f"instance {given['id']}")
-    instances.vanish(instance.region_name, instance)
+    refuse(not instance, "NotFound", f"no instance {given['id']}")
+    instances.vanish(instance)
     return {"id": instance.id, "state": instance.state}
-
-
-def _add_fault(given: Fields) -> list[Fields]:
-    FAULTS.add({name: value for name, value in given.items() if name != "id"})
-    return FAULTS.list()
-
-
-def _clear_faults(_: Fields) -> list[Fields]:
-    FAULTS.clear()
-    return FAULTS.list()
 
 
 def _quotas(given: Fields) -> Fields:
     instances.QUOTAS.update({name: int(given.get(name, instances.QUOTAS[name])) for name in instances.QUOTAS})
     return instances.QUOTAS
+
+
+def _inventory(_: Fields) -> list[Fields]:
+    """Everything that costs money or is in somebody's way, except what an account has from the start."""
+    rows = []
+    for type_, id_, name, state, tags in (*_clusters(), *_identities(), *_of_ec2(), *_of_others()):
+        pairs = tags if isinstance(tags, dict) else {tag.get("Key", tag.get("key")): tag.get("Value", tag.get("value"))
+                                                     for tag in tags}
+        rows.append({"type": type_, "id": id_, "name": name or pairs.get("Name", ""), "state": str(state),
+                     "tags": pairs})
+    return rows
+
+
+def _clusters() -> Iterator[Row]:
+    for found in eks.CLUSTERS.values():
+        yield "eks-cluster", found.view["arn"], found.name, found.view["status"], found.view["tags"]
+        for kind, parts in found.parts.items():
+            yield from ((f"eks-{eks.KINDS[kind][2]}", f"{found.name}/{key}", key, one.view.get("status", ""),
+                         one.view["tags"]) for key, one in parts.items())
+
+
+def _identities() -> Iterator[Row]:
+    iam = backends.iam()
+    own = {"role": [role for role in iam.get_roles() if not role.path.startswith("/aws-service-role/")],
+           "instance-profile": iam.get_instance_profiles()}
+    for kind, things in own.items():
+        yield from ((f"iam-{kind}", one.arn, one.name, "", getattr(one, "tags", ())) for one in things)
+
+
+def _of_ec2() -> Iterator[Row]:
+    for ec2 in backends.used("ec2"):
+        for kind, things in _things(ec2).items():
+            yield from ((kind, one.allocation_id if kind == "elastic-ip" else one.id, getattr(one, "name", ""),
+                         getattr(one, "state", getattr(one, "status", "")), one.get_tags()) for one in things)
+
+
+def _things(ec2: Any) -> dict[str, Iterable[Any]]:
+    own = [vpc.id for vpc in ec2.vpcs.values() if not vpc.is_default]
+    return {"vpc": [ec2.vpcs[id_] for id_ in own],
+            "subnet": [one for zone in ec2.subnets.values() for one in zone.values() if one.vpc_id in own],
+            "internet-gateway": ec2.internet_gateways.values(), "vpc-endpoint": ec2.vpc_end_points.values(),
+            "nat-gateway": [one for one in ec2.nat_gateways.values() if one.state != "deleted"],
+            "route-table": [one for one in ec2.route_tables.values()
+                            if one.vpc_id in own and not one.main_association_id],
+            "security-group": [one for id_ in own for one in ec2.groups.get(id_, {}).values() if not one.is_default],
+            "network-interface": ec2.enis.values(), "volume": ec2.volumes.values(), "elastic-ip": ec2.addresses,
+            "instance": [one for one in ec2.all_instances() if one.state != "terminated"],
+            "launch-template": ec2.launch_templates.values()}
+
+
+def _of_others() -> Iterator[Row]:
+    yield from (("fsx-file-system", id_, "", view["Lifecycle"], view["Tags"])
+                for id_, view in storage.FILE_SYSTEMS.items())
+    for efs in backends.used("efs"):
+        yield from (("efs-file-system", id_, "", one.life_cycle_state, efs.list_tags_for_resource(id_))
+                    for id_, one in efs.file_systems_by_id.items())
+        yield from (("efs-mount-target", id_, one.file_system_id, one.life_cycle_state, ())
+                    for id_, one in efs.mount_targets_by_id.items())
+    for sqs in backends.used("sqs"):
+        yield from (("sqs-queue", one.queue_arn, name, "", one.tags) for name, one in sqs.queues.items())
+    for events in backends.used("events"):
+        yield from (("event-rule", one.arn, one.name, one.state, events.tagger.get_tag_dict_for_resource(one.arn))
+                    for one in events.event_buses["default"].rules.values())
 
 
 _ROUTES: dict[tuple[str, str], Callable[[Fields], Any]] = {
@@ -103,10 +146,9 @@ _ROUTES: dict[tuple[str, str], Callable[[Fields], Any]] = {
     ("GET", "instances/*/credentials"): _instance_credentials,
     ("POST", "instances/*/vanish"): _vanish,
     ("GET", "pod-identity"): _pod_credentials,
-    ("GET", "inventory"): lambda _: list(inventory()),
-    ("GET", "faults"): lambda _: FAULTS.list(),
-    ("POST", "faults"): _add_fault,
-    ("DELETE", "faults"): _clear_faults,
-    ("GET", "quotas"): _quotas,
+    ("GET", "inventory"): _inventory,
+    ("GET", "faults"): lambda _: list(map(asdict, FAULTS)),
+    ("POST", "faults"): lambda given: FAULTS.append(Fault(**given)),
+    ("DELETE", "faults"): lambda _: FAULTS.clear(),
     ("POST", "quotas"): _quotas,
 }

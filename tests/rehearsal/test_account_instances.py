@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from rehearsal.account import identity
 from tests.rehearsal.account_world import NEVER, REGION, Account, Network, profile, refused, served, trust
@@ -169,16 +170,19 @@ def test_a_vanished_instance_is_an_event_in_the_queue_of_the_rule(account: Accou
 
 def test_the_ami_of_a_release_is_the_same_whoever_asks(account: Account, fleet: Fleet) -> None:
     ssm = account.client("ssm")
-    found = ssm.get_parameters(Names=[AMI.format(PINNED), AMI.format("recommended"), AMI.format("latest")])
-    assert found["Parameters"][0]["Value"] == fleet.image
-    assert found["InvalidParameters"] == [AMI.format("latest")]
+    assert ssm.get_parameter(Name=AMI.format(PINNED))["Parameter"]["Value"] == fleet.image
+    with refused("ParameterNotFound"):
+        ssm.get_parameter(Name=AMI.format("latest"))
     assert fleet.ec2.describe_images(ImageIds=[fleet.image])["Images"][0]["Architecture"] == "x86_64"
 
 
-def test_the_price_list_has_the_training_types(account: Account) -> None:
-    products = [json.loads(one) for one in account.client("pricing", region="us-east-1").get_products(
-        ServiceCode="AmazonEC2")["PriceList"]]
-    assert "g6e.48xlarge" in {one["product"]["attributes"]["instanceType"] for one in products}
+@pytest.mark.parametrize("tenancy", ["Shared", "Dedicated"])
+def test_the_price_list_is_not_empty_for_machines_or_metal_or_karpenter_would_ask_without_end(
+        account: Account, tenancy: str) -> None:
+    shared = [{"Type": "TERM_MATCH", "Field": "tenancy", "Value": tenancy}]
+    asked = account.client("pricing", region="us-east-1").get_products(ServiceCode="AmazonEC2", Filters=shared)
+    terms = json.loads(asked["PriceList"][0])["terms"]["OnDemand"]
+    assert float(terms["term"]["priceDimensions"]["hourly"]["pricePerUnit"]["USD"]) > 0
 
 
 def test_there_are_no_reservations_and_no_placement_groups(account: Account) -> None:
@@ -189,13 +193,19 @@ def test_there_are_no_reservations_and_no_placement_groups(account: Account) -> 
         ec2.describe_placement_groups(GroupNames=["cluster"])
 
 
-def test_a_family_that_is_not_loaded_is_named(fleet: Fleet) -> None:
-    with refused("NotImplemented"):
-        fleet.ec2.run_instances(MinCount=1, MaxCount=1, InstanceType="x1.32xlarge", ImageId=fleet.image,
-                                SubnetId=fleet.network.subnets[0])
-    with refused("InvalidParameterValue"):
+def test_a_type_that_does_not_exist_here_is_refused_with_the_families_that_do(fleet: Fleet) -> None:
+    with pytest.raises(ClientError, match="m7i.huge.*g6e.*p5"):
         fleet.ec2.run_instances(MinCount=1, MaxCount=1, InstanceType="m7i.huge", ImageId=fleet.image,
                                 SubnetId=fleet.network.subnets[0])
+
+
+def test_a_poll_of_instances_sees_every_change(account: Account, fleet: Fleet) -> None:
+    ids, _ = fleet.launch(count=2)
+    assert fleet.describe(ids[0]) == fleet.describe(ids[0])
+    fleet.ec2.create_tags(Resources=[ids[0]], Tags=[{"Key": "Name", "Value": "node"}])
+    assert {"Key": "Name", "Value": "node"} in fleet.describe(ids[0])["Tags"]
+    account.world("POST", f"instances/{ids[0]}/vanish")
+    assert fleet.describe(ids[0])["State"]["Name"] == "terminated"
 
 
 def test_all_launch_templates_are_listed(fleet: Fleet) -> None:
