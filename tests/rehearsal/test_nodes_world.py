@@ -238,10 +238,10 @@ def test_a_pod_that_is_deleted_is_gone_and_its_processes_too(world: World) -> No
 def test_a_machine_that_dies_takes_its_pods_along_and_is_not_started_again(world: World) -> None:
     world.apply(job("victim", "sleep 5432", nodes=2, gpus=8))
     until(lambda: [p["status"]["phase"] for p in world.pods("victim")] == ["Running"] * 2)
-    world.ask("shell", "pkill -9 -f 'rehearsal.nodes.machine i-[2]'")
+    world.ask("shell", "pkill -9 -f 'rehearsal.nodes.machine i-[2] '")
     until(lambda: world.ask("shell", "pgrep -fxc 'sleep 5432'")["out"] == "1\n")
     time.sleep(1)
-    assert world.ask("shell", "pgrep -fc 'rehearsal.nodes.machine i-[2]'")["out"] == "0\n"
+    assert world.ask("shell", "pgrep -fc 'rehearsal.nodes.machine i-[2] '")["out"] == "0\n"
 
 
 def test_the_node_of_a_vanished_instance_is_deleted(world: World) -> None:
@@ -250,7 +250,7 @@ def test_the_node_of_a_vanished_instance_is_deleted(world: World) -> None:
 
 
 def test_a_machine_is_light(world: World) -> None:
-    pid = world.ask("shell", "pgrep -f 'rehearsal.nodes.machine i-[1]'")["out"].split()[0]
+    pid = world.ask("shell", "pgrep -f 'rehearsal.nodes.machine i-[1] '")["out"].split()[0]
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     assert int(status["VmRSS"].split()[0]) < 45 * 1024
 
