@@ -84,7 +84,8 @@ class Trial:
         obj = self.get(f"{KIND} {job} --namespace training")
         trainer = obj["spec"]["trainer"]
         trainer["command"][-1] = script(trainer["command"][-1])
-        trainer["env"] += [{"name": key.removeprefix("env_"), "value": value} for key, value in env.items()]
+        values = {v["name"]: v["value"] for v in trainer["env"]} | {k.removeprefix("env_"): v for k, v in env.items()}
+        trainer["env"] = [{"name": name, "value": value} for name, value in values.items()]
         for mount in obj["spec"]["podTemplateOverrides"][0]["spec"]["containers"][0]["volumeMounts"]:
             if "subPath" in mount:
                 mount["subPath"] = name
@@ -114,7 +115,9 @@ class Trial:
 def copied_checkout(folder: Path) -> Path:
     """A copy of what the program and the rehearsal are made of, whose stack files may be changed."""
     left_out = (".git", ".venv", ".rehearsal", ".hypothesis", "__pycache__", "tests", "benchmarks")
-    return shutil.copytree(paths.CHECKOUT, folder, ignore=shutil.ignore_patterns(*left_out))
+    shutil.copytree(paths.CHECKOUT, folder, ignore=shutil.ignore_patterns(*left_out))
+    (folder / ".venv").symlink_to(sys.prefix)  # Pulumi.yaml names it
+    return folder
 
 
 def until(seen: Callable[[], Any], *, seconds: float, every: float = 1) -> Any:
