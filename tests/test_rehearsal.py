@@ -80,18 +80,18 @@ def test_a_refresh_and_a_preview_while_a_job_runs_change_nothing(trial: Trial):
 
 
 def test_another_zone_shows_what_would_be_replaced_and_data_that_is_kept_stops_it(trial: Trial):
-    zone = ("    zone: ap-northeast-2a ", "    zone: ap-northeast-2b ")
-    _edit(trial, zone)
+    here, there = "    zone: ap-northeast-2a ", "    zone: ap-northeast-2b "
+    _edit(trial, (here, there))
     assert trial.do("preview") == 0, trial.log.read_text()
     shown = trial.log.read_text().rpartition("$ rehearsal preview")[2]
     replaced = set(re.findall(r"\+-\S*[:/](\w+): \(replace\)", shown))
     assert replaced == {"LustreFileSystem", "MountTarget", "PersistentVolume", "PersistentVolumeClaim", "TrainJob"}
-    _edit(trial, zone[::-1], ("        data: delete ", "        data: keep "))
+    _edit(trial, (there, here), ("        data: delete ", "        data: keep "))
     assert trial.do("up") == 0, trial.log.read_text()
-    _edit(trial, zone)
+    _edit(trial, (here, there))
     assert trial.do("preview") != 0, "it would lose data"
     assert "scratch" in trial.log.read_text().rpartition("unable to replace resource")[2][:200]
-    _edit(trial, zone[::-1], ("        data: keep ", "        data: delete "))
+    _edit(trial, (there, here), ("        data: keep ", "        data: delete "))
     assert trial.do("up") == 0, trial.log.read_text()
 
 
