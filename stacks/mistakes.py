@@ -136,12 +136,12 @@ def findings(workloads: Sequence[Workload], *, release: str = next(iter(versions
              environment: EnvironmentConfig | None = None) -> list[Finding]:
     """Every fault of workloads that belong together; and notices, of what works and does not belong in production."""
     line = list(versions.TRAINER_LINES).index(release.rpartition(".")[0])
-    cases = [Case(job=job, line=line, environment=environment, runtime=_runtime(job, workloads, environment),
+    cases = [Case(job=job, line=line, environment=environment, runtime=runtime_of(job, workloads, environment),
                   who=OPERATOR if job.kind == "PyTorchJob" else f"Trainer {release}") for job in workloads]
     return [found for case in cases for rule in RULES for found in rule(case)]
 
 
-def _runtime(job: Workload, beside: Sequence[Workload], environment: EnvironmentConfig | None) -> Any:
+def runtime_of(job: Workload, beside: Sequence[Workload], environment: EnvironmentConfig | None) -> Any:
     """The body of a TrainJob's runtime: in the files, of the environment, of upstream; a fragment counts as any."""
     if job.kind != "TrainJob":
         return job.body

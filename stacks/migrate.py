@@ -1,0 +1,200 @@
+"""`python -m stacks.migrate FILE…`: the stack-file entry for a PyTorchJob, or for a TrainJob of any release; and, as
+comments, what is another and why, what has no counterpart, and what is wrong with the original."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components.trainer_objects import GPU
+from stacks.capacity import TYPES
+from stacks.job_rules import RESERVED_ENV, TOKEN
+from stacks.manifest import JOBS, POD, Container, Pod, Workload, items, look, mapping, read_manifest
+from stacks.mistakes import findings, runtime_of
+
+CHANGED = {
+    "nodeSelector": "the pool decides where pods run", "affinity": "the pool decides where pods run",
+    "tolerations": "pods tolerate what nodes of pools are tainted with",
+    "resources": "GPUs, EFA, CPU and memory follow from the pool's instance type; requests equal limits",
+    "restartPolicy": "a failed rank restarts all ranks, where the runtime has max_restarts",
+    "backoffLimit": "max_restarts of an own runtime", "cleanPodPolicy": "pods stay until their job is deleted",
+    "namespace": "the environment's, or the team's", "elasticPolicy": "nodes is fixed: JobSet cannot resize",
+}
+"""Field → what stands in its place."""
+WITHOUT = {
+    "ttlSecondsAfterFinished": "jobs leave with their entry", "activeDeadlineSeconds": "nothing ends a run by time",
+    "schedulingPolicy": "all pods fit the pool, which is checked", "initContainers": "do it in the script or the image",
+    "imagePullSecrets": "nodes pull from ECR with their role", "serviceAccountName": "the namespace's default",
+    "securityContext": "the image's user; EFA needs no privileges", "priorityClassName": "there are no priorities yet",
+    "envFrom": "name each variable in env; secrets have no field yet", "workingDir": "cd in the script",
+    "initializer": "fetch data in the script, or into a store", "suspend": "leave the entry out until it shall run",
+}
+"""Field without a counterpart → what to do."""
+INJECTED = (f"It injects {', '.join(RESERVED_ENV)}, and nothing else.",
+            "What reads RANK, WORLD_SIZE or MASTER_ADDR is started by torchrun, or exports them from PET_*.",
+            "Scripts run with set -euo pipefail: a command that fails, and a variable that is not set, end them.")
+EXPORTS = {"MASTER_ADDR": "${PET_MASTER_ADDR}", "MASTER_PORT": "${PET_MASTER_PORT}", "RANK": "${PET_NODE_RANK}"}
+"""What training-operator v1 gave a script, from what Trainer v2 injects."""
+RENDEZVOUS = {"rdzv_backend": "c10d", "rdzv_endpoint": "${PET_MASTER_ADDR}:${PET_MASTER_PORT}"}
+SAVES = re.compile(r"--(?:output|checkpoint|ckpt|save)[-_](?:dir|path)[= ](/[^\s$]+)")
+
+
+@dataclass(kw_only=True)
+class Migration:
+    """An entry of `jobs:` (fields of JobConfig), and what became of the rest."""
+
+    name: str
+    entry: dict[str, Any] = field(default_factory=dict)
+    changed: list[str] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
+
+
+def migrate(job: Workload, beside: Sequence[Workload] = ()) -> Migration:
+    """The entry for a job; `beside` may hold its runtime. Raises ValueError with what is missing."""
+    runtime = runtime_of(job, beside, None) if job.kind == "TrainJob" else None
+    nodes = sum(pod.nodes for pod in job.pods if isinstance(pod.nodes, int)) or look(
+        runtime, "spec", "mlPolicy", "numNodes") or 1
+    pod, container = _trains(job, runtime)
+    gpus = max(each.amount(GPU) for each in (container, *(c for pod in job.pods for c in pod.containers)))
+    if not container.body.get("image") or not container.script.strip():
+        raise ValueError("no image or no command: give the file of its runtime too, or write them")
+    pool, whole = _pool(job, gpus)
+    made = Migration(name=_name(job.name), changed=[f"pool: {pool} is a guess: take a pool of your stack"], entry={
+        "runtime": str(job.get("spec", "runtimeRef", "name") or "torch-distributed"), "nodes": nodes, "pool": pool,
+        "image": container.body["image"]})
+    asked = [job.get("spec", "trainer", "numProcPerNode"), job.get("spec", "nprocPerNode"),
+             *re.findall(r"--nproc[_-]per[_-]node[= ](\d+)", container.script)]
+    ranks = next((int(each) for each in asked if str(each).isdecimal()), gpus or 1)
+    made.entry |= {"gpus_per_node": gpus} if gpus not in (0, whole) else {}
+    made.entry |= {"processes_per_node": ranks} if ranks != gpus else {}
+    _mounts(made, pod, container)
+    for name, value in dict(each for pod in job.pods for c in pod.containers[:1] for each in c.env.items()).items():
+        if name in (*RESERVED_ENV, *EXPORTS, "WORLD_SIZE"):
+            made.changed.append(f"env.{name}: dropped, the Trainer or the script sets it")
+        elif value is None or TOKEN.search(value):
+            made.without.append(f"env.{name}: comes from a Secret or another object, which has no field yet")
+        else:
+            made.entry.setdefault("env", {})[name] = value
+    made.entry["script"] = _script(made, job, container, nodes)
+    first = {path[-1]: path for path in reversed([*job.lines]) if path}
+    for said, table in ((made.changed, CHANGED), (made.without, WITHOUT)):
+        said += [f"{job.at(*first[name])}: {text}" for name, text in table.items() if name in first]
+    return made
+
+
+def _trains(job: Workload, runtime: Mapping[str, Any] | None) -> tuple[Pod, Container]:
+    """The pod that trains, and the container in it whose script does something; a TrainJob's with its runtime's."""
+    found = [(pod, each) for pod in job.pods for each in pod.containers]
+    if not found:
+        raise ValueError("no container")
+    if job.kind == "PyTorchJob":
+        return next((pair for pair in found if re.sub(r"(?m)^\s*#.*", "", pair[1].script).strip()), found[0])
+    template = next((look(each, *POD) for each in items(look(runtime, *JOBS)) if each.get("name") == "node"), {})
+    base = next((each for each in items(look(template, "containers")) if each.get("name") == "node"), {})
+    own, specs = found[0][1], [mapping(template), *(pod.spec for pod in job.pods)]
+    mounts = [m for spec in specs for c in items(spec.get("containers")) for m in items(c.get("volumeMounts"))]
+    body = {**base, **{key: value for key, value in own.body.items() if value is not None}, "volumeMounts": mounts}
+    words = own.command or tuple(map(str, (*(base.get("command") or ()), *(base.get("args") or ()))))
+    volumes = [volume for spec in specs for volume in items(spec.get("volumes"))]
+    return replace(found[0][0], spec={"volumes": volumes}), replace(own, body=body, command=words)
+
+
+def _name(text: str) -> str:
+    return re.sub(r"^[^a-z]+|[^a-z0-9]+$", "", re.sub(r"[^a-z0-9]+", "-", text.lower())[:32]) or "job"
+
+
+def _pool(job: Workload, gpus: int) -> tuple[str, int]:
+    """What a pool would be called for the type or the GPU that the job names, and the GPUs of its nodes."""
+    text = str(job.body).lower()
+    named = [(kind.family, kind.gpus) for kind in TYPES.values() if f"'{kind.name}'" in text]
+    named += [(kind.gpu, gpus) for kind in TYPES.values() if kind.gpus == gpus > 0 and re.search(
+        rf"\b{kind.gpu}\b", text)]
+    return next(iter(named), ("gpu" if gpus else "cpu", 0))
+
+
+def _mounts(made: Migration, pod: Pod, container: Container) -> None:
+    """Claims become stores; /dev/shm a size; a directory for checkpoints on a claim becomes `checkpoints`."""
+    volumes = {each.get("name"): each for each in items(pod.spec.get("volumes"))}
+    stores: dict[str, str] = {}
+    for mount in items(container.body.get("volumeMounts")):
+        path, volume = str(mount.get("mountPath")).rstrip("/"), volumes.get(mount.get("name"), {})
+        claim, size = look(volume, "persistentVolumeClaim", "claimName"), look(volume, "emptyDir", "sizeLimit")
+        if claim:
+            store = _name(re.sub(r"-(pvc|claim)$", "", str(claim)))
+            stores.setdefault(store, path)
+            made.changed.append(f"storage: claim {claim} is store {store}: take one of your stack and copy the data")
+        elif path == "/dev/shm":
+            made.entry["shared_memory_gib"] = int(re.sub(r"\D.*", "", str(size)) or 64)
+        else:
+            made.without.append(f"{path}: {', '.join({*volume} - {'name'})}: put its files into the image or a store")
+    found = SAVES.search(container.script)
+    store = next((s for s, path in stores.items() if found and f"{found[1]}/".startswith(f"{path}/")), None)
+    if store and found:
+        directory = found[1][len(stores[store]):].strip("/") or made.name
+        made.entry["checkpoints"] = {"store": store, "directory": directory}
+        made.changed.append(f"checkpoints: {directory} of {store}; the script finds it in CHECKPOINT_DIR too")
+        if made.entry["runtime"] == "torch-distributed":
+            made.entry["runtime"] = "torch-distributed-resilient"
+            made.changed.append("runtime: one of yours (own_runtimes) that restarts all ranks, from the checkpoint")
+    if kept := {name: {"path": path} for name, path in stores.items() if path != "/checkpoints"}:
+        made.entry["storage"] = kept
+
+
+def _script(made: Migration, job: Workload, container: Container, nodes: int) -> str:
+    """The script as Trainer v2 must have it."""
+    text = container.script
+    if text == " ".join(container.command):
+        text = " ".join(each if re.fullmatch(r"[\w@%+=:,./$(){}-]+", each) else shlex.quote(each) for each in
+                        container.command)
+    text = text.replace("$(PYTORCH_JOB_MASTER_SERVICE_HOST)", "$(MASTER_ADDR)").strip() + "\n"
+    text = re.sub(r"(?<!\$)\$\(([A-Z][A-Z0-9_]*)\)", r"${\1}", text)
+    for start in re.findall(r"^\s*(?:exec )?torchrun(?:[^\n\\]|\\\n)*", text, re.M) if nodes > 1 else ():
+        missing = [f"--{name}={value}" for name, value in RENDEZVOUS.items()
+                   if not re.search(f"{name.replace('_', '[-_]')}|master[-_]addr", start)]
+        if missing:
+            text = text.replace(start, start.replace("torchrun", f"torchrun {' '.join(missing)}", 1))
+            made.changed.append(f"script: torchrun has {' '.join(missing)}: else nodes wait at their own localhost")
+    ranks = str(job.get("spec", "nprocPerNode"))
+    given = {**EXPORTS, "WORLD_SIZE": f"$((PET_NNODES * {ranks if ranks.isdecimal() else 1}))"}
+    used = [name for name in given if job.kind == "PyTorchJob" and not re.search(rf"\b{name}=", text)
+            and ("torchrun" not in text or re.search(rf"\$\{{?{name}\b", text))]
+    made.changed += [f"script: {name} comes from PET_*, as Trainer v2 does not inject it" for name in used]
+    return "".join(f"export {name}={given[name]}\n" for name in used) + text
+
+
+def main(arguments: list[str]) -> int:
+    """Print the entries of all jobs in the files; 1 where one cannot be expressed."""
+    read = [read_manifest(Path(file).read_text(), Path(file).name) for file in arguments]
+    workloads = [workload for found, _ in read for workload in found]
+    jobs = [workload for workload in workloads if workload.kind in ("TrainJob", "PyTorchJob")]
+    made, impossible = [], [] if jobs else ["no PyTorchJob and no TrainJob in the files"]
+    for job in jobs:
+        try:
+            made.append(migrate(job, workloads))
+        except ValueError as error:
+            impossible.append(f"{job.at('spec')}: {error}")
+    print("jobs:" if made else "")
+    for each in made:
+        settings = {key: value for key, value in each.entry.items() if key != "script"}
+        print(textwrap.indent(yaml.safe_dump({each.name: settings}, sort_keys=False), "  "), end="    script: |\n")
+        print(textwrap.indent(each.entry["script"], "      "))
+    told = {"another, and why": [text for each in made for text in each.changed],
+            "without a counterpart": [text for each in made for text in each.without],
+            "not done by Trainer v2": INJECTED if made else (),
+            "wrong with the original": [*(fault for _, found in read for fault in found), *findings(workloads)],
+            "cannot be migrated": impossible}
+    for heading, lines in told.items():
+        print("\n".join([f"# {heading}:", *(f"#   {line}" for line in lines)]) if lines else f"# {heading}: nothing")
+    return 1 if impossible else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
