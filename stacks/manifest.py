@@ -85,7 +85,7 @@ def read_manifest(text: str, file: str) -> tuple[tuple[Workload, ...], tuple[Fau
         try:
             documents = [_Document(file, node) for node in yaml.compose_all(text, yaml.CSafeLoader) if node]
             own = [fault for document in documents for fault in document.faults]
-            return tuple(map(_workload, documents)), (*faults, *own)
+            return tuple(_workload(document) for document in documents if document.value), (*faults, *own)
         except yaml.MarkedYAMLError as error:
             text, fault = _aligned(file, text, error)
             faults += [fault] if fault not in faults else []
@@ -129,11 +129,11 @@ class _Document:
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
         made, merged = {}, {}
-        for key, item in node.value:
+        for key, item in sorted(node.value, key=lambda pair: not pair[0].tag.endswith(":merge")):
             name = str(key.value)
             if key.tag.endswith(":merge"):
-                for source in item.value if isinstance(item, yaml.SequenceNode) else [item]:
-                    merged = self._value(source, path) | merged
+                for source in reversed(item.value) if isinstance(item, yaml.SequenceNode) else [item]:
+                    merged |= mapping(self._value(source, path))
                 continue
             if name in made:
                 self.faults.append(Fault(path=f"{self.file}:{key.start_mark.line + 1} {name}", rule="is given once",
@@ -158,7 +158,8 @@ def _workload(document: _Document) -> Workload:
     body = document.value
     kind = str(body.get("kind", "TrainingRuntime" if "spec" in body else "")).removeprefix("Cluster")
     return Workload(file=document.file, kind=kind, name=str(look(body, "metadata", "name") or ""), body=body,
-                    pods=tuple(_pods(kind, body)), lines=document.lines)
+                    pods=tuple(_pods(kind, body)),
+                    lines={path: line for path, line in document.lines.items() if look(body, *path) is not None})
 
 
 def _pods(kind: str, body: Mapping[str, Any]) -> Iterator[Pod]:
