@@ -37,7 +37,11 @@ class Clock:
 
     def later(self, what: str, action: Callable[[], None], *, ready: Callable[[], bool] = lambda: True) -> None:
         """Do it after the time `what` takes, and not before it is ready."""
-        heapq.heappush(self._due, (time.time() + self.seconds(what), next(self._order), action, ready))
+        self.at(time.time() + self.seconds(what), action, ready=ready)
+
+    def at(self, when: float, action: Callable[[], None], *, ready: Callable[[], bool] = lambda: True) -> None:
+        """Do it at that second of the Unix clock."""
+        heapq.heappush(self._due, (when, next(self._order), action, ready))
 
     def deadline(self, what: str) -> float:
         """When to give up waiting for something real."""

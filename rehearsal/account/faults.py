@@ -25,6 +25,8 @@ class Fault:
     instance_type: str = ""
     count: int = 1
     """How often it happens still; below zero for ever."""
+    available: int | None = None
+    """Of no-capacity: how many instances are to be had still; then it lasts until it is cleared."""
     seconds: float = 1.0
     code: str = "InternalFailure"
     """AWS's error code, for `error`."""
@@ -32,6 +34,7 @@ class Fault:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"no fault of kind {self.kind!r}: {', '.join(KINDS)}")
+        self.count = self.count if self.available is None else -1
 
 
 class Faults(list[Fault]):
@@ -51,9 +54,13 @@ class Faults(list[Fault]):
         return any(True for _ in self._of("lose-answer", call))
 
     def no_capacity(self, instance_type: str, zone: str) -> bool:
-        """Whether AWS has none of these now."""
-        return any(True for _ in self._happening("no-capacity", lambda fault: fault.instance_type in ("", instance_type)
-                                                 and fault.zone in ("", zone)))
+        """Whether AWS has none of these now; if it has, one less."""
+        for fault in self._happening("no-capacity", lambda fault: fault.instance_type in ("", instance_type)
+                                     and fault.zone in ("", zone)):
+            if not fault.available:
+                return True
+            fault.available -= 1
+        return False
 
     def _of(self, kind: str, call: Call) -> Iterator[Fault]:
         return self._happening(kind, lambda fault: fnmatchcase(call.prefix, fault.service)

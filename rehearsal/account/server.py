@@ -28,10 +28,10 @@ from rehearsal.account.faults import FAULTS
 from rehearsal.account.operations import ANSWERS, CHECKS, FOLLOWS, LOCK, Call, NotBuilt, Refused
 from rehearsal.account.wire import Environ, Reply
 
-_OURS = frozenset({"eks", "fsx", "ssm", "pricing", "arc-zonal-shift"})
+_OURS = frozenset({"eks", "fsx", "ssm", "pricing", "arc-zonal-shift", "service-quotas"})
 """Services of which moto is not asked."""
 
-for _module in ("network", "instances", "storage", "services", "eks", "access", "nodegroups", "addons"):
+for _module in ("network", "capacity", "instances", "storage", "services", "eks", "access", "nodegroups", "addons"):
     importlib.import_module(f"rehearsal.account.{_module}")
 
 

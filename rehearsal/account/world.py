@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qs
 
-from rehearsal.account import access, backends, eks, instances, principals, storage
+from rehearsal.account import access, backends, capacity, eks, instances, principals, storage
 from rehearsal.account.clock import CLOCK
 from rehearsal.account.faults import FAULTS, Fault
 from rehearsal.account.operations import LOCK, Fields, Refused, refuse
@@ -72,9 +72,16 @@ def _vanish(given: Fields) -> Fields:
     return {"id": instance.id, "state": instance.state}
 
 
-def _quotas(given: Fields) -> Fields:
-    instances.QUOTAS.update({name: int(given.get(name, instances.QUOTAS[name])) for name in instances.QUOTAS})
-    return instances.QUOTAS
+def _fault(given: Fields) -> None:
+    """Something goes wrong, or the account is like this: `reserve` plants a reservation, `quota` sets a quota."""
+    details = {name: value for name, value in given.items() if name != "kind"}
+    if given.get("kind") == "quota":
+        instances.QUOTAS[details["code"]] = float(details["value"])
+    elif given.get("kind") == "reserve":
+        made = capacity.plant(**details)
+        CLOCK.at(made.gives_until, lambda: instances.reclaim(made))
+    else:
+        FAULTS.append(Fault(**given))
 
 
 def _inventory(_: Fields) -> list[Fields]:
@@ -122,7 +129,7 @@ def _things(ec2: Any) -> dict[str, Iterable[Any]]:
             "security-group": [one for id_ in own for one in ec2.groups.get(id_, {}).values() if not one.is_default],
             "network-interface": ec2.enis.values(), "volume": ec2.volumes.values(), "elastic-ip": ec2.addresses,
             "instance": [one for one in ec2.all_instances() if one.state != "terminated"],
-            "launch-template": ec2.launch_templates.values()}
+            "launch-template": ec2.launch_templates.values(), "placement-group": capacity.groups(ec2).values()}
 
 
 def _of_others() -> Iterator[Row]:
@@ -148,7 +155,6 @@ _ROUTES: dict[tuple[str, str], Callable[[Fields], Any]] = {
     ("GET", "pod-identity"): _pod_credentials,
     ("GET", "inventory"): _inventory,
     ("GET", "faults"): lambda _: list(map(asdict, FAULTS)),
-    ("POST", "faults"): lambda given: FAULTS.append(Fault(**given)),
+    ("POST", "faults"): _fault,
     ("DELETE", "faults"): lambda _: FAULTS.clear(),
-    ("POST", "quotas"): _quotas,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ class Fleet:
 
     def launch(self, count: int = 1, zones: str = "ac", type_: str = "g6e.48xlarge", client: Any = None,
                **data: Any) -> Any:
-        template = self.ec2.create_launch_template(LaunchTemplateName="lt-" + str(id(data)),
+        template = self.ec2.create_launch_template(LaunchTemplateName=f"lt-{secrets.token_hex(4)}",
                                                    LaunchTemplateData=self.data | data)["LaunchTemplate"]
         overrides = [{"InstanceType": type_, "SubnetId": self.network.subnets["ac".index(zone)],
                       "AvailabilityZone": f"{REGION}{zone}"} for zone in zones]
@@ -86,7 +87,6 @@ def test_every_efa_interface_is_seen_on_its_card(fleet: Fleet) -> None:
 
 def test_a_fleet_without_capacity_in_one_zone_launches_in_the_other_and_says_so(account: Account, fleet: Fleet) -> None:
     account.world("POST", "faults", {"kind": "no-capacity", "zone": f"{REGION}a", "count": -1})
-    account.world("POST", "quotas", {"G": 100000})
     ids, errors = fleet.launch(zones="ac", type_="g6.48xlarge", NetworkInterfaces=fleet.data["NetworkInterfaces"][:1])
     assert errors == ["InsufficientInstanceCapacity"]
     assert fleet.describe(ids[0])["Placement"]["AvailabilityZone"] == f"{REGION}c"
@@ -97,7 +97,7 @@ def test_a_type_that_a_zone_does_not_sell_is_unsupported_there(fleet: Fleet) -> 
 
 
 def test_a_fleet_stops_at_the_vcpu_quota(account: Account, fleet: Fleet) -> None:
-    account.world("POST", "quotas", {"G": 200})
+    account.world("POST", "faults", {"kind": "quota", "code": "L-DB2E81BA", "value": 200})
     ids, errors = fleet.launch(count=2, zones="a")
     assert (len(ids), errors) == (1, ["VcpuLimitExceeded"])
 
@@ -183,14 +183,6 @@ def test_the_price_list_is_not_empty_for_machines_or_metal_or_karpenter_would_as
     asked = account.client("pricing", region="us-east-1").get_products(ServiceCode="AmazonEC2", Filters=shared)
     terms = json.loads(asked["PriceList"][0])["terms"]["OnDemand"]
     assert float(terms["term"]["priceDimensions"]["hourly"]["pricePerUnit"]["USD"]) > 0
-
-
-def test_there_are_no_reservations_and_no_placement_groups(account: Account) -> None:
-    ec2 = account.client("ec2")
-    assert ec2.describe_capacity_reservations()["CapacityReservations"] == []
-    assert ec2.describe_placement_groups()["PlacementGroups"] == []
-    with refused("InvalidPlacementGroup.Unknown"):
-        ec2.describe_placement_groups(GroupNames=["cluster"])
 
 
 def test_a_type_that_does_not_exist_here_is_refused_with_the_families_that_do(fleet: Fleet) -> None:
