@@ -192,9 +192,9 @@ def _pod(role: str, nodes: Any, body: Mapping[str, Any], path: Path) -> Pod:
 def _container(body: Any, path: Path) -> Container:
     env = {str(e.get("name")): None if "value" not in e else str(e["value"]) for e in items(look(body, "env"))}
     return Container(path=path, body=mapping(body), env=env,
-                     command=(*_words(look(body, "command")), *_words(look(body, "args"))))
+                     command=(*words(look(body, "command")), *words(look(body, "args"))))
 
 
-def _words(value: Any) -> tuple[str, ...]:
+def words(value: Any) -> tuple[str, ...]:
     """A list of words; a text in a list's place is one word, so that its script can be looked at too."""
     return (value,) if isinstance(value, str) else tuple(map(str, value)) if isinstance(value, list) else ()

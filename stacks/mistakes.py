@@ -20,7 +20,7 @@ from components.trainer_objects import ANCESTOR, EFA, GPU, resilient_torch, upst
 from stacks.capacity import TYPES
 from stacks.faults import Fault, Notice
 from stacks.job_rules import RESERVED_ENV, TOKEN
-from stacks.manifest import JOBS, POD, Container, Path, Workload, items, look, mapping
+from stacks.manifest import JOBS, POD, Container, Path, Workload, items, look, mapping, words
 from stacks.settings import EnvironmentConfig
 
 Finding = Fault | Notice
@@ -70,6 +70,7 @@ WAYS = {
     "TrainJobSpec.podTemplateOverrides": "runtimePatches: [{manager: example.io/me, trainingRuntimeSpec: …}]",
     "TrainJobSpec.runtimePatches": "podTemplateOverrides: [{targetJobs: [{name: node}], spec: …}]",
     "Torch.elasticPolicy": "drop it and fix mlPolicy.numNodes: JobSet cannot resize",
+    "Torch.numProcPerNode": "numProcPerNode of the TrainJob's trainer",
     "command": '[/bin/bash, -c, "…"], or one word an entry', "targetJobs": "a list of names: - name: node",
 }
 """Type and field, or field → what to write instead."""
@@ -87,10 +88,10 @@ SCRIPTS = (
      "`|` in the place of `>`, or delete the comment"),
     (r"\\[ \t]+(?:#|\n)|\\\n[ \t]*#", "ends continued lines with the backslash", "delete what follows, comments too"),
     (r"<(?:your-[\w-]+|[A-Z][A-Z_]+)>", "is filled in", "write what belongs there"),
-    (r"git clone (?:-\S+ )*github\.com\S+", "clones from a URL", "https://github.com/…"),
+    (r"git clone (?:[^\s&;|]+ )*github\.com\S+", "clones from a URL", "https://github.com/…"),
 )
 """What a script must not match, the rule, the way out."""
-WATCHED = re.compile(r"((NODE_|LOCAL_)?RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|NNODES|NPROC_PER_NODE)$|PET_|PYTORCH_")
+WATCHED = re.compile(r"((NODE_|LOCAL_)?RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|NNODES|NPROC_PER_NODE)$|PET_(?!RDZV_)|PYTORCH_")
 """Variables that only an operator or a launcher knows; others may come from the image."""
 
 
@@ -109,7 +110,8 @@ class Case:
     @property
     def nodes(self) -> int | None:
         """How many pods train; None where it is not known."""
-        return sum(pod.nodes for pod in self.job.pods if isinstance(pod.nodes, int)) or self.policy("numNodes")
+        counts = [pod.nodes for pod in self.job.pods if isinstance(pod.nodes, int)] or [self.policy("numNodes")]
+        return sum(counts) if isinstance(counts[0], int) else None
 
     @property
     def gpus(self) -> int:
@@ -170,12 +172,13 @@ def _shaped(case: Case, form: str, value: Any, path: Path = ()) -> Iterator[Find
     if value is None or not form:
         return
     if not isinstance(value, kind) or isinstance(value, bool):
-        way_out = {"$": f'quote it: "{value}"', "#": f"without quotes: {value}"}.get(form, "indent it so")
+        quoted = f'quote it: "{str(value).lower() if isinstance(value, bool) else value}"'
+        way_out = {"$": quoted, "~": quoted, "#": f"without quotes: {value}"}.get(form, "indent it so")
         yield case.fault(path, f"is {called}", value, WAYS.get(str(path[-1]), way_out))
     elif form[:2] in ("[]", "{}"):
         for key, each in enumerate(value) if form[0] == "[" else value.items():
             yield from _shaped(case, form[2:], each, (*path, key))
-    for key, each in value.items() if fields and isinstance(value, Mapping) else ():
+    for key, each in value.items() if isinstance(value, Mapping) and f"\n{form}: " in FIELDS else ():
         yield from _shaped(case, fields.get(key, ""), each, (*path, key))
         near = difflib.get_close_matches(key, fields, n=1, cutoff=0.85 if "*" in fields else 0.6)
         if key not in fields and (near or "*" not in fields):
@@ -195,7 +198,7 @@ def _placement(case: Case) -> Iterator[Finding]:
                 yield case.fault(path, "is the environment's zone", value, case.environment.zone)
 
 
-def _selectors(case: Case) -> Iterator[tuple[Path, str, list[Any]]]:
+def _selectors(case: Case) -> Iterator[tuple[Path, str, Sequence[Any]]]:
     """How nodes of the pods must be labelled: path, label, values."""
     for path in case.job.lines:
         if path[-2:-1] == ("nodeSelector",):
@@ -204,7 +207,7 @@ def _selectors(case: Case) -> Iterator[tuple[Path, str, list[Any]]]:
             yield path, str(case.job.get(*path)), []
         elif path[-1:] == ("key",) and "nodeSelectorTerms" in path:
             term = mapping(case.job.get(*path[:-1]))
-            yield path, str(term["key"]) if term.get("operator") in ("In", "Exists") else "", term.get("values") or []
+            yield path, str(term["key"]) if term.get("operator") in ("In", "Exists") else "", words(term.get("values"))
 
 
 def _kind(case: Case, gpus: int) -> InstanceType | None:
@@ -262,7 +265,7 @@ def _provided(case: Case, each: Container, path: Path) -> Iterator[Finding]:
     named = set(re.findall(r"(?<!\$)\$\(([A-Z][A-Z0-9_]*)\)", text))
     named |= {name for name in re.findall(r"\$\{?([A-Z][A-Z0-9_]*)\b(?!:?[-=+?])", text) if WATCHED.match(name)}
     for name in sorted(named - {*RESERVED_ENV, *own, *each.env}):
-        set_here = re.search(rf"\b{name}=|\b(?:read|for) {name}\b", text) or v1 and name.startswith("PET_RDZV_")
+        set_here = re.search(rf"\b{name}=|\b(?:read|for) {name}\b", text) or f"'{name}'" in str(case.runtime)
         if not set_here and not each.body.get("envFrom") and not case.policy("mpi"):
             way_out = "$(MASTER_ADDR), $(MASTER_PORT)" if v1 else "PET_MASTER_ADDR, PET_NODE_RANK, PET_NNODES"
             yield case.fault(path, f"is a variable that {case.who} provides", name, way_out)
@@ -288,8 +291,8 @@ def _torchrun(case: Case, each: Container, path: Path) -> Iterator[Finding]:
 def _checkpoints(case: Case) -> Iterator[Finding]:
     """Checkpoints that end with their pod."""
     pods = [*(pod.spec for pod in case.job.pods), *(look(each, *POD) for each in items(look(case.runtime, *JOBS)))]
-    kinds = {each.get("name"): {*each} - {"name"} for pod in pods for each in items(look(pod, "volumes"))}
-    mounts = {f"{each.get('mountPath')}/".replace("//", "/"): kinds.get(each.get("name"), set()) for pod in pods
+    kinds = {str(each.get("name")): {*each} - {"name"} for pod in pods for each in items(look(pod, "volumes"))}
+    mounts = {f"{each.get('mountPath')}/".replace("//", "/"): kinds.get(str(each.get("name")), set()) for pod in pods
               for container in items(look(pod, "containers")) for each in items(container.get("volumeMounts"))}
     restarts = look(case.runtime, "spec", "template", "spec", "failurePolicy", "maxRestarts")
     for each, path in case.containers() if case.runtime and ((case.nodes or 1) > 1 or restarts) else ():
@@ -317,8 +320,8 @@ _REPLICA, SERVED = ("spec", "pytorchReplicaSpecs", "*"), "trainer.kubeflow.org/v
 ROWS: tuple[tuple[str, Path, Callable[[Any, Case], Any], str, str], ...] = (
     ("P", ("apiVersion",), lambda v, c: v != "kubeflow.org/v1", "is served", "kubeflow.org/v1"),
     ("TR", ("apiVersion",), lambda v, c: v != SERVED, "is served", SERVED),
-    ("TP", ("metadata", "name"), lambda v, c: not re.fullmatch(r"[a-z]([-a-z0-9]{0,44}[a-z0-9])?", str(v)),
-     "is a DNS label, with room for what pods add (T18)", "lower-case letters, digits and dashes, at most 46"),
+    ("TP", ("metadata", "name"), lambda v, c: not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", str(v)) or len(
+        f"{v}-node-0-{c.nodes}-abcde") > 63, "is a DNS label, and leaves pods room (T18)", "at most 46 of a-z0-9-"),
     ("T", ("spec",), lambda v, c: look(v, "trainer") is None,
      "has a trainer: without it nobody injects PET_*, and each pod trains alone (T2)", "trainer: {numNodes: 1}"),
     ("T", ("spec", "managedBy"), lambda v, c: "multikueue" in str(v) and c.line < 2,
@@ -348,9 +351,8 @@ ROWS: tuple[tuple[str, Path, Callable[[Any, Case], Any], str, str], ...] = (
      "is 1 with MPI: it counts launchers (T5)", "numNodes of the TrainJob"),
     ("R", ("spec", "mlPolicy", "torch", "elasticPolicy"), lambda v, c: c.line == 0,
      "is left out: Trainer 2.1 does not implement it", WAYS["Torch.elasticPolicy"]),
-    ("R", (*JOBS, "*", *POD, "restartPolicy"), lambda v, c: v == "OnFailure" and c.job.get(
-        "spec", "template", "spec", "failurePolicy"), "is Never, or a rank restarts alone and the others wait (T11)",
-     "restartPolicy: Never, and backoffLimit: 0"),
+    ("R", (*JOBS, "*", *POD, "restartPolicy"), lambda v, c: v == "OnFailure" and look(
+        c.runtime, *JOBS[:-1], "failurePolicy"), "is Never, or a rank restarts alone, others wait (T11)", "Never"),
     ("P", (*_REPLICA, "template", "spec", "containers"), lambda v, c: not any(
         look(each, "name") == "pytorch" for each in items(v)), "has a container named pytorch", "name: pytorch"),
     ("P", _REPLICA, lambda v, c: c.gpus and f"'{GPU}':" not in str(v) and "gloo" not in str(v),
@@ -373,8 +375,6 @@ def _rows(case: Case) -> Iterator[Finding]:
                     yield case.fault(at, rule, value, way_out)
 
 
-def _shape(case: Case) -> Iterator[Finding]:
-    return _shaped(case, case.job.kind, case.job.body)
-
-
-RULES = (_shape, _rows, _placement, _container, _script, _checkpoints, _tokens)
+RULES: tuple[Callable[[Case], Iterator[Finding]], ...] = (
+    lambda case: _shaped(case, case.job.kind, case.job.body), _rows, _placement, _container, _script, _checkpoints,
+    _tokens)

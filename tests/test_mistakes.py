@@ -1,0 +1,359 @@
+"""Mistakes are named with their line, a rule and a way out; what is none passes without a word."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog import versions
+from components.trainer_objects import upstream_runtimes
+from stacks import mistakes
+from stacks.faults import Fault, Notice
+from stacks.manifest import Workload, _pods, read_manifest
+from stacks.mistakes import FIELDS, findings
+from tests import crds
+from tests.stackfile import at, reading
+
+FOLDER = Path(__file__).parent / "workloads"
+VALID = sorted(FOLDER.glob("valid/*.yaml"))
+
+
+def judged(*texts: str, **given: Any) -> list[str]:
+    """Findings of files that belong together, notices with a mark."""
+    read = [read_manifest(text, "x.yaml") for text in texts]
+    found = [*(fault for _, faults in read for fault in faults),
+             *findings([workload for found, _ in read for workload in found], **given)]
+    return [f"{'note: ' if isinstance(each, Notice) else ''}{each}" for each in found]
+
+
+def sample(name: str) -> str:
+    return next(FOLDER.glob(f"{name}*")).read_text()
+
+
+# The inputs.
+
+@pytest.mark.parametrize("name", ["a-max", "a-torch", "d-gpu", "d-retry", "d-training", "d-trainjob-with-configmap",
+                                  "d-trainjob-with-hostpath", "e-ds"])
+def test_valid_inputs_pass_without_a_word(name: str) -> None:
+    assert judged(sample(name)) == judged(sample(name), sample("d-training")) == []
+
+
+@pytest.mark.parametrize("path", VALID, ids=lambda path: path.stem)
+def test_what_people_write_legally_passes_without_a_word(path: Path) -> None:
+    assert judged(path.read_text()) == []
+
+
+def test_there_are_thirty_of_them() -> None:
+    assert len(VALID) >= 30
+
+
+def test_what_moves_is_noted_and_not_refused() -> None:
+    clone, install = judged(sample("a-t5"))
+    assert clone.startswith("note: x.yaml:22 spec.trainer.command: clones") and "git checkout" in clone
+    assert install.startswith("note: x.yaml:22 spec.trainer.command: installs") and "image" in install
+    [latest] = judged(sample("d-trainjob-with-image"))
+    assert latest.startswith("note: x.yaml:11 spec.trainer.image: latest") and "digest" in latest
+
+
+def test_restarts_that_resume_from_nothing_are_noted() -> None:
+    [*_, note] = judged(sample("a-t5"), sample("a-max"))
+    assert note.startswith("note: x.yaml:5 spec: 5 restarts begin at step 0")
+
+
+_POD = "spec.pytorchReplicaSpecs.{}.template.spec"
+_MAIN = f"{_POD}.containers[0]"
+_LABEL = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0]"
+FLAWED: dict[str, list[tuple[int, str, str, str]]] = {
+    "b-t5": [
+        (6, "spec.backoffLimit", "Trainer 2.1.0", "failurePolicy.maxRestarts"),
+        (7, "spec.restartPolicy", "Trainer 2.1.0", "failurePolicy.maxRestarts"),
+        (10, "spec.podTemplateOverrides[0].targetJobs", "is a list", "- name: node"),
+        (11, "spec.podTemplateOverrides[0].targetJobs.name", "job of its runtime", "name: node"),
+        (15, "spec.podTemplateOverrides[0].spec.nodeSelector.topology.kubernetes.io/zone", "not a region",
+         "ap-northeast-2a"),
+        (23, "spec.trainer.command", "is a list", "/bin/bash, -c"),
+        (23, "spec.trainer.command", "rendezvous", "--rdzv_endpoint"),
+        (31, "spec.trainer.resourcesPerNode.limits.nvidia.com", "resource", "nvidia.com/gpu"),
+    ],
+    "c-pytorch": [
+        (39, "", "is YAML", "indent"),
+        (11, "spec.pytorchReplicaSpecs.Master", "NCCL", "nvidia.com/gpu"),
+        (20, f"{_MAIN.format('Master')}.args", "filled in", "write"),
+        (40, f"{_MAIN.format('Worker')}.args", "filled in", "write"),
+    ],
+    "d-elastic": [(6, "spec.mlPolicy.torch.elasticPolicy", "Trainer 2.1 does not", "fix mlPolicy.numNodes")],
+    "e-qwen": [
+        (39, f"{_MAIN.format('Master')}.args", "is one comment", "`|`"),
+        *[row for role, line in (("Master", 0), ("Worker", 100)) for row in (
+            (34 + line, f"{_POD.format(role)}.containers", "named pytorch", "name: pytorch"),
+            (36 + line, f"{_MAIN.format(role)}.image", "filled in", "registry/name"),
+            (39 + line, f"{_MAIN.format(role)}.args", "variable that training-operator", "$(MASTER_ADDR)"),
+            (21 + line, f"{_POD.format(role)}.nodeSelector.nvidia.com/gpu.product", "label", "instance-type"),
+            (31 + line, f"{_POD.format(role)}.{_LABEL}.key", "label", "instance-type"),
+        )],
+        *[row for role, line in (("Master", 83), ("Worker", 167)) for row in (
+            (line, f"{_MAIN.format(role)}.resources", "EFA", "vpc.amazonaws.com/efa: 32"),
+            (line + 7, f"{_MAIN.format(role)}.resources.requests.cpu", "limit (16)", "16 in both"),
+            (line + 8, f"{_MAIN.format(role)}.resources.requests.memory", "limit (128Gi)", "128Gi in both"),
+        )],
+    ],
+}
+
+
+@pytest.mark.parametrize("name", FLAWED)
+def test_every_fault_of_a_flawed_input_is_refused_once_and_nothing_else(name: str) -> None:
+    found = [each for each in judged(sample(name)) if not each.startswith("note: ")]
+    for line, path, rule, way_out in FLAWED[name]:
+        said = [each for each in found if each.startswith(f"x.yaml:{line} {path}".rstrip() + ": ")
+                and rule in each.partition(", got ")[0] and way_out in each.partition(", got ")[2]]
+        assert len(said) == 1, (line, path, found)
+    assert len(found) == len(FLAWED[name])
+
+
+def test_four_gpus_and_eight_processes_are_refused_whichever_file_says_it() -> None:
+    eight = sample("d-trainjob-with-image").replace("numProcPerNode: 2", "numProcPerNode: 8").replace("latest", "1")
+    [fault] = judged(eight, sample("d-gpu"))
+    assert "numProcPerNode: is at most the GPUs of a pod, got 8" in fault
+    [fault] = judged(sample("d-gpu").replace("numProcPerNode: gpu", "numProcPerNode: 8"))
+    assert fault.startswith("x.yaml:4 spec.mlPolicy.torch.numProcPerNode: is at most")
+
+
+# One mistake at a time, in a job, a runtime or a PyTorchJob that has no other.
+
+JOB = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: a}
+spec:
+  runtimeRef: {name: torch-distributed}
+  trainer:
+    numNodes: 2
+    image: a/b:1
+    command: [bash, -c, "torchrun train.py"]
+    resourcesPerNode: {limits: {nvidia.com/gpu: 4}}
+"""
+V1 = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: a}
+spec:
+  pytorchReplicaSpecs:
+    Master: {replicas: 1, template: &pod {spec: {containers: [{name: pytorch, image: "a/b:1", command: [torchrun, t.py],
+      resources: {limits: {nvidia.com/gpu: 4}}}]}}}
+    Worker: {replicas: 1, template: *pod}
+"""
+ONE = V1[:V1.index("    Worker")]
+RUNTIME = sample("a-torch")
+MPI = (FOLDER / "valid" / "runtime-mpi.yaml").read_text()
+SCRIPT = '[bash, -c, "torchrun train.py"]'
+TRAINER = "  trainer:\n"
+SPEC = "spec:\n"
+TO_NODE = "  podTemplateOverrides: [{{targetJobs: [{{name: node}}], spec: {{{}}}}}]\n"
+
+
+def also(text: str) -> tuple[str, str]:
+    """More in the spec."""
+    return SPEC, f"{SPEC}  {text.strip()}\n"
+
+
+def script(text: str) -> tuple[str, str]:
+    return SCRIPT, f"[bash, -c, {json.dumps(text)}]"
+
+
+MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
+    # case: (file, (what stands there, what stands there by mistake), path, rule, way out)
+    "T1": (RUNTIME, ("    spec:\n      repl", "    spec:\n      ttlSecondsAfterFinished: 60\n      repl"),
+           "spec.template.spec.ttlSecondsAfterFinished", "runs again (T1)", "drop it"),
+    "T1b": (MPI, ("- name: node\n        template: {spec: {", "- name: node\n        template: {spec: {"
+                  "ttlSecondsAfterFinished: 60, "), "[1].template.spec.ttlSecondsAfterFinished", "(T1b)", "drop it"),
+    "T2": (JOB, (JOB[JOB.index(TRAINER):], ""), "spec", "PET_*", "trainer: {numNodes: 1}"),
+    "T3": (RUNTIME, ("trainjob-ancestor-step", "trainjob-ancestor"), "spec.template.spec.replicatedJobs", "(T3)",
+           "trainjob-ancestor-step: trainer"),
+    "T4": (JOB, (TRAINER, f"{TRAINER}    env: [{{name: PET_NNODES, value: '3'}}]\n"), "env[0].name", "(T4)", "drop it"),
+    "T5": (MPI, ("numNodes: 1", "numNodes: 3"), "spec.mlPolicy.numNodes", "launchers", "numNodes of the TrainJob"),
+    "T7": (JOB + "---\n" + MPI.replace("runLauncherAsNode: true", "runLauncherAsNode: false"),
+           ("torch-distributed}", "my-mpi}"), "resourcesPerNode", "(T7)", "runtime's job node"),
+    "T11": (RUNTIME.replace("      replicated", "      failurePolicy: {maxRestarts: 1}\n      replicated"), (
+        "                containers", "                restartPolicy: OnFailure\n                containers"),
+        "spec.restartPolicy", "(T11)", "Never"),
+    "T13": (RUNTIME, ("  template:\n    spec:\n      repl", "  template:\n    metadata: {annotations: "
+                      "{karpenter.sh/do-not-disrupt: 'true'}}\n    spec:\n      repl"),
+            "do-not-disrupt", "(T13)", "replicatedJobs[].template"),
+    "T14": (JOB, also("labels: {kueue.x-k8s.io/queue-name: q}"), "queue-name", "(T14)",
+            "metadata.labels"),
+    "T16": (JOB, also("managedBy: kueue.x-k8s.io/multikueue"), "managedBy", "before Trainer 2.3", "drop"),
+    "T18": (JOB, ("name: a}", f"name: {'a' * 49}}}"), "metadata.name", "leaves pods room", "at most 46"),
+    "an API that is not served": (JOB, ("v1alpha1", "v2alpha1"), "apiVersion", "served", "v1alpha1"),
+    "v1 with the API of v2": (V1, ("kubeflow.org/v1", "kubeflow.org/v2"), "apiVersion", "served", "kubeflow.org/v1"),
+    "another job than node": (RUNTIME, ("name: node\n        replicas", "name: worker\n        replicas"),
+                              "replicatedJobs[0]", "called node", "name: node"),
+    "env in an override": (JOB, also(TO_NODE.format("containers: [{name: node, env: [{name: A}]}]")),
+                           "env", "webhook", "trainer.env"),
+    "a target given as text": (JOB, also("podTemplateOverrides: [{targetJobs: [node]}]"),
+                               "targetJobs[0]", "is a map", "indent"),
+    "a field spelt wrongly": (JOB, ("numNodes", "numNode"), "spec.trainer.numNode", "drops others", "numNodes?"),
+    "a field of a pod spelt wrongly": (ONE, ("command:", "comand:"), "comand", "drops others", "command?"),
+    "a gang field": (JOB, also("schedulingPolicy: {}"), "schedulingPolicy", "2.1.0", "podGroupPolicy"),
+    "a patch of a later release": (JOB, also("runtimePatches: []"), "runtimePatches", "Trainer 2.1.0",
+                                   "podTemplateOverrides"),
+    "a number for a variable": (JOB, (TRAINER, f"{TRAINER}    env: [{{name: A, value: 3}}]\n"), "value", "is text",
+                                '"3"'),
+    "a number that is text": (JOB, ("numNodes: 2", "numNodes: '2'"), "numNodes", "whole number", "without quotes: 2"),
+    "processes of v1 as a number": (V1, also("nprocPerNode: 4"), "nprocPerNode", "is text", '"4"'),
+    "more processes than GPUs in v1": (V1, also("nprocPerNode: '8'"), "nprocPerNode", "GPUs", "auto"),
+    "a number in a command": (JOB, (SCRIPT, "[train, 3]"), "command[1]", "is text", '"3"'),
+    "half a CPU as a number": (JOB, ("limits: {", "limits: {cpu: 0.5, "), "limits.cpu", "whole number or", '"0.5"'),
+    "no such label": (JOB, also(TO_NODE.format("nodeSelector: {kubernetes.io/zone: a}")),
+                      "kubernetes.io/zone", "label", "topology.kubernetes.io/zone"),
+    "no such topology": (ONE, ("{spec: {con", "{spec: {topologySpreadConstraints: [{topologyKey: kubernetes.io/region}"
+                              "], con"), "topologyKey", "label", "topology.kubernetes.io/region"),
+    "requests unlike limits": (JOB, ("{limits:", "{requests: {nvidia.com/gpu: 2}, limits:"), "requests.nvidia.com/gpu",
+                               "extended", "4 in both"),
+    "no tag": (JOB, ("a/b:1", "localhost:5000/b"), "image", "has a tag", "b:<version>"),
+    "a place for a name": (JOB, ("a/b:1", "${REGISTRY}/b:1"), "image", "filled in", "registry/name"),
+    "a comment as the script": (JOB, script("# all of it torchrun train.py"), "command", "one comment", "`|`"),
+    "a comment inside folded text": (JOB, script("torchrun # 2 nodes --x train.py"), "command", "after #", "`|`"),
+    "something after a backslash": (JOB, script("torchrun \\ \n train.py"), "command", "backslash", "delete"),
+    "a comment between continued lines": (JOB, script("torchrun \\\n # why\n t.py"), "command", "backslash", "delete"),
+    "no URL": (JOB, script("git clone --branch v1 github.com/a/b"), "command", "URL", "https://"),
+    "a rank of nobody": (JOB, script("echo $RANK"), "command", "variable that Trainer 2.1.0", "PET_NODE_RANK"),
+    "an address of nobody": (JOB, script("torchrun --rdzv_endpoint=$(MASTER_ADDR):1 t.py"), "command", "variable",
+                             "PET_MASTER_ADDR"),
+    "a local rank in v1": (ONE, ("[torchrun, t.py]", "[bash, -c, 'echo $LOCAL_RANK']"), "command", "v1.8.1", "MASTER_"),
+    "each its own localhost": (JOB, script("torchrun --standalone train.py"), "command", "rendezvous", "rdzv_endpoint"),
+    "an endpoint at home": (JOB, script("torchrun --rdzv_endpoint=127.0.0.1:2 t.py"), "command", "rendezvous", "PET_"),
+    "another number of nodes": (JOB, script("torchrun --nnodes=1 t.py"), "command", "the job's 2 nodes", "PET_NNODES"),
+    "more ranks than GPUs": (JOB, script("torchrun --nproc_per_node 8 t.py"), "command", "4 GPUs", "per_node=4"),
+    "checkpoints in the container": (JOB, script("torchrun t.py --output_dir /out"), "command", "shared", "Claim"),
+    "no master": (V1, ("    Master", "    Worker2"), "pytorchReplicaSpecs", "MASTER_ADDR", "Master"),
+    "a token": (JOB, script(f"export HF_TOKEN=hf_{'a' * 30}"), "command[2]", "no token", "secretKeyRef"),
+    "a large ConfigMap": ("kind: ConfigMap\ndata:\n  a: X", ("X", "x" * (2**20 + 1)), "data", "1 MiB", "image"),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_is_refused_alone_with_its_rule_and_a_way_out(case: str) -> None:
+    text, (right, wrong), path, rule, way_out = MISTAKES[case]
+    assert judged(text) == [] and right in text
+    [fault] = judged(text.replace(right, wrong, 1))
+    where, _, rest = fault.partition(": ")
+    assert not fault.startswith("note") and where.startswith("x.yaml:") and where.endswith(path)
+    assert rule in rest.partition(", got ")[0] and way_out in rest.partition(", got ")[2]
+
+
+def test_every_row_is_caused_by_a_test_above() -> None:
+    said = [fault for text, (right, wrong), *_ in MISTAKES.values() for fault in judged(text.replace(right, wrong, 1))]
+    said += [fault for name in FLAWED for fault in judged(sample(name))]
+    said += judged(sample("d-gpu").replace("numProcPerNode: gpu", "numProcPerNode: 8"))
+    said += judged(JOB.replace("numNodes: 2", "numProcPerNode: 8"))
+    assert [row[3] for row in mistakes.ROWS if not any(row[3] in fault for fault in said)] == []
+    assert [row for row in mistakes.SCRIPTS if not any(row[1] in fault for fault in said)] == []
+
+
+def test_a_token_is_not_repeated_by_the_refusal() -> None:
+    [fault] = judged(JOB.replace(*script(f"export HF_TOKEN=hf_{'a' * 30}")))
+    assert "a" * 10 not in fault
+
+
+@pytest.mark.parametrize("value", ["~", "1", "text", "true", "[1, [~]]", "[{}]", "{a: {b: [1]}}"])
+def test_no_shape_is_too_wrong_to_be_judged(value: str) -> None:
+    for text in (JOB, V1, RUNTIME, MPI, sample("e-q")):
+        for path, line in read_manifest(text, "x.yaml")[0][0].lines.items():
+            changed = text.splitlines()
+            if path and isinstance(path[-1], str) and f"{path[-1]}:" in changed[line - 1]:
+                before, key, _ = changed[line - 1].partition(f"{path[-1]}:")
+                judged("\n".join([*changed[:line - 1], f"{before}{key} {value}"]))
+
+
+# Which release.
+
+@pytest.mark.parametrize("release", ["2.2.1", "2.3.0"])
+def test_what_a_release_no_longer_has_is_refused_with_its_name_and_what_came_instead(release: str) -> None:
+    found = judged((FOLDER / "valid" / "trainjob-overrides.yaml").read_text(), sample("a-torch-d"), release=release)
+    assert [fault.partition(": ")[0].split()[1] for fault in found] == [
+        "spec.labels", "spec.podTemplateOverrides", "spec.mlPolicy.torch.numProcPerNode"]
+    assert all(f"Trainer {release}" in fault for fault in found) and "runtimePatches" in found[1]
+
+
+def test_a_deadline_and_patches_belong_to_later_releases() -> None:
+    later = JOB.replace(*also("activeDeadlineSeconds: 60\n  runtimePatches: [{manager: a.io/b}]"))
+    assert judged(later, release="2.2.0") == [] and len(judged(later)) == 2
+    assert judged(JOB.replace("numNodes: 2", "numProcPerNode: auto")) == []
+    [fault] = judged(JOB.replace("numNodes: 2", "numProcPerNode: auto"), release="2.3.0")
+    assert "numProcPerNode: is a whole number" in fault
+
+
+def test_our_runtimes_and_those_of_upstream_have_no_mistakes() -> None:
+    for version in versions.TRAINERS:
+        for name, (_, spec) in upstream_runtimes(version).items():
+            body = {"apiVersion": mistakes.SERVED, "kind": "TrainingRuntime", "metadata": {"name": name}, "spec": spec}
+            made = Workload(file="x", kind="TrainingRuntime", name=name, body=body, pods=tuple(_pods("", body)),
+                            lines=dict.fromkeys(_paths(body), 1))
+            assert findings([made], release=version) == []
+
+
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    for key, each in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
+        yield from _paths(each, (*path, key))
+
+
+CRD = {"TrainJob": ("TrainJob", ""), "TrainJobSpec": ("TrainJob", "spec"), "Ref": ("TrainJob", "spec.runtimeRef"),
+       "Trainer": ("TrainJob", "spec.trainer"), "Override": ("TrainJob", "spec.podTemplateOverrides"),
+       "PodPatch": ("TrainJob", "spec.podTemplateOverrides.spec"), "Env": ("TrainJob", "spec.trainer.env"),
+       "Patched": ("TrainJob", "spec.podTemplateOverrides.spec.containers"),
+       "Resources": ("TrainJob", "spec.trainer.resourcesPerNode"), "RuntimeSpec": ("ClusterTrainingRuntime", "spec"),
+       "Policy": ("ClusterTrainingRuntime", "spec.mlPolicy"),
+       "Torch": ("ClusterTrainingRuntime", "spec.mlPolicy.torch"),
+       "JobSet": ("ClusterTrainingRuntime", "spec.template.spec"),
+       "Replicated": ("ClusterTrainingRuntime", "spec.template.spec.replicatedJobs"),
+       "Job": ("ClusterTrainingRuntime", "spec.template.spec.replicatedJobs.template.spec"),
+       "Pod": ("ClusterTrainingRuntime", "spec.template.spec.replicatedJobs.template.spec.template.spec"),
+       "Container": ("ClusterTrainingRuntime",
+                     "spec.template.spec.replicatedJobs.template.spec.template.spec.containers"),
+       "Mount": ("ClusterTrainingRuntime",
+                 "spec.template.spec.replicatedJobs.template.spec.template.spec.containers.volumeMounts")}
+
+
+@pytest.mark.parametrize("form", CRD)
+def test_the_table_of_fields_is_the_release_s_own(form: str) -> None:
+    kind, path = CRD[form]
+    schema = crds._crd(kind, mistakes.SERVED)[1]
+    for step in filter(None, path.split(".")):
+        schema = schema["properties"][step]
+        schema = schema.get("items", schema)
+    known, real = mistakes._fields(form, 0), set(schema["properties"])
+    if "*" not in known:
+        assert {*known} - {"status"} == real - {"status"}
+    else:
+        assert {*known} - {"*"} <= real
+        near = [name for name in real - {*known} if mistakes.difflib.get_close_matches(name, known, 1, 0.85)]
+        assert near == [], "a field of Kubernetes would be taken for a slip"
+
+
+def test_every_type_of_the_table_is_described() -> None:
+    named = {of.strip("[]{}") for line in FIELDS.split() for of in line.split("=")[1:]}
+    assert {name.rstrip("-+.0123456789") for name in named} <= {line.partition(":")[0] for line in FIELDS.splitlines()}
+
+
+# Against an environment.
+
+def test_an_environment_s_zone_and_runtimes_count() -> None:
+    config = reading(at("zone", "ap-northeast-2c")).config
+    assert config and config.environment
+    own = (FOLDER / "valid" / "trainjob-overrides.yaml").read_text()
+    [fault] = judged(own, environment=config.environment)
+    assert fault.startswith("x.yaml:11 ") and "environment's zone, got ap-northeast-2a; ap-northeast-2c" in fault
+    resilient = JOB.replace("torch-distributed", "torch-distributed-resilient")
+    assert judged(resilient) == []
+    assert ["5 restarts" in note for note in judged(resilient, environment=config.environment)] == [True]
+
+
+def test_findings_are_faults_and_notices_of_the_program() -> None:
+    found = findings(read_manifest(sample("b-t5"), "b.yaml")[0])
+    assert {type(each) for each in found} == {Fault, Notice} and dataclasses.is_dataclass(found[0])
