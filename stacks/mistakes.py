@@ -91,7 +91,7 @@ SCRIPTS = (
     (r"git clone (?:[^\s&;|]+ )*github\.com\S+", "clones from a URL", "https://github.com/…"),
 )
 """What a script must not match, the rule, the way out."""
-WATCHED = re.compile(r"((NODE_|LOCAL_)?RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|NNODES|NPROC_PER_NODE)$|PET_(?!RDZV_)|PYTORCH_")
+WATCHED = re.compile(r"((NODE_|LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)|NNODES|NPROC_PER_NODE)$|PET_(?!RDZV_)")
 """Variables that only an operator or a launcher knows; others may come from the image."""
 
 

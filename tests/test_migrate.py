@@ -1,0 +1,137 @@
+"""A job that somebody has becomes an entry that the planner accepts, and what is lost is said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stacks import migrate
+from stacks.settings import JobConfig
+from tests.stackfile import Edit, at, faults
+
+FOLDER = Path(__file__).parent / "workloads"
+CPU = at("pools.cpu", {"instance_types": ["m7i.8xlarge"], "max_nodes": 4})
+GPU = at("pools.gpu", {"instance_types": ["g6e.12xlarge"], "max_nodes": 4})
+
+
+def printed(capsys: pytest.CaptureFixture[str], *names: str, code: int = 0) -> tuple[dict[str, Any], list[str]]:
+    """The entries and the comments that the command prints for files."""
+    files = [str(path) for name in names for path in ([name] if "/" in name else sorted(FOLDER.glob(f"{name}*")))]
+    assert migrate.main(files) == code
+    said = capsys.readouterr().out
+    return (yaml.safe_load(said) or {}).get("jobs", {}), [line for line in said.splitlines() if line.startswith("#")]
+
+
+def refused(entries: dict[str, Any], *edits: Edit, stores: Sequence[str] = ()) -> list[str]:
+    """Faults of the dev stack with the entries in it and with stores of the names they give."""
+    made = [at(f"storage.{store}", {"efs": {}, "data": "delete"}) for store in stores]
+    return faults(*edits, *made, *(at(f"jobs.{name}", entry) for name, entry in entries.items()))
+
+
+def test_a_train_job_becomes_an_entry_with_the_same_script(capsys: pytest.CaptureFixture[str]) -> None:
+    entries, said = printed(capsys, "a-t5")
+    [job] = yaml.safe_load_all((FOLDER / "a-t5-large.trainjob.yaml").read_text())
+    entry = entries["t5-large"]
+    assert entry["script"] == job["spec"]["trainer"]["command"][2]
+    assert (entry["runtime"], entry["nodes"], entry["pool"]) == ("torch-distributed", 2, "g6e")
+    assert "gpus_per_node" not in entry and refused(entries) == []
+    assert any("nodeSelector: the pool decides" in line for line in said)
+
+
+def test_the_30b_job_comes_out_repaired(capsys: pytest.CaptureFixture[str]) -> None:
+    entries, said = printed(capsys, "e-q")
+    entry = entries["qwen3-30b-fullft"]
+    assert entry["checkpoints"] == {"store": "llm-checkpoints", "directory": "qwen3-30b-fullft"}
+    assert {store: mount["path"] for store, mount in entry["storage"].items()} == {
+        "llm-datasets": "/mnt/datasets", "llm-checkpoints": "/mnt/checkpoints"}
+    assert entry["script"].startswith("export MASTER_ADDR=${PET_MASTER_ADDR}\ntorchrun --nproc_per_node=8 --nnodes=2")
+    assert "PYTORCH_JOB" not in entry["script"] and "--rdzv_endpoint=${MASTER_ADDR}:29400" in entry["script"]
+    assert refused(entries, stores=["llm-datasets", "llm-checkpoints"]) == []
+    told = "\n".join(said)
+    for words in ("env.HUGGING_FACE_HUB_TOKEN: comes from a Secret", "env.LANGFUSE_HOST", "affinity: the pool decides",
+                  "resources: GPUs, EFA", "max_restarts", "is one comment", "MASTER_ADDR comes from PET_*"):
+        assert words in told
+    assert said.count(next(line for line in said if "env.HUGGING" in line)) == 1
+
+
+def test_a_plain_python_script_gets_what_v1_gave_it(capsys: pytest.CaptureFixture[str]) -> None:
+    entries, said = printed(capsys, "c-")
+    entry = entries["pytorch-dist-job"]
+    assert entry["script"].splitlines()[:4] == [
+        *(f"export {name}=${{PET_{name}}}" for name in ("MASTER_ADDR", "MASTER_PORT")), "export RANK=${PET_NODE_RANK}",
+        "export WORLD_SIZE=$((PET_NNODES * 1))"]
+    assert (entry["nodes"], entry["gpus_per_node"]) == (3, 1) and refused(entries, GPU) == []
+    assert any("is YAML" in line for line in said) and any("NCCL" in line for line in said)
+
+
+@pytest.mark.parametrize("name", ["d-trainjob-with-configmap", "d-trainjob-with-hostpath", "d-trainjob-with-image"])
+def test_a_job_on_cpus_takes_image_and_command_from_its_runtime(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    entries, said = printed(capsys, name, "d-training")
+    [entry] = entries.values()
+    assert (entry["processes_per_node"], entry["pool"], entry["runtime"]) == (2, "cpu", "training-runtime-demo")
+    assert "${PET_NODE_RANK}" in entry["script"]
+    runtime = at("trainer.own_runtimes.training-runtime-demo", {"image": "a/b:1", "max_restarts": 0})
+    assert refused(entries, CPU, runtime) == []
+    assert ("put its files into the image or a store" in "\n".join(said)) == ("image" not in name)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("valid/*job*.yaml")), ids=lambda path: path.stem)
+def test_what_is_printed_is_a_job_of_a_stack_file(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = migrate.main([str(path)])
+    said = capsys.readouterr().out
+    if "# cannot be migrated: nothing" not in said:
+        assert code == 1
+        return
+    entries = yaml.safe_load(said)["jobs"]
+    assert code == 0 and {key for entry in entries.values() for key in entry} <= {*JobConfig.__annotations__}
+    known = [at(f"pools.{entry['pool']}", {"instance_types": [
+        "m7i.8xlarge" if entry["pool"] == "cpu" else "p5.48xlarge"], "max_nodes": 8}) for entry in entries.values()]
+    known += [at(f"trainer.own_runtimes.{name}", {"image": "a/b:1"}) for name in ("resilient",)]
+    known += [at(f"storage.{store}", {"efs": {}}) for e in entries.values() for store in e.get("storage", {})]
+    found = refused({name: {**entry, "allow_no_checkpoint": True} for name, entry in entries.items()}, *known)
+    assert [fault for fault in found if ".jobs." in fault and "fits" not in fault] == []
+
+
+V1 = """\
+kind: PyTorchJob
+metadata: {name: 7-Very.Long-name-of-a-job-that-does-not-end-here}
+spec:
+  nprocPerNode: "4"
+  runPolicy: {ttlSecondsAfterFinished: 60, backoffLimit: 3}
+  pytorchReplicaSpecs:
+    Master: {replicas: 1, template: {spec: {containers: [{name: pytorch, image: "a/b:1", envFrom: [{}],
+      command: [torchrun, --node_rank, $(RANK), --x=a b, train.py], env: [{name: WORLD_SIZE, value: "8"}],
+      resources: {limits: {nvidia.com/gpu: 8}}, volumeMounts: [{name: d, mountPath: /checkpoints}]}],
+      volumes: [{name: d, persistentVolumeClaim: {claimName: ckpt}}]}}}
+    Worker: {replicas: 1}
+"""
+
+
+def test_words_are_quoted_variables_are_the_shell_s_and_torchrun_meets(capsys: pytest.CaptureFixture[str],
+                                                                      tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(V1)
+    entries, said = printed(capsys, str(tmp_path / "x.yaml"))
+    [(name, entry)] = entries.items()
+    assert name == "very-long-name-of-a-job-that-d" and entry["processes_per_node"] == 4
+    meets = "--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}"
+    assert entry["script"] == (
+        f"export RANK=${{PET_NODE_RANK}}\ntorchrun {meets} --node_rank ${{RANK}} '--x=a b' train.py\n")
+    told = "\n".join(said)
+    for words in ("env.WORLD_SIZE: dropped", "jobs leave with their entry", "secrets have no field", "claim ckpt is"):
+        assert words in told
+    assert "storage" not in entry, "/checkpoints is the place of `checkpoints`"
+
+
+@pytest.mark.parametrize(("text", "why"), [
+    ("kind: ConfigMap", "no PyTorchJob and no TrainJob"), ("kind: PyTorchJob\nspec: {}", "no container"),
+    ("kind: TrainJob\nspec: {runtimeRef: {name: torch-distributed}, trainer: {}}", "no image or no command"),
+    ("{", "no PyTorchJob")])
+def test_what_cannot_be_migrated_ends_with_1_and_the_reason(text: str, why: str, tmp_path: Path,
+                                                            capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.yaml").write_text(text)
+    entries, said = printed(capsys, str(tmp_path / "x.yaml"), code=1)
+    assert entries == {} and why in said[-1]
