@@ -24,7 +24,6 @@ from stacks.manifest import JOBS, POD, Container, Path, Workload, items, look, m
 from stacks.settings import EnvironmentConfig
 
 Finding = Fault | Notice
-OPERATOR = "training-operator v1.8.1"
 SHIPPED = {name: spec for release in versions.TRAINERS for name, (_, spec) in upstream_runtimes(release).items()}
 
 FIELDS = """
@@ -78,8 +77,7 @@ WAYS = {
 LABELS = (
     (r"((?:node|beta)\.)?kubernetes\.io/(zone|region)", r"topology.kubernetes.io/\2"),
     (r"(?:topology\.)?kubernetes\.io/instance-type", "node.kubernetes.io/instance-type"),
-    (r"nvidia\.com/gpu\..*", "node.kubernetes.io/instance-type: p5.48xlarge, or karpenter.k8s.aws/instance-gpu-name:"
-     " h100 (gpu-feature-discovery labels nodes that run; Karpenter launches none for that)"),
+    (r"nvidia\.com/gpu\..*", "node.kubernetes.io/instance-type: p5.48xlarge, that Karpenter knows before a node runs"),
 )
 """Label that nodes do not have → what to select by."""
 
@@ -116,8 +114,7 @@ class Case:
     @property
     def gpus(self) -> int:
         """GPUs of a pod: the job's, or else its runtime's."""
-        given = re.findall(rf"'{GPU}': '?(\d+)", f"{self.job.body}{self.runtime}")
-        return int(given[0]) if given else 0
+        return int(next(iter(re.findall(rf"'{GPU}': '?(\d+)", f"{self.job.body}{self.runtime}")), 0))
 
     def policy(self, *path: str) -> Any:
         return look(self.runtime, "spec", "mlPolicy", *path)
@@ -139,7 +136,8 @@ def findings(workloads: Sequence[Workload], *, release: str = next(iter(versions
     """Every fault of workloads that belong together; and notices, of what works and does not belong in production."""
     line = list(versions.TRAINER_LINES).index(release.rpartition(".")[0])
     cases = [Case(job=job, line=line, environment=environment, runtime=runtime_of(job, workloads, environment),
-                  who=OPERATOR if job.kind == "PyTorchJob" else f"Trainer {release}") for job in workloads]
+                  who="training-operator v1.8.1" if job.kind == "PyTorchJob" else f"Trainer {release}")
+             for job in workloads]
     return [found for case in cases for rule in RULES for found in rule(case)]
 
 
@@ -332,6 +330,10 @@ ROWS: tuple[tuple[str, Path, Callable[[Any, Case], Any], str, str], ...] = (
     ("P", ("spec", "nprocPerNode"), _too_many, "is at most the GPUs of a pod", "auto"),
     ("T", (*_TRAINER, "resourcesPerNode"), lambda v, c: c.policy("mpi") and not c.policy(
         "mpi", "runLauncherAsNode"), "reaches the launcher only (T7)", "resources in the runtime's job node"),
+    ("T", (*_TRAINER, "numNodes"), lambda v, c: v == 1 and c.policy("mpi", "runLauncherAsNode") and c.gpus,
+     "is more than 1 with MPI, or the launcher gets a second pod with GPUs (T6)", "2, or a torch runtime"),
+    ("T", (*_TRAINER, "resourcesPerNode"), lambda v, c: re.search(r"/(mig-|neuron)", str(v)) and str(c.job.get(
+        *_TRAINER, "numProcPerNode")) in "None auto", "is no GPU: auto counts CPUs (T10)", "numProcPerNode: a number"),
     ("T", (*_TRAINER, "env", "*", "name"), lambda v, c: v in RESERVED_ENV, "is set by the Trainer (T4)", "drop it"),
     ("T", ("spec", "podTemplateOverrides", "*", "spec", "containers", "*", "env"), lambda v, c: True,
      "is refused in overrides by the Trainer's webhook", "spec.trainer.env"),
@@ -347,8 +349,7 @@ ROWS: tuple[tuple[str, Path, Callable[[Any, Case], Any], str, str], ...] = (
      "is called node: PET_MASTER_ADDR is made of it", "name: node"),
     ("R", ("spec", "template", "metadata", "annotations", "karpenter.sh/do-not-disrupt"), lambda v, c: v,
      "stands where pods get it (T13)", "replicatedJobs[].template.spec.template.metadata"),
-    ("R", ("spec", "mlPolicy", "numNodes"), lambda v, c: v != 1 and c.policy("mpi"),
-     "is 1 with MPI: it counts launchers (T5)", "numNodes of the TrainJob"),
+    ("R", ("spec", "mlPolicy", "numNodes"), lambda v, c: v != 1 and c.policy("mpi"), "is 1 launcher (T5)", "drop it"),
     ("R", ("spec", "mlPolicy", "torch", "elasticPolicy"), lambda v, c: c.line == 0,
      "is left out: Trainer 2.1 does not implement it", WAYS["Torch.elasticPolicy"]),
     ("R", (*JOBS, "*", *POD, "restartPolicy"), lambda v, c: v == "OnFailure" and look(
@@ -369,10 +370,9 @@ def _rows(case: Case) -> Iterator[Finding]:
     letter = {"TrainJob": "T", "PyTorchJob": "P", "TrainingRuntime": "R", "ConfigMap": "C"}.get(case.job.kind, "-")
     for kinds, path, wrong, rule, way_out in ROWS:
         for at in case.job.lines if letter in kinds else ():
-            if len(at) == len(path) and all(step in ("*", here) for step, here in zip(path, at, strict=True)):
-                value = case.job.get(*at)
-                if wrong(value, case):
-                    yield case.fault(at, rule, value, way_out)
+            fits = len(at) == len(path) and all(step in ("*", here) for step, here in zip(path, at, strict=True))
+            if fits and wrong(case.job.get(*at), case):
+                yield case.fault(at, rule, case.job.get(*at), way_out)
 
 
 RULES: tuple[Callable[[Case], Iterator[Finding]], ...] = (

@@ -148,12 +148,11 @@ RUNTIME = sample("a-torch")
 MPI = (FOLDER / "valid" / "runtime-mpi.yaml").read_text()
 SCRIPT = '[bash, -c, "torchrun train.py"]'
 TRAINER = "  trainer:\n"
-SPEC = "spec:\n"
+SPEC, COUNT = "spec:\n", "    numProcPerNode: 2\n"
 TO_NODE = "  podTemplateOverrides: [{{targetJobs: [{{name: node}}], spec: {{{}}}}}]\n"
 
 
 def also(text: str) -> tuple[str, str]:
-    """More in the spec."""
     return SPEC, f"{SPEC}  {text.strip()}\n"
 
 
@@ -171,17 +170,19 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
     "T3": (RUNTIME, ("trainjob-ancestor-step", "trainjob-ancestor"), "spec.template.spec.replicatedJobs", "(T3)",
            "trainjob-ancestor-step: trainer"),
     "T4": (JOB, (TRAINER, f"{TRAINER}    env: [{{name: PET_NNODES, value: '3'}}]\n"), "env[0].name", "(T4)", "drop it"),
-    "T5": (MPI, ("numNodes: 1", "numNodes: 3"), "spec.mlPolicy.numNodes", "launchers", "numNodes of the TrainJob"),
+    "T5": (MPI, ("numNodes: 1", "numNodes: 3"), "spec.mlPolicy.numNodes", "1 launcher", "drop it"),
     "T7": (JOB + "---\n" + MPI.replace("runLauncherAsNode: true", "runLauncherAsNode: false"),
            ("torch-distributed}", "my-mpi}"), "resourcesPerNode", "(T7)", "runtime's job node"),
+    "T6": (JOB.replace("torch-d", "deepspeed-d"), ("numNodes: 2", "numNodes: 1"), "numNodes", "(T6)", "torch runtime"),
+    "T10": (JOB.replace("nvidia.com/gpu: 4", "nvidia.com/mig-1g.9gb: 1").replace(TRAINER, TRAINER + COUNT), (COUNT, ""),
+            "resourcesPerNode", "(T10)", "numProcPerNode"),
     "T11": (RUNTIME.replace("      replicated", "      failurePolicy: {maxRestarts: 1}\n      replicated"), (
         "                containers", "                restartPolicy: OnFailure\n                containers"),
         "spec.restartPolicy", "(T11)", "Never"),
     "T13": (RUNTIME, ("  template:\n    spec:\n      repl", "  template:\n    metadata: {annotations: "
                       "{karpenter.sh/do-not-disrupt: 'true'}}\n    spec:\n      repl"),
             "do-not-disrupt", "(T13)", "replicatedJobs[].template"),
-    "T14": (JOB, also("labels: {kueue.x-k8s.io/queue-name: q}"), "queue-name", "(T14)",
-            "metadata.labels"),
+    "T14": (JOB, also("labels: {kueue.x-k8s.io/queue-name: q}"), "queue-name", "(T14)", "metadata.labels"),
     "T16": (JOB, also("managedBy: kueue.x-k8s.io/multikueue"), "managedBy", "before Trainer 2.3", "drop"),
     "T18": (JOB, ("name: a}", f"name: {'a' * 49}}}"), "metadata.name", "leaves pods room", "at most 46"),
     "an API that is not served": (JOB, ("v1alpha1", "v2alpha1"), "apiVersion", "served", "v1alpha1"),
