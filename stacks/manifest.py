@@ -86,7 +86,7 @@ def read_manifest(text: str, file: str) -> tuple[tuple[Workload, ...], tuple[Fau
             documents = [_Document(file, node) for node in yaml.compose_all(text, yaml.CSafeLoader) if node]
             own = [fault for document in documents for fault in document.faults]
             return tuple(_workload(document) for document in documents if document.value), (*faults, *own)
-        except yaml.MarkedYAMLError as error:
+        except yaml.YAMLError as error:
             text, fault = _aligned(file, text, error)
             faults += [fault] if fault not in faults else []
     return (), tuple(faults)
@@ -143,13 +143,13 @@ class _Document:
         return merged | made
 
 
-def _aligned(file: str, text: str, error: yaml.MarkedYAMLError) -> tuple[str, Fault]:
+def _aligned(file: str, text: str, error: yaml.YAMLError) -> tuple[str, Fault]:
     """The text with the line in error indented as the one before it, where it mostly belongs; and the fault."""
     lines = text.splitlines()
-    at = min(error.problem_mark.line if error.problem_mark else 0, len(lines) - 1)
+    at = min(getattr(getattr(error, "problem_mark", None), "line", 0), len(lines) - 1)
     above = next((each for each in reversed(lines[:at]) if each.strip()), "")
-    fault = Fault(path=f"{file}:{at + 1}", rule=f"is YAML ({error.problem})", value=lines[at].strip()[:60],
-                  way_out="indent it with blanks, as the lines that it belongs to")
+    fault = Fault(path=f"{file}:{at + 1}", rule=f"is YAML ({getattr(error, 'problem', error)})",
+                  value=lines[at].strip()[:60], way_out="indent it with blanks, as the lines that it belongs to")
     lines[at] = above[:len(above) - len(above.lstrip())] + lines[at].lstrip()
     return "\n".join(lines), fault
 

@@ -216,16 +216,16 @@ def _kind(case: Case, gpus: int) -> InstanceType | None:
 
 
 def _container(case: Case) -> Iterator[Finding]:
-    """What containers ask for, their images and their variables."""
     for each, _ in case.containers():
         path = (*each.path, "resourcesPerNode" if each.path == _TRAINER else "resources")
         requests, limits = (mapping(look(each.body, "resources", name)) for name in ("requests", "limits"))
         gpus, kind, image = each.amount(GPU), _kind(case, each.amount(GPU)), str(each.body.get("image") or "none:1")
+        alike = {key for key in requests if "/" in key or gpus and key in {"cpu", "memory"} & {*limits}}
         for key, most in {**requests, **limits}.items():
             at = (*path, "limits" if key in limits else "requests", key)
             if key in ("nvidia.com", "vpc.amazonaws.com", "gpu", "nvidia.com/gpus", "efa"):
                 yield case.fault(at, "is a resource of nodes", key, f"did you mean {GPU if 'aws' not in key else EFA}?")
-            elif ("/" in key or gpus and key in limits) and str(requests.get(key, most)) != str(limits.get(key)):
+            elif key in alike and str(requests[key]) != str(limits.get(key)):
                 why = "as extended resources must" if "/" in key else "or its pod is killed first, and ends the run"
                 yield case.fault((*path, "requests", key), f"equals its limit ({limits.get(key)}), {why}",
                                  requests[key], f"{key}: {most} in both")
@@ -358,8 +358,8 @@ ROWS: tuple[tuple[str, Path, Callable[[Any, Case], Any], str, str], ...] = (
         look(each, "name") == "pytorch" for each in items(v)), "has a container named pytorch", "name: pytorch"),
     ("P", _REPLICA, lambda v, c: c.gpus and f"'{GPU}':" not in str(v) and "gloo" not in str(v),
      "has GPUs as the other replicas: each is a rank of NCCL", f"{GPU} in its limits"),
-    ("P", ("spec", "pytorchReplicaSpecs"), lambda v, c: "Master" not in mapping(v) and not c.job.get(
-        "spec", "elasticPolicy") and (c.nodes or 1) > 1, "has a Master: else nobody sets MASTER_ADDR", "Master: …"),
+    ("P", ("spec", "pytorchReplicaSpecs"), lambda v, c: "Master" not in mapping(v) and (c.nodes or 1) > 1 and
+     not re.search("rdzv|elastic", str(c.job.body)), "has a Master: else nobody sets MASTER_ADDR", "a Master, or rdzv"),
     ("C", ("data",), lambda v, c: sum(len(str(text).encode()) for text in mapping(v).values()) > 2**20,
      "is at most 1 MiB, as etcd takes it", "bake it into an image, or put it into a store"),
 )

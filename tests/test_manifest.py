@@ -59,7 +59,7 @@ def test_two_lines_that_are_indented_wrongly_are_two_faults() -> None:
     assert [fault.path for fault in faults] == ["job.yaml:2", "job.yaml:6"]
 
 
-@pytest.mark.parametrize("text", ["a: [", "{", "a: *nowhere", "a: !unknown b", "\t", "a: 'b"])
+@pytest.mark.parametrize("text", ["a: [", "{", "a: *nowhere", "a: !unknown b", "\t", "a: 'b", "a: \x07"])
 def test_what_cannot_be_mended_is_a_fault_and_no_workload(text: str) -> None:
     found, faults = read_manifest(text, "x.yaml")
     assert faults and all(fault.path == "x.yaml:1" for fault in faults) and not any(w.kind for w in found)
