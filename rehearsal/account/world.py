@@ -76,6 +76,7 @@ def _fault(given: Fields) -> None:
     """Something goes wrong, or the account is like this: `reserve` plants a reservation, `quota` sets a quota."""
     details = {name: value for name, value in given.items() if name != "kind"}
     if given.get("kind") == "quota":
+        refuse(details["code"] not in instances.QUOTAS, "NotFound", f"no quota but {', '.join(instances.QUOTAS)}")
         instances.QUOTAS[details["code"]] = float(details["value"])
     elif given.get("kind") == "reserve":
         made = capacity.plant(**details)

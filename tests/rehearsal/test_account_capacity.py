@@ -207,6 +207,7 @@ def test_quotas_are_told_and_can_be_set(account: Account) -> None:
     assert {"L-417A185B", "L-DB2E81BA", "L-1216C47A", "L-7212CCBC", "L-3819A6DF"} <= told.keys()
     account.world("POST", "faults", {"kind": "quota", "code": "L-417A185B", "value": 0})
     assert quotas.get_service_quota(ServiceCode="ec2", QuotaCode="L-417A185B")["Quota"]["Value"] == 0
+    assert account.world("POST", "faults", {"kind": "quota", "code": "L-0", "value": 1})[0] == 404
     with refused("NoSuchResourceException"):
         quotas.get_service_quota(ServiceCode="ec2", QuotaCode="L-0")
 
