@@ -5,7 +5,7 @@ PRODUCT := .venv/.product
 DEVELOP := .venv/.develop
 REHEARSAL := .venv/bin/python -m rehearsal
 
-.PHONY: up down status preview check plan test lint soak bench kubeconfig env schema
+.PHONY: up down status preview check plan migrate test lint soak bench kubeconfig env schema
 
 up: $(DEVELOP)            ## from nothing to every job of the stack finished
 	@$(REHEARSAL) up --stack $(STACK)
@@ -34,9 +34,12 @@ check: $(PRODUCT)         ## can this stack file work? no engine, no cluster; LI
 plan: $(PRODUCT)          ## what a stack file comes to: nodes, minutes, money; JSON=1 for machines
 	@.venv/bin/python -m stacks.show $(STACK) $(if $(JSON),--json)
 
+migrate: $(PRODUCT)       ## FILE=job.yaml: a PyTorchJob or TrainJob as a stack-file entry, with what is wrong with it
+	@.venv/bin/python -m stacks.migrate $(FILE)
+
 test: $(DEVELOP)          ## all of them; what needs a world is skipped where there can be none
 	@$(REHEARSAL) build
-	@.venv/bin/pytest
+	@.venv/bin/pytest -n 2 --dist loadfile
 
 lint: $(DEVELOP)
 	@.venv/bin/ruff check && .venv/bin/pyright

@@ -173,7 +173,8 @@ def _silent_ranks(snapshot: Snapshot, now: datetime) -> Iterator[Finding]:
         command = " ".join(job["spec"].get("trainer", {}).get("command") or []).replace("\\\n", " ")
         nodes = job["spec"].get("trainer", {}).get("numNodes", 1)
         name = job["metadata"]["name"]
-        if nodes > 1 and "torchrun" in command and not re.search(r"rdzv[_-]endpoint|master[_-]addr=", command):
+        alone = re.search(r"torchrun\b.*(--standalone\b|--rdzv[_-]backend[= ]+(?!static))", command, re.DOTALL)
+        if nodes > 1 and alone and not re.search(r"rdzv[_-]endpoint|master[_-]addr=", command):
             yield Finding(what=f"TrainJob {name}: every node waits for the others at its own address",
                           why="its torchrun has no --rdzv_endpoint",
                           do="--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}")

@@ -299,7 +299,7 @@ def fault(options: argparse.Namespace) -> int:
     elif options.kind == "clear":
         world.ask("DELETE", "faults")
     elif options.kind:
-        given = {name: getattr(options, name) for name in FAULT_FIELDS if getattr(options, name) is not None}
+        given = {name: value for name in (*FAULT_FIELDS, "block") if (value := getattr(options, name)) is not None}
         world.ask("POST", "faults", {"kind": options.kind, **given})
     print(json.dumps(world.ask("GET", "faults"), indent=1))
     return 0
@@ -312,16 +312,19 @@ def _run(options: argparse.Namespace, *command: str) -> int:
 
 # ---- the command line ----------------------------------------------------------------------------------------------
 
-FAULTS = ("throttle", "lose-answer", "error", "no-capacity", "delay", "vanish", "clear")
-FAULT_FIELDS: dict[str, Any] = {"service": str, "action": str, "zone": str, "instance_type": str, "count": int,
-                                "seconds": float}
+FAULTS = ("throttle", "lose-answer", "error", "no-capacity", "delay", "reserve", "quota", "vanish", "clear")
+FAULT_FIELDS: dict[str, Any] = {
+    "service": str, "action": str, "zone": str, "instance_type": str, "count": int, "seconds": float, "available": int,
+    **dict.fromkeys(("id", "starts", "ends", "placement_group", "code"), str), "instances": int, "value": float}
+"""The last two lines are for `reserve`, which plants a capacity reservation or block, and for `quota`."""
 OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
     up: {"--speed": {"type": float, "default": 60, "help": "AWS's durations are divided by this"},
          "--wait": {"type": float, "default": 300, "help": "seconds without any movement of the jobs until we stop"}},
     down: {"--force": {"action": "store_true", "help": "end the world without destroying its stacks"}},
     logs: {"process": {"nargs": "?", "default": "", "help": "part of a log's name"}},
     fault: {"kind": {"nargs": "?", "choices": FAULTS}, "--instance": {"help": "for vanish"},
-            **{f"--{name.replace('_', '-')}": {"type": kind} for name, kind in FAULT_FIELDS.items()}},
+            **{f"--{name.replace('_', '-')}": {"type": kind} for name, kind in FAULT_FIELDS.items()},
+            "--block": {"action": "store_true", "default": None, "help": "reserve a Capacity Block"}},
 }
 EXCLUSIVE = (up, down, preview)
 """Commands that change the world: one at a time."""

@@ -199,7 +199,9 @@ def _command(path: str, job: JobConfig) -> Iterator[Fault]:
     if job.command and job.command[0].endswith("torchrun"):
         starts = [text]
     for line in starts:
-        if job.nodes > 1 and not re.search(r"--(rdzv[_-]endpoint|master[_-]addr)\b", line):
+        # Without any of these options torchrun goes by PET_MASTER_ADDR, as the Trainer sets it: that works.
+        alone = re.search(r"--standalone\b|--rdzv[_-]backend[= ]+(?!static)", line)
+        if job.nodes > 1 and alone and not re.search(r"--(rdzv[_-]endpoint|master[_-]addr)\b", line):
             yield Fault(path=f"{path}.script", rule="gives torchrun a rendezvous endpoint: without one every node"
                         " waits at its own localhost", value=" ".join(line.split())[:60],
                         way_out="--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}")

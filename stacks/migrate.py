@@ -171,8 +171,12 @@ def _script(made: Migration, job: Workload, container: Container, nodes: int) ->
 
 
 def main(arguments: list[str]) -> int:
-    """Print the entries of all jobs in the files; 1 where one cannot be expressed."""
-    read = [read_manifest(Path(file).read_text(), Path(file).name) for file in arguments]
+    """Print the entries of all jobs in the files; 1 where one cannot be expressed, 2 where a file cannot be read."""
+    try:
+        read = [read_manifest(Path(file).read_text(), Path(file).name) for file in arguments]
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}; make migrate FILE=job.yaml")
+        return 2
     workloads = [workload for found, _ in read for workload in found]
     jobs = [workload for workload in workloads if workload.kind in ("TrainJob", "PyTorchJob")]
     made, impossible = [], [] if jobs else ["no PyTorchJob and no TrainJob in the files"]

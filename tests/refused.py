@@ -77,12 +77,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
                                            f"{JOB}.checkpoints.directory", "stays in its store"),
     "no command": ([without(SCRIPT)], JOB, "got neither"),
     "two commands": ([at(f"{JOB}.command", ["python", "train.py"])], JOB, "got both"),
-    "ranks without a meeting place": ([at(SCRIPT, "cd /code\ntorchrun --nproc_per_node=8 train.py\n")],
+    "ranks without a meeting place": ([at(SCRIPT, "cd /code\ntorchrun --rdzv_backend=c10d train.py\n")],
                                       f"{JOB}.script", "--rdzv_backend=c10d --rdzv_endpoint"),
     "ranks without a meeting place, over lines": (
-        [at(SCRIPT, "torchrun \\\n  --nproc_per_node=8 \\\n  train.py\n")], f"{JOB}.script", "rendezvous endpoint"),
+        [at(SCRIPT, "torchrun \\\n  --rdzv-backend c10d \\\n  train.py\n")], f"{JOB}.script", "rendezvous endpoint"),
     "torchrun itself without a meeting place": (
-        [without(SCRIPT), at(f"{JOB}.command", ["/usr/bin/torchrun", "train.py"])], f"{JOB}.script", "rendezvous"),
+        [without(SCRIPT), at(f"{JOB}.command", ["/usr/bin/torchrun", "--standalone", "train.py"])], f"{JOB}.script", "rendezvous"),
     "blank after a backslash": (
         [at(SCRIPT, "torchrun --rdzv_endpoint=a:1 \\ \n  train.py\n")], f"{JOB}.script", "backslash"),
     "comment after a backslash": (
@@ -284,6 +284,8 @@ SOUND: dict[str, list[Edit]] = {
     "data that is kept": [at("storage.scratch.data", "keep"), without("storage.home.data")],
     "half a node": [at(f"{JOB}.gpus_per_node", 4), at(f"{JOB}.processes_per_node", 4),
                     at(SCRIPT, "accelerate launch a.py")],
+    "torchrun that goes by PET_MASTER_ADDR": [at(SCRIPT, "torchrun --nproc_per_node=8 train.py")],
+    "the static backend, named": [at(SCRIPT, "torchrun --rdzv_backend=static train.py")],
     "one node without a meeting place": [at(f"{JOB}.nodes", 1), at(SCRIPT, "torchrun train.py")],
     "master_addr as the meeting place": [at(SCRIPT, "exec torchrun --master-addr=$PET_MASTER_ADDR train.py")],
     "another launcher": [at(SCRIPT, "accelerate launch train.py")],

@@ -92,7 +92,8 @@ def test_a_node_that_is_just_coming_is_not_worth_a_word():
 
 
 def test_a_command_without_a_rendezvous_endpoint_is_named_also_when_its_line_continues():
-    assert "no --rdzv_endpoint" in _said(trainjobs=[_job("torchrun \\\n --nproc_per_node=8 a.py")])
+    assert "no --rdzv_endpoint" in _said(trainjobs=[_job("torchrun \\\n --rdzv_backend=c10d a.py")])
+    assert _said(trainjobs=[_job("torchrun --nproc_per_node=8 a.py")]) == "", "it goes by PET_MASTER_ADDR"
 
 
 def test_a_failed_job_says_the_reason_and_its_last_words():
