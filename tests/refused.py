@@ -82,7 +82,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "ranks without a meeting place, over lines": (
         [at(SCRIPT, "torchrun \\\n  --rdzv-backend c10d \\\n  train.py\n")], f"{JOB}.script", "rendezvous endpoint"),
     "torchrun itself without a meeting place": (
-        [without(SCRIPT), at(f"{JOB}.command", ["/usr/bin/torchrun", "--standalone", "train.py"])], f"{JOB}.script", "rendezvous"),
+        [without(SCRIPT), at(f"{JOB}.command", ["/usr/bin/torchrun", "--standalone", "train.py"])],
+        f"{JOB}.script", "rendezvous"),
     "blank after a backslash": (
         [at(SCRIPT, "torchrun --rdzv_endpoint=a:1 \\ \n  train.py\n")], f"{JOB}.script", "backslash"),
     "comment after a backslash": (
