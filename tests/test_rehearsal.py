@@ -67,11 +67,12 @@ def _edit(trial: Trial, *edits: tuple[str, str]) -> None:
 
 def test_a_refresh_and_a_preview_while_a_job_runs_change_nothing(trial: Trial):
     """Another run of the same job: controllers write to its objects all the time."""
-    _edit(trial, ("        shared_memory_gib: 64", '        run: 2\n        env: {TRAINYARD_STEPS: "150"}\n'
+    _edit(trial, ("        shared_memory_gib: 64", '        run: 2\n        env: {TRAINYARD_STEPS: "250"}\n'
                   "        shared_memory_gib: 64"))
     command = trial.start("up")
     running = f"kubectl get pods {SPREAD} --field-selector=status.phase=Running --no-headers"
-    assert until(lambda: trial.shell(running, check=False).count("Running") == 2, seconds=90)
+    assert until(lambda: " changes" in trial.log.read_text().rpartition("$ rehearsal up")[2]
+                 and trial.shell(running, check=False).count("Running") == 2, seconds=120)  # the engine is done
     trial.shell("pulumi refresh --yes --skip-preview --non-interactive --expect-no-changes")
     trial.shell("pulumi preview --non-interactive --expect-no-changes")
     assert trial.condition("t5-large") == "", "it ran all the while"
