@@ -7,7 +7,7 @@ import pulumi_kubernetes as k8s
 
 from components.chart import release
 from components.plans import DevicePluginsPlan
-from components.trainer_objects import GPU
+from components.training import GPU
 
 NAMESPACE = "kube-system"
 EFA_LABELS = {"app.kubernetes.io/name": "aws-efa-k8s-device-plugin"}

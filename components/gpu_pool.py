@@ -13,7 +13,7 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from components.plans import GpuPoolPlan, NodeTypePlan
-from components.trainer_objects import GPU, POOL, TAINT_VALUE
+from components.training import GPU, POOL, TAINT_VALUE
 
 READY = {"pulumi.com/waitFor": "condition=Ready"}
 DRAIN = pulumi.CustomTimeouts(create="10m", delete="30m")

@@ -6,93 +6,52 @@ PET_MASTER_ADDR from, and is not a choice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from components.plans import Spec
-
-GPU = "nvidia.com/gpu"
-EFA = "vpc.amazonaws.com/efa"
-TAINT_VALUE = "present"
-"""The only value that NVIDIA's node-feature-discovery worker tolerates."""
-POOL = "trainyard.io/pool"
-"""Label of a pool's nodes, whatever their type; on CPU nodes a taint too, which keeps everything but jobs away."""
-
-TOLERATIONS: list[Spec] = [
-    {"key": GPU, "operator": "Equal", "value": TAINT_VALUE, "effect": "NoSchedule"},
-    {"key": POOL, "operator": "Exists", "effect": "NoSchedule"},
-    # Leave a node that died after 30 s, not after the default 300: the whole gang waits for this pod.
-    {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
-    {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
-]
+from components.training import (
+    GPU,
+    TOLERATIONS,
+    Training,
+    env,
+    pod_metadata,
+    resources,
+    volume_mounts,
+    volumes,
+)
 
 ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 """Without this label on the replicated job the Trainer ignores numNodes, image, command and env."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mount:
-    """A claim, mounted."""
-
-    store: str
-    """What the pod calls the volume."""
-    claim: str
-    path: str
-    directory: str | None = None
-    """A directory of the claim instead of its root; kubelet makes it where it is missing."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainJob:
-    """One run, in the terms of the builders below."""
-
-    runtime: str
-    image: str
-    command: tuple[str, ...]
-    nodes: int
-    processes_per_node: int | str
-    resources: Mapping[str, int]
-    """Extended resources a node; requests equal limits."""
-    node_selector: Mapping[str, str]
-    env: Mapping[str, str]
-    mounts: tuple[Mount, ...]
-    shared_memory_gib: int
-
-
-def train_job_spec(version: str, job: TrainJob) -> Spec:
+def train_job_spec(version: str, runtime: str, training: Training) -> Spec:
     """TrainJob.spec for a Trainer version; KeyError for a version without a builder."""
-    return _TRAIN_JOB[version](job)
+    return _TRAIN_JOB[version](runtime, training)
 
 
-def _train_job_2_1(job: TrainJob) -> Spec:
-    resources = {name: str(count) for name, count in sorted(job.resources.items())}
-    shared_memory = {"medium": "Memory", "sizeLimit": f"{job.shared_memory_gib}Gi"}
-    volumes: list[Spec] = [{"name": "dshm", "emptyDir": shared_memory}]
-    volumes += [{"name": store, "persistentVolumeClaim": {"claimName": claim}}
-                for store, claim in sorted({(mount.store, mount.claim) for mount in job.mounts})]
-    mounts: list[Spec] = [{"name": "dshm", "mountPath": "/dev/shm"}]
-    mounts += [{"name": m.store, "mountPath": m.path} | ({"subPath": m.directory} if m.directory else {})
-               for m in job.mounts]
+def _train_job_2_1(runtime: str, training: Training) -> Spec:
+    pod: Spec = {
+        "nodeSelector": dict(training.node_selector),
+        "tolerations": TOLERATIONS,
+        "volumes": volumes(training),
+        "containers": [{"name": "node", "volumeMounts": volume_mounts(training)}],
+    }
+    if training.pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in training.pull_secrets]
     return {
-        "runtimeRef": {"name": job.runtime},
+        "runtimeRef": {"name": runtime},
         "trainer": {
-            "image": job.image,
-            "command": list(job.command),
-            "numNodes": job.nodes,
-            "numProcPerNode": job.processes_per_node,
-            "resourcesPerNode": {"requests": resources, "limits": resources},
-            "env": [{"name": name, "value": value} for name, value in sorted(job.env.items())],
+            "image": training.image,
+            "command": list(training.command),
+            "numNodes": training.nodes,
+            "numProcPerNode": training.processes_per_node,
+            "resourcesPerNode": resources(training),
+            "env": env(training),
         },
         "podTemplateOverrides": [{
             "targetJobs": [{"name": "node"}],
-            "metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}},
-            "spec": {
-                "nodeSelector": dict(job.node_selector),
-                "tolerations": TOLERATIONS,
-                "volumes": volumes,
-                "containers": [{"name": "node", "volumeMounts": mounts}],
-            },
+            "metadata": pod_metadata(training),
+            "spec": pod,
         }],
     }
 

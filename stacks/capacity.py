@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from catalog import versions
 from catalog.instances import CPU_TYPES, GPU_TYPES, QUOTAS, InstanceType
 from components.plans import GpuPoolPlan, Identity, NetworkInterface, NodeTypePlan
-from components.trainer_objects import EFA, GPU, POOL
+from components.training import EFA, GPU, POOL
 from stacks.settings import EnvironmentConfig, JobConfig, PoolConfig
 
 TYPES: dict[str, InstanceType] = {**GPU_TYPES, **CPU_TYPES}

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from components.trainer_objects import GPU
+from components.training import GPU
 from stacks.capacity import TYPES
 from stacks.job_rules import RESERVED_ENV, TOKEN
 from stacks.manifest import JOBS, POD, Container, Pod, Workload, items, look, mapping, read_manifest

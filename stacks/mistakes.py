@@ -16,7 +16,8 @@ from typing import Any
 from catalog import fabric, versions
 from catalog.instances import InstanceType
 from catalog.zones import ZONE_LETTERS, zone_names
-from components.trainer_objects import ANCESTOR, EFA, GPU, resilient_torch, upstream_runtimes
+from components.trainer_objects import ANCESTOR, resilient_torch, upstream_runtimes
+from components.training import EFA, GPU
 from stacks.capacity import TYPES
 from stacks.faults import Fault, Notice
 from stacks.job_rules import RESERVED_ENV, TOKEN

@@ -38,7 +38,8 @@ from components.plans import (
     ZonePlan,
     digest,
 )
-from components.trainer_objects import Mount, TrainJob, resilient_torch, train_job_spec, upstream_runtimes
+from components.trainer_objects import resilient_torch, train_job_spec, upstream_runtimes
+from components.training import Mount, Training
 from stacks import rules
 from stacks.capacity import CNI, TYPES, PoolUse, node_selector, pool_plan, pool_use, resources
 from stacks.config import Reading, read_file
@@ -322,8 +323,8 @@ def _job(name: str, job: JobConfig, environment: EnvironmentConfig, namespace: s
         store = job.checkpoints.store
         mounts.append(Mount(store=store, claim=claims[store], path=CHECKPOINTS, directory=job.checkpoints.directory))
         env["CHECKPOINT_DIR"] = CHECKPOINTS
-    spec = train_job_spec(environment.trainer.version, TrainJob(
-        runtime=job.runtime, image=job.image, command=_command(job), nodes=job.nodes,
+    spec = train_job_spec(environment.trainer.version, job.runtime, Training(
+        image=job.image, command=_command(job), nodes=job.nodes,
         processes_per_node=job.processes_per_node,
         resources=resources(job, kind), node_selector=node_selector(job, environment),
         # Sorted, as the engine hands settings over: another order in the file is not another run.

@@ -12,7 +12,7 @@ from catalog.instances import GPU_TYPES
 from catalog.zones import ZONE_LETTERS, regions_with
 from components.gpu_pool import node_class_spec, node_pool_spec
 from components.plans import GpuPoolPlan
-from components.trainer_objects import TOLERATIONS
+from components.training import TOLERATIONS
 from stacks.config import read
 from stacks.plan import EnvironmentPlan, plan_stack
 from tests import crds

@@ -15,15 +15,11 @@ from catalog import versions
 from components.plans import Spec
 from components.trainer_objects import (
     ANCESTOR,
-    GPU,
-    POOL,
-    TOLERATIONS,
-    Mount,
-    TrainJob,
     resilient_torch,
     train_job_spec,
     upstream_runtimes,
 )
+from components.training import GPU, POOL, TOLERATIONS, Mount, Training
 from stacks.config import read
 from stacks.plan import plan_stack
 from tests import crds
@@ -31,8 +27,9 @@ from tests.recording import Graph
 from tests.stackfile import sound_stacks
 
 API = "trainer.kubeflow.org/v1alpha1"
-JOB = TrainJob(
-    runtime="torch-distributed-resilient", image="registry/image:1", command=("/bin/bash", "-c", "torchrun train.py"),
+RUNTIME = "torch-distributed-resilient"
+JOB = Training(
+    image="registry/image:1", command=("/bin/bash", "-c", "torchrun train.py"),
     nodes=2, processes_per_node="auto", resources={"vpc.amazonaws.com/efa": 4, GPU: 8},
     node_selector={"topology.kubernetes.io/zone": "ap-northeast-2a"}, env={"B": "2", "A": "1"},
     mounts=(Mount(store="home", claim="home", path="/home"),
@@ -58,16 +55,16 @@ RUNTIMES: dict[tuple[str, str], Spec] = {
 
 def test_there_are_builders_for_exactly_the_versions_of_the_catalogue() -> None:
     for version in versions.TRAINERS:
-        assert train_job_spec(version, JOB)["runtimeRef"] and upstream_runtimes(version)
+        assert train_job_spec(version, RUNTIME, JOB)["runtimeRef"] and upstream_runtimes(version)
     with pytest.raises(KeyError):
-        train_job_spec("1.8.1", JOB)
+        train_job_spec("1.8.1", RUNTIME, JOB)
     with pytest.raises(KeyError):
         upstream_runtimes("1.8.1")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_job_is_one_that_the_trainers_crd_admits(variant: str) -> None:
-    assert crds.problems(_train_job(train_job_spec("2.1.0", VARIANTS[variant]))) == []
+    assert crds.problems(_train_job(train_job_spec("2.1.0", RUNTIME, VARIANTS[variant]))) == []
 
 
 def test_the_dev_stacks_objects_are_ones_that_the_crds_admit(dev: Graph, team: Graph) -> None:
@@ -158,16 +155,16 @@ def test_a_runtime_marks_the_job_whose_nodes_a_train_job_sets(version: str, name
 
 def test_a_job_says_the_same_in_the_same_order_whatever_order_it_was_told_in() -> None:
     other = dataclasses.replace(JOB, env={"A": "1", "B": "2"}, resources={GPU: 8, "vpc.amazonaws.com/efa": 4})
-    assert str(train_job_spec("2.1.0", other)) == str(train_job_spec("2.1.0", JOB))
+    assert str(train_job_spec("2.1.0", RUNTIME, other)) == str(train_job_spec("2.1.0", RUNTIME, JOB))
 
 
 def test_a_job_asks_for_exactly_what_it_may_use() -> None:
-    resources = train_job_spec("2.1.0", JOB)["trainer"]["resourcesPerNode"]
+    resources = train_job_spec("2.1.0", RUNTIME, JOB)["trainer"]["resourcesPerNode"]
     assert resources["requests"] == resources["limits"] == {GPU: "8", "vpc.amazonaws.com/efa": "4"}
 
 
 def test_every_mount_has_its_volume() -> None:
-    pod = train_job_spec("2.1.0", JOB)["podTemplateOverrides"][0]["spec"]
+    pod = train_job_spec("2.1.0", RUNTIME, JOB)["podTemplateOverrides"][0]["spec"]
     assert {m["name"] for m in pod["containers"][0]["volumeMounts"]} == {v["name"] for v in pod["volumes"]}
     assert [v["name"] for v in pod["volumes"]] == ["dshm", "home", "scratch"]
 
@@ -180,7 +177,7 @@ def test_tolerations_are_of_the_pool_taint_and_of_nodes_that_are_gone() -> None:
 # The check is worth something only if it sees what people get wrong.
 
 def _edited(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-    made = _train_job(copy.deepcopy(train_job_spec("2.1.0", JOB)))
+    made = _train_job(copy.deepcopy(train_job_spec("2.1.0", RUNTIME, JOB)))
     change(made)
     return made
 
