@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-BACKEND = Path(os.environ["PULUMI_BACKEND_URL"].removeprefix("file://")) / ".pulumi"
+BACKEND = Path(os.environ["PULUMI_BACKEND_URL"].removeprefix("file://").partition("?")[0]) / ".pulumi"
 STATE = BACKEND / "stacks/trainyard"
 LOCKS = BACKEND / "locks/organization/trainyard"
 URN = "urn:pulumi:{stack}::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"

@@ -14,7 +14,7 @@ from unittest.mock import MagicMock
 import pytest
 from pulumi.runtime.proto import language_pb2
 
-from rehearsal import paths
+from rehearsal import engine, paths
 from rehearsal.plugins import install, language
 from rehearsal.plugins.wire import struct
 
@@ -116,7 +116,9 @@ def test_our_own_plugin_is_not_taken_for_the_genuine_one(home: Path, monkeypatch
 
 @pytest.mark.world
 @pytest.mark.skipif(not PULUMI.exists(), reason="no pulumi: the toolchain was never built here")
-def test_the_real_engine_runs_a_program_through_the_host(home: Path, tmp_path: Path) -> None:
+def test_the_real_engine_runs_a_program_through_the_host(home: Path, tmp_path: Path,
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "BACKEND", tmp_path / "backend")
     project = tmp_path / "project"
     project.mkdir()
     (tmp_path / "backend").mkdir()
@@ -125,7 +127,7 @@ def test_the_real_engine_runs_a_program_through_the_host(home: Path, tmp_path: P
     (project / "__main__.py").write_text(
         "import pulumi\npulumi.export('said', pulumi.Config().require('word'))\n"
         "if pulumi.Config().get('fail'): raise pulumi.RunError('no, thanks')\n")
-    environment = {**os.environ, "PULUMI_HOME": str(home), "PULUMI_BACKEND_URL": f"file://{tmp_path}/backend",
+    environment = {**os.environ, "PULUMI_HOME": str(home), "PULUMI_BACKEND_URL": engine.backend_url(),
                    "PULUMI_CONFIG_PASSPHRASE": "x", "PULUMI_SKIP_UPDATE_CHECK": "true",
                    "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true"}
 
@@ -139,3 +141,4 @@ def test_the_real_engine_runs_a_program_through_the_host(home: Path, tmp_path: P
     failed = pulumi("preview", "-s", "dev", "-c", "fail=yes")
     assert failed.returncode != 0
     assert "no, thanks" in failed.stdout + failed.stderr
+    assert list((tmp_path / "backend").rglob("dev.json")) and not list((tmp_path / "backend").rglob("*.attrs"))
