@@ -35,6 +35,10 @@ TRAINERS: dict[str, str] = {"2.1.0": "v2.1.0"}
 oci://ghcr.io/kubeflow/charts/kubeflow-trainer"""
 
 
+TRAINING_OPERATORS: tuple[str, ...] = ("1.8.1",)
+"""Releases of the legacy training-operator that components/charts has; 1.8.1 is the last that the inputs name."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class KnownGood:
     """Versions that go together."""
@@ -67,12 +71,14 @@ class TrainerLine:
     """Minor releases built against its API. Another one prunes the TrainJob silently (kueue#11931)."""
     sdk: tuple[str, ...]
     """Minor releases of `kubeflow`."""
+    time_limit: bool
+    """Whether a TrainJob has activeDeadlineSeconds; where not, the API server drops it silently."""
 
 
 TRAINER_LINES: dict[str, TrainerLine] = {
-    "2.1": TrainerLine(jobset="0.10.1", kueue=("0.15", "0.16"), sdk=("0.3",)),
-    "2.2": TrainerLine(jobset="0.11.0", kueue=("0.17", "0.18", "0.19"), sdk=("0.4",)),
-    "2.3": TrainerLine(jobset="0.12.0", kueue=("0.18", "0.19"), sdk=("0.5",)),
+    "2.1": TrainerLine(jobset="0.10.1", kueue=("0.15", "0.16"), sdk=("0.3",), time_limit=False),
+    "2.2": TrainerLine(jobset="0.11.0", kueue=("0.17", "0.18", "0.19"), sdk=("0.4",), time_limit=True),
+    "2.3": TrainerLine(jobset="0.12.0", kueue=("0.18", "0.19"), sdk=("0.5",), time_limit=True),
 }
 """Minor release of the Trainer → what it fits; of Kueue 0.15 from 0.15.2, of SDK 0.3 from 0.3.1."""
 

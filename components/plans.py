@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -221,12 +222,20 @@ class WorkspacePlan:
     namespace: str
     claims: tuple[ClaimPlan, ...]
     max_gpus: int | None = None
+    host_paths: bool = False
+    """Its pods may mount folders of their node."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerPlan:
     version: str
     image_tag: str
+    chart: ChartPlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOperatorPlan:
+    version: str
     chart: ChartPlan
 
 
@@ -238,15 +247,40 @@ class RuntimePlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainJobPlan:
+class ConfigMapPlan:
+    """Text files, as one object called by its content."""
+
+    name: str
+    data: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobPlan:
+    """One run: its object, and what comes and goes with it."""
+
     name: str
     namespace: str
-    runtime: str
+    kind: str
+    """TrainJob or PyTorchJob."""
+    runtime: str | None
+    """Of the environment; None for a PyTorchJob, and for a job whose own file brings its runtime."""
     pool: str
     stores: tuple[str, ...]
+    nodes: int
+    checkpoints: str | None
+    """Directory in the container that a restart resumes from."""
+    labels: Mapping[str, str]
     spec: Spec
+    files: ConfigMapPlan | None
+    objects: tuple[Spec, ...] = ()
+    """Other objects of the job's own file: ConfigMaps and runtimes."""
+    priorities: tuple[str, ...]
+    """PriorityClasses that its pods need: its own, or its runtime's."""
     expected_hours: float | None
     """How long its owner thinks it runs."""
+    wait: str
+    """none, running or complete: what `up` waits for."""
+    wait_minutes: int
     run: str
     """Identity of the run: digest of the spec and the `run` counter. Only a change of it starts a paid run."""
 

@@ -40,9 +40,11 @@ class Workspace(pulumi.ComponentResource):
                  drivers: Mapping[str, pulumi.Resource], opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("trainyard:jobs:Workspace", name, None, opts)
         self._drivers, self._namespace = drivers, plan.namespace
+        # Training images run as root; host access, privileges and host ports stay refused, but where a job asks for a
+        # folder of its node: no level admits that alone.
+        level = "privileged" if plan.host_paths else "baseline"
         namespace = k8s.core.v1.Namespace(name, metadata={"name": plan.namespace, "labels": {
-            # Training images run as root; host access, privileges and host ports stay refused.
-            "pod-security.kubernetes.io/enforce": "baseline"}}, opts=pulumi.ResourceOptions(parent=self))
+            "pod-security.kubernetes.io/enforce": level}}, opts=pulumi.ResourceOptions(parent=self))
         self.namespace = namespace.metadata.name.apply(lambda made: made or "")
         if plan.max_gpus:
             self._quota(name, plan.max_gpus)

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from catalog.prices import lustre_per_month
 from rehearsal import charts, engine, paths, plane, progress, toolchain, world
@@ -27,7 +27,8 @@ REFUSED, FAILED, INTERRUPTED = 2, 1, 130
 POLL_SECONDS = 1
 GONE = ("deleted", "terminated")
 """States in which AWS still lists something for a while that costs nothing and blocks nothing."""
-JOBSET = "jobset.sigs.k8s.io/jobset-name"
+PODS_OF = {"TrainJob": "jobset.sigs.k8s.io/jobset-name", "PyTorchJob": "training.kubeflow.org/job-name"}
+SERVED = {"TrainJob": "trainer.kubeflow.org/v1alpha1", "PyTorchJob": "kubeflow.org/v1"}
 
 
 # ---- up ------------------------------------------------------------------------------------------------------------
@@ -98,23 +99,32 @@ def _failed(stack: Stack, stages: Stages, status: int) -> int:
 def _finish(stack: Stack, stages: Stages, patience: float) -> int:
     """Wait for the jobs and show what there is."""
     engine.write_kubeconfig(stack)
-    names = [name.split("/") for name in (engine.outputs(stack).get("jobs") or {}).values()]
+    jobs = [Run(**{field: job[field] for field in Run._fields})
+            for job in (engine.outputs(stack).get("jobs") or {}).values()]
     began = stages.display.now()
-    ends = _follow_jobs(plane.admin(paths.world()), names, stages.display, patience)
-    _summary(stack, stages, names, stages.display.now() - began)
-    for (space, name), end in zip(names, ends, strict=True):
-        if end != "Complete":
-            print(f"\njob {space}/{name} is {end or 'not finished'}: `make status` names the cause")
-    return 0 if all(end == "Complete" for end in ends) else FAILED
+    ends = _follow_jobs(plane.admin(paths.world()), jobs, stages.display, patience)
+    _summary(stack, stages, jobs, stages.display.now() - began)
+    for job, end in zip(jobs, ends, strict=True):
+        if end not in progress.GOOD_ENDS:
+            print(f"\njob {job.namespace}/{job.name} is {end or 'not finished'}: `make status` names the cause")
+    return 0 if set(ends) <= set(progress.GOOD_ENDS) else FAILED
 
 
-def _follow_jobs(api: Api, names: list[list[str]], display: Display, patience: float) -> list[str | None]:
+class Run(NamedTuple):
+    """A job of the stack, as its outputs name it."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+def _follow_jobs(api: Api, jobs: list[Run], display: Display, patience: float) -> list[str | None]:
     """How each ended, once all have or nothing has moved for `patience` seconds."""
     said, moved = "", display.now()
     while True:
-        ends = [_end(api, space, name) for space, name in names]
-        going = [job for job, end in zip(names, ends, strict=True) if not end]
-        state = "; ".join(f"{space}/{name}: {progress.phases(_pods(api, space, name))}" for space, name in going)
+        ends = [_end(api, job) for job in jobs]
+        going = [job for job, end in zip(jobs, ends, strict=True) if not end]
+        state = "; ".join(f"{job.namespace}/{job.name}: {progress.phases(_pods(api, job))}" for job in going)
         still = display.now() - moved
         if not going or (state == said and still > patience):
             return ends
@@ -126,29 +136,30 @@ def _follow_jobs(api: Api, names: list[list[str]], display: Display, patience: f
         time.sleep(POLL_SECONDS)
 
 
-def _end(api: Api, space: str, name: str) -> str | None:
-    path = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{space}/trainjobs/{name}"
+def _end(api: Api, job: Run) -> str | None:
+    path = f"/apis/{SERVED[job.kind]}/namespaces/{job.namespace}/{job.kind.lower()}s/{job.name}"
     return progress.ended(api.request("GET", path))
 
 
-def _pods(api: Api, space: str, name: str) -> list[Object]:
-    return api.request("GET", f"/api/v1/namespaces/{space}/pods?labelSelector={JOBSET}%3D{name}")["items"]
+def _pods(api: Api, job: Run) -> list[Object]:
+    selector = f"labelSelector={PODS_OF[job.kind]}%3D{job.name}"
+    return api.request("GET", f"/api/v1/namespaces/{job.namespace}/pods?{selector}")["items"]
 
 
-def _summary(stack: Stack, stages: Stages, names: list[list[str]], waited: float) -> None:
+def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> None:
     display = stages.display
     display.section("nodes", _kubectl(stack, progress.NODES, "nodes"))
-    for space, name in names:
-        display.section(f"job {space}/{name}", [
-            *_kubectl(stack, progress.JOB, "trainjob", name, "-n", space),
-            *_kubectl(stack, progress.PODS, "pods", "-n", space, "-l", f"{JOBSET}={name}")])
+    for job in jobs:
+        display.section(f"job {job.namespace}/{job.name}", [
+            *_kubectl(stack, progress.JOB, job.kind.lower(), job.name, "-n", job.namespace),
+            *_kubectl(stack, progress.PODS, "pods", "-n", job.namespace, "-l", f"{PODS_OF[job.kind]}={job.name}")])
     if stages.stages:
         display.section("stages", progress.stage_table(stages.stages, waited))
     at = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
     display.section("simulated", [f"  {line.format(**at)}" for line in progress.SIMULATED])
     of = "" if stack.name == "dev" else f" STACK={stack.name}"
-    logs = [(f"kubectl --kubeconfig $(make kubeconfig{of}) logs -n {space} -l {JOBSET}={name}", "what the ranks said")
-            for space, name in names]
+    logs = [(f"kubectl --kubeconfig $(make kubeconfig{of}) logs -n {job.namespace} -l {PODS_OF[job.kind]}={job.name}",
+             "what the ranks said") for job in jobs]
     display.section("next", progress.suggestions([
         (f"make status{of}", "what runs, and what is wrong"), *logs,
         (f'eval "$(make env{of})"', "plain pulumi, kubectl, helm and aws work here"),

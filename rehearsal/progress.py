@@ -25,7 +25,7 @@ COMPONENTS = {
     "pools": ("nodes:GpuNodes", "nodes:GpuPool", "nodes:DevicePlugins"),
     "trainer": ("trainer:Trainer",),
     "runtimes": ("trainer:Runtimes",),
-    "jobs": ("jobs:Workspace", "jobs:TrainJob"),
+    "jobs": ("jobs:Workspace", "jobs:Job"),
 }
 """Stage to types of components; a component that is not here is a stage of its own."""
 SIMULATED = (
@@ -207,10 +207,14 @@ def _is_work(step: Event) -> bool:
 
 # ---- jobs and tables -----------------------------------------------------------------------------------------------
 
+GOOD_ENDS = ("Complete", "Succeeded")
+"""Of a TrainJob, and of a PyTorchJob."""
+
+
 def ended(job: Object) -> str | None:
-    """Complete or Failed, once a TrainJob is one of them."""
+    """How a run ended, once it has."""
     conditions = job.get("status", {}).get("conditions") or []
-    return next((c["type"] for c in conditions if c["type"] in ("Complete", "Failed") and c["status"] == "True"), None)
+    return next((c["type"] for c in conditions if c["type"] in (*GOOD_ENDS, "Failed") and c["status"] == "True"), None)
 
 
 def phases(pods: list[Object]) -> str:

@@ -12,7 +12,8 @@ from catalog import versions
 from catalog.instances import CPU_TYPES, GPU_TYPES, QUOTAS, InstanceType
 from components.plans import GpuPoolPlan, Identity, NetworkInterface, NodeTypePlan
 from components.training import EFA, GPU, POOL
-from stacks.settings import EnvironmentConfig, JobConfig, PoolConfig
+from stacks.job_settings import JobConfig
+from stacks.settings import EnvironmentConfig, PoolConfig
 
 TYPES: dict[str, InstanceType] = {**GPU_TYPES, **CPU_TYPES}
 """What a pool may be made of."""

@@ -6,16 +6,18 @@ import copy
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pydantic
 import yaml
 
 from stacks.faults import Fault
-from stacks.settings import EnvironmentConfig, Name, StackConfig, TeamConfig
+from stacks.job_settings import Name
+from stacks.settings import EnvironmentConfig, StackConfig, TeamConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,12 +110,17 @@ def _salvaged(raw: dict[str, Any], faults: list[Fault]) -> Reading:
             config = _ADAPTER.validate_python(raw)
             return Reading(config=config, faults=tuple(faults), set_aside=frozenset(set_aside))
         except pydantic.ValidationError as error:
-            found = error.errors(include_url=False)
+            found = [{**each, "loc": _untagged(each["loc"])} for each in error.errors(include_url=False)]
         faults += [fault for fault in _merged(map(_explained, found)) if fault not in faults]
         spared = [_removed(raw, problem, set_aside) for problem in found]
         if not all(spared):
             break
     return Reading(config=None, faults=tuple(faults))
+
+
+def _untagged(steps: Sequence[Any]) -> tuple[Any, ...]:
+    """A problem's place in the file: after a job's name pydantic says which kind of job it took it for."""
+    return tuple(step for at, step in enumerate(steps) if not (at > 1 and steps[at - 2] == "jobs"))
 
 
 def _merged(faults: Iterable[Fault]) -> Iterable[Fault]:
@@ -169,18 +176,17 @@ def _explained(problem: Any) -> Fault:
 
 
 def _keys_at(steps: list[str]) -> list[str]:
-    """The settings of the dataclass that a path leads to."""
-    here: Any = StackConfig
+    """The settings of the dataclass that a path leads to; of a job, those of either kind."""
+    here: list[Any] = [StackConfig]
     for step in steps:
-        here = _dataclass_in(here)
-        here = get_type_hints(here).get(step) if is_dataclass(here) else (get_args(here) or (None, None))[1]
-    here = _dataclass_in(here)
-    return [f.name for f in fields(here)] if is_dataclass(here) else []
+        here = [kind for each in here for kind in _dataclasses(
+            get_type_hints(each).get(step) if is_dataclass(each) else (get_args(each) or (None, None))[1])]
+    return list(dict.fromkeys(f.name for each in here if is_dataclass(each) for f in fields(each)))
 
 
-def _dataclass_in(kind: Any) -> Any:
-    """X of `X | None`; anything else as it is."""
-    return next((a for a in get_args(kind) if is_dataclass(a)), kind) if type(None) in get_args(kind) else kind
+def _dataclasses(kind: Any) -> list[Any]:
+    """X and Y of `X | Y | None`; anything else as it is."""
+    return [each for each in get_args(kind) if is_dataclass(each)] if get_origin(kind) in (Union, UnionType) else [kind]
 
 
 def _shown(value: Any) -> str:

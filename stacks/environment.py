@@ -14,13 +14,16 @@ from components.device_plugins import DevicePlugins
 from components.efs import Efs
 from components.gpu_nodes import GpuNodes
 from components.gpu_pool import GpuPool
+from components.job import Job
 from components.karpenter import Karpenter
 from components.lustre import Lustre
 from components.network import Network
+from components.priority import Priority
 from components.system_nodes import SystemNodes
-from components.train_job import TrainJob
 from components.trainer import Runtimes, Trainer
+from components.training_operator import TrainingOperator
 from components.workspace import Volume, Workspace
+from stacks.outputs import job_outputs
 from stacks.plan import EnvironmentPlan
 
 
@@ -61,12 +64,17 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     workspace = Workspace("workspace", plan.workspace, volumes=volumes, drivers=then.ready, opts=in_cluster)
     trainer = Trainer("trainer", plan.trainer, nodes=[system.ready], opts=in_cluster)
     runtimes = Runtimes("runtimes", plan.runtimes, admission=trainer.ready, opts=in_cluster)
+    operator = TrainingOperator("training-operator", plan.training_operator, nodes=[system.ready],
+                                opts=in_cluster) if plan.training_operator else None
+    admits = {**runtimes.ready, None: operator.ready if operator else trainer.ready}
+    priorities = {key: Priority(key, value, opts=in_cluster) for key, value in plan.priorities.items()}
+    kubeconfig = cluster.coordinates.kubeconfig()
     for key, job in plan.jobs.items():
-        TrainJob(key, job, namespace=workspace.namespace, opts=in_cluster, needs=[
-            runtimes.ready[job.runtime], *pools[job.pool].ready, *(workspace.claims[store] for store in job.stores)])
+        Job(key, job, namespace=workspace.namespace, kubeconfig=kubeconfig, opts=in_cluster, needs=[
+            admits[job.runtime], *pools[job.pool].ready, *(workspace.claims[store] for store in job.stores),
+            *(priorities[each].ready for each in job.priorities)])
 
-    return {"kubeconfig": cluster.coordinates.kubeconfig(), "contract": _contract(plan, cluster, volumes),
-            "jobs": {key: f"{job.namespace}/{job.name}" for key, job in plan.jobs.items()}}
+    return {"kubeconfig": kubeconfig, "contract": _contract(plan, cluster, volumes), "jobs": job_outputs(plan.jobs)}
 
 
 def _contract(plan: EnvironmentPlan, cluster: Cluster, volumes: Mapping[str, Volume]) -> dict[str, Any]:

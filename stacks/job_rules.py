@@ -9,16 +9,15 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
-from catalog import fabric
+from catalog import fabric, versions
 from stacks.capacity import TYPES, largest_gang
 from stacks.faults import Fault, Notice
-from stacks.settings import EnvironmentConfig, JobConfig, PoolConfig
+from stacks.job_settings import JobConfig
+from stacks.jobs import stores
+from stacks.pod_rules import pod_faults, pod_notices
+from stacks.settings import EnvironmentConfig, PoolConfig
 from stacks.storage import checkpoint_faults, checkpoint_notices
 
-RESERVED_ENV = ("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT")
-"""The Trainer sets them; its webhook refuses a job that does."""
-TOKEN = re.compile(r"hf_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16}|sk-lf-[0-9a-f-]{20,}|nvapi-[A-Za-z0-9_-]{20,}")
-"""What tokens of Hugging Face, AWS, Langfuse and NVIDIA look like."""
 RANKS = re.compile(r"--nproc[_-]per[_-]node[= ]+(\d+)")
 BLOCK_TAIL = timedelta(minutes=40)
 """Karpenter drains a Capacity Block this long before its end (karpenter-provider-aws, a constant)."""
@@ -36,10 +35,10 @@ def job_faults(path: str, job: JobConfig, environment: EnvironmentConfig, region
         yield from _node(path, job, pool)
         yield from _until_the_end(path, job, pool)
         yield from checkpoint_faults(path, job, environment, region)
-    yield from _runtime(path, job, environment, set_aside)
-    yield from _storage(path, job, environment, set_aside)
-    yield from _command(path, job)
-    yield from _environment(path, job, pool)
+    yield from _controller(path, job, environment, set_aside)
+    yield from _elastic(path, job, pool)
+    yield from _waiting(path, job)
+    yield from pod_faults(path, job, environment, set_aside)
 
 
 def job_notices(jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, region: str,
@@ -53,14 +52,10 @@ def job_notices(jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, r
         if kind and kind.gpus and job.nodes > 1 and (job.gpus_per_node or kind.gpus) < kind.gpus:
             yield Notice(path=f"{path}.gpus_per_node", text=f"leaves {kind.gpus - (job.gpus_per_node or 0)} GPUs of"
                          " each node idle and sends over the network what could stay in one: fewer, whole nodes")
-        for key, value in job.env.items():
-            if kind and (vain := fabric.harm(key, value, kind)) and vain.idle:
-                yield Notice(path=f"{path}.env.{key}", text=vain.reason)
-        if "@sha256:" not in job.image:
-            yield Notice(path=f"{path}.image", text="is a tag; a digest (@sha256:…) is what was tested")
-        if pool and pool.fallback_zones and (away := sorted(_stores(job))):
+        if pool and pool.fallback_zones and (away := stores(job)):
             yield Notice(path=f"{path}.pool", text=f"may run in another zone than {', '.join(away)}: slower, and"
                          " $0.01 a GB each way")
+        yield from pod_notices(path, job, environment)
         yield from checkpoint_notices(path, job, environment, region)
 
 
@@ -86,7 +81,9 @@ def _gang(path: str, job: JobConfig, pool: PoolConfig, environment: EnvironmentC
 
 
 def _resumable(job: JobConfig, environment: EnvironmentConfig) -> bool:
-    own = environment.trainer.own_runtimes.get(job.runtime)
+    if job.pytorch_job:
+        return job.checkpoints is not None and job.pytorch_job.restarts > 0
+    own = environment.trainer.own_runtimes.get(job.runtime or "")
     return job.checkpoints is not None and own is not None and own.max_restarts > 0
 
 
@@ -134,80 +131,65 @@ def _until_the_end(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[Faul
                     way_out="fewer hours with checkpoints to go on from, or a longer block")
 
 
-def _environment(path: str, job: JobConfig, pool: PoolConfig | None) -> Iterator[Fault]:
-    kind = TYPES.get(pool.instance_types[0]) if pool and pool.instance_types else None
-    for key, value in job.env.items():
-        path_of = f"{path}.env.{key}"
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
-            yield Fault(path=path_of, rule="is a variable's name", value=key, way_out="letters, digits and _")
-        if key in RESERVED_ENV:
-            yield Fault(path=path_of, rule="is set by the Trainer", value=value, way_out="drop it")
-        if TOKEN.search(value):
-            yield Fault(path=path_of, rule="holds no token in clear", value=f"{value[:4]}…",
-                        way_out="put it into a Kubernetes Secret; it would be in the state file")
-        if kind and (harm := fabric.harm(key, value, kind)) and not harm.idle:
-            yield Fault(path=path_of, rule=harm.reason, value=value, way_out="drop it")
-
-
-def _stores(job: JobConfig) -> set[str]:
-    return {*job.storage, *([job.checkpoints.store] if job.checkpoints else [])}
-
-
-def _runtime(path: str, job: JobConfig, environment: EnvironmentConfig,
-             set_aside: frozenset[str]) -> Iterator[Fault]:
+def _controller(path: str, job: JobConfig, environment: EnvironmentConfig,
+                set_aside: frozenset[str]) -> Iterator[Fault]:
+    """Which controller runs it, and whether that has what the job asks for."""
     trainer = environment.trainer
     known = (*trainer.runtimes, *trainer.own_runtimes)
-    if job.runtime not in known and job.runtime not in set_aside:
+    if (job.runtime is None) == (job.pytorch_job is None):
+        yield Fault(path=path, rule="has exactly one of runtime (a TrainJob) and pytorch_job (a PyTorchJob)",
+                    value="both" if job.runtime else "neither", way_out=f"runtime: {known[-1] if known else '…'}")
+    if job.runtime is not None and job.runtime not in known and job.runtime not in set_aside:
         yield Fault(path=f"{path}.runtime", rule="is a runtime of the environment", value=job.runtime,
                     way_out=f"one of {', '.join(known)}")
-    own = trainer.own_runtimes.get(job.runtime)
-    if own and own.max_restarts and not job.checkpoints and not job.allow_no_checkpoint:
-        yield Fault(path=f"{path}.checkpoints", rule=f"is what {own.max_restarts} restarts resume from",
-                    value="nothing", way_out="set checkpoints: {store: …, directory: …} or allow_no_checkpoint: true")
+    if job.pytorch_job and environment.training_operator is None:
+        yield Fault(path=f"{path}.pytorch_job", rule="is run by the training-operator", value="no training_operator",
+                    way_out=f"environment.training_operator: {{version: {next(iter(versions.TRAINING_OPERATORS))}}}")
+    restarts = _restarts(job, environment)
+    if restarts and not job.checkpoints and not job.allow_no_checkpoint:
+        yield Fault(path=f"{path}.checkpoints", rule=f"is what {restarts} restarts resume from", value="nothing",
+                    way_out="set checkpoints: {store: …, directory: …} or allow_no_checkpoint: true")
+    if job.priority and not job.pytorch_job:
+        yield Fault(path=f"{path}.priority", value=job.priority,
+                    rule=f"is of the runtime: with Trainer {trainer.version} a TrainJob has none",
+                    way_out="trainer.own_runtimes.<name>.priority")
+    elif job.priority and job.priority not in environment.priorities:
+        yield Fault(path=f"{path}.priority", rule="is one of environment.priorities", value=job.priority,
+                    way_out=f"one of {', '.join(environment.priorities) or 'none yet'}")
+    line = versions.TRAINER_LINES.get(trainer.version.rpartition(".")[0])
+    if job.time_limit_minutes and not job.pytorch_job and line and not line.time_limit:
+        yield Fault(path=f"{path}.time_limit_minutes", rule=f"is unknown to Trainer {trainer.version}, which drops it"
+                    " silently", value=str(job.time_limit_minutes),
+                    way_out="trainer.version 2.3.0, pytorch_job, or `timeout` in the script")
 
 
-def _storage(path: str, job: JobConfig, environment: EnvironmentConfig,
-             set_aside: frozenset[str]) -> Iterator[Fault]:
-    for store in job.storage:
-        if store not in environment.storage and store not in set_aside:
-            yield Fault(path=f"{path}.storage.{store}", rule="is a store of the environment", value=store,
-                        way_out=f"one of {', '.join(environment.storage) or 'none yet'}")
-    paths = [mount.path.rstrip("/") for mount in job.storage.values()]
-    for twice in sorted({p for p in paths if paths.count(p) > 1} | ({"/dev/shm", "/checkpoints"} & set(paths))):
-        yield Fault(path=f"{path}.storage", rule="mounts one thing at a path", value=twice, way_out="take another path")
-    store = job.checkpoints.store if job.checkpoints else None
-    if store is not None and store not in environment.storage and store not in set_aside:
-        yield Fault(path=f"{path}.checkpoints.store", rule="is a store of the environment", value=store,
-                    way_out=f"one of {', '.join(environment.storage) or 'none yet'}")
-    if job.checkpoints and ".." in job.checkpoints.directory.split("/"):
-        yield Fault(path=f"{path}.checkpoints.directory", rule="stays in its store (the API server refuses `..`)",
-                    value=job.checkpoints.directory, way_out="name it from the store's root")
+def _restarts(job: JobConfig, environment: EnvironmentConfig) -> int:
+    """How often its controller starts the gang again."""
+    own = environment.trainer.own_runtimes.get(job.runtime or "")
+    return job.pytorch_job.restarts if job.pytorch_job else own.max_restarts if own else 0
 
 
-def _command(path: str, job: JobConfig) -> Iterator[Fault]:
-    if not job.image.strip() or " " in job.image.strip():
-        yield Fault(path=f"{path}.image", rule="is an image", value=job.image or "nothing",
-                    way_out="registry/name:tag, better registry/name@sha256:…")
-    if job.script is not None and not job.script.strip():
-        yield Fault(path=f"{path}.script", rule="does something", value="nothing", way_out="write it, or drop the job")
-    if (job.script is None) == (not job.command):
-        yield Fault(path=path, rule="has exactly one of script and command", value="both" if job.script else "neither",
-                    way_out="script: | with bash text, or command: [program, argument]")
-    # A continued line is one command: the shell joins it, so do we before looking.
-    text = (job.script or " ".join(job.command)).replace("\\\n", " ")
-    starts = [line for line in text.splitlines() if re.match(r"\s*(exec\s+)?torchrun\b", line)]
-    if job.command and job.command[0].endswith("torchrun"):
-        starts = [text]
-    for line in starts:
-        # Without any of these options torchrun goes by PET_MASTER_ADDR, as the Trainer sets it: that works.
-        alone = re.search(r"--standalone\b|--rdzv[_-]backend[= ]+(?!static)", line)
-        if job.nodes > 1 and alone and not re.search(r"--(rdzv[_-]endpoint|master[_-]addr)\b", line):
-            yield Fault(path=f"{path}.script", rule="gives torchrun a rendezvous endpoint: without one every node"
-                        " waits at its own localhost", value=" ".join(line.split())[:60],
-                        way_out="--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}")
-    if re.search(r"\\[ \t]+(#|$)", job.script or "", re.MULTILINE):
-        yield Fault(path=f"{path}.script", rule="ends continued lines with the backslash", value="a blank after \\",
-                    way_out="delete what follows the backslash")
-    for token in TOKEN.findall(text):
-        yield Fault(path=f"{path}.script", rule="holds no token in clear", value=f"{token[:4]}…",
-                    way_out="put it into a Kubernetes Secret")
+def _elastic(path: str, job: JobConfig, pool: PoolConfig | None) -> Iterator[Fault]:
+    path, wanted = f"{path}.elastic", job.elastic
+    if wanted is None:
+        return
+    said = f"{wanted.min_nodes} to {wanted.max_nodes}"
+    if not job.pytorch_job:
+        yield Fault(path=path, rule="is not implemented by any Trainer up to 2.3: JobSet cannot resize", value=said,
+                    way_out="drop it and fix nodes, or take pytorch_job: {}")
+    elif job.pytorch_job.coordinator:
+        yield Fault(path=path, rule="has no Master, so none that coordinates", value=said,
+                    way_out="drop elastic or coordinator")
+    if not wanted.min_nodes <= job.nodes <= wanted.max_nodes:
+        yield Fault(path=path, rule="contains nodes, with which it begins", value=f"{said}, nodes {job.nodes}",
+                    way_out=f"min_nodes ≤ {job.nodes} ≤ max_nodes")
+    if pool and wanted.max_nodes > largest_gang(pool):
+        yield Fault(path=f"{path}.max_nodes", rule=f"fits pool {job.pool}", value=str(wanted.max_nodes),
+                    way_out=f"at most {largest_gang(pool)}")
+
+
+def _waiting(path: str, job: JobConfig) -> Iterator[Fault]:
+    """An `up` that waits must be able to see the end."""
+    if job.wait == "complete" and (job.expected_hours or 0) * 60 > job.wait_minutes:
+        yield Fault(path=f"{path}.wait_minutes", rule=f"is as long as the run (expected_hours {job.expected_hours:g})",
+                    value=str(job.wait_minutes), way_out=f"{(job.expected_hours or 0) * 60 + 30:.0f}, or wait: running")

@@ -16,9 +16,9 @@ import yaml
 
 from components.training import GPU
 from stacks.capacity import TYPES
-from stacks.job_rules import RESERVED_ENV, TOKEN
 from stacks.manifest import JOBS, POD, Container, Pod, Workload, items, look, mapping, read_manifest
 from stacks.mistakes import findings, runtime_of
+from stacks.pod_rules import RESERVED_ENV, TOKEN
 
 CHANGED = {
     "nodeSelector": "the pool decides where pods run", "affinity": "the pool decides where pods run",

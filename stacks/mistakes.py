@@ -20,8 +20,8 @@ from components.trainer_objects import ANCESTOR, resilient_torch, upstream_runti
 from components.training import EFA, GPU
 from stacks.capacity import TYPES
 from stacks.faults import Fault, Notice
-from stacks.job_rules import RESERVED_ENV, TOKEN
 from stacks.manifest import JOBS, POD, Container, Path, Workload, items, look, mapping, words
+from stacks.pod_rules import RESERVED_ENV, TOKEN
 from stacks.settings import EnvironmentConfig
 
 Finding = Fault | Notice

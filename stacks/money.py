@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from catalog.prices import Price, price
-from components.plans import TrainJobPlan
+from components.plans import JobPlan
 from stacks.capacity import PoolUse
 from stacks.plan import EnvironmentPlan, TeamPlan
 from stacks.timing import cold_start
@@ -114,7 +114,7 @@ def _storage(plan: EnvironmentPlan) -> Iterable[Line]:
 def _work(plan: EnvironmentPlan) -> Iterable[Line]:
     """Karpenter launches nodes for a gang that waits too, so a pool fills up to its limit; a pod counts as a node."""
     for name, use in plan.capacity.items():
-        most = min(use.max_nodes, sum(j.spec["trainer"]["numNodes"] for j in plan.jobs.values() if j.pool == name))
+        most = min(use.max_nodes, sum(j.nodes for j in plan.jobs.values() if j.pool == name))
         yield from _nodes(plan, name, most - _paid(use), most - use.kept_nodes)
 
 
@@ -128,8 +128,8 @@ def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
                    as_of=found.as_of if found else None)
 
 
-def _job(plan: EnvironmentPlan | TeamPlan, job: TrainJobPlan) -> JobCost:
-    nodes, seconds = int(job.spec["trainer"]["numNodes"]), cold_start(plan, job)
+def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> JobCost:
+    nodes, seconds = job.nodes, cold_start(plan, job)
     cost = _total(_nodes(plan, job.pool, nodes, nodes))
     usd = cost.usd_per_hour if cost.priced == cost.lines else None
     hours = None if job.expected_hours is None else Decimal(str(job.expected_hours)) + Decimal(seconds) / 3600

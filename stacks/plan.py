@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from catalog import fabric, versions
+from catalog import versions
 from catalog.zones import zone_names
 from components.plans import (
     AddOnPlan,
@@ -27,32 +27,31 @@ from components.plans import (
     GpuNodesPlan,
     GpuPoolPlan,
     Identity,
+    JobPlan,
     KarpenterPlan,
     LustrePlan,
     NetworkPlan,
     RuntimePlan,
     SystemNodesPlan,
     TrainerPlan,
-    TrainJobPlan,
+    TrainingOperatorPlan,
     WorkspacePlan,
     ZonePlan,
     digest,
 )
-from components.trainer_objects import resilient_torch, train_job_spec, upstream_runtimes
-from components.training import Mount, Training
 from stacks import rules
-from stacks.capacity import CNI, TYPES, PoolUse, node_selector, pool_plan, pool_use, resources
+from stacks.capacity import CNI, PoolUse, pool_plan, pool_use
 from stacks.config import Reading, read_file
 from stacks.faults import Fault, Notice, Refused
 from stacks.goodput import Verdict
 from stacks.job_rules import job_notices
-from stacks.settings import ArtifactsConfig, EnvironmentConfig, JobConfig, StackConfig, StoreConfig
+from stacks.job_settings import AnyJob, JobConfig, typed
+from stacks.jobs import claim_name, file_faults, job_plan, runtime_plans, stores
+from stacks.settings import ArtifactsConfig, EnvironmentConfig, StackConfig, StoreConfig
 from stacks.storage import job_verdict, sized
 
 ZONES = 3
 """Zones of the network, the training zone among them; EKS wants two, three keep the system nodes up when one fails."""
-CHECKPOINTS = "/checkpoints"
-"""Where a job finds its checkpoint directory, whatever store it lies on."""
 
 CHARTS: dict[str, ChartPlan] = {
     "karpenter-crd": ChartPlan(chart="oci://public.ecr.aws/karpenter/karpenter-crd", version=versions.KARPENTER),
@@ -60,6 +59,7 @@ CHARTS: dict[str, ChartPlan] = {
     "nvidia-device-plugin": ChartPlan(chart="nvidia-device-plugin", version=versions.NVIDIA_DEVICE_PLUGIN,
                                       repository="https://nvidia.github.io/k8s-device-plugin"),
     "kubeflow-trainer": ChartPlan(chart="oci://ghcr.io/kubeflow/charts/kubeflow-trainer"),
+    "training-operator": ChartPlan(chart="components/charts/training-operator"),
 }
 
 
@@ -81,8 +81,10 @@ class EnvironmentPlan:
     device_plugins: DevicePluginsPlan
     trainer: TrainerPlan
     runtimes: tuple[RuntimePlan, ...]
+    training_operator: TrainingOperatorPlan | None
+    priorities: Mapping[str, int]
     workspace: WorkspacePlan
-    jobs: Mapping[str, TrainJobPlan]
+    jobs: Mapping[str, JobPlan]
     capacity: Mapping[str, PoolUse]
     checkpoints: Mapping[str, Verdict]
     """Of the jobs that say how large their model is."""
@@ -101,7 +103,7 @@ class TeamPlan:
     """What the environment's stack file in this checkout promises; compared with what is deployed."""
     deployer_role_arn: str | None
     workspace: WorkspacePlan
-    jobs: Mapping[str, TrainJobPlan]
+    jobs: Mapping[str, JobPlan]
     checkpoints: Mapping[str, Verdict]
 
 
@@ -128,19 +130,20 @@ def plan_stack(reading: Reading, folder: Path = Path("."), now: datetime | None 
         return Planned(plan=None, faults=reading.faults)
     if config.team is not None:
         return plan_team(config, reading, folder, now)
-    return plan_environment(config, reading, now)
+    return plan_environment(config, reading, folder, now)
 
 
-def plan_environment(config: StackConfig, reading: Reading, now: datetime) -> Planned:
-    """Plan an environment; a plan is only made where nothing is refused."""
+def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: datetime) -> Planned:
+    """Plan an environment; a plan is only made where nothing is refused. `folder` holds the files of its jobs."""
     wanted = config.environment
     if wanted is None:
         return Planned(plan=None, faults=reading.faults)
     zones = _zones(config.region, wanted.zone)
-    faults = (*reading.faults, *rules.environment_faults(config.region, wanted, zones, reading.set_aside, now))
+    faults = (*reading.faults, *rules.environment_faults(config.region, wanted, zones, reading.set_aside, now),
+              *_file_faults("environment.jobs", wanted.jobs, folder))
     notices = tuple(rules.environment_notices(config.region, wanted, now))
-    return Planned(plan=None if faults else _environment(config, _sized(config.region, wanted), zones), faults=faults,
-                   notices=notices)
+    return Planned(plan=None if faults else _environment(config, _sized(config.region, wanted), zones, folder),
+                   faults=faults, notices=notices)
 
 
 def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime) -> Planned:
@@ -154,17 +157,20 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
         missing = Fault(path="team.environment", rule="names an environment's stack file", value=team.environment,
                         way_out=f"no Pulumi.{team.environment}.yaml in this checkout")
         return Planned(plan=None, faults=(*reading.faults, missing))
-    planned = plan_environment(base.config, base, now) if base.config else Planned(plan=None, faults=base.faults)
+    planned = Planned(plan=None, faults=base.faults)
+    if base.config:
+        planned = plan_environment(base.config, base, folder, now)
     if base.config is None or base.config.environment is None or not isinstance(planned.plan, EnvironmentPlan):
         broken = Fault(path="team.environment", rule="needs an environment without faults", value=team.environment,
                        way_out=f"make check STACK={team.environment}")
         return Planned(plan=None, faults=(*reading.faults, broken))
-    faults = (*reading.faults, *rules.team_faults(config.region, team, base.config, reading.set_aside))
+    faults = (*reading.faults, *rules.team_faults(config.region, team, base.config, reading.set_aside),
+              *_file_faults("team.jobs", team.jobs, folder))
     if faults:
         return Planned(plan=None, faults=faults)
     environment = _sized(base.config.region, base.config.environment)
-    return Planned(plan=_team(config, environment, planned.plan), faults=(),
-                   notices=tuple(job_notices(team.jobs, environment, config.region, "team.jobs")))
+    return Planned(plan=_team(config, environment, planned.plan, folder), faults=(),
+                   notices=tuple(job_notices(typed(team.jobs), environment, config.region, "team.jobs")))
 
 
 def zone_cidrs(cidr: str, zones: tuple[str, ...]) -> tuple[ZonePlan, ...]:
@@ -186,12 +192,19 @@ def _sized(region: str, wanted: EnvironmentConfig) -> EnvironmentConfig:
     return replace(wanted, storage={name: sized(store, region, kinds[0]) for name, store in wanted.storage.items()})
 
 
-def _environment(config: StackConfig, wanted: EnvironmentConfig, zones: tuple[str, ...]) -> EnvironmentPlan:
+def _file_faults(at: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[Fault]:
+    for name, job in typed(jobs).items():
+        yield from file_faults(f"{at}.{name}", job, folder)
+
+
+def _environment(config: StackConfig, wanted: EnvironmentConfig, zones: tuple[str, ...],
+                 folder: Path) -> EnvironmentPlan:
     me = Identity(project=config.project, stack=config.stack, region=config.region,
                   extra_tags=tuple(sorted(wanted.tags.items())))
     cluster_name = me.name("cluster", wanted.network.cidr, *sorted(zones))  # EKS never leaves the zones it began in
     pools = {name: pool_plan(me, name, pool, wanted.zone) for name, pool in wanted.pools.items()}
-    runtimes = _runtimes(wanted)
+    runtimes = runtime_plans(wanted)
+    jobs = typed(wanted.jobs)
     claims = tuple(_claim(wanted.namespace, name, store, wanted.zone) for name, store in wanted.storage.items())
     return EnvironmentPlan(
         identity=me,
@@ -226,18 +239,23 @@ def _environment(config: StackConfig, wanted: EnvironmentConfig, zones: tuple[st
         trainer=TrainerPlan(version=wanted.trainer.version, image_tag=versions.TRAINERS[wanted.trainer.version],
                             chart=_chart("kubeflow-trainer", wanted.artifacts, wanted.trainer.version)),
         runtimes=runtimes,
-        workspace=WorkspacePlan(namespace=wanted.namespace, claims=claims),
-        jobs={name: _job(name, job, wanted, wanted.namespace) for name, job in wanted.jobs.items()},
-        capacity={name: pool_use(name, pool, wanted.zone, wanted.jobs) for name, pool in wanted.pools.items()},
-        checkpoints=_verdicts(wanted.jobs, wanted, config.region),
+        training_operator=TrainingOperatorPlan(
+            version=wanted.training_operator.version, chart=_chart("training-operator", wanted.artifacts),
+        ) if wanted.training_operator else None,
+        priorities=dict(sorted(wanted.priorities.items())),
+        workspace=WorkspacePlan(namespace=wanted.namespace, claims=claims, host_paths=_host_paths(jobs)),
+        jobs={name: job_plan(name, job, wanted, wanted.namespace, folder) for name, job in jobs.items()},
+        capacity={name: pool_use(name, pool, wanted.zone, jobs) for name, pool in wanted.pools.items()},
+        checkpoints=_verdicts(jobs, wanted, config.region),
         contract=_contract(config.region, wanted, pools, runtimes),
     )
 
 
-def _team(config: StackConfig, environment: EnvironmentConfig, base: EnvironmentPlan) -> TeamPlan:
+def _team(config: StackConfig, environment: EnvironmentConfig, base: EnvironmentPlan, folder: Path) -> TeamPlan:
     team = config.team
     assert team is not None  # plan_team has looked
-    used = {store for job in team.jobs.values() for store in _stores(job)}
+    jobs = typed(team.jobs)
+    used = {store for job in jobs.values() for store in stores(job)}
     claims = tuple(_claim(team.namespace, name, store, environment.zone)
                    for name, store in environment.storage.items() if name in used)
     return TeamPlan(
@@ -245,10 +263,15 @@ def _team(config: StackConfig, environment: EnvironmentConfig, base: Environment
         environment=team.environment,
         contract=base.contract,
         deployer_role_arn=base.cluster.deployer_role_arn,
-        workspace=WorkspacePlan(namespace=team.namespace, claims=claims, max_gpus=team.max_gpus),
-        jobs={name: _job(name, job, environment, team.namespace) for name, job in team.jobs.items()},
-        checkpoints=_verdicts(team.jobs, environment, config.region),
+        workspace=WorkspacePlan(namespace=team.namespace, claims=claims, max_gpus=team.max_gpus,
+                                host_paths=_host_paths(jobs)),
+        jobs={name: job_plan(name, job, environment, team.namespace, folder) for name, job in jobs.items()},
+        checkpoints=_verdicts(jobs, environment, config.region),
     )
+
+
+def _host_paths(jobs: Mapping[str, JobConfig]) -> bool:
+    return any(job.host_paths for job in jobs.values())
 
 
 def _zones(region: str, training: str) -> tuple[str, ...]:
@@ -285,17 +308,8 @@ def _chart(name: str, artifacts: ArtifactsConfig | None, version: str | None = N
     return ChartPlan(chart=f"{artifacts.charts.rstrip('/')}/{name}")
 
 
-def _runtimes(wanted: EnvironmentConfig) -> tuple[RuntimePlan, ...]:
-    shipped = upstream_runtimes(wanted.trainer.version)
-    upstream = [RuntimePlan(name=name, framework=shipped[name][0], spec=shipped[name][1])
-                for name in wanted.trainer.runtimes]
-    own = [RuntimePlan(name=name, framework="torch", spec=resilient_torch(own.image, own.max_restarts))
-           for name, own in wanted.trainer.own_runtimes.items()]
-    return (*upstream, *own)
-
-
 def _claim(namespace: str, name: str, store: StoreConfig, zone: str) -> ClaimPlan:
-    claim = _claim_name(name, store, zone)
+    claim = claim_name(name, store, zone)
     if store.lustre:
         return ClaimPlan(store=name, kind="lustre", name=claim, volume_name=f"{namespace}-{claim}",
                          capacity=f"{store.lustre.capacity_gib}Gi")
@@ -303,52 +317,9 @@ def _claim(namespace: str, name: str, store: StoreConfig, zone: str) -> ClaimPla
     return ClaimPlan(store=name, kind="efs", name=claim, volume_name=f"{namespace}-{claim}", capacity="1024Gi")
 
 
-def _claim_name(name: str, store: StoreConfig, zone: str) -> str:
-    """Another where FSx would make another file system: jobs move to a new claim and nothing waits for the old one."""
-    made = ["lustre", zone, store.lustre.deployment] if store.lustre else ["efs"]
-    return f"{name}-{digest(made)[:8]}"
-
-
-def _job(name: str, job: JobConfig, environment: EnvironmentConfig, namespace: str) -> TrainJobPlan:
-    kind = TYPES[environment.pools[job.pool].instance_types[0]]
-    env = fabric.environment(kind, job.nodes) | job.env
-    claims = {name: _claim_name(name, store, environment.zone) for name, store in environment.storage.items()}
-    mounts = [Mount(store=store, claim=claims[store], path=mount.path) for store, mount in sorted(job.storage.items())]
-    if job.checkpoints and job.checkpoints.store in job.storage:
-        # A pod mounts a claim once: the TrainJob CRD keys mounts by volume, and with a second volume of the same claim
-        # kubelet up to 1.34 never starts the pod (kubernetes#122140).
-        mounted_at = job.storage[job.checkpoints.store].path.rstrip("/")
-        env["CHECKPOINT_DIR"] = f"{mounted_at}/{job.checkpoints.directory}"
-    elif job.checkpoints:
-        store = job.checkpoints.store
-        mounts.append(Mount(store=store, claim=claims[store], path=CHECKPOINTS, directory=job.checkpoints.directory))
-        env["CHECKPOINT_DIR"] = CHECKPOINTS
-    spec = train_job_spec(environment.trainer.version, job.runtime, Training(
-        image=job.image, command=_command(job), nodes=job.nodes,
-        processes_per_node=job.processes_per_node,
-        resources=resources(job, kind), node_selector=node_selector(job, environment),
-        # Sorted, as the engine hands settings over: another order in the file is not another run.
-        env=env, mounts=tuple(mounts), shared_memory_gib=job.shared_memory_gib))
-    return TrainJobPlan(name=name, namespace=namespace, runtime=job.runtime, pool=job.pool,
-                        stores=_stores(job), spec=spec, expected_hours=job.expected_hours,
-                        run=f"{digest(spec)[:12]}-{job.run}")
-
-
 def _verdicts(jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, region: str) -> dict[str, Verdict]:
     found = {name: job_verdict(job, environment, region) for name, job in jobs.items()}
     return {name: verdict for name, verdict in found.items() if verdict}
-
-
-def _stores(job: JobConfig) -> tuple[str, ...]:
-    """The stores a job mounts."""
-    return tuple(sorted({*job.storage, *([job.checkpoints.store] if job.checkpoints else [])}))
-
-
-def _command(job: JobConfig) -> tuple[str, ...]:
-    if job.script is None:
-        return job.command
-    # A failed clone or pip must fail the pod, not end in a torchrun without its script.
-    return ("/bin/bash", "-c", f"set -euo pipefail\n{job.script}")
 
 
 def _contract(region: str, wanted: EnvironmentConfig, pools: Mapping[str, GpuPoolPlan],

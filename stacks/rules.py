@@ -19,8 +19,9 @@ from components.trainer_objects import upstream_runtimes
 from stacks.capacity import TYPES
 from stacks.faults import Fault, Notice
 from stacks.job_rules import job_faults, job_notices
+from stacks.job_settings import JobConfig, typed
 from stacks.pool_rules import pool_faults, pool_notices
-from stacks.settings import EnvironmentConfig, JobConfig, StackConfig, TeamConfig
+from stacks.settings import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.storage import store_faults
 
 RFC_1918 = tuple(ipaddress.IPv4Network(c) for c in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
@@ -48,7 +49,8 @@ def environment_faults(region: str, wanted: EnvironmentConfig, zones: tuple[str,
     for name, store in wanted.storage.items():
         yield from store_faults(f"{at}.storage.{name}", store, region, first_types(wanted))
     yield from _trainer(wanted)
-    for name, job in wanted.jobs.items():
+    yield from _training_operator(wanted)
+    for name, job in typed(wanted.jobs).items():
         yield from job_faults(f"{at}.jobs.{name}", job, wanted, region, set_aside)
 
 
@@ -61,7 +63,7 @@ def team_faults(region: str, team: TeamConfig, base: StackConfig, set_aside: fro
     if team.namespace in (environment.namespace, *SYSTEM_NAMESPACES) or team.namespace.startswith("kube-"):
         yield Fault(path="team.namespace", rule="is the team's own", value=team.namespace,
                     way_out=f"take another, such as team-{team.namespace.removeprefix('kube-')}")
-    for name, job in team.jobs.items():
+    for name, job in typed(team.jobs).items():
         yield from job_faults(f"team.jobs.{name}", job, environment, region, set_aside)
         if team.max_gpus and job.pool in environment.pools and (need := _gpus(job, environment)) > team.max_gpus:
             yield Fault(path=f"team.jobs.{name}.nodes", rule="fits the team's max_gpus", value=f"{need} GPUs",
@@ -79,7 +81,7 @@ def environment_notices(region: str, wanted: EnvironmentConfig, now: datetime) -
     if late := outdated(SNAPSHOT, now.date()):
         yield Notice(path="environment.zone", text=f"the table of what is sold where {late}")
     yield from pool_notices(wanted, now)
-    yield from job_notices(wanted.jobs, wanted, region, "environment.jobs")
+    yield from job_notices(typed(wanted.jobs), wanted, region, "environment.jobs")
 
 
 def first_types(wanted: EnvironmentConfig) -> list[str]:
@@ -154,10 +156,20 @@ def _trainer(wanted: EnvironmentConfig) -> Iterator[Fault]:
         if name not in shipped:
             yield Fault(path="environment.trainer.runtimes", rule=f"is a runtime of Trainer {trainer.version}",
                         value=name, way_out=f"one of {', '.join(shipped)}; your own go under own_runtimes")
-    for name in trainer.own_runtimes:
+    for name, own in trainer.own_runtimes.items():
+        path = f"environment.trainer.own_runtimes.{name}"
+        if own.priority and own.priority not in wanted.priorities:
+            yield Fault(path=f"{path}.priority", rule="is one of environment.priorities", value=own.priority,
+                        way_out=f"one of {', '.join(wanted.priorities) or 'none yet'}")
         if name in shipped:
-            yield Fault(path=f"environment.trainer.own_runtimes.{name}", rule="does not take an upstream name",
+            yield Fault(path=path, rule="does not take an upstream name",
                         value=name, way_out=f"{name}-own")
+
+
+def _training_operator(wanted: EnvironmentConfig) -> Iterator[Fault]:
+    if wanted.training_operator and wanted.training_operator.version not in versions.TRAINING_OPERATORS:
+        yield Fault(path="environment.training_operator.version", rule="is a release this program has a chart for",
+                    value=wanted.training_operator.version, way_out=f"use {', '.join(versions.TRAINING_OPERATORS)}")
 
 
 def _system_nodes(wanted: EnvironmentConfig) -> Iterator[Fault]:

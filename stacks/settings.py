@@ -1,4 +1,5 @@
 """What a stack file may say: its settings, their types, defaults and units. How it is read: config.py.
+Jobs: job_settings.py.
 
 Add a setting here; what follows from it belongs in plan.py. The JSON schema for editors is made from these types
 (`make schema`).
@@ -11,10 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 import pydantic
 
-Name = Annotated[str, pydantic.Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$")]
-"""Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS names."""
-Positive = Annotated[int, pydantic.Field(ge=1, strict=True)]
-"""Strict, here and below: `true` is not one node."""
+from stacks.job_settings import AnyJob, Name, Positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +142,8 @@ class OwnRuntimeConfig:
     image: str
     max_restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 5
     """How often JobSet recreates the whole gang before the job fails."""
+    priority: Name | None = None
+    """Of `environment.priorities`. The Trainer takes a pod's priority from its runtime, never from a TrainJob."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,62 +157,10 @@ class TrainerConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MountConfig:
-    """Where a job sees a store."""
+class TrainingOperatorConfig:
+    """The legacy training-operator, beside the Trainer, for jobs that stay PyTorchJobs."""
 
-    path: Annotated[str, pydantic.Field(pattern=r"^/[^:]+$")]
-    """Absolute path in the container."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckpointConfig:
-    """Where a job keeps what a restart resumes from, found by CHECKPOINT_DIR: /checkpoints, or below the path where the
-    job mounts the whole store anyway."""
-
-    store: Name
-    directory: Annotated[str, pydantic.Field(pattern=r"^[^/].*[^/]$|^[^/]$")]
-    """Relative to the store's root; made where it is missing, but by the job itself below a mount of its own."""
-    interval_minutes: Annotated[float, pydantic.Field(gt=0)] | None = None
-    """How often the script saves. None: the optimum for `model` is assumed, and named."""
-    asynchronous: bool = False
-    """The script copies to memory and writes behind training: a save stalls it for seconds only."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobConfig:
-    """One training run."""
-
-    runtime: str
-    nodes: Positive
-    pool: Name
-    image: str
-    script: str | None = None
-    """Bash text, run with `set -euo pipefail`; either this or `command`."""
-    command: tuple[str, ...] = ()
-    gpus_per_node: Positive | None = None
-    """All of the type's when left out: a pod a node is what NVLink and EFA are made for."""
-    processes_per_node: Positive | Literal["auto"] = "auto"
-    """torchrun's nproc_per_node; auto is one a GPU."""
-    storage: dict[Name, MountConfig] = field(default_factory=dict)
-    """store → mount path."""
-    checkpoints: CheckpointConfig | None = None
-    parameters_billion: Annotated[float, pydantic.Field(gt=0, le=10_000)] | None = None
-    """Size of the model; with it the plan says what a checkpoint takes and what share of the time is left to train."""
-    bytes_per_parameter: Annotated[float, pydantic.Field(gt=0, le=32)] = 12
-    """Of a checkpoint: 12 is fp32 weights and Adam's two moments."""
-    goodput_percent: Annotated[float, pydantic.Field(gt=0, lt=100)] | None = None
-    """Refuse a store that cannot keep this share of the time for training."""
-    expected_hours: Annotated[float, pydantic.Field(gt=0)] | None = None
-    """How long it runs: makes $ a job, and must fit a Capacity Block."""
-    allow_no_checkpoint: bool = False
-    """Accept that a restart of the gang begins at step 0."""
-    allow_slow_fabric: bool = False
-    """Accept several nodes of a type whose GPUs cannot reach the network by themselves; says no more about it."""
-    shared_memory_gib: Positive = 64
-    """/dev/shm; the 64 MiB default of a container is a bus error in the first DataLoader."""
-    env: dict[str, str] = field(default_factory=dict)
-    run: Positive = 1
-    """Count it up to run the same job again."""
+    version: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,9 +185,15 @@ class EnvironmentConfig:
     pools: dict[Name, PoolConfig]
     storage: dict[Name, StoreConfig] = field(default_factory=dict)
     trainer: TrainerConfig
+    training_operator: TrainingOperatorConfig | None = None
     namespace: Name = "training"
     """Where the environment's own jobs run; teams bring their own."""
-    jobs: dict[Name, JobConfig] = field(default_factory=dict)
+    priorities: dict[Name, Annotated[int, pydantic.Field(ge=-1_000_000, le=1_000_000, strict=True)]] = field(
+        default_factory=dict)
+    """PriorityClasses: a pending pod of a higher one evicts pods of lower ones, and with them their whole gang."""
+    jobs: dict[Name, AnyJob] = field(default_factory=dict)
+    production: bool = False
+    """Refuse what changes without a change of this file: latest, an unpinned clone, pip install at start."""
     artifacts: ArtifactsConfig | None = None
     tags: dict[str, str] = field(default_factory=dict)
 
@@ -253,7 +207,7 @@ class TeamConfig:
     namespace: Name
     max_gpus: Positive | None = None
     """ResourceQuota on requests.nvidia.com/gpu."""
-    jobs: dict[Name, JobConfig] = field(default_factory=dict)
+    jobs: dict[Name, AnyJob] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -125,10 +125,9 @@ def jobs(plan: Plan) -> list[str]:
     """What runs, how many of each at once, and where its checkpoints go."""
     rows = [("job", "pool", "nodes", "at once", "checkpoints")]
     for name, job in plan.jobs.items():
-        nodes, most = job.spec["trainer"]["numNodes"], plan.contract["pools"][job.pool]["max_nodes"]
-        env = {entry["name"]: entry["value"] for entry in job.spec["trainer"].get("env", [])}
-        at_once = plan.capacity[job.pool].at_once[name] if isinstance(plan, EnvironmentPlan) else most // nodes
-        rows.append((name, job.pool, str(nodes), str(at_once), env.get("CHECKPOINT_DIR", "none")))
+        most = plan.contract["pools"][job.pool]["max_nodes"]
+        at_once = plan.capacity[job.pool].at_once[name] if isinstance(plan, EnvironmentPlan) else most // job.nodes
+        rows.append((name, job.pool, str(job.nodes), str(at_once), job.checkpoints or "none"))
     saves = [f"  {name}: {v.bytes / 1e9:,.0f} GB every {v.interval_seconds / 60:.0f} min"
              f"{'' if v.interval_given else ' (the best)'}, a save takes {v.write_seconds:,.0f} s, a failure every"
              f" {v.mtbf_hours:,.0f} h: {v.goodput:.1%} of the time trains" for name, v in plan.checkpoints.items()]

@@ -22,7 +22,8 @@ from stacks.goodput import (
     for_model,
     verdict,
 )
-from stacks.settings import EnvironmentConfig, JobConfig, LustreConfig, StoreConfig
+from stacks.job_settings import JobConfig
+from stacks.settings import EnvironmentConfig, LustreConfig, StoreConfig
 
 WORTH_SAYING = 0.90
 """A goodput below this is said even where nobody asked for one."""

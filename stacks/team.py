@@ -8,9 +8,10 @@ import pulumi
 from pulumi.output import UNKNOWN
 
 from components.cluster import ClusterCoordinates
+from components.job import Job
 from components.plans import WorkspacePlan
-from components.train_job import TrainJob
 from components.workspace import Volume, Workspace
+from stacks.outputs import job_outputs
 from stacks.plan import TeamPlan
 
 
@@ -26,11 +27,11 @@ def build(plan: TeamPlan) -> dict[str, Any]:
 
     workspace = Workspace("workspace", plan.workspace, volumes=_volumes(plan.workspace, contract),
                           drivers={}, opts=in_cluster)
+    kubeconfig = cluster.kubeconfig()
     for key, job in plan.jobs.items():
-        TrainJob(key, job, namespace=workspace.namespace, opts=in_cluster,
-                 needs=[workspace.claims[store] for store in job.stores])
-    return {"kubeconfig": cluster.kubeconfig(),
-            "jobs": {key: f"{job.namespace}/{job.name}" for key, job in plan.jobs.items()}}
+        Job(key, job, namespace=workspace.namespace, kubeconfig=kubeconfig, opts=in_cluster,
+            needs=[workspace.claims[store] for store in job.stores])
+    return {"kubeconfig": kubeconfig, "jobs": job_outputs(plan.jobs)}
 
 
 def _volumes(plan: WorkspacePlan, contract: pulumi.Output[Any]) -> dict[str, Volume]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from catalog.latencies import JOB, STAGES, TYPICAL
-from components.plans import TrainJobPlan
+from components.plans import JobPlan
 from stacks.plan import EnvironmentPlan, TeamPlan
 
 
@@ -60,7 +60,7 @@ def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
     return _timeline((*stages, *(ways[first] if first else ())), first)
 
 
-def cold_start(plan: EnvironmentPlan | TeamPlan, job: TrainJobPlan) -> float:
+def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
     """Seconds for which a job's nodes are paid before its first step."""
     return JOB["image pull"] + JOB["first step"] + (0 if _stands(plan, job) else TYPICAL["ec2.instance-boot"])
 
@@ -92,7 +92,7 @@ def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
         yield Stage(name="runtimes", seconds=STAGES["runtimes"], after=("Trainer",))
 
 
-def _job(plan: EnvironmentPlan | TeamPlan, job: TrainJobPlan) -> Iterable[Stage]:
+def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
     """From what a job waits for to its first step. A static pool's nodes start with the pool, others with the job."""
     needs, pool = _needs(plan, job)
     boot = TYPICAL["ec2.instance-boot"]
@@ -106,7 +106,7 @@ def _job(plan: EnvironmentPlan | TeamPlan, job: TrainJobPlan) -> Iterable[Stage]
     yield Stage(name="first step", seconds=JOB["first step"], after=("image pull",))
 
 
-def _needs(plan: EnvironmentPlan | TeamPlan, job: TrainJobPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _needs(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The stages before a job: runtime, file systems and their drivers; and its pool."""
     if isinstance(plan, TeamPlan):
         return (), ()
@@ -115,7 +115,7 @@ def _needs(plan: EnvironmentPlan | TeamPlan, job: TrainJobPlan) -> tuple[tuple[s
     return ("runtimes", *dict.fromkeys((*lustre, *efs))), ("pools",)
 
 
-def _stands(plan: EnvironmentPlan | TeamPlan, job: TrainJobPlan) -> bool:
+def _stands(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> bool:
     """Whether the job's nodes run before it asks for them."""
     return isinstance(plan, EnvironmentPlan) and bool(plan.pools[job.pool].replicas)
 

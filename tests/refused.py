@@ -75,8 +75,8 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
                                         "is a store of the environment, got data; one of scratch, home"),
     "checkpoints outside of their store": ([at(f"{JOB}.checkpoints.directory", "a/../../b")],
                                            f"{JOB}.checkpoints.directory", "stays in its store"),
-    "no command": ([without(SCRIPT)], JOB, "got neither"),
-    "two commands": ([at(f"{JOB}.command", ["python", "train.py"])], JOB, "got both"),
+    "no command": ([without(SCRIPT)], JOB, "got none"),
+    "two commands": ([at(f"{JOB}.command", ["python", "train.py"])], JOB, "got script and command"),
     "ranks without a meeting place": ([at(SCRIPT, "cd /code\ntorchrun --rdzv_backend=c10d train.py\n")],
                                       f"{JOB}.script", "--rdzv_backend=c10d --rdzv_endpoint"),
     "ranks without a meeting place, over lines": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -56,16 +57,16 @@ def reading(*edits: Edit, stack: str = "dev") -> Reading:
     return read(values(*edits, stack=stack), stack=stack, project="trainyard")
 
 
-def planned(*edits: Edit, stack: str = "dev") -> Planned:
-    return plan_stack(reading(*edits, stack=stack), CHECKOUT)
+def planned(*edits: Edit, stack: str = "dev", folder: Path = CHECKOUT) -> Planned:
+    return plan_stack(reading(*edits, stack=stack), folder)
 
 
 def faults(*edits: Edit, stack: str = "dev") -> list[str]:
     return [str(fault) for fault in planned(*edits, stack=stack).faults]
 
 
-def environment_plan(*edits: Edit) -> EnvironmentPlan:
-    plan = planned(*edits).accepted()
+def environment_plan(*edits: Edit, folder: Path = CHECKOUT) -> EnvironmentPlan:
+    plan = planned(*edits, folder=folder).accepted()
     assert isinstance(plan, EnvironmentPlan)
     return plan
 
@@ -99,7 +100,7 @@ def sound_stacks(draw: st.DrawFn) -> dict[str, Any]:
 def _jobs(draw: st.DrawFn, pool: str, most: int, stores: list[str]) -> dict[str, Any]:
     job: dict[str, Any] = {
         "runtime": draw(st.sampled_from(["torch-distributed", "torch-distributed-resilient"])), "pool": pool,
-        "image": "image", "command": ["true"], "nodes": draw(st.integers(1, most)), "shared_memory_gib": 4,
+        "image": "image:1", "command": ["true"], "nodes": draw(st.integers(1, most)), "shared_memory_gib": 4,
         "env": draw(st.dictionaries(st.sampled_from(["A", "B"]), st.just("1"))), "allow_no_checkpoint": True}
     if stores:
         mounted = draw(st.lists(st.sampled_from(stores), unique=True))

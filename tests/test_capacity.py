@@ -57,7 +57,7 @@ def any_stacks(draw: st.DrawFn) -> dict[str, Any]:
     store = {"capacity_gib": 3000, "throughput_mbps_per_tib": 5} if _seldom(draw, 10) else draw(st.sampled_from([
         {"capacity_gib": 4800, "throughput_mbps_per_tib": 500}, {"capacity_gib": 2400, "deployment": "SCRATCH_2"},
         {"for_model": {"parameters_billion": 30, "nodes": 8}}]))
-    job = {"runtime": "torch-distributed-resilient", "nodes": draw(st.integers(1, 3)), "image": "image",
+    job = {"runtime": "torch-distributed-resilient", "nodes": draw(st.integers(1, 3)), "image": "image:1",
            "pool": draw(st.sampled_from(list(named))), "command": ["train"], "shared_memory_gib": 8,
            "processes_per_node": 1, "checkpoints": {"store": "scratch", "directory": "a"}}
     settings |= {"zone": "ap-northeast-2a", "pools": named, "network": {"cidr": cidr},
@@ -89,7 +89,7 @@ def test_every_accepted_stack_has_one_zone_for_gangs_room_for_them_and_what_is_s
         assert pool.replicas is None or pool.replicas <= pool.max_nodes
         assert not reserved or pool.max_nodes <= given_pool["reservation"]["instances"]
     for name, job in plan.jobs.items():
-        pool, nodes = plan.pools[job.pool], job.spec["trainer"]["numNodes"]
+        pool, nodes = plan.pools[job.pool], job.nodes
         assert nodes <= pool.max_nodes and plan.capacity[job.pool].at_once[name] >= 1
         assert nodes == 1 or (len(pool.types) == 1 and pool.zones == (plan.zone,)), "ranks are alike and in one zone"
         assert pool.replicas is None or nodes <= pool.replicas

@@ -570,7 +570,8 @@ def test_nothing_is_ever_forgotten_while_it_still_costs_money(dev: Graph) -> Non
 
 def test_outputs_are_plain_and_say_where_the_jobs_are(dev: Graph) -> None:
     assert set(dev.outputs) == {"kubeconfig", "contract", "jobs", "plan"}
-    assert dev.outputs["jobs"] == {"t5-large": "training/t5-large"}
+    job = dev.outputs["jobs"]["t5-large"]
+    assert (job["kind"], job["namespace"], job["name"]) == ("TrainJob", "training", "t5-large")
     assert dev.outputs["plan"]["quota_vcpus"] == {"L-417A185B": 384, "L-DB2E81BA": 768}
     assert dev.outputs["contract"]["volumes"]["scratch"] == {
         "driver": "fsx.csi.aws.com", "handle": "scratch-id", "options": ["flock"],

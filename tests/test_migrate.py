@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from stacks import migrate
-from stacks.settings import JobConfig
+from stacks.job_settings import JobConfig
 from tests.stackfile import Edit, at, faults
 
 FOLDER = Path(__file__).parent / "workloads"

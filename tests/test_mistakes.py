@@ -13,9 +13,9 @@ from catalog import versions
 from components.trainer_objects import upstream_runtimes
 from stacks import mistakes
 from stacks.faults import Notice
-from stacks.job_rules import TOKEN
 from stacks.manifest import read_manifest
 from stacks.mistakes import FIELDS, findings
+from stacks.pod_rules import TOKEN
 from tests import crds
 from tests.stackfile import at, reading
 

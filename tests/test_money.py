@@ -71,7 +71,7 @@ def test_a_job_says_what_an_hour_and_what_its_cold_start_cost(asked: set[str]) -
 
 
 def test_pools_do_not_grow_beyond_their_limit_however_many_jobs_wait(asked: set[str]) -> None:
-    job = {"runtime": "torch-distributed", "nodes": 2, "pool": "g6e", "image": "image", "command": ["true"]}
+    job = {"runtime": "torch-distributed", "nodes": 2, "pool": "g6e", "image": "image:1", "command": ["true"]}
     found = estimate(environment_plan(at("jobs", {f"j{i}": job for i in range(9)})))
     assert "4 x g6e.48xlarge in g6e" in _hours(found.work) and len(found.jobs) == 9
 

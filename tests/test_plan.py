@@ -173,7 +173,7 @@ def _run(*edits: Edit) -> str:
 
 RUNS_AGAIN: dict[str, list[Edit]] = {
     "run counter": [at(f"{JOB}.run", 2)], "nodes": [at(f"{JOB}.nodes", 3)], "script": [at(f"{JOB}.script", "true")],
-    "image": [at(f"{JOB}.image", "other")], "pool": [at(f"{JOB}.pool", "h100")],
+    "image": [at(f"{JOB}.image", "other:1")], "pool": [at(f"{JOB}.pool", "h100")],
     "environment": [at(f"{JOB}.env.LR", "1")], "checkpoints": [at(f"{JOB}.checkpoints.directory", "again")],
     "mount": [at(f"{JOB}.storage.home", {"path": "/home"})], "zone": [at("zone", "ap-northeast-2b")],
     "shared memory": [at(f"{JOB}.shared_memory_gib", 65)],
@@ -230,7 +230,7 @@ def test_a_store_that_a_job_mounts_anyway_is_not_mounted_again_for_checkpoints()
     job = environment_plan(at(f"{JOB}.storage", {"scratch": {"path": "/mnt/"}})).jobs["t5-large"]
     pod = job.spec["podTemplateOverrides"][0]["spec"]
     assert [v["name"] for v in pod["volumes"]] == ["dshm", "scratch"]
-    assert [m["mountPath"] for m in pod["containers"][0]["volumeMounts"]] == ["/dev/shm", "/mnt/"]
+    assert [m["mountPath"] for m in pod["containers"][0]["volumeMounts"]] == ["/dev/shm", "/mnt"]
     assert job.spec["trainer"]["env"] == [{"name": "CHECKPOINT_DIR", "value": "/mnt/t5-large"}]
 
 

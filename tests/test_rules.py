@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
-from stacks import check, job_rules, pool_rules, rules, storage
+from stacks import check, job_rules, pod_rules, pool_rules, rules, storage
 from stacks.config import read
 from stacks.plan import plan_stack
+from tests import refused, refused_jobs
 from tests.recording import CHECKOUT
-from tests.refused import JOB, REFUSED, SOUND, TEAM_REFUSED
+from tests.refused import JOB, TEAM_REFUSED
 from tests.stackfile import Edit, at, faults, planned, values, without
+
+REFUSED, SOUND = refused.REFUSED | refused_jobs.REFUSED, refused.SOUND | refused_jobs.SOUND
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -26,12 +29,12 @@ def test_what_cannot_work_is_refused_where_it_stands(case: str) -> None:
 
 def test_a_token_is_not_repeated_by_the_refusal() -> None:
     for case in ("token in the environment", "token in the script"):
-        assert not job_rules.TOKEN.search(" ".join(faults(*REFUSED[case][0])))
+        assert not pod_rules.TOKEN.search(" ".join(faults(*REFUSED[case][0])))
 
 
 @pytest.mark.parametrize("token", ["hf_" + "b" * 34, "AKIA" + "B" * 16, "sk-lf-" + "0a" * 12, "nvapi-" + "c" * 24])
 def test_tokens_of_the_usual_services_are_recognised(token: str) -> None:
-    assert job_rules.TOKEN.search(f"export X={token}")
+    assert pod_rules.TOKEN.search(f"export X={token}")
 
 
 def test_the_longest_name_and_the_largest_gang_give_pod_names_that_the_webhook_takes() -> None:
@@ -85,7 +88,7 @@ def test_a_sound_team_is_not_refused(edits: list[Edit]) -> None:
 
 def test_every_refusal_in_the_rules_is_caused_by_a_test_above() -> None:
     """Counted by line: a new rule without a case fails here."""
-    offered = {(module.__file__, number) for module in (rules, pool_rules, job_rules, storage)
+    offered = {(module.__file__, number) for module in (rules, pool_rules, job_rules, pod_rules, storage)
                for number, line in enumerate(inspect.getsource(module).splitlines(), start=1) if "yield Fault(" in line}
     files = {file for file, _ in offered}
     seen: set[tuple[str | None, int]] = set()
@@ -154,6 +157,14 @@ NOTICES: dict[str, tuple[list[Edit], str]] = {
     "no zone id": ([], "unset, so what the zone sells is only checked by region"),
     "many nodes without GPUDirect": ([], "g6e has no GPUDirect RDMA"),
     "image by tag": ([], "a digest (@sha256:…) is what was tested"),
+    "latest": ([at(f"{JOB}.image", "image:latest")], "latest is another image tomorrow: take a version"),
+    "a clone of whatever is newest": ([], "clones whatever is newest: git checkout a commit"),
+    "packages at every start": ([], "installs packages at every start"),
+    "folders of nodes": ([at(f"{JOB}.host_paths", {"data": {"host": "/data", "path": "/data"}})],
+                         "must exist on every node"),
+    "local files without NVMe": (
+        [at(f"{JOB}.local_scratch", "/local"), at("pools.cpu", {"instance_types": ["m7i.48xlarge"], "max_nodes": 2}),
+         at(f"{JOB}.pool", "cpu"), at(f"{JOB}.processes_per_node", 2)], "has no NVMe: it lies on the root volume"),
 }
 
 
@@ -165,5 +176,6 @@ def test_what_should_be_known_is_said(case: str) -> None:
 
 def test_a_stack_without_such_a_thing_has_nothing_to_be_told() -> None:
     quiet = planned(at("cluster.public_access_cidrs", ["203.0.113.7/32"]), at("zone_id", "apne2-az1"),
-                    at(f"{JOB}.pool", "h100"), at(f"{JOB}.image", "registry/image@sha256:" + "0" * 64))
+                    at(f"{JOB}.pool", "h100"), at(f"{JOB}.image", "registry/image@sha256:" + "0" * 64),
+                    at(f"{JOB}.script", "torchrun train.py"))
     assert [str(n) for n in quiet.notices] == []

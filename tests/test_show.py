@@ -65,7 +65,7 @@ def test_fifty_pools_and_two_hundred_jobs_are_shown_at_once() -> None:
 
 def _large(pools: int, jobs: int) -> Any:
     """A stack where prices are known."""
-    job = {"runtime": "torch-distributed", "nodes": 2, "image": "image", "command": ["true"]}
+    job = {"runtime": "torch-distributed", "nodes": 2, "image": "image:1", "command": ["true"]}
     found = values(at("zone", "us-east-1a"),
                    at("pools", {f"p{i}": {"instance_types": ["p5.48xlarge"], "max_nodes": 4} for i in range(pools)}),
                    at("jobs", {f"j{i}": {**job, "pool": f"p{i % pools}"} for i in range(jobs)}))

@@ -77,7 +77,7 @@ def test_a_teams_job_waits_for_its_namespace_and_claims_and_ends_before_them(tea
     job = team[JOB].inputs
     assert job["metadata"]["namespace"] == "team-vision"
     assert job["spec"]["runtimeRef"] == {"name": "torch-distributed-resilient"}
-    assert team.outputs["jobs"] == {"vit-base": "team-vision/vit-base"}
+    assert team.outputs["jobs"]["vit-base"]["describe"] == "kubectl -n team-vision describe trainjob vit-base"
 
 
 def test_one_node_needs_no_fabric(team: Graph) -> None:

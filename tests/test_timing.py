@@ -115,7 +115,7 @@ def test_a_job_waits_for_its_own_file_systems_only() -> None:
 
 def test_the_first_step_is_of_the_job_that_can_begin_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(timing.TYPICAL, "fsx.lustre", 3000)
-    light = {"runtime": "torch-distributed", "nodes": 1, "pool": "g6e", "image": "image", "command": ["true"]}
+    light = {"runtime": "torch-distributed", "nodes": 1, "pool": "g6e", "image": "image:1", "command": ["true"]}
     assert schedule(environment_plan(at("jobs.light", light))).job == "light"
     assert schedule(environment_plan()).job == "t5-large"
 

@@ -1,0 +1,75 @@
+"""One training run, whichever controller runs it.
+
+What it runs: `jobs` in the stack file. What the object says: components/trainer_objects.py and pytorch_objects.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from components import waiting
+from components.plans import ConfigMapPlan, JobPlan, Spec
+
+RUN = "trainyard.io/run"
+"""Annotation with the identity of the run."""
+API = {"TrainJob": "trainer.kubeflow.org/v1alpha1", "PyTorchJob": "kubeflow.org/v1"}
+
+
+class Job(pulumi.ComponentResource):
+    """A run that is started by a changed identity, and by nothing else."""
+
+    def __init__(self, name: str, plan: JobPlan, *, namespace: pulumi.Input[str], kubeconfig: pulumi.Output[str],
+                 needs: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("trainyard:jobs:Job", name, None, opts)
+        self._namespace = namespace
+        files = [self._files(name, plan.files)] if plan.files else []
+        beside = [self._beside(name, made) for made in plan.objects]
+        run = self._run(name, plan, needs=[*needs, *files, *beside])
+        if plan.wait != "none":
+            _wait(run, plan, kubeconfig)
+        self.register_outputs({})
+
+    def _files(self, name: str, plan: ConfigMapPlan) -> k8s.core.v1.ConfigMap:
+        return k8s.core.v1.ConfigMap(
+            f"{name}-files", metadata={"name": plan.name, "namespace": self._namespace}, data=dict(plan.data),
+            immutable=True, opts=pulumi.ResourceOptions(parent=self))
+
+    def _beside(self, name: str, made: Spec) -> pulumi.Resource:
+        """A ConfigMap or a runtime that the job's file brings."""
+        kind, given = made["kind"], made["metadata"]
+        logical, opts = f"{name}-{kind.lower()}-{given['name']}", pulumi.ResourceOptions(parent=self)
+        metadata = k8s.meta.v1.ObjectMetaArgs(
+            name=given["name"], namespace=None if kind == "ClusterTrainingRuntime" else self._namespace,
+            labels=given.get("labels"), annotations=given.get("annotations"))
+        if kind == "ConfigMap":
+            return k8s.core.v1.ConfigMap(logical, metadata=metadata, data=made.get("data"), opts=opts)
+        return k8s.apiextensions.CustomResource(logical, api_version=made["apiVersion"], kind=kind, metadata=metadata,
+                                                spec=made["spec"], opts=opts)
+
+    def _run(self, name: str, plan: JobPlan, needs: Sequence[pulumi.Resource]) -> k8s.apiextensions.CustomResource:
+        return k8s.apiextensions.CustomResource(
+            name, api_version=API[plan.kind], kind=plan.kind, spec=plan.spec,
+            metadata=k8s.meta.v1.ObjectMetaArgs(name=plan.name, namespace=self._namespace, annotations={RUN: plan.run},
+                                                labels=dict(plan.labels) or None),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                # Runtime, claims, files and pool are named in the spec and not referred to: at destroy the run ends
+                # first.
+                depends_on=list(needs),
+                # Controllers write to the spec (suspend, overrides); a paid run follows its identity only.
+                ignore_changes=["spec"], replace_on_changes=[f'metadata.annotations["{RUN}"]'],
+                delete_before_replace=True))
+
+
+def _wait(run: pulumi.CustomResource, plan: JobPlan, kubeconfig: pulumi.Output[str]) -> None:
+    """Hold `up` until the run is where the plan wants it; a preview waits for nothing."""
+    if pulumi.runtime.is_dry_run():
+        return
+    # In a thread: other resources go on meanwhile.
+    pulumi.Output.all(run.id, kubeconfig).apply(
+        lambda known: asyncio.to_thread(waiting.wait, known[1], plan.kind, plan.namespace, plan.name,
+                                        until=plan.wait, minutes=plan.wait_minutes))

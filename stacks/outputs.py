@@ -1,0 +1,32 @@
+"""What a stack says about its jobs: the commands to follow, end and repeat each, ready to paste."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from components.plans import JobPlan
+
+PODS = {"TrainJob": ("jobset.sigs.k8s.io/jobset-name", "batch.kubernetes.io/job-completion-index={rank}"),
+        "PyTorchJob": ("training.kubeflow.org/job-name", "training.kubeflow.org/replica-index={rank}")}
+"""Labels of a run's pods: its name, and the node's rank."""
+
+
+def job_outputs(jobs: Mapping[str, JobPlan]) -> dict[str, dict[str, str]]:
+    """Of each job, what it is and the commands for it; kubectl goes by the stack's kubeconfig."""
+    return {key: {"kind": job.kind, "namespace": job.namespace, "name": job.name, **_commands(key, job)}
+            for key, job in jobs.items()}
+
+
+def _commands(key: str, job: JobPlan) -> dict[str, str]:
+    kubectl, kind = f"kubectl -n {job.namespace}", job.kind.lower()
+    name, rank = PODS[job.kind]
+    own = f"{name}={job.name}"
+    return {
+        "status": f"{kubectl} get {kind} {job.name} && {kubectl} get pods -o wide -l {own}",
+        "logs": f"{kubectl} logs -l {own} --prefix --tail=-1 --max-log-requests={max(job.nodes, 5)}",
+        "logs_of_rank_0": f"{kubectl} logs -l {own},{rank.format(rank=0)} --tail=-1 -f",
+        "events": f"{kubectl} get events --sort-by=.lastTimestamp | grep {job.name}",
+        "describe": f"{kubectl} describe {kind} {job.name}",
+        "delete": f"{kubectl} delete {kind} {job.name}",
+        "again": f"count jobs.{key}.run up from {job.run.rpartition('-')[2]}, then pulumi up",
+    }

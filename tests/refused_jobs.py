@@ -1,0 +1,98 @@
+"""Impossible and sound jobs: what tests/refused.py is for the rest of a stack file."""
+
+from __future__ import annotations
+
+from tests.stackfile import Edit, at, without
+
+JOB = "jobs.t5-large"
+SCRIPT, RUNTIME, SECRETS = f"{JOB}.script", f"{JOB}.runtime", f"{JOB}.secrets"
+OPERATOR = at("training_operator", {"version": "1.8.1"})
+PRIORITIES = at("priorities", {"high": 1000})
+SAMPLE = "workloads/training-on-eks/samples/fsdp/t5-fsdp.py"
+TOKEN = {"HF_TOKEN": {"secret": "hf-token", "key": "token"}}
+
+
+def pytorch_job(**more: object) -> list[Edit]:
+    """The dev file's job, by the training-operator."""
+    return [OPERATOR, without(RUNTIME), at(f"{JOB}.pytorch_job", more)]
+
+
+# name → (edits, path below `environment`, part of what it says)
+REFUSED: dict[str, tuple[list[Edit], str, str]] = {
+    "a job of no controller": ([without(RUNTIME)], JOB, "exactly one of runtime (a TrainJob) and pytorch_job"),
+    "a job of two controllers": ([OPERATOR, at(f"{JOB}.pytorch_job", {})], JOB, "got both"),
+    "a PyTorchJob that nobody runs": ([without(RUNTIME), at(f"{JOB}.pytorch_job", {})], f"{JOB}.pytorch_job",
+                                      "training_operator: {version: 1.8.1}"),
+    "a training-operator without a chart": ([at("training_operator", {"version": "1.7.0"})],
+                                            "training_operator.version", "use 1.8.1"),
+    "restarts of a PyTorchJob from nothing": ([*pytorch_job(restarts=3), without(f"{JOB}.checkpoints")],
+                                              f"{JOB}.checkpoints", "is what 3 restarts resume from"),
+    "a TrainJob's own priority": ([PRIORITIES, at(f"{JOB}.priority", "high")], f"{JOB}.priority", "is of the runtime"),
+    "a priority that is not there": ([*pytorch_job(), at(f"{JOB}.priority", "high")], f"{JOB}.priority", "none yet"),
+    "a runtime's priority that is not there": (
+        [at("trainer.own_runtimes.torch-distributed-resilient.priority", "high")],
+        "trainer.own_runtimes.torch-distributed-resilient.priority", "is one of environment.priorities"),
+    "a time limit that Trainer 2.1 drops": ([at(f"{JOB}.time_limit_minutes", 60)], f"{JOB}.time_limit_minutes",
+                                            "is unknown to Trainer 2.1.0"),
+    "an elastic TrainJob": ([at(f"{JOB}.elastic", {"min_nodes": 1, "max_nodes": 4})], f"{JOB}.elastic",
+                            "JobSet cannot resize"),
+    "an elastic job that is coordinated": (
+        [*pytorch_job(coordinator=True), at(f"{JOB}.elastic", {"min_nodes": 1, "max_nodes": 4})], f"{JOB}.elastic",
+        "drop elastic or coordinator"),
+    "an elastic job that begins outside its bounds": (
+        [*pytorch_job(), at(f"{JOB}.elastic", {"min_nodes": 3, "max_nodes": 4})], f"{JOB}.elastic", "min_nodes ≤ 2"),
+    "an elastic job larger than its pool": (
+        [*pytorch_job(), at(f"{JOB}.elastic", {"min_nodes": 1, "max_nodes": 9})], f"{JOB}.elastic.max_nodes",
+        "at most 4"),
+    "an up that ends before the run": (
+        [at(f"{JOB}.wait", "complete"), at(f"{JOB}.expected_hours", 10)], f"{JOB}.wait_minutes", "630"),
+    "a script and torchrun": ([at(f"{JOB}.torchrun", {"script": "train.py"})], JOB, "got script and torchrun"),
+    "torchrun of a file that is not brought": (
+        [without(SCRIPT), at(f"{JOB}.files", {"sources": ["README.md"]}),
+         at(f"{JOB}.torchrun", {"script": "/workspace/train.py"})], f"{JOB}.torchrun.script", "one of README.md"),
+    "an image without a tag": ([at(f"{JOB}.image", "registry:5000/image")], f"{JOB}.image", "whatever is newest"),
+    "a path that is mounted twice": ([at(f"{JOB}.local_scratch", "/workspace/"),
+                                      at(f"{JOB}.files", {"sources": ["README.md"]})], f"{JOB}.storage",
+                                     "mounts one thing at a path, got /workspace"),
+    "events to a store that is not there": ([at(f"{JOB}.tensorboard", {"store": "logs", "directory": "a"})],
+                                            f"{JOB}.tensorboard.store", "one of scratch, home"),
+    "events outside their store": ([at(f"{JOB}.tensorboard", {"store": "home", "directory": "a/../../b"})],
+                                   f"{JOB}.tensorboard.directory", "refuses `..`"),
+    "a secret for nobody": ([at(SECRETS, {"HF-TOKEN": TOKEN["HF_TOKEN"]})], f"{SECRETS}.HF-TOKEN",
+                            "is a variable's name"),
+    "a secret that the Trainer sets": ([at(SECRETS, {"PET_NNODES": TOKEN["HF_TOKEN"]})], f"{SECRETS}.PET_NNODES",
+                                       "none that the Trainer sets"),
+    "a variable in clear and in a Secret": ([at(SECRETS, TOKEN), at(f"{JOB}.env", {"HF_TOKEN": "x"})],
+                                            f"{SECRETS}.HF_TOKEN", "is given once"),
+    "a label that is a sentence": ([at(f"{JOB}.labels", {"note": "two words"})], f"{JOB}.labels.note", "annotation"),
+    "in production, a clone of whatever is newest": ([at("production", True)], f"{JOB}.script",
+                                                     "is pinned in production, got clones whatever is newest"),
+    "in production, packages at start": ([at("production", True)], f"{JOB}.script", "got installs packages"),
+    "in production, latest": ([at("production", True), at(f"{JOB}.image", "image:latest")], f"{JOB}.image",
+                              "take a version, or a digest"),
+}
+
+SOUND: dict[str, list[Edit]] = {
+    "a PyTorchJob": pytorch_job(),
+    "a PyTorchJob with everything": [
+        *pytorch_job(clean_pods="all", keep_finished_minutes=60, restarts=2, coordinator=True), PRIORITIES,
+        at(f"{JOB}.priority", "high"), at(f"{JOB}.time_limit_minutes", 600)],
+    "an elastic PyTorchJob": [*pytorch_job(restarts=2), at(f"{JOB}.elastic", {"min_nodes": 1, "max_nodes": 4})],
+    "a runtime with a priority": [PRIORITIES, at("trainer.own_runtimes.torch-distributed-resilient.priority", "high")],
+    "a script of this checkout": [
+        without(SCRIPT), at(f"{JOB}.files", {"sources": ["README.md", SAMPLE]}),
+        at(f"{JOB}.torchrun", {"script": "/workspace/t5-fsdp.py", "arguments": ["--epochs", "1"]})],
+    "torchrun of a script in the image": [without(SCRIPT), at(f"{JOB}.torchrun", {"script": "train.py"})],
+    "an etcd to meet at": [without(SCRIPT), at(f"{JOB}.torchrun", {"script": "a.py",
+                                                                   "rendezvous": {"etcd": "etcd:2379"}})],
+    "a folder of the node": [at(f"{JOB}.host_paths", {"data": {"host": "/data", "path": "/data"}})],
+    "secrets, pulled by a secret": [at(SECRETS, TOKEN), at(f"{JOB}.pull_secrets", ["registry"])],
+    "labels of other schedulers": [at(f"{JOB}.labels", {"kueue.x-k8s.io/queue-name": "team", "app": "llm"})],
+    "events beside checkpoints": [at(f"{JOB}.tensorboard", {"store": "scratch", "directory": "events"})],
+    "local NVMe": [at(f"{JOB}.local_scratch", "/local")],
+    "an up that waits": [at(f"{JOB}.wait", "complete"), at(f"{JOB}.expected_hours", 1), at(f"{JOB}.wait_minutes", 90)],
+    "production": [at("production", True), at(SCRIPT, "torchrun --nproc_per_node=8 train.py"),
+                   at(f"{JOB}.image", "registry/image@sha256:" + "0" * 64)],
+    "a clone of a commit, in production": [
+        at("production", True), at(SCRIPT, "git clone https://a/b\ngit -C b checkout 1a2b3c\npython b/a.py")],
+}
