@@ -99,6 +99,8 @@ def test_what_the_kubelet_does_not_know_is_named() -> None:
 @pytest.mark.parametrize(("image", "binary"), [
     ("public.ecr.aws/karpenter/controller:1.14.1@sha256:abc", "karpenter"),
     ("registry.k8s.io/jobset/jobset:v0.10.1", "jobset"),
+    ("registry.k8s.io/jobset/jobset:v0.12.0", "jobset-0.12"),
+    ("ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0", "trainer-2.3"),
     ("123.dkr.ecr.x.amazonaws.com/mirror/kubeflow/trainer/trainer-controller-manager:v2.1.0", "trainer")])
 def test_controllers_are_known_by_their_repository_behind_any_mirror(image: str, binary: str) -> None:
     found = images.program(image)
@@ -107,6 +109,7 @@ def test_controllers_are_known_by_their_repository_behind_any_mirror(image: str,
 
 def test_other_images_are_not_programs() -> None:
     assert images.program("registry:5000/notkarpenter/controllers:1") is None
+    assert images.program("ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.2.1") is None
 
 
 def test_a_volume_at_dev_shm_replaces_the_default() -> None:
