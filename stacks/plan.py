@@ -38,7 +38,7 @@ from components.plans import (
     ZonePlan,
     digest,
 )
-from components.trainer_objects import resilient_torch, train_job_spec, upstream_runtimes
+from components.trainer_objects import pod_jobs, resilient_torch, train_job_spec, upstream_runtimes
 from components.training import Mount, Training
 from stacks import rules
 from stacks.capacity import CNI, TYPES, PoolUse, node_selector, pool_plan, pool_use, resources
@@ -289,7 +289,8 @@ def _runtimes(wanted: EnvironmentConfig) -> tuple[RuntimePlan, ...]:
     shipped = upstream_runtimes(wanted.trainer.version)
     upstream = [RuntimePlan(name=name, framework=shipped[name][0], spec=shipped[name][1])
                 for name in wanted.trainer.runtimes]
-    own = [RuntimePlan(name=name, framework="torch", spec=resilient_torch(own.image, own.max_restarts))
+    own = [RuntimePlan(name=name, framework="torch",
+                       spec=resilient_torch(wanted.trainer.version, own.image, own.max_restarts))
            for name, own in wanted.trainer.own_runtimes.items()]
     return (*upstream, *own)
 
@@ -328,7 +329,8 @@ def _job(name: str, job: JobConfig, environment: EnvironmentConfig, namespace: s
         processes_per_node=job.processes_per_node,
         resources=resources(job, kind), node_selector=node_selector(job, environment),
         # Sorted, as the engine hands settings over: another order in the file is not another run.
-        env=env, mounts=tuple(mounts), shared_memory_gib=job.shared_memory_gib))
+        env=env, mounts=tuple(mounts), shared_memory_gib=job.shared_memory_gib),
+        jobs=next(pod_jobs(each.spec) for each in _runtimes(environment) if each.name == job.runtime))
     return TrainJobPlan(name=name, namespace=namespace, runtime=job.runtime, pool=job.pool,
                         stores=_stores(job), spec=spec, expected_hours=job.expected_hours,
                         run=f"{digest(spec)[:12]}-{job.run}")
