@@ -63,7 +63,7 @@ def rules_of(kind: str, version: str, release: str = "2.1.0") -> int:
 
 
 @functools.cache
-def _crd(kind: str, api_version: str, release: str) -> tuple[dict[str, Any], dict[str, Any], Any]:
+def _crd(kind: str, api_version: str, release: str = "2.1.0") -> tuple[dict[str, Any], dict[str, Any], Any]:
     spec = yaml.load(upstream(FILES[kind], release).read_text(), yaml.CSafeLoader)["spec"]
     group, _, version = api_version.partition("/")
     assert (spec["names"]["kind"], spec["group"]) == (kind, group)
