@@ -231,6 +231,12 @@ class TrainerPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrainingOperatorPlan:
+    version: str
+    chart: ChartPlan
+
+
+@dataclass(frozen=True, kw_only=True)
 class RuntimePlan:
     name: str
     framework: str

@@ -41,6 +41,7 @@ PROGRAMS = {
     "trainer/trainer-controller-manager:v2.3.0": Program(binary="trainer-2.3", entrypoint="/manager"),
     "jobset/jobset:v0.10.1": Program(binary="jobset", entrypoint="/manager"),
     "jobset/jobset:v0.12.0": Program(binary="jobset-0.12", entrypoint="/manager"),
+    "kubeflow/training-operator:v1-04f9f13": Program(binary="training-operator", entrypoint="/manager"),
 }
 """By the end of the image's name, so that a mirror's prefix does not matter; with its tag where there are several."""
 

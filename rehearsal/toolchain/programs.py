@@ -77,6 +77,8 @@ PROGRAMS = (
     *(Program(name=name, folder=name, module="sigs.k8s.io/jobset", seconds=49,
               wanted_by=("trainer", "version", release))
       for name, release in {"jobset": "2.1.0", "jobset-0.12": "2.3.0"}.items()),
+    Program(name="training-operator", folder="training-operator", module="github.com/kubeflow/training-operator",
+            command="cmd/training-operator.v1", seconds=154, wanted_by=("training_operator", "version", "1.8.1")),
 )
 BY_NAME = {program.name: program for program in PROGRAMS}
 
