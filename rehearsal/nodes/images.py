@@ -17,7 +17,7 @@ from rehearsal.nodes.environment import NotReady
 
 STAND_INS = Path(__file__).resolve().parent.parent / "standins"
 STAND_INS_AT, TOOLS_AT = "/opt/stand-ins/lib", "/opt/stand-ins/bin"
-TOOLS = {"git": "git.py", "pip": "pip.py", "pip3": "pip.py", "torchrun": "torchrun.py"}
+TOOLS = {"git": "git.py", "nslookup": "nslookup.py", "pip": "pip.py", "pip3": "pip.py", "torchrun": "torchrun.py"}
 
 
 @dataclass(frozen=True, kw_only=True)
