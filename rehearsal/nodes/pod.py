@@ -28,6 +28,8 @@ SHORTEST_GRACE = 3.0
 """A grace period is divided by the world's speed, but nothing that needs no longer than this is cut short."""
 STRATEGIC = "application/strategic-merge-patch+json"
 FINAL = ("Succeeded", "Failed")
+JOBS = ("Job", "PyTorchJob")
+"""Owners of pods that run a person's image and come to an end."""
 
 
 class Deleted(Exception):
@@ -43,7 +45,9 @@ class Pod:
         self.name = f"{self.meta['namespace']}/{self.meta['name']}"
         self.folder = kubelet.folder / "pods" / self.meta["uid"]
         self.address = ""
-        self.containers = [Container(c, policy=self.spec["restartPolicy"], start=self._start,
+        self._of_job = any(images.belongs_to(obj, kind) for kind in JOBS)
+        full_name = f"{self.meta['name']}_{self.meta['namespace']}({self.meta['uid']})"
+        self.containers = [Container(c, pod=full_name, policy=self.spec["restartPolicy"], start=self._start,
                                      address=lambda: self.address) for c in self.spec["containers"]]
         self._path = f"/api/v1/namespaces/{self.meta['namespace']}/pods/{self.meta['name']}"
         self._gone, self._changed = False, threading.Event()
@@ -145,7 +149,7 @@ class Pod:
                 self.kubelet.log(f"{self.name}: {error}")
         for container in self.containers:
             if trouble := container.tick():
-                self._event("Unhealthy" if "probe" in trouble else "BackOff", trouble)
+                self._event(*trouble)
 
     def _end(self) -> None:
         """Deleted: stop what runs, tell, let the object go."""
@@ -174,15 +178,17 @@ class Pod:
 
     def _has_program(self, spec: Object) -> bool:
         """Whether something of a container runs here: a controller, or a Job's own command."""
-        return bool(images.program(spec["image"]) or (images.belongs_to(self.obj, "Job") and spec.get("command")))
+        return bool(images.program(spec["image"]) or (self._of_job and spec.get("command")))
 
     def _start(self, container: Container) -> process.Process:
         place, log = self.folder / container.name, self.log_file(container.name, container.runs)
         place.mkdir(parents=True, exist_ok=True)
-        if not self._sandbox or not self._has_program(container.spec):
-            log.write_text(f"simulated by the rehearsal: nothing of {container.spec['image']} runs\n")
-            return process.Simulated(process.SIMULATED_JOB_SECONDS if images.belongs_to(self.obj, "Job") else None)
         try:
+            if self._of_job:  # of the platform's images every registry has those that the charts name
+                self.kubelet.pull(container.spec["image"])
+            if not self._sandbox or not self._has_program(container.spec):
+                log.write_text(f"simulated by the rehearsal: nothing of {container.spec['image']} runs\n")
+                return process.Simulated(process.SIMULATED_JOB_SECONDS if self._of_job else None)
             return self._sandbox.start(self._plan(container.spec, place), place, log)
         except TROUBLE as error:
             raise NotReady(str(error)) from None
@@ -191,7 +197,7 @@ class Pod:
         program, hostname = images.program(spec["image"]), self.spec.get("hostname") or self.meta["name"]
         base = self._base() | {"HOSTNAME": hostname, "PATH": "/usr/bin:/bin" if program else images.training_path()}
         seen = self.obj | {"status": {"podIP": self.address, "hostIP": self.kubelet.address}}
-        env = environment(seen, spec, base, self.kubelet.allocatable)
+        env = environment(seen, spec, base, self.kubelet.allocatable, self._volumes.data)
         command = spec.get("command") or ([program.entrypoint] if program else [])
         limits = spec.get("resources", {}).get("limits", {})
         devices = [file.format(i) for kind, file in DEVICE_FILES.items() for i in range(int(limits.get(kind, 0)))]
