@@ -15,13 +15,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from catalog.prices import lustre_per_month
 from rehearsal import charts, engine, paths, plane, progress, toolchain, world
 from rehearsal.engine import EngineError, Stack
-from rehearsal.kube import Api, ApiError, Object, absent_is_none
+from rehearsal.kube import Api, ApiError, Object
 from rehearsal.progress import Display, Stages
 from rehearsal.toolchain.programs import wanted
 
@@ -29,6 +28,7 @@ REFUSED, FAILED, INTERRUPTED = 2, 1, 130
 POLL_SECONDS = 1
 GONE = ("deleted", "terminated")
 """States in which AWS still lists something for a while that costs nothing and blocks nothing."""
+JOBSET = "jobset.sigs.k8s.io/jobset-name"
 
 
 # ---- up ------------------------------------------------------------------------------------------------------------
@@ -128,39 +128,28 @@ def _follow_jobs(api: Api, names: list[list[str]], display: Display, patience: f
 
 
 def _end(api: Api, space: str, name: str) -> str | None:
-    return progress.ended(_job(api, space, name)[1])
+    path = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{space}/trainjobs/{name}"
+    return progress.ended(api.request("GET", path))
 
 
 def _pods(api: Api, space: str, name: str) -> list[Object]:
-    label = progress.KINDS[_job(api, space, name)[0]][1]
-    return api.request("GET", f"/api/v1/namespaces/{space}/pods?labelSelector={label}%3D{name}")["items"]
-
-
-def _job(api: Api, space: str, name: str) -> tuple[str, Object]:
-    """Its kind, and the job."""
-    for kind, (version, _) in progress.KINDS.items():
-        path = f"/apis/{version}/namespaces/{space}/{kind}/{name}"
-        if found := absent_is_none(partial(api.request, "GET", path)):
-            return kind, found
-    raise ApiError(404, {"message": f"no job {space}/{name}"})
+    return api.request("GET", f"/api/v1/namespaces/{space}/pods?labelSelector={JOBSET}%3D{name}")["items"]
 
 
 def _summary(stack: Stack, stages: Stages, names: list[list[str]], waited: float) -> None:
-    display, api = stages.display, plane.admin(paths.world())
-    kinds = {(space, name): _job(api, space, name)[0] for space, name in names}
+    display = stages.display
     display.section("nodes", _kubectl(stack, progress.NODES, "nodes"))
     for space, name in names:
-        kind = kinds[space, name]
         display.section(f"job {space}/{name}", [
-            *_kubectl(stack, progress.JOB, kind, name, "-n", space),
-            *_kubectl(stack, progress.PODS, "pods", "-n", space, "-l", f"{progress.KINDS[kind][1]}={name}")])
+            *_kubectl(stack, progress.JOB, "trainjob", name, "-n", space),
+            *_kubectl(stack, progress.PODS, "pods", "-n", space, "-l", f"{JOBSET}={name}")])
     if stages.stages:
         display.section("stages", progress.stage_table(stages.stages, waited))
     at = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
     display.section("simulated", [f"  {line.format(**at)}" for line in progress.SIMULATED])
     of = "" if stack.name == "dev" else f" STACK={stack.name}"
-    logs = [(f"kubectl --kubeconfig $(make kubeconfig{of}) logs -n {space} -l {progress.KINDS[kind][1]}={name}",
-             "what the ranks said") for (space, name), kind in kinds.items()]
+    logs = [(f"kubectl --kubeconfig $(make kubeconfig{of}) logs -n {space} -l {JOBSET}={name}", "what the ranks said")
+            for space, name in names]
     display.section("next", progress.suggestions([
         (f"make status{of}", "what runs, and what is wrong"), *logs,
         (f'eval "$(make env{of})"', "plain pulumi, kubectl, helm and aws work here"),

@@ -23,9 +23,9 @@ COMPONENTS = {
     "system nodes": ("nodes:SystemNodes",),
     "karpenter": ("nodes:Karpenter",),
     "pools": ("nodes:GpuNodes", "nodes:GpuPool", "nodes:DevicePlugins"),
-    "trainer": ("trainer:Trainer", "trainer:TrainingOperator"),
+    "trainer": ("trainer:Trainer",),
     "runtimes": ("trainer:Runtimes",),
-    "jobs": ("jobs:Workspace", "jobs:TrainJob", "jobs:PyTorchJob"),
+    "jobs": ("jobs:Workspace", "jobs:TrainJob"),
 }
 """Stage to types of components; a component that is not here is a stage of its own."""
 SIMULATED = (
@@ -43,10 +43,6 @@ JOB = ("CONDITION:.status.conditions[*].type,STATUS:.status.conditions[*].status
 PODS = (r"POD:.metadata.name,PHASE:.status.phase,RANK:.metadata.labels.batch\.kubernetes\.io/job-completion-index,"
         "NODE:.spec.nodeName")
 """Columns of `kubectl get`."""
-ENDS = {"Complete": "Complete", "Succeeded": "Complete", "Failed": "Failed"}
-KINDS = {"trainjobs": ("trainer.kubeflow.org/v1alpha1", "jobset.sigs.k8s.io/jobset-name"),
-         "pytorchjobs": ("kubeflow.org/v1", "training.kubeflow.org/job-name")}
-"""Kinds of jobs → where they are, and the label of their pods with the name of their job."""
 SETTLED_SECONDS = 3
 """A stage that has been quiet for so long is said to be done."""
 SILENT = ("stack", "providers")
@@ -212,9 +208,9 @@ def _is_work(step: Event) -> bool:
 # ---- jobs and tables -----------------------------------------------------------------------------------------------
 
 def ended(job: Object) -> str | None:
-    """Complete or Failed, once a job is one of them; a PyTorchJob calls the first Succeeded."""
+    """Complete or Failed, once a TrainJob is one of them."""
     conditions = job.get("status", {}).get("conditions") or []
-    return next((ENDS[c["type"]] for c in conditions if c["type"] in ENDS and c["status"] == "True"), None)
+    return next((c["type"] for c in conditions if c["type"] in ("Complete", "Failed") and c["status"] == "True"), None)
 
 
 def phases(pods: list[Object]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 from typing import Any
 
@@ -11,8 +10,6 @@ import pytest
 import yaml
 
 from components.plans import ChartPlan, Spec, TrainingOperatorPlan
-from components.pytorch_job import PyTorchJob
-from components.run import RUN
 from components.training_operator import NAMESPACE, TrainingOperator
 from rehearsal import paths
 from rehearsal.nodes import images
@@ -122,23 +119,13 @@ def test_the_deployment_is_upstreams_for_pytorch_jobs_and_never_runs_twice(objec
 
 # In the graph.
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What every plan of a job has."""
-
-    name: str = "qwen"
-    run: str = "0123456789ab-1"
-    spec: Spec = dataclasses.field(default_factory=lambda: {"nprocPerNode": "8"})
-
-
 @pytest.fixture(scope="module")
 def graph() -> Graph:
     plan = TrainingOperatorPlan(version="1.8.1", chart=ChartPlan(chart=f"./{CHART}"))
 
     def program() -> None:
         system = pulumi.ComponentResource("test:Nodes", "system")
-        operator = TrainingOperator("training-operator", plan, nodes=[system])
-        PyTorchJob("qwen", Plan(), namespace="training", needs=[operator.ready])
+        TrainingOperator("training-operator", plan, nodes=[system])
 
     return record(program, "dev", {})
 
@@ -149,11 +136,3 @@ def test_the_operator_is_a_release_of_the_chart_in_the_checkout_after_the_system
     assert release.inputs["createNamespace"] and "version" not in release.inputs
     assert (CHECKOUT / release.inputs["chart"] / "Chart.yaml").exists()
 
-
-def test_a_run_follows_its_identity_and_nothing_else_and_ends_before_the_operator(graph: Graph) -> None:
-    [job], [release] = graph.of("PyTorchJob"), graph.of("Release")
-    assert (job.inputs["apiVersion"], job.inputs["metadata"]["annotations"]) == (
-        "kubeflow.org/v1", {RUN: "0123456789ab-1"})
-    assert list(job.options.ignoreChanges) == ["spec"] and job.options.deleteBeforeReplace
-    assert list(job.options.replaceOnChanges) == [f'metadata.annotations["{RUN}"]']
-    assert release.urn in job.options.dependencies

@@ -19,7 +19,7 @@ FASTEST, SLOWEST_ANSWER = 0.5, 2.0
 """Readiness is asked this often and without its initial delay, which is for images that start slower than ours; and a
 probe holds its pod up no longer than this."""
 PROBES = ("readinessProbe", "livenessProbe")
-UNKNOWN = ("hostNetwork", "initContainers", "envFrom", "lifecycle", "startupProbe")
+UNKNOWN = ("hostNetwork", "envFrom", "lifecycle", "startupProbe")
 """Fields of pods and containers on which nothing here acts: what has them is not started."""
 
 TOLD = {"ErrImagePull": ("Failed", 'Failed to pull image "{}": {}'), "InvalidImageName": ("InspectFailed", "{1}")}
@@ -132,7 +132,9 @@ class Container:
 
 def refused(pod: Object) -> list[str]:
     """What of a pod's specification the rehearsal's kubelet would pass over."""
-    found = [field for part in (pod, *pod["containers"]) for field in UNKNOWN if part.get(field)]
+    init = pod.get("initContainers", [])
+    found = [field for part in (pod, *init, *pod["containers"]) for field in UNKNOWN if part.get(field)]
+    found += ["initContainers that go on"] * any("restartPolicy" in container for container in init)
     probes = [(kind, c[kind]) for c in pod["containers"] for kind in PROBES if kind in c]
     return found + [f"{kind} by anything but HTTP" for kind, probe in probes
                     if probe.get("httpGet", {}).get("scheme") != "HTTP"]

@@ -24,7 +24,7 @@ class Refused(RuntimeError):
 
 def log_file(pod: Pod | None, name: str, previous: bool) -> tuple[Path, Callable[[], bool]]:
     """A container's log, and whether that run still goes on."""
-    container = next((c for c in pod.containers if c.name == name), None) if pod else None
+    container = next((c for c in [*pod.init, *pod.containers] if c.name == name), None) if pod else None
     if pod is None or container is None:
         raise Refused(f'container "{name}" is not on this node')
     run = container.runs - 1 - previous

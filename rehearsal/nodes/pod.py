@@ -47,8 +47,12 @@ class Pod:
         self.address = ""
         self._of_job = any(images.belongs_to(obj, kind) for kind in JOBS)
         full_name = f"{self.meta['name']}_{self.meta['namespace']}({self.meta['uid']})"
-        self.containers = [Container(c, pod=full_name, policy=self.spec["restartPolicy"], start=self._start,
+        policy = self.spec["restartPolicy"]
+        self.containers = [Container(c, pod=full_name, policy=policy, start=self._start,
                                      address=lambda: self.address) for c in self.spec["containers"]]
+        again = "Never" if policy == "Never" else "OnFailure"
+        self.init = [Container(c, pod=full_name, policy=again, start=self._start, address=lambda: self.address)
+                     for c in self.spec.get("initContainers", [])]
         self._path = f"/api/v1/namespaces/{self.meta['namespace']}/pods/{self.meta['name']}"
         self._gone, self._changed = False, threading.Event()
         self._volumes = Volumes(obj, self.folder, kubelet)
@@ -97,7 +101,7 @@ class Pod:
         while self._phase not in FINAL:
             self._tick()
             codes = [c.exit_code for c in self.containers]
-            if None not in codes:
+            if None not in codes or any(c.exit_code for c in self.init):
                 self._phase = "Failed" if any(codes) else "Succeeded"
             elif any(c.runs for c in self.containers):
                 self._phase = "Running"
@@ -147,14 +151,15 @@ class Pod:
                 self._volumes.prepare(again=True)
             except (NotReady, *TROUBLE) as error:
                 self.kubelet.log(f"{self.name}: {error}")
-        for container in self.containers:
+        before = [c for c in self.init if c.exit_code != 0]
+        for container in before[:1] or self.containers:
             if trouble := container.tick():
                 self._event(*trouble)
 
     def _end(self) -> None:
         """Deleted: stop what runs, tell, let the object go."""
         grace = self.obj["metadata"].get("deletionGracePeriodSeconds") or 0
-        for container in self.containers:
+        for container in [*self.init, *self.containers]:
             container.stop(0 if self._gone else min(grace, max(SHORTEST_GRACE, grace / self.kubelet.world.speed)))
         self._release()
         if self._phase not in FINAL and self.obj.get("status", {}).get("phase") not in FINAL:
@@ -220,7 +225,9 @@ class Pod:
 
     def _status(self) -> Object:
         started, ready = bool(self.address), all(c.ready for c in self.containers)
-        values = {"PodReadyToStartContainers": started and self._phase not in FINAL, "Initialized": started,
+        first = {"initContainerStatuses": [c.status() for c in self.init]} if self.init else {}
+        values = {"PodReadyToStartContainers": started and self._phase not in FINAL,
+                  "Initialized": started and all(c.exit_code == 0 for c in self.init),
                   "ContainersReady": ready, "Ready": ready}
         if values != self._conditions[0]:
             self._conditions = values, now()
@@ -230,7 +237,7 @@ class Pod:
                                 "reason": "" if value else reason} for kind, value in values.items()],
                 "hostIP": self.kubelet.address, "hostIPs": [{"ip": self.kubelet.address}],
                 **({"podIP": self.address, "podIPs": [{"ip": self.address}]} if self.address else {}),
-                "containerStatuses": [c.status() for c in self.containers]}
+                "containerStatuses": [c.status() for c in self.containers], **first}
 
     def _report(self) -> bool:
         """Send the status if it changed; whether the API server knows it."""

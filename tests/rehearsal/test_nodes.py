@@ -111,8 +111,9 @@ def test_what_the_kubelet_does_not_know_is_named() -> None:
     with pytest.raises(NotReady, match=r"does not know valueFrom\.fileKeyRef"):
         environment(pod(spec), spec, {}, {}, held)
     asks = {"readinessProbe": {"exec": {"command": ["true"]}}, "livenessProbe": {"httpGet": {"scheme": "HTTP"}}}
-    spec = {"initContainers": [container()], "containers": [container(startupProbe={"httpGet": {}}, **asks)]}
-    assert refused(spec) == ["initContainers", "startupProbe", "readinessProbe by anything but HTTP"]
+    spec = {"initContainers": [container(restartPolicy="Always")],
+            "containers": [container(startupProbe={"httpGet": {}}, **asks)]}
+    assert refused(spec) == ["startupProbe", "initContainers that go on", "readinessProbe by anything but HTTP"]
 
 
 @pytest.mark.parametrize(("image", "binary"), [

@@ -255,11 +255,26 @@ def test_a_failing_container_is_started_again_in_place(world: World) -> None:
 
 
 def test_what_is_not_implemented_keeps_the_pod_waiting_and_is_named(world: World) -> None:
-    world.apply(job("order", "true", spec={"initContainers": [{"name": "first", "image": "busybox"}]}))
     world.apply(job("secret", "true", envFrom=[{"configMapRef": {"name": "c"}}]))
-    until(lambda: "does not know initContainers" in world.events() and "does not know envFrom" in world.events())
-    assert {p["status"]["phase"] for name in ("order", "secret") for p in world.pods(name)} == {"Pending"}
-    world.kubectl("delete", "job", "order", "secret")
+    until(lambda: "does not know envFrom" in world.events())
+    assert [p["status"]["phase"] for p in world.pods("secret")] == ["Pending"]
+    world.kubectl("delete", "job", "secret")
+
+
+def test_init_containers_run_one_after_the_other_and_before_the_others(world: World) -> None:
+    keep = mounted({"name": "k", "emptyDir": {}}, "/keep")
+    share = {"image": "alpine:3.10", "volumeMounts": keep["volumeMounts"]}
+    wait = "until nslookup later-0; do sleep 0.2; done; cat /keep/1 > /keep/2"
+    first = [{"name": "one", "command": ["sh", "-c", "echo 1 > /keep/1"], **share},
+             {"name": "two", "command": ["sh", "-c", wait], **share}]
+    world.apply(job("order", "cat /keep/2", **keep | {"spec": {**keep["spec"], "initContainers": first}}))
+    until(lambda: "can't resolve 'later-0'" in world.kubectl("logs", "job/order", "-c", "two"))
+    [found] = world.pods("order")
+    assert [c["state"].keys() for c in found["status"]["initContainerStatuses"]] == [{"terminated"}, {"running"}]
+    assert found["status"]["phase"] == "Pending" and not found["status"]["containerStatuses"][0]["started"]
+    world.apply(job("later", "sleep 5"))
+    until(lambda: world.finished("order") == "Succeeded")
+    assert world.logs("order") == "1\n"
 
 
 def test_only_a_service_account_with_an_association_gets_credentials(world: World) -> None:
