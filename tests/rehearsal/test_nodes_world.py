@@ -267,7 +267,8 @@ def test_init_containers_run_one_after_the_other_and_before_the_others(world: Wo
     wait = "until nslookup later-0; do sleep 0.2; done; cat /keep/1 > /keep/2"
     first = [{"name": "one", "command": ["sh", "-c", "echo 1 > /keep/1"], **share},
              {"name": "two", "command": ["sh", "-c", wait], **share}]
-    world.apply(job("order", "cat /keep/2", **keep | {"spec": {**keep["spec"], "initContainers": first}}))
+    keep["spec"]["initContainers"] = first
+    world.apply(job("order", "cat /keep/2", **keep))
     until(lambda: "can't resolve 'later-0'" in world.kubectl("logs", "job/order", "-c", "two"))
     [found] = world.pods("order")
     assert [c["state"].keys() for c in found["status"]["initContainerStatuses"]] == [{"terminated"}, {"running"}]
