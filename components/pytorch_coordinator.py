@@ -1,8 +1,8 @@
 """Two small programs for a PyTorchJob whose Master trains nothing. Both need nothing but the image's own python3.
 
-The operator numbers the Master among the nodes and ends the job with it. So a Worker corrects its variables before the
-command and tells the Master after it; the Master ends well when every Worker has, and when it is restarted they tell
-it again.
+The operator numbers the Master among the nodes and ends the job with it. So a Worker corrects its variables (and what
+kubelet has put into its command from them) before the command, and tells the Master after it; the Master ends well when
+every Worker has, and when it is restarted they tell it again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ while rank:
         break
     except OSError:
         time.sleep(2)
-command = subprocess.Popen(sys.argv[1:])
+command = subprocess.Popen([word.replace(master, first) for word in sys.argv[1:]])
 signal.signal(signal.SIGTERM, lambda *_: command.terminate())
 code = command.wait()
 while code == 0:

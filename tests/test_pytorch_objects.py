@@ -175,14 +175,14 @@ def coordinator(env: dict[str, str]) -> subprocess.Popen[str]:
 
 def test_workers_are_numbered_among_themselves_and_the_coordinator_ends_after_them(
         coordinated: dict[str, str]) -> None:
-    says = "echo $PET_NODE_RANK $RANK $PET_NNODES $WORLD_SIZE $PET_MASTER_ADDR $MASTER_ADDR"
+    says = "echo $PET_NODE_RANK $RANK $PET_NNODES $WORLD_SIZE $PET_MASTER_ADDR $MASTER_ADDR job-master-0:29500"
     workers = [worker(coordinated, rank, says) for rank in (1, 2)]
     first = coordinator(coordinated)
     first.kill()  # it may be restarted at any time: the workers tell the next one
     first.wait()
     last = coordinator(coordinated)
     assert [w.communicate(timeout=30)[0] for w in workers] == [
-        f"{i} {i} 2 16 job-worker-0 job-worker-0\n" for i in (0, 1)]
+        f"{i} {i} 2 16 job-worker-0 job-worker-0 job-worker-0:29500\n" for i in (0, 1)]
     assert [p.wait(30) for p in (*workers, last)] == [0, 0, 0]
 
 
