@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.world, pytest.mark.skipif(world.obstacle() is not None
 JOB = "qwen3-30b-fullft"
 KEYS = {"HUGGING_FACE_HUB_TOKEN": "hf-token", "LANGFUSE_SECRET_KEY": "langfuse-secrets"}
 SCRIPT = """\
-test "$HUGGING_FACE_HUB_TOKEN" = of-hf-token && test "$LANGFUSE_SECRET_KEY" = of-langfuse-secrets
+test "$HUGGING_FACE_HUB_TOKEN" = of-hf-token
+test "$LANGFUSE_SECRET_KEY" = of-langfuse-secrets
 torchrun --nproc_per_node=8 --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT} \\
   /workspace/train/run_full_finetune.py --model_name Qwen/Qwen3-30B-A3B-Thinking-2507-FP8 \\
   --dataset_dir /mnt/datasets/processed --bf16 True --deepspeed /workspace/train/ds_full.json
