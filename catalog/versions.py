@@ -30,8 +30,8 @@ KUBERNETES: dict[str, dict[str, str]] = {
 }
 """Kubernetes version → add-on versions that AWS publishes for it (aws eks describe-addon-versions)."""
 
-TRAINERS: dict[str, str] = {"2.1.0": "v2.1.0"}
-"""Kubeflow Trainer chart version → controller image tag; JobSet 0.10.1 comes inside the chart.
+TRAINERS: dict[str, str] = {"2.1.0": "v2.1.0", "2.3.0": "v2.3.0"}
+"""Kubeflow Trainer chart version → controller image tag; JobSet comes inside the chart.
 oci://ghcr.io/kubeflow/charts/kubeflow-trainer"""
 
 
@@ -58,6 +58,8 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
     KnownGood(kubernetes="1.34", karpenter=KARPENTER, trainer="2.1.0", jobset="0.10.1", kueue="0.16.1", ami=NODE_AMI,
               sdk="0.3.1", proof="the controllers run together in this checkout's tests; Kueue was tried with them on"
               " 2026-11-20, the SDK's objects against their CRDs; the AMI never"),
+    KnownGood(kubernetes="1.34", karpenter=KARPENTER, trainer="2.3.0", jobset="0.12.0", kueue="0.19.2", ami=NODE_AMI,
+              sdk="0.5.0", proof="TBD"),
 )
 
 

@@ -80,6 +80,8 @@ class Training:
     pull_secrets: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     """Of the pods."""
+    time_limit_minutes: int | None = None
+    """Counted from creation, or from the last resume; then the run is ended and has failed."""
 
 
 def resources(training: Training) -> Spec:

@@ -1,4 +1,4 @@
-"""`python -m operations.drain`: end every TrainJob, through the current kubeconfig, before an environment is destroyed.
+"""`python -m operations.drain`: end every job, through the current kubeconfig, before an environment is destroyed.
 
 The graph ends its own jobs. One that somebody sent by hand holds its runtime (a finalizer) and its nodes (pods that
 must not be disrupted), and `pulumi destroy` would wait half an hour for each and give up.
@@ -11,18 +11,24 @@ import subprocess
 import sys
 
 KIND = "trainjobs.trainer.kubeflow.org"
+KINDS = (KIND, "pytorchjobs.kubeflow.org")
 
 
 def main() -> int:
-    """End them and name each; 0 when none is left, or when the cluster does not know TrainJobs."""
-    found = _kubectl("get", KIND, "--all-namespaces", "--output=json")
+    """End them and name each; 0 when none is left."""
+    return max(map(_end_all, KINDS))
+
+
+def _end_all(kind: str) -> int:
+    """0 also when the cluster does not know the kind."""
+    found = _kubectl("get", kind, "--all-namespaces", "--output=json")
     if found.returncode:
-        return 0  # no cluster, or no Trainer: nothing of its runs
+        return 0  # no cluster, or no controller of this kind: nothing of it runs
     for job in json.loads(found.stdout)["items"]:
         space, name = job["metadata"]["namespace"], job["metadata"]["name"]
-        print(f"ends TrainJob {space}/{name}", flush=True)
-        _kubectl("delete", KIND, name, f"--namespace={space}", "--wait", "--timeout=120s")
-    left = _kubectl("get", KIND, "--all-namespaces", "--output=name").stdout
+        print(f"ends {job['kind']} {space}/{name}", flush=True)
+        _kubectl("delete", kind, name, f"--namespace={space}", "--wait", "--timeout=120s")
+    left = _kubectl("get", kind, "--all-namespaces", "--output=name").stdout
     return 1 if left.strip() else 0
 
 

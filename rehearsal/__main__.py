@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from rehearsal import charts, engine, paths, plane, progress, toolchain, world
 from rehearsal.engine import EngineError, Stack
 from rehearsal.kube import Api, ApiError, Object
 from rehearsal.progress import Display, Stages
+from rehearsal.toolchain.programs import wanted
 
 REFUSED, FAILED, INTERRUPTED = 2, 1, 130
 POLL_SECONDS = 1
@@ -36,7 +37,7 @@ SERVED = {"TrainJob": "trainer.kubeflow.org/v1alpha1", "PyTorchJob": "kubeflow.o
 def up(options: argparse.Namespace) -> int:
     """From whatever there is to every job of the stack finished."""
     stack, display = engine.find(options.stack), Display()
-    if not _open_world(display, speed=options.speed):
+    if not _open_world(stack, display, speed=options.speed):
         return REFUSED
     engine.prepare(stack, display.reporter("engine"))
     _repair(stack, display)
@@ -47,19 +48,19 @@ def up(options: argparse.Namespace) -> int:
     return _finish(stack, stages, options.wait)
 
 
-def _open_world(display: Display, **how: Any) -> bool:
+def _open_world(stack: Stack, display: Display, **how: Any) -> bool:
     if problem := world.obstacle():
         print(problem, file=sys.stderr)
         return False
-    _build(display)
+    _build(display, wanted(stack.settings.get("trainyard:environment") or {}))
     with display.waiting("world", "starts"):
         at = world.start(report=display.reporter("world"), **how)
     display.line("world", f"AWS is {at.account_url}, the API server will be {at.api_url}")
     return True
 
 
-def _build(display: Display) -> None:
-    toolchain.ensure(report=display.reporter("toolchain"))
+def _build(display: Display, programs: Iterable[str] = toolchain.DEFAULT) -> None:
+    toolchain.ensure(programs=programs, report=display.reporter("toolchain"))
     charts.ensure(display.reporter("charts"))
 
 
@@ -259,7 +260,7 @@ def status(options: argparse.Namespace) -> int:
 def preview(options: argparse.Namespace) -> int:
     """`pulumi preview` in the running world, or with nothing but an account that is started for it."""
     stack, display, began = engine.find(options.stack), Display(), not world.running()
-    if not _open_world(display, parts=world.PARTS[:1] if began else None):
+    if not _open_world(stack, display, parts=world.PARTS[:1] if began else None):
         return REFUSED
     try:
         engine.prepare(stack, display.reporter("engine"), only_preview=True)
@@ -270,7 +271,7 @@ def preview(options: argparse.Namespace) -> int:
 
 
 def build(options: argparse.Namespace) -> int:
-    """Build the toolchain and the chart mirror, if this machine can hold a world at all."""
+    """Build the whole toolchain and the chart mirror, if this machine can hold a world at all."""
     if problem := world.obstacle():
         print(f"{problem}\ntests that need a world are skipped")
     else:

@@ -142,6 +142,10 @@ def _controller(path: str, job: JobConfig, environment: EnvironmentConfig,
     if job.runtime is not None and job.runtime not in known and job.runtime not in set_aside:
         yield Fault(path=f"{path}.runtime", rule="is a runtime of the environment", value=job.runtime,
                     way_out=f"one of {', '.join(known)}")
+    own = trainer.own_runtimes.get(job.runtime or "")
+    if own and own.kind == "mpi" and own.image != job.image:
+        yield Fault(path=f"{path}.image", rule=f"is that of {job.runtime}: with MPI a job replaces the launcher's only",
+                    value=job.image, way_out=own.image)
     if job.pytorch_job and environment.training_operator is None:
         yield Fault(path=f"{path}.pytorch_job", rule="is run by the training-operator", value="no training_operator",
                     way_out=f"environment.training_operator: {{version: {next(iter(versions.TRAINING_OPERATORS))}}}")

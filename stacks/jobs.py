@@ -12,7 +12,7 @@ from typing import Literal
 from catalog import fabric
 from components.plans import ConfigMapPlan, JobPlan, RuntimePlan, digest
 from components.pytorch_objects import PyTorchJobSettings, pytorch_job_spec
-from components.trainer_objects import resilient_torch, train_job_spec, upstream_runtimes
+from components.trainer_objects import OwnRuntime, own_runtime, pod_jobs, train_job_spec, upstream_runtimes
 from components.training import HostFolder, Mount, SecretKey, Training
 from stacks.capacity import TYPES, node_selector, resources
 from stacks.faults import Fault
@@ -43,11 +43,14 @@ def job_plan(name: str, job: JobConfig, environment: EnvironmentConfig, namespac
         host_folders=tuple(HostFolder(name=each, host=at.host, path=at.path)
                            for each, at in sorted(job.host_paths.items())),
         local_scratch=job.local_scratch, shared_memory_gib=job.shared_memory_gib, pull_secrets=job.pull_secrets,
-        labels=dict(sorted(job.labels.items())))
+        labels=dict(sorted(job.labels.items())),
+        time_limit_minutes=job.time_limit_minutes)
     if job.pytorch_job is not None:
         kind_of_job, spec = "PyTorchJob", pytorch_job_spec(training, operator=_operator(job))
     else:
-        kind_of_job, spec = "TrainJob", train_job_spec(environment.trainer.version, job.runtime or "", training)
+        runtime = next(each for each in runtime_plans(environment) if each.name == job.runtime)
+        kind_of_job, spec = "TrainJob", train_job_spec(environment.trainer.version, runtime.name, training,
+                                                       jobs=pod_jobs(runtime.spec))
     return JobPlan(
         name=name, namespace=namespace, kind=kind_of_job, runtime=job.runtime, pool=job.pool, stores=stores(job),
         nodes=job.nodes, checkpoints=env.get("CHECKPOINT_DIR"), labels=training.labels, spec=spec,
@@ -57,12 +60,13 @@ def job_plan(name: str, job: JobConfig, environment: EnvironmentConfig, namespac
 
 def runtime_plans(wanted: EnvironmentConfig) -> tuple[RuntimePlan, ...]:
     """The runtimes of an environment: upstream's, then its own."""
-    shipped = upstream_runtimes(wanted.trainer.version)
-    upstream = [RuntimePlan(name=name, framework=shipped[name][0], spec=shipped[name][1])
-                for name in wanted.trainer.runtimes]
-    own = [RuntimePlan(name=name, framework="torch", spec=resilient_torch(own.image, own.max_restarts))
-           for name, own in wanted.trainer.own_runtimes.items()]
-    return (*upstream, *own)
+    version = wanted.trainer.version
+    shipped = upstream_runtimes(version)
+    found = {name: shipped[name] for name in wanted.trainer.runtimes}
+    found |= {name: own_runtime(version, OwnRuntime(
+        kind=own.kind, image=own.image, max_restarts=own.max_restarts, command=own.command, priority=own.priority,
+    )) for name, own in wanted.trainer.own_runtimes.items()}
+    return tuple(RuntimePlan(name=name, framework=framework, spec=spec) for name, (framework, spec) in found.items())
 
 
 def stores(job: JobConfig) -> tuple[str, ...]:

@@ -25,7 +25,8 @@ from stacks.pod_rules import RESERVED_ENV, TOKEN
 from stacks.settings import EnvironmentConfig
 
 Finding = Fault | Notice
-SHIPPED = {name: spec for release in versions.TRAINERS for name, (_, spec) in upstream_runtimes(release).items()}
+SHIPPED = {name: spec for release in reversed(versions.TRAINERS)
+           for name, (_, spec) in upstream_runtimes(release).items()}
 
 FIELDS = """
 TrainJob: apiVersion kind metadata status spec=TrainJobSpec
@@ -149,7 +150,8 @@ def runtime_of(job: Workload, beside: Sequence[Workload], environment: Environme
     name = str(job.get("spec", "runtimeRef", "name"))
     found = [w.body for w in beside if w.kind == "TrainingRuntime" and ("kind" not in w.body or w.name == name)]
     own = environment.trainer.own_runtimes.get(name) if environment else None
-    spec = resilient_torch(own.image, own.max_restarts) if own else SHIPPED.get(name)
+    release = environment.trainer.version if environment else ""
+    spec = resilient_torch(release, own.image, own.max_restarts) if own else SHIPPED.get(name)
     return next(iter(sorted(found, key=lambda body: "kind" not in body)), {"spec": spec} if spec else None)
 
 

@@ -137,9 +137,14 @@ class StoreConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnRuntimeConfig:
-    """A ClusterTrainingRuntime of ours: torch, gang restart on any failure."""
+    """A ClusterTrainingRuntime of ours, with what no shipped one has: a restart of the whole gang on any failure."""
 
     image: str
+    kind: Literal["torch", "mpi", "cpu"] = "torch"
+    """torch: for torchrun. mpi: mpirun and DeepSpeed's launcher, on an image with sshd as upstream's deepspeed-runtime.
+    cpu: a pod that fails starts again by itself, the others wait for it."""
+    command: tuple[str, ...] = ()
+    """Of jobs that bring none: those that people write by hand."""
     max_restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 5
     """How often JobSet recreates the whole gang before the job fails."""
     priority: Name | None = None

@@ -21,13 +21,16 @@ from celpy import celtypes
 from celpy.adapter import json_to_cel
 from celpy.evaluation import CELEvalError
 
+from catalog.versions import TRAINER_LINES
+
 MODULES = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainyard" / "go" / "mod"
-TRAINER = "github.com/kubeflow/trainer/v2@v2.1.0/manifests/base"
+TRAINER = "github.com/kubeflow/trainer/v2@v{trainer}/manifests/base"
 KARPENTER = "github.com/aws/karpenter-provider-aws@v1.14.1/pkg/apis/crds"
 FILES = {
     "TrainJob": f"{TRAINER}/crds/trainer.kubeflow.org_trainjobs.yaml",
+    "TrainingRuntime": f"{TRAINER}/crds/trainer.kubeflow.org_trainingruntimes.yaml",
     "ClusterTrainingRuntime": f"{TRAINER}/crds/trainer.kubeflow.org_clustertrainingruntimes.yaml",
-    "JobSet": "sigs.k8s.io/jobset@v0.10.1/config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml",
+    "JobSet": "sigs.k8s.io/jobset@v{jobset}/config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml",
     "EC2NodeClass": f"{KARPENTER}/karpenter.k8s.aws_ec2nodeclasses.yaml",
     "NodePool": f"{KARPENTER}/karpenter.sh_nodepools.yaml",
 }
@@ -37,30 +40,31 @@ FUNCTIONS = {  # Kubernetes' extensions of CEL that the rules use and cel-python
 }
 
 
-def upstream(path: str) -> Path:
-    """A file or folder of the module cache; skips the test where the toolchain was never built."""
-    found = MODULES / path
+def upstream(path: str, release: str = "2.1.0") -> Path:
+    """A file or folder of the module cache, of a release of the Trainer and the JobSet in its chart; skips the test
+    where the toolchain was never built."""
+    found = MODULES / path.format(trainer=release, jobset=TRAINER_LINES[release.rpartition(".")[0]].jobset)
     if not found.exists():
         pytest.skip(f"needs {path} of the rehearsal's Go modules (make up fetches them)")
     return found
 
 
-def problems(custom_resource: dict[str, Any]) -> list[str]:
-    """What an API server with the CRD would refuse, and what it would silently drop."""
-    closed, schema, validator = _crd(custom_resource["kind"], custom_resource["apiVersion"])
+def problems(custom_resource: dict[str, Any], release: str = "2.1.0") -> list[str]:
+    """What an API server with the CRD of a Trainer release would refuse, and what it would silently drop."""
+    closed, schema, validator = _crd(custom_resource["kind"], custom_resource["apiVersion"], release)
     found = [f"{error.json_path}: {error.message[:200]}" for error in validator.iter_errors(custom_resource)]
     complete = _with_defaults(closed, copy.deepcopy(custom_resource))
     return found or list(_refusals(schema, complete, custom_resource["kind"]))
 
 
-def rules_of(kind: str, version: str) -> int:
+def rules_of(kind: str, version: str, release: str = "2.1.0") -> int:
     """How many CEL rules a CRD has, those about updates included."""
-    return sum(1 for _ in _rules(_crd(kind, version)[1]))
+    return sum(1 for _ in _rules(_crd(kind, version, release)[1]))
 
 
 @functools.cache
-def _crd(kind: str, api_version: str) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    spec = yaml.load(upstream(FILES[kind]).read_text(), yaml.CSafeLoader)["spec"]
+def _crd(kind: str, api_version: str, release: str = "2.1.0") -> tuple[dict[str, Any], dict[str, Any], Any]:
+    spec = yaml.load(upstream(FILES[kind], release).read_text(), yaml.CSafeLoader)["spec"]
     group, _, version = api_version.partition("/")
     assert (spec["names"]["kind"], spec["group"]) == (kind, group)
     [schema] = [v["schema"]["openAPIV3Schema"] for v in spec["versions"] if v["name"] == version and v["served"]]

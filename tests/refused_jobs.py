@@ -21,6 +21,9 @@ def pytorch_job(**more: object) -> list[Edit]:
 REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a job of no controller": ([without(RUNTIME)], JOB, "exactly one of runtime (a TrainJob) and pytorch_job"),
     "a job of two controllers": ([OPERATOR, at(f"{JOB}.pytorch_job", {})], JOB, "got both"),
+    "a launcher of another image than its nodes": (
+        [at("trainer.own_runtimes.torch-distributed-resilient.kind", "mpi"), at(f"{JOB}.image", "other:1")],
+        f"{JOB}.image", "a job replaces the launcher's only"),
     "a PyTorchJob that nobody runs": ([without(RUNTIME), at(f"{JOB}.pytorch_job", {})], f"{JOB}.pytorch_job",
                                       "training_operator: {version: 1.8.1}"),
     "a training-operator without a chart": ([at("training_operator", {"version": "1.7.0"})],

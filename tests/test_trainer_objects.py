@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +16,14 @@ from catalog import versions
 from components.plans import Spec
 from components.trainer_objects import (
     ANCESTOR,
+    OwnRuntime,
+    own_runtime,
+    pod_jobs,
     resilient_torch,
     train_job_spec,
     upstream_runtimes,
 )
-from components.training import GPU, POOL, TOLERATIONS, Mount, Training
+from components.training import GPU, POOL, TOLERATIONS, HostFolder, Mount, SecretKey, Training
 from stacks.config import read
 from stacks.plan import plan_stack
 from tests import crds
@@ -38,6 +42,16 @@ JOB = Training(
 VARIANTS = {
     "whole nodes": JOB, "one node": dataclasses.replace(JOB, nodes=1, resources={GPU: 8}),
     "four ranks": dataclasses.replace(JOB, processes_per_node=4), "bare": dataclasses.replace(JOB, mounts=(), env={}),
+    "everything": dataclasses.replace(
+        JOB, secrets={"HF_TOKEN": SecretKey(secret="hf", key="token")}, files=("job-files", "/workspace"),
+        host_folders=(HostFolder(name="weights", host="/opt/weights", path="/weights"),), local_scratch="/scratch",
+        pull_secrets=("registry",), labels={"team": "vision"}),
+}
+OWN = {
+    "torch": OwnRuntime(kind="torch", image="registry/image:1", max_restarts=5),
+    "mpi": OwnRuntime(kind="mpi", image="registry/mpi:1", max_restarts=5),
+    "cpu": OwnRuntime(kind="cpu", image="registry/image:1", max_restarts=2, command=("torchrun", "/workspace/a.py")),
+    "urgent": OwnRuntime(kind="mpi", image="registry/mpi:1", max_restarts=0, priority="urgent"),
 }
 
 
@@ -51,6 +65,9 @@ def _runtime(name: str, spec: Spec) -> dict[str, Any]:
 
 RUNTIMES: dict[tuple[str, str], Spec] = {
     (version, name): spec for version in versions.TRAINERS for name, (_, spec) in upstream_runtimes(version).items()}
+RUNTIMES |= {(version, f"own-{name}"): own_runtime(version, own)[1]
+             for version in versions.TRAINERS for name, own in OWN.items()}
+SHIPPED = [(version, name) for version in versions.TRAINERS for name in upstream_runtimes(version)]
 
 
 def test_there_are_builders_for_exactly_the_versions_of_the_catalogue() -> None:
@@ -63,8 +80,11 @@ def test_there_are_builders_for_exactly_the_versions_of_the_catalogue() -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_job_is_one_that_the_trainers_crd_admits(variant: str) -> None:
-    assert crds.problems(_train_job(train_job_spec("2.1.0", RUNTIME, VARIANTS[variant]))) == []
+@pytest.mark.parametrize("version", versions.TRAINERS)
+@pytest.mark.parametrize("runtime", ["torch", "mpi"])
+def test_a_job_is_one_that_the_trainers_crd_admits(version: str, variant: str, runtime: str) -> None:
+    jobs = pod_jobs(own_runtime(version, OWN[runtime])[1])
+    assert crds.problems(_train_job(train_job_spec(version, RUNTIME, VARIANTS[variant], jobs=jobs)), version) == []
 
 
 def test_the_dev_stacks_objects_are_ones_that_the_crds_admit(dev: Graph, team: Graph) -> None:
@@ -80,22 +100,23 @@ def test_a_job_of_an_accepted_stack_file_is_one_that_the_crd_admits(stack: dict[
         plan.jobs, [])
 
 
-@pytest.mark.parametrize(("version", "name"), RUNTIMES)
+@pytest.mark.parametrize(("version", "name"), SHIPPED)
 def test_a_runtime_of_ours_means_what_upstreams_manifest_of_that_name_means(version: str, name: str) -> None:
     framework, spec = upstream_runtimes(version)[name]
-    theirs = _upstream()[name]
+    theirs = _upstream(version)[name]
     assert theirs["metadata"] == {"name": name, "labels": {"trainer.kubeflow.org/framework": framework}}
-    assert _normal(spec) == _normal(theirs["spec"])
+    assert _normal(spec, version) == _normal(theirs["spec"], version)
 
 
-def test_every_runtime_that_upstream_ships_is_offered() -> None:
-    assert set(_upstream()) == set(upstream_runtimes("2.1.0"))
+@pytest.mark.parametrize("version", versions.TRAINERS)
+def test_every_runtime_that_upstream_ships_is_offered(version: str) -> None:
+    assert set(_upstream(version)) == set(upstream_runtimes(version))
 
 
-def _upstream() -> dict[str, Any]:
+def _upstream(version: str) -> dict[str, Any]:
     """The runtimes of the release's own default installation: what its kustomizations list."""
     found: dict[str, Any] = {}
-    folders = [crds.upstream(f"{crds.TRAINER}/runtimes")]
+    folders = [crds.upstream(f"{crds.TRAINER}/runtimes", version)]
     while folders:
         folder = folders.pop()
         for entry in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]:
@@ -107,27 +128,22 @@ def _upstream() -> dict[str, Any]:
     return found
 
 
-def _normal(value: Any) -> Any:
+def _normal(value: Any, version: str) -> Any:
     """Images with the tag that the release's kustomization sets, quantities as text."""
     if isinstance(value, dict):
-        made = {k: _normal(v) for k, v in value.items()}
+        made = {k: _normal(v, version) for k, v in value.items()}
         image = made.get("image", "")
         if image.startswith("ghcr.io/kubeflow/trainer/") and ":" not in image:
-            made["image"] = f"{image}:v2.1.0"
+            made["image"] = f"{image}:v{version}"
         return {k: {q: str(n) for q, n in v.items()} if k in ("limits", "requests") else v for k, v in made.items()}
-    return [_normal(item) for item in value] if isinstance(value, list) else value
+    return [_normal(item, version) for item in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize(("version", "name"), RUNTIMES)
 def test_a_runtime_is_one_that_the_crds_of_trainer_and_jobset_admit(version: str, name: str) -> None:
     spec = RUNTIMES[version, name]
-    assert crds.problems(_runtime(name, spec)) == []
-    assert crds.problems(_job_set(spec)) == []
-
-
-def test_the_resilient_runtime_is_admitted_and_restarts_the_gang() -> None:
-    spec = resilient_torch("registry/image:1", 5)
-    assert crds.problems(_runtime("own", spec)) == [] == crds.problems(_job_set(spec))
+    assert crds.problems(_runtime(name, spec), version) == []
+    assert crds.problems(_job_set(spec), version) == []
 
 
 def _job_set(runtime: Spec) -> dict[str, Any]:
@@ -135,14 +151,86 @@ def _job_set(runtime: Spec) -> dict[str, Any]:
             "spec": runtime["template"]["spec"]}
 
 
-def test_the_resilient_runtime_is_upstreams_with_a_gang_restart_and_nothing_else() -> None:
-    spec = resilient_torch("pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime", 3)
-    jobset = spec["template"]["spec"]
-    assert jobset.pop("failurePolicy") == {"maxRestarts": 3}
-    [job] = jobset["replicatedJobs"]
-    assert job["template"]["spec"].pop("backoffLimit") == 0
-    assert job["template"]["spec"]["template"]["spec"].pop("restartPolicy") == "Never"
-    assert spec == upstream_runtimes("2.1.0")["torch-distributed"][1]
+@pytest.mark.parametrize(("version", "image"), [
+    ("2.1.0", "pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"),
+    ("2.3.0", "pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime")])
+def test_the_resilient_runtime_is_upstreams_with_a_gang_restart_and_nothing_else(version: str, image: str) -> None:
+    spec = resilient_torch(version, image, 3)
+    assert _without_gang_restart(spec) == 3
+    assert spec == upstream_runtimes(version)["torch-distributed"][1]
+
+
+@pytest.mark.parametrize("version", versions.TRAINERS)
+def test_the_own_mpi_runtime_is_upstreams_newest_with_a_gang_restart_and_nothing_else(version: str) -> None:
+    """Also on 2.1, whose own launcher may run before the nodes answer (T9)."""
+    spec = own_runtime(version, OwnRuntime(kind="mpi", image="ghcr.io/kubeflow/trainer/deepspeed-runtime:v2.3.0",
+                                           max_restarts=3))[1]
+    assert _without_gang_restart(spec) == 3
+    assert spec == upstream_runtimes("2.3.0")["deepspeed-distributed"][1]
+
+
+def _without_gang_restart(runtime: Spec) -> int:
+    """Takes it out and says how many restarts there were."""
+    jobset = runtime["template"]["spec"]
+    for job in jobset["replicatedJobs"]:
+        assert job["template"]["spec"].pop("backoffLimit") == 0
+        assert job["template"]["spec"]["template"]["spec"].pop("restartPolicy") == "Never"
+    return jobset.pop("failurePolicy")["maxRestarts"]
+
+
+def test_the_cpu_runtime_means_what_the_demo_that_people_bring_means() -> None:
+    demo = yaml.safe_load((Path(__file__).parent / "workloads/d-training-runtime-demo.yaml").read_text())
+    [job] = demo["spec"]["template"]["spec"]["replicatedJobs"]
+    [node] = job["template"]["spec"]["template"]["spec"]["containers"]
+    ours = OwnRuntime(kind="cpu", image=node["image"], max_restarts=2, command=tuple(node["command"]))
+    framework, spec = own_runtime("2.1.0", ours)
+    assert demo["metadata"]["labels"] == {"trainer.kubeflow.org/framework": framework}
+    assert _normal(spec, "2.1.0") == _normal(demo["spec"], "2.1.0")
+
+
+@pytest.mark.parametrize("version", versions.TRAINERS)
+def test_a_priority_is_every_pods_of_the_runtime(version: str) -> None:
+    jobs = RUNTIMES[version, "own-urgent"]["template"]["spec"]["replicatedJobs"]
+    assert [j["template"]["spec"]["template"]["spec"]["priorityClassName"] for j in jobs] == ["urgent", "urgent"]
+
+
+@pytest.mark.parametrize("version", versions.TRAINERS)
+def test_an_mpi_jobs_launcher_has_all_that_its_nodes_have(version: str) -> None:
+    """T7, T8: mounts, tolerations and the pool's labels on both, GPUs because the launcher is one of the nodes."""
+    runtime = RUNTIMES[version, "own-mpi"]
+    jobs = [job["name"] for job in runtime["template"]["spec"]["replicatedJobs"]]
+    assert sorted(pod_jobs(runtime)) == sorted(jobs) and runtime["mlPolicy"]["mpi"]["runLauncherAsNode"]
+    spec = train_job_spec(version, "own-mpi", JOB, jobs=pod_jobs(runtime))
+    launcher, node = (_pod(spec, name) for name in pod_jobs(runtime))
+    assert launcher == node and launcher["volumes"] and launcher["tolerations"] == TOLERATIONS
+    assert "numProcPerNode" not in spec["trainer"]
+
+
+def _pod(spec: Spec, job: str) -> Spec:
+    """What a TrainJob of any release says of the pods of a replicated job."""
+    if "podTemplateOverrides" in spec:
+        [override] = spec["podTemplateOverrides"]
+        assert {"name": job} in override["targetJobs"]
+        return override["spec"]
+    [patch] = spec["runtimePatches"]
+    [found] = [each for each in patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+               if each["name"] == job]
+    return found["template"]["spec"]["template"]["spec"]
+
+
+def test_the_number_of_ranks_is_a_number_since_2_2() -> None:
+    four = dataclasses.replace(JOB, processes_per_node=4)
+    ranks = [train_job_spec(version, RUNTIME, job)["trainer"].get("numProcPerNode")
+             for version in versions.TRAINERS for job in (JOB, four)]
+    assert ranks == ["auto", 4, None, 4]
+
+
+def test_a_time_limit_is_the_newer_releases_and_refused_before_2_1_drops_it() -> None:
+    limited = dataclasses.replace(JOB, time_limit_minutes=90)
+    assert train_job_spec("2.3.0", RUNTIME, limited)["activeDeadlineSeconds"] == 5400
+    assert "activeDeadlineSeconds" not in train_job_spec("2.3.0", RUNTIME, JOB)
+    with pytest.raises(ValueError, match="no time limit"):
+        train_job_spec("2.1.0", RUNTIME, limited)
 
 
 @pytest.mark.parametrize(("version", "name"), RUNTIMES)
@@ -155,16 +243,18 @@ def test_a_runtime_marks_the_job_whose_nodes_a_train_job_sets(version: str, name
 
 def test_a_job_says_the_same_in_the_same_order_whatever_order_it_was_told_in() -> None:
     other = dataclasses.replace(JOB, env={"A": "1", "B": "2"}, resources={GPU: 8, "vpc.amazonaws.com/efa": 4})
-    assert str(train_job_spec("2.1.0", RUNTIME, other)) == str(train_job_spec("2.1.0", RUNTIME, JOB))
+    for version in versions.TRAINERS:
+        assert str(train_job_spec(version, RUNTIME, other)) == str(train_job_spec(version, RUNTIME, JOB))
 
 
 def test_a_job_asks_for_exactly_what_it_may_use() -> None:
-    resources = train_job_spec("2.1.0", RUNTIME, JOB)["trainer"]["resourcesPerNode"]
-    assert resources["requests"] == resources["limits"] == {GPU: "8", "vpc.amazonaws.com/efa": "4"}
+    for version in versions.TRAINERS:
+        resources = train_job_spec(version, RUNTIME, JOB)["trainer"]["resourcesPerNode"]
+        assert resources["requests"] == resources["limits"] == {GPU: "8", "vpc.amazonaws.com/efa": "4"}
 
 
 def test_every_mount_has_its_volume() -> None:
-    pod = train_job_spec("2.1.0", RUNTIME, JOB)["podTemplateOverrides"][0]["spec"]
+    pod = _pod(train_job_spec("2.1.0", RUNTIME, JOB), "node")
     assert {m["name"] for m in pod["containers"][0]["volumeMounts"]} == {v["name"] for v in pod["volumes"]}
     assert [v["name"] for v in pod["volumes"]] == ["dshm", "home", "scratch"]
 
@@ -207,9 +297,10 @@ def test_what_people_get_wrong_by_hand_is_seen(mistake: str) -> None:
     ({"numNodes": 1, "torch": {"numProcPerNode": "many"}}, "NumProcPerNode must be equal to"),
     ({"numNodes": 1, "torch": {}, "mpi": {}}, "Only one of the policy can be configured")])
 def test_what_people_get_wrong_in_a_runtime_is_seen(policy: Spec, says: str) -> None:
-    wrong = {**resilient_torch("image", 5), "mlPolicy": policy}
+    wrong = {**resilient_torch("2.1.0", "image", 5), "mlPolicy": policy}
     assert says in " ".join(crds.problems(_runtime("own", wrong)))
 
 
 def test_the_crds_rules_are_read() -> None:
     assert crds.rules_of("TrainJob", API) >= 5 and crds.rules_of("ClusterTrainingRuntime", API) >= 9
+    assert crds.rules_of("TrainJob", API, "2.3.0") >= 19

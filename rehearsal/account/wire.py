@@ -22,7 +22,7 @@ from rehearsal.account.operations import Call, Fields, NotBuilt, Refused
 warnings.filterwarnings("ignore", message=".*does not match an error shape.*")  # most of EC2's are in no model
 _CREDENTIAL = re.compile(r"Credential=([A-Z0-9]+)/\d{8}/([a-z0-9-]+)/([a-z0-9-]+)/aws4_request")
 SERVICES = {"elasticfilesystem": "efs", "servicequotas": "service-quotas"} | {name: name for name in (
-    "arc-zonal-shift", "ec2", "eks", "events", "fsx", "iam", "pricing", "sqs", "ssm", "sts")}
+    "arc-zonal-shift", "ec2", "ecr", "eks", "events", "fsx", "iam", "pricing", "sqs", "ssm", "sts")}
 """What exists here: the name a service signs with → botocore's."""
 
 Environ = dict[str, Any]

@@ -55,6 +55,12 @@ class Account:
         """A read of EFS."""
         return json.loads(self._send("elasticfilesystem", "GET", f"/2015-02-01{path}", "", {}))
 
+    def ecr(self, action: str, body: dict[str, Any]) -> dict[str, Any]:
+        """A call of ECR."""
+        return json.loads(self._send("ecr", "POST", "/", json.dumps(body), {
+            "Content-Type": "application/x-amz-json-1.1",
+            "X-Amz-Target": f"AmazonEC2ContainerRegistry_V20150921.{action}"}))
+
     def private(self, path: str) -> Any:
         """One of the account's own endpoints; None for 404."""
         answer = self.pool.request("GET", f"{self.url}/_world{path}")

@@ -19,17 +19,20 @@ FASTEST, SLOWEST_ANSWER = 0.5, 2.0
 """Readiness is asked this often and without its initial delay, which is for images that start slower than ours; and a
 probe holds its pod up no longer than this."""
 PROBES = ("readinessProbe", "livenessProbe")
-UNKNOWN = ("hostNetwork", "initContainers", "envFrom", "lifecycle", "startupProbe")
+UNKNOWN = ("hostNetwork", "envFrom", "lifecycle", "startupProbe")
 """Fields of pods and containers on which nothing here acts: what has them is not started."""
 
+TOLD = {"ErrImagePull": ("Failed", 'Failed to pull image "{}": {}'), "InvalidImageName": ("InspectFailed", "{1}")}
+"""Why a container waits → reason and message of the event; anything else is its configuration."""
+Event = tuple[str, str] | None
 Start = Callable[["Container"], Process]
 
 
 class Container:
-    """`start` makes a process for it; `policy` says when there is another one."""
+    """`start` makes a process for it; `policy` says when there is another one; `pod` is for what is told."""
 
-    def __init__(self, spec: Object, *, policy: str, start: Start, address: Callable[[], str]) -> None:
-        self.spec, self.name = spec, spec["name"]
+    def __init__(self, spec: Object, *, pod: str, policy: str, start: Start, address: Callable[[], str]) -> None:
+        self.spec, self.name, self._pod = spec, spec["name"], pod
         self._policy, self._start, self._address = policy, start, address
         self.process: Process | None = None
         self.runs = 0
@@ -49,12 +52,12 @@ class Container:
         return self.process is not None and ("readinessProbe" not in self._probes
                                              or self._probes["readinessProbe"].good is True)
 
-    def tick(self) -> str:
+    def tick(self) -> Event:
         """Start, reap, probe, restart; what happened that deserves an event, or nothing."""
         if self.exit_code is not None:
-            return ""
+            return None
         if self.process is None:
-            return self._try_to_start() if time.monotonic() >= self._due else ""
+            return self._try_to_start() if time.monotonic() >= self._due else self._wait()
         code = self.process.poll()
         if code is not None:
             return self._ended(code)
@@ -62,8 +65,8 @@ class Container:
             if probe.tick() is False and kind == "livenessProbe":
                 self.process.kill()
                 self._ended(137)
-                return "Liveness probe failed"
-        return ""
+                return "Unhealthy", "Liveness probe failed"
+        return None
 
     def stop(self, grace: float) -> None:
         """SIGTERM, `grace` seconds, SIGKILL; the end is final."""
@@ -86,37 +89,52 @@ class Container:
                 "lastState": self._last_state, "started": self.process is not None, "ready": self.ready,
                 "restartCount": max(0, self.runs - 1)}
 
-    def _try_to_start(self) -> str:
+    def _try_to_start(self) -> Event:
         try:
             self.process = self._start(self)
         except NotReady as missing:
-            self._due = time.monotonic() + 1
-            self._state = {"waiting": {"reason": "CreateContainerConfigError", "message": str(missing)}}
-            return str(missing)
+            self._due = time.monotonic() + (self._longer() if missing.reason in TOLD else 1)
+            self._state = {"waiting": {"reason": missing.reason, "message": str(missing)}}
+            reason, words = TOLD.get(missing.reason, ("Failed", "Error: {1}"))
+            return reason, words.format(self.spec["image"], missing)
         self.runs += 1
         self._began, self._started_at = time.monotonic(), now()
         self._state = {"running": {"startedAt": self._started_at}}
         asked = () if isinstance(self.process, Simulated) else PROBES
         self._probes = {kind: Probe(self.spec, kind, self._address()) for kind in asked if kind in self.spec}
-        return ""
+        return None
 
-    def _ended(self, code: int) -> str:
+    def _wait(self) -> None:
+        waiting = self._state["waiting"]
+        if waiting["reason"] == "ErrImagePull":
+            words = f'Back-off pulling image "{self.spec["image"]}": ErrImagePull: {waiting["message"]}'
+            self._state = {"waiting": {"reason": "ImagePullBackOff", "message": words}}
+
+    def _longer(self) -> float:
+        """Seconds until the next attempt."""
+        self._failures += 1
+        return min(LONGEST_BACK_OFF, BACK_OFF * 2 ** self._failures)
+
+    def _ended(self, code: int) -> Event:
         self.process = None
         reason = "Completed" if code == 0 else "StartError" if code == 128 else "Error"
         end = {"terminated": {"exitCode": code, "reason": reason, "startedAt": self._started_at, "finishedAt": now()}}
         if self._policy == "Never" or (self._policy == "OnFailure" and code == 0):
             self._state = end
-            return ""
-        self._failures = 0 if time.monotonic() - self._began > STEADY_SECONDS else self._failures + 1
-        wait = min(LONGEST_BACK_OFF, BACK_OFF * 2 ** self._failures)
+            return None
+        self._failures = -1 if time.monotonic() - self._began > STEADY_SECONDS else self._failures
+        wait = self._longer()
         self._due, self._last_state = time.monotonic() + wait, end
-        self._state = {"waiting": {"reason": "CrashLoopBackOff", "message": f"back-off {wait:g}s restarting"}}
-        return f"Back-off restarting failed container {self.name}: exit code {code}"
+        self._state = {"waiting": {"reason": "CrashLoopBackOff", "message":
+                       f"back-off {wait:g}s restarting failed container={self.name} pod={self._pod}"}}
+        return "BackOff", f"Back-off restarting failed container {self.name} in pod {self._pod}"
 
 
 def refused(pod: Object) -> list[str]:
     """What of a pod's specification the rehearsal's kubelet would pass over."""
-    found = [field for part in (pod, *pod["containers"]) for field in UNKNOWN if part.get(field)]
+    init = pod.get("initContainers", [])
+    found = [field for part in (pod, *init, *pod["containers"]) for field in UNKNOWN if part.get(field)]
+    found += ["initContainers that go on"] * any("restartPolicy" in container for container in init)
     probes = [(kind, c[kind]) for c in pod["containers"] for kind in PROBES if kind in c]
     return found + [f"{kind} by anything but HTTP" for kind, probe in probes
                     if probe.get("httpGet", {}).get("scheme") != "HTTP"]

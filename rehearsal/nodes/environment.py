@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -13,10 +14,16 @@ SUFFIXES = {"": 1, "m": Decimal("0.001"), "k": 10**3, "M": 10**6, "G": 10**9, "T
             "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
+Read = Callable[[str, Object], dict[str, bytes]]
+"""What a ConfigMap or Secret holds, from the kind ("configMap", "secret") and a reference by name."""
 
 
 class NotReady(RuntimeError):
-    """Something a pod needs is missing now; it waits, and an event tells why."""
+    """Something a pod needs is missing now; it waits, and an event tells why. `reason` is what kubectl shows."""
+
+    def __init__(self, message: str, reason: str = "CreateContainerConfigError") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 def quantity(text: str | int | float) -> Decimal:
@@ -53,7 +60,15 @@ def resource(pod: Object, container: Object, ref: Object, allocatable: dict[str,
     return str(math.ceil(value / (quantity(ref.get("divisor") or 1) or 1)))
 
 
-def environment(pod: Object, container: Object, base: dict[str, str], allocatable: dict[str, str]) -> dict[str, str]:
+def keyed(variable: str, ref: Object, held: dict[str, bytes], where: str) -> dict[str, str]:
+    """The variable with the value of a key; nothing where the key is optional and absent."""
+    if ref["key"] not in held and not ref.get("optional"):
+        raise NotReady(f"couldn't find key {ref['key']} in {where}/{ref['name']}")
+    return {variable: held[ref["key"]].decode()} if ref["key"] in held else {}
+
+
+def environment(pod: Object, container: Object, base: dict[str, str], allocatable: dict[str, str],
+                read: Read) -> dict[str, str]:
     """`base` is what image and cluster set; the pod's own variables come on top, each may use those before it."""
     env = dict(base)
     for entry in container.get("env", []):
@@ -64,6 +79,10 @@ def environment(pod: Object, container: Object, base: dict[str, str], allocatabl
                 env[entry["name"]] = field(pod, ref["fieldPath"])
             case {"resourceFieldRef": ref}:
                 env[entry["name"]] = resource(pod, container, ref, allocatable)
+            case {"configMapKeyRef": ref}:
+                env |= keyed(entry["name"], ref, read("configMap", ref), f"ConfigMap {pod['metadata']['namespace']}")
+            case {"secretKeyRef": ref}:
+                env |= keyed(entry["name"], ref, read("secret", ref), f"Secret {pod['metadata']['namespace']}")
             case other:
                 raise NotReady(f"the rehearsal's kubelet does not know valueFrom.{next(iter(other))}")
     return env

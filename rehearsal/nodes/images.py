@@ -17,7 +17,7 @@ from rehearsal.nodes.environment import NotReady
 
 STAND_INS = Path(__file__).resolve().parent.parent / "standins"
 STAND_INS_AT, TOOLS_AT = "/opt/stand-ins/lib", "/opt/stand-ins/bin"
-TOOLS = {"git": "git.py", "pip": "pip.py", "pip3": "pip.py", "torchrun": "torchrun.py"}
+TOOLS = {"git": "git.py", "nslookup": "nslookup.py", "pip": "pip.py", "pip3": "pip.py", "torchrun": "torchrun.py"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +37,13 @@ class Program:
 
 PROGRAMS = {
     "karpenter/controller": Program(binary="karpenter", entrypoint="/ko-app/controller"),
-    "trainer/trainer-controller-manager": Program(binary="trainer", entrypoint="/manager"),
-    "jobset/jobset": Program(binary="jobset", entrypoint="/manager"),
+    "trainer/trainer-controller-manager:v2.1.0": Program(binary="trainer", entrypoint="/manager"),
+    "trainer/trainer-controller-manager:v2.3.0": Program(binary="trainer-2.3", entrypoint="/manager"),
+    "jobset/jobset:v0.10.1": Program(binary="jobset", entrypoint="/manager"),
+    "jobset/jobset:v0.12.0": Program(binary="jobset-0.12", entrypoint="/manager"),
+    "kubeflow/training-operator:v1-04f9f13": Program(binary="training-operator", entrypoint="/manager"),
 }
-"""By the end of the repository, so that a mirror's prefix does not matter."""
+"""By the end of the image's name, so that a mirror's prefix does not matter; with its tag where there are several."""
 
 NETWORK = "amazon-k8s-cni"
 POD_IDENTITY_AGENT = "eks-pod-identity-agent"
@@ -57,7 +60,8 @@ def repository(image: str) -> str:
 
 def program(image: str) -> Program | None:
     """The controller an image contains, if the rehearsal has it."""
-    return next((p for end, p in PROGRAMS.items() if f"/{repository(image)}".endswith(f"/{end}")), None)
+    names = f"/{repository(image)}", f"/{image.partition('@')[0]}"
+    return next((p for end, p in PROGRAMS.items() if any(name.endswith(f"/{end}") for name in names)), None)
 
 
 def belongs_to(pod: Object, kind: str) -> bool:

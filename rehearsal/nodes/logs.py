@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, urlparse
@@ -14,7 +15,7 @@ from rehearsal.nodes.pod import Pod
 
 PORT = 10250
 POLL_SECONDS = 0.2
-UNDERSTOOD = {"follow", "tailLines", "previous"}
+UNDERSTOOD = {"follow", "tailLines", "previous", "timestamps"}
 
 
 class Refused(RuntimeError):
@@ -23,7 +24,7 @@ class Refused(RuntimeError):
 
 def log_file(pod: Pod | None, name: str, previous: bool) -> tuple[Path, Callable[[], bool]]:
     """A container's log, and whether that run still goes on."""
-    container = next((c for c in pod.containers if c.name == name), None) if pod else None
+    container = next((c for c in [*pod.init, *pod.containers] if c.name == name), None) if pod else None
     if pod is None or container is None:
         raise Refused(f'container "{name}" is not on this node')
     run = container.runs - 1 - previous
@@ -52,11 +53,16 @@ class _Handler(BaseHTTPRequestHandler):
                 raise Refused(f"the rehearsal's kubelet does not implement /{kind}")
             if unknown := set(options) - UNDERSTOOD:
                 raise Refused(f"the rehearsal's kubelet does not implement logs with {', '.join(sorted(unknown))}")
+            stamped = options.get("timestamps") == "true"
+            if stamped and options.get("tailLines") != "1":
+                raise Refused("the rehearsal's kubelet knows when the last line was written, and of no other")
             path, running = log_file(self.find("/".join(words[:2])), words[2], options.get("previous") == "true")
         except Refused as error:
             return self._send(400, str(error).encode())
         with path.open("rb") as log:
-            self._send(200, last_lines(log.read(), options.get("tailLines")))
+            text = last_lines(log.read(), options.get("tailLines"))
+            when = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
+            self._send(200, f"{when} ".encode() + text if stamped and text else text)
             more = options.get("follow") == "true"
             while more:
                 more = running()

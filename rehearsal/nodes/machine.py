@@ -6,6 +6,8 @@ Its kubelet watches the pods bound to the node and gives each a Pod; beats; show
 from __future__ import annotations
 
 import base64
+import re
+import shutil
 import sys
 import threading
 import time
@@ -16,9 +18,11 @@ from urllib.parse import urlencode
 
 from catalog.latencies import TYPICAL
 from rehearsal import paths
+from rehearsal.account.identity import ACCOUNT
 from rehearsal.kube import Api, ApiError, Object
 from rehearsal.nodes import images, logs, network, node
-from rehearsal.nodes.aws import TROUBLE, Account, InstanceToken
+from rehearsal.nodes.aws import TROUBLE, Account, AwsError, InstanceToken
+from rehearsal.nodes.environment import NotReady
 from rehearsal.nodes.node import EFA, GPU
 from rehearsal.nodes.pod import STRATEGIC, Pod
 
@@ -27,6 +31,9 @@ HEARTBEAT_SECONDS, LOOK_SECONDS = 8.0, 0.5
 WATCH_SECONDS, RETRY_SECONDS = 60, 0.5
 NO_NETWORK = "container runtime network not ready: cni plugin not initialized"
 PLUGINS = {GPU: images.NVIDIA_PLUGIN, EFA: images.EFA_PLUGIN}
+REFERENCE = re.compile(r"(?:[a-zA-Z0-9.-]+(?::\d+)?/)?[a-z0-9]+(?:(?:[._/]|__|-+)[a-z0-9]+)*"
+                       r"(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?")
+OWN_REGISTRY = re.compile(rf"{ACCOUNT}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/([^:@]+)[:@]?(.*)")
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "AccessKeyId", "AWS_SECRET_ACCESS_KEY": "SecretAccessKey",
                "AWS_SESSION_TOKEN": "SessionToken"}
 
@@ -70,6 +77,20 @@ class Kubelet:
     @property
     def allocatable(self) -> dict[str, str]:
         return node.allocatable(self.capacity)
+
+    def pull(self, image: str) -> None:
+        """NotReady, in kubelet's and containerd's words, for a malformed name and for what the account's own registry
+        does not hold; every other registry has everything."""
+        if not REFERENCE.fullmatch(image):
+            raise NotReady(f'Failed to apply default image tag "{image}": couldn\'t parse image name "{image}": invalid'
+                           " reference format", "InvalidImageName")
+        try:
+            if own := OWN_REGISTRY.fullmatch(image):
+                id_ = {"imageDigest" if "@" in image else "imageTag": own[2] or "latest"}
+                self.account.ecr("DescribeImages", {"repositoryName": own[1], "imageIds": [id_]})
+        except AwsError:
+            raise NotReady(f'rpc error: code = NotFound desc = failed to pull and unpack image "{image}": failed to'
+                           f' resolve reference "{image}": {image}: not found', "ErrImagePull") from None
 
     def log(self, line: str) -> None:
         """One line on standard error, not twice in a row."""
@@ -196,6 +217,8 @@ def boot(name: str, account: Account, world: paths.World) -> Kubelet:
     config = node.node_config(base64.b64decode(data.get("value") or "").decode())
     folder, address = paths.NODES / name, network.node_address()
     (folder / "address").write_text(address)
+    if (paths.NODES / "ami").exists():
+        shutil.copytree(paths.NODES / "ami", folder / "host", dirs_exist_ok=True)
     (folder / "ca.crt").write_bytes(config.authority)
     api = Api(config.endpoint, ca_file=str(folder / "ca.crt"), token=InstanceToken(account, name, config.cluster))
     return Kubelet(api=api, account=account, world=world, instance=instance, config=config, address=address,

@@ -28,6 +28,8 @@ SHORTEST_GRACE = 3.0
 """A grace period is divided by the world's speed, but nothing that needs no longer than this is cut short."""
 STRATEGIC = "application/strategic-merge-patch+json"
 FINAL = ("Succeeded", "Failed")
+JOBS = ("Job", "PyTorchJob")
+"""Owners of pods that run a person's image and come to an end."""
 
 
 class Deleted(Exception):
@@ -43,8 +45,14 @@ class Pod:
         self.name = f"{self.meta['namespace']}/{self.meta['name']}"
         self.folder = kubelet.folder / "pods" / self.meta["uid"]
         self.address = ""
-        self.containers = [Container(c, policy=self.spec["restartPolicy"], start=self._start,
+        self._of_job = any(images.belongs_to(obj, kind) for kind in JOBS)
+        full_name = f"{self.meta['name']}_{self.meta['namespace']}({self.meta['uid']})"
+        policy = self.spec["restartPolicy"]
+        self.containers = [Container(c, pod=full_name, policy=policy, start=self._start,
                                      address=lambda: self.address) for c in self.spec["containers"]]
+        again = "Never" if policy == "Never" else "OnFailure"
+        self.init = [Container(c, pod=full_name, policy=again, start=self._start, address=lambda: self.address)
+                     for c in self.spec.get("initContainers", [])]
         self._path = f"/api/v1/namespaces/{self.meta['namespace']}/pods/{self.meta['name']}"
         self._gone, self._changed = False, threading.Event()
         self._volumes = Volumes(obj, self.folder, kubelet)
@@ -93,7 +101,7 @@ class Pod:
         while self._phase not in FINAL:
             self._tick()
             codes = [c.exit_code for c in self.containers]
-            if None not in codes:
+            if None not in codes or any(c.exit_code for c in self.init):
                 self._phase = "Failed" if any(codes) else "Succeeded"
             elif any(c.runs for c in self.containers):
                 self._phase = "Running"
@@ -143,14 +151,15 @@ class Pod:
                 self._volumes.prepare(again=True)
             except (NotReady, *TROUBLE) as error:
                 self.kubelet.log(f"{self.name}: {error}")
-        for container in self.containers:
+        before = [c for c in self.init if c.exit_code != 0]
+        for container in before[:1] or self.containers:
             if trouble := container.tick():
-                self._event("Unhealthy" if "probe" in trouble else "BackOff", trouble)
+                self._event(*trouble)
 
     def _end(self) -> None:
         """Deleted: stop what runs, tell, let the object go."""
         grace = self.obj["metadata"].get("deletionGracePeriodSeconds") or 0
-        for container in self.containers:
+        for container in [*self.init, *self.containers]:
             container.stop(0 if self._gone else min(grace, max(SHORTEST_GRACE, grace / self.kubelet.world.speed)))
         self._release()
         if self._phase not in FINAL and self.obj.get("status", {}).get("phase") not in FINAL:
@@ -174,15 +183,17 @@ class Pod:
 
     def _has_program(self, spec: Object) -> bool:
         """Whether something of a container runs here: a controller, or a Job's own command."""
-        return bool(images.program(spec["image"]) or (images.belongs_to(self.obj, "Job") and spec.get("command")))
+        return bool(images.program(spec["image"]) or (self._of_job and spec.get("command")))
 
     def _start(self, container: Container) -> process.Process:
         place, log = self.folder / container.name, self.log_file(container.name, container.runs)
         place.mkdir(parents=True, exist_ok=True)
-        if not self._sandbox or not self._has_program(container.spec):
-            log.write_text(f"simulated by the rehearsal: nothing of {container.spec['image']} runs\n")
-            return process.Simulated(process.SIMULATED_JOB_SECONDS if images.belongs_to(self.obj, "Job") else None)
         try:
+            if self._of_job:  # of the platform's images every registry has those that the charts name
+                self.kubelet.pull(container.spec["image"])
+            if not self._sandbox or not self._has_program(container.spec):
+                log.write_text(f"simulated by the rehearsal: nothing of {container.spec['image']} runs\n")
+                return process.Simulated(process.SIMULATED_JOB_SECONDS if self._of_job else None)
             return self._sandbox.start(self._plan(container.spec, place), place, log)
         except TROUBLE as error:
             raise NotReady(str(error)) from None
@@ -191,7 +202,7 @@ class Pod:
         program, hostname = images.program(spec["image"]), self.spec.get("hostname") or self.meta["name"]
         base = self._base() | {"HOSTNAME": hostname, "PATH": "/usr/bin:/bin" if program else images.training_path()}
         seen = self.obj | {"status": {"podIP": self.address, "hostIP": self.kubelet.address}}
-        env = environment(seen, spec, base, self.kubelet.allocatable)
+        env = environment(seen, spec, base, self.kubelet.allocatable, self._volumes.data)
         command = spec.get("command") or ([program.entrypoint] if program else [])
         limits = spec.get("resources", {}).get("limits", {})
         devices = [file.format(i) for kind, file in DEVICE_FILES.items() for i in range(int(limits.get(kind, 0)))]
@@ -214,7 +225,9 @@ class Pod:
 
     def _status(self) -> Object:
         started, ready = bool(self.address), all(c.ready for c in self.containers)
-        values = {"PodReadyToStartContainers": started and self._phase not in FINAL, "Initialized": started,
+        first = {"initContainerStatuses": [c.status() for c in self.init]} if self.init else {}
+        values = {"PodReadyToStartContainers": started and self._phase not in FINAL,
+                  "Initialized": started and all(c.exit_code == 0 for c in self.init),
                   "ContainersReady": ready, "Ready": ready}
         if values != self._conditions[0]:
             self._conditions = values, now()
@@ -224,7 +237,7 @@ class Pod:
                                 "reason": "" if value else reason} for kind, value in values.items()],
                 "hostIP": self.kubelet.address, "hostIPs": [{"ip": self.kubelet.address}],
                 **({"podIP": self.address, "podIPs": [{"ip": self.address}]} if self.address else {}),
-                "containerStatuses": [c.status() for c in self.containers]}
+                "containerStatuses": [c.status() for c in self.containers], **first}
 
     def _report(self) -> bool:
         """Send the status if it changed; whether the API server knows it."""

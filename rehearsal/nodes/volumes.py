@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 HALF_OF_THE_MEMORY = "50%"
 """Size of a memory volume without sizeLimit."""
+ABSENT_KEY = {"configMap": "configmap references non-existent config key",
+              "secret": "references non-existent secret key"}
+PATH_TYPES = {"": (Path.exists, "path"), "Directory": (Path.is_dir, "directory"), "File": (Path.is_file, "file")}
+"""Type of a hostPath → what must be there. The words are the kubelet's: pkg/volume of Kubernetes 1.34."""
 TOKEN_AGE = 0.8
 """Share of a service account token's life after which the kubelet replaces it."""
 
@@ -60,13 +64,19 @@ class Volumes:
             inside.mkdir(parents=True)
         return replace(source, source=str(inside), read_only=source.read_only or bool(wanted.get("readOnly")))
 
-    def get(self, kind: str, name: str) -> Object:
-        """An object of the pod's namespace, with the node's rights."""
+    def get(self, kind: str, name: str, optional: bool = False) -> Object:
+        """An object of the pod's namespace, with the node's rights; an optional one that is absent is empty."""
         path = f"/api/v1/namespaces/{self.pod['metadata']['namespace']}/{kind}/{name}"
         found = absent_is_none(lambda: self.kubelet.api.request("GET", path))
-        if found is None:
+        if found is None and not optional:
             raise NotReady(f'{kind[:-1]} "{name}" not found')
-        return found
+        return found or {}
+
+    def data(self, kind: str, source: Object) -> dict[str, bytes]:
+        """What the ConfigMap or Secret holds that a source names; nothing where it is optional and absent."""
+        obj = self.get(f"{kind.lower()}s", source.get("secretName") or source["name"], source.get("optional", False))
+        plain = {k: base64.b64decode(v) if kind == "secret" else v.encode() for k, v in obj.get("data", {}).items()}
+        return plain | {k: base64.b64decode(v) for k, v in obj.get("binaryData", {}).items()}
 
     def own_folder(self, name: str) -> Path:
         """The volume's folder in the pod's."""
@@ -77,10 +87,8 @@ class Volumes:
     def contents(self, kind: str, place: Path, source: Object) -> dict[str, bytes]:
         """File names and contents of one source of a projection."""
         match kind:
-            case "configMap":
-                return _chosen(self.get("configmaps", source["name"]), source)
-            case "secret":
-                return _chosen(self.get("secrets", source.get("secretName") or source["name"]), source)
+            case "configMap" | "secret":
+                return _chosen(self.data(kind, source), source, ABSENT_KEY[kind])
             case "downwardAPI":
                 return {i["path"]: field(self.pod, i["fieldRef"]["fieldPath"]).encode() for i in source["items"]}
             case "serviceAccountToken":
@@ -103,16 +111,13 @@ class Volumes:
         return answer["status"]["token"].encode()
 
 
-def _chosen(obj: Object, source: Object) -> dict[str, bytes]:
-    """The keys of a ConfigMap or Secret that a source asks for, by the names it gives them."""
-    if source.get("optional"):
-        raise NotReady("the rehearsal's kubelet does not know optional sources")
-    data = {k: base64.b64decode(v) if obj["kind"] == "Secret" else v.encode() for k, v in obj.get("data", {}).items()}
-    data |= {k: base64.b64decode(v) for k, v in obj.get("binaryData", {}).items()}
+def _chosen(data: dict[str, bytes], source: Object, absent: str) -> dict[str, bytes]:
+    """The keys that a source asks for, by the names it gives them."""
     items = source.get("items") or [{"key": key, "path": key} for key in data]
-    if missing := [item["key"] for item in items if item["key"] not in data]:
-        raise NotReady(f'references non-existent {obj["kind"].lower()} key: {missing[0]}')
-    return {item["path"]: data[item["key"]] for item in items}
+    missing = [item["key"] for item in items if item["key"] not in data]
+    if missing and not source.get("optional"):
+        raise NotReady(f"{absent}: {missing[0]}")
+    return {item["path"]: data[item["key"]] for item in items if item["key"] in data}
 
 
 def projection(volumes: Volumes, name: str, volume: Object) -> Mount:
@@ -142,6 +147,18 @@ def empty_dir(volumes: Volumes, name: str, volume: Object) -> Mount:
         raise NotReady("the rehearsal does not share a memory volume between containers")
     limit = volume["emptyDir"].get("sizeLimit")
     return Mount(size=str(int(quantity(limit))) if limit else HALF_OF_THE_MEMORY)
+
+
+def host_path(volumes: Volumes, name: str, volume: Object) -> Mount:
+    """A path of the node, which begins with what `nodes/ami` holds; made where its type says so."""
+    path, kind = volume["hostPath"]["path"], volume["hostPath"].get("type") or ""
+    place = volumes.kubelet.folder / "host" / path.lstrip("/")
+    if kind in ("", "DirectoryOrCreate") and not place.exists():
+        place.mkdir(parents=True)
+    fits, word = PATH_TYPES.get(kind.removesuffix("OrCreate"), (Path.is_socket, "socket file"))
+    if not fits(place):
+        raise NotReady(f"hostPath type check failed: {path} is not a {word}")
+    return Mount(source=str(place))
 
 
 def claim(volumes: Volumes, name: str, volume: Object) -> Mount:
@@ -198,4 +215,4 @@ DRIVERS: dict[str, tuple[str, Callable[[Kubelet, Object], None]]] = {
 """CSI driver → the image of its node part, and whether one of its volumes can be mounted."""
 SOURCES: dict[str, Callable[[Volumes, str, Object], Mount]] = {
     "configMap": projection, "secret": projection, "downwardAPI": projection, "projected": projection,
-    "emptyDir": empty_dir, "persistentVolumeClaim": claim}
+    "emptyDir": empty_dir, "hostPath": host_path, "persistentVolumeClaim": claim}

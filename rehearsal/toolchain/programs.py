@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rehearsal import paths
 
@@ -33,6 +35,8 @@ class Program:
     tags: str = ""
     seconds: int
     """What a cold build took on two cores."""
+    wanted_by: tuple[str, ...] = ()
+    """The setting of an environment, and its value, without which nothing runs it; none: every world does."""
 
     @property
     def package(self) -> str:
@@ -67,11 +71,27 @@ PROGRAMS = (
     Program(name="karpenter", folder="karpenter", module="github.com/aws/karpenter-provider-aws",
             command="cmd/controller", ldflags="-s -w -X sigs.k8s.io/karpenter/pkg/operator.Version={number}",
             seconds=157),
-    Program(name="trainer", folder="trainer", module="github.com/kubeflow/trainer/v2",
-            command="cmd/trainer-controller-manager", seconds=70),
-    Program(name="jobset", folder="jobset", module="sigs.k8s.io/jobset", seconds=49),
+    *(Program(name=name, folder=name, module="github.com/kubeflow/trainer/v2",
+              command="cmd/trainer-controller-manager", seconds=70, wanted_by=("trainer", "version", release))
+      for name, release in {"trainer": "2.1.0", "trainer-2.3": "2.3.0"}.items()),
+    *(Program(name=name, folder=name, module="sigs.k8s.io/jobset", seconds=49,
+              wanted_by=("trainer", "version", release))
+      for name, release in {"jobset": "2.1.0", "jobset-0.12": "2.3.0"}.items()),
+    Program(name="training-operator", folder="training-operator", module="github.com/kubeflow/training-operator",
+            command="cmd/training-operator.v1", seconds=154, wanted_by=("training_operator", "version", "1.8.1")),
 )
 BY_NAME = {program.name: program for program in PROGRAMS}
+
+
+def wanted(environment: Mapping[str, Any]) -> list[str]:
+    """The programs that a stack with these settings of its environment runs on."""
+    return [program.name for program in PROGRAMS if not program.wanted_by or _says(environment, *program.wanted_by)]
+
+
+def _says(settings: Any, *path: str) -> bool:
+    for key in path[:-1]:
+        settings = settings.get(key) if isinstance(settings, Mapping) else None
+    return settings == path[-1]
 
 
 def pinned(folder: str, module: str) -> str:

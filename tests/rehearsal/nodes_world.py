@@ -126,6 +126,8 @@ class Handler(BaseHTTPRequestHandler):
             review["status"] = {"authenticated": bool(user), "user": {
                 "username": user or "", "groups": ["system:bootstrappers", "system:nodes"]}}
             return self._send(200, json.dumps(review))
+        if "ContainerRegistry" in self.headers.get("X-Amz-Target", ""):
+            return self._send(400, '{"__type": "RepositoryNotFoundException"}')
         if "X-Amz-Target" in self.headers:
             name = json.loads(body)["FileSystemIds"][0]
             known = name in self.cloud.lustre

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.nodes import images, logs, network, node, process
+from rehearsal.nodes import images, logs, machine, network, node, process
 from rehearsal.nodes.aws import plain
 from rehearsal.nodes.container import Container, refused
 from rehearsal.nodes.environment import NotReady, environment, expand, quantity
@@ -36,6 +36,11 @@ def container(name: str = "main", **more: Any) -> dict[str, Any]:
 def pod(*containers: dict[str, Any]) -> dict[str, Any]:
     return {"metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": {"a/b": "c"}},
             "spec": {"containers": list(containers), "nodeName": "ip-1"}}
+
+
+def held(kind: str, source: dict[str, Any]) -> dict[str, bytes]:
+    """Every ConfigMap and Secret."""
+    return {"k": b"v"}
 
 
 def test_every_node_config_of_the_user_data_counts() -> None:
@@ -75,7 +80,8 @@ def test_quantities(text: str, value: float) -> None:
 
 def test_variables_are_expanded_from_those_before_and_unknown_ones_stay() -> None:
     assert expand("$(A)-$$(A)-$(B)", {"A": "1"}) == "1-$(A)-$(B)"
-    env = environment(pod(), container(env=[{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)2"}]), {}, {})
+    asked = container(env=[{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)2"}])
+    env = environment(pod(), asked, {}, {}, held)
     assert env == {"A": "1", "B": "12"}
 
 
@@ -84,21 +90,37 @@ def test_fields_and_resources_of_the_pod_reach_its_environment() -> None:
     env = [{"name": k, "valueFrom": {"fieldRef": {"fieldPath": v}}} for k, v in fields.items()]
     env.append({"name": "M", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}})
     spec = container(env=env, resources={"limits": {"memory": "1Gi"}})
-    assert environment(pod(spec), spec, {}, {}) == {"L": "c", "N": "ip-1", "NS": "n", "M": "1024"}
+    assert environment(pod(spec), spec, {}, {}, held) == {"L": "c", "N": "ip-1", "NS": "n", "M": "1024"}
+
+
+def test_keys_of_config_maps_and_secrets_reach_the_environment_and_a_missing_one_is_named() -> None:
+    def asked(source: str, key: str, **more: Any) -> dict[str, str]:
+        spec = container(env=[{"name": "T", "valueFrom": {source: {"name": "o", "key": key, **more}}}])
+        return environment(pod(spec), spec, {}, {}, held)
+
+    assert asked("secretKeyRef", "k") == asked("configMapKeyRef", "k") == {"T": "v"}
+    assert asked("secretKeyRef", "other", optional=True) == {}
+    with pytest.raises(NotReady, match="^couldn't find key other in Secret n/o$"):
+        asked("secretKeyRef", "other")
+    with pytest.raises(NotReady, match="^couldn't find key other in ConfigMap n/o$"):
+        asked("configMapKeyRef", "other")
 
 
 def test_what_the_kubelet_does_not_know_is_named() -> None:
-    spec = container(env=[{"name": "T", "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": "TOKEN"}}}])
-    with pytest.raises(NotReady, match=r"does not know valueFrom\.secretKeyRef"):
-        environment(pod(spec), spec, {}, {})
+    spec = container(env=[{"name": "T", "valueFrom": {"fileKeyRef": {"key": "TOKEN"}}}])
+    with pytest.raises(NotReady, match=r"does not know valueFrom\.fileKeyRef"):
+        environment(pod(spec), spec, {}, {}, held)
     asks = {"readinessProbe": {"exec": {"command": ["true"]}}, "livenessProbe": {"httpGet": {"scheme": "HTTP"}}}
-    spec = {"initContainers": [container()], "containers": [container(startupProbe={"httpGet": {}}, **asks)]}
-    assert refused(spec) == ["initContainers", "startupProbe", "readinessProbe by anything but HTTP"]
+    spec = {"initContainers": [container(restartPolicy="Always")],
+            "containers": [container(startupProbe={"httpGet": {}}, **asks)]}
+    assert refused(spec) == ["startupProbe", "initContainers that go on", "readinessProbe by anything but HTTP"]
 
 
 @pytest.mark.parametrize(("image", "binary"), [
     ("public.ecr.aws/karpenter/controller:1.14.1@sha256:abc", "karpenter"),
     ("registry.k8s.io/jobset/jobset:v0.10.1", "jobset"),
+    ("registry.k8s.io/jobset/jobset:v0.12.0", "jobset-0.12"),
+    ("ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0", "trainer-2.3"),
     ("123.dkr.ecr.x.amazonaws.com/mirror/kubeflow/trainer/trainer-controller-manager:v2.1.0", "trainer")])
 def test_controllers_are_known_by_their_repository_behind_any_mirror(image: str, binary: str) -> None:
     found = images.program(image)
@@ -107,6 +129,7 @@ def test_controllers_are_known_by_their_repository_behind_any_mirror(image: str,
 
 def test_other_images_are_not_programs() -> None:
     assert images.program("registry:5000/notkarpenter/controllers:1") is None
+    assert images.program("ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.2.1") is None
 
 
 def test_a_volume_at_dev_shm_replaces_the_default() -> None:
@@ -134,14 +157,36 @@ def test_a_failing_container_is_restarted_as_its_policy_says() -> None:
         def poll(self) -> int | None:
             return next(codes)
 
-    made = Container(container(), policy="OnFailure", start=lambda _: Ended(None), address=str)
-    for _ in range(2):
-        made.tick()
-    assert made.exit_code is None and made.status()["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    made = Container(container(), pod="p_n(u)", policy="OnFailure", start=lambda _: Ended(None), address=str)
+    assert [made.tick() for _ in range(2)] == [
+        None, ("BackOff", "Back-off restarting failed container main in pod p_n(u)")]
+    assert made.exit_code is None and made.status()["state"]["waiting"] == {
+        "reason": "CrashLoopBackOff", "message": "back-off 1s restarting failed container=main pod=p_n(u)"}
     made._due = 0
     made.tick()
     made.tick()
     assert made.exit_code == 0 and made.status()["restartCount"] == 1
+
+
+def test_an_image_that_is_not_there_is_pulled_again_and_again_as_the_kubelet_tells_it() -> None:
+    def absent(_: Container) -> process.Simulated:
+        raise NotReady("i: not found", "ErrImagePull")
+
+    made = Container(container(), pod="p", policy="Never", start=absent, address=str)
+    assert made.tick() == ("Failed", 'Failed to pull image "pytorch/pytorch:2.7": i: not found')
+    assert made.status()["state"]["waiting"] == {"reason": "ErrImagePull", "message": "i: not found"}
+    made.tick()
+    assert made.status()["state"]["waiting"] == {
+        "reason": "ImagePullBackOff",
+        "message": 'Back-off pulling image "pytorch/pytorch:2.7": ErrImagePull: i: not found'}
+
+
+@pytest.mark.parametrize(("name", "good"), [
+    ("pytorch/pytorch", True), ("public.ecr.aws/a/b-c:2.8.0-gpu@sha256:" + "0" * 64, True),
+    ("localhost:5000/a__b:1", True), ("pytorch:2:7", False), ("PyTorch", False), ("https://ghcr.io/a", False),
+    ("team//a", False), ("a/b:", False), ("a b", False)])
+def test_what_an_image_may_be_called(name: str, good: bool) -> None:
+    assert bool(machine.REFERENCE.fullmatch(name)) == good
 
 
 def test_the_end_of_a_log() -> None:

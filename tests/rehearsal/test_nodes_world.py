@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -81,11 +82,13 @@ def daemon(name: str, image: str) -> dict[str, Any]:
 
 
 def job(name: str, command: str, *, nodes: int = 1, gpus: int = 0, env: dict[str, str] | None = None,
-        spec: dict[str, Any] | None = None, **container: Any) -> dict[str, Any]:
+        variables: Sequence[dict[str, Any]] = (), spec: dict[str, Any] | None = None,
+        **container: Any) -> dict[str, Any]:
     """An indexed Job whose pods find each other through a headless service's names."""
     main = {"name": "node", "image": "pytorch/pytorch:2.7.1", "command": ["/bin/bash", "-c", command],
             "resources": {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {},
-            "env": [{"name": k, "value": v} for k, v in {"TRAINYARD_STEP_SECONDS": "0.1", **(env or {})}.items()]}
+            "env": [*variables, *({"name": k, "value": v} for k, v in {
+                "TRAINYARD_STEP_SECONDS": "0.1", **(env or {})}.items())]}
     pod = {"restartPolicy": "Never", "subdomain": name, "terminationGracePeriodSeconds": 2,
            "tolerations": [{"operator": "Exists"}], **(spec or {}), "containers": [main | container]}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
@@ -195,6 +198,53 @@ def test_a_missing_config_map_is_an_event_and_a_new_value_reaches_the_running_po
     assert world.logs("config") == "touch: cannot touch '/c/mine': Read-only file system\ntwo\n"
 
 
+def _waiting(world: World, name: str) -> dict[str, str]:
+    """The state in which the only container of a job's pod waits."""
+    statuses = [p["status"].get("containerStatuses", [{}])[0] for p in world.pods(name)]
+    return next((s["state"]["waiting"] for s in statuses if "waiting" in s.get("state", {})), {"reason": ""})
+
+
+@pytest.mark.parametrize(("image", "reason", "words"), [
+    ("123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/team/train:1", "ImagePullBackOff", "train:1: not found"),
+    ("team//train:1", "InvalidImageName", "invalid reference format")])
+def test_an_image_that_cannot_be_had_is_said_as_a_kubelet_says_it(
+        world: World, image: str, reason: str, words: str) -> None:
+    name = reason.lower()
+    world.apply(job(name, "true", image=image))
+    assert words in until(lambda: _waiting(world, name) if _waiting(world, name)["reason"] == reason else {})["message"]
+    assert words in world.events()
+    world.kubectl("delete", "job", name)
+
+
+def test_a_key_that_is_missing_holds_its_container_and_comes_with_the_secret(world: World) -> None:
+    def env(name: str, **more: Any) -> list[dict[str, Any]]:
+        return [{"name": "T", "valueFrom": {"secretKeyRef": {"name": name, "key": "token", **more}}}]
+
+    assert world.run("optional", "echo ${T-nothing}", variables=env("none", optional=True)) == "nothing\n"
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hub"}}
+    world.apply(secret | {"stringData": {"other": "x"}}, job("held", "echo $T", variables=env("hub")))
+    until(lambda: _waiting(world, "held")["reason"] == "CreateContainerConfigError")
+    assert _waiting(world, "held")["message"] == "couldn't find key token in Secret default/hub"
+    world.apply(secret | {"stringData": {"token": "s3"}})
+    until(lambda: world.finished("held") == "Succeeded")
+    assert world.logs("held") == "s3\n"
+
+
+def test_a_folder_of_the_host_must_be_there_unless_its_type_makes_it(world: World) -> None:
+    def of(kind: str) -> dict[str, Any]:
+        return mounted({"name": "h", "hostPath": {"path": "/data/x", "type": kind}}, "/h")
+
+    world.apply(job("hosted", "cat /h/kept", **of("Directory")))
+    until(lambda: "hostPath type check failed: /data/x is not a directory" in world.events())
+    assert _waiting(world, "hosted") == {"reason": "ContainerCreating"}
+    for number in (1, 2):
+        folder = world.state / f"nodes/i-{number}/host/data/x"
+        folder.mkdir(parents=True)
+        (folder / "kept").write_text("of the node\n")
+    until(lambda: world.finished("hosted") == "Succeeded")
+    assert world.logs("hosted") == world.run("again", "cat /h/kept", **of("DirectoryOrCreate")) == "of the node\n"
+
+
 def test_a_failing_container_is_started_again_in_place(world: World) -> None:
     twice = "echo run; test -e /keep/again && exit 0; touch /keep/again; exit 7"
     world.run("twice", twice, **{**mounted({"name": "k", "emptyDir": {}}, "/keep"), "spec": {
@@ -205,11 +255,27 @@ def test_a_failing_container_is_started_again_in_place(world: World) -> None:
 
 
 def test_what_is_not_implemented_keeps_the_pod_waiting_and_is_named(world: World) -> None:
-    world.apply(job("order", "true", spec={"initContainers": [{"name": "first", "image": "busybox"}]}))
     world.apply(job("secret", "true", envFrom=[{"configMapRef": {"name": "c"}}]))
-    until(lambda: "does not know initContainers" in world.events() and "does not know envFrom" in world.events())
-    assert {p["status"]["phase"] for name in ("order", "secret") for p in world.pods(name)} == {"Pending"}
-    world.kubectl("delete", "job", "order", "secret")
+    until(lambda: "does not know envFrom" in world.events())
+    assert [p["status"]["phase"] for p in world.pods("secret")] == ["Pending"]
+    world.kubectl("delete", "job", "secret")
+
+
+def test_init_containers_run_one_after_the_other_and_before_the_others(world: World) -> None:
+    keep = mounted({"name": "k", "emptyDir": {}}, "/keep")
+    share = {"image": "alpine:3.10", "volumeMounts": keep["volumeMounts"]}
+    wait = "until nslookup later-0; do sleep 0.2; done; cat /keep/1 > /keep/2"
+    first = [{"name": "one", "command": ["sh", "-c", "echo 1 > /keep/1"], **share},
+             {"name": "two", "command": ["sh", "-c", wait], **share}]
+    keep["spec"]["initContainers"] = first
+    world.apply(job("order", "cat /keep/2", **keep))
+    until(lambda: "can't resolve 'later-0'" in world.kubectl("logs", "job/order", "-c", "two"))
+    [found] = world.pods("order")
+    assert [c["state"].keys() for c in found["status"]["initContainerStatuses"]] == [{"terminated"}, {"running"}]
+    assert found["status"]["phase"] == "Pending" and not found["status"]["containerStatuses"][0]["started"]
+    world.apply(job("later", "sleep 5"))
+    until(lambda: world.finished("order") == "Succeeded")
+    assert world.logs("order") == "1\n"
 
 
 def test_only_a_service_account_with_an_association_gets_credentials(world: World) -> None:
@@ -222,8 +288,11 @@ def test_only_a_service_account_with_an_association_gets_credentials(world: Worl
 
 def test_logs_can_be_followed_and_simulated_pods_say_that_they_are(world: World) -> None:
     world.apply(job("talk", "for i in 1 2 3; do echo $i; sleep 0.5; done"))
+    began = datetime.now(UTC)
     until(lambda: world.pods("talk")[0]["status"]["phase"] == "Running")
     assert world.kubectl("logs", "-f", "job/talk") == "1\n2\n3\n"
+    when, _, line = world.kubectl("logs", "--timestamps", "--tail=1", "job/talk").partition(" ")
+    assert line == "3\n" and began < datetime.fromisoformat(when) < datetime.now(UTC)
     assert "simulated" in world.kubectl("logs", "-n", "kube-system", "-l", "app=nvidia")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from rehearsal import paths, processes, toolchain
 from rehearsal.toolchain import go
-from rehearsal.toolchain.programs import BY_NAME, FOLDER, PROGRAMS, pinned, required_go
+from rehearsal.toolchain.programs import BY_NAME, FOLDER, PROGRAMS, pinned, required_go, wanted
 
 PRETENDED_GO = """#!/bin/sh
 echo "$@" >> "$GO_CALLS"
@@ -147,6 +147,13 @@ def test_versions_compiled_in_are_those_of_go_mod() -> None:
     assert "version.gitVersion=v1.34.2 " in BY_NAME["kube-apiserver"].flags[-1]
     assert BY_NAME["karpenter"].flags[-1].endswith("operator.Version=1.14.1")
     assert pinned("jobset", "sigs.k8s.io/jobset") == "v0.10.1"
+
+
+def test_a_controller_of_one_release_is_built_for_the_stacks_that_name_it() -> None:
+    every = {program.name for program in PROGRAMS if not program.wanted_by}
+    assert set(wanted({})) == set(wanted({"trainer": None})) == every >= {"etcd", "karpenter"}
+    assert set(wanted({"trainer": {"version": "2.1.0"}})) == every | {"trainer", "jobset"}
+    assert set(wanted({"trainer": {"version": "2.3.0"}})) == every | {"trainer-2.3", "jobset-0.12"}
 
 
 def test_a_module_that_is_not_pinned_is_named() -> None:

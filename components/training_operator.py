@@ -1,0 +1,29 @@
+"""Kubeflow's training-operator, which runs PyTorchJobs (v1), by a chart of ours: upstream has published none.
+
+The chart and what it leaves out: components/charts/training-operator/README.md. Jobs: components/pytorch_job.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pulumi
+
+from components.chart import release
+from components.plans import TrainingOperatorPlan
+
+NAMESPACE = "kubeflow"
+"""Upstream's: people look for it there."""
+
+
+class TrainingOperator(pulumi.ComponentResource):
+    """The controller and webhook that turn a PyTorchJob into pods."""
+
+    ready: pulumi.Resource
+
+    def __init__(self, name: str, plan: TrainingOperatorPlan, *, nodes: Sequence[pulumi.Resource],
+                 opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("trainyard:trainer:TrainingOperator", name, None, opts)
+        self.ready = release(self, "training-operator", plan.chart, namespace=NAMESPACE, create_namespace=True,
+                             needs=nodes)
+        self.register_outputs({})

@@ -1,0 +1,123 @@
+"""PyTorchJobs under the real training-operator: the repaired full fine-tuning of a 30B model on two p5.48xlarge."""
+
+from __future__ import annotations
+
+import copy
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal import world
+from rehearsal.trials import Object, Trial, copied_checkout, until
+from stacks.config import read
+from stacks.plan import plan_stack
+
+pytestmark = [pytest.mark.world, pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle()))]
+
+JOB = "qwen3-30b-fullft"
+KEYS = {"HUGGING_FACE_HUB_TOKEN": "hf-token", "LANGFUSE_SECRET_KEY": "langfuse-secrets"}
+SCRIPT = """\
+test "$HUGGING_FACE_HUB_TOKEN" = of-hf-token
+test "$LANGFUSE_SECRET_KEY" = of-langfuse-secrets
+torchrun --nproc_per_node=8 --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT} \\
+  /workspace/train/run_full_finetune.py --model_name Qwen/Qwen3-30B-A3B-Thinking-2507-FP8 \\
+  --dataset_dir /mnt/datasets/processed --bf16 True --deepspeed /workspace/train/ds_full.json
+"""
+FILES = {"run_full_finetune.py": "import deepspeed\n", "ds_full.json": '{"zero_optimization": {"stage": 2}}\n'}
+
+
+def stack(**pytorch_job: Any) -> Object:
+    job = {"nodes": 2, "pool": "h100", "image": "registry.example.com/pytorch-fullft:1.0", "script": SCRIPT,
+           "processes_per_node": 8, "shared_memory_gib": 64, "storage": {"datasets": {"path": "/mnt/datasets"}},
+           "checkpoints": {"store": "checkpoints", "directory": JOB}, "env": {"TRAINYARD_STEPS": "6"},
+           "secrets": {key: {"secret": secret, "key": key} for key, secret in KEYS.items()},
+           "files": {"sources": list(FILES), "path": "/workspace/train"}, "pytorch_job": pytorch_job}
+    lustre = {"lustre": {"capacity_gib": 4800, "throughput_mbps_per_tib": 500}}
+    return {"aws:region": "us-east-2", "trainyard:environment": {
+        "zone": "us-east-2a", "pools": {"h100": {"instance_types": ["p5.48xlarge"], "max_nodes": 2}},
+        "cluster": {"version": "1.34", "endpoint": "public-and-private", "public_access_cidrs": ["203.0.113.7/32"]},
+        "storage": {"datasets": lustre, "checkpoints": lustre}, "training_operator": {"version": "1.8.1"},
+        "trainer": {"version": "2.1.0", "runtimes": ["torch-distributed"]}, "jobs": {JOB: job}}}
+
+
+@pytest.fixture(scope="module")
+def trial() -> Iterator[Trial]:
+    """A world of this module's own. Its owners bring the Secrets for which the job's pods have waited."""
+    folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
+    made = Trial(state=folder / "s", log=folder / "log", checkout=copied_checkout(folder / "c"), stack="pytorch")
+    for name, text in FILES.items():
+        (made.checkout / name).write_text(text)
+    (made.checkout / "Pulumi.pytorch.yaml").write_text(yaml.safe_dump({"config": stack()}))
+    try:
+        made.do("up", "--stack", "pytorch", "--wait", "5")
+        for key, secret in KEYS.items():
+            made.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "namespace": "training"},
+                        "stringData": {key: f"of-{secret}"}})
+        assert until(lambda: _state(made, JOB), seconds=180) == "Succeeded", made.log.read_text()
+        yield made
+    finally:
+        made.do("down", "--force")
+
+
+def test_the_job_succeeds_on_two_nodes_after_all_sixteen_ranks_met(trial: Trial):
+    assert _ranks(trial, JOB) == set(range(16))
+    master, worker = trial.get(f"pods -n training -l training.kubeflow.org/job-name={JOB}")["items"]
+    assert (master["metadata"]["name"], worker["metadata"]["name"]) == (f"{JOB}-master-0", f"{JOB}-worker-0")
+    assert master["spec"]["nodeName"] != worker["spec"]["nodeName"]
+    [waited] = worker["status"]["initContainerStatuses"]
+    assert waited["name"] == "init-pytorch" and waited["state"]["terminated"]["exitCode"] == 0
+
+
+def test_its_claims_are_bound_to_lustre(trial: Trial):
+    claims, volumes = trial.get("pvc -n training")["items"], trial.get("pv")["items"]
+    assert [claim["status"]["phase"] for claim in claims] == ["Bound"] * 2
+    assert [volume["spec"]["csi"]["driver"] for volume in volumes] == ["fsx.csi.aws.com"] * 2
+
+
+def test_the_real_webhook_refuses_two_masters(trial: Trial):
+    wrong = _by_hand(trial, "two-masters")
+    wrong["spec"]["pytorchReplicaSpecs"]["Master"]["replicas"] = 2
+    with pytest.raises(RuntimeError, match=r'"validator\.pytorchjob\..* denied .*Master\]\.replicas: .* must be 1'):
+        trial.apply(wrong)
+
+
+def test_with_a_coordinator_the_two_nodes_are_workers_and_the_job_ends_after_them(trial: Trial):
+    trial.apply(_by_hand(trial, "coordinated", coordinator=True))
+    assert until(lambda: _state(trial, "coordinated"), seconds=180) == "Succeeded"
+    assert _ranks(trial, "coordinated") == set(range(16))
+    assert "2 of 2" in trial.shell("kubectl logs -n training coordinated-master-0")
+
+
+def test_a_job_whose_ranks_fail_fails_and_keeps_what_they_said(trial: Trial):
+    broken = _by_hand(trial, "broken")
+    for replica in broken["spec"]["pytorchReplicaSpecs"].values():
+        replica["template"]["spec"]["containers"][0]["command"] = ["/bin/sh", "-c", "echo no data; exit 3"]
+    trial.apply(broken)
+    assert until(lambda: _state(trial, "broken"), seconds=180) == "Failed"
+    assert "no data" in trial.shell("kubectl logs -n training -l training.kubeflow.org/job-name=broken")
+
+
+def test_down_leaves_nothing(trial: Trial):
+    assert trial.do("down") == 0, trial.log.read_text()
+
+
+def _by_hand(trial: Trial, name: str, **settings: Any) -> Object:
+    """The job with other settings, as somebody would apply it under another name."""
+    plan = plan_stack(read(stack(**settings), stack="pytorch", project="trainyard"), trial.checkout).accepted()
+    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": name, "namespace": "training"},
+            "spec": copy.deepcopy(plan.jobs[JOB].spec)}
+
+
+def _state(trial: Trial, job: str) -> str:
+    found = trial.get(f"pytorchjob {job} -n training").get("status", {}).get("conditions", [])
+    return next((c["type"] for c in found if c["type"] in ("Succeeded", "Failed") and c["status"] == "True"), "")
+
+
+def _ranks(trial: Trial, job: str) -> set[int]:
+    said = trial.shell(f"kubectl logs -n training -l training.kubeflow.org/job-name={job} --tail=-1")
+    return {int(rank) for rank in re.findall(r"\[rank (\d+)/16\] node", said)}
