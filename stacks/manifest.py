@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import yaml
@@ -16,6 +17,7 @@ Path = tuple[str | int, ...]
 JOBS: Path = ("spec", "template", "spec", "replicatedJobs")
 POD: Path = ("template", "spec", "template", "spec")
 """From a replicated job to its pods."""
+TRAINER: Path = ("spec", "trainer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +43,16 @@ class Container:
         found = [str(look(self.body, "resources", part, resource)) for part in ("limits", "requests")]
         return next((int(each) for each in found if each.isdecimal()), 0)
 
+    def at(self, *path: str | int) -> Path:
+        """Where a value of the container stands in its object; a TrainJob calls its trainer's resources otherwise."""
+        other = {"resources": "resourcesPerNode"} if self.path == TRAINER else {}
+        return (*self.path, *(other.get(str(step), step) for step in path))
+
+    @property
+    def runs(self) -> Path:
+        """Where its script stands."""
+        return self.at("args" if self.body.get("args") else "command")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pod:
@@ -48,6 +60,9 @@ class Pod:
 
     role: str
     """Master or Worker; of a runtime, the replicated job; of a TrainJob, trainer or override."""
+    path: Path
+    jobs: tuple[str, ...]
+    """The replicated jobs that an override is for."""
     nodes: int | None
     """How many of it; None where something else decides."""
     spec: Mapping[str, Any]
@@ -75,6 +90,30 @@ class Workload:
     def get(self, *path: str | int) -> Any:
         """The value at a path; None where there is none."""
         return look(self.body, *path)
+
+    def find(self, pattern: str) -> list[Path]:
+        """Paths of values that there are; a pattern is steps with blanks between, * for each key or place."""
+        found: list[Path] = [()]
+        for step in pattern.split():
+            inner = [(path, look(self.body, *path)) for path in found]
+            found = [(*path, key) for path, value in inner for key in (
+                range(len(value)) if isinstance(value, list) else mapping(value)) if step in ("*", key)]
+        return [path for path in found if self.get(*path) is not None]
+
+    @cached_property
+    def selected(self) -> list[tuple[Path, str, tuple[str, ...]]]:
+        """How nodes of its pods must be labelled: path, label, values; a topologyKey has none."""
+        found = []
+        for path in self.lines:
+            if path[-2:-1] == ("nodeSelector",):
+                found.append((path, str(path[-1]), (str(self.get(*path)),)))
+            elif path[-1:] == ("topologyKey",):
+                found.append((path, str(self.get(*path)), ()))
+            elif path[-1:] == ("key",) and "nodeSelectorTerms" in path:
+                term = mapping(self.get(*path[:-1]))
+                label = str(term["key"]) if term.get("operator") in ("In", "Exists") else ""
+                found.append((path, label, words(term.get("values"))))
+        return found
 
 
 def read_manifest(text: str, file: str) -> tuple[tuple[Workload, ...], tuple[Fault, ...]]:
@@ -158,21 +197,22 @@ def _workload(document: _Document) -> Workload:
     body = document.value
     kind = str(body.get("kind", "TrainingRuntime" if "spec" in body else "")).removeprefix("Cluster")
     return Workload(file=document.file, kind=kind, name=str(look(body, "metadata", "name") or ""), body=body,
-                    pods=tuple(_pods(kind, body)),
+                    pods=tuple(pods_of(kind, body)),
                     lines={path: line for path, line in document.lines.items() if look(body, *path) is not None})
 
 
-def _pods(kind: str, body: Mapping[str, Any]) -> Iterator[Pod]:
+def pods_of(kind: str, body: Mapping[str, Any]) -> Iterator[Pod]:
     """The pods that the object describes; what a TrainJob says of its trainer comes first."""
     if kind == "TrainJob":
-        trainer = mapping(look(body, "spec", "trainer"))
-        made = _container({**trainer, "resources": trainer.get("resourcesPerNode")}, ("spec", "trainer"))
-        yield Pod(role="trainer", nodes=trainer.get("numNodes"), spec={}, containers=(made,))
+        trainer = mapping(look(body, *TRAINER))
+        made = _container({**trainer, "resources": trainer.get("resourcesPerNode")}, TRAINER)
+        yield Pod(role="trainer", path=TRAINER, jobs=(), nodes=trainer.get("numNodes"), spec={}, containers=(made,))
         for path in _each(body, "spec", "podTemplateOverrides"):
-            yield _pod("override", None, body, (*path, "spec"))
+            targets = [str(each.get("name")) for each in items(look(body, *path, "targetJobs"))]
+            yield _pod("override", None, body, (*path, "spec"), *targets)
         for path in _each(body, "spec", "runtimePatches"):
             for job in _each(body, *path, "trainingRuntimeSpec", *JOBS[1:]):
-                yield _pod("override", None, body, (*job, *POD))
+                yield _pod("override", None, body, (*job, *POD), str(look(body, *job, "name")))
     for role, replica in mapping(look(body, "spec", "pytorchReplicaSpecs")).items():
         path = ("spec", "pytorchReplicaSpecs", role, "template", "spec")
         yield _pod(role, mapping(replica).get("replicas", 1), body, path)
@@ -184,9 +224,9 @@ def _each(body: Mapping[str, Any], *path: str | int) -> list[Path]:
     return [(*path, index) for index, _ in enumerate(items(look(body, *path)))]
 
 
-def _pod(role: str, nodes: Any, body: Mapping[str, Any], path: Path) -> Pod:
+def _pod(role: str, nodes: Any, body: Mapping[str, Any], path: Path, *jobs: str) -> Pod:
     made = [_container(look(body, *at), at) for at in _each(body, *path, "containers")]
-    return Pod(role=role, nodes=nodes, spec=mapping(look(body, *path)), containers=tuple(made))
+    return Pod(role=role, path=path, jobs=jobs, nodes=nodes, spec=mapping(look(body, *path)), containers=tuple(made))
 
 
 def _container(body: Any, path: Path) -> Container:
