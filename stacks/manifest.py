@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import yaml
@@ -91,29 +91,30 @@ class Workload:
         """The value at a path; None where there is none."""
         return look(self.body, *path)
 
+    @cached_property
+    def _steps(self) -> dict[str, Path]:
+        return {" ".join(map(str, path)): path for path in self.lines}
+
     def find(self, pattern: str) -> list[Path]:
-        """Paths of values that there are; a pattern is steps with blanks between, * for each key or place."""
-        found: list[Path] = [()]
-        for step in pattern.split():
-            inner = [(path, look(self.body, *path)) for path in found]
-            found = [(*path, key) for path, value in inner for key in (
-                range(len(value)) if isinstance(value, list) else mapping(value)) if step in ("*", key)]
-        return [path for path in found if self.get(*path) is not None]
+        """Paths of the values that there are; in a pattern, * is any step and ** any number of them."""
+        shape = _shape(pattern)
+        return [path for steps, path in self._steps.items() if shape.fullmatch(steps)]
 
     @cached_property
     def selected(self) -> list[tuple[Path, str, tuple[str, ...]]]:
-        """How nodes of its pods must be labelled: path, label, values; a topologyKey has none."""
-        found = []
-        for path in self.lines:
-            if path[-2:-1] == ("nodeSelector",):
-                found.append((path, str(path[-1]), (str(self.get(*path)),)))
-            elif path[-1:] == ("topologyKey",):
-                found.append((path, str(self.get(*path)), ()))
-            elif path[-1:] == ("key",) and "nodeSelectorTerms" in path:
-                term = mapping(self.get(*path[:-1]))
-                label = str(term["key"]) if term.get("operator") in ("In", "Exists") else ""
-                found.append((path, label, words(term.get("values"))))
+        """How nodes of its pods must be labelled: path, label, values."""
+        found = [(path, str(path[-1]), words(str(self.get(*path)))) for path in self.find("** nodeSelector *")]
+        for path in self.find("** nodeSelectorTerms * matchExpressions *"):
+            term = mapping(self.get(*path))
+            if term.get("operator") in ("In", "Exists"):
+                found.append(((*path, "key"), str(term.get("key")), words(term.get("values"))))
         return found
+
+
+@cache
+def _shape(pattern: str) -> re.Pattern[str]:
+    steps = {"*": r"\S+", "**": ".+"}
+    return re.compile(" ".join(steps.get(step) or re.escape(step) for step in pattern.split()))
 
 
 def read_manifest(text: str, file: str) -> tuple[tuple[Workload, ...], tuple[Fault, ...]]:

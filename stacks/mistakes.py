@@ -39,10 +39,9 @@ class Case:
     line: int
     """Place of the release's minor in TRAINER_LINES: 0 is 2.1, 2 is 2.3."""
     who: str
-    environment: EnvironmentConfig | None
-    pool: str | None
     runtime: Mapping[str, Any] | None
     """The body of the runtime that a TrainJob refers to, or of the workload itself. None: not known."""
+    pool_type: InstanceType | None
     production: bool
 
     @cached_property
@@ -66,11 +65,10 @@ class Case:
     @cached_property
     def type(self) -> InstanceType | None:
         """The instance type: the pool's, or what the pods select by its name or its GPU."""
-        if self.environment and self.pool in self.environment.pools:
-            return TYPES.get(self.environment.pools[self.pool].instance_types[0])
         chosen = [(key, str(value).lower()) for _, key, values in self.job.selected for value in values]
-        return next((kind for key, value in chosen for kind in TYPES.values() if value == kind.name or "gpu" in key
-                     and kind.gpus == self.gpus > 0 and re.search(rf"\b{kind.gpu}\b", value)), None)
+        return self.pool_type or next((
+            kind for key, value in chosen for kind in TYPES.values() if value == kind.name
+            or "gpu" in key and kind.gpus == self.gpus > 0 and re.search(rf"\b{kind.gpu}\b", value)), None)
 
     def policy(self, *path: str) -> Any:
         return look(self.runtime, "spec", "mlPolicy", *path)
@@ -82,14 +80,18 @@ class Case:
         return Notice(path=self.job.at(*path), text=text)
 
 
-def findings(workloads: Sequence[Workload], *, release: str = next(iter(versions.TRAINERS)), pool: str | None = None,
-             environment: EnvironmentConfig | None = None, production: bool = False) -> list[Finding]:
-    """Every fault of workloads that belong together; and notices, of what works and should be known."""
+def cases_of(workloads: Sequence[Workload], *, release: str = next(iter(versions.TRAINERS)), production: bool = False,
+             environment: EnvironmentConfig | None = None, pool_type: InstanceType | None = None) -> list[Case]:
+    """Workloads that belong together, ready to be judged."""
     line = list(versions.TRAINER_LINES).index(release.rpartition(".")[0])
-    cases = [Case(job=job, line=line, environment=environment, pool=pool, production=production,
-                  runtime=runtime_of(job, workloads, environment),
-                  who="training-operator v1.8.1" if job.kind == "PyTorchJob" else f"Trainer {release}")
-             for job in workloads]
+    return [Case(job=job, line=line, pool_type=pool_type, production=production,
+                 runtime=runtime_of(job, workloads, environment),
+                 who="training-operator v1.8.1" if job.kind == "PyTorchJob" else f"Trainer {release}")
+            for job in workloads]
+
+
+def findings(cases: Sequence[Case]) -> list[Finding]:
+    """Every fault; and notices, of what works and should be known."""
     containers = [(case, each) for case in cases for pod in case.job.pods for each in pod.containers]
     return [*(found for case in cases for rule in RULES for found in rule(case)),
             *(found for case, each in containers for rule in OF_CONTAINERS for found in rule(case, each))]
@@ -259,17 +261,19 @@ LABELS = (
 
 
 def _placement(case: Case) -> Iterator[Finding]:
-    room = case.type.gpus if case.type else 1
-    for path, key, values in case.job.selected:
+    spread = [(path, str(case.job.get(*path)), ()) for path in case.job.find("** topologyKey")]
+    for path, key, values in [*case.job.selected, *spread]:
         for right in (re.sub(wrong, right, key) for wrong, right in LABELS if re.fullmatch(wrong, key)):
             yield case.fault(path, "is a label that nodes have", key, right)
-        for value in values if key == "topology.kubernetes.io/zone" else ():
-            if value in ZONE_LETTERS:
-                yield case.fault(path, "is a zone, not a region", value, f"one of {', '.join(zone_names(value))}")
-            elif case.environment and value != case.environment.zone:
-                yield case.fault(path, "is the environment's zone", value, case.environment.zone)
-        bound = key == "kubernetes.io/hostname" and "podAffinity" in path and "preferred" not in str(path)
-        if bound and case.nodes * case.gpus > room:
+        for region in {*values} & {*ZONE_LETTERS} if key == "topology.kubernetes.io/zone" else ():
+            yield case.fault(path, "is a zone, not a region", region, f"one of {', '.join(zone_names(region))}")
+
+
+def _parts_of_nodes(case: Case) -> Iterator[Finding]:
+    """Pods that could be fewer, with all GPUs of a node; bound to one node, they may not find one that has them all."""
+    room = case.type.gpus if case.type else 1
+    for path in case.job.find("** podAffinity requiredDuringSchedulingIgnoredDuringExecution * topologyKey"):
+        if case.job.get(*path) == "kubernetes.io/hostname" and case.nodes * case.gpus > room:
             yield case.fault(path, f"keeps pods on one node, which is sure of {room} GPUs only",
                              f"{case.nodes} pods with {case.gpus}", "one pod with all GPUs, on a node of a given"
                              " node.kubernetes.io/instance-type")
@@ -414,5 +418,5 @@ def _torchrun(case: Case, each: Container) -> Iterator[Finding]:
 
 RULES: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     lambda case: _holds(case, case.job.kind if case.job.kind in ROWS else "", case.job.body), _rows, _half_of_mpi,
-    _placement, _shared_memory, _checkpoints, _tokens)
+    _placement, _parts_of_nodes, _shared_memory, _checkpoints, _tokens)
 OF_CONTAINERS = (_resources, _devices, _variables, _texts, _provided, _torchrun)
