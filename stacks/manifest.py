@@ -142,7 +142,7 @@ def look(value: Any, *path: str | int) -> Any:
 
 
 def mapping(value: Any) -> Mapping[Any, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def items(value: Any) -> list[Mapping[str, Any]]:

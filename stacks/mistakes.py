@@ -161,11 +161,6 @@ def _no_name(value: Any, case: Case) -> bool:
     return not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", str(value)) or len(longest_pod) > 63
 
 
-def _starts_once(value: Any, case: Case) -> bool:
-    waits = look(value, "dependsOn") or look(value, "template", "spec", "backoffLimit") != 0
-    return bool(case.policy("mpi")) and look(value, "name") == "launcher" and not waits
-
-
 SERVED, STEP = "trainer.kubeflow.org/v1alpha1", ("template", "metadata", "labels", ANCESTOR)
 _JOB, _REPLICA, _OVERRIDE = "spec template spec replicatedJobs", "spec pytorchReplicaSpecs", "spec podTemplateOverrides"
 ROWS: dict[str, tuple[tuple[str, Callable[[Any, Case], Any], str, str], ...]] = {
@@ -210,8 +205,9 @@ ROWS: dict[str, tuple[tuple[str, Callable[[Any, Case], Any], str, str], ...]] = 
          "has a job labelled as the trainer, or numNodes, image, command, env do nothing (T3)", f"{ANCESTOR}: trainer"),
         (f"{_JOB} *", lambda v, c: look(v, *STEP) == "trainer" and c.policy("torch") and v.get("name") != "node",
          "is called node: PET_MASTER_ADDR is made of it", "name: node"),
-        (f"{_JOB} *", _starts_once, "waits for the sshd of the nodes, or is tried again (T9)",
-         "dependsOn: [{name: node, status: Ready}] and behind the job node, or backoffLimit: 6"),
+        (f"{_JOB} *", lambda v, c: look(v, "name") == "launcher" and c.policy("mpi") and not look(v, "dependsOn")
+         and look(v, "template", "spec", "backoffLimit") == 0, "waits for the nodes' sshd, or is tried again (T9)",
+         "dependsOn: [{name: node, status: Ready}], and behind the job node; or backoffLimit: 6"),
         (f"{_JOB} * template spec template spec restartPolicy", lambda v, c: v == "OnFailure" and c.job.get(
             *JOBS[:-1], "failurePolicy"), "is Never, or a rank restarts alone, others wait (T11)", "Never"),
     ),
@@ -322,12 +318,12 @@ NO_RESOURCES = {"nvidia.com": GPU, "nvidia.com/gpus": GPU, "gpu": GPU, "vpc.amaz
 
 def _resources(case: Case, each: Container) -> Iterator[Finding]:
     requests, limits = (mapping(look(each.body, "resources", name)) for name in ("requests", "limits"))
-    for key in {**requests, **limits}.keys() & NO_RESOURCES:
+    for key in sorted({**requests, **limits}.keys() & NO_RESOURCES):
         yield case.fault(each.at("resources", "limits" if key in limits else "requests", key),
                          "is a resource of nodes", key, f"did you mean {NO_RESOURCES[key]}?")
     whole = limits.keys() & {"cpu", "memory"} if each.amount(GPU) else set()
     compared = whole | {key for key in requests if "/" in key}
-    for key in requests.keys() & compared - NO_RESOURCES.keys():
+    for key in sorted(requests.keys() & compared - NO_RESOURCES.keys()):
         if amount(requests[key]) != amount(limits.get(key)):
             why = "as extended resources must" if "/" in key else "or its pod is killed first, and ends the run"
             yield case.fault(each.at("resources", "requests", key), f"equals its limit ({limits.get(key)}), {why}",
@@ -355,6 +351,7 @@ def _variables(case: Case, each: Container) -> Iterator[Finding]:
                 each.runs, harm.reason, f"{name}={value}", "drop it")
 
 
+MOVES = "stays the same:"
 TEXTS = (
     ("image", r"\A.*[<>$ ].*\Z", "is filled in", "registry/name:tag, or name@sha256:…"),
     ("image", r"\A(?!.*[:@][^/]+\Z)[^<>$ ]+\Z", "has a tag, or it is what is newest", "name:<version>"),
@@ -365,16 +362,13 @@ TEXTS = (
     ("script", r"\\[ \t]+(?:#|\n)|\\\n[ \t]*#", "ends continued lines with the backslash", "delete what follows it"),
     ("script", r"<(?:your-[\w-]+|[A-Z][A-Z_]+)>", "is filled in", "write what belongs there"),
     ("script", r"git clone (?:[^\s&;|]+ )*github\.com\S+", "clones from a URL", "https://github.com/…"),
-)
-"""What an image or a script must not match, the rule, the way out."""
-MOVING = (
-    ("image", r":latest\Z", "latest is another image tomorrow", "take a version or a digest"),
-    ("script", r"(?s)\A(?!.*(?:--branch|\s-b\s|git (?:-C \S+ )?(?:checkout|reset))).*git clone",
-     "clones whatever is newest", "git checkout a commit, or bake it into the image"),
-    ("script", r"\b(?:pip3?|conda) install(?!.*--no-index)", "installs packages at every start of every pod",
+    ("image", r":latest\Z", f"{MOVES} latest is another image tomorrow", "take a version or a digest"),
+    ("script", r"(?s)\A(?!.*(?:--branch|\s-b\s|git (?:-C \S+ )?(?:checkout|reset))).*?git clone",
+     f"{MOVES} it clones whatever is newest", "git checkout a commit, or bake it into the image"),
+    ("script", r"\b(?:pip3?|conda) install(?!.*--no-index)", f"{MOVES} it installs packages at the start of every pod",
      "bake them into the image"),
 )
-"""What is another thing tomorrow: noted, and refused in production."""
+"""What an image or a script must not match, the rule, the way out. What moves is refused in production only."""
 WATCHED = re.compile(r"((NODE_|LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)|NNODES|NPROC_PER_NODE)$|PET_(?!RDZV_)")
 """Variables that only an operator or a launcher knows; others may come from the image."""
 
@@ -382,11 +376,10 @@ WATCHED = re.compile(r"((NODE_|LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)|NNODES
 def _texts(case: Case, each: Container) -> Iterator[Finding]:
     texts = {"image": (each.at("image"), str(each.body.get("image") or "")), "script": (each.runs, each.script)}
     for of, pattern, rule, way_out in TEXTS:
-        yield from (case.fault(texts[of][0], rule, found[0], way_out) for found in re.finditer(pattern, texts[of][1]))
-    for of, pattern, text, way_out in MOVING:
-        if re.search(pattern, texts[of][1]):
-            refused = case.fault(texts[of][0], "stays the same, in production", text, way_out)
-            yield refused if case.production else case.notice(texts[of][0], f"{text}: {way_out}")
+        path, text = texts[of]
+        for found in re.finditer(pattern, text):
+            noted = rule.startswith(MOVES) and not case.production
+            yield case.notice(path, f"{rule}; {way_out}") if noted else case.fault(path, rule, found[0], way_out)
 
 
 def _provided(case: Case, each: Container) -> Iterator[Finding]:

@@ -49,10 +49,11 @@ def test_what_people_write_legally_passes_without_a_word(path: Path) -> None:
 
 def test_what_moves_is_noted_and_not_refused() -> None:
     clone, install = judged(sample("a-t5"))
-    assert clone.startswith("note: x.yaml:22 spec.trainer.command: clones") and "git checkout" in clone
-    assert install.startswith("note: x.yaml:22 spec.trainer.command: installs") and "image" in install
+    assert clone.startswith("note: x.yaml:22 spec.trainer.command: stays the same: it clones")
+    assert "git checkout" in clone
+    assert install.startswith("note: x.yaml:22 spec.trainer.command: stays the same: it installs")
     [latest] = judged(sample("d-trainjob-with-image"))
-    assert latest.startswith("note: x.yaml:11 spec.trainer.image: latest") and "digest" in latest
+    assert latest.startswith("note: x.yaml:11 spec.trainer.image: stays the same: latest") and "digest" in latest
 
 
 def test_restarts_that_resume_from_nothing_are_noted() -> None:
@@ -277,9 +278,9 @@ NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
         JOB, (TRAINER, f"{TRAINER}    env: [{{name: NCCL_NETWORK_TIMEOUT, value: '1'}}]\n"), "is no variable of NCCL"),
     "another in a script": (JOB, script("export FI_EFA_SET_DEFAULT_GDR=1; torchrun t.py"), "no variable of libfabric"),
     "parts of nodes": (V1, (POD, P5_POD), "4 of a node's 8 GPUs"),
-    "latest": (JOB, ("a/b:1", "a/b:latest"), "latest is another image tomorrow: take a version"),
+    "latest": (JOB, ("a/b:1", "a/b:latest"), "latest is another image tomorrow; take a version"),
     "a clone of whatever is newest": (JOB, script("git clone https://github.com/a/b; torchrun t.py"), "git checkout"),
-    "packages at start": (JOB, script("pip install x; torchrun t.py"), "installs packages at every start"),
+    "packages at start": (JOB, script("pip install x; torchrun t.py"), "installs packages at the start"),
 }
 
 
@@ -294,7 +295,7 @@ def test_what_works_and_should_be_known_is_noted_alone(case: str) -> None:
 def test_in_production_what_moves_is_refused(case: str) -> None:
     text, (there, instead), said = NOTED[case]
     [fault] = judged(text.replace(there, instead, 1), production=True)
-    assert "stays the same, in production" in fault and said.partition(":")[0].split()[-1] in fault
+    assert "stays the same" in fault and said.partition(";")[0] in fault
 
 
 def test_amounts_are_compared_as_kubernetes_reads_them() -> None:
@@ -336,7 +337,7 @@ TRAPS = {
     "17": "- as T12", "18": "hostIPC: is a field of", "19": "runtimePatches: [{manager", "20": "changes nothing (T15)",
     "21": "apiVersion: is served", "22": "- an order of installation: the graph waits for the webhook",
     "23": "holds no token in clear", "24": "is left out with 4 of 8 GPUs", "25": "saves on shared storage",
-    "26": "installs packages at every start", "27": "latest is another image", "28": "is YAML",
+    "26": "installs packages at the start", "27": "latest is another image", "28": "is YAML",
     "29": "is a rank of NCCL", "30": "has a container named pytorch", "31": "is one comment",
     "32": "variable that training-operator v1.8.1 provides", "33": "is a label that nodes have",
     "34": "asks for EFA on p5.48xlarge", "35": "keeps pods on one node", "36": "got kubernetes.io/zone",
