@@ -38,9 +38,6 @@ WITHOUT = {
     "initializer": "fetch data in the script, or into a store", "suspend": "leave the entry out until it shall run",
 }
 """Field without a counterpart → what to do."""
-V1_ONLY = {"cleanPodPolicy": "clean_pods", "ttlSecondsAfterFinished": "keep_finished_minutes", "backoffLimit": "restarts",
-           "activeDeadlineSeconds": "time_limit_minutes", "elasticPolicy": "elastic"}
-"""Field of a PyTorchJob that a TrainJob lacks → setting."""
 INJECTED = (f"It injects {', '.join(RESERVED_ENV)}, and nothing else.",
             "What reads RANK, WORLD_SIZE or MASTER_ADDR is started by torchrun, or exports them from PET_*.",
             "Scripts run with set -euo pipefail: a command that fails, and a variable that is not set, end them.")
@@ -90,8 +87,6 @@ def migrate(job: Workload, beside: Sequence[Workload] = ()) -> Migration:
     first = {path[-1]: path for path in reversed([*job.lines]) if path}
     for said, table in ((made.changed, CHANGED), (made.without, WITHOUT)):
         said += [f"{job.at(*first[name])}: {text}" for name, text in table.items() if name in first]
-    made.without += [f"{job.at(*first[name])}: {setting}, of a pytorch_job or with a later Trainer" for name, setting in
-                     V1_ONLY.items() if name in first]
     return made
 
 
@@ -103,27 +98,30 @@ def _variables(made: Migration, env: Sequence[Mapping[str, Any]]) -> None:
         elif secret:
             made.entry.setdefault("secrets", {})[name] = {"secret": secret.get("name"), "key": secret.get("key")}
         elif "value" not in each or TOKEN.search(str(each["value"])):
-            made.without.append(f"env.{name}: put it into a Secret, and into secrets: {{{name}: {{secret: …, key: …}}}}")
+            made.without.append(f"env.{name}: keep it in a Secret: secrets: {{{name}: {{secret: …, key: …}}}}")
         else:
             made.entry.setdefault("env", {})[name] = str(each["value"])
 
 
 def _v1(job: Workload) -> dict[str, Any]:
-    """Settings that keep the job a PyTorchJob, with the meaning it has."""
+    """Settings with which it stays the PyTorchJob that it is."""
     policy, elastic = mapping(job.get("spec", "runPolicy")), mapping(job.get("spec", "elasticPolicy"))
-    pods = {pod.role: any(each.amount(GPU) for each in pod.containers) for pod in job.pods}
-    own = {"clean_pods": str(policy.get("cleanPodPolicy") or "none").lower()}
-    if "ttlSecondsAfterFinished" in policy:
-        own["keep_finished_minutes"] = policy["ttlSecondsAfterFinished"] // 60
-    if "backoffLimit" in policy:
+    seconds = {name: policy[name] for name in ("ttlSecondsAfterFinished", "activeDeadlineSeconds")
+               if isinstance(policy.get(name), int)}
+    own: dict[str, Any] = {"clean_pods": str(policy.get("cleanPodPolicy") or "none").lower()}
+    if isinstance(policy.get("backoffLimit"), int):
         own["restarts"] = policy["backoffLimit"]
-    if pods == {"Master": False, "Worker": True}:
-        own["coordinator"] = True
+    if "ttlSecondsAfterFinished" in seconds:
+        own["keep_finished_minutes"] = seconds["ttlSecondsAfterFinished"] // 60
     made: dict[str, Any] = {"pytorch_job": own}
-    if "activeDeadlineSeconds" in policy:
-        made["time_limit_minutes"] = -(-policy["activeDeadlineSeconds"] // 60)
+    if "activeDeadlineSeconds" in seconds:
+        made["time_limit_minutes"] = math.ceil(seconds["activeDeadlineSeconds"] / 60)
     if elastic.get("minReplicas") and elastic.get("maxReplicas"):
         made["elastic"] = {"min_nodes": elastic["minReplicas"], "max_nodes": elastic["maxReplicas"]}
+    gpus = {pod.role: any(each.amount(GPU) for each in pod.containers) for pod in job.pods}
+    if gpus == {"Master": False, "Worker": True}:
+        own["coordinator"] = True
+        made["nodes"] = job.get("spec", "pytorchReplicaSpecs", "Worker", "replicas") or 1
     return made
 
 
@@ -175,8 +173,10 @@ def _mounts(made: Migration, pod: Pod, container: Container, beside: Mapping[str
             made.entry["local_scratch"] = path
         elif host := look(volume, "hostPath", "path"):
             made.entry.setdefault("host_paths", {})[_name(str(volume["name"]))] = {"host": host, "path": path}
-        elif (name := look(volume, "configMap", "name")) and "files" not in made.entry:
-            made.entry["files"] = {"sources": _sources(made, str(name), volume, beside.get(str(name))), "path": path}
+        elif "files" not in made.entry and (name := look(volume, "configMap", "name")):
+            folder = path.rpartition("/")[0] if mount.get("subPath") else path
+            sources = _sources(made, str(name), volume, beside, container.script)
+            made.entry["files"] = {"sources": sources, "path": folder}
         else:
             made.without.append(f"{path}: {', '.join({*volume} - {'name'})}: put its files into the image or a store")
     found = SAVES.search(container.script)
@@ -192,12 +192,14 @@ def _mounts(made: Migration, pod: Pod, container: Container, beside: Mapping[str
         made.entry["storage"] = kept
 
 
-def _sources(made: Migration, name: str, volume: Mapping[str, Any], held: Workload | None) -> list[str]:
-    """The files of a ConfigMap; what to write them from is said."""
+def _sources(made: Migration, name: str, volume: Mapping[str, Any], beside: Mapping[str, Workload],
+             script: str) -> list[str]:
+    """The files of a ConfigMap, and where each is to be written from."""
     keys = [str(each.get("key")) for each in items(look(volume, "configMap", "items"))]
-    keys = keys or [*mapping(held.get("data") if held else None)] or [f"{name}.py"]
-    made.changed += [f"files: write {key} from {held.at('data', key) if held else f'kubectl get configmap {name}'}"
-                     for key in keys]
+    keys = keys or [*mapping(beside[name].get("data") if name in beside else None)]
+    keys = keys or re.findall(r"/([\w.-]+\.py)", script) or [f"{name}.py"]
+    made.changed += [f"files: write {key} from " + (
+        beside[name].at("data", key) if name in beside else f"kubectl get configmap {name} -o yaml") for key in keys]
     return keys
 
 
@@ -247,9 +249,10 @@ def main(arguments: list[str]) -> int:
              for each in made if each.v1]
     told = {"another, and why": [text for each in made for text in each.changed],
             "without a counterpart": [text for each in made for text in each.without],
-            "still a PyTorchJob, with this in the place of runtime": twins,
+            "a PyTorchJob still, with this in the place of runtime": twins,
             "not done by Trainer v2": INJECTED if made else (),
-            "wrong with the original": [*(fault for _, found in read for fault in found), *findings(cases_of(workloads))],
+            "wrong with the original": [*(fault for _, faults in read for fault in faults),
+                                        *findings(cases_of(workloads))],
             "cannot be migrated": impossible}
     for heading, lines in told.items():
         print("\n".join([f"# {heading}:", *(f"#   {line}" for line in lines)]) if lines else f"# {heading}: nothing")
