@@ -92,6 +92,10 @@ class Workload:
         return look(self.body, *path)
 
     @cached_property
+    def containers(self) -> list[Container]:
+        return [each for pod in self.pods for each in pod.containers]
+
+    @cached_property
     def _steps(self) -> dict[str, Path]:
         return {" ".join(map(str, path)): path for path in self.lines}
 

@@ -96,7 +96,7 @@ def _on_pool(case: Case, name: str, environment: EnvironmentConfig) -> Iterator[
         if not labels.get(key, {*values} if key.startswith("karpenter.k8s.aws/") else set()) & {*values}:
             yield case.fault(path, f"selects nodes of pool {name}", ", ".join(values) or key,
                              ", ".join(labels.get(key, [f"{POOL}: {name}"])))
-    for each in (each for pod in case.job.pods for each in pod.containers if each.amount(GPU) > gpus):
+    for each in (each for each in case.job.containers if each.amount(GPU) > gpus):
         yield case.fault(each.at("resources", "limits", GPU), f"fits a node of pool {name}, which has {gpus}",
                          each.amount(GPU), f"{gpus}, or another pool")
     if case.job.kind in JOBS and case.nodes > most:

@@ -43,6 +43,8 @@ INJECTED = (f"It injects {', '.join(RESERVED_ENV)}, and nothing else.",
             "Scripts run with set -euo pipefail: a command that fails, and a variable that is not set, end them.")
 EXPORTS = {"MASTER_ADDR": "${PET_MASTER_ADDR}", "MASTER_PORT": "${PET_MASTER_PORT}", "RANK": "${PET_NODE_RANK}"}
 """What training-operator v1 gave a script, from what Trainer v2 injects."""
+COORDINATED = {"Master": False, "Worker": True}
+"""Which replicas have GPUs where the master only coordinates."""
 RENDEZVOUS = {"rdzv_backend": "c10d", "rdzv_endpoint": "${PET_MASTER_ADDR}:${PET_MASTER_PORT}"}
 SAVES = re.compile(r"--(?:output|checkpoint|ckpt|save)[-_](?:dir|path)[= ](/[^\s$]+)")
 
@@ -65,7 +67,7 @@ def migrate(job: Workload, beside: Sequence[Workload] = ()) -> Migration:
     nodes = sum(pod.nodes for pod in job.pods if isinstance(pod.nodes, int)) or look(
         runtime, "spec", "mlPolicy", "numNodes") or 1
     pod, container = _trains(job, runtime)
-    gpus = max(each.amount(GPU) for each in (container, *(c for pod in job.pods for c in pod.containers)))
+    gpus = max(each.amount(GPU) for each in (container, *job.containers))
     if not container.body.get("image") or not container.script.strip():
         raise ValueError("no image or no command: give the file of its runtime too, or write them")
     pool, whole = _pool(job, gpus)
@@ -106,21 +108,17 @@ def _variables(made: Migration, env: Sequence[Mapping[str, Any]]) -> None:
 def _v1(job: Workload) -> dict[str, Any]:
     """Settings with which it stays the PyTorchJob that it is."""
     policy, elastic = mapping(job.get("spec", "runPolicy")), mapping(job.get("spec", "elasticPolicy"))
-    seconds = {name: policy[name] for name in ("ttlSecondsAfterFinished", "activeDeadlineSeconds")
-               if isinstance(policy.get(name), int)}
-    own: dict[str, Any] = {"clean_pods": str(policy.get("cleanPodPolicy") or "none").lower()}
-    if isinstance(policy.get("backoffLimit"), int):
-        own["restarts"] = policy["backoffLimit"]
-    if "ttlSecondsAfterFinished" in seconds:
-        own["keep_finished_minutes"] = seconds["ttlSecondsAfterFinished"] // 60
-    made: dict[str, Any] = {"pytorch_job": own}
-    if "activeDeadlineSeconds" in seconds:
-        made["time_limit_minutes"] = math.ceil(seconds["activeDeadlineSeconds"] / 60)
+    minutes = {name: math.ceil(int(policy[name]) / 60) for name in ("ttlSecondsAfterFinished", "activeDeadlineSeconds")
+               if policy.get(name)}
+    own = {"clean_pods": str(policy.get("cleanPodPolicy") or "none").lower(), "restarts": policy.get("backoffLimit"),
+           "keep_finished_minutes": minutes.get("ttlSecondsAfterFinished")}
+    made: dict[str, Any] = {"pytorch_job": {name: value for name, value in own.items() if value is not None}}
+    if "activeDeadlineSeconds" in minutes:
+        made["time_limit_minutes"] = minutes["activeDeadlineSeconds"]
     if elastic.get("minReplicas") and elastic.get("maxReplicas"):
         made["elastic"] = {"min_nodes": elastic["minReplicas"], "max_nodes": elastic["maxReplicas"]}
-    gpus = {pod.role: any(each.amount(GPU) for each in pod.containers) for pod in job.pods}
-    if gpus == {"Master": False, "Worker": True}:
-        own["coordinator"] = True
+    if {pod.role: any(each.amount(GPU) for each in pod.containers) for pod in job.pods} == COORDINATED:
+        made["pytorch_job"]["coordinator"] = True
         made["nodes"] = job.get("spec", "pytorchReplicaSpecs", "Worker", "replicas") or 1
     return made
 

@@ -1,6 +1,5 @@
 """What is wrong with a training job that somebody wrote by hand, for one release of the Trainer.
 
-First what fields hold, then rows by kind of object, then rules for where pods run, what they ask for, what scripts do.
 Sources: shared facts trainer.md (§1, the silent failures T1 to T19, §7 for PyTorchJob v1), traps 2a to 2c of
 by-hand-and-traps.md. What Kubernetes, the operators or an image default, and labels of others, are no mistakes.
 """
@@ -16,14 +15,14 @@ from typing import Any
 
 from catalog import fabric, versions
 from catalog.fields import FIELDS, amount, fields
-from catalog.instances import InstanceType
+from catalog.instances import GPU_TYPES, InstanceType
 from catalog.zones import ZONE_LETTERS, zone_names
 from components.trainer_objects import ANCESTOR, resilient_torch, upstream_runtimes
 from components.training import EFA, GPU
 from stacks.capacity import TYPES
 from stacks.faults import Fault, Notice
 from stacks.job_rules import RESERVED_ENV, TOKEN
-from stacks.manifest import JOBS, TRAINER, Container, Path, Pod, Workload, items, look, mapping, pods_of
+from stacks.manifest import TRAINER, Container, Path, Pod, Workload, items, look, mapping, pods_of
 from stacks.settings import EnvironmentConfig
 from stacks.torchrun import launches
 
@@ -58,9 +57,8 @@ class Case:
     @cached_property
     def gpus(self) -> int:
         """GPUs of a pod: the job's, or else its runtime's."""
-        of_job, of_runtime = ([each.amount(GPU) for pod in pods for each in pod.containers]
-                              for pods in (self.job.pods, self.base))
-        return max(of_job, default=0) or max(of_runtime, default=0)
+        of_runtime = [each.amount(GPU) for pod in self.base for each in pod.containers]
+        return max((each.amount(GPU) for each in self.job.containers), default=0) or max(of_runtime, default=0)
 
     @cached_property
     def type(self) -> InstanceType | None:
@@ -84,17 +82,16 @@ def cases_of(workloads: Sequence[Workload], *, release: str = next(iter(versions
              environment: EnvironmentConfig | None = None, pool_type: InstanceType | None = None) -> list[Case]:
     """Workloads that belong together, ready to be judged."""
     line = list(versions.TRAINER_LINES).index(release.rpartition(".")[0])
-    return [Case(job=job, line=line, pool_type=pool_type, production=production,
-                 runtime=runtime_of(job, workloads, environment),
-                 who="training-operator v1.8.1" if job.kind == "PyTorchJob" else f"Trainer {release}")
-            for job in workloads]
+    return [Case(job=job, line=line, runtime=runtime_of(job, workloads, environment), pool_type=pool_type,
+                 who="training-operator v1.8.1" if job.kind == "PyTorchJob" else f"Trainer {release}",
+                 production=production) for job in workloads]
 
 
 def findings(cases: Sequence[Case]) -> list[Finding]:
     """Every fault; and notices, of what works and should be known."""
-    containers = [(case, each) for case in cases for pod in case.job.pods for each in pod.containers]
     return [*(found for case in cases for rule in RULES for found in rule(case)),
-            *(found for case, each in containers for rule in OF_CONTAINERS for found in rule(case, each))]
+            *(found for case in cases for each in case.job.containers for rule in OF_CONTAINERS
+              for found in rule(case, each))]
 
 
 def runtime_of(job: Workload, beside: Sequence[Workload], environment: EnvironmentConfig | None) -> Any:
@@ -108,8 +105,7 @@ def runtime_of(job: Workload, beside: Sequence[Workload], environment: Environme
     return next(iter(sorted(found, key=lambda body: "kind" not in body)), {"spec": spec} if spec else None)
 
 
-HOLDS = {"text": (str, "text"), "number": (int, "a whole number"), "amount": ((int, str), "a whole number or text"),
-         "[": (list, "a list")}
+HOLDS = {"text": (str, "text"), "number": (int, "a whole number"), "amount": ((int, str), "a whole number or text")}
 WAYS = {
     "TrainJobSpec.backoffLimit": "a TrainJob has none: set spec.template.spec.failurePolicy.maxRestarts in its runtime",
     "TrainJobSpec.restartPolicy": "a TrainJob has none: failurePolicy.maxRestarts in its runtime restarts all ranks",
@@ -125,7 +121,7 @@ WAYS = {
 
 def _holds(case: Case, form: str, value: Any, path: Path = ()) -> Iterator[Finding]:
     """What is of another type than `form`, and what the API server of the release would drop without a word."""
-    kind, called = HOLDS.get("[" if form.startswith("[") else form, (Mapping, "a map"))
+    kind, called = (list, "a list") if form.startswith("[") else HOLDS.get(form, (Mapping, "a map"))
     if value is None or not form:
         return
     if not isinstance(value, kind) or isinstance(value, bool):
@@ -157,8 +153,8 @@ def _too_many(value: Any, case: Case) -> bool:
 
 
 def _no_name(value: Any, case: Case) -> bool:
-    longest_pod = f"{value}-node-0-{case.nodes}-abcde"
-    return not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", str(value)) or len(longest_pod) > 63
+    fits = len(f"{value}-node-0-{case.nodes}-abcde") <= 63
+    return not (fits and re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", str(value)))
 
 
 SERVED, STEP = "trainer.kubeflow.org/v1alpha1", ("template", "metadata", "labels", ANCESTOR)
@@ -168,7 +164,7 @@ ROWS: dict[str, tuple[tuple[str, Callable[[Any, Case], Any], str, str], ...]] = 
         ("apiVersion", lambda v, c: v != SERVED, "is served", SERVED),
         ("metadata name", _no_name, "is a DNS label, and leaves pods room (T18)", "at most 46 of a-z0-9-"),
         ("spec", lambda v, c: look(v, "trainer") is None,
-         "has a trainer: without it nobody injects PET_*, and each pod trains alone (T2)", "trainer: {numNodes: 1}"),
+         "has a trainer: else nobody injects PET_*, and each pod trains alone (T2)", "trainer: {numNodes: 1}"),
         ("spec managedBy", lambda v, c: "multikueue" in str(v) and c.line < 2,
          "is left out before Trainer 2.3, which would run the job here as well (T16)", "drop it"),
         ("spec labels kueue.x-k8s.io/queue-name", lambda v, c: v, "is of metadata (T14)", "metadata.labels"),
@@ -181,13 +177,11 @@ ROWS: dict[str, tuple[tuple[str, Callable[[Any, Case], Any], str, str], ...]] = 
          and c.job.get(*TRAINER, "numProcPerNode") in (None, "auto"),
          "is no GPU: auto counts CPUs (T10)", "numProcPerNode: a number"),
         ("spec trainer env * name", lambda v, c: v in RESERVED_ENV, "is set by the Trainer (T4)", "drop it"),
-        (f"{_OVERRIDE} * spec containers * env", lambda v, c: v, "is refused in overrides by the Trainer's webhook",
-         "spec.trainer.env"),
+        (f"{_OVERRIDE} * spec containers * env", lambda v, c: v, "is refused by the webhook", "spec.trainer.env"),
         (f"{_OVERRIDE} * targetJobs *", lambda v, c: c.base and (look(v, "name") or v) not in [p.role for p in c.base],
          "is a job of its runtime", "name: node"),
-        ("status jobsStatus *", lambda v, c: c.line == 0 and look(v, "active"),
-         "is of a job that runs: Trainer 2.1 takes another image or command for it and changes nothing (T15)",
-         "drop the status, and give the job another name or delete it first"),
+        ("status jobsStatus *", lambda v, c: c.line == 0 and look(v, "active"), "is of a job that runs:"
+         " another image or command changes nothing (T15)", "drop the status; another name, or delete the job first"),
     ),
     "TrainingRuntime": (
         ("apiVersion", lambda v, c: v != SERVED, "is served", SERVED),
@@ -208,8 +202,8 @@ ROWS: dict[str, tuple[tuple[str, Callable[[Any, Case], Any], str, str], ...]] = 
         (f"{_JOB} *", lambda v, c: look(v, "name") == "launcher" and c.policy("mpi") and not look(v, "dependsOn")
          and look(v, "template", "spec", "backoffLimit") == 0, "waits for the nodes' sshd, or is tried again (T9)",
          "dependsOn: [{name: node, status: Ready}], and behind the job node; or backoffLimit: 6"),
-        (f"{_JOB} * template spec template spec restartPolicy", lambda v, c: v == "OnFailure" and c.job.get(
-            *JOBS[:-1], "failurePolicy"), "is Never, or a rank restarts alone, others wait (T11)", "Never"),
+        (f"{_JOB} * template spec template spec restartPolicy", lambda v, c: v == "OnFailure" and c.job.find(
+            "spec template spec failurePolicy"), "is Never, or a rank restarts alone, others wait (T11)", "Never"),
     ),
     "PyTorchJob": (
         ("apiVersion", lambda v, c: v != "kubeflow.org/v1", "is served", "kubeflow.org/v1"),
@@ -254,6 +248,7 @@ LABELS = (
     (r"nvidia\.com/gpu\..*", "node.kubernetes.io/instance-type: p5.48xlarge, that Karpenter knows before a node runs"),
 )
 """Label that nodes do not have → what to select by."""
+NO_RESOURCES = {"nvidia.com": GPU, "nvidia.com/gpus": GPU, "gpu": GPU, "vpc.amazonaws.com": EFA, "efa": EFA}
 
 
 def _placement(case: Case) -> Iterator[Finding]:
@@ -270,9 +265,8 @@ def _parts_of_nodes(case: Case) -> Iterator[Finding]:
     room = case.type.gpus if case.type else 1
     for path in case.job.find("** podAffinity requiredDuringSchedulingIgnoredDuringExecution * topologyKey"):
         if case.job.get(*path) == "kubernetes.io/hostname" and case.nodes * case.gpus > room:
-            yield case.fault(path, f"keeps pods on one node, which is sure of {room} GPUs only",
-                             f"{case.nodes} pods with {case.gpus}", "one pod with all GPUs, on a node of a given"
-                             " node.kubernetes.io/instance-type")
+            yield case.fault(path, f"keeps pods on one node, which is sure of {room} GPUs only", f"{case.nodes} with"
+                             f" {case.gpus}", "one pod with all, on a given node.kubernetes.io/instance-type")
     if 0 < case.gpus < room and case.nodes > 1:
         yield case.notice(("spec",), f"sends over the network what NVLink could carry: {case.nodes} pods have"
                           f" {case.gpus} of a node's {room} GPUs each; take fewer, with all")
@@ -290,19 +284,17 @@ def _shared_memory(case: Case) -> Iterator[Finding]:
 
 
 def _checkpoints(case: Case) -> Iterator[Finding]:
-    """Checkpoints that end with their pod."""
     specs = [pod.spec for pod in (*case.job.pods, *case.base)]
     kinds = {str(each.get("name")): {*each} - {"name"} for spec in specs for each in items(spec.get("volumes"))}
     mounts = {f"{each.get('mountPath')}/".replace("//", "/"): kinds.get(str(each.get("name")), set()) for spec in specs
               for container in items(spec.get("containers")) for each in items(container.get("volumeMounts"))}
     restarts = look(case.runtime, "spec", "template", "spec", "failurePolicy", "maxRestarts")
-    scripts = [each for pod in case.job.pods for each in pod.containers]
-    for each in scripts if case.runtime and (case.nodes > 1 or restarts) else ():
+    for each in case.job.containers if case.runtime and (case.nodes > 1 or restarts) else ():
         for directory in re.findall(r"--(?:output|checkpoint|ckpt|save)[-_](?:dir|path)[= ](/[^\s$]+)", each.script):
             at = max((at for at in mounts if f"{directory}/".startswith(at)), key=len, default="")
             if not at or "emptyDir" in mounts[at]:
-                yield case.fault(each.runs, "saves on shared storage: this directory ends with its pod, and no other"
-                                 " node sees it", directory, "a directory of a mounted persistentVolumeClaim")
+                yield case.fault(each.runs, "saves on shared storage: this ends with its pod, no other node sees it",
+                                 directory, "a directory of a mounted persistentVolumeClaim")
     if restarts and case.job.kind == "TrainJob" and all(kind <= {"emptyDir", "configMap"} for kind in mounts.values()):
         yield case.notice(("spec",), f"{restarts} restarts begin at step 0: no claim is mounted to resume from")
 
@@ -313,14 +305,11 @@ def _tokens(case: Case) -> Iterator[Finding]:
             yield case.fault(path, "holds no token in clear", f"{found[0][:4]}…", "a Secret, by secretKeyRef in env")
 
 
-NO_RESOURCES = {"nvidia.com": GPU, "nvidia.com/gpus": GPU, "gpu": GPU, "vpc.amazonaws.com": EFA, "efa": EFA}
-
-
 def _resources(case: Case, each: Container) -> Iterator[Finding]:
     requests, limits = (mapping(look(each.body, "resources", name)) for name in ("requests", "limits"))
     for key in sorted({**requests, **limits}.keys() & NO_RESOURCES):
-        yield case.fault(each.at("resources", "limits" if key in limits else "requests", key),
-                         "is a resource of nodes", key, f"did you mean {NO_RESOURCES[key]}?")
+        yield case.fault(each.at("resources", "limits" if key in limits else "requests", key), "is a resource of nodes",
+                         key, f"did you mean {NO_RESOURCES[key]}?")
     whole = limits.keys() & {"cpu", "memory"} if each.amount(GPU) else set()
     compared = whole | {key for key in requests if "/" in key}
     for key in sorted(requests.keys() & compared - NO_RESOURCES.keys()):
@@ -342,9 +331,8 @@ def _devices(case: Case, each: Container) -> Iterator[Finding]:
 
 def _variables(case: Case, each: Container) -> Iterator[Finding]:
     """Variables of NCCL and libfabric that do nothing or harm, on the type or on each that has GPUs."""
-    kinds = [case.type] if case.type else [kind for kind in TYPES.values() if kind.gpus]
-    said = [*each.env.items(), *re.findall(r"\b((?:NCCL|FI|RDMAV)_\w+)=(\S*)", each.script)]
-    for name, value in said:
+    kinds = [case.type] if case.type else list(GPU_TYPES.values())
+    for name, value in [*each.env.items(), *re.findall(r"\b((?:NCCL|FI|RDMAV)_\w+)=(\S*)", each.script)]:
         harms = [fabric.harm(name, value or "", kind) for kind in kinds]
         if (harm := harms[0]) and all(harms):
             yield case.notice(each.runs, f"{name} {harm.reason}") if harm.idle else case.fault(
@@ -383,7 +371,6 @@ def _texts(case: Case, each: Container) -> Iterator[Finding]:
 
 
 def _provided(case: Case, each: Container) -> Iterator[Finding]:
-    """Variables that nobody provides."""
     v1, text = case.job.kind == "PyTorchJob", each.script
     own = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK") if v1 and case.job.find(f"{_REPLICA} Master") else ()
     by_kubelet = set(re.findall(r"(?<!\$)\$\(([A-Z][A-Z0-9_]*)\)", text))
@@ -396,17 +383,15 @@ def _provided(case: Case, each: Container) -> Iterator[Finding]:
 
 
 def _torchrun(case: Case, each: Container) -> Iterator[Finding]:
-    elastic = case.job.get("spec", "elasticPolicy")
     for launch in launches(each.script):
-        if case.nodes > 1 and launch.alone and (launch.endpoint or not elastic):
+        if case.nodes > 1 and launch.alone and (launch.endpoint or not case.job.get("spec", "elasticPolicy")):
             yield case.fault(each.runs, "gives torchrun a rendezvous endpoint that all nodes reach: else each waits at"
                              " its own localhost", launch.text, "--rdzv_endpoint=$(PET_MASTER_ADDR):$(PET_MASTER_PORT)")
         if case.nodes and launch.nodes.isdecimal() and int(launch.nodes) != case.nodes:
-            yield case.fault(each.runs, f"starts the job's {case.nodes} nodes", f"--nnodes={launch.nodes}",
-                             "$(PET_NNODES)")
+            yield case.fault(each.runs, f"starts the job's {case.nodes} nodes", launch.nodes, "--nnodes=$(PET_NNODES)")
         if case.gpus and launch.ranks.isdecimal() and int(launch.ranks) > case.gpus:
-            yield case.fault(each.runs, f"starts at most a process for each of the {case.gpus} GPUs",
-                             f"--nproc_per_node={launch.ranks}", f"--nproc_per_node={case.gpus}")
+            yield case.fault(each.runs, f"starts at most a process for each of the {case.gpus} GPUs", launch.ranks,
+                             f"--nproc_per_node={case.gpus}")
 
 
 RULES: tuple[Callable[[Case], Iterator[Finding]], ...] = (

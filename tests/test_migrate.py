@@ -21,7 +21,8 @@ GPU = at("pools.gpu", {"instance_types": ["g6e.12xlarge"], "max_nodes": 4})
 
 def printed(capsys: pytest.CaptureFixture[str], *names: str, code: int = 0) -> tuple[dict[str, Any], list[str]]:
     """The entries and the comments that the command prints for files."""
-    files = [str(path) for name in names for path in ([name] if name.startswith("/") else sorted(FOLDER.glob(f"{name}*")))]
+    files = [str(path) for name in names for path in (
+        [name] if name.startswith("/") else sorted(FOLDER.glob(f"{name}*")))]
     assert migrate.main(files) == code
     said = capsys.readouterr().out
     return (yaml.safe_load(said) or {}).get("jobs", {}), [line for line in said.splitlines() if line.startswith("#")]

@@ -331,7 +331,7 @@ TRAPS = {
     "T19": "is a field of Trainer 2.3.0", "1": "is a zone, not a region", "2": "is a resource of nodes",
     "3": "spec.backoffLimit: is a field of Trainer 2.1.0", "4": "targetJobs: is a list", "5": "is a job of its runtime",
     "6": "command: is a list", "7": "a rendezvous endpoint", "8": "spec.schedulingPolicy: is a field",
-    "9": "is called node", "10": "is refused in overrides", "11": "ends continued lines", "12": "clones from a URL",
+    "9": "is called node", "10": "is refused by the webhook", "11": "ends continued lines", "12": "clones from a URL",
     "13": "is no variable of NCCL", "14": "- a command that people type; `make status` prints it",
     "15": "- manifests.py: is a runtime of the file or of the environment", "16": "numProcPerNode: is at most the GPUs",
     "17": "- as T12", "18": "hostIPC: is a field of", "19": "runtimePatches: [{manager", "20": "changes nothing (T15)",
