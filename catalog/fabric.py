@@ -113,6 +113,7 @@ HARMS: tuple[Harm, ...] = (
     Harm(variable="NCCL_IB_*", reason="is of InfiniBand, which EFA is not: it does nothing"),
     Harm(variable="NCCL_NETWORK_TIMEOUT", reason="is no variable of NCCL: it does nothing, and a hang is noticed after"
          " the timeout of torch.distributed.init_process_group"),
+    Harm(variable="FI_EFA_SET_DEFAULT_GDR", reason="is no variable of libfabric: it does nothing"),
     Harm(variable="NCCL_SOCKET_NTHREADS", on=_has_efa, reason="is of TCP: it does nothing with EFA"),
     Harm(variable="NCCL_NSOCKS_PERTHREAD", on=_has_efa, reason="is of TCP: it does nothing with EFA"),
     Harm(variable="FI_PROVIDER", but=("efa",), on=_has_efa, reason="is efa, which aws-ofi-nccl chooses by itself"),

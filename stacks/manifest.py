@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
 import yaml
@@ -16,6 +17,7 @@ Path = tuple[str | int, ...]
 JOBS: Path = ("spec", "template", "spec", "replicatedJobs")
 POD: Path = ("template", "spec", "template", "spec")
 """From a replicated job to its pods."""
+TRAINER: Path = ("spec", "trainer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +43,16 @@ class Container:
         found = [str(look(self.body, "resources", part, resource)) for part in ("limits", "requests")]
         return next((int(each) for each in found if each.isdecimal()), 0)
 
+    def at(self, *path: str | int) -> Path:
+        """Where a value of the container stands in its object; a TrainJob calls its trainer's resources otherwise."""
+        other = {"resources": "resourcesPerNode"} if self.path == TRAINER else {}
+        return (*self.path, *(other.get(str(step), step) for step in path))
+
+    @property
+    def runs(self) -> Path:
+        """Where its script stands."""
+        return self.at("args" if self.body.get("args") else "command")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pod:
@@ -48,6 +60,9 @@ class Pod:
 
     role: str
     """Master or Worker; of a runtime, the replicated job; of a TrainJob, trainer or override."""
+    path: Path
+    jobs: tuple[str, ...]
+    """The replicated jobs that an override is for."""
     nodes: int | None
     """How many of it; None where something else decides."""
     spec: Mapping[str, Any]
@@ -76,6 +91,35 @@ class Workload:
         """The value at a path; None where there is none."""
         return look(self.body, *path)
 
+    @cached_property
+    def containers(self) -> list[Container]:
+        return [each for pod in self.pods for each in pod.containers]
+
+    @cached_property
+    def _steps(self) -> dict[str, Path]:
+        return {" ".join(map(str, path)): path for path in self.lines}
+
+    def find(self, pattern: str) -> list[Path]:
+        """Paths of the values that there are; in a pattern, * is any step and ** any number of them."""
+        shape = _shape(pattern)
+        return [path for steps, path in self._steps.items() if shape.fullmatch(steps)]
+
+    @cached_property
+    def selected(self) -> list[tuple[Path, str, tuple[str, ...]]]:
+        """How nodes of its pods must be labelled: path, label, values."""
+        found = [(path, str(path[-1]), words(str(self.get(*path)))) for path in self.find("** nodeSelector *")]
+        for path in self.find("** nodeSelectorTerms * matchExpressions *"):
+            term = mapping(self.get(*path))
+            if term.get("operator") in ("In", "Exists"):
+                found.append(((*path, "key"), str(term.get("key")), words(term.get("values"))))
+        return found
+
+
+@cache
+def _shape(pattern: str) -> re.Pattern[str]:
+    steps = {"*": r"\S+", "**": ".+"}
+    return re.compile(" ".join(steps.get(step) or re.escape(step) for step in pattern.split()))
+
 
 def read_manifest(text: str, file: str) -> tuple[tuple[Workload, ...], tuple[Fault, ...]]:
     """Every object of a file, and what is wrong with the file itself. A line that is indented wrongly is a fault, and
@@ -102,7 +146,7 @@ def look(value: Any, *path: str | int) -> Any:
 
 
 def mapping(value: Any) -> Mapping[Any, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def items(value: Any) -> list[Mapping[str, Any]]:
@@ -158,21 +202,22 @@ def _workload(document: _Document) -> Workload:
     body = document.value
     kind = str(body.get("kind", "TrainingRuntime" if "spec" in body else "")).removeprefix("Cluster")
     return Workload(file=document.file, kind=kind, name=str(look(body, "metadata", "name") or ""), body=body,
-                    pods=tuple(_pods(kind, body)),
+                    pods=tuple(pods_of(kind, body)),
                     lines={path: line for path, line in document.lines.items() if look(body, *path) is not None})
 
 
-def _pods(kind: str, body: Mapping[str, Any]) -> Iterator[Pod]:
+def pods_of(kind: str, body: Mapping[str, Any]) -> Iterator[Pod]:
     """The pods that the object describes; what a TrainJob says of its trainer comes first."""
     if kind == "TrainJob":
-        trainer = mapping(look(body, "spec", "trainer"))
-        made = _container({**trainer, "resources": trainer.get("resourcesPerNode")}, ("spec", "trainer"))
-        yield Pod(role="trainer", nodes=trainer.get("numNodes"), spec={}, containers=(made,))
+        trainer = mapping(look(body, *TRAINER))
+        made = _container({**trainer, "resources": trainer.get("resourcesPerNode")}, TRAINER)
+        yield Pod(role="trainer", path=TRAINER, jobs=(), nodes=trainer.get("numNodes"), spec={}, containers=(made,))
         for path in _each(body, "spec", "podTemplateOverrides"):
-            yield _pod("override", None, body, (*path, "spec"))
+            targets = [str(each.get("name")) for each in items(look(body, *path, "targetJobs"))]
+            yield _pod("override", None, body, (*path, "spec"), *targets)
         for path in _each(body, "spec", "runtimePatches"):
             for job in _each(body, *path, "trainingRuntimeSpec", *JOBS[1:]):
-                yield _pod("override", None, body, (*job, *POD))
+                yield _pod("override", None, body, (*job, *POD), str(look(body, *job, "name")))
     for role, replica in mapping(look(body, "spec", "pytorchReplicaSpecs")).items():
         path = ("spec", "pytorchReplicaSpecs", role, "template", "spec")
         yield _pod(role, mapping(replica).get("replicas", 1), body, path)
@@ -184,9 +229,9 @@ def _each(body: Mapping[str, Any], *path: str | int) -> list[Path]:
     return [(*path, index) for index, _ in enumerate(items(look(body, *path)))]
 
 
-def _pod(role: str, nodes: Any, body: Mapping[str, Any], path: Path) -> Pod:
+def _pod(role: str, nodes: Any, body: Mapping[str, Any], path: Path, *jobs: str) -> Pod:
     made = [_container(look(body, *at), at) for at in _each(body, *path, "containers")]
-    return Pod(role=role, nodes=nodes, spec=mapping(look(body, *path)), containers=tuple(made))
+    return Pod(role=role, path=path, jobs=jobs, nodes=nodes, spec=mapping(look(body, *path)), containers=tuple(made))
 
 
 def _container(body: Any, path: Path) -> Container:

@@ -3,6 +3,7 @@ comments, what is another and why, what has no counterpart, and what is wrong wi
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 import sys
@@ -14,27 +15,26 @@ from typing import Any
 
 import yaml
 
+from catalog.fields import amount
 from components.training import GPU
 from stacks.capacity import TYPES
 from stacks.manifest import JOBS, POD, Container, Pod, Workload, items, look, mapping, read_manifest
-from stacks.mistakes import findings, runtime_of
-from stacks.pod_rules import RESERVED_ENV, TOKEN
+from stacks.mistakes import cases_of, findings, runtime_of
+from stacks.torchrun import launches
 
 CHANGED = {
     "nodeSelector": "the pool decides where pods run", "affinity": "the pool decides where pods run",
     "tolerations": "pods tolerate what nodes of pools are tainted with",
     "resources": "GPUs, EFA, CPU and memory follow from the pool's instance type; requests equal limits",
     "restartPolicy": "a failed rank restarts all ranks, where the runtime has max_restarts",
-    "backoffLimit": "max_restarts of an own runtime", "cleanPodPolicy": "pods stay until their job is deleted",
-    "namespace": "the environment's, or the team's", "elasticPolicy": "nodes is fixed: JobSet cannot resize",
+    "namespace": "the environment's, or the team's",
 }
 """Field → what stands in its place."""
 WITHOUT = {
-    "ttlSecondsAfterFinished": "jobs leave with their entry", "activeDeadlineSeconds": "nothing ends a run by time",
     "schedulingPolicy": "all pods fit the pool, which is checked", "initContainers": "do it in the script or the image",
-    "imagePullSecrets": "nodes pull from ECR with their role", "serviceAccountName": "the namespace's default",
-    "securityContext": "the image's user; EFA needs no privileges", "priorityClassName": "there are no priorities yet",
-    "envFrom": "name each variable in env; secrets have no field yet", "workingDir": "cd in the script",
+    "securityContext": "the image's user; EFA needs no privileges", "serviceAccountName": "the namespace's default",
+    "priorityClassName": "priority of an own runtime, or of a pytorch_job; see environment.priorities",
+    "envFrom": "name each variable in env or secrets", "workingDir": "cd in the script",
     "initializer": "fetch data in the script, or into a store", "suspend": "leave the entry out until it shall run",
 }
 """Field without a counterpart → what to do."""
@@ -43,6 +43,8 @@ INJECTED = (f"It injects {', '.join(RESERVED_ENV)}, and nothing else.",
             "Scripts run with set -euo pipefail: a command that fails, and a variable that is not set, end them.")
 EXPORTS = {"MASTER_ADDR": "${PET_MASTER_ADDR}", "MASTER_PORT": "${PET_MASTER_PORT}", "RANK": "${PET_NODE_RANK}"}
 """What training-operator v1 gave a script, from what Trainer v2 injects."""
+COORDINATED = {"Master": False, "Worker": True}
+"""Which replicas have GPUs where the master only coordinates."""
 RENDEZVOUS = {"rdzv_backend": "c10d", "rdzv_endpoint": "${PET_MASTER_ADDR}:${PET_MASTER_PORT}"}
 SAVES = re.compile(r"--(?:output|checkpoint|ckpt|save)[-_](?:dir|path)[= ](/[^\s$]+)")
 
@@ -55,6 +57,8 @@ class Migration:
     entry: dict[str, Any] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
     without: list[str] = field(default_factory=list)
+    v1: dict[str, Any] = field(default_factory=dict)
+    """What takes the place of `runtime` where it is to stay a PyTorchJob."""
 
 
 def migrate(job: Workload, beside: Sequence[Workload] = ()) -> Migration:
@@ -63,7 +67,7 @@ def migrate(job: Workload, beside: Sequence[Workload] = ()) -> Migration:
     nodes = sum(pod.nodes for pod in job.pods if isinstance(pod.nodes, int)) or look(
         runtime, "spec", "mlPolicy", "numNodes") or 1
     pod, container = _trains(job, runtime)
-    gpus = max(each.amount(GPU) for each in (container, *(c for pod in job.pods for c in pod.containers)))
+    gpus = max(each.amount(GPU) for each in (container, *job.containers))
     if not container.body.get("image") or not container.script.strip():
         raise ValueError("no image or no command: give the file of its runtime too, or write them")
     pool, whole = _pool(job, gpus)
@@ -75,18 +79,47 @@ def migrate(job: Workload, beside: Sequence[Workload] = ()) -> Migration:
     ranks = next((int(each) for each in asked if str(each).isdecimal()), gpus or 1)
     made.entry |= {"gpus_per_node": gpus} if gpus not in (0, whole) else {}
     made.entry |= {"processes_per_node": ranks} if ranks != gpus else {}
-    _mounts(made, pod, container)
-    for name, value in dict(each for pod in job.pods for c in pod.containers[:1] for each in c.env.items()).items():
-        if name in (*RESERVED_ENV, *EXPORTS, "WORLD_SIZE"):
-            made.changed.append(f"env.{name}: dropped, the Trainer or the script sets it")
-        elif value is None or TOKEN.search(value):
-            made.without.append(f"env.{name}: comes from a Secret or another object, which has no field yet")
-        else:
-            made.entry.setdefault("env", {})[name] = value
+    made.v1 = _v1(job) if job.kind == "PyTorchJob" else {}
+    _mounts(made, pod, container, {each.name: each for each in beside if each.kind == "ConfigMap"})
+    _variables(made, [each for pod in job.pods for container in pod.containers[:1] for each in items(
+        container.body.get("env"))])
+    if secrets := {str(job.get(*path)): None for path in job.find("** imagePullSecrets * name")}:
+        made.entry["pull_secrets"] = [*secrets]
     made.entry["script"] = _script(made, job, container, nodes)
     first = {path[-1]: path for path in reversed([*job.lines]) if path}
     for said, table in ((made.changed, CHANGED), (made.without, WITHOUT)):
         said += [f"{job.at(*first[name])}: {text}" for name, text in table.items() if name in first]
+    return made
+
+
+def _variables(made: Migration, env: Sequence[Mapping[str, Any]]) -> None:
+    for each in env:
+        name, secret = str(each.get("name")), look(each, "valueFrom", "secretKeyRef")
+        if name in (*RESERVED_ENV, *EXPORTS, "WORLD_SIZE"):
+            made.changed.append(f"env.{name}: dropped, the Trainer or the script sets it")
+        elif secret:
+            made.entry.setdefault("secrets", {})[name] = {"secret": secret.get("name"), "key": secret.get("key")}
+        elif "value" not in each or TOKEN.search(str(each["value"])):
+            made.without.append(f"env.{name}: keep it in a Secret: secrets: {{{name}: {{secret: …, key: …}}}}")
+        else:
+            made.entry.setdefault("env", {})[name] = str(each["value"])
+
+
+def _v1(job: Workload) -> dict[str, Any]:
+    """Settings with which it stays the PyTorchJob that it is."""
+    policy, elastic = mapping(job.get("spec", "runPolicy")), mapping(job.get("spec", "elasticPolicy"))
+    minutes = {name: math.ceil(int(policy[name]) / 60) for name in ("ttlSecondsAfterFinished", "activeDeadlineSeconds")
+               if policy.get(name)}
+    own = {"clean_pods": str(policy.get("cleanPodPolicy") or "none").lower(), "restarts": policy.get("backoffLimit"),
+           "keep_finished_minutes": minutes.get("ttlSecondsAfterFinished")}
+    made: dict[str, Any] = {"pytorch_job": {name: value for name, value in own.items() if value is not None}}
+    if "activeDeadlineSeconds" in minutes:
+        made["time_limit_minutes"] = minutes["activeDeadlineSeconds"]
+    if elastic.get("minReplicas") and elastic.get("maxReplicas"):
+        made["elastic"] = {"min_nodes": elastic["minReplicas"], "max_nodes": elastic["maxReplicas"]}
+    if {pod.role: any(each.amount(GPU) for each in pod.containers) for pod in job.pods} == COORDINATED:
+        made["pytorch_job"]["coordinator"] = True
+        made["nodes"] = job.get("spec", "pytorchReplicaSpecs", "Worker", "replicas") or 1
     return made
 
 
@@ -120,19 +153,28 @@ def _pool(job: Workload, gpus: int) -> tuple[str, int]:
     return next(iter(named), ("gpu" if gpus else "cpu", 0))
 
 
-def _mounts(made: Migration, pod: Pod, container: Container) -> None:
-    """Claims become stores; /dev/shm a size; a directory for checkpoints on a claim becomes `checkpoints`."""
+def _mounts(made: Migration, pod: Pod, container: Container, beside: Mapping[str, Workload]) -> None:
+    """Claims become stores, ConfigMaps files, folders of the node host_paths; a directory for checkpoints on a claim
+    becomes `checkpoints`."""
     volumes = {each.get("name"): each for each in items(pod.spec.get("volumes"))}
     stores: dict[str, str] = {}
     for mount in items(container.body.get("volumeMounts")):
         path, volume = str(mount.get("mountPath")).rstrip("/"), volumes.get(mount.get("name"), {})
-        claim, size = look(volume, "persistentVolumeClaim", "claimName"), look(volume, "emptyDir", "sizeLimit")
+        claim, local = look(volume, "persistentVolumeClaim", "claimName"), look(volume, "emptyDir")
         if claim:
             store = _name(re.sub(r"-(pvc|claim)$", "", str(claim)))
             stores.setdefault(store, path)
             made.changed.append(f"storage: claim {claim} is store {store}: take one of your stack and copy the data")
-        elif path == "/dev/shm":
-            made.entry["shared_memory_gib"] = int(re.sub(r"\D.*", "", str(size)) or 64)
+        elif path == "/dev/shm" or look(local, "medium") == "Memory":
+            made.entry["shared_memory_gib"] = math.ceil((amount(look(local, "sizeLimit")) or 2**36) / 2**30)
+        elif local is not None and "local_scratch" not in made.entry:
+            made.entry["local_scratch"] = path
+        elif host := look(volume, "hostPath", "path"):
+            made.entry.setdefault("host_paths", {})[_name(str(volume["name"]))] = {"host": host, "path": path}
+        elif "files" not in made.entry and (name := look(volume, "configMap", "name")):
+            folder = path.rpartition("/")[0] if mount.get("subPath") else path
+            sources = _sources(made, str(name), volume, beside, container.script)
+            made.entry["files"] = {"sources": sources, "path": folder}
         else:
             made.without.append(f"{path}: {', '.join({*volume} - {'name'})}: put its files into the image or a store")
     found = SAVES.search(container.script)
@@ -148,6 +190,17 @@ def _mounts(made: Migration, pod: Pod, container: Container) -> None:
         made.entry["storage"] = kept
 
 
+def _sources(made: Migration, name: str, volume: Mapping[str, Any], beside: Mapping[str, Workload],
+             script: str) -> list[str]:
+    """The files of a ConfigMap, and where each is to be written from."""
+    keys = [str(each.get("key")) for each in items(look(volume, "configMap", "items"))]
+    keys = keys or [*mapping(beside[name].get("data") if name in beside else None)]
+    keys = keys or re.findall(r"/([\w.-]+\.py)", script) or [f"{name}.py"]
+    made.changed += [f"files: write {key} from " + (
+        beside[name].at("data", key) if name in beside else f"kubectl get configmap {name} -o yaml") for key in keys]
+    return keys
+
+
 def _script(made: Migration, job: Workload, container: Container, nodes: int) -> str:
     """The script as Trainer v2 must have it."""
     text = container.script
@@ -156,11 +209,11 @@ def _script(made: Migration, job: Workload, container: Container, nodes: int) ->
                         container.command)
     text = text.replace("$(PYTORCH_JOB_MASTER_SERVICE_HOST)", "$(MASTER_ADDR)").strip() + "\n"
     text = re.sub(r"(?<!\$)\$\(([A-Z][A-Z0-9_]*)\)", r"${\1}", text)
-    for start in re.findall(r"^\s*(?:exec )?torchrun(?:[^\n\\]|\\\n)*", text, re.M) if nodes > 1 else ():
+    for launch in reversed(launches(text)) if nodes > 1 else ():
         missing = [f"--{name}={value}" for name, value in RENDEZVOUS.items()
-                   if not re.search(f"{name.replace('_', '[-_]')}|master[-_]addr", start)]
+                   if not {name.replace("_", "-"), "master-addr"} & launch.options]
         if missing:
-            text = text.replace(start, start.replace("torchrun", f"torchrun {' '.join(missing)}", 1))
+            text = f"{text[:launch.at]} {' '.join(missing)}{text[launch.at:]}"
             made.changed.append(f"script: torchrun has {' '.join(missing)}: else nodes wait at their own localhost")
     ranks = str(job.get("spec", "nprocPerNode"))
     given = {**EXPORTS, "WORLD_SIZE": f"$((PET_NNODES * {ranks if ranks.isdecimal() else 1}))"}
@@ -190,10 +243,14 @@ def main(arguments: list[str]) -> int:
         settings = {key: value for key, value in each.entry.items() if key != "script"}
         print(textwrap.indent(yaml.safe_dump({each.name: settings}, sort_keys=False), "  "), end="    script: |\n")
         print(textwrap.indent(each.entry["script"], "      "))
+    twins = [f"{each.name}: {yaml.safe_dump(each.v1, default_flow_style=True, sort_keys=False, width=999).strip()}"
+             for each in made if each.v1]
     told = {"another, and why": [text for each in made for text in each.changed],
             "without a counterpart": [text for each in made for text in each.without],
+            "a PyTorchJob still, with this in the place of runtime": twins,
             "not done by Trainer v2": INJECTED if made else (),
-            "wrong with the original": [*(fault for _, found in read for fault in found), *findings(workloads)],
+            "wrong with the original": [*(fault for _, faults in read for fault in faults),
+                                        *findings(cases_of(workloads))],
             "cannot be migrated": impossible}
     for heading, lines in told.items():
         print("\n".join([f"# {heading}:", *(f"#   {line}" for line in lines)]) if lines else f"# {heading}: nothing")

@@ -1,0 +1,145 @@
+"""A YAML file that is a job of a stack, judged against its pool and made ready for the graph (`jobs.x.manifest`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from catalog import versions
+from components.training import GPU, POOL, TAINT_VALUE
+from stacks.capacity import CAPACITY_TYPES, TYPES, largest_gang, node_type_names
+from stacks.faults import Fault, Notice
+from stacks.manifest import Workload, items, look, read_manifest
+from stacks.mistakes import Case, cases_of, findings
+from stacks.settings import EnvironmentConfig
+
+RUNTIMES, JOBS = ("TrainingRuntime", "ClusterTrainingRuntime"), ("TrainJob", "PyTorchJob")
+KINDS = ("ConfigMap", *RUNTIMES, *JOBS)
+"""What a file may hold, in the order of creation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a file comes to."""
+
+    objects: tuple[dict[str, Any], ...]
+    """As they are to be created, one after the other; the last one is the job."""
+    faults: tuple[Fault, ...]
+    notices: tuple[Notice, ...]
+
+
+def judged(file_text: str, file_name: str, *, trainer: str | None, operator: str | None, environment: EnvironmentConfig,
+           pool: str, claims: Mapping[str, str], namespace: str, production: bool) -> Manifest:
+    """The objects of a file, and everything that is wrong with them. `trainer`, `operator`: releases in the
+    environment; `claims`: what the file calls a claim → what ours is called."""
+    read, faults = read_manifest(file_text, file_name)
+    kept = sorted((each for each in read if _kind(each) in KINDS), key=lambda each: KINDS.index(_kind(each)))
+    cases = cases_of(kept, release=trainer or next(iter(versions.TRAINERS)), environment=environment,
+                     pool_type=TYPES[environment.pools[pool].instance_types[0]], production=production)
+    found = [*faults, *_held(read, file_name, {"TrainJob": trainer, "PyTorchJob": operator}), *findings(cases)]
+    said = {each.path for each in found}
+    for case in cases:
+        found += _named(case, claims, namespace)
+        found += [each for each in _referred(case, kept, environment) if case.job.kind == "TrainJob"]
+        found += [each for each in _on_pool(case, pool, environment) if each.path not in said]
+    return Manifest(objects=tuple(_ready(each, claims, namespace) for each in kept),
+                    faults=tuple(each for each in found if isinstance(each, Fault)),
+                    notices=tuple(each for each in found if isinstance(each, Notice)))
+
+
+def _kind(workload: Workload) -> str:
+    return str(workload.get("kind"))
+
+
+def _held(read: Sequence[Workload], file: str, controllers: Mapping[str, str | None]) -> Iterator[Fault]:
+    """One job with what belongs to it, and a controller in the environment that runs it."""
+    jobs = [each for each in read if each.kind in JOBS]
+    if not jobs:
+        yield Fault(path=file, rule="holds a TrainJob or a PyTorchJob", value="none", way_out="write it")
+    for each in jobs[1:]:
+        yield Fault(path=each.at("kind"), rule="is the only job of its file", value=f"{each.kind} {each.name}",
+                    way_out="a file and an entry of its own")
+    for each in (each for each in jobs if not controllers[each.kind]):
+        yield Fault(path=each.at("kind"), rule="has its controller in the environment", value=each.kind,
+                    way_out="environment.training_operator" if each.kind == "PyTorchJob" else "environment.trainer")
+    for each in (each for each in read if _kind(each) not in KINDS):
+        yield Fault(path=each.at("kind"), rule=f"is one of {', '.join(KINDS)}", value=_kind(each), way_out="take it"
+                    " out: kubectl makes a Secret, which is only named here; `claims` gives a claim a store")
+
+
+def _named(case: Case, claims: Mapping[str, str], namespace: str) -> Iterator[Fault]:
+    job, given = case.job, case.job.get("metadata", "namespace")
+    if not job.name:
+        yield case.fault(("metadata", "generateName"), "has a name, to be found again by", "none", "metadata.name")
+    if given not in (None, namespace):
+        yield case.fault(("metadata", "namespace"), "is the stack's namespace, or left out", given, namespace)
+    for path in job.find("** persistentVolumeClaim claimName"):
+        if (claim := str(job.get(*path))) not in claims:
+            yield case.fault(path, "is a claim that has a store", claim, f"claims: {{{claim}: the store's name}}")
+
+
+def _referred(case: Case, beside: Sequence[Workload], environment: EnvironmentConfig) -> Iterator[Fault]:
+    ref, own = case.job.get("spec", "runtimeRef"), (*environment.trainer.runtimes, *environment.trainer.own_runtimes)
+    there = {*((RUNTIMES[1], name) for name in own), *((_kind(each), each.name) for each in beside)}
+    if (look(ref, "kind") or RUNTIMES[1], look(ref, "name")) not in there:
+        yield case.fault(("spec", "runtimeRef", "name"), "is a runtime of the file or of the environment",
+                         look(ref, "name"), f"one of {', '.join(own)}")
+
+
+def _on_pool(case: Case, name: str, environment: EnvironmentConfig) -> Iterator[Fault]:
+    """What no node of the pool can be or has."""
+    pool, labels = environment.pools[name], _labels(name, environment)
+    alone = len(pool.instance_types) > 1 or pool.fallback_zones
+    most, gpus = 1 if alone else largest_gang(pool), min(TYPES[kind].gpus for kind in pool.instance_types)
+    for path, key, values in case.job.selected:
+        if not labels.get(key, {*values} if key.startswith("karpenter.k8s.aws/") else set()) & {*values}:
+            yield case.fault(path, f"selects nodes of pool {name}", ", ".join(values) or key,
+                             ", ".join(labels.get(key, [f"{POOL}: {name}"])))
+    for each in (each for each in case.job.containers if each.amount(GPU) > gpus):
+        yield case.fault(each.at("resources", "limits", GPU), f"fits a node of pool {name}, which has {gpus}",
+                         each.amount(GPU), f"{gpus}, or another pool")
+    if case.job.kind in JOBS and case.nodes > most:
+        yield case.fault(("spec", "trainer", "numNodes") if case.job.kind == "TrainJob" else ("spec",),
+                         f"fits pool {name}, of which a job gets {most} nodes", case.nodes, f"{most}, or another pool")
+    # The API server adds a toleration for GPUs to pods that ask for them (ExtendedResourceToleration).
+    taint = GPU if gpus else POOL
+    tolerations = [each for pod in (*case.job.pods, *case.base) for each in items(pod.spec.get("tolerations"))]
+    if case.job.kind in JOBS and not (gpus and case.gpus) and not any(_tolerates(each, taint) for each in tolerations):
+        yield case.fault(("spec",), f"tolerates the taint of pool {name}", "no toleration",
+                         f"tolerations: [{{key: {taint}, operator: Exists}}]")
+
+
+def _labels(name: str, environment: EnvironmentConfig) -> dict[str, set[str]]:
+    """Labels of the pool's nodes → their values, before there is any."""
+    pool = environment.pools[name]
+    kinds = [TYPES[kind] for kind in pool.instance_types]
+    return {
+        POOL: {name}, "trainyard.io/nodes": {"training"}, "kubernetes.io/arch": {"amd64"},
+        "kubernetes.io/os": {"linux"}, "karpenter.sh/capacity-type": {CAPACITY_TYPES[pool.capacity]},
+        "karpenter.sh/nodepool": {*node_type_names(name, pool)},
+        "node.kubernetes.io/instance-type": {*pool.instance_types},
+        "topology.kubernetes.io/zone": {environment.zone, *pool.fallback_zones},
+        "karpenter.k8s.aws/instance-family": {kind.family for kind in kinds},
+        "karpenter.k8s.aws/instance-gpu-name": {kind.gpu for kind in kinds},
+    }
+
+
+def _tolerates(toleration: Mapping[str, Any], taint: str) -> bool:
+    same = toleration.get("operator") == "Exists" or toleration.get("value") == TAINT_VALUE
+    return same and toleration.get("key") in (None, taint) and toleration.get("effect") in (None, "NoSchedule")
+
+
+def _ready(workload: Workload, claims: Mapping[str, str], namespace: str) -> dict[str, Any]:
+    """The object with our claims, in our namespace; otherwise as it is."""
+    metadata = {**(workload.get("metadata") or {}), "namespace": namespace}
+    if _kind(workload) == "ClusterTrainingRuntime":
+        del metadata["namespace"]
+    return {**_claimed(workload.body, claims), "metadata": metadata}
+
+
+def _claimed(value: Any, claims: Mapping[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_claimed(each, claims) for each in value]
+    return {key: claims.get(str(each), each) if key == "claimName" else _claimed(each, claims)
+            for key, each in value.items()} if isinstance(value, Mapping) else value
