@@ -20,6 +20,7 @@ from components.training import GPU
 from stacks.capacity import TYPES
 from stacks.manifest import JOBS, POD, Container, Pod, Workload, items, look, mapping, read_manifest
 from stacks.mistakes import cases_of, findings, runtime_of
+from stacks.pod_rules import RESERVED_ENV, TOKEN
 from stacks.torchrun import launches
 
 CHANGED = {

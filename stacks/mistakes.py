@@ -21,8 +21,8 @@ from components.trainer_objects import ANCESTOR, resilient_torch, upstream_runti
 from components.training import EFA, GPU
 from stacks.capacity import TYPES
 from stacks.faults import Fault, Notice
-from stacks.job_rules import RESERVED_ENV, TOKEN
 from stacks.manifest import TRAINER, Container, Path, Pod, Workload, items, look, mapping, pods_of
+from stacks.pod_rules import RESERVED_ENV, TOKEN
 from stacks.settings import EnvironmentConfig
 from stacks.torchrun import launches
 

@@ -9,9 +9,9 @@ from typing import Any
 import pydantic
 import pytest
 import yaml
-from stacks.job_settings import JobConfig
 
 from stacks import migrate
+from stacks.job_settings import JobConfig
 from tests.stackfile import Edit, at, faults
 
 FOLDER = Path(__file__).parent / "workloads"

@@ -16,6 +16,7 @@ from stacks import mistakes
 from stacks.faults import Notice
 from stacks.manifest import read_manifest
 from stacks.mistakes import cases_of, findings
+from stacks.pod_rules import TOKEN
 from tests.stackfile import reading
 
 FOLDER = Path(__file__).parent / "workloads"
