@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from catalog import versions
 from catalog.fields import amount
 from components.training import GPU
 from stacks.capacity import TYPES
@@ -64,7 +65,7 @@ class Migration:
 
 def migrate(job: Workload, beside: Sequence[Workload] = ()) -> Migration:
     """The entry for a job; `beside` may hold its runtime. Raises ValueError with what is missing."""
-    runtime = runtime_of(job, beside, None) if job.kind == "TrainJob" else None
+    runtime = runtime_of(job, beside, next(iter(versions.TRAINERS)), None) if job.kind == "TrainJob" else None
     nodes = sum(pod.nodes for pod in job.pods if isinstance(pod.nodes, int)) or look(
         runtime, "spec", "mlPolicy", "numNodes") or 1
     pod, container = _trains(job, runtime)

@@ -17,7 +17,7 @@ from catalog import fabric, versions
 from catalog.fields import FIELDS, amount, fields
 from catalog.instances import GPU_TYPES, InstanceType
 from catalog.zones import ZONE_LETTERS, zone_names
-from components.trainer_objects import ANCESTOR, resilient_torch, upstream_runtimes
+from components.trainer_objects import ANCESTOR, OwnRuntime, own_runtime, upstream_runtimes
 from components.training import EFA, GPU
 from stacks.capacity import TYPES
 from stacks.faults import Fault, Notice
@@ -83,7 +83,7 @@ def cases_of(workloads: Sequence[Workload], *, release: str = next(iter(versions
              environment: EnvironmentConfig | None = None, pool_type: InstanceType | None = None) -> list[Case]:
     """Workloads that belong together, ready to be judged."""
     line = list(versions.TRAINER_LINES).index(release.rpartition(".")[0])
-    return [Case(job=job, line=line, runtime=runtime_of(job, workloads, environment), pool_type=pool_type,
+    return [Case(job=job, line=line, runtime=runtime_of(job, workloads, release, environment), pool_type=pool_type,
                  who="training-operator v1.8.1" if job.kind == "PyTorchJob" else f"Trainer {release}",
                  production=production) for job in workloads]
 
@@ -95,16 +95,18 @@ def findings(cases: Sequence[Case]) -> list[Finding]:
               for found in rule(case, each))]
 
 
-def runtime_of(job: Workload, beside: Sequence[Workload], environment: EnvironmentConfig | None) -> Any:
+def runtime_of(job: Workload, beside: Sequence[Workload], release: str, environment: EnvironmentConfig | None) -> Any:
     """The body of a TrainJob's runtime: in the files, of the environment, of upstream; a fragment counts as any."""
     if job.kind != "TrainJob":
         return job.body
     name = str(job.get("spec", "runtimeRef", "name"))
     found = [w.body for w in beside if w.kind == "TrainingRuntime" and ("kind" not in w.body or w.name == name)]
-    own = environment.trainer.own_runtimes.get(name) if environment else None
-    release = environment.trainer.version if environment else ""
-    spec = resilient_torch(release, own.image, own.max_restarts) if own else SHIPPED.get(name)
-    return next(iter(sorted(found, key=lambda body: "kind" not in body)), {"spec": spec} if spec else None)
+    if found:
+        return min(found, key=lambda body: "kind" not in body)
+    known = dict(upstream_runtimes(release)) if release in versions.TRAINERS else {}
+    if own := environment.trainer.own_runtimes.get(name) if environment else None:
+        known[name] = own_runtime(release, OwnRuntime(kind=own.kind, image=own.image, max_restarts=own.max_restarts))
+    return {"spec": known[name][1]} if name in known else None
 
 
 HOLDS = {"text": (str, "text"), "number": (int, "a whole number"), "amount": ((int, str), "a whole number or text")}
@@ -167,8 +169,7 @@ ROWS: dict[str, tuple[tuple[str, Callable[[Any, Case], Any], str, str], ...]] = 
         ("metadata name", _no_name, "is a DNS label, and leaves pods room (T18)", "at most 46 of a-z0-9-"),
         ("spec", lambda v, c: look(v, "trainer") is None,
          "has a trainer: else nobody injects PET_*, and each pod trains alone (T2)", "trainer: {numNodes: 1}"),
-        ("spec managedBy", lambda v, c: "multikueue" in str(v) and c.line < 2,
-         "is left out before Trainer 2.3, which would run the job here as well (T16)", "drop it"),
+        ("spec managedBy", lambda v, c: c.line < 2 and "multi" in str(v), "is left out before 2.3 (T16)", "drop"),
         ("spec labels kueue.x-k8s.io/queue-name", lambda v, c: v, "is of metadata (T14)", "metadata.labels"),
         ("spec trainer numProcPerNode", _too_many, "is at most the GPUs of a pod", "as many as it has, or auto"),
         ("spec trainer numNodes", lambda v, c: v == 1 and c.policy("mpi", "runLauncherAsNode") and c.gpus,
@@ -262,8 +263,7 @@ def _placement(case: Case) -> Iterator[Finding]:
             yield case.fault(path, "is a zone, not a region", region, f"one of {', '.join(zone_names(region))}")
 
 
-def _parts_of_nodes(case: Case) -> Iterator[Finding]:
-    """Pods that could be fewer, with all GPUs of a node; bound to one node, they may not find one that has them all."""
+def _bound_or_split_nodes(case: Case) -> Iterator[Finding]:
     room = case.type.gpus if case.type else 1
     for path in case.job.find("** podAffinity requiredDuringSchedulingIgnoredDuringExecution * topologyKey"):
         if case.job.get(*path) == "kubernetes.io/hostname" and case.nodes * case.gpus > room:
@@ -275,9 +275,8 @@ def _parts_of_nodes(case: Case) -> Iterator[Finding]:
 
 
 def _shared_memory(case: Case) -> Iterator[Finding]:
+    limits = [amount(look(each.body, "resources", "limits", "memory")) or 0 for each in case.job.containers]
     for pod in case.job.pods:
-        limits = [amount(look(each.body, "resources", "limits", "memory")) or 0
-                  for each in (*pod.containers, *case.job.pods[0].containers)]
         for number, volume in enumerate(items(pod.spec.get("volumes"))):
             size = look(volume, "emptyDir", "sizeLimit")
             if look(volume, "emptyDir", "medium") == "Memory" and 0 < max(limits, default=0) <= (amount(size) or 0):
@@ -331,8 +330,7 @@ def _devices(case: Case, each: Container) -> Iterator[Finding]:
                          " pods see all, and take the same ones", True, "capabilities: {add: [IPC_LOCK]}, for EFA")
 
 
-def _variables(case: Case, each: Container) -> Iterator[Finding]:
-    """Variables of NCCL and libfabric that do nothing or harm, on the type or on each that has GPUs."""
+def _harmful_variables(case: Case, each: Container) -> Iterator[Finding]:
     kinds = [case.type] if case.type else list(GPU_TYPES.values())
     for name, value in [*each.env.items(), *re.findall(r"\b((?:NCCL|FI|RDMAV)_\w+)=(\S*)", each.script)]:
         harms = [fabric.harm(name, value or "", kind) for kind in kinds]
@@ -366,10 +364,10 @@ WATCHED = re.compile(r"((NODE_|LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)|NNODES
 def _texts(case: Case, each: Container) -> Iterator[Finding]:
     texts = {"image": (each.at("image"), str(each.body.get("image") or "")), "script": (each.runs, each.script)}
     for of, pattern, rule, way_out in TEXTS:
-        path, text = texts[of]
-        for found in re.finditer(pattern, text):
+        for found in re.finditer(pattern, texts[of][1]):
             noted = rule.startswith(MOVES) and not case.production
-            yield case.notice(path, f"{rule}; {way_out}") if noted else case.fault(path, rule, found[0], way_out)
+            yield case.notice(texts[of][0], f"{rule}; {way_out}") if noted else case.fault(
+                texts[of][0], rule, found[0], way_out)
 
 
 def _provided(case: Case, each: Container) -> Iterator[Finding]:
@@ -398,5 +396,5 @@ def _torchrun(case: Case, each: Container) -> Iterator[Finding]:
 
 RULES: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     lambda case: _holds(case, case.job.kind if case.job.kind in ROWS else "", case.job.body), _rows, _half_of_mpi,
-    _placement, _parts_of_nodes, _shared_memory, _checkpoints, _tokens)
-OF_CONTAINERS = (_resources, _devices, _variables, _texts, _provided, _torchrun)
+    _placement, _bound_or_split_nodes, _shared_memory, _checkpoints, _tokens)
+OF_CONTAINERS = (_resources, _devices, _harmful_variables, _texts, _provided, _torchrun)

@@ -193,7 +193,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
     "T14": (JOB, also("labels: {kueue.x-k8s.io/queue-name: q}"), "queue-name", "(T14)", "metadata.labels"),
     "T15": (JOB, (SPEC, f"status: {{jobsStatus: [{{name: node, active: 1}}]}}\n{SPEC}"), "jobsStatus[0]", "(T15)",
             "another name"),
-    "T16": (JOB, also("managedBy: kueue.x-k8s.io/multikueue"), "managedBy", "before Trainer 2.3", "drop"),
+    "T16": (JOB, also("managedBy: kueue.x-k8s.io/multikueue"), "managedBy", "before 2.3", "drop"),
     "T18": (JOB, ("name: a}", f"name: {'a' * 49}}}"), "metadata.name", "leaves pods room", "at most 46"),
     "an API that is not served": (JOB, ("v1alpha1", "v2alpha1"), "apiVersion", "served", "v1alpha1"),
     "v1 with the API of v2": (V1, ("kubeflow.org/v1", "kubeflow.org/v2"), "apiVersion", "served", "kubeflow.org/v1"),
