@@ -27,7 +27,7 @@ class Job(pulumi.ComponentResource):
         super().__init__("trainyard:jobs:Job", name, None, opts)
         self._namespace = namespace
         files = [self._files(name, plan.files)] if plan.files else []
-        beside = [self._beside(name, made) for made in plan.objects]
+        beside = [self._beside(name, made, needs) for made in plan.objects]
         run = self._run(name, plan, needs=[*needs, *files, *beside])
         if plan.wait != "none":
             _wait(run, plan, kubeconfig)
@@ -38,10 +38,12 @@ class Job(pulumi.ComponentResource):
             f"{name}-files", metadata={"name": plan.name, "namespace": self._namespace}, data=dict(plan.data),
             immutable=True, opts=pulumi.ResourceOptions(parent=self))
 
-    def _beside(self, name: str, made: Spec) -> pulumi.Resource:
+    def _beside(self, name: str, made: Spec, needs: Sequence[pulumi.Resource]) -> pulumi.Resource:
         """A ConfigMap or a runtime that the job's file brings."""
         kind, given = made["kind"], made["metadata"]
-        logical, opts = f"{name}-{kind.lower()}-{given['name']}", pulumi.ResourceOptions(parent=self)
+        # A runtime's CRD and webhook come with the Trainer's chart.
+        opts = pulumi.ResourceOptions(parent=self, depends_on=list(needs))
+        logical = f"{name}-{kind.lower()}-{given['name']}"
         metadata = k8s.meta.v1.ObjectMetaArgs(
             name=given["name"], namespace=None if kind == "ClusterTrainingRuntime" else self._namespace,
             labels=given.get("labels"), annotations=given.get("annotations"))

@@ -64,14 +64,14 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     workspace = Workspace("workspace", plan.workspace, volumes=volumes, drivers=then.ready, opts=in_cluster)
     trainer = Trainer("trainer", plan.trainer, nodes=[system.ready], opts=in_cluster)
     runtimes = Runtimes("runtimes", plan.runtimes, admission=trainer.ready, opts=in_cluster)
-    operator = TrainingOperator("training-operator", plan.training_operator, nodes=[system.ready],
-                                opts=in_cluster) if plan.training_operator else None
-    admits = {**runtimes.ready, None: operator.ready if operator else trainer.ready}
+    legacy = {kind: TrainingOperator("training-operator", each, nodes=[system.ready], opts=in_cluster)
+              for kind, each in plan.training_operators.items()}
+    admits = {"TrainJob": trainer.ready, **{kind: each.ready for kind, each in legacy.items()}, **runtimes.ready}
     priorities = {key: Priority(key, value, opts=in_cluster) for key, value in plan.priorities.items()}
     kubeconfig = cluster.coordinates.kubeconfig()
     for key, job in plan.jobs.items():
         Job(key, job, namespace=workspace.namespace, kubeconfig=kubeconfig, opts=in_cluster, needs=[
-            admits[job.runtime], *pools[job.pool].ready, *(workspace.claims[store] for store in job.stores),
+            admits[job.runtime or job.kind], *pools[job.pool].ready, *(workspace.claims[store] for store in job.stores),
             *(priorities[each].ready for each in job.priorities)])
 
     return {"kubeconfig": kubeconfig, "contract": _contract(plan, cluster, volumes), "jobs": job_outputs(plan.jobs)}

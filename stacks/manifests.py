@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from catalog import versions
+from components.plans import JobPlan, digest
 from components.training import GPU, POOL, TAINT_VALUE
 from stacks.capacity import CAPACITY_TYPES, TYPES, largest_gang, node_type_names
 from stacks.faults import Fault, Notice
+from stacks.job_settings import JobConfig, ManifestConfig
+from stacks.jobs import claim_name
 from stacks.manifest import Workload, items, look, read_manifest
 from stacks.mistakes import Case, cases_of, findings
 from stacks.settings import EnvironmentConfig
@@ -25,8 +29,70 @@ class Manifest:
 
     objects: tuple[dict[str, Any], ...]
     """As they are to be created, one after the other; the last one is the job."""
+    nodes: int
+    """How many pods train; 0 where there is no job."""
+    gpus: int
+    """Of a pod."""
     faults: tuple[Fault, ...]
     notices: tuple[Notice, ...]
+
+
+def read_manifests(at: str, jobs: Mapping[str, ManifestConfig], environment: EnvironmentConfig, namespace: str,
+                   folder: Path) -> tuple[dict[str, Manifest], list[Fault]]:
+    """Each job that is a file, judged; and what keeps a file from being looked at. `at`: the path that holds them."""
+    read: dict[str, Manifest] = {}
+    faults: list[Fault] = []
+    for name, job in jobs.items():
+        wrong = list(_settings(f"{at}.{name}", job, environment, folder))
+        faults += wrong
+        if not wrong:
+            read[name] = judged(
+                (folder / job.manifest).read_text(), job.manifest, trainer=environment.trainer.version,
+                operator=environment.training_operator.version if environment.training_operator else None,
+                environment=environment, pool=job.pool, namespace=namespace, production=environment.production,
+                claims={theirs: claim_name(store, environment.storage[store], environment.zone)
+                        for theirs, store in job.claims.items()})
+            faults += read[name].faults
+    return read, faults
+
+
+def manifest_plan(wanted: ManifestConfig, read: Manifest, namespace: str, runtimes: Container[str]) -> JobPlan:
+    """A job that is a file, as it is: its last object is the run, the others come before it. `runtimes`: those of the
+    environment."""
+    *beside, job = read.objects
+    named = look(job, "spec", "runtimeRef", "name")
+    return JobPlan(
+        name=job["metadata"]["name"], namespace=namespace, kind=job["kind"], pool=wanted.pool,
+        runtime=named if named in runtimes and not any(each["kind"] in RUNTIMES for each in beside) else None,
+        stores=tuple(sorted(set(wanted.claims.values()))), nodes=read.nodes, checkpoints=None,
+        labels=job["metadata"].get("labels", {}), spec=job["spec"], files=None, objects=tuple(beside), priorities=(),
+        expected_hours=wanted.expected_hours, wait=wanted.wait, wait_minutes=wanted.wait_minutes,
+        run=f"{digest([job['spec'], beside])[:12]}-{wanted.run}")
+
+
+def stand_in(wanted: ManifestConfig, read: Manifest) -> JobConfig:
+    """What a job that is a file takes of its pool, in the words of a described one."""
+    return JobConfig(nodes=read.nodes or 1, pool=wanted.pool, image="", gpus_per_node=read.gpus or None)
+
+
+def _settings(path: str, job: ManifestConfig, environment: EnvironmentConfig, folder: Path) -> Iterator[Fault]:
+    """What the stack file says beside the file itself."""
+    pool = environment.pools.get(job.pool)
+    if pool is None:
+        yield Fault(path=f"{path}.pool", rule="is a pool of the environment", value=job.pool,
+                    way_out=f"one of {', '.join(environment.pools) or 'none yet'}")
+    elif not pool.instance_types or not set(pool.instance_types) <= set(TYPES):
+        yield Fault(path=f"{path}.pool", rule="has types that are known", value=job.pool, way_out="mend the pool")
+    if environment.trainer.version not in versions.TRAINERS:
+        yield Fault(path=f"{path}.manifest", rule="is judged for a known Trainer", value=environment.trainer.version,
+                    way_out=f"use {', '.join(versions.TRAINERS)}")
+    for claim, store in job.claims.items():
+        if store not in environment.storage:
+            yield Fault(path=f"{path}.claims.{claim}", rule="is a store of the environment", value=store,
+                        way_out=f"one of {', '.join(environment.storage) or 'none yet'}")
+    if not (folder / job.manifest).is_file():
+        yield Fault(path=f"{path}.manifest", rule="is a file of this checkout", value=job.manifest,
+                    way_out="name it from the project's folder")
 
 
 def judged(file_text: str, file_name: str, *, trainer: str | None, operator: str | None, environment: EnvironmentConfig,
@@ -43,7 +109,9 @@ def judged(file_text: str, file_name: str, *, trainer: str | None, operator: str
         found += _named(case, claims, namespace)
         found += [each for each in _referred(case, kept, environment) if case.job.kind == "TrainJob"]
         found += [each for each in _on_pool(case, pool, environment) if each.path not in said]
+    job = next((case for case in cases if case.job.kind in JOBS), None)
     return Manifest(objects=tuple(_ready(each, claims, namespace) for each in kept),
+                    nodes=job.nodes if job else 0, gpus=job.gpus if job else 0,
                     faults=tuple(each for each in found if isinstance(each, Fault)),
                     notices=tuple(each for each in found if isinstance(each, Notice)))
 

@@ -45,8 +45,9 @@ from stacks.config import Reading, read_file
 from stacks.faults import Fault, Notice, Refused
 from stacks.goodput import Verdict
 from stacks.job_rules import job_notices
-from stacks.job_settings import AnyJob, JobConfig, typed
-from stacks.jobs import claim_name, file_faults, job_plan, runtime_plans, stores
+from stacks.job_settings import AnyJob, JobConfig, manifests, typed
+from stacks.jobs import claim_name, file_faults, job_plan, runtime_plans
+from stacks.manifests import Manifest, manifest_plan, read_manifests, stand_in
 from stacks.settings import ArtifactsConfig, EnvironmentConfig, StackConfig, StoreConfig
 from stacks.storage import job_verdict, sized
 
@@ -81,7 +82,8 @@ class EnvironmentPlan:
     device_plugins: DevicePluginsPlan
     trainer: TrainerPlan
     runtimes: tuple[RuntimePlan, ...]
-    training_operator: TrainingOperatorPlan | None
+    training_operators: Mapping[str, TrainingOperatorPlan]
+    """Kind of job → its legacy controller: PyTorchJob, or nothing."""
     priorities: Mapping[str, int]
     workspace: WorkspacePlan
     jobs: Mapping[str, JobPlan]
@@ -139,11 +141,12 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
     if wanted is None:
         return Planned(plan=None, faults=reading.faults)
     zones = _zones(config.region, wanted.zone)
+    read, wrong = read_manifests("environment.jobs", manifests(wanted.jobs), wanted, wanted.namespace, folder)
     faults = (*reading.faults, *rules.environment_faults(config.region, wanted, zones, reading.set_aside, now),
-              *_file_faults("environment.jobs", wanted.jobs, folder))
-    notices = tuple(rules.environment_notices(config.region, wanted, now))
-    return Planned(plan=None if faults else _environment(config, _sized(config.region, wanted), zones, folder),
-                   faults=faults, notices=notices)
+              *_file_faults("environment.jobs", wanted.jobs, folder), *wrong)
+    notices = (*rules.environment_notices(config.region, wanted, now), *(n for m in read.values() for n in m.notices))
+    plan = None if faults else _environment(config, _sized(config.region, wanted), zones, _Jobs(folder, read))
+    return Planned(plan=plan, faults=faults, notices=notices)
 
 
 def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime) -> Planned:
@@ -164,13 +167,17 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
         broken = Fault(path="team.environment", rule="needs an environment without faults", value=team.environment,
                        way_out=f"make check STACK={team.environment}")
         return Planned(plan=None, faults=(*reading.faults, broken))
+    environment = _sized(base.config.region, base.config.environment)
+    read, wrong = read_manifests("team.jobs", manifests(team.jobs), environment, team.namespace, folder)
+    jobs = _Jobs(folder, read)
     faults = (*reading.faults, *rules.team_faults(config.region, team, base.config, reading.set_aside),
-              *_file_faults("team.jobs", team.jobs, folder))
+              *rules.share_faults(team, jobs.described(team.jobs), environment),
+              *_file_faults("team.jobs", team.jobs, folder), *wrong)
     if faults:
         return Planned(plan=None, faults=faults)
-    environment = _sized(base.config.region, base.config.environment)
-    return Planned(plan=_team(config, environment, planned.plan, folder), faults=(),
-                   notices=tuple(job_notices(typed(team.jobs), environment, config.region, "team.jobs")))
+    return Planned(plan=_team(config, environment, planned.plan, jobs), faults=(),
+                   notices=(*job_notices(typed(team.jobs), environment, config.region, "team.jobs"),
+                            *(n for m in read.values() for n in m.notices)))
 
 
 def zone_cidrs(cidr: str, zones: tuple[str, ...]) -> tuple[ZonePlan, ...]:
@@ -192,13 +199,34 @@ def _sized(region: str, wanted: EnvironmentConfig) -> EnvironmentConfig:
     return replace(wanted, storage={name: sized(store, region, kinds[0]) for name, store in wanted.storage.items()})
 
 
+@dataclass(frozen=True)
+class _Jobs:
+    """What jobs consist of beside their settings."""
+
+    folder: Path
+    """Where the files lie that they bring."""
+    read: Mapping[str, Manifest]
+    """Those that are files themselves."""
+
+    def planned(self, jobs: Mapping[str, AnyJob], environment: EnvironmentConfig, namespace: str) -> dict[str, JobPlan]:
+        runtimes = (*environment.trainer.runtimes, *environment.trainer.own_runtimes)
+        made = {name: manifest_plan(job, self.read[name], namespace, runtimes) for name, job in manifests(jobs).items()}
+        made |= {name: job_plan(name, job, environment, namespace, self.folder) for name, job in typed(jobs).items()}
+        return {name: made[name] for name in jobs}
+
+    def described(self, jobs: Mapping[str, AnyJob]) -> dict[str, JobConfig]:
+        """All of them in the words of settings, as far as capacity goes."""
+        return typed(jobs) | {name: stand_in(job, self.read[name]) for name, job in manifests(jobs).items()
+                              if name in self.read}
+
+
 def _file_faults(at: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[Fault]:
     for name, job in typed(jobs).items():
         yield from file_faults(f"{at}.{name}", job, folder)
 
 
-def _environment(config: StackConfig, wanted: EnvironmentConfig, zones: tuple[str, ...],
-                 folder: Path) -> EnvironmentPlan:
+def _environment(config: StackConfig, wanted: EnvironmentConfig, zones: tuple[str, ...], given: _Jobs,
+                 ) -> EnvironmentPlan:
     me = Identity(project=config.project, stack=config.stack, region=config.region,
                   extra_tags=tuple(sorted(wanted.tags.items())))
     cluster_name = me.name("cluster", wanted.network.cidr, *sorted(zones))  # EKS never leaves the zones it began in
@@ -239,23 +267,25 @@ def _environment(config: StackConfig, wanted: EnvironmentConfig, zones: tuple[st
         trainer=TrainerPlan(version=wanted.trainer.version, image_tag=versions.TRAINERS[wanted.trainer.version],
                             chart=_chart("kubeflow-trainer", wanted.artifacts, wanted.trainer.version)),
         runtimes=runtimes,
-        training_operator=TrainingOperatorPlan(
-            version=wanted.training_operator.version, chart=_chart("training-operator", wanted.artifacts),
-        ) if wanted.training_operator else None,
+        training_operators={"PyTorchJob": TrainingOperatorPlan(
+            version=wanted.training_operator.version, chart=CHARTS["training-operator"])}
+        if wanted.training_operator else {},
         priorities=dict(sorted(wanted.priorities.items())),
         workspace=WorkspacePlan(namespace=wanted.namespace, claims=claims, host_paths=_host_paths(jobs)),
-        jobs={name: job_plan(name, job, wanted, wanted.namespace, folder) for name, job in jobs.items()},
-        capacity={name: pool_use(name, pool, wanted.zone, jobs) for name, pool in wanted.pools.items()},
+        jobs=given.planned(wanted.jobs, wanted, wanted.namespace),
+        capacity={name: pool_use(name, pool, wanted.zone, given.described(wanted.jobs))
+                  for name, pool in wanted.pools.items()},
         checkpoints=_verdicts(jobs, wanted, config.region),
         contract=_contract(config.region, wanted, pools, runtimes),
     )
 
 
-def _team(config: StackConfig, environment: EnvironmentConfig, base: EnvironmentPlan, folder: Path) -> TeamPlan:
+def _team(config: StackConfig, environment: EnvironmentConfig, base: EnvironmentPlan, given: _Jobs) -> TeamPlan:
     team = config.team
     assert team is not None  # plan_team has looked
     jobs = typed(team.jobs)
-    used = {store for job in jobs.values() for store in stores(job)}
+    made = given.planned(team.jobs, environment, team.namespace)
+    used = {store for job in made.values() for store in job.stores}
     claims = tuple(_claim(team.namespace, name, store, environment.zone)
                    for name, store in environment.storage.items() if name in used)
     return TeamPlan(
@@ -265,7 +295,7 @@ def _team(config: StackConfig, environment: EnvironmentConfig, base: Environment
         deployer_role_arn=base.cluster.deployer_role_arn,
         workspace=WorkspacePlan(namespace=team.namespace, claims=claims, max_gpus=team.max_gpus,
                                 host_paths=_host_paths(jobs)),
-        jobs={name: job_plan(name, job, environment, team.namespace, folder) for name, job in jobs.items()},
+        jobs=made,
         checkpoints=_verdicts(jobs, environment, config.region),
     )
 

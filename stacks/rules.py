@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from catalog import versions
@@ -65,6 +65,11 @@ def team_faults(region: str, team: TeamConfig, base: StackConfig, set_aside: fro
                     way_out=f"take another, such as team-{team.namespace.removeprefix('kube-')}")
     for name, job in typed(team.jobs).items():
         yield from job_faults(f"team.jobs.{name}", job, environment, region, set_aside)
+
+
+def share_faults(team: TeamConfig, jobs: Mapping[str, JobConfig], environment: EnvironmentConfig) -> Iterator[Fault]:
+    """Jobs larger than the team's share of the GPUs."""
+    for name, job in jobs.items():
         if team.max_gpus and job.pool in environment.pools and (need := _gpus(job, environment)) > team.max_gpus:
             yield Fault(path=f"team.jobs.{name}.nodes", rule="fits the team's max_gpus", value=f"{need} GPUs",
                         way_out=f"raise team.max_gpus from {team.max_gpus} or take fewer nodes")
