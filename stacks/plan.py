@@ -59,7 +59,7 @@ CHARTS: dict[str, ChartPlan] = {
     "nvidia-device-plugin": ChartPlan(chart="nvidia-device-plugin", version=versions.NVIDIA_DEVICE_PLUGIN,
                                       repository="https://nvidia.github.io/k8s-device-plugin"),
     "kubeflow-trainer": ChartPlan(chart="oci://ghcr.io/kubeflow/charts/kubeflow-trainer"),
-    "training-operator": ChartPlan(chart="components/charts/training-operator"),
+    "training-operator": ChartPlan(chart="./components/charts/training-operator"),
 }
 
 
@@ -240,7 +240,7 @@ def _environment(config: StackConfig, wanted: EnvironmentConfig, zones: tuple[st
                             chart=_chart("kubeflow-trainer", wanted.artifacts, wanted.trainer.version)),
         runtimes=runtimes,
         training_operator=TrainingOperatorPlan(
-            version=wanted.training_operator.version, chart=_chart("training-operator", wanted.artifacts),
+            version=wanted.training_operator.version, chart=CHARTS["training-operator"],
         ) if wanted.training_operator else None,
         priorities=dict(sorted(wanted.priorities.items())),
         workspace=WorkspacePlan(namespace=wanted.namespace, claims=claims, host_paths=_host_paths(jobs)),
