@@ -1,6 +1,6 @@
 """Kubeflow's training-operator, which runs PyTorchJobs (v1), by a chart of ours: upstream has published none.
 
-The chart and what it leaves out: components/charts/training-operator/README.md. Jobs: components/pytorch_job.py.
+The chart and what it leaves out: components/charts/training-operator/README.md. Jobs: components/pytorch_objects.py.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ CHARTS: dict[str, ChartPlan] = {
     "nvidia-device-plugin": ChartPlan(chart="nvidia-device-plugin", version=versions.NVIDIA_DEVICE_PLUGIN,
                                       repository="https://nvidia.github.io/k8s-device-plugin"),
     "kubeflow-trainer": ChartPlan(chart="oci://ghcr.io/kubeflow/charts/kubeflow-trainer"),
-    "training-operator": ChartPlan(chart="components/charts/training-operator"),
+    "training-operator": ChartPlan(chart="./components/charts/training-operator"),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import shutil
 import threading
 import time
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 TICK, REFRESH_SECONDS = 0.2, 1.0
 QUIET_ATTEMPTS = 5
 """A node may learn of a pod before the API server lets it read the pod's secrets: no event for what passes in 1 s."""
+TOO_LONG = "Pod was active on the node longer than the specified deadline"
 SHORTEST_GRACE = 3.0
 """A grace period is divided by the world's speed, but nothing that needs no longer than this is cut short."""
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -61,6 +63,7 @@ class Pod:
         self._conditions: tuple[dict[str, bool], str] = ({}, "")
         """Type to value, and since when."""
         self._reported: Object = {}
+        self._why: dict[str, str] = {}
         self._told: set[str] = set()
 
     # ---- what the kubelet sees -------------------------------------------------------------------------------------
@@ -98,6 +101,7 @@ class Pod:
 
     def _live(self) -> None:
         self._prepare()
+        deadline = time.monotonic() + self.spec.get("activeDeadlineSeconds", math.inf)
         while self._phase not in FINAL:
             self._tick()
             codes = [c.exit_code for c in self.containers]
@@ -105,6 +109,9 @@ class Pod:
                 self._phase = "Failed" if any(codes) else "Succeeded"
             elif any(c.runs for c in self.containers):
                 self._phase = "Running"
+            if self._phase not in FINAL and time.monotonic() > deadline:
+                self._stop(self.spec["terminationGracePeriodSeconds"])
+                self._phase, self._why = "Failed", {"reason": "DeadlineExceeded", "message": TOO_LONG}
             self._report()
             if self._phase not in FINAL:
                 self._nap(TICK)
@@ -159,8 +166,7 @@ class Pod:
     def _end(self) -> None:
         """Deleted: stop what runs, tell, let the object go."""
         grace = self.obj["metadata"].get("deletionGracePeriodSeconds") or 0
-        for container in [*self.init, *self.containers]:
-            container.stop(0 if self._gone else min(grace, max(SHORTEST_GRACE, grace / self.kubelet.world.speed)))
+        self._stop(0 if self._gone else grace)
         self._release()
         if self._phase not in FINAL and self.obj.get("status", {}).get("phase") not in FINAL:
             self._phase = "Failed" if any(c.exit_code for c in self.containers) else "Succeeded"
@@ -168,6 +174,10 @@ class Pod:
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": self.meta["uid"]}}
         while not self._gone and not self._ask("DELETE", self._path, options):
             time.sleep(TICK)
+
+    def _stop(self, grace: float) -> None:
+        for container in [*self.init, *self.containers]:
+            container.stop(min(grace, max(SHORTEST_GRACE, grace / self.kubelet.world.speed)))
 
     def _release(self) -> None:
         if self._sandbox:
@@ -232,7 +242,7 @@ class Pod:
         if values != self._conditions[0]:
             self._conditions = values, now()
         reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(self._phase, "ContainersNotReady")
-        return {"phase": self._phase, "startTime": self._start_time,
+        return {"phase": self._phase, **self._why, "startTime": self._start_time,
                 "conditions": [{"type": kind, "status": str(value), "lastTransitionTime": self._conditions[1],
                                 "reason": "" if value else reason} for kind, value in values.items()],
                 "hostIP": self.kubelet.address, "hostIPs": [{"ip": self.kubelet.address}],

@@ -261,6 +261,11 @@ def test_what_is_not_implemented_keeps_the_pod_waiting_and_is_named(world: World
     world.kubectl("delete", "job", "secret")
 
 
+def test_a_pod_that_is_active_for_too_long_fails(world: World) -> None:
+    world.run("late", "sleep 60", spec={"activeDeadlineSeconds": 2})
+    assert world.pods("late")[0]["status"]["reason"] == "DeadlineExceeded"
+
+
 def test_init_containers_run_one_after_the_other_and_before_the_others(world: World) -> None:
     keep = mounted({"name": "k", "emptyDir": {}}, "/keep")
     share = {"image": "alpine:3.10", "volumeMounts": keep["volumeMounts"]}
@@ -269,10 +274,10 @@ def test_init_containers_run_one_after_the_other_and_before_the_others(world: Wo
              {"name": "two", "command": ["sh", "-c", wait], **share}]
     keep["spec"]["initContainers"] = first
     world.apply(job("order", "cat /keep/2", **keep))
+    until(lambda: [c["state"].keys() for pod in world.pods("order") for c in pod["status"].get(
+        "initContainerStatuses", [])] == [{"terminated"}, {"running"}])
     until(lambda: "can't resolve 'later-0'" in world.kubectl("logs", "job/order", "-c", "two"))
-    [found] = world.pods("order")
-    assert [c["state"].keys() for c in found["status"]["initContainerStatuses"]] == [{"terminated"}, {"running"}]
-    assert found["status"]["phase"] == "Pending" and not found["status"]["containerStatuses"][0]["started"]
+    assert world.pods("order")[0]["status"]["phase"] == "Pending"
     world.apply(job("later", "sleep 5"))
     until(lambda: world.finished("order") == "Succeeded")
     assert world.logs("order") == "1\n"
