@@ -11,11 +11,12 @@ from catalog import versions
 from components.plans import JobPlan, digest
 from components.training import GPU, POOL, TAINT_VALUE
 from stacks.capacity import CAPACITY_TYPES, TYPES, largest_gang, node_type_names
+from stacks.case import Case, cases_of
 from stacks.faults import Fault, Notice
 from stacks.job_settings import JobConfig, ManifestConfig
 from stacks.jobs import claim_name
 from stacks.manifest import Workload, items, look, read_manifest
-from stacks.mistakes import Case, cases_of, findings
+from stacks.mistakes import findings
 from stacks.settings import EnvironmentConfig
 
 RUNTIMES, JOBS = ("TrainingRuntime", "ClusterTrainingRuntime"), ("TrainJob", "PyTorchJob")
@@ -106,7 +107,7 @@ def judged(file_text: str, file_name: str, *, trainer: str | None, operator: str
     found = [*faults, *_held(read, file_name, {"TrainJob": trainer, "PyTorchJob": operator}), *findings(cases)]
     said = {each.path for each in found}
     for case in cases:
-        found += _named(case, claims, namespace)
+        found += _named(case, claims, namespace, environment)
         found += [each for each in _referred(case, kept, environment) if case.job.kind == "TrainJob"]
         found += [each for each in _on_pool(case, pool, environment) if each.path not in said]
     job = next((case for case in cases if case.job.kind in JOBS), None)
@@ -136,7 +137,7 @@ def _held(read: Sequence[Workload], file: str, controllers: Mapping[str, str | N
                     " out: kubectl makes a Secret, which is only named here; `claims` gives a claim a store")
 
 
-def _named(case: Case, claims: Mapping[str, str], namespace: str) -> Iterator[Fault]:
+def _named(case: Case, claims: Mapping[str, str], namespace: str, environment: EnvironmentConfig) -> Iterator[Fault]:
     job, given = case.job, case.job.get("metadata", "namespace")
     if not job.name:
         yield case.fault(("metadata", "generateName"), "has a name, to be found again by", "none", "metadata.name")
@@ -144,7 +145,8 @@ def _named(case: Case, claims: Mapping[str, str], namespace: str) -> Iterator[Fa
         yield case.fault(("metadata", "namespace"), "is the stack's namespace, or left out", given, namespace)
     for path in job.find("** persistentVolumeClaim claimName"):
         if (claim := str(job.get(*path))) not in claims:
-            yield case.fault(path, "is a claim that has a store", claim, f"claims: {{{claim}: the store's name}}")
+            yield case.fault(path, "is a claim that has a store", claim,
+                             f"claims: {{{claim}: …}}, one of {', '.join(environment.storage) or 'no stores yet'}")
 
 
 def _referred(case: Case, beside: Sequence[Workload], environment: EnvironmentConfig) -> Iterator[Fault]:
@@ -200,7 +202,8 @@ def _tolerates(toleration: Mapping[str, Any], taint: str) -> bool:
 
 def _ready(workload: Workload, claims: Mapping[str, str], namespace: str) -> dict[str, Any]:
     """The object with our claims, in our namespace; otherwise as it is."""
-    metadata = {**(workload.get("metadata") or {}), "namespace": namespace}
+    given = workload.get("metadata")
+    metadata = {**(given if isinstance(given, Mapping) else {}), "namespace": namespace}
     if _kind(workload) == "ClusterTrainingRuntime":
         del metadata["namespace"]
     return {**_claimed(workload.body, claims), "metadata": metadata}

@@ -15,12 +15,11 @@ from typing import Any
 
 import yaml
 
-from catalog import versions
 from catalog.fields import amount
 from components.training import GPU
-from stacks.capacity import TYPES
-from stacks.manifest import JOBS, POD, Container, Pod, Workload, items, look, mapping, read_manifest
-from stacks.mistakes import cases_of, findings, runtime_of
+from stacks.case import Case, cases_of
+from stacks.manifest import Container, Pod, Workload, items, look, mapping, read_manifest
+from stacks.mistakes import findings
 from stacks.pod_rules import RESERVED_ENV, TOKEN
 from stacks.torchrun import launches
 
@@ -65,19 +64,18 @@ class Migration:
 
 def migrate(job: Workload, beside: Sequence[Workload] = ()) -> Migration:
     """The entry for a job; `beside` may hold its runtime. Raises ValueError with what is missing."""
-    runtime = runtime_of(job, beside, next(iter(versions.TRAINERS)), None) if job.kind == "TrainJob" else None
-    nodes = sum(pod.nodes for pod in job.pods if isinstance(pod.nodes, int)) or look(
-        runtime, "spec", "mlPolicy", "numNodes") or 1
-    pod, container = _trains(job, runtime)
-    gpus = max(each.amount(GPU) for each in (container, *job.containers))
+    case = cases_of([job, *beside])[0]
+    nodes, gpus, (pod, container) = case.nodes or 1, case.gpus, _trains(case)
     if not container.body.get("image") or not container.script.strip():
         raise ValueError("no image or no command: give the file of its runtime too, or write them")
-    pool, whole = _pool(job, gpus)
+    pool, whole = "gpu" if gpus else "cpu", case.type.gpus if case.type else 0
+    if case.type:
+        pool = case.type.family if case.type.name in str(job.body) else case.type.gpu
     made = Migration(name=_name(job.name), changed=[f"pool: {pool} is a guess: take a pool of your stack"], entry={
         "runtime": str(job.get("spec", "runtimeRef", "name") or "torch-distributed"), "nodes": nodes, "pool": pool,
         "image": container.body["image"]})
     asked = [job.get("spec", "trainer", "numProcPerNode"), job.get("spec", "nprocPerNode"),
-             *re.findall(r"--nproc[_-]per[_-]node[= ](\d+)", container.script)]
+             *(launch.ranks for launch in launches(container.script))]
     ranks = next((int(each) for each in asked if str(each).isdecimal()), gpus or 1)
     made.entry |= {"gpus_per_node": gpus} if gpus not in (0, whole) else {}
     made.entry |= {"processes_per_node": ranks} if ranks != gpus else {}
@@ -125,34 +123,25 @@ def _v1(job: Workload) -> dict[str, Any]:
     return made
 
 
-def _trains(job: Workload, runtime: Mapping[str, Any] | None) -> tuple[Pod, Container]:
+def _trains(case: Case) -> tuple[Pod, Container]:
     """The pod that trains, and the container in it whose script does something; a TrainJob's with its runtime's."""
-    found = [(pod, each) for pod in job.pods for each in pod.containers]
+    found = [(pod, each) for pod in case.job.pods for each in pod.containers]
     if not found:
         raise ValueError("no container")
-    if job.kind == "PyTorchJob":
+    if case.job.kind == "PyTorchJob":
         return next((pair for pair in found if re.sub(r"(?m)^\s*#.*", "", pair[1].script).strip()), found[0])
-    template = next((look(each, *POD) for each in items(look(runtime, *JOBS)) if each.get("name") == "node"), {})
-    base = next((each for each in items(look(template, "containers")) if each.get("name") == "node"), {})
-    own, specs = found[0][1], [mapping(template), *(pod.spec for pod in job.pods)]
-    mounts = [m for spec in specs for c in items(spec.get("containers")) for m in items(c.get("volumeMounts"))]
-    body = {**base, **{key: value for key, value in own.body.items() if value is not None}, "volumeMounts": mounts}
-    words = own.command or tuple(map(str, (*(base.get("command") or ()), *(base.get("args") or ()))))
-    volumes = [volume for spec in specs for volume in items(spec.get("volumes"))]
-    return replace(found[0][0], spec={"volumes": volumes}), replace(own, body=body, command=words)
+    own, pods = found[0][1], [*(pod for pod in case.base if pod.role == "node"), *case.job.pods]
+    base = next((each for pod in case.base if pod.role == "node" for each in pod.containers
+                 if each.body.get("name") == "node"), own)
+    mounts = [mount for pod in pods for each in items(pod.spec.get("containers")) for mount in items(
+        each.get("volumeMounts"))]
+    body = {**base.body, **{key: value for key, value in own.body.items() if value is not None}, "volumeMounts": mounts}
+    volumes = [volume for pod in pods for volume in items(pod.spec.get("volumes"))]
+    return replace(found[0][0], spec={"volumes": volumes}), replace(own, body=body, command=own.command or base.command)
 
 
 def _name(text: str) -> str:
     return re.sub(r"^[^a-z]+|[^a-z0-9]+$", "", re.sub(r"[^a-z0-9]+", "-", text.lower())[:32]) or "job"
-
-
-def _pool(job: Workload, gpus: int) -> tuple[str, int]:
-    """What a pool would be called for the type or the GPU that the job names, and the GPUs of its nodes."""
-    text = str(job.body).lower()
-    named = [(kind.family, kind.gpus) for kind in TYPES.values() if f"'{kind.name}'" in text]
-    named += [(kind.gpu, gpus) for kind in TYPES.values() if kind.gpus == gpus > 0 and re.search(
-        rf"\b{kind.gpu}\b", text)]
-    return next(iter(named), ("gpu" if gpus else "cpu", 0))
 
 
 def _mounts(made: Migration, pod: Pod, container: Container, beside: Mapping[str, Workload]) -> None:
@@ -214,7 +203,7 @@ def _script(made: Migration, job: Workload, container: Container, nodes: int) ->
     for launch in reversed(launches(text)) if nodes > 1 else ():
         missing = [f"--{name}={value}" for name, value in RENDEZVOUS.items()
                    if not {name.replace("_", "-"), "master-addr"} & launch.options]
-        if missing:
+        if missing and not launch.opaque:
             text = f"{text[:launch.at]} {' '.join(missing)}{text[launch.at:]}"
             made.changed.append(f"script: torchrun has {' '.join(missing)}: else nodes wait at their own localhost")
     ranks = str(job.get("spec", "nprocPerNode"))

@@ -9,83 +9,21 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from catalog import fabric, versions
 from catalog.fields import FIELDS, amount, fields
-from catalog.instances import GPU_TYPES, InstanceType
+from catalog.instances import GPU_TYPES
 from catalog.zones import ZONE_LETTERS, zone_names
-from components.trainer_objects import ANCESTOR, OwnRuntime, own_runtime, upstream_runtimes
+from components.trainer_objects import ANCESTOR
 from components.training import EFA, GPU
-from stacks.capacity import TYPES
+from stacks.case import Case
 from stacks.faults import Fault, Notice
-from stacks.manifest import TRAINER, Container, Path, Pod, Workload, items, look, mapping, pods_of
+from stacks.manifest import POD, TRAINER, Container, Path, items, look, mapping
 from stacks.pod_rules import RESERVED_ENV, TOKEN
-from stacks.settings import EnvironmentConfig
 from stacks.torchrun import launches
 
 Finding = Fault | Notice
-SHIPPED = {name: spec for release in reversed(versions.TRAINERS)
-           for name, (_, spec) in upstream_runtimes(release).items()}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """A workload, and what it is judged against."""
-
-    job: Workload
-    line: int
-    """Place of the release's minor in TRAINER_LINES: 0 is 2.1, 2 is 2.3."""
-    who: str
-    runtime: Mapping[str, Any] | None
-    """The body of the runtime that a TrainJob refers to, or of the workload itself. None: not known."""
-    pool_type: InstanceType | None
-    production: bool
-
-    @cached_property
-    def base(self) -> tuple[Pod, ...]:
-        """Pods of the runtime; the role of each is its job."""
-        return tuple(pods_of("TrainingRuntime", self.runtime or {}))
-
-    @cached_property
-    def nodes(self) -> int:
-        """How many pods train; 0 where it is not known."""
-        counts = [pod.nodes for pod in self.job.pods if isinstance(pod.nodes, int)] or [self.policy("numNodes")]
-        return sum(counts) if isinstance(counts[0], int) else 0
-
-    @cached_property
-    def gpus(self) -> int:
-        """GPUs of a pod: the job's, or else its runtime's."""
-        of_runtime = [each.amount(GPU) for pod in self.base for each in pod.containers]
-        return max((each.amount(GPU) for each in self.job.containers), default=0) or max(of_runtime, default=0)
-
-    @cached_property
-    def type(self) -> InstanceType | None:
-        """The instance type: the pool's, or what the pods select by its name or its GPU."""
-        chosen = [(key, str(value).lower()) for _, key, values in self.job.selected for value in values]
-        return self.pool_type or next((
-            kind for key, value in chosen for kind in TYPES.values() if value == kind.name
-            or "gpu" in key and kind.gpus == self.gpus > 0 and re.search(rf"\b{kind.gpu}\b", value)), None)
-
-    def policy(self, *path: str) -> Any:
-        return look(self.runtime, "spec", "mlPolicy", *path)
-
-    def fault(self, path: Path, rule: str, value: Any, way_out: str) -> Fault:
-        return Fault(path=self.job.at(*path), rule=rule, value=" ".join(str(value).split())[:60], way_out=way_out)
-
-    def notice(self, path: Path, text: str) -> Notice:
-        return Notice(path=self.job.at(*path), text=text)
-
-
-def cases_of(workloads: Sequence[Workload], *, release: str = next(iter(versions.TRAINERS)), production: bool = False,
-             environment: EnvironmentConfig | None = None, pool_type: InstanceType | None = None) -> list[Case]:
-    """Workloads that belong together, ready to be judged."""
-    line = list(versions.TRAINER_LINES).index(release.rpartition(".")[0])
-    return [Case(job=job, line=line, runtime=runtime_of(job, workloads, release, environment), pool_type=pool_type,
-                 who="training-operator v1.8.1" if job.kind == "PyTorchJob" else f"Trainer {release}",
-                 production=production) for job in workloads]
 
 
 def findings(cases: Sequence[Case]) -> list[Finding]:
@@ -93,20 +31,6 @@ def findings(cases: Sequence[Case]) -> list[Finding]:
     return [*(found for case in cases for rule in RULES for found in rule(case)),
             *(found for case in cases for each in case.job.containers for rule in OF_CONTAINERS
               for found in rule(case, each))]
-
-
-def runtime_of(job: Workload, beside: Sequence[Workload], release: str, environment: EnvironmentConfig | None) -> Any:
-    """The body of a TrainJob's runtime: in the files, of the environment, of upstream; a fragment counts as any."""
-    if job.kind != "TrainJob":
-        return job.body
-    name = str(job.get("spec", "runtimeRef", "name"))
-    found = [w.body for w in beside if w.kind == "TrainingRuntime" and ("kind" not in w.body or w.name == name)]
-    if found:
-        return min(found, key=lambda body: "kind" not in body)
-    known = dict(upstream_runtimes(release)) if release in versions.TRAINERS else {}
-    if own := environment.trainer.own_runtimes.get(name) if environment else None:
-        known[name] = own_runtime(release, OwnRuntime(kind=own.kind, image=own.image, max_restarts=own.max_restarts))
-    return {"spec": known[name][1]} if name in known else None
 
 
 HOLDS = {"text": (str, "text"), "number": (int, "a whole number"), "amount": ((int, str), "a whole number or text")}
@@ -161,6 +85,10 @@ def _no_name(value: Any, case: Case) -> bool:
     return not (fits and re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", str(value)))
 
 
+def _names(containers: Any) -> list[Any]:
+    return [each.get("name") for each in items(containers)]
+
+
 SERVED, STEP = "trainer.kubeflow.org/v1alpha1", ("template", "metadata", "labels", ANCESTOR)
 _JOB, _REPLICA, _OVERRIDE = "spec template spec replicatedJobs", "spec pytorchReplicaSpecs", "spec podTemplateOverrides"
 ROWS: dict[str, tuple[tuple[str, Callable[[Any, Case], Any], str, str], ...]] = {
@@ -202,6 +130,8 @@ ROWS: dict[str, tuple[tuple[str, Callable[[Any, Case], Any], str, str], ...]] = 
          "has a job labelled as the trainer, or numNodes, image, command, env do nothing (T3)", f"{ANCESTOR}: trainer"),
         (f"{_JOB} *", lambda v, c: look(v, *STEP) == "trainer" and c.policy("torch") and v.get("name") != "node",
          "is called node: PET_MASTER_ADDR is made of it", "name: node"),
+        (f"{_JOB} *", lambda v, c: look(v, *STEP) == "trainer" and "kind" in c.job.body and "node" not in _names(look(
+            v, *POD, "containers")), "has a container named node: the webhook refuses others", "name: node"),
         (f"{_JOB} *", lambda v, c: look(v, "name") == "launcher" and c.policy("mpi") and not look(v, "dependsOn")
          and look(v, "template", "spec", "backoffLimit") == 0, "waits for the nodes' sshd, or is tried again (T9)",
          "dependsOn: [{name: node, status: Ready}], and behind the job node; or backoffLimit: 6"),
@@ -212,7 +142,7 @@ ROWS: dict[str, tuple[tuple[str, Callable[[Any, Case], Any], str, str], ...]] = 
         ("apiVersion", lambda v, c: v != "kubeflow.org/v1", "is served", "kubeflow.org/v1"),
         ("metadata name", _no_name, "is a DNS label, and leaves pods room (T18)", "at most 46 of a-z0-9-"),
         ("spec nprocPerNode", _too_many, "is at most the GPUs of a pod", "auto"),
-        (f"{_REPLICA} * template spec containers", lambda v, c: all(each.get("name") != "pytorch" for each in items(v)),
+        (f"{_REPLICA} * template spec containers", lambda v, c: "pytorch" not in _names(v),
          "has a container named pytorch", "name: pytorch"),
         (f"{_REPLICA} *", lambda v, c: c.gpus and f"'{GPU}':" not in str(v) and "gloo" not in str(v),
          "has GPUs as the other replicas: each is a rank of NCCL", f"{GPU} in its limits"),
@@ -342,8 +272,8 @@ def _harmful_variables(case: Case, each: Container) -> Iterator[Finding]:
 MOVES = "stays the same:"
 TEXTS = (
     ("image", r"\A.*[<>$ ].*\Z", "is filled in", "registry/name:tag, or name@sha256:…"),
-    ("image", r"\A(?!.*[:@][^/]+\Z)[^<>$ ]+\Z", "has a tag, or it is what is newest", "name:<version>"),
-    ("script", r"\A\s*(?:#[^\n]*\s*)+\Z", "does something: folded (>) it is one comment, and succeeds at once",
+    ("image", r"\A(?!.*[:@][^/]+\Z)[^<>$ ]+\Z", f"{MOVES} without a tag it is what is newest", "name:<version>"),
+    ("script", r"\A\s*(?:#[^\n]*(?:\n\s*|\Z))+\Z", "does something: folded (>) it is one comment, and succeeds at once",
      "`|` in the place of `>`, or delete the comment"),
     ("script", r"\A[^\n]*\s#[^\n]*(?:\s--\w|\.py\b)[^\n]*\n?\Z", "goes on after #: folded (>) is one line, cut there",
      "`|` in the place of `>`, or delete the comment"),
@@ -364,20 +294,20 @@ WATCHED = re.compile(r"((NODE_|LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)|NNODES
 def _texts(case: Case, each: Container) -> Iterator[Finding]:
     texts = {"image": (each.at("image"), str(each.body.get("image") or "")), "script": (each.runs, each.script)}
     for of, pattern, rule, way_out in TEXTS:
-        for found in re.finditer(pattern, texts[of][1]):
+        path, text = texts[of]
+        for found in dict.fromkeys(match[0] for match in re.finditer(pattern, text)):
             noted = rule.startswith(MOVES) and not case.production
-            yield case.notice(texts[of][0], f"{rule}; {way_out}") if noted else case.fault(
-                texts[of][0], rule, found[0], way_out)
+            yield case.notice(path, f"{rule}; {way_out}") if noted else case.fault(path, rule, found, way_out)
 
 
 def _provided(case: Case, each: Container) -> Iterator[Finding]:
     v1, text = case.job.kind == "PyTorchJob", each.script
     own = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK") if v1 and case.job.find(f"{_REPLICA} Master") else ()
-    by_kubelet = set(re.findall(r"(?<!\$)\$\(([A-Z][A-Z0-9_]*)\)", text))
-    by_shell = {name for name in re.findall(r"\$\{?([A-Z][A-Z0-9_]*)\b(?!:?[-=+?])", text) if WATCHED.match(name)}
-    for name in sorted((by_kubelet | by_shell) - {*RESERVED_ENV, *own, *each.env}):
-        set_here = re.search(rf"\b{name}=|\b(?:read|for) {name}\b", text) or f"'{name}'" in str(case.runtime)
-        if not set_here and not each.body.get("envFrom") and not case.policy("mpi"):
+    by_kubelet = set(re.findall(r"(?<!\$)\$\((?!JAX_|DMLC_)([A-Z][A-Z0-9_]*)\)", text)) if case.runtime else set()
+    by_shell = {name for name in re.findall(r"\$[{(]?([A-Z][A-Z0-9_]*)\b(?!:?[-=+?])", text) if WATCHED.match(name)}
+    elsewhere = each.body.get("envFrom") or case.policy("mpi")
+    for name in sorted((by_kubelet | by_shell) - {*RESERVED_ENV, *own, *each.env}) if not elsewhere else ():
+        if not re.search(rf"\b{name}=|\b(?:read|for) {name}\b", text) and f"'{name}'" not in str(case.runtime):
             way_out = "$(MASTER_ADDR), $(MASTER_PORT)" if v1 else "PET_MASTER_ADDR, PET_NODE_RANK, PET_NNODES"
             yield case.fault(each.runs, f"is a variable that {case.who} provides", name, way_out)
 
@@ -389,6 +319,9 @@ def _torchrun(case: Case, each: Container) -> Iterator[Finding]:
                              " its own localhost", launch.text, "--rdzv_endpoint=$(PET_MASTER_ADDR):$(PET_MASTER_PORT)")
         if case.nodes and launch.nodes.isdecimal() and int(launch.nodes) != case.nodes:
             yield case.fault(each.runs, f"starts the job's {case.nodes} nodes", launch.nodes, "--nnodes=$(PET_NNODES)")
+        its_own = "Master" in each.path and launch.rank == "0" or "Worker" in each.path and case.nodes == 2
+        if case.nodes > 1 and launch.rank.isdecimal() and not its_own:
+            yield case.fault(each.runs, "gives every node its own rank", launch.rank, "--node_rank=$(PET_NODE_RANK)")
         if case.gpus and launch.ranks.isdecimal() and int(launch.ranks) > case.gpus:
             yield case.fault(each.runs, f"starts at most a process for each of the {case.gpus} GPUs", launch.ranks,
                              f"--nproc_per_node={case.gpus}")

@@ -112,7 +112,7 @@ REFUSED: dict[str, tuple[str, str, tuple[str, str], str, str, str]] = {
     "a generated name": ("g6e", JOB, ("name: a", "generateName: a-"), "3 metadata.generateName", "has a name", "name"),
     "a claim without a store": (
         "g6e", V1, pod("volumes: [{name: d, persistentVolumeClaim: {claimName: c}}]"),
-        "volumes[0].persistentVolumeClaim.claimName", "claim that has a store", "claims: {c: the store's name}"),
+        "volumes[0].persistentVolumeClaim.claimName", "claim that has a store", "claims: {c: …}, one of scratch"),
     "more nodes than the pool": ("g6e", JOB, ("numNodes: 2", "numNodes: 99"), "7 spec.trainer.numNodes",
                                  "fits pool g6e", "another pool"),
     "two nodes of several types": ("any", SMALL, ("numNodes: 1", "numNodes: 2"), "7 spec.trainer.numNodes", "gets 1",
@@ -151,3 +151,16 @@ def test_the_pool_s_type_counts_and_in_production_nothing_moves() -> None:
     latest = JOB.replace("a/b:1", "a/b:latest")
     assert said(latest) == [] and len(made(latest).notices) == 1 and len(said(latest, production=True)) == 1
     assert said(JOB.replace("  trainer", "  runtimePatches: []\n  trainer"), trainer="2.1.0") != []
+
+
+@pytest.mark.parametrize("value", ["~", "1", "true", "[1, [~]]", "[{}]", "{a: {b: [1]}}"])
+def test_no_shape_is_too_wrong_to_be_judged(value: str) -> None:
+    text = (VALID / "trainjob-overrides.yaml").read_text()
+    for line in text.splitlines():
+        key = line.strip().lstrip("- ").partition(":")[0]
+        assert said(text.replace(f"{key}:", f"{key}: {value} #", 1), claims={}), line
+
+
+@pytest.mark.parametrize("text", ["", "[]", "a", "{", "kind: [1]", "metadata: 3\nkind: PyTorchJob"])
+def test_what_is_no_job_is_refused(text: str) -> None:
+    assert said(text)

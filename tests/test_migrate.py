@@ -107,7 +107,7 @@ def test_what_is_printed_is_a_job_of_a_stack_file(path: Path, capsys: pytest.Cap
     assert code == 0 and all(typed(entry).runtime for entry in entries.values())
     known = [at(f"pools.{entry['pool']}", {"instance_types": [
         "m7i.8xlarge" if entry["pool"] == "cpu" else "p5.48xlarge"], "max_nodes": 8}) for entry in entries.values()]
-    known += [at(f"trainer.own_runtimes.{name}", {"image": "a/b:1"}) for name in ("resilient",)]
+    known += [at(f"trainer.own_runtimes.{name}", {"image": "a/b:1"}) for name in ("resilient", "jax-distributed")]
     known += [at(f"storage.{store}", {"efs": {}}) for e in entries.values() for store in e.get("storage", {})]
     found = refused({name: {**entry, "allow_no_checkpoint": True} for name, entry in entries.items()}, *known)
     assert [fault for fault in found if ".jobs." in fault and "fits" not in fault] == []

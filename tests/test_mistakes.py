@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ import yaml
 from catalog import versions
 from components.trainer_objects import upstream_runtimes
 from stacks import mistakes
+from stacks.case import cases_of
 from stacks.faults import Notice
 from stacks.manifest import read_manifest
-from stacks.mistakes import cases_of, findings
+from stacks.mistakes import MOVES, findings
 from stacks.pod_rules import TOKEN
+from tests.crds import upstream
 from tests.stackfile import reading
 
 FOLDER = Path(__file__).parent / "workloads"
@@ -45,7 +48,21 @@ def test_valid_inputs_pass_without_a_word(name: str) -> None:
 
 @pytest.mark.parametrize("path", VALID, ids=lambda path: path.stem)
 def test_what_people_write_legally_passes_without_a_word(path: Path) -> None:
-    assert judged(path.read_text()) == [] and len(VALID) >= 30
+    release = "2.3.0" if path.stem.endswith("on-2.3") else next(iter(versions.TRAINERS))
+    assert judged(path.read_text(), release=release) == [] and len(VALID) >= 40
+
+
+UPSTREAM = {"2.1.0": ("github.com/kubeflow/trainer/v2@v2.1.0/manifests/base/runtimes", "github.com/kubeflow/"
+                      "training-operator@v1.8.1/examples/pytorch"),
+            "2.3.0": ("github.com/kubeflow/trainer/v2@v2.3.0/manifests/base/runtimes",)}
+
+
+@pytest.mark.parametrize(("release", "folder"), [(release, each) for release in UPSTREAM for each in UPSTREAM[release]])
+def test_upstream_s_own_runtimes_and_examples_are_not_refused(release: str, folder: str) -> None:
+    found = [(path.name, path.read_text()) for path in upstream(folder).glob("**/*.yaml")]
+    found = [(name, text) for name, text in found if re.search(r"kind: .*(TrainingRuntime|PyTorchJob)", text)]
+    said = {name: [each for each in judged(text, release=release) if MOVES not in each] for name, text in found}
+    assert len(said) >= 5 and {name: faults for name, faults in said.items() if faults} == {}
 
 
 def test_what_moves_is_noted_and_not_refused() -> None:
@@ -221,7 +238,6 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
                               "], con"), "topologyKey", "label", "topology.kubernetes.io/region"),
     "requests unlike limits": (JOB, ("{limits:", "{requests: {nvidia.com/gpu: 2}, limits:"), "requests.nvidia.com/gpu",
                                "extended", "4 in both"),
-    "no tag": (JOB, ("a/b:1", "localhost:5000/b"), "image", "has a tag", "name:<version>"),
     "a place for a name": (JOB, ("a/b:1", "${REGISTRY}/b:1"), "image", "filled in", "registry/name"),
     "a comment as the script": (JOB, script("# all of it torchrun train.py"), "command", "one comment", "`|`"),
     "a comment inside folded text": (JOB, script("torchrun # 2 nodes --x train.py"), "command", "after #", "`|`"),
@@ -234,6 +250,10 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
     "a local rank in v1": (ONE, ("[torchrun, t.py]", "[bash, -c, 'echo $LOCAL_RANK']"), "command", "v1.8.1", "MASTER_"),
     "each its own localhost": (JOB, script("torchrun --standalone train.py"), "command", "rendezvous", "rdzv_endpoint"),
     "an endpoint at home": (JOB, script("torchrun --rdzv_endpoint=127.0.0.1:2 t.py"), "command", "rendezvous", "PET_"),
+    "the same rank on every node": (JOB, script("torchrun --node_rank=0 --master_addr=$PET_MASTER_ADDR t.py"),
+                                    "command", "its own rank", "PET_NODE_RANK"),
+    "another container than node": (RUNTIME, ("                  name: node", "                  name: trainer"),
+                                    "replicatedJobs[0]", "container named node", "name: node"),
     "another number of nodes": (JOB, script("torchrun --nnodes=1 t.py"), "command", "the job's 2 nodes", "PET_NNODES"),
     "more ranks than GPUs": (JOB, script("torchrun --nproc_per_node 8 t.py"), "command", "4 GPUs", "per_node=4"),
     "checkpoints in the container": (JOB, script("torchrun t.py --output_dir /out"), "command", "shared", "Claim"),
@@ -280,8 +300,9 @@ NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
     "another in a script": (JOB, script("export FI_EFA_SET_DEFAULT_GDR=1; torchrun t.py"), "no variable of libfabric"),
     "parts of nodes": (V1, (POD, P5_POD), "4 of a node's 8 GPUs"),
     "latest": (JOB, ("a/b:1", "a/b:latest"), "latest is another image tomorrow; take a version"),
+    "no tag": (JOB, ("a/b:1", "localhost:5000/b"), "without a tag it is what is newest; name:<version>"),
     "a clone of whatever is newest": (JOB, script("git clone https://github.com/a/b; torchrun t.py"), "git checkout"),
-    "packages at start": (JOB, script("pip install x; torchrun t.py"), "installs packages at the start"),
+    "packages at start": (JOB, script("pip install x; pip install y; torchrun t.py"), "installs packages at the start"),
 }
 
 
@@ -292,7 +313,7 @@ def test_what_works_and_should_be_known_is_noted_alone(case: str) -> None:
     assert note.startswith("note: x.yaml:") and said in note
 
 
-@pytest.mark.parametrize("case", ["latest", "a clone of whatever is newest", "packages at start"])
+@pytest.mark.parametrize("case", ["latest", "no tag", "a clone of whatever is newest", "packages at start"])
 def test_in_production_what_moves_is_refused(case: str) -> None:
     text, (there, instead), said = NOTED[case]
     [fault] = judged(text.replace(there, instead, 1), production=True)

@@ -1,0 +1,36 @@
+"""How long YAML files of jobs take to be read and judged: each of the tests' workloads, and a thousand."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from pathlib import Path
+
+from stacks.case import cases_of
+from stacks.manifest import read_manifest
+from stacks.mistakes import findings
+
+WORKLOADS = Path(__file__).resolve().parent.parent / "tests" / "workloads"
+ONE_MS, THOUSAND_S = 20, 5
+"""What is accepted for the slowest of them, and for a thousand."""
+
+
+def main() -> None:
+    texts = [path.read_text() for path in sorted(WORKLOADS.glob("**/*.yaml"))]
+    medians = [statistics.median(_seconds(text) for _ in range(9)) for text in texts]
+    started = time.perf_counter()
+    for number in range(1000):
+        _seconds(texts[number % len(texts)])
+    print(f"manifests: {len(texts)} files read and judged, of {sum(map(len, texts)) / len(texts):.0f} bytes\n"
+          f"  median {statistics.median(medians) * 1000:.1f} ms, slowest {max(medians) * 1000:.1f} ms (≤ {ONE_MS}),"
+          f" a thousand {time.perf_counter() - started:.1f} s (≤ {THOUSAND_S})\n")
+
+
+def _seconds(text: str) -> float:
+    started = time.perf_counter()
+    findings(cases_of(read_manifest(text, "job.yaml")[0]))
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()
