@@ -4,16 +4,49 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 Object = dict[str, Any]
 
-KINDS = ("trainjobs.trainer.kubeflow.org", "jobsets.jobset.x-k8s.io", "pods", "events", "nodes",
-         "nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws", "deployments.apps",
-         "daemonsets.apps", "persistentvolumeclaims")
+KINDS = ("trainjobs.trainer.kubeflow.org", "pytorchjobs.kubeflow.org", "jobsets.jobset.x-k8s.io", "pods", "events",
+         "nodes", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws",
+         "deployments.apps", "daemonsets.apps", "persistentvolumeclaims")
+JOB_LABELS = {"TrainJob": "jobset.sigs.k8s.io/jobset-name", "PyTorchJob": "training.kubeflow.org/job-name"}
+"""Kind of run → the label by which its pods name it."""
+CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One run."""
+
+    kind: str
+    namespace: str
+    name: str
+    runtime: str
+    nodes: int
+    command: str
+    state: str
+    said: str
+    """Type of the last condition that holds; its reason and message."""
+    restarts: int
+    """Of the whole gang, else of containers."""
+    pods: tuple[Object, ...]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    @property
+    def complete(self) -> bool:
+        return self.state in ("Complete", "Succeeded")
+
+    @property
+    def selector(self) -> str:
+        """Of its pods, for kubectl."""
+        return f"{JOB_LABELS[self.kind]}={self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +58,20 @@ class Snapshot:
     """Kinds that the API server does not know: their chart is not installed."""
     logs: dict[str, str] = field(default_factory=dict)
     """"namespace/pod" → the last lines of controllers and ranks."""
+    spoke: dict[str, datetime] = field(default_factory=dict)
+    """"namespace/pod" → when a rank that runs wrote its last line."""
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def of(self, kind: str) -> list[Object]:
         return self.objects.get(kind, [])
+
+    def jobs(self) -> list[Job]:
+        """Every run, TrainJobs of Trainer v2 and PyTorchJobs of the training operator alike."""
+        return [_job(self, obj) for kind in ("trainjobs", "pytorchjobs") for obj in self.of(kind)]
+
+    def age(self, obj: Object) -> int:
+        """Seconds since the object was made."""
+        return int((self.at - datetime.fromisoformat(obj["metadata"]["creationTimestamp"])).total_seconds())
 
 
 def take() -> Snapshot:
@@ -36,31 +80,44 @@ def take() -> Snapshot:
     kinds = [kind for kind in KINDS if kind in served]
     objects: dict[str, list[Object]] = {kind.partition(".")[0]: [] for kind in kinds}
     for obj in json.loads(_kubectl("get", ",".join(kinds), "--all-namespaces", "--output=json"))["items"]:
-        objects[_plural(obj["kind"], objects)].append(obj)
+        kind = obj["kind"].lower()
+        objects[next(plural for plural in objects if plural in (f"{kind}s", f"{kind}es"))].append(obj)
     unserved = frozenset(kind.partition(".")[0] for kind in KINDS if kind not in served)
-    return Snapshot(objects=objects, unserved=unserved, logs=_logs(objects["pods"]))
+    ranks = [pod for pod in objects["pods"] if pod["metadata"].get("labels", {}).keys() & JOB_LABELS.values()]
+    running = [pod for pod in ranks if pod["status"].get("phase") == "Running"]
+    last = _logs(running, "--timestamps", "--tail=1").items()
+    return Snapshot(objects=objects, unserved=unserved,
+                    spoke={pod: datetime.fromisoformat(line.split()[0]) for pod, line in last if line[:1] == "2"},
+                    logs=_logs([*_controllers(objects["pods"]), *ranks], "--tail=60"))
 
 
-def _plural(kind: str, plurals: Iterable[str]) -> str:
-    """Which of the plurals a kind has."""
-    return next(plural for plural in plurals if plural in (f"{kind.lower()}s", f"{kind.lower()}es"))
+def _controllers(pods: list[Object]) -> list[Object]:
+    """Device plugins and the like have nothing to say about a job."""
+    labelled = [pod for pod in pods if pod["metadata"].get("labels", {}).keys() & CONTROLLER_LABELS]
+    return [pod for pod in labelled if not any(
+        owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences", []))]
 
 
-def _logs(pods: list[Object]) -> dict[str, str]:
-    """Controllers and ranks; device plugins and the like have nothing to say about a job."""
-    wanted = [pod for pod in pods if pod["metadata"].get("labels", {}).keys() & {
-        "jobset.sigs.k8s.io/jobset-name", "app.kubernetes.io/name", "control-plane"}
-        and not any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences", []))]
-    names = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in wanted]
+def _logs(pods: list[Object], *words: str) -> dict[str, str]:
+    def log(pod: Object) -> str:
+        try:
+            return _kubectl("logs", pod["metadata"]["name"], f"--namespace={pod['metadata']['namespace']}",
+                            "--all-containers", *words)
+        except RuntimeError as error:
+            return str(error)
+
     with ThreadPoolExecutor(8) as pool:  # half a second each, for the token alone
-        return dict(zip((f"{space}/{name}" for space, name in names), pool.map(_log, names), strict=True))
+        return dict(zip(map(full_name, pods), pool.map(log, pods), strict=True))
 
 
-def _log(pod: tuple[str, str]) -> str:
-    try:
-        return _kubectl("logs", pod[1], f"--namespace={pod[0]}", "--all-containers", "--tail=60")
-    except RuntimeError as error:
-        return str(error)
+def about(event: Object) -> str:
+    """What an event is about; some are about nothing that has a name."""
+    return event.get("involvedObject", {}).get("name", "")
+
+
+def full_name(obj: Object) -> str:
+    """namespace/name."""
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
 def _kubectl(*words: str) -> str:
@@ -68,3 +125,27 @@ def _kubectl(*words: str) -> str:
     if done.returncode:
         raise RuntimeError(done.stderr.strip() or f"kubectl {words[0]} failed")
     return done.stdout
+
+
+def _job(snapshot: Snapshot, obj: Object) -> Job:
+    kind, meta, spec = obj["kind"], obj["metadata"], obj["spec"]
+    same = {"namespace": meta["namespace"], "name": meta["name"]}
+    parts = [spec.get("trainer", {})] if kind == "TrainJob" else [
+        r["template"]["spec"]["containers"][0] | {"numNodes": r.get("replicas", 1)}
+        for r in spec["pytorchReplicaSpecs"].values()]
+    sets = [s for s in snapshot.of("jobsets") if kind == "TrainJob" and s["metadata"].items() >= same.items()]
+    pods = tuple(pod for pod in snapshot.of("pods") if pod["metadata"]["namespace"] == meta["namespace"]
+                 and pod["metadata"].get("labels", {}).get(JOB_LABELS[kind]) == meta["name"])
+    held = [c for c in obj.get("status", {}).get("conditions", []) if c["status"] == "True"]
+    last = held[-1] if held else {"type": "Running"}
+    return Job(
+        kind=kind, **same, runtime=spec.get("runtimeRef", {}).get("name", "-"), pods=pods, state=last["type"],
+        nodes=sum(part.get("numNodes", 1) for part in parts), said=f"{last.get('reason')}: {last.get('message', '')}",
+        command=" ".join(word for part in parts for key in ("command", "args") for word in part.get(key) or []),
+        restarts=sum(s.get("status", {}).get("restarts") or 0 for s in sets)
+        or sum(c.get("restartCount", 0) for pod in pods for c in containers(pod)))
+
+
+def containers(pod: Object) -> list[Object]:
+    """Their states."""
+    return pod.get("status", {}).get("containerStatuses", [])

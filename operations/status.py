@@ -1,15 +1,16 @@
-"""`python -m operations.status`: nodes, jobs, and what stands in their way, through the current kubeconfig."""
+"""`python -m operations.status [MINUTES]`: nodes, jobs, what stands in their way, and which are silent for MINUTES."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 
-from operations.diagnosis import JOBSET, diagnose
+from operations.diagnosis import diagnose
 from operations.snapshot import Object, Snapshot, take
 
 
-def main() -> int:
+def main(*minutes: str) -> int:
     """Print it; 0 when every job is Complete or on its way, 1 when something stands in the way."""
     try:
         snapshot = take()
@@ -17,7 +18,7 @@ def main() -> int:
         print(f"the cluster does not answer: {error}")
         return 1
     print("\n".join([*_table(_nodes(snapshot)), "", *_table(_jobs(snapshot)), "", *_table(_pods(snapshot))]))
-    findings = diagnose(snapshot)
+    findings = diagnose(snapshot, *(timedelta(minutes=float(word)) for word in minutes))
     for finding in findings:
         print(f"\n! {finding}")
     return 1 if findings else 0
@@ -33,23 +34,16 @@ def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
 
 
 def _jobs(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
-    yield "TRAINJOB", "RUNTIME", "NODES", "STATE", "RESTARTS"
-    restarts = {s["metadata"]["name"]: s.get("status", {}).get("restarts") or 0 for s in snapshot.of("jobsets")}
-    for job in snapshot.of("trainjobs"):
-        meta, spec = job["metadata"], job["spec"]
-        last = [c["type"] for c in job.get("status", {}).get("conditions", []) if c["status"] == "True"]
-        yield (f"{meta['namespace']}/{meta['name']}", spec["runtimeRef"]["name"],
-               str(spec.get("trainer", {}).get("numNodes", 1)), last[-1] if last else "Running",
-               str(restarts.get(meta["name"], 0)))
+    yield "JOB", "KIND", "RUNTIME", "NODES", "STATE", "RESTARTS"
+    for job in snapshot.jobs():
+        yield f"{job.namespace}/{job.name}", job.kind, job.runtime, str(job.nodes), job.state, str(job.restarts)
 
 
 def _pods(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
     yield "POD", "RANK", "PHASE", "NODE"
-    for pod in snapshot.of("pods"):
-        if JOBSET in pod["metadata"].get("labels", {}):
-            yield (pod["metadata"]["name"],
-                   pod["metadata"].get("annotations", {}).get("batch.kubernetes.io/job-completion-index", ""),
-                   pod.get("status", {}).get("phase", ""), pod["spec"].get("nodeName", "-"))
+    for pod in (pod for job in snapshot.jobs() for pod in job.pods):
+        rank = pod["metadata"]["labels"].get("batch.kubernetes.io/job-completion-index", "-")
+        yield pod["metadata"]["name"], rank, pod["status"].get("phase", ""), pod["spec"].get("nodeName", "-")
 
 
 def _condition(obj: Object, kind: str) -> str:
@@ -63,4 +57,4 @@ def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

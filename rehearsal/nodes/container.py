@@ -93,7 +93,7 @@ class Container:
         try:
             self.process = self._start(self)
         except NotReady as missing:
-            self._due = time.monotonic() + (self._longer() if missing.reason in TOLD else 1)
+            self._due = time.monotonic() + (self._back_off_seconds() if missing.reason in TOLD else 1)
             self._state = {"waiting": {"reason": missing.reason, "message": str(missing)}}
             reason, words = TOLD.get(missing.reason, ("Failed", "Error: {1}"))
             return reason, words.format(self.spec["image"], missing)
@@ -110,8 +110,7 @@ class Container:
             words = f'Back-off pulling image "{self.spec["image"]}": ErrImagePull: {waiting["message"]}'
             self._state = {"waiting": {"reason": "ImagePullBackOff", "message": words}}
 
-    def _longer(self) -> float:
-        """Seconds until the next attempt."""
+    def _back_off_seconds(self) -> float:
         self._failures += 1
         return min(LONGEST_BACK_OFF, BACK_OFF * 2 ** self._failures)
 
@@ -123,7 +122,7 @@ class Container:
             self._state = end
             return None
         self._failures = -1 if time.monotonic() - self._began > STEADY_SECONDS else self._failures
-        wait = self._longer()
+        wait = self._back_off_seconds()
         self._due, self._last_state = time.monotonic() + wait, end
         self._state = {"waiting": {"reason": "CrashLoopBackOff", "message":
                        f"back-off {wait:g}s restarting failed container={self.name} pod={self._pod}"}}

@@ -70,7 +70,7 @@ def keyed(variable: str, ref: Object, held: dict[str, bytes], where: str) -> dic
 def environment(pod: Object, container: Object, base: dict[str, str], allocatable: dict[str, str],
                 read: Read) -> dict[str, str]:
     """`base` is what image and cluster set; the pod's own variables come on top, each may use those before it."""
-    env = dict(base)
+    env, space = dict(base), pod["metadata"]["namespace"]
     for entry in container.get("env", []):
         match entry.get("valueFrom"):
             case None:
@@ -80,9 +80,9 @@ def environment(pod: Object, container: Object, base: dict[str, str], allocatabl
             case {"resourceFieldRef": ref}:
                 env[entry["name"]] = resource(pod, container, ref, allocatable)
             case {"configMapKeyRef": ref}:
-                env |= keyed(entry["name"], ref, read("configMap", ref), f"ConfigMap {pod['metadata']['namespace']}")
+                env |= keyed(entry["name"], ref, read("configMap", ref), f"ConfigMap {space}")
             case {"secretKeyRef": ref}:
-                env |= keyed(entry["name"], ref, read("secret", ref), f"Secret {pod['metadata']['namespace']}")
+                env |= keyed(entry["name"], ref, read("secret", ref), f"Secret {space}")
             case other:
                 raise NotReady(f"the rehearsal's kubelet does not know valueFrom.{next(iter(other))}")
     return env

@@ -61,8 +61,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(400, str(error).encode())
         with path.open("rb") as log:
             text = last_lines(log.read(), options.get("tailLines"))
-            when = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
-            self._send(200, f"{when} ".encode() + text if stamped and text else text)
+            when = f"{datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()} " if stamped and text else ""
+            self._send(200, when.encode() + text)
             more = options.get("follow") == "true"
             while more:
                 more = running()

@@ -86,8 +86,8 @@ class Kubelet:
                            " reference format", "InvalidImageName")
         try:
             if own := OWN_REGISTRY.fullmatch(image):
-                id_ = {"imageDigest" if "@" in image else "imageTag": own[2] or "latest"}
-                self.account.ecr("DescribeImages", {"repositoryName": own[1], "imageIds": [id_]})
+                self.account.ecr("DescribeImages", {"repositoryName": own[1], "imageIds": [
+                    {"imageDigest" if "@" in image else "imageTag": own[2] or "latest"}]})
         except AwsError:
             raise NotReady(f'rpc error: code = NotFound desc = failed to pull and unpack image "{image}": failed to'
                            f' resolve reference "{image}": {image}: not found', "ErrImagePull") from None

@@ -30,8 +30,6 @@ SHORTEST_GRACE = 3.0
 """A grace period is divided by the world's speed, but nothing that needs no longer than this is cut short."""
 STRATEGIC = "application/strategic-merge-patch+json"
 FINAL = ("Succeeded", "Failed")
-JOBS = ("Job", "PyTorchJob")
-"""Owners of pods that run a person's image and come to an end."""
 
 
 class Deleted(Exception):
@@ -47,7 +45,7 @@ class Pod:
         self.name = f"{self.meta['namespace']}/{self.meta['name']}"
         self.folder = kubelet.folder / "pods" / self.meta["uid"]
         self.address = ""
-        self._of_job = any(images.belongs_to(obj, kind) for kind in JOBS)
+        self._of_job = any(images.belongs_to(obj, kind) for kind in ("Job", "PyTorchJob"))
         full_name = f"{self.meta['name']}_{self.meta['namespace']}({self.meta['uid']})"
         policy = self.spec["restartPolicy"]
         self.containers = [Container(c, pod=full_name, policy=policy, start=self._start,

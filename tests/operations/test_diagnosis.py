@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from operations.diagnosis import diagnose
+from operations.diagnosis import SILENCE, diagnose
 from operations.snapshot import Snapshot
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -27,12 +27,15 @@ def _job(command: str = "torchrun --rdzv_endpoint=a:1", **status: Any) -> Object
 
 CONTROLLERS = [_object("Deployment", name, status={"availableReplicas": 1}) for name in
                ("karpenter", "jobset-controller", "kubeflow-trainer-controller-manager")]
+PYTORCH_JOB = _object("PyTorchJob", "old", status={"conditions": [
+    {"type": "Created", "status": "True"}, {"type": "Running", "status": "True", "reason": "r", "message": "m"}]},
+    spec={"pytorchReplicaSpecs": {kind: {"replicas": n, "template": {"spec": {"containers": [{
+        "command": ["torchrun", "--nnodes=4", "a.py"]}]}}} for kind, n in (("Master", 1), ("Worker", 2))}})
 
 
-def _said(**objects: list[Object]) -> str:
-    logs = objects.pop("logs", {})
+def _said(logs: dict[str, str] | None = None, spoke: dict[str, datetime] | None = None, **objects: list[Object]) -> str:
     found = {"trainjobs": [_job()], "deployments": CONTROLLERS, **objects}
-    return "\n".join(map(str, diagnose(Snapshot(objects=found, logs=logs), NOW)))  # type: ignore[arg-type]
+    return "\n".join(map(str, diagnose(Snapshot(objects=found, logs=logs or {}, spoke=spoke or {}, at=NOW))))
 
 
 def test_a_running_job_with_its_controllers_is_left_alone():
@@ -51,7 +54,7 @@ def test_a_chart_that_is_not_installed_is_named():
 
 def test_kinds_that_nobody_serves_name_their_release():
     snapshot = Snapshot(objects={}, unserved=frozenset({"trainjobs", "nodepools"}))
-    said = "\n".join(map(str, diagnose(snapshot, NOW)))
+    said = "\n".join(map(str, diagnose(snapshot)))
     assert "release kubeflow-trainer is not installed" in said
     assert "release karpenter-crd is not installed" in said
 
@@ -59,14 +62,14 @@ def test_kinds_that_nobody_serves_name_their_release():
 def test_a_role_that_is_too_narrow_is_named_from_the_controllers_log():
     log = ('jobsets.jobset.x-k8s.io is forbidden: User \\"system:serviceaccount:kubeflow-system:trainer\\" cannot'
            ' create resource \\"jobsets\\" in API group')
-    said = _said(logs={"kubeflow-system/trainer": log})  # type: ignore[arg-type]
+    said = _said(logs={"kubeflow-system/trainer": log})
     assert "system:serviceaccount:kubeflow-system:trainer may not create jobsets" in said
     assert "its Role is too narrow" in said
 
 
 def test_a_call_that_aws_refuses_is_named_once():
     log = "UnauthorizedOperation: you are not authorized\nUnauthorizedOperation: you are not authorized"
-    assert _said(logs={"kube-system/karpenter": log}).count("AWS refused a call") == 1  # type: ignore[arg-type]
+    assert _said(logs={"kube-system/karpenter": log}).count("AWS refused a call") == 1
 
 
 def test_a_condition_of_the_node_class_that_is_false_is_named():
@@ -98,7 +101,8 @@ def test_a_command_without_a_rendezvous_endpoint_is_named_also_when_its_line_con
 
 def test_a_failed_job_says_the_reason_and_its_last_words():
     failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "ReachedMaxRestarts", "message": "m"}])
-    said = _said(trainjobs=[failed], logs={"training/run-node-0-0-x": "a\nboom"})  # type: ignore[arg-type]
+    said = _said(trainjobs=[failed], pods=[_pod("run-node-0-0-x", phase="Failed", node="n1")],
+                 logs={"training/run-node-0-0-x": "a\nboom"})
     assert "ReachedMaxRestarts" in said
     assert "last words: boom" in said
 
@@ -107,9 +111,10 @@ def test_an_event_about_nothing_that_has_a_name_is_no_obstacle():
     assert _said(events=[_object("Event", "e", involvedObject={}, message="hello")]) == ""
 
 
-def _pod(name: str, node: str | None = None, age: int = 300, phase: str = "Pending") -> Object:
+def _pod(name: str, node: str | None = None, age: int = 300, phase: str = "Pending", **container: Any) -> Object:
     return _object("Pod", name, age, metadata={"labels": {"jobset.sigs.k8s.io/jobset-name": "run"}},
-                   spec={"nodeName": node} if node else {}, status={"phase": phase})
+                   spec={"nodeName": node} if node else {}, status={
+                       "phase": phase, "containerStatuses": [{"state": {}} | container]})
 
 
 def _node(region: str) -> Object:
@@ -152,3 +157,64 @@ def test_what_karpenter_says_of_capacity_comes_before_what_the_scheduler_says():
 
 def test_a_gang_that_is_just_assembling_is_not_worth_a_word():
     assert _said(pods=[_pod("run-node-0-0-x", node="n1", phase="Running"), _pod("run-node-0-1-x", age=5)]) == ""
+
+
+def test_a_container_that_waits_says_why_and_what_to_do():
+    waits = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "r/i:1": ErrImagePull: failed'
+                         ' to resolve reference "r/i:1": r/i:1: not found'}}
+    said = _said(pods=[_pod("run-node-0-0-x", node="n1", state=waits)])
+    assert "the image cannot be pulled: there is no r/i:1" in said and "→ aws ecr describe-images" in said
+
+
+def test_what_crashes_says_how_often_with_which_code_and_its_last_words():
+    end = {"terminated": {"exitCode": 127, "reason": "Error"}}
+    looping = _pod("run-node-0-0-x", node="n1", phase="Running", restartCount=4, lastState=end)
+    said = _said(pods=[looping], logs={"training/run-node-0-0-x": "bash: torchrunn: command not found"})
+    assert "TrainJob run crashes again and again: 4 restarts" in said
+    assert "exit code 127: command not found; last words: bash: torchrunn" in said
+    assert "logs -l jobset.sigs.k8s.io/jobset-name=run --prefix" in said
+
+
+def test_a_gang_that_starts_anew_again_and_again_is_named_and_one_that_lost_a_node_is_not():
+    def restarted(times: int) -> str:
+        return _said(jobsets=[_object("JobSet", "run", status={"restarts": times})])
+
+    assert "TrainJob run crashes again and again: 3 restarts" in restarted(3)
+    assert restarted(1) == ""
+
+
+def test_ranks_that_do_not_meet_are_named_once():
+    pods = [_pod(f"run-node-0-{n}-x", node="n1", phase="Running") for n in (0, 1)]
+    said = _said(pods=pods, logs={f"training/{p['metadata']['name']}": "RendezvousTimeoutError" for p in pods})
+    assert said.count("its ranks do not meet") == 1 and "says run-node-0-0-x" in said
+
+
+@pytest.mark.parametrize("command, named", [
+    ("torchrun --nnodes=3 --rdzv_endpoint=a:1 a.py", True), ("torchrun --nnodes 2 --rdzv_endpoint=a:1 a.py", False),
+    ("torchrun --nnodes=1:4 --rdzv_endpoint=a:1 a.py", False)])
+def test_a_torchrun_that_waits_for_another_number_of_nodes_is_named(command: str, named: bool):
+    assert ("its torchrun waits for 3 nodes, and it has 2" in _said(trainjobs=[_job(command)])) == named
+
+
+def _silent(*seconds: int) -> str:
+    pods = [_pod(f"run-node-0-{n}-x", node="n1", phase="Running") for n in range(len(seconds))]
+    spoke = {f"training/run-node-0-{n}-x": NOW - timedelta(seconds=s) for n, s in enumerate(seconds)}
+    return _said(pods=pods, spoke=spoke, nodes=[_node("us-east-1")])
+
+
+def test_a_job_that_stands_still_says_since_when_what_it_costs_and_who_fell_silent_first():
+    said = _silent(int(SILENCE.total_seconds()), 420)
+    assert "TrainJob run stands still: its ranks run, and none has said a word since 11:55:00 (300 s)" in said
+    assert "30.13 USD an hour" in said
+    assert "the first to fall silent was run-node-0-1-x at 11:53:00" in said
+    assert "kubectl -n training logs run-node-0-1-x --tail=20" in said
+    assert _silent(299, 9000) == "", "one of them still speaks"
+
+
+def test_a_pytorch_job_is_diagnosed_like_a_train_job():
+    operator = _object("Deployment", "training-operator", status={"availableReplicas": 1})
+    said = _said(trainjobs=[], pytorchjobs=[PYTORCH_JOB], deployments=[*CONTROLLERS, operator])
+    assert said.splitlines()[0] == "PyTorchJob old: its torchrun waits for 4 nodes, and it has 3"
+    [job] = Snapshot(objects={"pytorchjobs": [PYTORCH_JOB]}).jobs()
+    assert (job.nodes, job.state, job.selector) == (3, "Running", "training.kubeflow.org/job-name=old")
+    assert "there is no Deployment of training-operator" in _said(trainjobs=[], pytorchjobs=[PYTORCH_JOB])
