@@ -13,6 +13,7 @@ from botocore.session import Session
 
 from rehearsal import paths
 from rehearsal.account import identity
+from rehearsal.nodes import aws
 from tests.rehearsal.account_world import (
     NEVER,
     REGION,
@@ -236,3 +237,17 @@ def test_the_aws_command_line_gets_a_token_that_the_account_accepts(account: Acc
     from awscli.customizations.eks.get_token import STSClientFactory, TokenGenerator
     client = STSClientFactory(Session()).get_sts_client(region_name=REGION)
     assert review(account, TokenGenerator(client).get_token("demo"))["authenticated"]
+
+
+def test_a_registry_holds_what_was_pushed_and_nothing_else(account: Account) -> None:
+    ecr, node = account.client("ecr"), aws.Account(url=account.url, region=REGION)
+    wanted = {"repositoryName": "team/train", "imageIds": [{"imageTag": "1"}]}
+    with pytest.raises(aws.AwsError, match="RepositoryNotFound"):
+        node.ecr("DescribeImages", wanted)
+    ecr.create_repository(repositoryName="team/train")
+    with pytest.raises(aws.AwsError, match="ImageNotFound"):
+        node.ecr("DescribeImages", wanted)
+    manifest = {"schemaVersion": 2, "mediaType": "application/vnd.docker.distribution.manifest.v2+json",
+                "config": {"digest": f"sha256:{'0' * 64}", "size": 1}, "layers": []}
+    ecr.put_image(repositoryName="team/train", imageTag="1", imageManifest=json.dumps(manifest))
+    assert node.ecr("DescribeImages", wanted)["imageDetails"][0]["imageTags"] == ["1"]
