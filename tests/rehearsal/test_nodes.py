@@ -38,8 +38,7 @@ def pod(*containers: dict[str, Any]) -> dict[str, Any]:
             "spec": {"containers": list(containers), "nodeName": "ip-1"}}
 
 
-def held(kind: str, source: dict[str, Any]) -> dict[str, bytes]:
-    """Every ConfigMap and Secret."""
+def held(*_: Any) -> dict[str, bytes]:
     return {"k": b"v"}
 
 
@@ -80,8 +79,8 @@ def test_quantities(text: str, value: float) -> None:
 
 def test_variables_are_expanded_from_those_before_and_unknown_ones_stay() -> None:
     assert expand("$(A)-$$(A)-$(B)", {"A": "1"}) == "1-$(A)-$(B)"
-    asked = container(env=[{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)2"}])
-    env = environment(pod(), asked, {}, {}, held)
+    env = container(env=[{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)2"}])
+    env = environment(pod(), env, {}, {}, held)
     assert env == {"A": "1", "B": "12"}
 
 
@@ -93,17 +92,15 @@ def test_fields_and_resources_of_the_pod_reach_its_environment() -> None:
     assert environment(pod(spec), spec, {}, {}, held) == {"L": "c", "N": "ip-1", "NS": "n", "M": "1024"}
 
 
-def test_keys_of_config_maps_and_secrets_reach_the_environment_and_a_missing_one_is_named() -> None:
-    def asked(source: str, key: str, **more: Any) -> dict[str, str]:
-        spec = container(env=[{"name": "T", "valueFrom": {source: {"name": "o", "key": key, **more}}}])
+@pytest.mark.parametrize("kind", ["configMap", "secret"])
+def test_keys_of_objects_reach_the_environment_and_a_missing_one_is_named(kind: str) -> None:
+    def asked(key: str, **more: Any) -> dict[str, str]:
+        spec = container(env=[{"name": "T", "valueFrom": {f"{kind}KeyRef": {"name": "o", "key": key, **more}}}])
         return environment(pod(spec), spec, {}, {}, held)
 
-    assert asked("secretKeyRef", "k") == asked("configMapKeyRef", "k") == {"T": "v"}
-    assert asked("secretKeyRef", "other", optional=True) == {}
-    with pytest.raises(NotReady, match="^couldn't find key other in Secret n/o$"):
-        asked("secretKeyRef", "other")
-    with pytest.raises(NotReady, match="^couldn't find key other in ConfigMap n/o$"):
-        asked("configMapKeyRef", "other")
+    assert asked("k") == {"T": "v"} and asked("other", optional=True) == {}
+    with pytest.raises(NotReady, match=f"^couldn't find key other in {kind[0].upper()}{kind[1:]} n/o$"):
+        asked("other")
 
 
 def test_what_the_kubelet_does_not_know_is_named() -> None:
@@ -168,25 +165,21 @@ def test_a_failing_container_is_restarted_as_its_policy_says() -> None:
     assert made.exit_code == 0 and made.status()["restartCount"] == 1
 
 
-def test_an_image_that_is_not_there_is_pulled_again_and_again_as_the_kubelet_tells_it() -> None:
+def test_an_image_that_is_not_there_is_told_as_a_kubelet_tells_it() -> None:
     def absent(_: Container) -> process.Simulated:
         raise NotReady("i: not found", "ErrImagePull")
 
     made = Container(container(), pod="p", policy="Never", start=absent, address=str)
     assert made.tick() == ("Failed", 'Failed to pull image "pytorch/pytorch:2.7": i: not found')
-    assert made.status()["state"]["waiting"] == {"reason": "ErrImagePull", "message": "i: not found"}
     made.tick()
-    assert made.status()["state"]["waiting"] == {
-        "reason": "ImagePullBackOff",
-        "message": 'Back-off pulling image "pytorch/pytorch:2.7": ErrImagePull: i: not found'}
+    words = 'Back-off pulling image "pytorch/pytorch:2.7": ErrImagePull: i: not found'
+    assert made.status()["state"]["waiting"] == {"reason": "ImagePullBackOff", "message": words}
 
 
-@pytest.mark.parametrize(("name", "good"), [
-    ("pytorch/pytorch", True), ("public.ecr.aws/a/b-c:2.8.0-gpu@sha256:" + "0" * 64, True),
-    ("localhost:5000/a__b:1", True), ("pytorch:2:7", False), ("PyTorch", False), ("https://ghcr.io/a", False),
-    ("team//a", False), ("a/b:", False), ("a b", False)])
-def test_what_an_image_may_be_called(name: str, good: bool) -> None:
-    assert bool(machine.REFERENCE.fullmatch(name)) == good
+def test_what_an_image_may_be_called() -> None:
+    good = ["pytorch/pytorch", "public.ecr.aws/a/b-c:2.8.0-gpu@sha256:" + "0" * 64, "localhost:5000/a__b:1"]
+    bad = ["pytorch:2:7", "PyTorch", "https://ghcr.io/a", "team//a", "a/b:", "a b"]
+    assert [name for name in good + bad if machine.REFERENCE.fullmatch(name)] == good
 
 
 def test_the_end_of_a_log() -> None:

@@ -198,51 +198,20 @@ def test_a_missing_config_map_is_an_event_and_a_new_value_reaches_the_running_po
     assert world.logs("config") == "touch: cannot touch '/c/mine': Read-only file system\ntwo\n"
 
 
-def _waiting(world: World, name: str) -> dict[str, str]:
-    """The state in which the only container of a job's pod waits."""
-    statuses = [p["status"].get("containerStatuses", [{}])[0] for p in world.pods(name)]
-    return next((s["state"]["waiting"] for s in statuses if "waiting" in s.get("state", {})), {"reason": ""})
-
-
-@pytest.mark.parametrize(("image", "reason", "words"), [
-    ("123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/team/train:1", "ImagePullBackOff", "train:1: not found"),
-    ("team//train:1", "InvalidImageName", "invalid reference format")])
-def test_an_image_that_cannot_be_had_is_said_as_a_kubelet_says_it(
-        world: World, image: str, reason: str, words: str) -> None:
-    name = reason.lower()
-    world.apply(job(name, "true", image=image))
-    assert words in until(lambda: _waiting(world, name) if _waiting(world, name)["reason"] == reason else {})["message"]
-    assert words in world.events()
-    world.kubectl("delete", "job", name)
-
-
-def test_a_key_that_is_missing_holds_its_container_and_comes_with_the_secret(world: World) -> None:
-    def env(name: str, **more: Any) -> list[dict[str, Any]]:
-        return [{"name": "T", "valueFrom": {"secretKeyRef": {"name": name, "key": "token", **more}}}]
-
-    assert world.run("optional", "echo ${T-nothing}", variables=env("none", optional=True)) == "nothing\n"
+def test_what_a_container_misses_is_said_and_may_come_later(world: World) -> None:
+    token = {"name": "T", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hub"}}
-    world.apply(secret | {"stringData": {"other": "x"}}, job("held", "echo $T", variables=env("hub")))
-    until(lambda: _waiting(world, "held")["reason"] == "CreateContainerConfigError")
-    assert _waiting(world, "held")["message"] == "couldn't find key token in Secret default/hub"
-    world.apply(secret | {"stringData": {"token": "s3"}})
-    until(lambda: world.finished("held") == "Succeeded")
-    assert world.logs("held") == "s3\n"
-
-
-def test_a_folder_of_the_host_must_be_there_unless_its_type_makes_it(world: World) -> None:
-    def of(kind: str) -> dict[str, Any]:
-        return mounted({"name": "h", "hostPath": {"path": "/data/x", "type": kind}}, "/h")
-
-    world.apply(job("hosted", "cat /h/kept", **of("Directory")))
+    folder = {"name": "h", "hostPath": {"path": "/data/x", "type": "Directory"}}
+    world.apply(secret | {"stringData": {"other": "x"}}, job("keyed", "echo $T", variables=[token]),
+                job("hosted", "cat /h/kept", **mounted(folder, "/h")))
+    until(lambda: "Error: couldn't find key token in Secret default/hub" in world.events())
     until(lambda: "hostPath type check failed: /data/x is not a directory" in world.events())
-    assert _waiting(world, "hosted") == {"reason": "ContainerCreating"}
+    world.apply(secret | {"stringData": {"token": "s3"}})
     for number in (1, 2):
-        folder = world.state / f"nodes/i-{number}/host/data/x"
-        folder.mkdir(parents=True)
-        (folder / "kept").write_text("of the node\n")
-    until(lambda: world.finished("hosted") == "Succeeded")
-    assert world.logs("hosted") == world.run("again", "cat /h/kept", **of("DirectoryOrCreate")) == "of the node\n"
+        (world.state / f"nodes/i-{number}/host/data/x").mkdir(parents=True)
+        (world.state / f"nodes/i-{number}/host/data/x/kept").write_text("of the node\n")
+    until(lambda: world.finished("keyed") == world.finished("hosted") == "Succeeded")
+    assert world.logs("keyed") + world.logs("hosted") == "s3\nof the node\n"
 
 
 def test_a_failing_container_is_started_again_in_place(world: World) -> None:

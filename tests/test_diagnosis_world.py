@@ -1,0 +1,125 @@
+"""Every mistake of the troubleshooting chapters, made for real; and a node that vanishes under a gang meanwhile."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from rehearsal import world
+from rehearsal.trials import Object, Trial, copied_checkout, until
+
+pytestmark = [pytest.mark.world, pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle()))]
+MEET = ("touch x.py; torchrun --nnodes=2 --nproc_per_node=1 --rdzv_id=$HOSTNAME --rdzv_backend=c10d"
+        " --rdzv_endpoint=$PET_MASTER_ADDR:29500 --rdzv_conf=join_timeout=5,read_timeout=5 x.py || sleep 900")
+KEY = {"name": "T", "valueFrom": {"configMapKeyRef": {"name": "kube-root-ca.crt", "key": "token"}}}
+Edit = Callable[[Object, Object], object]
+MISTAKES: dict[str, tuple[Edit, tuple[str, ...]]] = {
+    "resources": (lambda trainer, _: trainer.update(resourcesPerNode=_asks(gpus=16)),
+                  ("misses 1 of 1 nodes", "resources: no node has", '"16"', "→ ask for what a node of the pool has")),
+    "label": (lambda _, pod: pod["nodeSelector"].update({"example.com/disk": "nvme"}),
+              ("label: no pool", '"example.com/disk"', "→ kubectl get nodepools")),
+    "taint": (lambda trainer, pod: (trainer.update(resourcesPerNode=_asks(gpus=0)), pod.pop("tolerations")),
+              ("taint: not tolerated: ", "→ add a toleration")),
+    "claim": (lambda _, pod: _mount(pod, {"persistentVolumeClaim": {"claimName": "nowhere"}}),
+              ("claim: there is no PersistentVolumeClaim nowhere", "→ kubectl -n training get persistentvolumeclaims")),
+    "image": (lambda trainer, _: trainer.update(image="123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/train:1"),
+              ("is Pending for", "train:1: not found", "→ aws ecr describe-images")),
+    "crashes": (lambda trainer, _: trainer["command"].__setitem__(-1, "echo $((7 / 0))"),
+                ("crashes again and again", "exit code 1", "division by 0", "--previous")),
+    "key": (lambda trainer, _: trainer["env"].append(KEY),
+            ("there is no key token in ConfigMap training/kube-root-ca.crt", "→ kubectl -n training get configmaps")),
+    "host": (lambda _, pod: _mount(pod, {"hostPath": {"path": "/data/x", "type": "Directory"}}),
+             ("the node does not have this path: /data/x is not a directory", "→ a node has what AMI and user data")),
+    "strangers": (lambda trainer, _: (trainer["command"].__setitem__(-1, MEET), trainer.update(numNodes=2)),
+                  ("its ranks do not meet", "not all nodes came to the rendezvous", "→ compare --nnodes")),
+    "still": (lambda trainer, _: trainer["command"].__setitem__(-1, "echo step 1; sleep 900"),
+              ("stands still", "an hour", "→ kubectl -n training logs still-node-0-0")),
+}
+"""Name of a job of one node and one GPU → the mistake in its trainer or its pods, and what the finding says of it."""
+
+
+def _asks(gpus: int) -> Object:
+    amounts = {"cpu": "1", "memory": "1Gi"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
+    return {"requests": amounts, "limits": amounts}
+
+
+def _mount(pod: Object, source: Object) -> None:
+    pod["volumes"].append({"name": "wrong", **source})
+    pod["containers"][0]["volumeMounts"].append({"name": "wrong", "mountPath": "/wrong"})
+
+
+@pytest.fixture(scope="module")
+def trial() -> Iterator[Trial]:
+    folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
+    made = Trial(state=folder / "s", log=folder / "log", checkout=copied_checkout(folder / "c"))
+    try:
+        assert made.do("up") == 0, made.log.read_text()
+        yield made
+    finally:
+        made.do("down", "--force")
+
+
+def _instances(trial: Trial, job: str) -> dict[str, Object]:
+    """Instance → node of each pod of the job, by rank."""
+    pods = trial.get(f"pods -n training -l jobset.sigs.k8s.io/jobset-name={job}")["items"]
+    pods.sort(key=lambda pod: pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"])
+    nodes = [trial.get(f"node {pod['spec']['nodeName']}") for pod in pods]
+    return {node["spec"]["providerID"].rpartition("/")[2]: node for node in nodes}
+
+
+@pytest.fixture(scope="module")
+def vanished(trial: Trial) -> tuple[str, float]:
+    """The instance of the second rank of a gang that had saved something, and when it went."""
+    trial.apply(trial.copy_of("t5-large", "survives", env_TRAINYARD_STEPS="120"))
+    logs = "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=survives --tail=-1"
+    assert until(lambda: "step 9/" in trial.shell(logs, check=False), seconds=90)
+    instance = list(_instances(trial, "survives"))[1]
+    assert trial.do("fault", "vanish", "--instance", instance) == 0
+    return instance, time.time()
+
+
+@pytest.fixture(scope="module")
+def findings(trial: Trial, vanished: tuple[str, float]) -> list[str]:
+    """What status says of all mistakes at once."""
+    for name, (edit, _) in MISTAKES.items():
+        job = trial.copy_of("t5-large", name)
+        pod = job["spec"]["podTemplateOverrides"][0]["spec"]
+        job["spec"]["runtimeRef"]["name"] = "torch-distributed"  # restarts containers in place
+        job["spec"]["trainer"] |= {"numNodes": 1, "resourcesPerNode": _asks(gpus=1)}
+        edit(job["spec"]["trainer"], pod)
+        trial.apply(job)
+    end, said = time.monotonic() + 120, [""]
+    while not all(_named(said, name) for name in MISTAKES) and time.monotonic() < end:
+        said = trial.shell(f"{sys.executable} -m operations.status 0.25", check=False).split("\n! ")
+    return said
+
+
+def _named(findings: list[str], name: str) -> bool:
+    return any(f" {name}" in finding and all(words in finding for words in MISTAKES[name][1]) for finding in findings)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_named_with_its_cause_and_the_next_command(findings: list[str], name: str):
+    assert _named(findings, name), "\n! ".join(findings)
+
+
+def test_a_node_that_vanishes_is_replaced_in_its_zone_and_the_gang_resumes(trial: Trial, vanished: tuple[str, float]):
+    instance, when = vanished
+    assert until(lambda: trial.condition("survives"), seconds=240) == "Complete"
+    now = _instances(trial, "survives")
+    assert instance not in now and len(now) == 2
+    assert {node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in now.values()} == {"ap-northeast-2a"}
+    jobset = trial.get("jobset survives -n training")["status"]
+    assert jobset["restarts"] == 1
+    said = trial.shell("kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=survives --tail=-1")
+    assert "resumed from step " in said and "step 120/120" in said
+    times = [max(node["metadata"]["creationTimestamp"] for node in now.values()),
+             next(c for c in jobset["conditions"] if c["type"] == "Completed")["lastTransitionTime"]]
+    replaced, ended = (datetime.fromisoformat(at).timestamp() - when for at in times)
+    print(f"a node vanished: replaced after {replaced:.0f} s, the run complete after {ended:.0f} s")
