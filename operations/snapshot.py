@@ -147,5 +147,5 @@ def _job(snapshot: Snapshot, obj: Object) -> Job:
 
 
 def containers(pod: Object) -> list[Object]:
-    """Their states."""
-    return pod.get("status", {}).get("containerStatuses", [])
+    """Their states, those that prepare the pod first."""
+    return [c for kind in ("initContainerStatuses", "containerStatuses") for c in pod.get("status", {}).get(kind, [])]

@@ -18,8 +18,7 @@ pytestmark = [pytest.mark.world, pytest.mark.skipif(world.obstacle() is not None
 MEET = ("touch x.py; torchrun --nnodes=2 --nproc_per_node=1 --rdzv_id=$HOSTNAME --rdzv_backend=c10d"
         " --rdzv_endpoint=$PET_MASTER_ADDR:29500 --rdzv_conf=join_timeout=5,read_timeout=5 x.py || sleep 900")
 KEY = {"name": "T", "valueFrom": {"configMapKeyRef": {"name": "kube-root-ca.crt", "key": "token"}}}
-Edit = Callable[[Object, Object], object]
-MISTAKES: dict[str, tuple[Edit, tuple[str, ...]]] = {
+MISTAKES: dict[str, tuple[Callable[[Object, Object], object], tuple[str, ...]]] = {
     "resources": (lambda trainer, _: trainer.update(resourcesPerNode=_asks(gpus=16)),
                   ("misses 1 of 1 nodes", "resources: no node has", '"16"', "→ ask for what a node of the pool has")),
     "label": (lambda _, pod: pod["nodeSelector"].update({"example.com/disk": "nvme"}),
@@ -119,7 +118,7 @@ def test_a_node_that_vanishes_is_replaced_in_its_zone_and_the_gang_resumes(trial
     assert jobset["restarts"] == 1
     said = trial.shell("kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=survives --tail=-1")
     assert "resumed from step " in said and "step 120/120" in said
-    times = [max(node["metadata"]["creationTimestamp"] for node in now.values()),
-             next(c for c in jobset["conditions"] if c["type"] == "Completed")["lastTransitionTime"]]
+    complete = next(c for c in jobset["conditions"] if c["type"] == "Completed")
+    times = max(n["metadata"]["creationTimestamp"] for n in now.values()), complete["lastTransitionTime"]
     replaced, ended = (datetime.fromisoformat(at).timestamp() - when for at in times)
     print(f"a node vanished: replaced after {replaced:.0f} s, the run complete after {ended:.0f} s")
