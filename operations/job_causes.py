@@ -20,7 +20,7 @@ def silent_ranks(snapshot: Snapshot) -> Iterator[Finding]:
     """Commands that make ranks wait at different places, or for more ranks than there are."""
     for job in _under_way(snapshot):
         command = job.command.replace("\\\n", " ")
-        alone = re.search(r"torchrun\b.*(--standalone\b|--rdzv[_-]backend[= ]+(?!static))", command, re.DOTALL)
+        alone = re.search(r"(?s)torchrun\b.*(--standalone\b|--rdzv[_-]backend[= ]+(?!static))", command)
         if job.nodes > 1 and alone and not re.search(r"rdzv[_-]endpoint|master[_-]addr=", command):
             yield Finding(what=f"{job}: every node waits for the others at its own address",
                           why="its torchrun has no --rdzv_endpoint",
@@ -38,13 +38,14 @@ def failed(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding(what=f"{job} failed: {job.said}", why=_last_words(snapshot, job),
                           do="mend it and count jobs.<name>.run up: the same run does not start again")
         elif job.restarts >= MANY_RESTARTS:
-            yield Finding(what=f"{job} crashes again and again: {job.restarts} restarts",
-                          why=_last_words(snapshot, job),
+            yield Finding(what=f"{job} crashes again and again: {job.restarts} restarts", why=_last_words(snapshot, job),
                           do=f"kubectl -n {job.namespace} logs -l {job.selector} --prefix --tail=40 (--previous)")
-    for event in snapshot.of("events"):
-        if event.get("reason") == "TrainJobResourcesCreationFailed":
-            yield Finding(what=f"TrainJob {about(event)} makes no pods", why=event["message"],
-                          do="kubectl describe trainjob, and compare with the runtime")
+    empty = tuple(job.name for job in _under_way(snapshot) if not job.pods)
+    said = {about(event): event["message"] for event in snapshot.of("events")
+            if event.get("reason") in ("TrainJobResourcesCreationFailed", "FailedCreate")}
+    for name in (name for name in said if name.startswith(empty)):
+        yield Finding(what=f"{name} makes no pods", why=said[name],
+                      do="compare with runtime, quota and pod-security label: kubectl get namespaces --show-labels")
 
 
 def meeting(snapshot: Snapshot) -> Iterator[Finding]:
@@ -89,11 +90,10 @@ def starting(snapshot: Snapshot) -> Iterator[Finding]:
 def standstill(snapshot: Snapshot, silence: timedelta) -> Iterator[Finding]:
     """Every rank runs and none says anything any more."""
     for job in _under_way(snapshot):
-        spoke = sorted((snapshot.spoke[full_name(pod)], pod["metadata"]["name"]) for pod in job.pods
-                       if full_name(pod) in snapshot.spoke)
+        spoke = sorted((snapshot.spoke[name], name) for name in map(full_name, job.pods) if name in snapshot.spoke)
         if not spoke or len(spoke) < len(job.pods) or snapshot.at - spoke[-1][0] < silence:
             continue
-        (first, name), (last, _) = spoke[0], spoke[-1]
+        (first, name), (last, _) = (spoke[0][0], spoke[0][1].partition("/")[2]), spoke[-1]
         of, load = f"kubectl -n {job.namespace}", "nvidia-smi" if "nvidia.com/gpu" in str(job.pods) else "uptime"
         yield Finding(
             what=f"{job} stands still: its ranks run, and none has said a word since {last:%H:%M:%S}"

@@ -173,6 +173,12 @@ def test_a_gang_that_starts_anew_again_and_again_is_named_and_one_that_lost_a_no
     assert ("TrainJob run crashes again and again: 3 restarts" in said) == named
 
 
+def test_a_job_whose_pods_are_refused_says_by_what():
+    refused = _event("run-node-0", 'violates PodSecurity "baseline:latest"', "Job", reason="FailedCreate")
+    assert 'run-node-0 makes no pods\n    violates PodSecurity "baseline' in _said(events=[refused])
+    assert _said(events=[refused], pods=[_pod("run-node-0-0-x", node="n1", phase="Running")]) == "", "it has some now"
+
+
 def test_ranks_that_do_not_meet_are_named_once():
     pods = [_pod(f"run-node-0-{n}-x", node="n1", phase="Running") for n in (0, 1)]
     logs = {f"training/{p['metadata']['name']}": "RendezvousTimeoutError" for p in pods}
