@@ -85,7 +85,8 @@ WAITS: dict[str, list[str]] = {
     "Addon coredns": ["NodeGroup system"],
     "Addon aws-fsx-csi-driver": ["NodeGroup system"],
     "Addon aws-efs-csi-driver": ["NodeGroup system"],
-    "Release kubeflow-trainer": ["NodeGroup system"],
+    # An older CRD drops fields of a newer controller's objects.
+    "Release kubeflow-trainer": ["NodeGroup system", "Release kubeflow-trainer-crds"],
     # Karpenter starts with its permissions and with the queue that warns it, and drains nodes while it has both.
     "Release karpenter": [
         "RolePolicy karpenter-nodes", "RolePolicy karpenter-identity", "RolePolicy karpenter-discovery",
@@ -387,14 +388,20 @@ def test_crds_of_karpenter_are_upgraded_by_a_release_of_their_own(dev: Graph) ->
 
 
 def test_a_release_is_named_like_its_resource_so_that_a_lost_one_is_found(dev: Graph) -> None:
-    assert len(dev.of("Release")) == 4
+    assert len(dev.of("Release")) == 5
     for release in dev.of("Release"):
         assert release.inputs["name"] == release.name and release.inputs["timeout"] == 600, release
 
 
 def test_the_trainers_controller_has_the_version_of_its_chart(dev: Graph) -> None:
     release = dev["Release kubeflow-trainer"].inputs
-    assert (release["version"], release["values"]) == ("2.1.0", {"image": {"tag": "v2.1.0"}})
+    assert (release["version"], release["values"]["image"]) == ("2.1.0", {"tag": "v2.1.0"})
+
+
+def test_the_trainers_crds_follow_its_version_and_come_from_nowhere_else(dev: Graph) -> None:
+    crds, controller = (dev[f"Release kubeflow-trainer{end}"].inputs for end in ("-crds", ""))
+    assert crds["chart"].endswith(f"-{controller['version']}") and crds["takeOwnership"] is True
+    assert controller["skipCrds"] is True and controller["values"]["crds"] == {"enabled": False}
 
 
 def test_events_that_end_nodes_reach_the_queue(dev: Graph) -> None:
