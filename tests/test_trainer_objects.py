@@ -218,11 +218,11 @@ def _pod(spec: Spec, job: str) -> Spec:
     return found["template"]["spec"]["template"]["spec"]
 
 
-def test_the_number_of_ranks_is_a_number_since_2_2() -> None:
+def test_the_number_of_ranks_is_a_number_or_left_out() -> None:
     four = dataclasses.replace(JOB, processes_per_node=4)
     ranks = [train_job_spec(version, RUNTIME, job)["trainer"].get("numProcPerNode")
              for version in versions.TRAINERS for job in (JOB, four)]
-    assert ranks == ["auto", 4, None, 4]
+    assert ranks == [None, 4, None, 4]
 
 
 def test_a_time_limit_is_the_newer_releases_and_refused_before_2_1_drops_it() -> None:
