@@ -5,7 +5,7 @@ accepted, stored as it was sent, and turned into the pods that were meant.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,41 +20,10 @@ from stacks.config import read_file
 from stacks.plan import EnvironmentPlan, plan_stack
 from tests.recording import CHECKOUT
 from tests.test_trainer_objects import JOB, OWN, VARIANTS
-from tests.trainer_server import API, TrainerServer, trainer_server, until
+from tests.trainer_server import API, Installed, TrainerServer, runtime, runtimes, train_job, trainer_server, until
 
 FOUR_RANKS = dataclasses.replace(JOB, processes_per_node=4)
 FINALIZER = "trainer.kubeflow.org/resource-in-use"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Installed:
-    """A release of the Trainer on a server."""
-
-    release: str
-    server: TrainerServer
-
-
-@pytest.fixture(scope="module", params=versions.TRAINERS)
-def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    with trainer_server(tmp_path_factory.mktemp("trainer")) as server:
-        server.install(request.param)
-        for name, (framework, spec) in _runtimes(request.param).items():
-            server.create(runtime(name, spec, framework))
-        yield Installed(release=request.param, server=server)
-
-
-def _runtimes(release: str) -> dict[str, tuple[str, Spec]]:
-    return upstream_runtimes(release) | {f"own-{name}": own_runtime(release, own) for name, own in OWN.items()}
-
-
-def runtime(name: str, spec: Spec, framework: str = "torch") -> Object:
-    labels = {"trainer.kubeflow.org/framework": framework}
-    return {"apiVersion": API, "kind": "ClusterTrainingRuntime", "metadata": {"name": name, "labels": labels},
-            "spec": spec}
-
-
-def train_job(name: str, spec: Spec) -> Object:
-    return {"apiVersion": API, "kind": "TrainJob", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
 def lost(sent: Any, stored: Any, path: str = "spec") -> list[str]:
@@ -70,15 +39,14 @@ def lost(sent: Any, stored: Any, path: str = "spec") -> list[str]:
 # What our builders make.
 
 def test_every_runtime_is_stored_as_it_was_sent(trainer: Installed) -> None:
-    stored = {name: trainer.server.api.get(runtime(name, {})) or {} for name in _runtimes(trainer.release)}
-    assert {name: lost(spec, stored[name]["spec"]) for name, (_, spec) in _runtimes(trainer.release).items()} == \
-        dict.fromkeys(stored, [])
+    for name, (_, spec) in runtimes(trainer.release).items():
+        assert lost(spec, (trainer.server.api.get(runtime(name, {})) or {})["spec"]) == [], name
 
 
 @pytest.mark.parametrize("kind", OWN)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_job_is_stored_as_it_was_sent(trainer: Installed, variant: str, kind: str) -> None:
-    jobs = pod_jobs(_runtimes(trainer.release)[f"own-{kind}"][1])
+    jobs = pod_jobs(runtimes(trainer.release)[f"own-{kind}"][1])
     spec = train_job_spec(trainer.release, f"own-{kind}", VARIANTS[variant], jobs=jobs)
     name = f"{kind}-{list(VARIANTS).index(variant)}"
     assert lost(spec, trainer.server.create(train_job(name, spec))["spec"]) == []
@@ -183,44 +151,6 @@ def test_an_apply_as_pulumi_does_it_refuses_what_a_release_does_not_have(trainer
         trainer.server.api.apply(made(spec), manager="pulumi")
 
 
-def _said(spec: Spec, **trainer: Any) -> Spec:
-    """The job with other words about its trainer."""
-    return spec | {"trainer": spec["trainer"] | trainer}
-
-
-REFUSED: dict[str, tuple[tuple[str, ...], Callable[[str], Object], str]] = {
-    "a runtime that is not there": (
-        ("2.1.0", "2.3.0"), lambda release: train_job("no", train_job_spec(release, "absent", JOB)),
-        "must be created before the TrainJob"),
-    "a variable that is the Trainer's": (
-        ("2.3.0",), lambda release: train_job("no", _said(
-            train_job_spec(release, "own-torch", JOB), env=[{"name": "PET_NNODES", "value": "1"}])),
-        "must not have reserved envs"),
-    "ranks of MPI by a word": (
-        ("2.1.0",), lambda release: train_job("no", _said(
-            train_job_spec(release, "own-mpi", JOB), numProcPerNode="auto")),
-        "must have an int value for MPI TrainJob"),
-    "ranks by a word": (
-        ("2.3.0",), lambda release: train_job("no", _said(
-            train_job_spec(release, "own-torch", JOB), numProcPerNode="auto")),
-        "cannot unmarshal string"),
-    "a replicated job that the runtime does not have": (
-        ("2.1.0",),
-        lambda release: train_job("no", train_job_spec(release, "own-torch", FOUR_RANKS, jobs=("launcher",))),
-        "doesn't exist in the runtime job template"),
-    "a name that is no DNS label": (
-        ("2.1.0", "2.3.0"), lambda release: train_job("t5.large", train_job_spec(release, "own-torch", JOB)),
-        "RFC 1035"),
-}
-
-
-def test_the_real_webhook_refuses_what_it_has_a_rule_for(trainer: Installed) -> None:
-    for releases, made, says in REFUSED.values():
-        if trainer.release in releases:
-            with pytest.raises(ApiError, match=says):
-                trainer.server.create(made(trainer.release))
-
-
 @pytest.mark.parametrize("trainer", ["2.3.0"], indirect=True)
 def test_a_patch_of_a_job_that_is_not_there_passes_the_newer_webhook_and_starts_nothing(trainer: Installed) -> None:
     """It is merged before it is looked for: the runtime then has such a job, without an image; only an event tells."""
@@ -241,7 +171,8 @@ def test_an_upgrade_in_place_leaves_a_running_job_alone_and_the_runtime_free(tmp
         server.install(older)
         server.api.apply(runtime("own", own_runtime(older, resilient)[1]), manager="pulumi")
         server.api.apply(train_job("job", train_job_spec(older, "own", JOB)), manager="pulumi")
-        by_hand = train_job("by-hand", _said(train_job_spec(older, "own", JOB), numProcPerNode="auto"))
+        by_hand = train_job("by-hand", train_job_spec(older, "own", JOB))
+        by_hand["spec"]["trainer"]["numProcPerNode"] = "auto"
         server.create(by_hand)
         before = server.pods("job", 2)
         until(lambda: FINALIZER in _finalizers(server), "the older release holds the runtime")

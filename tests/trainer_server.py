@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,12 @@ import pytest
 import yaml
 
 from catalog.versions import TRAINERS
+from components.plans import Spec
+from components.trainer_objects import own_runtime, upstream_runtimes
 from rehearsal import charts, paths
 from rehearsal.kube import Object
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
+from tests.test_trainer_objects import OWN
 
 API = "trainer.kubeflow.org/v1alpha1"
 CONTROLLERS = {"2.1.0": ("trainer", "jobset"), "2.3.0": ("trainer-2.3", "jobset-0.12")}
@@ -55,10 +59,6 @@ class TrainerServer:
         for config in filter(None, yaml.load_all(rendered, yaml.CSafeLoader)):
             if config["kind"] in WEBHOOKS:
                 self.api.apply(self._to_localhost(config, ports), manager="tests")
-        if release != "2.1.0":  # what verify_backend of the SDK reads
-            self.api.apply({"apiVersion": "v1", "kind": "ConfigMap", "data": {"kubeflow_trainer_version": release},
-                            "metadata": {"name": "kubeflow-trainer-public", "namespace": "kubeflow-system"}},
-                           manager="tests")
 
     def stop(self) -> None:
         """End the controllers; their webhooks then refuse everything."""
@@ -99,11 +99,11 @@ class TrainerServer:
         certificates.mkdir(parents=True, exist_ok=True)
         for suffix, file in (("crt", "apiserver.crt"), ("key", "apiserver.key")):
             (certificates / f"tls.{suffix}").write_bytes((self.folder / file).read_bytes())
-        own: dict[str, Any] = {
-            "trainer": {"apiVersion": "config.trainer.kubeflow.org/v1alpha1", "certManagement": {"enable": False},
-                        "webhook": {"port": port, "host": "127.0.0.1"}},
-            "jobset": {"apiVersion": "config.jobset.x-k8s.io/v1alpha1", "internalCertManagement": {"enable": False},
-                       "webhook": {"port": port, "host": "127.0.0.1", "certDir": str(certificates)}}}[name]
+        webhook: dict[str, Any] = {"port": port, "host": "127.0.0.1"}
+        own = {"trainer": {"apiVersion": "config.trainer.kubeflow.org/v1alpha1", "webhook": webhook,
+                           "certManagement": {"enable": False}},
+               "jobset": {"apiVersion": "config.jobset.x-k8s.io/v1alpha1", "internalCertManagement": {"enable": False},
+                          "webhook": webhook | {"certDir": str(certificates)}}}[name]
         (folder / "config.yaml").write_text(json.dumps(own | {
             "kind": "Configuration", "leaderElection": {"leaderElect": False}, "metrics": {"bindAddress": "0"},
             "health": {"healthProbeBindAddress": f"127.0.0.1:{health}"}}))
@@ -113,6 +113,37 @@ class TrainerServer:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | {"TMPDIR": str(folder)})
         self._running.append(process)
         until(lambda: _answers(f"http://127.0.0.1:{health}/readyz"), f"{program} (see {folder / 'log'})", patience)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Installed:
+    """A release of the Trainer on a server, with upstream's runtimes and ours."""
+
+    release: str
+    server: TrainerServer
+
+
+@contextmanager
+def installed(release: str, folder: Path) -> Iterator[Installed]:
+    with trainer_server(folder) as server:
+        server.install(release)
+        for name, (framework, spec) in runtimes(release).items():
+            server.create(runtime(name, spec, framework))
+        yield Installed(release=release, server=server)
+
+
+def runtimes(release: str) -> dict[str, tuple[str, Spec]]:
+    return upstream_runtimes(release) | {f"own-{name}": own_runtime(release, own) for name, own in OWN.items()}
+
+
+def runtime(name: str, spec: Spec, framework: str = "torch") -> Object:
+    labels = {"trainer.kubeflow.org/framework": framework}
+    return {"apiVersion": API, "kind": "ClusterTrainingRuntime", "metadata": {"name": name, "labels": labels},
+            "spec": spec}
+
+
+def train_job(name: str, spec: Spec) -> Object:
+    return {"apiVersion": API, "kind": "TrainJob", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
 @contextmanager
