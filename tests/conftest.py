@@ -15,7 +15,7 @@ import pytest
 
 from catalog import versions
 from tests.recording import CHECKOUT, Graph, deploy
-from tests.trainer_server import Installed, installed
+from tests.trainer_server import TrainerServer, installed
 
 GOLDEN = CHECKOUT / "tests" / "golden"
 
@@ -58,7 +58,7 @@ def team(contract: dict[str, Any]) -> Graph:
 
 
 @pytest.fixture(scope="module", params=versions.TRAINERS)
-def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrainerServer]:
     """Each release of the Trainer in turn, at an API server of its own."""
     with installed(request.param, tmp_path_factory.mktemp("trainer")) as made:
         yield made

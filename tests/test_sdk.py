@@ -16,7 +16,7 @@ import pytest
 from catalog import versions
 from components.training import GPU
 from rehearsal import paths
-from tests.trainer_server import Installed, runtimes
+from tests.trainer_server import TrainerServer, runtimes
 
 FOLDER = Path(__file__).parent / "sdk"
 SDK = {known.trainer: known.sdk for known in versions.KNOWN_GOOD}
@@ -37,14 +37,13 @@ def interpreter(version: str) -> Path:
     return made / "bin/python"
 
 
-def test_the_sdk_of_a_release_finds_our_runtimes_and_its_job_becomes_pods(trainer: Installed) -> None:
-    server, python = trainer.server, interpreter(SDK[trainer.release])
-    done = subprocess.run([python, FOLDER / "submit.py", server.folder / "kubeconfig", "own-torch"],
-                          capture_output=True, text=True)
+def test_the_sdk_of_a_release_finds_our_runtimes_and_its_job_becomes_pods(trainer: TrainerServer) -> None:
+    done = subprocess.run([interpreter(SDK[trainer.release]), FOLDER / "submit.py", trainer.folder / "kubeconfig",
+                           "own-torch"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["runtimes"] == sorted(runtimes(trainer.release))
     assert (said["runtime"], said["nodes"]) == ("own-torch", 2)
-    for pod in server.pods(said["job"], 2):
+    for pod in trainer.pods(said["job"], 2):
         assert pod["spec"]["containers"][0]["resources"]["limits"][GPU] == "8"
         assert pod["spec"]["restartPolicy"] == "Never"  # which our runtime says: the gang restarts together

@@ -8,11 +8,9 @@ import base64
 import json
 import os
 import subprocess
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +22,10 @@ from components.plans import Spec
 from components.trainer_objects import own_runtime, upstream_runtimes
 from rehearsal import charts, paths
 from rehearsal.kube import Object
+from rehearsal.processes import wait
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
-from tests.test_trainer_objects import OWN
+from tests.test_trainer_objects import OWN, runtime
 
-API = "trainer.kubeflow.org/v1alpha1"
 CONTROLLERS = {"2.1.0": ("trainer", "jobset"), "2.3.0": ("trainer-2.3", "jobset-0.12")}
 """Trainer release → programs of the toolchain: the Trainer's controller, JobSet's."""
 WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
@@ -38,7 +36,7 @@ class TrainerServer:
     """One API server; `install` puts a release on it, over another where one is there."""
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
-        self.folder, self._stack = folder, stack
+        self.folder, self.release, self._stack = folder, "", stack
         self.server: ApiServer = start(stack, folder)
         self.api = self.server.admin
         self._running: list[subprocess.Popen[bytes]] = []
@@ -49,6 +47,7 @@ class TrainerServer:
         """As components/trainer.py: first the CRDs, by Helm; then controllers, ready within so many seconds, and
         webhooks."""
         self.stop()
+        self.release = release
         self.helm("upgrade", "--install", "kubeflow-trainer-crds", str(charts.OWN / f"kubeflow-trainer-crds-{release}"),
                   "--namespace=kubeflow-system", "--create-namespace", "--take-ownership", "--wait")
         rendered = self.helm("template", "kubeflow-trainer", str(charts.ensure() / f"kubeflow-trainer-{release}"),
@@ -74,7 +73,7 @@ class TrainerServer:
     def pods(self, job: str, count: int) -> list[Object]:
         """The pods of a TrainJob in the order of their names, once there are that many."""
         at = f"/api/v1/namespaces/default/pods?labelSelector=jobset.sigs.k8s.io%2Fjobset-name%3D{job}"
-        until(lambda: len(self.api.request("GET", at)["items"]) >= count, f"{count} pods of {job}")
+        assert wait(lambda: len(self.api.request("GET", at)["items"]) >= count, seconds=60), f"{count} pods of {job}"
         return sorted(self.api.request("GET", at)["items"], key=lambda pod: pod["metadata"]["name"])
 
     def helm(self, *arguments: str) -> str:
@@ -112,38 +111,21 @@ class TrainerServer:
         log = self._stack.enter_context((folder / "log").open("ab"))
         process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | {"TMPDIR": str(folder)})
         self._running.append(process)
-        until(lambda: _answers(f"http://127.0.0.1:{health}/readyz"), f"{program} (see {folder / 'log'})", patience)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Installed:
-    """A release of the Trainer on a server, with upstream's runtimes and ours."""
-
-    release: str
-    server: TrainerServer
+        assert wait(lambda: _answers(f"http://127.0.0.1:{health}/readyz"), patience), f"not ready: {folder / 'log'}"
 
 
 @contextmanager
-def installed(release: str, folder: Path) -> Iterator[Installed]:
+def installed(release: str, folder: Path) -> Iterator[TrainerServer]:
+    """A server with a release, upstream's runtimes and ours."""
     with trainer_server(folder) as server:
         server.install(release)
         for name, (framework, spec) in runtimes(release).items():
             server.create(runtime(name, spec, framework))
-        yield Installed(release=release, server=server)
+        yield server
 
 
 def runtimes(release: str) -> dict[str, tuple[str, Spec]]:
     return upstream_runtimes(release) | {f"own-{name}": own_runtime(release, own) for name, own in OWN.items()}
-
-
-def runtime(name: str, spec: Spec, framework: str = "torch") -> Object:
-    labels = {"trainer.kubeflow.org/framework": framework}
-    return {"apiVersion": API, "kind": "ClusterTrainingRuntime", "metadata": {"name": name, "labels": labels},
-            "spec": spec}
-
-
-def train_job(name: str, spec: Spec) -> Object:
-    return {"apiVersion": API, "kind": "TrainJob", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
 @contextmanager
@@ -154,13 +136,6 @@ def trainer_server(folder: Path) -> Iterator[TrainerServer]:
         pytest.skip(f"needs {', '.join(sorted(missing))} of the rehearsal's toolchain, which `make test` builds")
     with ExitStack() as stack:
         yield TrainerServer(stack, folder)
-
-
-def until(holds: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, f"still not: {what}"
-        time.sleep(0.1)
 
 
 def _answers(url: str) -> bool:

@@ -121,13 +121,6 @@ def test_our_charts_of_crds_are_what_upstreams_modules_hold(mirror: Path, releas
         assert (charts.OWN / f"kubeflow-trainer-crds-{release}" / name).read_text() == text, name
 
 
-def test_a_crd_of_ours_outlives_its_release() -> None:
-    """Deleting it would delete every TrainJob of every team."""
-    for file in charts.OWN.glob("kubeflow-trainer-crds-*/templates/*"):
-        crd = yaml.safe_load(file.read_text())
-        assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}, file
-
-
 def test_a_newer_releases_workloads_can_replace_an_olders_in_place(mirror: Path) -> None:
     """A Deployment's selector can never change."""
     releases = (rendered(mirror, f"kubeflow-trainer-{release}") for release in charts.CRDS)
