@@ -231,6 +231,8 @@ class TrainerPlan:
     version: str
     image_tag: str
     chart: ChartPlan
+    crds: ChartPlan
+    """Ours: changed in place with the version, and never deleted."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Kubeflow Trainer v2 with JobSet, by Helm, and the runtimes that jobs refer to.
 
-Version and runtimes: `trainer` in the stack file. What a runtime says: components/trainer_objects.py.
+Version and runtimes: `trainer` in the stack file. What a runtime says: components/trainer_objects.py. Why the CRDs have
+a chart of our own: docs/decisions/0002.
 """
 
 from __future__ import annotations
@@ -24,10 +25,16 @@ class Trainer(pulumi.ComponentResource):
     def __init__(self, name: str, plan: TrainerPlan, *, nodes: Sequence[pulumi.Resource],
                  opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("trainyard:trainer:Trainer", name, None, opts)
+        crds = release(
+            self, "kubeflow-trainer-crds", plan.crds, namespace=NAMESPACE, create_namespace=True,
+            # Those that upstream's chart once brought belong to nobody.
+            take_ownership=True)
         self.ready = release(
-            self, "kubeflow-trainer", plan.chart, namespace=NAMESPACE, create_namespace=True,
-            # The 2.1.0 chart carries no appVersion, from which the image tag would follow.
-            values={"image": {"tag": plan.image_tag}}, needs=nodes)
+            self, "kubeflow-trainer", plan.chart, namespace=NAMESPACE, skip_crds=True,
+            # From the chart's version the tag does not follow in every release.
+            values={"image": {"tag": plan.image_tag}, "crds": {"enabled": False}},
+            # Controllers of a newer release need its CRDs; an older CRD drops their fields.
+            needs=[*nodes, crds])
         self.register_outputs({})
 
 

@@ -46,8 +46,7 @@ def _train_job_2_1(runtime: str, training: Training, jobs: tuple[str, ...]) -> S
         raise ValueError("Trainer 2.1 has no time limit: it would drop the field without a word")
     return {
         "runtimeRef": {"name": runtime},
-        # Not for MPI, which takes numbers only.
-        "trainer": _trainer(training, leave_out_auto="launcher" in jobs),
+        "trainer": _trainer(training),
         "podTemplateOverrides": [{
             "targetJobs": [{"name": job} for job in jobs],
             "metadata": pod_metadata(training),
@@ -62,21 +61,22 @@ def _train_job_2_3(runtime: str, training: Training, jobs: tuple[str, ...]) -> S
     limit = training.time_limit_minutes
     return {
         "runtimeRef": {"name": runtime},
-        "trainer": _trainer(training, leave_out_auto=True),
+        "trainer": _trainer(training),
         "runtimePatches": [{"manager": MANAGER,
                             "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": patches}}}}],
         **({"activeDeadlineSeconds": limit * 60} if limit else {}),
     }
 
 
-def _trainer(training: Training, *, leave_out_auto: bool) -> Spec:
-    """`auto` is what the Trainer does unasked; since 2.2 the field is a number."""
-    auto = leave_out_auto and training.processes_per_node == "auto"
+def _trainer(training: Training) -> Spec:
+    """`auto` is what the Trainer does unasked. As a word in the object it is refused with MPI, and since 2.2 by the
+    schema: one such job, left from 2.1, keeps a controller of 2.3 from reading any job at all."""
+    ranks = training.processes_per_node
     return {
         "image": training.image,
         "command": list(training.command),
         "numNodes": training.nodes,
-        **({} if auto else {"numProcPerNode": training.processes_per_node}),
+        **({} if ranks == "auto" else {"numProcPerNode": ranks}),
         "resourcesPerNode": resources(training),
         "env": env(training),
     }

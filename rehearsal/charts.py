@@ -2,16 +2,20 @@
 
 What is published under a version is not quite what lies in the module of that version: a release writes versions and
 image tags into the chart. CHARTS repeats that, and nothing else. Another chart is another line there; its version is
-the one in the go.mod of `folder`.
+the one in the go.mod of `folder`. `python -m rehearsal.charts` writes the product's own charts of the Trainer's CRDs.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from rehearsal import paths
 from rehearsal.toolchain import go, link, locked
@@ -39,6 +43,13 @@ _KARPENTER = "github.com/aws/karpenter-provider-aws"
 # hack/release/common.sh of karpenter-provider-aws. The image digest of the release is in no module: left out.
 _KARPENTER_VERSIONS = (("Chart.yaml", "version: .*", "version: {number}"),
                        ("Chart.yaml", "appVersion: .*", "appVersion: {number}"))
+_TRAINER, _JOBSET = "github.com/kubeflow/trainer/v2", "sigs.k8s.io/jobset"
+# hack/helm-chart-package.sh of jobset
+_JOBSET_RELEASE = (
+    ("Chart.yaml", "", "appVersion: {version}"),
+    ("values.yaml", "  repository: us-central1-docker.*", "  repository: registry.k8s.io/jobset/jobset"),
+    ("values.yaml", "  tag: main", "  tag: {version}"),
+    ("values.yaml", "  pullPolicy: Always", "  pullPolicy: IfNotPresent"))
 CHARTS = (
     Chart(place="karpenter", folder="karpenter", module=_KARPENTER, source="charts/karpenter", edits=(
         *_KARPENTER_VERSIONS,
@@ -46,15 +57,14 @@ CHARTS = (
         ("values.yaml", "    digest: sha256:.*", '    digest: ""'))),
     Chart(place="karpenter-crd", folder="karpenter", module=_KARPENTER, source="charts/karpenter-crd",
           edits=_KARPENTER_VERSIONS),
-    # .github/workflows/publish-helm-charts.yaml of trainer
-    Chart(place="kubeflow-trainer", folder="trainer", module="github.com/kubeflow/trainer/v2",
-          source="charts/kubeflow-trainer", edits=(("Chart.yaml", "", "appVersion: {version}"),)),
-    # hack/helm-chart-package.sh of jobset
-    Chart(place="kubeflow-trainer/charts/jobset", folder="jobset", module="sigs.k8s.io/jobset", source="charts/jobset",
-          edits=(("Chart.yaml", "", "appVersion: {version}"),
-                 ("values.yaml", "  repository: us-central1-docker.*", "  repository: registry.k8s.io/jobset/jobset"),
-                 ("values.yaml", "  tag: main", "  tag: {version}"),
-                 ("values.yaml", "  pullPolicy: Always", "  pullPolicy: IfNotPresent"))),
+    # .github/workflows/publish-helm-charts.yaml of trainer; since 2.3 the image's tag follows from the version, and
+    # `helm dependency build` brings the chart of a data cache that is off: the mirror does without it
+    Chart(place="kubeflow-trainer-2.1.0", folder="trainer", module=_TRAINER, source="charts/kubeflow-trainer",
+          edits=(("Chart.yaml", "", "appVersion: {version}"),)),
+    Chart(place="kubeflow-trainer-2.3.0", folder="trainer-2.3", module=_TRAINER, source="charts/kubeflow-trainer",
+          edits=(("Chart.yaml", r"- name: lws\n.*\n.*\n.*", ""),)),
+    *(Chart(place=f"kubeflow-trainer-{release}/charts/jobset", folder=folder, module=_JOBSET, source="charts/jobset",
+            edits=_JOBSET_RELEASE) for release, folder in {"2.1.0": "jobset", "2.3.0": "jobset-0.12"}.items()),
     Chart(place="nvidia-device-plugin", folder="charts", module="github.com/NVIDIA/k8s-device-plugin",
           source="deployments/helm/nvidia-device-plugin"),
 )
@@ -93,3 +103,41 @@ def _edit(file: Path, line: str, becomes: str) -> None:
     if count != 1:
         raise go.ToolchainError(f"{file}: {count} lines match {line!r}; look how this version is published")
     file.write_text(after)
+
+
+OWN = paths.CHECKOUT / "components/charts"
+CRDS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    release: ((trainer, _TRAINER, "manifests/base/crds"), (jobset, _JOBSET, "config/components/crd/bases"))
+    for release, trainer, jobset in (("2.1.0", "trainer", "jobset"), ("2.3.0", "trainer-2.3", "jobset-0.12"))}
+"""Trainer release → (folder, module, where in it the CRDs are)."""
+
+
+def crd_chart(release: str, report: go.Report = print) -> dict[str, str]:
+    """File → text of the chart with the CRDs of a Trainer release and of the JobSet in its chart.
+
+    Without descriptions they are a tenth of their size: Helm keeps a whole release in one Secret of 1 MiB.
+    """
+    files = [file for folder, module, at in CRDS[release]
+             for file in sorted((go.module_folder(folder, module, report) / at).glob("*_*.yaml"))]
+    made = {"Chart.yaml": f"apiVersion: v2\nname: kubeflow-trainer-crds\nversion: {release}\n"
+                          "description: CRDs of Trainer and JobSet, made by python -m rehearsal.charts\n"}
+    for file in files:
+        crd = _undescribed(yaml.load(file.read_text(), yaml.CSafeLoader))
+        crd["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+        made[f"templates/{crd['metadata']['name']}.yaml"] = json.dumps(crd, separators=(",", ":")) + "\n"
+    return made
+
+
+def _undescribed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _undescribed(inner) for key, inner in value.items()
+                if not (key == "description" and isinstance(inner, str))}
+    return [_undescribed(item) for item in value] if isinstance(value, list) else value
+
+
+if __name__ == "__main__":
+    for release in CRDS:
+        for name, text in crd_chart(release).items():
+            target = OWN / f"kubeflow-trainer-crds-{release}" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)

@@ -62,6 +62,8 @@ CHARTS: dict[str, ChartPlan] = {
     "kubeflow-trainer": ChartPlan(chart="oci://ghcr.io/kubeflow/charts/kubeflow-trainer"),
     "training-operator": ChartPlan(chart="./components/charts/training-operator"),
 }
+TRAINER_CRDS = "./components/charts/kubeflow-trainer-crds-{version}"
+"""A chart of ours, as upstream publishes none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,7 +267,8 @@ def _environment(config: StackConfig, wanted: EnvironmentConfig, zones: tuple[st
             nvidia=_chart("nvidia-device-plugin", wanted.artifacts), efa_image=versions.EFA_DEVICE_PLUGIN_IMAGE,
             efa_instance_types=tuple(sorted({t.instance_type for p in pools.values() for t in p.types if t.efa}))),
         trainer=TrainerPlan(version=wanted.trainer.version, image_tag=versions.TRAINERS[wanted.trainer.version],
-                            chart=_chart("kubeflow-trainer", wanted.artifacts, wanted.trainer.version)),
+                            chart=_chart("kubeflow-trainer", wanted.artifacts, wanted.trainer.version),
+                            crds=ChartPlan(chart=TRAINER_CRDS.format(version=wanted.trainer.version))),
         runtimes=runtimes,
         training_operators={"PyTorchJob": TrainingOperatorPlan(
             version=wanted.training_operator.version, chart=CHARTS["training-operator"])}
@@ -335,7 +338,8 @@ def _chart(name: str, artifacts: ArtifactsConfig | None, version: str | None = N
         return ChartPlan(chart=public.chart, version=version or public.version, repository=public.repository)
     if artifacts.charts.startswith("oci://"):
         return ChartPlan(chart=f"{artifacts.charts.rstrip('/')}/{name}", version=version or public.version)
-    return ChartPlan(chart=f"{artifacts.charts.rstrip('/')}/{name}")
+    # A folder holds one version of a chart, but of charts whose version a stack chooses.
+    return ChartPlan(chart=f"{artifacts.charts.rstrip('/')}/{name}{f'-{version}' if version else ''}")
 
 
 def _claim(namespace: str, name: str, store: StoreConfig, zone: str) -> ClaimPlan:

@@ -173,7 +173,7 @@ class ArtifactsConfig:
     """Where charts come from when the public registries cannot be reached, as in an isolated VPC."""
 
     charts: str
-    """A folder with one unpacked chart a name, or an oci:// prefix."""
+    """A folder with one unpacked chart a name (kubeflow-trainer-<version> of the Trainer), or an oci:// prefix."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,14 +6,16 @@ import asyncio
 import difflib
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 
+from catalog import versions
 from tests.recording import CHECKOUT, Graph, deploy
+from tests.trainer_server import TrainerServer, installed
 
 GOLDEN = CHECKOUT / "tests" / "golden"
 
@@ -53,6 +55,13 @@ def contract(dev: Graph) -> dict[str, Any]:
 def team(contract: dict[str, Any]) -> Graph:
     """The graph of Pulumi.team-vision.yaml on the dev environment."""
     return deploy("team-vision", references={"organization/trainyard/dev": {"contract": contract}})
+
+
+@pytest.fixture(scope="module", params=versions.TRAINERS)
+def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrainerServer]:
+    """Each release of the Trainer in turn, at an API server of its own."""
+    with installed(request.param, tmp_path_factory.mktemp("trainer")) as made:
+        yield made
 
 
 @pytest.fixture

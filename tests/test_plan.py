@@ -254,8 +254,13 @@ def test_charts_come_from_where_the_stack_says(charts: str | None, found: tuple[
     assert charts is None or all(c.repository is None and c.chart.startswith(charts) for c in every)
 
 
-def test_the_trainers_chart_has_the_version_of_the_stack_file() -> None:
-    assert environment_plan().trainer.chart.version == "2.1.0"
+@pytest.mark.parametrize("version", versions.TRAINERS)
+def test_the_trainers_charts_have_the_version_of_the_stack_file(version: str) -> None:
+    trainer = environment_plan(at("trainer.version", version)).trainer
+    assert (trainer.chart.version, trainer.image_tag) == (version, f"v{version}")
+    assert (CHECKOUT / trainer.crds.chart / "Chart.yaml").exists() and trainer.crds.chart.endswith(f"-{version}")
+    mirrored = environment_plan(at("trainer.version", version), at("artifacts.charts", "/mirror")).trainer
+    assert (mirrored.chart.chart, mirrored.crds) == (f"/mirror/kubeflow-trainer-{version}", trainer.crds)
 
 
 def test_drivers_are_installed_for_the_kinds_of_storage_there_are() -> None:

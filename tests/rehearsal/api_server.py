@@ -48,10 +48,10 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     if missing:
         pytest.skip(f"needs {', '.join(missing)} of the rehearsal's toolchain, which `make up` builds")
     with ExitStack() as stack:
-        yield _start(stack, tmp_path_factory.mktemp("plane"))
+        yield start(stack, tmp_path_factory.mktemp("plane"))
 
 
-def _start(stack: ExitStack, folder: Path) -> ApiServer:
+def start(stack: ExitStack, folder: Path) -> ApiServer:
     port, etcd, peers, manager = (paths.free_port() for _ in range(4))
     url, authority = f"https://127.0.0.1:{port}", str(folder / "ca.crt")
     pki.write(folder, url, SERVICES)

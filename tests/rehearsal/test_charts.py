@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -67,8 +68,8 @@ def mirror() -> Path:
 
 
 def rendered(mirror: Path, name: str) -> list[dict[str, Any]]:
-    command = [str(paths.BIN / "helm"), "template", name, str(mirror / name), "--namespace=kube-system",
-               "--kube-version=1.34.0", "--include-crds"]
+    command = [str(paths.BIN / "helm"), "template", re.sub(r"-[\d.]+$", "", name), str(mirror / name),
+               "--namespace=kube-system", "--kube-version=1.34.0", "--include-crds"]
     done = subprocess.run([*command, *VALUES.get(name, [])], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return [document for document in yaml.load_all(done.stdout, yaml.CSafeLoader) if document]
@@ -83,8 +84,10 @@ def images(objects: list[dict[str, Any]]) -> set[str]:
 @pytest.mark.parametrize(("name", "expected"), [
     ("karpenter", {"public.ecr.aws/karpenter/controller:1.14.1"}),
     ("karpenter-crd", set()),
-    ("kubeflow-trainer", {"ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.1.0",
-                          "registry.k8s.io/jobset/jobset:v0.10.1"}),
+    ("kubeflow-trainer-2.1.0", {"ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.1.0",
+                                "registry.k8s.io/jobset/jobset:v0.10.1"}),
+    ("kubeflow-trainer-2.3.0", {"ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0",
+                                "registry.k8s.io/jobset/jobset:v0.12.0"}),
     ("nvidia-device-plugin", {"nvcr.io/nvidia/k8s-device-plugin:v0.18.0"})])
 def test_a_chart_of_the_mirror_renders_the_images_of_its_release(mirror: Path, name: str, expected: set[str]) -> None:
     assert images(rendered(mirror, name)) == expected
@@ -92,16 +95,35 @@ def test_a_chart_of_the_mirror_renders_the_images_of_its_release(mirror: Path, n
 
 @pytest.mark.world
 @pytest.mark.parametrize(("name", "version", "app_version"), [
-    ("karpenter", "1.14.1", "1.14.1"), ("karpenter-crd", "1.14.1", "1.14.1"), ("kubeflow-trainer", "2.1.0", "v2.1.0"),
+    ("karpenter", "1.14.1", "1.14.1"), ("karpenter-crd", "1.14.1", "1.14.1"),
+    ("kubeflow-trainer-2.1.0", "2.1.0", "v2.1.0"), ("kubeflow-trainer-2.3.0", "2.3.0", None),
     ("nvidia-device-plugin", "0.18.0", "0.18.0")])
 def test_a_chart_of_the_mirror_says_the_versions_of_its_release(mirror: Path, name: str, version: str,
-                                                               app_version: str) -> None:
+                                                               app_version: str | None) -> None:
     chart = yaml.safe_load((mirror / name / "Chart.yaml").read_text())
-    assert (chart["name"], chart["version"], chart["appVersion"]) == (name, version, app_version)
+    assert name in (chart["name"], f"{chart['name']}-{version}")
+    assert (chart["version"], chart.get("appVersion")) == (version, app_version)
 
 
 @pytest.mark.world
-def test_the_charts_bring_the_kinds_the_graph_uses(mirror: Path) -> None:
-    objects = rendered(mirror, "karpenter-crd") + rendered(mirror, "kubeflow-trainer")
-    kinds = {o["spec"]["names"]["kind"] for o in objects if o["kind"] == "CustomResourceDefinition"}
-    assert kinds >= {"NodePool", "NodeClaim", "EC2NodeClass", "ClusterTrainingRuntime", "TrainJob", "JobSet"}
+@pytest.mark.parametrize("release", charts.CRDS)
+def test_a_release_brings_the_kinds_the_graph_uses_and_each_once(mirror: Path, release: str) -> None:
+    objects = rendered(mirror, "karpenter-crd") + rendered(charts.OWN, f"kubeflow-trainer-crds-{release}")
+    kinds = [o["spec"]["names"]["kind"] for o in objects if o["kind"] == "CustomResourceDefinition"]
+    assert set(kinds) >= {"NodePool", "NodeClaim", "EC2NodeClass", "ClusterTrainingRuntime", "TrainJob", "JobSet"}
+    assert len(kinds) == len(set(kinds))
+
+
+@pytest.mark.world
+@pytest.mark.parametrize("release", charts.CRDS)
+def test_our_charts_of_crds_are_what_upstreams_modules_hold(mirror: Path, release: str) -> None:
+    for name, text in charts.crd_chart(release).items():
+        assert (charts.OWN / f"kubeflow-trainer-crds-{release}" / name).read_text() == text, name
+
+
+def test_a_newer_releases_workloads_can_replace_an_olders_in_place(mirror: Path) -> None:
+    """A Deployment's selector can never change."""
+    releases = (rendered(mirror, f"kubeflow-trainer-{release}") for release in charts.CRDS)
+    older, newer = ({o["metadata"]["name"]: o["spec"]["selector"] for o in objects if o["kind"] == "Deployment"}
+                    for objects in releases)
+    assert older == newer and len(older) == 2

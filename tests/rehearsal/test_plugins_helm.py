@@ -141,6 +141,16 @@ def test_a_release_goes_to_a_namespace_it_makes(api_server: ApiServer, plugin, c
     assert settings(api_server, id_)
 
 
+def test_what_is_nobodys_is_taken_only_where_the_release_says_so(api_server: ApiServer, plugin, chart):
+    inputs = release(chart)
+    api_server.admin.apply({"apiVersion": "v1", "kind": "ConfigMap", "data": {"size": "0"},
+                            "metadata": {"name": inputs["name"], "namespace": "default"}}, manager="nobody")
+    with pytest.raises(Refused, match="invalid ownership metadata"):
+        installed(plugin, inputs)
+    id_, _ = installed(plugin, inputs | {"takeOwnership": True})
+    assert settings(api_server, id_) == {"size": "1", "color": "red"}
+
+
 def test_another_name_or_namespace_needs_another_release(plugin, chart):
     old = checked(plugin, release(chart))
     found = plugin.diff(call(id="default/x"), old, old | {"namespace": "other"}, old)

@@ -28,7 +28,8 @@ TIMEOUT = 300
 """Seconds Helm waits where the program does not say."""
 PATIENCE = 15
 """Seconds helm has to write down that it was interrupted."""
-INPUTS = words("name namespace chart version repositoryOpts values timeout createNamespace skipCrds compat")
+INPUTS = words("name namespace chart version repositoryOpts values timeout createNamespace skipCrds takeOwnership"
+               " compat")
 """Any other, and any other repository option than `repo`, is refused by name."""
 OUTPUTS = words("resourceNames status manifest")
 
@@ -164,7 +165,8 @@ def _chart(inputs: Properties) -> list[str]:
 
 
 def _options(verb: str, inputs: Properties) -> list[str]:
-    flags = {"createNamespace": "--create-namespace", "skipCrds": "--skip-crds"} if verb == "install" else {}
+    flags = {"takeOwnership": "--take-ownership"}
+    flags |= {"createNamespace": "--create-namespace", "skipCrds": "--skip-crds"} if verb == "install" else {}
     options = ["--namespace", inputs["namespace"], "--wait", *_timeout(inputs)]
     options += [flag for option, flag in flags.items() if inputs.get(option)]
     return options + (["--history-max", "0"] if verb == "upgrade" else [])

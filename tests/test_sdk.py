@@ -1,0 +1,49 @@
+"""People submit with Kubeflow's own SDK: the version that is known to go with a Trainer release finds our runtimes, and
+what it sends is accepted and becomes the pods that were asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from catalog import versions
+from components.training import GPU
+from rehearsal import paths
+from tests.trainer_server import TrainerServer, runtimes
+
+FOLDER = Path(__file__).parent / "sdk"
+SDK = {known.trainer: known.sdk for known in versions.KNOWN_GOOD}
+
+
+def interpreter(version: str) -> Path:
+    """A Python with one version of the SDK, made once; two versions of a package cannot live in one environment."""
+    requirements = FOLDER / f"requirements-{version}.txt"
+    made = paths.CACHE / f"sdk-{version}-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:8]}"
+    if not made.exists():
+        partial = made.with_name(f"{made.name}.{os.getpid()}")
+        subprocess.run([sys.executable, "-m", "venv", partial], check=True)
+        done = subprocess.run([partial / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                               "--no-compile", "--require-hashes", "-r", requirements], capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"kubeflow {version} could not be installed: {done.stderr.strip()[-200:]}")
+        partial.rename(made)
+    return made / "bin/python"
+
+
+def test_the_sdk_of_a_release_finds_our_runtimes_and_its_job_becomes_pods(trainer: TrainerServer) -> None:
+    done = subprocess.run([interpreter(SDK[trainer.release]), FOLDER / "submit.py", trainer.folder / "kubeconfig",
+                           "own-torch"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["runtimes"] == sorted(runtimes(trainer.release))
+    assert (said["runtime"], said["nodes"]) == ("own-torch", 2)
+    for pod in trainer.pods(said["job"], 2):
+        assert pod["spec"]["containers"][0]["resources"]["limits"][GPU] == "8"
+        assert pod["spec"]["restartPolicy"] == "Never"  # which our runtime says: the gang restarts together
