@@ -38,7 +38,8 @@ def failed(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding(what=f"{job} failed: {job.said}", why=_last_words(snapshot, job),
                           do="mend it and count jobs.<name>.run up: the same run does not start again")
         elif job.restarts >= MANY_RESTARTS:
-            yield Finding(what=f"{job} crashes again and again: {job.restarts} restarts", why=_last_words(snapshot, job),
+            yield Finding(what=f"{job} crashes again and again: {job.restarts} restarts",
+                          why=_last_words(snapshot, job),
                           do=f"kubectl -n {job.namespace} logs -l {job.selector} --prefix --tail=40 (--previous)")
     empty = tuple(job.name for job in _under_way(snapshot) if not job.pods)
     said = {about(event): event["message"] for event in snapshot.of("events")
