@@ -57,7 +57,7 @@ def main() -> None:
                               lambda: {"model": network.state_dict(), "optimizer": optimizer.state_dict()})
     with torch.no_grad():
         points, values = batch(1024, 0, device)
-        print(f"rank {rank} of {ranks}: final loss {nn.functional.mse_loss(model(points), values):.6f}", flush=True)
+        print(f"rank {rank} of {ranks}: final loss {nn.functional.mse_loss(model(points), values):.8f}", flush=True)
     dist.destroy_process_group()
 
 

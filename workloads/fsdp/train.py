@@ -90,7 +90,7 @@ def main() -> None:
             print(f"step {step} loss {loss.item():.6f} ranks {ranks}", flush=True)
         checkpoints.step_done(step, options.steps, state)
     with torch.no_grad():
-        print(f"rank {rank} of {ranks}: final loss {loss_of(model, 64, 0, device):.6f}", flush=True)
+        print(f"rank {rank} of {ranks}: final loss {loss_of(model, 64, 0, device):.8f}", flush=True)
     dist.destroy_process_group()
 
 

@@ -114,7 +114,7 @@ def main() -> None:
         checkpoints.step_done(step, len(plan),
                               lambda: {"model": network.state_dict(), "optimizer": optimizer.state_dict()})
     with torch.no_grad():
-        print(f"rank {rank} of {ranks}: final loss {loss_of(model, pieces[:64], options.bf16):.6f}", flush=True)
+        print(f"rank {rank} of {ranks}: final loss {loss_of(model, pieces[:64], options.bf16):.8f}", flush=True)
     if rank == 0:
         options.output_dir.mkdir(exist_ok=True)
         write(options.output_dir / "model.pt", lambda out: torch.save(network.state_dict(), out))
