@@ -1,8 +1,5 @@
 """The TrainJobs of tests/workloads/d-* train for real on two CPU nodes, are disturbed, and end as if they had not been.
-
-What is changed of them is in `_runtime` and `_job`: the samples' image and script, a pool, checkpoints on the shared
-file system, and a gang that restarts as one.
-"""
+What is changed of them, `_runtime` and `_job` say."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ pytestmark = [pytest.mark.world, pytest.mark.skipif(world.obstacle() is not None
               pytest.mark.skipif(importlib.util.find_spec("torch") is None,
                                  reason="real training needs torch: make train-real")]
 
-FLAGS = {"ddp": ("--steps=300", "--steps-per-checkpoint=50"), "fsdp": ("--steps=120", "--steps-per-checkpoint=1000")}
+FLAGS = {"ddp": ("--steps=200", "--steps-per-checkpoint=50"), "fsdp": ("--steps=120", "--steps-per-checkpoint=1000")}
 POOLS = {"cpu": {"instance_types": ["m7i.4xlarge"], "max_nodes": 2}}
 TORCH = "trainyard/torch-cpu:2.15"
 
@@ -71,12 +68,12 @@ def trial() -> Iterator[Trial]:
     config["trainyard:environment"] |= {"pools": POOLS, "jobs": {}}
     (made.checkout / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": config}))
     scripts = [WORKLOADS / "ddp" / "train.py", WORKLOADS / "checkpoints.py"]
-    on_disk = made.state / "nodes" / "ami" / "data" / "kubeflow-training" / "scripts"
-    on_disk.mkdir(parents=True)
-    for script in scripts:
-        (on_disk / script.name).write_text(script.read_text())
     try:
         assert made.do("up") == 0, made.log.read_text()
+        on_disk = made.state / "nodes/ami/data/kubeflow-training/scripts"  # of every node that boots from now on
+        on_disk.mkdir(parents=True)
+        for script in scripts:
+            (on_disk / script.name).write_text(script.read_text())
         made.apply(_runtime())
         files = {f.name: f.read_text() for f in (*scripts, SLOW_DISK)}
         made.apply({"apiVersion": "v1", "kind": "ConfigMap", "data": files,
@@ -102,9 +99,8 @@ def _ends_like(trial: Trial, name: str, undisturbed: Run) -> list[int]:
     assert undisturbed.wait() == [0, 0], undisturbed.log
     assert until(lambda: trial.condition(name), seconds=240) == "Complete", _logs(trial, name)
     assert trial.get(f"jobset {name} -n training")["status"]["restarts"] == 1
-    nodes = {p["spec"]["nodeName"] for p in trial.get(
-        f"pods -n training -l jobset.sigs.k8s.io/jobset-name={name}")["items"]}
-    assert len(nodes) == 2
+    pods = trial.get(f"pods -n training -l jobset.sigs.k8s.io/jobset-name={name}")["items"]
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == 2
     log = _logs(trial, name)
     assert final(log) == [pytest.approx(final(undisturbed.log)[0], rel=1e-4)] * RANKS, log
     return resumed(log)

@@ -1,18 +1,17 @@
-"""The samples train for real: two nodes of two processes, gloo, on this machine. In the rehearsal they do in
-test_training_world.py."""
+"""The samples train for real: two nodes of two processes, gloo, on this machine."""
 
 from __future__ import annotations
 
 import functools
 import importlib.util
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from rehearsal import processes
 from rehearsal.trials import until
 from tests.recording import CHECKOUT
 from tests.workloads_train.runs import RANKS, WORKLOADS, Run, final, resumed, workers
@@ -85,7 +84,7 @@ def test_a_kill_in_the_middle_of_a_checkpoint_leaves_the_one_before(folder: Path
 def test_one_killed_rank_ends_the_run_everywhere_and_the_next_resumes(folder: Path):
     run = _disturbed(folder, "fsdp")
     assert until(lambda: run.latest >= 19, seconds=180, every=0.02), run.log
-    os.kill(workers(run.agents[1])[0], signal.SIGKILL)
+    processes.kill(workers(run.agents[1])[:1])
     assert 0 not in run.wait(), run.log
     _ends_as_if_nothing_had_happened(folder, "fsdp", run.latest)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rehearsal import processes
 from tests.recording import CHECKOUT
 
 WORKLOADS = CHECKOUT / "workloads"
@@ -62,8 +62,7 @@ class Run:
     def kill(self) -> None:
         """SIGKILL to everything that runs still."""
         for agent in [a for a in self.agents if a.poll() is None]:
-            for pid in (*workers(agent), agent.pid):
-                os.kill(pid, signal.SIGKILL)
+            processes.kill([*workers(agent), agent.pid])
             agent.wait()
 
     @property
