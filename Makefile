@@ -3,9 +3,10 @@ STACK ?= dev
 PYTHON ?= python3
 PRODUCT := .venv/.product
 DEVELOP := .venv/.develop
+TRAIN := .venv/.train
 REHEARSAL := .venv/bin/python -m rehearsal
 
-.PHONY: up down status preview check plan migrate test lint soak bench kubeconfig env schema
+.PHONY: up down status preview check plan migrate test lint soak bench kubeconfig env schema train-real
 
 up: $(DEVELOP)            ## from nothing to every job of the stack finished
 	@$(REHEARSAL) up --stack $(STACK)
@@ -40,6 +41,11 @@ migrate: $(PRODUCT)       ## FILE=job.yaml: a PyTorchJob or TrainJob as a stack-
 test: $(DEVELOP)          ## all of them; what needs a world is skipped where there can be none
 	@$(REHEARSAL) build
 	@.venv/bin/pytest -n 2 --dist loadfile
+	@test -e $(TRAIN) || echo "skipped: real training with torch; make train-real installs it (3.8 GB) and trains"
+
+train-real: $(TRAIN)      ## torch for the CPU: the samples of workloads/ trained, alone and in a world
+	@$(REHEARSAL) build
+	@.venv/bin/pytest tests/test_workloads.py tests/test_training_world.py
 
 lint: $(DEVELOP)
 	@.venv/bin/ruff check && .venv/bin/pyright
@@ -59,3 +65,7 @@ $(DEVELOP): requirements-dev.txt
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	@.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $(PRODUCT) $@
+
+$(TRAIN): requirements-train.txt $(DEVELOP)
+	@.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	@touch $@

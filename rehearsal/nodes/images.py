@@ -18,6 +18,7 @@ from rehearsal.nodes.environment import NotReady
 STAND_INS = Path(__file__).resolve().parent.parent / "standins"
 STAND_INS_AT, TOOLS_AT = "/opt/stand-ins/lib", "/opt/stand-ins/bin"
 TOOLS = {"git": "git.py", "nslookup": "nslookup.py", "pip": "pip.py", "pip3": "pip.py", "torchrun": "torchrun.py"}
+OURS = "trainyard"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +81,26 @@ def training_path() -> str:
     return os.pathsep.join((TOOLS_AT, str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"))
 
 
-def training_tools() -> dict[str, str]:
-    """Links to the stand-ins. The one place that decides between them and a real torchrun: torch beside this
-    interpreter."""
-    has_torch = importlib.util.find_spec("torch") is not None
+def training_tools(image: str) -> dict[str, str]:
+    """Links to the stand-ins; where torch is, torchrun is not among them."""
     return {f"{TOOLS_AT}/{tool}": f"{STAND_INS_AT}/{file}" for tool, file in TOOLS.items()
-            if not (tool == "torchrun" and has_torch)}
+            if not (tool == "torchrun" and has_torch(image))}
+
+
+def has_torch(image: str) -> bool:
+    """Whether an image gets the real torch: those called trainyard/…, where torch is beside this interpreter. What
+    others contain nobody knows here, and mostly it is for GPUs."""
+    return ours(image) and importlib.util.find_spec("torch") is not None
+
+
+def ours(image: str) -> bool:
+    """Whether it is made from workloads/: trainyard/torch-cpu is torch alone, the others are samples."""
+    return f"/{repository(image)}".rpartition("/")[0].endswith(f"/{OURS}")
+
+
+def sample_files(image: str) -> dict[str, str]:
+    """Path in the container → file of the checkout, as workloads/Dockerfile copies them."""
+    folder = paths.CHECKOUT / "workloads"
+    script = folder / repository(image).rpartition("/")[2] / "train.py"
+    files = (folder / "checkpoints.py", script) if ours(image) and script.exists() else ()
+    return {f"/workspace/{file.name}": str(file) for file in files}

@@ -217,8 +217,8 @@ class Pod:
         return process.Plan(
             root=str(place / "root"), hostname=hostname, env=env, folder=spec.get("workingDir", "/"),
             argv=[expand(word, env) for word in [*command, *spec.get("args", [])]],
-            mounts=process.mounts(program, self._volumes.mounts(spec)),
-            links={} if program else images.training_tools(),
+            mounts=process.mounts(program, self._volumes.mounts(spec), images.sample_files(spec["image"])),
+            links={} if program else images.training_tools(spec["image"]),
             files=dict.fromkeys(devices, "") | {"/etc/resolv.conf": process.RESOLVER})
 
     def _base(self) -> dict[str, str]:

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -58,9 +59,10 @@ class Plan:
     folders: tuple[str, ...] = ("/tmp", "/root", "/workspace", "/var/run", "/etc")
 
 
-def mounts(program: images.Program | None, volumes: list[Mount]) -> list[Mount]:
-    """Everything a container sees, its own volumes winning. A controller has nothing but its program, as in a
-    distroless image; training has the host's programs, this interpreter, the stand-ins and the workloads to clone."""
+def mounts(program: images.Program | None, volumes: list[Mount], files: Mapping[str, str] | None = None) -> list[Mount]:
+    """Everything a container sees, its own volumes winning, also over `files` that its image brings. A controller has
+    nothing but its program, as in a distroless image; training has the host's programs, this interpreter, the stand-ins
+    and the workloads to clone."""
     if program:
         places = {program.entrypoint: str(program.built)}
     else:
@@ -68,8 +70,9 @@ def mounts(program: images.Program | None, volumes: list[Mount]) -> list[Mount]:
         places = {**{p: p for p in same}, images.STAND_INS_AT: str(images.STAND_INS),
                   MIRROR: str(paths.CHECKOUT / "workloads")}
     places |= {"/etc/hosts": str(network.HOSTS)} | {f: f for f in HOST_FILES if os.path.exists(f)}
-    given = [Mount(target=target, source=source, read_only=True) for target, source in places.items()]
     taken = {v.target for v in volumes}
+    places |= {path: source for path, source in (files or {}).items() if os.path.dirname(path) not in taken}
+    given = [Mount(target=target, source=source, read_only=True) for target, source in places.items()]
     return [m for m in (*given, Mount(target="/dev/shm", size=SHM)) if m.target not in taken] + volumes
 
 

@@ -134,6 +134,25 @@ def test_a_volume_at_dev_shm_replaces_the_default() -> None:
     assert [m.size for m in mounts if m.target == "/dev/shm"] == ["1g"]
 
 
+@pytest.mark.parametrize(("image", "real"), [
+    ("trainyard/torch-cpu:2.15", True), ("123.dkr.ecr.x.amazonaws.com/mirror/trainyard/ddp@sha256:abc", True),
+    ("pytorch/pytorch:2.4.1-cuda11.8-cudnn9-runtime", False), ("mytrainyard/ddp:1", False), ("ddp:1", False)])
+def test_only_images_of_the_samples_get_the_real_torch(image: str, real: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: object())
+    assert (f"{images.TOOLS_AT}/torchrun" not in images.training_tools(image)) == real
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert f"{images.TOOLS_AT}/torchrun" in images.training_tools(image)
+
+
+def test_a_sample_is_in_its_image_unless_a_volume_hides_it() -> None:
+    files = images.sample_files("trainyard/ddp:1")
+    assert set(files) == {"/workspace/train.py", "/workspace/checkpoints.py"}
+    assert images.sample_files("trainyard/torch-cpu:1") == images.sample_files("other/ddp:1") == {}
+    assert files["/workspace/train.py"] in [m.source for m in process.mounts(None, [], files)]
+    hidden = process.mounts(None, [process.Mount(target="/workspace", source="/x")], files)
+    assert [m.target for m in hidden if m.target.startswith("/workspace")] == ["/workspace"]
+
+
 def test_host_names_need_a_subdomain() -> None:
     assert network.host_names({"hostname": "a-0"}, "n") == []
     assert network.host_names({"hostname": "a-0", "subdomain": "a"}, "n")[:2] == ["a-0", "a-0.a"]
