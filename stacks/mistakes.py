@@ -20,6 +20,7 @@ from components.training import EFA, GPU
 from stacks.case import Case
 from stacks.faults import Fault, Notice
 from stacks.manifest import POD, TRAINER, Container, Path, items, look, mapping
+from stacks.pinning import unpinned
 from stacks.pod_rules import RESERVED_ENV, TOKEN
 from stacks.torchrun import launches
 
@@ -269,10 +270,8 @@ def _harmful_variables(case: Case, each: Container) -> Iterator[Finding]:
                 each.runs, harm.reason, f"{name}={value}", "drop it")
 
 
-MOVES = "stays the same:"
 TEXTS = (
     ("image", r"\A.*[<>$ ].*\Z", "is filled in", "registry/name:tag, or name@sha256:…"),
-    ("image", r"\A(?!.*[:@][^/]+\Z)[^<>$ ]+\Z", f"{MOVES} without a tag it is what is newest", "name:<version>"),
     ("script", r"\A\s*(?:#[^\n]*(?:\n\s*|\Z))+\Z", "does something: folded (>) it is one comment, and succeeds at once",
      "`|` in the place of `>`, or delete the comment"),
     ("script", r"\A[^\n]*\s#[^\n]*(?:\s--\w|\.py\b)[^\n]*\n?\Z", "goes on after #: folded (>) is one line, cut there",
@@ -280,24 +279,21 @@ TEXTS = (
     ("script", r"\\[ \t]+(?:#|\n)|\\\n[ \t]*#", "ends continued lines with the backslash", "delete what follows it"),
     ("script", r"<(?:your-[\w-]+|[A-Z][A-Z_]+)>", "is filled in", "write what belongs there"),
     ("script", r"git clone (?:[^\s&;|]+ )*github\.com\S+", "clones from a URL", "https://github.com/…"),
-    ("image", r":latest\Z", f"{MOVES} latest is another image tomorrow", "take a version or a digest"),
-    ("script", r"(?s)\A(?!.*(?:--branch|\s-b\s|git (?:-C \S+ )?(?:checkout|reset))).*?git clone",
-     f"{MOVES} it clones whatever is newest", "git checkout a commit, or bake it into the image"),
-    ("script", r"\b(?:pip3?|conda) install(?!.*--no-index)", f"{MOVES} it installs packages at the start of every pod",
-     "bake them into the image"),
 )
-"""What an image or a script must not match, the rule, the way out. What moves is refused in production only."""
+"""What an image or a script must not match, the rule, the way out."""
 WATCHED = re.compile(r"((NODE_|LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)|NNODES|NPROC_PER_NODE)$|PET_(?!RDZV_)")
 """Variables that only an operator or a launcher knows; others may come from the image."""
 
 
 def _texts(case: Case, each: Container) -> Iterator[Finding]:
-    texts = {"image": (each.at("image"), str(each.body.get("image") or "")), "script": (each.runs, each.script)}
+    image, paths = str(each.body.get("image") or ""), {"image": each.at("image"), "script": each.runs}
     for of, pattern, rule, way_out in TEXTS:
-        path, text = texts[of]
-        for found in dict.fromkeys(match[0] for match in re.finditer(pattern, text)):
-            noted = rule.startswith(MOVES) and not case.production
-            yield case.notice(path, f"{rule}; {way_out}") if noted else case.fault(path, rule, found, way_out)
+        for found in dict.fromkeys(match[0] for match in re.finditer(pattern, image if of == "image" else each.script)):
+            yield case.fault(paths[of], rule, found, way_out)
+    meant = image if not image or re.search(r"[:@][^/]+$", image) else f"{image}:latest"
+    for of, what, way_out in unpinned(meant, each.script):
+        yield case.fault(paths[of], "stays the same in production", what, way_out) if case.production else case.notice(
+            paths[of], f"{what}: {way_out}")
 
 
 def _provided(case: Case, each: Container) -> Iterator[Finding]:
