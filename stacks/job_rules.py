@@ -5,7 +5,6 @@ Sources: Trainer 2.1 (shared facts trainer.md), traps 2a to 2c of by-hand-and-tr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
@@ -17,8 +16,8 @@ from stacks.jobs import stores
 from stacks.pod_rules import pod_faults, pod_notices
 from stacks.settings import EnvironmentConfig, PoolConfig
 from stacks.storage import checkpoint_faults, checkpoint_notices
+from stacks.torchrun import launches
 
-RANKS = re.compile(r"--nproc[_-]per[_-]node[= ]+(\d+)")
 BLOCK_TAIL = timedelta(minutes=40)
 """Karpenter drains a Capacity Block this long before its end (karpenter-provider-aws, a constant)."""
 
@@ -101,9 +100,10 @@ def _node(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[Fault]:
     if isinstance(job.processes_per_node, int) and job.processes_per_node > gpus:
         yield Fault(path=f"{path}.processes_per_node", rule=f"is at most the {gpus} GPUs of the pod",
                     value=str(job.processes_per_node), way_out=str(gpus))
-    for ranks in sorted({int(n) for n in RANKS.findall(job.script or " ".join(job.command)) if int(n) > gpus}):
-        yield Fault(path=f"{path}.script", rule=f"starts at most a rank for each of the pod's {gpus} GPUs",
-                    value=f"--nproc_per_node={ranks}", way_out="--nproc_per_node=${PET_NPROC_PER_NODE}")
+    for launch in launches(job.script or " ".join(job.command)):
+        if launch.ranks.isdecimal() and int(launch.ranks) > gpus:
+            yield Fault(path=f"{path}.script", rule=f"starts at most a rank for each of the pod's {gpus} GPUs",
+                        value=f"--nproc_per_node={launch.ranks}", way_out="--nproc_per_node=${PET_NPROC_PER_NODE}")
     least = min(TYPES[each].allocatable_mib for each in pool.instance_types)
     if job.shared_memory_gib * 1024 > least // 2:
         yield Fault(path=f"{path}.shared_memory_gib", rule="leaves the ranks half of the node's memory",

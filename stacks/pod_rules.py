@@ -16,6 +16,7 @@ from stacks.job_settings import JobConfig
 from stacks.jobs import CHECKPOINTS, TENSORBOARD
 from stacks.pinning import unpinned
 from stacks.settings import EnvironmentConfig
+from stacks.torchrun import launches
 
 RESERVED_ENV = ("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT")
 """The Trainer sets them; its webhook refuses a job that does."""
@@ -105,17 +106,11 @@ def _command(path: str, job: JobConfig) -> Iterator[Fault]:
         yield Fault(path=path, rule="has exactly one of script, command and torchrun",
                     value=" and ".join(way for way, given in ways.items() if given) or "none",
                     way_out="script: | with bash text, command: [program, argument], or torchrun: {script: train.py}")
-    # A continued line is one command: the shell joins it, so do we before looking.
-    text = (job.script or " ".join(job.command)).replace("\\\n", " ")
-    starts = [line for line in text.splitlines() if re.match(r"\s*(exec\s+)?torchrun\b", line)]
-    if job.command and job.command[0].endswith("torchrun"):
-        starts = [text]
-    for line in starts:
-        # Without any of these options torchrun goes by PET_MASTER_ADDR, as the Trainer sets it: that works.
-        alone = re.search(r"--standalone\b|--rdzv[_-]backend[= ]+(?!static)", line)
-        if job.nodes > 1 and alone and not re.search(r"--(rdzv[_-]endpoint|master[_-]addr)\b", line):
+    text = job.script or " ".join(job.command)
+    for launch in launches(text) if job.nodes > 1 else ():
+        if launch.alone and (launch.endpoint or not job.elastic):
             yield Fault(path=f"{path}.script", rule="gives torchrun a rendezvous endpoint: without one every node"
-                        " waits at its own localhost", value=" ".join(line.split())[:60],
+                        " waits at its own localhost", value=launch.text[:60],
                         way_out="--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}")
     if re.search(r"\\[ \t]+(#|$)", job.script or "", re.MULTILINE):
         yield Fault(path=f"{path}.script", rule="ends continued lines with the backslash", value="a blank after \\",
