@@ -36,8 +36,10 @@ def stack(**pytorch_job: Any) -> Object:
            "processes_per_node": 8, "shared_memory_gib": 64, "storage": {"datasets": {"path": "/mnt/datasets"}},
            "checkpoints": {"store": "checkpoints", "directory": JOB}, "env": {"TRAINYARD_STEPS": "6"},
            "secrets": {key: {"secret": secret, "key": key} for key, secret in KEYS.items()},
-           "files": {"sources": list(FILES), "path": "/workspace/train"}, "pytorch_job": pytorch_job}
-    lustre = {"lustre": {"capacity_gib": 4800, "throughput_mbps_per_tib": 500}}
+           "files": {"sources": list(FILES), "path": "/workspace/train"},
+           # With `running` a worker is often gone, with its log, before it has seen the master succeed.
+           "pytorch_job": {"clean_pods": "none", **pytorch_job}}
+    lustre = {"data": "delete", "lustre": {"capacity_gib": 4800, "throughput_mbps_per_tib": 500}}
     return {"aws:region": "us-east-2", "trainyard:environment": {
         "zone": "us-east-2a", "pools": {"h100": {"instance_types": ["p5.48xlarge"], "max_nodes": 2}},
         "cluster": {"version": "1.34", "endpoint": "public-and-private", "public_access_cidrs": ["203.0.113.7/32"]},
@@ -99,7 +101,7 @@ def test_a_job_whose_ranks_fail_fails_and_keeps_what_they_said(trial: Trial):
         replica["template"]["spec"]["containers"][0]["command"] = ["/bin/sh", "-c", "echo no data; exit 3"]
     trial.apply(broken)
     assert until(lambda: _state(trial, "broken"), seconds=180) == "Failed"
-    assert "no data" in trial.shell("kubectl logs -n training -l training.kubeflow.org/job-name=broken")
+    assert "no data" in trial.shell("kubectl logs -n training broken-master-0")
 
 
 def test_down_leaves_nothing(trial: Trial):
