@@ -39,6 +39,8 @@ first, rank, nodes = master.removesuffix("-master-0") + "-worker-0", int(env["RA
 ranks = int(env["PET_NPROC_PER_NODE"]) if env["PET_NPROC_PER_NODE"].isdigit() else 1
 env.update(MASTER_ADDR=first, PET_MASTER_ADDR=first, RANK=str(rank), PET_NODE_RANK=str(rank), PET_NNODES=str(nodes),
            WORLD_SIZE=str(nodes * ranks))
+command = None
+signal.signal(signal.SIGTERM, lambda *_: command.terminate() if command else sys.exit(143))
 while rank:
     try:
         socket.getaddrinfo(first, port)
@@ -46,7 +48,6 @@ while rank:
     except OSError:
         time.sleep(2)
 command = subprocess.Popen([word.replace(master, first) for word in sys.argv[1:]])
-signal.signal(signal.SIGTERM, lambda *_: command.terminate())
 code = command.wait()
 while code == 0:
     try:
