@@ -14,7 +14,7 @@ from operations import job_causes
 from operations.signs import GRACE_SECONDS, Finding
 from operations.snapshot import Snapshot, about
 
-REQUIRED = {"trainjobs": "kubeflow-trainer", "jobsets": "kubeflow-trainer", "nodepools": "karpenter-crd",
+REQUIRED = {"trainjobs": "kubeflow-trainer-crds", "jobsets": "kubeflow-trainer-crds", "nodepools": "karpenter-crd",
             "ec2nodeclasses": "karpenter-crd"}
 """Kind → the release that brings it."""
 CONTROLLERS = {"karpenter": ("launches nodes", ""), "jobset-controller": ("makes pods", "TrainJob"),

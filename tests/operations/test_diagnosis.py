@@ -55,7 +55,7 @@ def test_a_chart_that_is_not_installed_is_named():
 def test_kinds_that_nobody_serves_name_their_release():
     snapshot = Snapshot(objects={}, unserved=frozenset({"trainjobs", "nodepools"}))
     said = "\n".join(map(str, diagnose(snapshot)))
-    assert "release kubeflow-trainer is not installed" in said
+    assert "release kubeflow-trainer-crds is not installed" in said
     assert "release karpenter-crd is not installed" in said
 
 
