@@ -1,4 +1,5 @@
-"""PyTorchJobs under the real training-operator: the repaired full fine-tuning of a 30B model on two p5.48xlarge."""
+"""Jobs of a stack in one world: the repaired full fine-tuning of a 30B model as a PyTorchJob under the real
+training-operator on two p5.48xlarge, and TrainJobs beside it that come, change, fail and go."""
 
 from __future__ import annotations
 
@@ -42,7 +43,14 @@ def stack(**pytorch_job: Any) -> Object:
         "zone": "us-east-2a", "pools": {"h100": {"instance_types": ["p5.48xlarge"], "max_nodes": 2}},
         "cluster": {"version": "1.34", "endpoint": "public-and-private", "public_access_cidrs": ["203.0.113.7/32"]},
         "storage": {"datasets": lustre, "checkpoints": lustre}, "training_operator": {"version": "1.8.1"},
-        "trainer": {"version": "2.1.0", "runtimes": ["torch-distributed"]}, "jobs": {JOB: job}}}
+        "trainer": {"version": "2.1.0", "runtimes": ["torch-distributed"],
+                    "own_runtimes": {"once": {"image": "trainer:1", "max_restarts": 0}}}, "jobs": {JOB: job}}}
+
+
+def beside(script: str, wait: str) -> Object:
+    """A small TrainJob."""
+    return {"runtime": "once", "nodes": 1, "pool": "h100", "image": "trainer:1", "gpus_per_node": 1, "script": script,
+            "wait": wait, "wait_minutes": 3}
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +107,38 @@ def test_a_job_whose_ranks_fail_fails_and_keeps_what_they_said(trial: Trial):
     assert "no data" in trial.shell("kubectl logs -n training broken-master-0")
 
 
+def test_jobs_come_change_fail_and_go_while_another_runs_on(trial: Trial):
+    """`up` waits for what it is told to wait for, and says why a run failed."""
+    long = beside("sleep 600", "running")
+    _up(trial, long=long, short=beside("echo first", "complete"))
+    assert trial.condition("short") == "Complete", "up has waited for it"
+    running, finished = _uid(trial, "pods", "long"), _uid(trial, "trainjob", "short")
+    _up(trial, long=long, short=beside("echo second", "complete"))
+    assert _uid(trial, "trainjob", "short") != finished, "a changed run is another run"
+    assert "second" in trial.shell("kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=short")
+    with pytest.raises(RuntimeError, match=r"TrainJob training/fails is Failed; (?s:.*)loss is nan"):
+        _up(trial, long=long, fails=beside("echo loss is nan; exit 1", "complete"))
+    _up(trial, long=long)
+    assert [job["metadata"]["name"] for job in trial.get("trainjobs -n training")["items"]] == ["long"]
+    assert _uid(trial, "pods", "long") == running, "nobody disturbed it"
+
+
 def test_down_leaves_nothing(trial: Trial):
     assert trial.do("down") == 0, trial.log.read_text()
+
+
+def _up(trial: Trial, **jobs: Object) -> None:
+    """Plain pulumi on the stack with these jobs beside; RuntimeError with what it says where it fails."""
+    config = stack()
+    config["trainyard:environment"]["jobs"] |= jobs
+    (trial.checkout / "Pulumi.pytorch.yaml").write_text(yaml.safe_dump({"config": config}))
+    trial.shell("pulumi up --yes --skip-preview --non-interactive >up.log 2>&1 || { cat up.log >&2; exit 1; }")
+
+
+def _uid(trial: Trial, kind: str, job: str) -> str:
+    of = f"{kind} -n training" + (f" -l jobset.sigs.k8s.io/jobset-name={job}" if kind == "pods" else "")
+    found = trial.get(of if kind == "pods" else f"{of} {job}")
+    return (found["items"][0] if kind == "pods" else found)["metadata"]["uid"]
 
 
 def _by_hand(trial: Trial, name: str, **settings: Any) -> Object:
