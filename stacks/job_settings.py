@@ -108,13 +108,14 @@ class PyTorchJobConfig:
     """What only a PyTorchJob (training-operator v1) has."""
 
     clean_pods: Literal["none", "running", "all"] = "running"
-    """Which pods go when the job ends. With none the peers of a failed pod go on, and are paid for."""
+    """Which pods go when the job ends. With none the peers of a failed pod go on, and are paid for; with running a
+    Worker that ends a moment after the Master loses its log."""
     keep_finished_minutes: Annotated[int, pydantic.Field(ge=0, strict=True)] | None = None
     """The finished job is deleted after this long; None: with its entry. `up` after a refresh would start it again."""
     restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 0
-    """Container restarts before the job fails (backoffLimit); the other ranks must meet a restarted one again."""
+    """How often the whole gang may start again, in place: a restart of each of its containers is one (backoffLimit)."""
     coordinator: bool = False
-    """A Master without GPUs beside `nodes` Workers: for scripts whose first process only coordinates, not for NCCL."""
+    """A Master without GPUs beside `nodes` Workers: all ranks run in the Workers, and it ends when they have."""
 
 
 @dataclass(frozen=True, kw_only=True)
