@@ -25,8 +25,7 @@ def silent_ranks(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding(what=f"{job}: every node waits for the others at its own address",
                           why="its torchrun has no --rdzv_endpoint",
                           do="--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}")
-        asked = re.search(r"--nnodes[= ]+(\d+)(?![\d:])", command)
-        if asked and int(asked[1]) != job.nodes:
+        if (asked := re.search(r"--nnodes[= ]+(\d+)(?![\d:])", command)) and int(asked[1]) != job.nodes:
             yield Finding(what=f"{job}: its torchrun waits for {asked[1]} nodes, and it has {job.nodes}",
                           why="the ranks never meet", do="leave --nnodes out: PET_NNODES is the job's own number")
 
