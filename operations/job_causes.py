@@ -98,7 +98,7 @@ def standstill(snapshot: Snapshot, silence: timedelta) -> Iterator[Finding]:
         yield Finding(
             what=f"{job} stands still: its ranks run, and none has said a word since {last:%H:%M:%S}"
                  f" ({int((snapshot.at - last).total_seconds())} s); {_cost(snapshot, list(job.pods))}",
-            why=f"the first to fall silent was {name} at {first:%H:%M:%S}: the others wait for it, or all for data",
+            why=f"the first to fall silent was {name} at {first:%H:%M:%S}: look there, unless one rank speaks for all",
             do=f"{of} logs {name} --tail=20; {of} exec {name} -- {load} (busy: it waits for a rank; idle: for data);"
                f" {of} delete pod {name} starts all anew")
 
