@@ -25,8 +25,7 @@ def silent_ranks(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding(what=f"{job}: every node waits for the others at its own address",
                           why="its torchrun has no --rdzv_endpoint",
                           do="--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}")
-        asked = re.search(r"--nnodes[= ]+(\d+)(?![\d:])", command)
-        if asked and int(asked[1]) != job.nodes:
+        if (asked := re.search(r"--nnodes[= ]+(\d+)(?![\d:])", command)) and int(asked[1]) != job.nodes:
             yield Finding(what=f"{job}: its torchrun waits for {asked[1]} nodes, and it has {job.nodes}",
                           why="the ranks never meet", do="leave --nnodes out: PET_NNODES is the job's own number")
 
@@ -99,7 +98,7 @@ def standstill(snapshot: Snapshot, silence: timedelta) -> Iterator[Finding]:
         yield Finding(
             what=f"{job} stands still: its ranks run, and none has said a word since {last:%H:%M:%S}"
                  f" ({int((snapshot.at - last).total_seconds())} s); {_cost(snapshot, list(job.pods))}",
-            why=f"the first to fall silent was {name} at {first:%H:%M:%S}: the others wait for it, or all for data",
+            why=f"the first to fall silent was {name} at {first:%H:%M:%S}: look there, unless one rank speaks for all",
             do=f"{of} logs {name} --tail=20; {of} exec {name} -- {load} (busy: it waits for a rank; idle: for data);"
                f" {of} delete pod {name} starts all anew")
 

@@ -87,7 +87,7 @@ def take() -> Snapshot:
     running = [pod for pod in ranks if pod["status"].get("phase") == "Running"]
     last = _logs(running, "--timestamps", "--tail=1").items()
     return Snapshot(objects=objects, unserved=unserved,
-                    spoke={pod: datetime.fromisoformat(line.split()[0]) for pod, line in last if line[:1] == "2"},
+                    spoke={pod: datetime.fromisoformat(line.split()[0]) for pod, line in last if line},
                     logs=_logs([*_controllers(objects["pods"]), *ranks], "--tail=60"))
 
 
@@ -103,8 +103,8 @@ def _logs(pods: list[Object], *words: str) -> dict[str, str]:
         try:
             return _kubectl("logs", pod["metadata"]["name"], f"--namespace={pod['metadata']['namespace']}",
                             "--all-containers", *words)
-        except RuntimeError as error:
-            return str(error)
+        except RuntimeError:
+            return ""  # not started, or gone: what kubectl says of that is no log
 
     with ThreadPoolExecutor(8) as pool:  # half a second each, for the token alone
         return dict(zip(map(full_name, pods), pool.map(log, pods), strict=True))
@@ -121,7 +121,7 @@ def full_name(obj: Object) -> str:
 
 
 def _kubectl(*words: str) -> str:
-    done = subprocess.run(["kubectl", *words, "--request-timeout=10s"], capture_output=True, text=True)
+    done = subprocess.run(["kubectl", *words, "--request-timeout=30s"], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr.strip() or f"kubectl {words[0]} failed")
     return done.stdout

@@ -95,7 +95,7 @@ def findings(trial: Trial, vanished: tuple[str, float]) -> list[str]:
         jobs.append(copy.deepcopy(base) | {"metadata": {"name": name, "namespace": "training"}})
         edit(jobs[-1]["spec"]["trainer"], jobs[-1]["spec"]["podTemplateOverrides"][0]["spec"])
     trial.apply({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": jobs})
-    end, said = time.monotonic() + 120, list[str]()
+    end, said = time.monotonic() + 240, list[str]()
     while not all(_named(said, name) for name in MISTAKES) and time.monotonic() < end:
         said += trial.shell(f"{sys.executable} -m operations.status 0.25", check=False).split("\n! ")
     return said
