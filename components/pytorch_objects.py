@@ -15,6 +15,9 @@ from components.training import GPU, TOLERATIONS, Training, env, pod_metadata, r
 
 CONTAINER = "pytorch"
 """The webhook refuses a replica without a container of this name."""
+FALLS = 2
+"""A rank that fails takes every pod of the gang along, and the first that is back fails again where its peers have not
+yet: three restarts of two pods, tried in the rehearsal on 2026-11-21."""
 LABELS = "metadata.labels['training.kubeflow.org/{}']"
 
 
@@ -65,9 +68,9 @@ def _processes(training: Training) -> str:
 def _run_policy(operator: PyTorchJobSettings, *, pods: int) -> Spec:
     made: Spec = {"cleanPodPolicy": operator.clean_pods}
     if operator.restarts:
-        # Counted in restarts of containers, of all pods together, and failed when it is reached; a rank that fails
-        # takes every pod of the gang along. 0 would delete all pods, with their logs, whatever cleanPodPolicy says.
-        made["backoffLimit"] = operator.restarts * pods + 1
+        # Counted in restarts of containers, of all pods together, and failed when it is reached. 0 would delete all
+        # pods, with their logs, whatever cleanPodPolicy says.
+        made["backoffLimit"] = operator.restarts * pods * FALLS + 1
     if operator.keep_finished_minutes is not None:
         made["ttlSecondsAfterFinished"] = operator.keep_finished_minutes * 60
     if operator.time_limit_minutes is not None:

@@ -78,7 +78,7 @@ def test_a_job_means_what_its_twin_for_the_trainer_means() -> None:
 
 
 def test_a_failed_pod_stays_to_be_read_unless_the_gang_may_start_again() -> None:
-    for restarts, policy, more in ((0, "Never", {}), (3, "OnFailure", {"backoffLimit": 3 * 2 + 1})):
+    for restarts, policy, more in ((0, "Never", {}), (3, "OnFailure", {"backoffLimit": 3 * 2 * 2 + 1})):
         made = spec_of(restarts=restarts)
         assert {r["restartPolicy"] for r in made["pytorchReplicaSpecs"].values()} == {policy}
         assert made["runPolicy"] == {"cleanPodPolicy": "Running", **more}
