@@ -113,7 +113,7 @@ class PyTorchJobConfig:
     keep_finished_minutes: Annotated[int, pydantic.Field(ge=0, strict=True)] | None = None
     """The finished job is deleted after this long; None: with its entry. `up` after a refresh would start it again."""
     restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 0
-    """How often the whole gang may start again, in place: a restart of each of its containers is one (backoffLimit)."""
+    """How often the whole gang may start again, in place; backoffLimit counts two restarts of each pod for it."""
     coordinator: bool = False
     """A Master without GPUs beside `nodes` Workers: all ranks run in the Workers, and it ends when they have."""
 
