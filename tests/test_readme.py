@@ -8,9 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
+
+from stacks.config import read
+from stacks.plan import plan_stack
+from tests.stackfile import at, faults
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md", "rehearsal/README.md")]
+DOCUMENTS = [CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md", "docs/jobs.md", "rehearsal/README.md")]
 TARGETS = set(re.findall(r"^([a-z-]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -49,14 +54,16 @@ def test_faults_of_the_rehearsal_are_named_as_the_command_takes_them():
 
 
 def test_the_stack_file_of_the_readme_is_accepted():
-    import yaml
-
-    from stacks.config import read
-    from stacks.plan import plan_stack
-
     whole, part = re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
     values = yaml.safe_load(whole)["config"]
     assert plan_stack(read(values, stack="readme", project="trainyard")).faults == ()
     values["trainyard:environment"] |= yaml.safe_load(part)
     written = datetime(2026, 11, 21, tzinfo=UTC)
     assert plan_stack(read(values, stack="readme", project="trainyard"), now=written).faults == ()
+
+
+@pytest.mark.parametrize("part", re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "docs/jobs.md").read_text(), re.DOTALL),
+                         ids=lambda part: part.split()[1])
+def test_every_job_of_the_documents_is_accepted(part: str):
+    edits = [at(f"jobs.{name}", job) for name, job in yaml.safe_load(part)["jobs"].items()]
+    assert faults(at("training_operator", {"version": "1.8.1"}), *edits) == []

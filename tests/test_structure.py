@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,6 +103,19 @@ def _is_text(statement: ast.stmt) -> bool:
                          ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_the_product_runs_no_commands_and_asks_no_network(path: Path) -> None:
     assert _from(("subprocess", "os", "socket", "urllib", "requests", "pulumi_command"), _all_imports(path)) == []
+
+
+OURS = {"stacks", "components", "catalog", "operations"}
+
+
+def test_whatever_people_run_on_aws_needs_is_in_requirements_txt() -> None:
+    """They install nothing else (README, On AWS)."""
+    pinned = set(re.findall(r"^([\w.-]+)==", (CHECKOUT / "requirements.txt").read_text().lower(), re.MULTILINE))
+    names = {"yaml": "pyyaml", "google": "protobuf"}
+    files = _files("stacks/*.py", "components/*.py", "catalog/*.py", "operations/*.py")
+    used = {each.partition(".")[0] for path in files for each in _all_imports(path)} - OURS - sys.stdlib_module_names
+    missing = {each for each in used if str(names.get(each, each)).replace("_", "-") not in pinned}
+    assert missing - {"moto"} == set(), "moto: `python -m catalog.refresh` without credentials"
 
 
 # Versions.
