@@ -179,12 +179,6 @@ def test_a_job_whose_pods_are_refused_says_by_what():
     assert _said(events=[refused], pods=[_pod("run-node-0-0-x", node="n1", phase="Running")]) == "", "it has some now"
 
 
-def test_ranks_that_do_not_meet_are_named_once():
-    pods = [_pod(f"run-node-0-{n}-x", node="n1", phase="Running") for n in (0, 1)]
-    logs = {f"training/{p['metadata']['name']}": "RendezvousTimeoutError" for p in pods}
-    assert _said(pods=pods, logs=logs).count("its ranks do not meet") == 1
-
-
 @pytest.mark.parametrize("nodes, named", [("=3", True), (" 2", False), ("=1:3", False)])
 def test_a_torchrun_that_waits_for_another_number_of_nodes_is_named(nodes: str, named: bool):
     said = _said(trainjobs=[_job(f"torchrun --nnodes{nodes} a.py")])

@@ -16,7 +16,6 @@ PENDING_WORDS = {
     KARPENTER + POOL + "; no instance type has enough resources, requirements=a, resources={1M}": "no node has {1M}",
     KARPENTER + "all available instance types exceed limits for nodepool (NodePool=g6e); " + POOL: "pool g6e has",
     KARPENTER + "no instance type has the required offering, requirements=a, resources={}": "capacity: AWS has none",
-    "0/2 nodes are available: 2 Insufficient cpu.": "resources: no node has cpu",
     KARPENTER + POOL + '; incompatible requirements, label "disk" does not have known values': 'select by "disk"',
     KARPENTER + "incompatible requirements, key a/disk, a/disk In [x] not in a/disk In [y]; " + POOL: "by a/disk",
     KARPENTER + POOL + "; did not tolerate taint (taint=a=b:NoSchedule)": "taint: not tolerated: a=b:NoSchedule",
