@@ -211,9 +211,8 @@ def _destroy(stack: Stack, display: Display) -> int:
 
 def _end_world(kept: list[Object], display: Display) -> int:
     """What exists must be what a stack still holds because it is marked keep: anything else would cost money unseen."""
-    held = {resource.get("id") for resource in kept}
-    left = [thing for thing in world.ask("GET", "inventory")
-            if thing["state"] not in GONE and not {thing["id"], thing["name"]} & held]
+    held = {resource["id"] for resource in kept if resource.get("id")}
+    left = [thing for thing in world.ask("GET", "inventory") if thing["state"] not in GONE and not _is_of(thing, held)]
     data = [resource for resource in kept if resource.get("protect")]
     for resource in data:
         display.line("kept", f"{progress.resource(resource['urn'])} {resource['id']}, {_price(resource)}")
@@ -229,6 +228,12 @@ def _end_world(kept: list[Object], display: Display) -> int:
     world.stop()
     display.line("world", "account empty, everything stopped")
     return 0
+
+
+def _is_of(thing: Object, held: set[str]) -> bool:
+    """Whether it is one of the held, or an interface that AWS made for one: its description says for which."""
+    made_for = {word.strip("()") for word in thing["name"].split()} if thing["type"] == "network-interface" else set()
+    return bool({thing["id"], thing["name"], *made_for} & held)
 
 
 def _price(resource: Object) -> str:

@@ -74,6 +74,11 @@ def test_what_is_left_in_the_account_without_a_stack_is_named_and_fails(
     assert not world.running()
 
 
+@pytest.mark.parametrize(("name", "left"), [("Created by Amazon FSx for fs-1", False), ("of somebody", True)])
+def test_an_interface_that_aws_made_for_kept_data_is_not_left_over(name: str, left: bool):
+    assert cli._is_of({"type": "network-interface", "id": "eni-1", "name": name}, {"fs-1"}) is not left
+
+
 @needs_namespaces
 def test_faults_reach_the_account(machine: Path, capsys: pytest.CaptureFixture[str]):
     cli.main(["up"])
