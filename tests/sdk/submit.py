@@ -1,7 +1,4 @@
-"""Run by an interpreter that has Kubeflow's SDK: lists the runtimes, sends a job to one of them and reads it back.
-
-Usage: submit.py KUBECONFIG RUNTIME
-"""
+"""With Kubeflow's SDK: lists the runtimes, sends a job to one and reads it back. Usage: submit.py KUBECONFIG RUNTIME"""
 
 from __future__ import annotations
 
