@@ -79,6 +79,14 @@ class EfsPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RegistryPlan:
+    identity: Identity
+    name: str
+    """In ECR: people type it."""
+    keep: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClusterPlan:
     identity: Identity
     name: str
@@ -284,7 +292,7 @@ class JobPlan:
     """none, running or complete: what `up` waits for."""
     wait_minutes: int
     run: str
-    """Identity of the run: digest of the spec and the `run` counter. Only a change of it starts a paid run."""
+    """Identity of the run: digest of what it asks for and the `run` counter. Only a change of it starts a paid run."""
 
 
 def digest(value: Any) -> str:

@@ -145,6 +145,11 @@ def _mount_target(session: boto3.Session, inputs: Inputs) -> Found | None:
     return None
 
 
+def _repository(session: boto3.Session, inputs: Inputs) -> Found | None:
+    session.client("ecr").describe_repositories(repositoryNames=[inputs["name"]])
+    return Found(id=inputs["name"])
+
+
 _FINDERS: dict[str, Callable[[boto3.Session, Inputs], Found | None]] = {
     "aws:ec2/vpc:Vpc": _by_tags("describe_vpcs", "Vpcs", "VpcId"),
     "aws:ec2/subnet:Subnet": _by_tags("describe_subnets", "Subnets", "SubnetId"),
@@ -172,4 +177,5 @@ _FINDERS: dict[str, Callable[[boto3.Session, Inputs], Found | None]] = {
     "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
     "aws:efs/fileSystem:FileSystem": _efs,
     "aws:efs/mountTarget:MountTarget": _mount_target,
+    "aws:ecr/repository:Repository": _repository,
 }

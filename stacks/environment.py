@@ -19,6 +19,7 @@ from components.karpenter import Karpenter
 from components.lustre import Lustre
 from components.network import Network
 from components.priority import Priority
+from components.registry import Registry
 from components.system_nodes import SystemNodes
 from components.trainer import Runtimes, Trainer
 from components.training_operator import TrainingOperator
@@ -38,6 +39,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
              "clients": network.node_security_group_id}
     stores = {name: Lustre(name, lustre, **place, opts=on_aws) for name, lustre in plan.lustre.items()}
     stores |= {name: Efs(name, efs, **place, opts=on_aws) for name, efs in plan.efs.items()}
+    registries = {key: Registry(key, registry, opts=on_aws) for key, registry in plan.registries.items()}
 
     cluster = Cluster("cluster", plan.cluster, vpc_id=network.vpc_id, public_subnet_ids=network.public_subnet_ids,
                       private_subnet_ids=network.private_subnet_ids, opts=on_aws)
@@ -74,7 +76,8 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             admits[job.runtime or job.kind], *pools[job.pool].ready, *(workspace.claims[store] for store in job.stores),
             *(priorities[each].ready for each in job.priorities)])
 
-    return {"kubeconfig": kubeconfig, "contract": _contract(plan, cluster, volumes), "jobs": job_outputs(plan.jobs)}
+    return {"kubeconfig": kubeconfig, "contract": _contract(plan, cluster, volumes), "jobs": job_outputs(plan.jobs),
+            "registries": {key: registry.url for key, registry in registries.items()}}
 
 
 def _contract(plan: EnvironmentPlan, cluster: Cluster, volumes: Mapping[str, Volume]) -> dict[str, Any]:

@@ -6,8 +6,9 @@ A TrainJob and a PyTorchJob of one description are twins: the same pods under an
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from catalog import fabric
 from components.plans import ConfigMapPlan, JobPlan, RuntimePlan, digest
@@ -45,8 +46,12 @@ def job_plan(name: str, job: JobConfig, environment: EnvironmentConfig, namespac
         local_scratch=job.local_scratch, shared_memory_gib=job.shared_memory_gib, pull_secrets=job.pull_secrets,
         labels=dict(sorted(job.labels.items())),
         time_limit_minutes=job.time_limit_minutes)
+    # What the job asks for, and not how this release of a controller spells it: an upgrade starts no run again.
+    asked: list[Any] = [asdict(training), job.runtime]
     if job.pytorch_job is not None:
-        kind_of_job, spec = "PyTorchJob", pytorch_job_spec(training, operator=_operator(job))
+        operator = _operator(job)
+        asked = [asdict(training), asdict(operator)]
+        kind_of_job, spec = "PyTorchJob", pytorch_job_spec(training, operator=operator)
     else:
         runtime = next(each for each in runtime_plans(environment) if each.name == job.runtime)
         kind_of_job, spec = "TrainJob", train_job_spec(environment.trainer.version, runtime.name, training,
@@ -55,7 +60,7 @@ def job_plan(name: str, job: JobConfig, environment: EnvironmentConfig, namespac
         name=name, namespace=namespace, kind=kind_of_job, runtime=job.runtime, pool=job.pool, stores=stores(job),
         nodes=job.nodes, checkpoints=env.get("CHECKPOINT_DIR"), labels=training.labels, spec=spec,
         files=files, priorities=_priorities(job, environment), expected_hours=job.expected_hours, wait=job.wait,
-        wait_minutes=job.wait_minutes, run=f"{digest(spec)[:12]}-{job.run}")
+        wait_minutes=job.wait_minutes, run=f"{digest(asked)[:12]}-{job.run}")
 
 
 def runtime_plans(wanted: EnvironmentConfig) -> tuple[RuntimePlan, ...]:

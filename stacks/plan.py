@@ -31,6 +31,7 @@ from components.plans import (
     KarpenterPlan,
     LustrePlan,
     NetworkPlan,
+    RegistryPlan,
     RuntimePlan,
     SystemNodesPlan,
     TrainerPlan,
@@ -75,6 +76,7 @@ class EnvironmentPlan:
     network: NetworkPlan
     lustre: Mapping[str, LustrePlan]
     efs: Mapping[str, EfsPlan]
+    registries: Mapping[str, RegistryPlan]
     cluster: ClusterPlan
     add_ons: AddOnsPlan
     system_nodes: SystemNodesPlan
@@ -247,6 +249,8 @@ def _environment(config: StackConfig, wanted: EnvironmentConfig, zones: tuple[st
                                  backup_days=s.lustre.backup_days, keep=s.data == "keep")
                 for name, s in wanted.storage.items() if s.lustre and s.lustre.capacity_gib},
         efs={name: EfsPlan(identity=me, keep=s.data == "keep") for name, s in wanted.storage.items() if s.efs},
+        registries={name: RegistryPlan(identity=me, name=f"{config.stack}/{name}", keep=each.data == "keep")
+                    for name, each in wanted.registries.items()},
         cluster=ClusterPlan(
             identity=me, name=cluster_name, version=wanted.cluster.version, service_cidr=_service_cidr(wanted),
             public=wanted.cluster.endpoint != "private", public_access_cidrs=wanted.cluster.public_access_cidrs,

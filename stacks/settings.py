@@ -136,6 +136,14 @@ class StoreConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RegistryConfig:
+    """An ECR repository for images of jobs, called `<stack>/<name>`; tags cannot be moved."""
+
+    data: Literal["keep", "delete"] = "keep"
+    """keep: protected, `pulumi destroy` leaves it and names it. delete: goes with the stack, images and all."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class OwnRuntimeConfig:
     """A ClusterTrainingRuntime of ours, with what no shipped one has: a restart of the whole gang on any failure."""
 
@@ -189,6 +197,7 @@ class EnvironmentConfig:
     system_nodes: SystemNodesConfig = field(default_factory=SystemNodesConfig)
     pools: dict[Name, PoolConfig]
     storage: dict[Name, StoreConfig] = field(default_factory=dict)
+    registries: dict[Name, RegistryConfig] = field(default_factory=dict)
     trainer: TrainerConfig
     training_operator: TrainingOperatorConfig | None = None
     namespace: Name = "training"

@@ -576,7 +576,7 @@ def test_nothing_is_ever_forgotten_while_it_still_costs_money(dev: Graph) -> Non
 # Outputs and refusals.
 
 def test_outputs_are_plain_and_say_where_the_jobs_are(dev: Graph) -> None:
-    assert set(dev.outputs) == {"kubeconfig", "contract", "jobs", "plan"}
+    assert set(dev.outputs) == {"kubeconfig", "contract", "jobs", "registries", "plan"}
     job = dev.outputs["jobs"]["t5-large"]
     assert (job["kind"], job["namespace"], job["name"]) == ("TrainJob", "training", "t5-large")
     assert dev.outputs["plan"]["quota_vcpus"] == {"L-417A185B": 384, "L-DB2E81BA": 768}

@@ -68,6 +68,11 @@ def test_a_changed_script_is_another_run(tmp_path: Path) -> None:
     assert run("print(1)") == run("print(1)") != run("print(2)")
 
 
+def test_another_release_of_the_trainer_is_another_object_and_not_another_run() -> None:
+    older, newer = job(), job(at("trainer.version", "2.3.0"))
+    assert older.spec != newer.spec and older.run == newer.run
+
+
 @pytest.mark.parametrize(("content", "says"), [
     (None, "is a file of this checkout"), (b"\0binary", "is text"), (b"\xff\xfe", "is text"),
     (b"a" * ((1 << 20) + 1), "fits a ConfigMap: 1 MiB together, got 1.0 MiB")])

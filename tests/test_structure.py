@@ -105,6 +105,12 @@ def test_the_product_runs_no_commands_and_asks_no_network(path: Path) -> None:
     assert _from(("subprocess", "os", "socket", "urllib", "requests", "pulumi_command"), _all_imports(path)) == []
 
 
+@pytest.mark.parametrize("path", [*CHECKOUT.glob("requirements*.txt"), *CHECKOUT.glob("tests/sdk/*.txt")],
+                         ids=lambda p: p.name)
+def test_requirements_name_packages_and_hashes_and_no_place_to_get_them_from(path: Path) -> None:
+    assert re.findall(r"^--.*|\S*://\S*", path.read_text(), re.MULTILINE) == []
+
+
 OURS = {"stacks", "components", "catalog", "operations"}
 
 

@@ -135,6 +135,8 @@ def _things(ec2: Any) -> dict[str, Iterable[Any]]:
 
 
 def _of_others() -> Iterator[Row]:
+    for ecr in backends.used("ecr"):
+        yield from (("ecr-repository", one.name, "", "", one.tags) for one in ecr.repositories.values())
     yield from (("fsx-file-system", id_, "", view["Lifecycle"], view["Tags"])
                 for id_, view in storage.FILE_SYSTEMS.items())
     for efs in backends.used("efs"):

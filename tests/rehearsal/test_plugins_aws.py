@@ -12,7 +12,6 @@ import pytest
 
 from rehearsal import paths
 from rehearsal.account import identity
-from rehearsal.account.operations import ANSWERS
 from rehearsal.plugins.aws.account import Account as Aws_
 from rehearsal.plugins.aws.account import Clients, Failed
 from rehearsal.plugins.aws.kind import dig, nested
@@ -27,9 +26,7 @@ DOCUMENT = json.dumps({"Version": "2012-10-17",
 SEND = {"Effect": "Allow", "Principal": {"Service": ["events.amazonaws.com", "sqs.amazonaws.com"]},
         "Action": "sqs:SendMessage"}
 ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
-PLACED = ("ec2", "CreatePlacementGroup") in ANSWERS
-"""Whether the account can make placement groups yet; nothing else that the plugin asks for is missing there."""
-TOKENS = {token.split(":")[-1]: token for token in KINDS if PLACED or not token.endswith("PlacementGroup")}
+TOKENS = {token.split(":")[-1]: token for token in KINDS}
 
 
 @dataclass(kw_only=True)
@@ -169,11 +166,13 @@ def world(engine: Engine) -> dict[str, Thing]:
                   fileSystemTypeVersion="2.15", perUnitStorageThroughput=250, subnetIds=subnets[1].id,
                   securityGroupIds=[group.id])
     home = make("FileSystem", encrypted=True, throughputMode="elastic")
-    placed = [make("PlacementGroup", strategy="cluster")] if PLACED else []
+    placed = make("PlacementGroup", strategy="cluster")
+    repository = make("Repository", name="dev/train", imageTagMutability="IMMUTABLE",
+                      imageScanningConfiguration={"scanOnPush": True}, forceDelete=True)
     mount = make("MountTarget", fileSystemId=home.id, subnetId=subnets[1].id, securityGroups=[group.id])
     made = (vpc, subnets[0], gateway, address, table, route, association, nat, endpoint, group, egress, ingress, role,
             attached[0], inline, profile, cluster, addon, nodes, entry, access, identity_, queue, queue_policy,
-            rule, target, lustre, home, mount, *placed)
+            rule, target, lustre, home, mount, placed, repository)
     return {thing.type: thing for thing in made}
 
 

@@ -21,6 +21,8 @@ Names = Mapping[str, str]
 NONE: frozenset[str] = frozenset()
 MAPS = words("tags labels")
 """Properties whose keys are the user's: a missing key was taken away, while a missing field is left to AWS."""
+LOWER = ("ecr", "eks")
+"""Services whose words begin in lower case, as the plugin's do."""
 NAMES = ("name", "nodeGroupName", "creationToken")
 """Inputs that get a name of our making where the program gives none."""
 
@@ -251,15 +253,15 @@ class Kind:
         return nested({key: value for key, value in told.items() if value is not None})
 
     def name(self, key: str) -> str:
-        return self.names.get(key) or (key if self.service == "eks" else upper(key))
+        return self.names.get(key) or (key if self.service in LOWER else upper(key))
 
     def outward(self, value: Any) -> Any:
-        return value if self.service == "eks" else renamed(value, upper)
+        return value if self.service in LOWER else renamed(value, upper)
 
     def inward(self, path: str, value: Any) -> Any:
         if path.endswith("Document") and isinstance(value, dict):
             return json.dumps(value, separators=(",", ":"))  # botocore has parsed some of them already
-        return value if self.service == "eks" else renamed(value, lower)
+        return value if self.service in LOWER else renamed(value, lower)
 
 
 def parameters(names: Names, values: Properties) -> dict[str, Any]:

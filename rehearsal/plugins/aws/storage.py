@@ -1,4 +1,4 @@
-"""File systems: FSx for Lustre, EFS and its mount targets."""
+"""What data lies in: FSx for Lustre, EFS and its mount targets, ECR."""
 
 from __future__ import annotations
 
@@ -42,6 +42,13 @@ class Lustre(Kind):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Repository(Kind):
+    def remove(self, aws: Account, id_: str, state: Properties) -> None:
+        """With its images, where the program said so; AWS refuses to otherwise."""
+        aws.call("ecr", "delete_repository", repositoryName=id_, force=bool(state.get("forceDelete")))
+
+
+@dataclass(frozen=True, kw_only=True)
 class MountTarget(Kind):
     def details(self, aws: Account, found: dict[str, Any]) -> Properties:
         id_ = found["MountTargetId"]
@@ -80,5 +87,15 @@ KINDS = (
         asks={"MountTargetId": "id"}, status="LifeCycleState", replaces=words("fileSystemId subnetId"),
         updates={"securityGroups": "modify_mount_target_security_groups"}, chosen=words("securityGroups"),
         outputs={"ipAddress": "IpAddress"}, minutes=10,
+    ),
+    Repository(
+        token="aws:ecr/repository:Repository", service="ecr", create="create_repository", read="describe_repositories",
+        delete="delete_repository", made="repository", found="repositories.0", id="{repositoryName}",
+        asks={"repositoryNames": "id"}, replaces=words("name"), local=words("forceDelete"),
+        fixed=words("imageScanningConfiguration"), updates={"imageTagMutability": "put_image_tag_mutability"},
+        names={"name": "repositoryName"}, drops={"repositoryName": "id"},
+        outputs={"arn": "repositoryArn", "repositoryUrl": "repositoryUri"},
+        tagging=Tagging(target="resourceArn", by="arn", tags="tags", keys="tagKeys", born="tags",
+                        listed="list_tags_for_resource"),
     ),
 )  # fmt: skip
