@@ -401,6 +401,15 @@ def test_a_deadline_and_patches_belong_to_later_releases() -> None:
     assert "numProcPerNode: is a whole number" in fault
 
 
+def test_a_patch_is_of_a_job_that_its_runtime_has() -> None:
+    """2.3's webhook lets it pass, and JobSet refuses what comes of it: only an event says so."""
+    patches = ("runtimePatches: [{manager: a.io/b, trainingRuntimeSpec: {template: {spec: {replicatedJobs: "
+               "[{name: NAME, template: {spec: {}}}]}}}}]")
+    assert judged(JOB.replace(*also(patches.replace("NAME", "node"))), release="2.3.0") == []
+    [fault] = judged(JOB.replace(*also(patches.replace("NAME", "worker"))), release="2.3.0")
+    assert "replicatedJobs[0].name: is a job of its runtime" in fault and "name: node" in fault
+
+
 @pytest.mark.parametrize("release", versions.TRAINERS)
 def test_the_runtimes_of_upstream_have_no_mistakes(release: str) -> None:
     for name, (_, spec) in upstream_runtimes(release).items():
