@@ -113,7 +113,7 @@ ROWS: dict[str, tuple[tuple[str, Callable[[Any, Case], Any], str, str], ...]] = 
         (f"{_OVERRIDE} * targetJobs *", lambda v, c: c.base and (look(v, "name") or v) not in [p.role for p in c.base],
          "is a job of its runtime", "name: node"),
         (f"spec runtimePatches * trainingRuntimeSpec {_JOB.removeprefix('spec ')} * name", lambda v, c: c.base
-         and v not in [p.role for p in c.base], "is a job of its runtime: no webhook says so, and nothing starts",
+         and v not in [p.role for p in c.base], "is a job of its runtime",
          "name: node"),
         ("status jobsStatus *", lambda v, c: c.line == 0 and look(v, "active"), "is of a job that runs:"
          " another image or command changes nothing (T15)", "drop the status; another name, or delete the job first"),
