@@ -107,6 +107,15 @@ def test_a_job_whose_ranks_fail_fails_and_keeps_what_they_said(trial: Trial):
     assert "no data" in trial.shell("kubectl logs -n training broken-master-0")
 
 
+def test_the_same_job_reaches_its_end_as_a_train_job_too(trial: Trial):
+    twin = {**stack()["trainyard:environment"]["jobs"][JOB], "runtime": "once", "wait": "complete", "wait_minutes": 5}
+    del twin["pytorch_job"]
+    _up(trial, twin=twin)
+    assert trial.condition("twin") == "Complete"
+    said = trial.shell("kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=twin --tail=-1")
+    assert {int(rank) for rank in re.findall(r"\[rank (\d+)/16\] node", said)} == set(range(16))
+
+
 def test_jobs_come_change_fail_and_go_while_another_runs_on(trial: Trial):
     """`up` waits for what it is told to wait for, and says why a run failed."""
     long = beside("sleep 600", "running")

@@ -10,13 +10,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from catalog import versions
 from components.training import GPU
-from rehearsal import paths
-from tests.trainer_server import TrainerServer, runtimes
+from rehearsal import charts, paths
+from tests.trainer_server import TrainerServer, runtimes, trainer_server
 
 FOLDER = Path(__file__).parent / "sdk"
 SDK = {known.trainer: known.sdk for known in versions.KNOWN_GOOD}
@@ -37,13 +39,30 @@ def interpreter(version: str) -> Path:
     return made / "bin/python"
 
 
-def test_the_sdk_of_a_release_finds_our_runtimes_and_its_job_becomes_pods(trainer: TrainerServer) -> None:
-    done = subprocess.run([interpreter(SDK[trainer.release]), FOLDER / "submit.py", trainer.folder / "kubeconfig",
-                           "own-torch"], capture_output=True, text=True)
+def submitted(version: str, script: str, server: TrainerServer, *words: str) -> dict[str, Any]:
+    """What a script said with a version of the SDK."""
+    command = [interpreter(version), FOLDER / script, server.folder / "kubeconfig", *words]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_the_sdk_of_a_release_finds_our_runtimes_and_its_job_becomes_pods(trainer: TrainerServer) -> None:
+    said = submitted(SDK[trainer.release], "submit.py", trainer, "own-torch")
     assert said["runtimes"] == sorted(runtimes(trainer.release))
     assert (said["runtime"], said["nodes"]) == ("own-torch", 2)
     for pod in trainer.pods(said["job"], 2):
         assert pod["spec"]["containers"][0]["resources"]["limits"][GPU] == "8"
         assert pod["spec"]["restartPolicy"] == "Never"  # which our runtime says: the gang restarts together
+
+
+def test_the_sdk_of_the_training_operator_sends_what_its_crd_takes(tmp_path: Path) -> None:
+    """What our twin of a TrainJob has too: a master, and the other nodes as workers."""
+    with trainer_server(tmp_path) as server:
+        crd = charts.OWN / "training-operator/files/kubeflow.org_pytorchjobs.yaml"
+        server.api.apply(yaml.load(crd.read_text(), yaml.CSafeLoader), manager="tests")
+        assert submitted("v1-1.8.1", "submit_v1.py", server) == {"Master": 1, "Worker": 1}
+        stored = server.api.request("GET", "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs/by-sdk")["spec"]
+        for replica in stored["pytorchReplicaSpecs"].values():
+            [container] = replica["template"]["spec"]["containers"]
+            assert container["name"] == "pytorch" and container["resources"]["limits"] == {GPU: 8}
