@@ -26,7 +26,8 @@ kubeconfig: $(DEVELOP)    ## print the path of a kubeconfig
 env: $(DEVELOP)           ## print exports for pulumi, kubectl, helm and aws
 	@$(REHEARSAL) env --stack $(STACK)
 
-soak: $(DEVELOP)          ## kill things at random moments, many times
+soak: $(DEVELOP)          ## what takes too long for every day: every mistake in a world, then kills at random moments
+	@.venv/bin/pytest -m soak
 	@.venv/bin/python -m rehearsal.soak
 
 check: $(PRODUCT)         ## can this stack file work? no engine, no cluster; LIVE=1 asks the account, and only reads

@@ -289,7 +289,7 @@ def env(options: argparse.Namespace) -> int:
     for name, value in engine.variables(engine.find(options.stack)).items():
         print(f"export {name}={shlex.quote(value)}")
     print("unset AWS_PROFILE AWS_SESSION_TOKEN")
-    print(f'export PATH={shlex.quote(engine.search_path())}:"$PATH"')
+    print(f'export PATH={shlex.quote(f"{engine.own_pulumi()}:{engine.search_path()}")}:"$PATH"')
     return 0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import subprocess
@@ -124,6 +125,18 @@ def account_variables(stack: Stack) -> dict[str, str]:
 def search_path() -> str:
     """PATH entries that come first: our programs and the virtual environment's AWS CLI."""
     return f"{paths.BIN}:{VENV}"
+
+
+def own_pulumi() -> Path:
+    """A folder with a pulumi that takes the stack file as it is now: it reads our copy, and people edit theirs."""
+    program = paths.STATE / "bin/pulumi"
+    fresh = "import os; from rehearsal import engine; engine.refresh_copy(engine.find(os.environ['PULUMI_STACK']))"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(f"#!/bin/sh\n(cd {shlex.quote(str(paths.CHECKOUT))} && TRAINYARD_REHEARSAL="
+                       f"{shlex.quote(str(paths.STATE))} {VENV}/python -c {shlex.quote(fresh)}) || exit\n"
+                       f'exec {paths.BIN}/pulumi "$@"\n')
+    program.chmod(0o755)
+    return program.parent
 
 
 def environment(stack: Stack) -> dict[str, str]:
