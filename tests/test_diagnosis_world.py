@@ -15,7 +15,8 @@ import pytest
 from rehearsal import world
 from rehearsal.trials import Object, Trial, copied_checkout, until
 
-pytestmark = [pytest.mark.world, pytest.mark.soak, pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle()))]
+pytestmark = [pytest.mark.world, pytest.mark.soak, pytest.mark.skipif(
+    world.obstacle() is not None, reason=str(world.obstacle()))]
 MEET = ("touch x.py; torchrun --nnodes=2 --nproc_per_node=1 --rdzv_id=$HOSTNAME --rdzv_backend=c10d"
         " --rdzv_endpoint=$PET_MASTER_ADDR:29500 --rdzv_conf=join_timeout=5,read_timeout=5 x.py || sleep 900")
 KEY = {"name": "T", "valueFrom": {"configMapKeyRef": {"name": "kube-root-ca.crt", "key": "token"}}}
