@@ -3,7 +3,8 @@
 Pulumi writes down that it begins to create something, and the id when it is done. In between a killed engine, a dead
 plugin or a lost answer leaves an object that nobody knows: the next `up` would stumble over its name, or make a
 second one. This takes such objects into the state, by the names and tags the plan gave them; then `pulumi up` goes on.
-It changes the stack's state and nothing in the account, but for Helm releases that hang half installed: those go.
+It changes the stack's state and nothing in the account, but for what a create has left half done: Helm releases that
+hang half installed go, and so does the egress rule that AWS gives a new security group.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 import boto3
 
-from operations.finders import Found, find
+from operations.finders import Found, find, finish
 from operations.pulumi import PulumiError, deployment, last_update_failed, pulumi
 
 PATIENCE_SECONDS = 1800
@@ -39,6 +40,9 @@ def repair(stack: str) -> list[str]:
         pulumi(stack, "stack", "import", text=json.dumps(state))
     wanted, steps = _wanted(stack)
     adopted = _settled(list(_existing(wanted, steps)), Cluster.of(state))
+    kinds = {entry["name"]: entry["type"] for entry in wanted.get("resources", [])}
+    for name, found in adopted:
+        finish(boto3.Session(), kinds[name], found.id)
     if adopted:
         _adopt(stack, wanted, {name: found.id for name, found in adopted})
     return [*done, *(f"found again: {name} ({found.id})" for name, found in adopted)]

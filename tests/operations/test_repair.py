@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import boto3
+import moto
 import pytest
 from botocore.exceptions import ClientError
 
@@ -66,6 +68,19 @@ def test_a_lost_answer_leaves_no_pending_operation_and_is_looked_for_all_the_sam
     repair.repair("dev")
     assert ("stack", "import") not in stack.commands
     assert stack.imported["resources"][1]["id"] == "vpc-1"
+
+
+@moto.mock_aws
+def test_a_group_that_is_taken_back_reaches_nobody_as_one_that_was_made_whole():
+    session = boto3.Session(region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
+    ec2 = session.client("ec2")
+    group = ec2.create_security_group(GroupName="nodes", Description="nodes")["GroupId"]
+    ec2.authorize_security_group_egress(GroupId=group, IpPermissions=[{"IpProtocol": "tcp", "FromPort": 1, "ToPort": 2,
+                                                                      "IpRanges": [{"CidrIp": "10.0.0.0/8"}]}])
+    for kind in ("aws:ec2/vpc:Vpc", "aws:ec2/securityGroup:SecurityGroup"):
+        finders.finish(session, kind, group)
+    rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group]}])["SecurityGroupRules"]
+    assert [rule["CidrIpv4"] for rule in rules if rule["IsEgress"]] == ["10.0.0.0/8"]
 
 
 def test_an_object_whose_inputs_are_not_known_yet_cannot_exist():
