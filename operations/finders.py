@@ -151,8 +151,8 @@ def _repository(session: boto3.Session, inputs: Inputs) -> Found | None:
 
 
 def finish(session: boto3.Session, kind: str, id_: str) -> None:
-    """Do what the provider does after the create call and a killed one has not: take away the egress rule that AWS gives
-    every new security group. Rules that carry tags are somebody's."""
+    """Do what the provider does after the create call and a killed one has not: take away the egress rule that AWS
+    gives every new security group. Rules that carry tags are somebody's."""
     if kind != "aws:ec2/securityGroup:SecurityGroup":
         return
     ec2 = session.client("ec2")
