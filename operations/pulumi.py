@@ -16,8 +16,17 @@ def pulumi(stack: str, *words: str, text: str | None = None) -> str:
     done = subprocess.run(["pulumi", *words, "--stack", stack, "--non-interactive", "--color", "never"],
                           input=text, capture_output=True, text=True)
     if done.returncode:
-        raise PulumiError(f"pulumi {' '.join(words)}: {(done.stderr or done.stdout).strip()}")
+        raise PulumiError(f"pulumi {' '.join(words)}: {_errors(done.stderr or done.stdout)}")
     return done.stdout
+
+
+def _errors(said: str) -> str:
+    """What went wrong, without the hundreds of lines of a preview as JSON."""
+    try:
+        diagnostics = json.loads(said)["diagnostics"]
+    except (ValueError, KeyError, TypeError):
+        return said.strip()
+    return "; ".join(each["message"].strip() for each in diagnostics if each.get("severity") == "error")
 
 
 def deployment(stack: str) -> dict[str, Any]:
