@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
+from catalog.runs import RUN_KINDS
 from components import waiting
 from components.plans import ConfigMapPlan, JobPlan, Spec
 
 RUN = "trainyard.io/run"
 """Annotation with the identity of the run."""
-API = {"TrainJob": "trainer.kubeflow.org/v1alpha1", "PyTorchJob": "kubeflow.org/v1"}
 
 
 class Job(pulumi.ComponentResource):
@@ -54,7 +54,7 @@ class Job(pulumi.ComponentResource):
 
     def _run(self, name: str, plan: JobPlan, needs: Sequence[pulumi.Resource]) -> k8s.apiextensions.CustomResource:
         return k8s.apiextensions.CustomResource(
-            name, api_version=API[plan.kind], kind=plan.kind, spec=plan.spec,
+            name, api_version=RUN_KINDS[plan.kind].api_version, kind=plan.kind, spec=plan.spec,
             metadata=k8s.meta.v1.ObjectMetaArgs(name=plan.name, namespace=self._namespace, annotations={RUN: plan.run},
                                                 labels=dict(plan.labels) or None),
             opts=pulumi.ResourceOptions(

@@ -17,7 +17,7 @@ CONTAINER = "pytorch"
 """The webhook refuses a replica without a container of this name."""
 FALLS = 2
 """A rank that fails takes every pod of the gang along, and the first that is back fails again where its peers have not
-yet: three restarts of two pods, tried in the rehearsal on 2026-11-21."""
+yet: three restarts of two pods, tried with the operator itself on 2026-11-21."""
 LABELS = "metadata.labels['training.kubeflow.org/{}']"
 
 
@@ -29,8 +29,6 @@ class PyTorchJobSettings:
     """Which pods go when the job has ended. With None the peers of a failed pod go on, and are paid for."""
     keep_finished_minutes: int | None = None
     """Then the job itself is deleted; None keeps it."""
-    time_limit_minutes: int | None = None
-    """From the first reconcile on, the wait for nodes included."""
     restarts: int = 0
     """How often the whole gang may start again."""
     coordinator: bool = False
@@ -48,7 +46,7 @@ def pytorch_job_spec(training: Training, *, operator: PyTorchJobSettings) -> Spe
     replicas = _replicas(training, operator)
     made: Spec = {
         "nprocPerNode": _processes(training),
-        "runPolicy": _run_policy(operator, pods=sum(replica["replicas"] for replica in replicas.values())),
+        "runPolicy": _run_policy(training, operator, pods=sum(replica["replicas"] for replica in replicas.values())),
         "pytorchReplicaSpecs": replicas,
     }
     if operator.elastic:
@@ -65,7 +63,7 @@ def _processes(training: Training) -> str:
     return str(training.processes_per_node)
 
 
-def _run_policy(operator: PyTorchJobSettings, *, pods: int) -> Spec:
+def _run_policy(training: Training, operator: PyTorchJobSettings, *, pods: int) -> Spec:
     made: Spec = {"cleanPodPolicy": operator.clean_pods}
     if operator.restarts:
         # Counted in restarts of containers, of all pods together, and failed when it is reached. 0 would delete all
@@ -73,8 +71,9 @@ def _run_policy(operator: PyTorchJobSettings, *, pods: int) -> Spec:
         made["backoffLimit"] = operator.restarts * pods * FALLS + 1
     if operator.keep_finished_minutes is not None:
         made["ttlSecondsAfterFinished"] = operator.keep_finished_minutes * 60
-    if operator.time_limit_minutes is not None:
-        made["activeDeadlineSeconds"] = operator.time_limit_minutes * 60
+    if training.time_limit_minutes is not None:
+        # From the first reconcile on, the wait for nodes included.
+        made["activeDeadlineSeconds"] = training.time_limit_minutes * 60
     return made
 
 
@@ -107,10 +106,10 @@ def _replica(training: Training, operator: PyTorchJobSettings, container: Spec, 
         pod["imagePullSecrets"] = [{"name": name} for name in training.pull_secrets]
     if operator.priority:
         pod["priorityClassName"] = operator.priority
-    if operator.time_limit_minutes is not None:
+    if training.time_limit_minutes is not None:
         # The operator looks at its own deadline only when something changes (its work queue is a fake one). This ends
         # the pod, which is such a change.
-        pod["activeDeadlineSeconds"] = operator.time_limit_minutes * 60
+        pod["activeDeadlineSeconds"] = training.time_limit_minutes * 60
     return {"replicas": count, "restartPolicy": "OnFailure" if operator.restarts else "Never",
             "template": {"metadata": pod_metadata(training), "spec": pod}}
 

@@ -124,11 +124,6 @@ def own_runtime(version: str, own: OwnRuntime) -> tuple[str, Spec]:
     return framework, spec
 
 
-def resilient_torch(version: str, image: str, max_restarts: int) -> Spec:
-    """torch with a gang restart, and nothing else."""
-    return own_runtime(version, OwnRuntime(kind="torch", image=image, max_restarts=max_restarts))[1]
-
-
 def _own_torch(version: str, own: OwnRuntime) -> tuple[str, Spec]:
     """Any failed pod fails its Job at once, and JobSet recreates all of them."""
     node = _container("node", own.image, **_command(own))

@@ -12,14 +12,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from catalog.runs import ENDED, RUN_KINDS, SUCCEEDED
+
 POLL_SECONDS = 3.0
 """A failed run must be known within ten seconds."""
 LINES = 20
 """Of the log that a failure shows."""
-PODS = {"TrainJob": "jobset.sigs.k8s.io/jobset-name", "PyTorchJob": "training.kubeflow.org/job-name"}
-"""Label that a run's pods carry its name in."""
-ENDS = {"Complete": True, "Succeeded": True, "Failed": False}
-"""Condition of a run that has ended → whether it ended well."""
 
 
 class RunFailed(RuntimeError):
@@ -39,12 +37,12 @@ def wait(kubeconfig: str, kind: str, namespace: str, name: str, *, until: str, m
         where = "not seen yet"
         while time.monotonic() < deadline:
             where = _state(json.loads(_said(*kubectl, "get", kind.lower(), name, "--output=json") or "{}")) or where
-            if ENDS.get(where) or (until == "running" and where == "Running"):
+            if where in SUCCEEDED or (until == "running" and where == "Running"):
                 return where
             if where == "Failed":
                 break
             time.sleep(POLL_SECONDS)
-        log = _said(*kubectl, "logs", f"--selector={PODS[kind]}={name}", f"--tail={LINES}", "--prefix")
+        log = _said(*kubectl, "logs", f"--selector={RUN_KINDS[kind].pods}={name}", f"--tail={LINES}", "--prefix")
     over = "" if where == "Failed" else f" after {minutes:g} minutes (wait_minutes)"
     raise RunFailed(f"{kind} {namespace}/{name} is {where}{over}; its ranks said last:\n{log or 'nothing'}")
 
@@ -55,7 +53,7 @@ def _state(job: Mapping[str, Any]) -> str:
     true = [each["type"] for each in status.get("conditions", []) if each["status"] == "True"]
     ready = [each.get("ready") or each.get("succeeded") for each in status.get("jobsStatus", [])]
     running = "Running" in true or bool(ready) and all(ready)
-    return next((each for each in true if each in ENDS), "Running" if running else "Waiting" if job else "")
+    return next((each for each in true if each in ENDED), "Running" if running else "Waiting" if job else "")
 
 
 def _said(*words: str) -> str:

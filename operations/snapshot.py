@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from catalog.runs import RUN_KINDS, SUCCEEDED
+
 Object = dict[str, Any]
 
 KINDS = ("trainjobs.trainer.kubeflow.org", "pytorchjobs.kubeflow.org", "jobsets.jobset.x-k8s.io", "pods", "events",
          "nodes", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws",
          "deployments.apps", "daemonsets.apps", "persistentvolumeclaims")
-JOB_LABELS = {"TrainJob": "jobset.sigs.k8s.io/jobset-name", "PyTorchJob": "training.kubeflow.org/job-name"}
-"""Kind of run → the label by which its pods name it."""
+JOB_LABELS = {name: kind.pods for name, kind in RUN_KINDS.items()}
 CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
 
 
@@ -41,7 +42,7 @@ class Job:
 
     @property
     def complete(self) -> bool:
-        return self.state in ("Complete", "Succeeded")
+        return self.state in SUCCEEDED
 
     @property
     def selector(self) -> str:

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from catalog.prices import lustre_per_month
+from catalog.runs import RUN_KINDS, SUCCEEDED
 from rehearsal import charts, engine, paths, plane, progress, toolchain, world
 from rehearsal.engine import EngineError, Stack
 from rehearsal.kube import Api, ApiError, Object
@@ -28,8 +29,6 @@ REFUSED, FAILED, INTERRUPTED = 2, 1, 130
 POLL_SECONDS = 1
 GONE = ("deleted", "terminated")
 """States in which AWS still lists something for a while that costs nothing and blocks nothing."""
-PODS_OF = {"TrainJob": "jobset.sigs.k8s.io/jobset-name", "PyTorchJob": "training.kubeflow.org/job-name"}
-SERVED = {"TrainJob": "trainer.kubeflow.org/v1alpha1", "PyTorchJob": "kubeflow.org/v1"}
 
 
 # ---- up ------------------------------------------------------------------------------------------------------------
@@ -106,9 +105,9 @@ def _finish(stack: Stack, stages: Stages, patience: float) -> int:
     ends = _follow_jobs(plane.admin(paths.world()), jobs, stages.display, patience)
     _summary(stack, stages, jobs, stages.display.now() - began)
     for job, end in zip(jobs, ends, strict=True):
-        if end not in progress.GOOD_ENDS:
+        if end not in SUCCEEDED:
             print(f"\njob {job.namespace}/{job.name} is {end or 'not finished'}: `make status` names the cause")
-    return 0 if set(ends) <= set(progress.GOOD_ENDS) else FAILED
+    return 0 if set(ends) <= set(SUCCEEDED) else FAILED
 
 
 class Run(NamedTuple):
@@ -117,6 +116,11 @@ class Run(NamedTuple):
     kind: str
     namespace: str
     name: str
+
+    @property
+    def selector(self) -> str:
+        """Of its pods."""
+        return f"{RUN_KINDS[self.kind].pods}={self.name}"
 
 
 def _follow_jobs(api: Api, jobs: list[Run], display: Display, patience: float) -> list[str | None]:
@@ -138,13 +142,13 @@ def _follow_jobs(api: Api, jobs: list[Run], display: Display, patience: float) -
 
 
 def _end(api: Api, job: Run) -> str | None:
-    path = f"/apis/{SERVED[job.kind]}/namespaces/{job.namespace}/{job.kind.lower()}s/{job.name}"
+    path = f"/apis/{RUN_KINDS[job.kind].api_version}/namespaces/{job.namespace}/{job.kind.lower()}s/{job.name}"
     return progress.ended(api.request("GET", path))
 
 
 def _pods(api: Api, job: Run) -> list[Object]:
-    selector = f"labelSelector={PODS_OF[job.kind]}%3D{job.name}"
-    return api.request("GET", f"/api/v1/namespaces/{job.namespace}/pods?{selector}")["items"]
+    selector = job.selector.replace("=", "%3D")
+    return api.request("GET", f"/api/v1/namespaces/{job.namespace}/pods?labelSelector={selector}")["items"]
 
 
 def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> None:
@@ -153,13 +157,13 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> No
     for job in jobs:
         display.section(f"job {job.namespace}/{job.name}", [
             *_kubectl(stack, progress.JOB, job.kind.lower(), job.name, "-n", job.namespace),
-            *_kubectl(stack, progress.PODS, "pods", "-n", job.namespace, "-l", f"{PODS_OF[job.kind]}={job.name}")])
+            *_kubectl(stack, progress.PODS, "pods", "-n", job.namespace, "-l", job.selector)])
     if stages.stages:
         display.section("stages", progress.stage_table(stages.stages, waited))
     at = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
     display.section("simulated", [f"  {line.format(**at)}" for line in progress.SIMULATED])
     of = "" if stack.name == "dev" else f" STACK={stack.name}"
-    logs = [(f"kubectl --kubeconfig $(make kubeconfig{of}) logs -n {job.namespace} -l {PODS_OF[job.kind]}={job.name}",
+    logs = [(f"kubectl --kubeconfig $(make kubeconfig{of}) logs -n {job.namespace} -l {job.selector}",
              "what the ranks said") for job in jobs]
     display.section("next", progress.suggestions([
         (f"make status{of}", "what runs, and what is wrong"), *logs,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.latencies import STAGES
+from catalog.runs import ENDED
 from rehearsal.kube import Object
 from rehearsal.processes import HEARTBEAT_SECONDS, Process, heartbeat
 
@@ -207,14 +208,10 @@ def _is_work(step: Event) -> bool:
 
 # ---- jobs and tables -----------------------------------------------------------------------------------------------
 
-GOOD_ENDS = ("Complete", "Succeeded")
-"""Of a TrainJob, and of a PyTorchJob."""
-
-
 def ended(job: Object) -> str | None:
     """How a run ended, once it has."""
     conditions = job.get("status", {}).get("conditions") or []
-    return next((c["type"] for c in conditions if c["type"] in (*GOOD_ENDS, "Failed") and c["status"] == "True"), None)
+    return next((c["type"] for c in conditions if c["type"] in ENDED and c["status"] == "True"), None)
 
 
 def phases(pods: list[Object]) -> str:

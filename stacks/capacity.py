@@ -122,6 +122,12 @@ def jobs_at_once(pool: PoolConfig, job: JobConfig) -> int:
     return pool.max_nodes * shares // job.nodes
 
 
+def job_type(job: JobConfig, environment: EnvironmentConfig) -> InstanceType | None:
+    """The first type of the job's pool; None where there is no such pool or type."""
+    pool = environment.pools.get(job.pool)
+    return TYPES.get(pool.instance_types[0]) if pool and pool.instance_types else None
+
+
 def resources(job: JobConfig, kind: InstanceType) -> dict[str, int]:
     """What a pod of the job asks for. A pod without the node's EFA devices falls back to TCP, silently; one node needs
     no fabric. On CPU nodes it leaves one vCPU to kubelet and the DaemonSets."""

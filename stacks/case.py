@@ -10,10 +10,11 @@ from typing import Any
 
 from catalog import versions
 from catalog.instances import InstanceType
-from components.trainer_objects import OwnRuntime, own_runtime, upstream_runtimes
+from components.trainer_objects import upstream_runtimes
 from components.training import GPU
 from stacks.capacity import TYPES
 from stacks.faults import Fault, Notice
+from stacks.jobs import own_spec
 from stacks.manifest import Path, Pod, Workload, look, pods_of
 from stacks.settings import EnvironmentConfig
 
@@ -85,5 +86,5 @@ def runtime_of(job: Workload, beside: Sequence[Workload], release: str, environm
         return min(found, key=lambda body: "kind" not in body)
     known = dict(upstream_runtimes(release)) if release in versions.TRAINERS else {}
     if own := environment.trainer.own_runtimes.get(name) if environment else None:
-        known[name] = own_runtime(release, OwnRuntime(kind=own.kind, image=own.image, max_restarts=own.max_restarts))
+        known[name] = own_spec(release, own)
     return {"spec": known[name][1]} if name in known else None

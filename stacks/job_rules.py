@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from catalog import fabric, versions
-from stacks.capacity import TYPES, largest_gang
+from stacks.capacity import TYPES, job_type, largest_gang
 from stacks.faults import Fault, Notice
 from stacks.job_settings import JobConfig
 from stacks.jobs import stores
@@ -45,7 +45,7 @@ def job_notices(jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, r
     """What works but should be known about jobs. `at`: the path that holds them."""
     for name, job in jobs.items():
         path, pool = f"{at}.{name}", environment.pools.get(job.pool)
-        kind = TYPES.get(pool.instance_types[0]) if pool and pool.instance_types else None
+        kind = job_type(job, environment)
         if kind and pool and job.nodes > 1 and not job.allow_slow_fabric and (slow := fabric.slow(kind)):
             yield Notice(path=f"{path}.pool", text=f"{job.pool} {slow}")
         if kind and kind.gpus and job.nodes > 1 and (job.gpus_per_node or kind.gpus) < kind.gpus:

@@ -5,20 +5,20 @@ A TrainJob and a PyTorchJob of one description are twins: the same pods under an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
 from catalog import fabric
-from components.plans import ConfigMapPlan, JobPlan, RuntimePlan, digest
+from components.plans import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
 from components.pytorch_objects import PyTorchJobSettings, pytorch_job_spec
 from components.trainer_objects import OwnRuntime, own_runtime, pod_jobs, train_job_spec, upstream_runtimes
 from components.training import HostFolder, Mount, SecretKey, Training
 from stacks.capacity import TYPES, node_selector, resources
 from stacks.faults import Fault
 from stacks.job_settings import JobConfig, TorchrunConfig
-from stacks.settings import EnvironmentConfig, StoreConfig
+from stacks.settings import EnvironmentConfig, OwnRuntimeConfig, StoreConfig
 
 CHECKPOINTS = "/checkpoints"
 """Where a job finds its checkpoint directory, whatever store it lies on."""
@@ -29,8 +29,9 @@ CONFIG_MAP_BYTES = 1 << 20
 """What the API server takes as the data of one ConfigMap (kubernetes core validation, MaxSecretSize)."""
 
 
-def job_plan(name: str, job: JobConfig, environment: EnvironmentConfig, namespace: str, folder: Path) -> JobPlan:
-    """A job, decided. `folder`: where its files lie, which `file_faults` has looked at."""
+def job_plan(name: str, job: JobConfig, environment: EnvironmentConfig, namespace: str, folder: Path,
+             runtimes: Mapping[str, RuntimePlan]) -> JobPlan:
+    """A job, decided. `folder`: where its files lie, which `file_faults` has looked at. `runtimes`: by name."""
     kind = TYPES[environment.pools[job.pool].instance_types[0]]
     files = _config_map(name, job, folder)
     mounts, places = _mounts(job, environment)
@@ -53,7 +54,7 @@ def job_plan(name: str, job: JobConfig, environment: EnvironmentConfig, namespac
         asked = [asdict(training), asdict(operator)]
         kind_of_job, spec = "PyTorchJob", pytorch_job_spec(training, operator=operator)
     else:
-        runtime = next(each for each in runtime_plans(environment) if each.name == job.runtime)
+        runtime = runtimes[job.runtime or ""]
         kind_of_job, spec = "TrainJob", train_job_spec(environment.trainer.version, runtime.name, training,
                                                        jobs=pod_jobs(runtime.spec))
     return JobPlan(
@@ -68,10 +69,14 @@ def runtime_plans(wanted: EnvironmentConfig) -> tuple[RuntimePlan, ...]:
     version = wanted.trainer.version
     shipped = upstream_runtimes(version)
     found = {name: shipped[name] for name in wanted.trainer.runtimes}
-    found |= {name: own_runtime(version, OwnRuntime(
-        kind=own.kind, image=own.image, max_restarts=own.max_restarts, command=own.command, priority=own.priority,
-    )) for name, own in wanted.trainer.own_runtimes.items()}
+    found |= {name: own_spec(version, own) for name, own in wanted.trainer.own_runtimes.items()}
     return tuple(RuntimePlan(name=name, framework=framework, spec=spec) for name, (framework, spec) in found.items())
+
+
+def own_spec(version: str, own: OwnRuntimeConfig) -> tuple[str, Spec]:
+    """(framework, spec) of a runtime of the stack file for a Trainer version."""
+    return own_runtime(version, OwnRuntime(kind=own.kind, image=own.image, max_restarts=own.max_restarts,
+                                           command=own.command, priority=own.priority))
 
 
 def stores(job: JobConfig) -> tuple[str, ...]:
@@ -97,8 +102,9 @@ def file_faults(path: str, job: JobConfig, folder: Path) -> Iterator[Fault]:
             yield Fault(path=path, rule="is a file of this checkout", value=source,
                         way_out="name it from the project's folder; a folder belongs in an image or a store")
             continue
-        size += file.stat().st_size
-        if b"\0" in file.read_bytes() or not _is_text(file):
+        content = file.read_bytes()
+        size += len(content)
+        if not _is_text(content):
             yield Fault(path=path, rule="is text", value=source, way_out="bake it into the image, or put it in a store")
     if size > CONFIG_MAP_BYTES:
         yield Fault(path=path, rule="fits a ConfigMap: 1 MiB together", value=f"{size / CONFIG_MAP_BYTES:.1f} MiB",
@@ -108,12 +114,11 @@ def file_faults(path: str, job: JobConfig, folder: Path) -> Iterator[Fault]:
                     way_out="rename one of the two")
 
 
-def _is_text(file: Path) -> bool:
+def _is_text(content: bytes) -> bool:
     try:
-        file.read_text("utf-8")
+        return "\0" not in content.decode("utf-8")
     except UnicodeDecodeError:
         return False
-    return True
 
 
 def _config_map(name: str, job: JobConfig, folder: Path) -> ConfigMapPlan | None:
@@ -172,6 +177,5 @@ def _operator(job: JobConfig) -> PyTorchJobSettings:
     assert wanted is not None  # job_plan has looked
     return PyTorchJobSettings(
         clean_pods=CLEAN_PODS[wanted.clean_pods], keep_finished_minutes=wanted.keep_finished_minutes,
-        time_limit_minutes=job.time_limit_minutes, restarts=wanted.restarts, coordinator=wanted.coordinator,
-        priority=job.priority,
+        restarts=wanted.restarts, coordinator=wanted.coordinator, priority=job.priority,
         elastic=(job.elastic.min_nodes, job.elastic.max_nodes) if job.elastic else None)

@@ -19,7 +19,7 @@ from catalog.fields import amount
 from components.training import GPU
 from stacks.case import Case, cases_of
 from stacks.manifest import Container, Pod, Workload, items, look, mapping, read_manifest
-from stacks.mistakes import findings
+from stacks.mistakes import SAVES, findings
 from stacks.pod_rules import RESERVED_ENV, TOKEN
 from stacks.torchrun import launches
 
@@ -47,7 +47,6 @@ EXPORTS = {"MASTER_ADDR": "${PET_MASTER_ADDR}", "MASTER_PORT": "${PET_MASTER_POR
 COORDINATED = {"Master": False, "Worker": True}
 """Which replicas have GPUs where the master only coordinates."""
 RENDEZVOUS = {"rdzv_backend": "c10d", "rdzv_endpoint": "${PET_MASTER_ADDR}:${PET_MASTER_PORT}"}
-SAVES = re.compile(r"--(?:output|checkpoint|ckpt|save)[-_](?:dir|path)[= ](/[^\s$]+)")
 
 
 @dataclass(kw_only=True)

@@ -225,7 +225,7 @@ def _checkpoints(case: Case) -> Iterator[Finding]:
               for container in items(spec.get("containers")) for each in items(container.get("volumeMounts"))}
     restarts = look(case.runtime, "spec", "template", "spec", "failurePolicy", "maxRestarts")
     for each in case.job.containers if case.runtime and (case.nodes > 1 or restarts) else ():
-        for directory in re.findall(r"--(?:output|checkpoint|ckpt|save)[-_](?:dir|path)[= ](/[^\s$]+)", each.script):
+        for directory in SAVES.findall(each.script):
             at = max((at for at in mounts if f"{directory}/".startswith(at)), key=len, default="")
             if not at or "emptyDir" in mounts[at]:
                 yield case.fault(each.runs, "saves on shared storage: this ends with its pod, no other node sees it",
@@ -284,6 +284,8 @@ TEXTS = (
     ("script", r"git clone (?:[^\s&;|]+ )*github\.com\S+", "clones from a URL", "https://github.com/…"),
 )
 """What an image or a script must not match, the rule, the way out."""
+SAVES = re.compile(r"--(?:output|checkpoint|ckpt|save)[-_](?:dir|path)[= ](/[^\s$]+)")
+"""Options that say where a script saves."""
 WATCHED = re.compile(r"((NODE_|LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)|NNODES|NPROC_PER_NODE)$|PET_(?!RDZV_)")
 """Variables that only an operator or a launcher knows; others may come from the image."""
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from catalog.runs import RUN_KINDS
 from components.plans import JobPlan
-
-PODS = {"TrainJob": ("jobset.sigs.k8s.io/jobset-name", "batch.kubernetes.io/job-completion-index={rank}"),
-        "PyTorchJob": ("training.kubeflow.org/job-name", "training.kubeflow.org/replica-index={rank}")}
-"""Labels of a run's pods: its name, and the node's rank."""
 
 
 def job_outputs(jobs: Mapping[str, JobPlan]) -> dict[str, dict[str, str]]:
@@ -19,12 +16,12 @@ def job_outputs(jobs: Mapping[str, JobPlan]) -> dict[str, dict[str, str]]:
 
 def _commands(key: str, job: JobPlan) -> dict[str, str]:
     kubectl, kind = f"kubectl -n {job.namespace}", job.kind.lower()
-    name, rank = PODS[job.kind]
-    own = f"{name}={job.name}"
+    run = RUN_KINDS[job.kind]
+    own = f"{run.pods}={job.name}"
     return {
         "status": f"{kubectl} get {kind} {job.name} && {kubectl} get pods -o wide -l {own}",
         "logs": f"{kubectl} logs -l {own} --prefix --tail=-1 --max-log-requests={max(job.nodes, 5)}",
-        "logs_of_rank_0": f"{kubectl} logs -l {own},{rank.format(rank=0)} --tail=-1 -f",
+        "logs_of_rank_0": f"{kubectl} logs -l {own},{run.rank}=0 --tail=-1 -f",
         "events": f"{kubectl} get events --sort-by=.lastTimestamp | grep {job.name}",
         "describe": f"{kubectl} describe {kind} {job.name}",
         "delete": f"{kubectl} delete {kind} {job.name}",

@@ -213,9 +213,10 @@ class _Jobs:
     """Those that are files themselves."""
 
     def planned(self, jobs: Mapping[str, AnyJob], environment: EnvironmentConfig, namespace: str) -> dict[str, JobPlan]:
-        runtimes = (*environment.trainer.runtimes, *environment.trainer.own_runtimes)
+        runtimes = {runtime.name: runtime for runtime in runtime_plans(environment)}
         made = {name: manifest_plan(job, self.read[name], namespace, runtimes) for name, job in manifests(jobs).items()}
-        made |= {name: job_plan(name, job, environment, namespace, self.folder) for name, job in typed(jobs).items()}
+        made |= {name: job_plan(name, job, environment, namespace, self.folder, runtimes)
+                 for name, job in typed(jobs).items()}
         return {name: made[name] for name in jobs}
 
     def described(self, jobs: Mapping[str, AnyJob]) -> dict[str, JobConfig]:

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator
 
 from catalog import fabric
-from catalog.instances import InstanceType
-from stacks.capacity import TYPES
+from stacks.capacity import job_type
 from stacks.faults import Fault, Notice
 from stacks.job_settings import JobConfig
 from stacks.jobs import CHECKPOINTS, TENSORBOARD
@@ -38,7 +37,7 @@ def pod_faults(path: str, job: JobConfig, environment: EnvironmentConfig,
 
 def pod_notices(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[Notice]:
     """What works but should be known about the pods."""
-    kind = _kind(job, environment)
+    kind = job_type(job, environment)
     for key, value in job.env.items():
         if kind and (vain := fabric.harm(key, value, kind)) and vain.idle:
             yield Notice(path=f"{path}.env.{key}", text=vain.reason)
@@ -121,7 +120,7 @@ def _command(path: str, job: JobConfig) -> Iterator[Fault]:
 
 
 def _variables(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[Fault]:
-    kind = _kind(job, environment)
+    kind = job_type(job, environment)
     for key, value in job.env.items():
         path_of = f"{path}.env.{key}"
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
@@ -144,8 +143,3 @@ def _variables(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
         if not re.fullmatch(LABEL, key) or not re.fullmatch(r"([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?", value):
             yield Fault(path=f"{path}.labels.{key}", rule="is a label: at most 63 letters, digits, - _ .", value=value,
                         way_out="put free text into an annotation, or drop it")
-
-
-def _kind(job: JobConfig, environment: EnvironmentConfig) -> InstanceType | None:
-    pool = environment.pools.get(job.pool)
-    return TYPES.get(pool.instance_types[0]) if pool and pool.instance_types else None

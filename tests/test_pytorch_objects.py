@@ -45,15 +45,17 @@ def pod(spec: Spec, role: str) -> Spec:
     return spec["pytorchReplicaSpecs"][role]["template"]["spec"]
 
 
-@given(nodes=st.integers(1, 512), ranks=st.integers(1, 8) | st.just("auto"), mounts=st.sampled_from([(), JOB.mounts]),
+@given(nodes=st.integers(1, 512), ranks=st.integers(1, 8) | st.just("auto"),
+       limit=st.none() | st.integers(1, 10**6), mounts=st.sampled_from([(), JOB.mounts]),
        settings=st.builds(
            PyTorchJobSettings, clean_pods=st.sampled_from(["None", "Running", "All"]), coordinator=st.booleans(),
            keep_finished_minutes=st.none() | st.integers(0, 10**6), restarts=st.integers(0, 100),
-           time_limit_minutes=st.none() | st.integers(1, 10**6), elastic=st.none() | st.just((1, 8)),
+           elastic=st.none() | st.just((1, 8)),
            priority=st.none() | st.just("high")).filter(lambda s: not (s.elastic and s.coordinator)))
 def test_whatever_is_asked_for_crd_and_webhook_admit_and_it_has_as_many_nodes(
-        nodes: int, ranks: Any, mounts: Any, settings: PyTorchJobSettings) -> None:
-    training = dataclasses.replace(JOB, nodes=nodes, processes_per_node=ranks, mounts=mounts)
+        nodes: int, ranks: Any, limit: int | None, mounts: Any, settings: PyTorchJobSettings) -> None:
+    training = dataclasses.replace(JOB, nodes=nodes, processes_per_node=ranks, mounts=mounts,
+                                   time_limit_minutes=limit)
     made = pytorch_job_spec(training, operator=settings)
     assert crds.problems({"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "job"},
                           "spec": made}) == []
@@ -82,7 +84,8 @@ def test_a_failed_pod_stays_to_be_read_unless_the_gang_may_start_again() -> None
         made = spec_of(restarts=restarts)
         assert {r["restartPolicy"] for r in made["pytorchReplicaSpecs"].values()} == {policy}
         assert made["runPolicy"] == {"cleanPodPolicy": "Running", **more}
-    limited = spec_of(time_limit_minutes=90)  # the operator does not wake up for it: the end of a pod must wake it
+    # The operator does not wake up for it: the end of a pod must wake it.
+    limited = spec_of(dataclasses.replace(JOB, time_limit_minutes=90))
     assert limited["runPolicy"]["activeDeadlineSeconds"] == pod(limited, "Worker")["activeDeadlineSeconds"] == 5400
 
 

@@ -18,7 +18,6 @@ from components.trainer_objects import (
     OwnRuntime,
     own_runtime,
     pod_jobs,
-    resilient_torch,
     train_job_spec,
     upstream_runtimes,
 )
@@ -148,7 +147,7 @@ def _job_set(runtime: Spec) -> dict[str, Any]:
     ("2.1.0", "pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"),
     ("2.3.0", "pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime")])
 def test_the_resilient_runtime_is_upstreams_with_a_gang_restart_and_nothing_else(version: str, image: str) -> None:
-    spec = resilient_torch(version, image, 3)
+    _, spec = own_runtime(version, OwnRuntime(kind="torch", image=image, max_restarts=3))
     assert _without_gang_restart(spec) == 3
     assert spec == upstream_runtimes(version)["torch-distributed"][1]
 

@@ -116,7 +116,7 @@ def _of_ec2() -> Iterator[Row]:
     for ec2 in backends.used("ec2"):
         for kind, things in _things(ec2).items():
             yield from ((kind, one.allocation_id if kind == "elastic-ip" else one.id,
-                     getattr(one, "name", "") or getattr(one, "description", ""),
+                         getattr(one, "name", "") or getattr(one, "description", ""),
                          getattr(one, "state", getattr(one, "status", "")), one.get_tags()) for one in things)
 
 
