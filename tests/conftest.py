@@ -12,6 +12,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from pulumi.runtime import settings
 
 from catalog import versions
 from tests.recording import CHECKOUT, Graph, deploy
@@ -30,7 +31,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Pulumi's runtime wants the main thread's event loop, which asyncio.run of an earlier test has taken away."""
+    """No test meets what Pulumi's runtime kept of an earlier one: a root stack and calls that belong to a loop now
+    closed, or no event loop at all where asyncio.run has taken it away."""
+    settings.ROOT.set(None)
+    engine: Any = settings.SETTINGS
+    engine.rpc_manager.clear()
+    engine.outputs.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
