@@ -39,15 +39,24 @@ first, rank, nodes = master.removesuffix("-master-0") + "-worker-0", int(env["RA
 ranks = int(env["PET_NPROC_PER_NODE"]) if env["PET_NPROC_PER_NODE"].isdigit() else 1
 env.update(MASTER_ADDR=first, PET_MASTER_ADDR=first, RANK=str(rank), PET_NODE_RANK=str(rank), PET_NNODES=str(nodes),
            WORLD_SIZE=str(nodes * ranks))
-command = None
-signal.signal(signal.SIGTERM, lambda *_: command.terminate() if command else sys.exit(143))
-while rank:
+command, asked = None, False
+def leave(*_):
+    global asked
+    asked = True
+    if command:
+        command.terminate()
+signal.signal(signal.SIGTERM, leave)
+while rank and not asked:
     try:
         socket.getaddrinfo(first, port)
         break
     except OSError:
         time.sleep(2)
+if asked:
+    sys.exit(143)
 command = subprocess.Popen([word.replace(master, first) for word in sys.argv[1:]])
+if asked:
+    command.terminate()
 code = command.wait()
 while code == 0:
     try:

@@ -133,3 +133,9 @@ def test_a_worker_that_fails_fails_at_once_and_hands_on_a_signal(coordinated: di
     assert saves.stdout and saves.stdout.readline() == "ready\n"
     saves.terminate()
     assert saves.communicate(timeout=30)[0] == "saved\n" and saves.returncode == 4
+
+
+def test_a_signal_while_the_command_is_being_started_reaches_it_too(coordinated: dict[str, str]) -> None:
+    at_once = "trap 'echo saved; exit 4' TERM; kill -TERM $PPID; while :; do sleep 0.1; done"
+    for saves in [worker(coordinated, 1, at_once) for _ in range(5)]:
+        assert saves.communicate(timeout=30)[0] == "saved\n" and saves.returncode == 4
