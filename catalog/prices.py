@@ -1,14 +1,17 @@
 """What AWS charges, where a dated price of the region itself is known; never a neighbouring region's.
 
-Seoul pays 23 % more than us-east-1 for a g6e (SkyPilot's catalogue, an undated copy), so a borrowed price is a wrong
-one. No public list of other regions that carries its date was found on 2026-11-21. A new region is new rows here.
+Seoul pays 23 % more than us-east-1 for a g6e, so a borrowed price is a wrong one. Instances are in on_demand.json with
+their date and source; `python -m catalog.refresh --prices` writes today's. What goes with them (EKS, NAT gateways, EBS,
+EFS, FSx) is known for few regions: no public list of the others that carries its date was found on 2026-11-21.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,35 +28,31 @@ class Price:
     source: str
 
 
-_KARPENTER = "Karpenter 1.14.1, zz_generated.pricing_aws.go, generated from the AWS price list"
+@dataclass(frozen=True, kw_only=True)
+class PriceList:
+    """On-demand prices that were read together."""
+
+    as_of: str
+    """Day; the earliest it can be of where the source does not say."""
+    source: str
+    prices: Mapping[tuple[str, str], Decimal]
+    """Instance type and region → USD an hour, Linux, shared tenancy."""
+
+
+ON_DEMAND_FILE = Path(__file__).with_name("on_demand.json")
+
+
+def read(text: str) -> tuple[PriceList, ...]:
+    """The lists of on_demand.json: a line there is one family in one region."""
+    return tuple(PriceList(as_of=each["as_of"], source=each["source"], prices={
+        (f"{family}.{size}", region): Decimal(usd) for region, family, sizes in each["prices"]
+        for size, _, usd in (part.partition("=") for part in sizes.split())}) for each in json.loads(text))
+
+
+ON_DEMAND = read(ON_DEMAND_FILE.read_text())
 _BLOG = "AWS blog of 2026, month unknown; AWS reprices Capacity Blocks by supply"
 _PAGE = "price comparison c3x.dev and AWS price list, gathered in shared facts §5.1"
 _MEMORY = "AWS price page from memory, not read again (shared facts §5.1)"
-
-# us-east-1, Linux, USD an hour, of 2026-07-06. p5e is not sold there; the last families are for system nodes.
-_ON_DEMAND = """
-g5 xlarge=1.006 2xlarge=1.212 4xlarge=1.624 8xlarge=2.448 12xlarge=5.672 16xlarge=4.096 24xlarge=8.144 48xlarge=16.288
-g6 xlarge=0.8048 2xlarge=0.9776 4xlarge=1.3232 8xlarge=2.0144 12xlarge=4.6016 16xlarge=3.3968 24xlarge=6.6752
-g6 48xlarge=13.3504
-g6e xlarge=1.861 2xlarge=2.24208 4xlarge=3.00424 8xlarge=4.52856 12xlarge=10.49264 16xlarge=7.57719 24xlarge=15.06559
-g6e 48xlarge=30.13118
-g7e 2xlarge=3.36312 4xlarge=3.99816 8xlarge=5.26824 12xlarge=8.28608 24xlarge=16.57216 48xlarge=33.14432
-p4d 24xlarge=21.957642
-p4de 24xlarge=27.44705
-p5 4xlarge=6.88 48xlarge=55.04
-p5en 48xlarge=63.296
-p6-b200 48xlarge=113.9328
-p6-b300 48xlarge=142.416
-c7i 4xlarge=0.714 8xlarge=1.428 12xlarge=2.142 16xlarge=2.856 24xlarge=4.284 48xlarge=8.568
-m7i 4xlarge=0.8064 8xlarge=1.6128 12xlarge=2.4192 16xlarge=3.2256 24xlarge=4.8384 48xlarge=9.6768
-r7i 4xlarge=1.0584 8xlarge=2.1168 12xlarge=3.1752 16xlarge=4.2336 24xlarge=6.3504 48xlarge=12.7008
-c8i 8xlarge=1.49936 16xlarge=2.99872 24xlarge=4.49808 32xlarge=5.99744 48xlarge=8.99616 96xlarge=17.99232
-m8i 8xlarge=1.69344 16xlarge=3.38688 24xlarge=5.08032 32xlarge=6.77376 48xlarge=10.16064 96xlarge=20.32128
-m7i large=0.1008 xlarge=0.2016 2xlarge=0.4032
-m6i large=0.096 xlarge=0.192 2xlarge=0.384
-c7i xlarge=0.1785 2xlarge=0.357
-t3 large=0.0832 xlarge=0.1664
-"""
 
 # service, SKU, region, USD, unit, kind, as of, source
 _OTHERS = (
@@ -82,16 +81,9 @@ _OTHERS = (
 )
 
 
-def _on_demand() -> Iterator[tuple[str, Decimal]]:
-    for line in _ON_DEMAND.strip().splitlines():
-        family, *sizes = line.split()
-        for size, _, usd in (part.partition("=") for part in sizes):
-            yield f"{family}.{size}", Decimal(usd)
-
-
 PRICES: dict[tuple[str, str, str], Price] = {
-    **{("ec2", name, "us-east-1"): Price(usd=usd, unit="hour", kind="on_demand", as_of="2026-07-06", source=_KARPENTER)
-       for name, usd in _on_demand()},
+    **{("ec2", name, region): Price(usd=usd, unit="hour", kind="on_demand", as_of=each.as_of, source=each.source)
+       for each in ON_DEMAND for (name, region), usd in each.prices.items()},
     **{(service, sku, region): Price(usd=Decimal(usd), unit=unit, kind=kind, as_of=as_of, source=source)
        for service, sku, region, usd, unit, kind, as_of, source in _OTHERS},
 }

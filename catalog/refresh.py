@@ -1,7 +1,8 @@
-"""Write offers.json anew: `python -m catalog.refresh`, with credentials that may call ec2:DescribeRegions and
-ec2:DescribeInstanceTypeOfferings, which read only. AWS_ENDPOINT_URL and AWS_PROFILE are honoured.
+"""Write what AWS changes without notice anew, with credentials that may only read. AWS_ENDPOINT_URL and AWS_PROFILE
+are honoured; needs botocore, which the product itself does not.
 
-`--from-moto` takes what the installed moto ships instead. Needs botocore, which the product itself does not.
+`python -m catalog.refresh`: offers.json, from ec2:DescribeRegions and ec2:DescribeInstanceTypeOfferings; `--from-moto`
+takes what the installed moto ships instead. `--prices`: on_demand.json, from pricing:GetProducts.
 """
 
 from __future__ import annotations
@@ -10,22 +11,32 @@ import argparse
 import gzip
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from decimal import Decimal
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from catalog.instances import CPU_TYPES, GPU_TYPES
+from catalog.prices import ON_DEMAND, ON_DEMAND_FILE, PriceList
 from catalog.zones import OFFERS, OFFERS_FILE, SNAPSHOT, ZONE_LETTERS
 
 FRESH_FOR = timedelta(days=180)
 """How long a fact that AWS changes without notice is taken for current; a choice of ours."""
 TYPES = (*GPU_TYPES, *CPU_TYPES)
 
+PRICE_LIST = "us-east-1"
+"""One of the three regions that answer for all."""
+PLAIN_LINUX = {"operatingSystem": "Linux", "preInstalledSw": "NA", "tenancy": "Shared", "capacitystatus": "Used",
+               "marketoption": "OnDemand", "productFamily": "Compute Instance"}
+"""What is asked of the price list, as Karpenter asks it (its pricing.go, 1.14.1)."""
+
 Offers = Iterable[tuple[str, str, str]]
 """Instance type, region, zone id."""
+Prices = Mapping[tuple[str, str], Decimal]
+"""Instance type and region → USD an hour."""
 
 
 def outdated(as_of: str, today: date) -> str | None:
@@ -51,26 +62,51 @@ def from_moto() -> Offers:
 
 def enabled_regions() -> set[str]:
     """The regions of ZONE_LETTERS that the account may ask."""
-    answer = _ec2("us-east-1").describe_regions()
+    answer = _client("ec2", "us-east-1").describe_regions()
     return {region["RegionName"] for region in answer["Regions"]} & set(ZONE_LETTERS)
 
 
 def from_account(regions: Iterable[str]) -> Offers:
     """What EC2 offers in the regions today."""
     for region in regions:
-        pages = _ec2(region).get_paginator("describe_instance_type_offerings").paginate(
+        pages = _client("ec2", region).get_paginator("describe_instance_type_offerings").paginate(
             LocationType="availability-zone-id", Filters=[{"Name": "instance-type", "Values": list(TYPES)}])
         for page in pages:
             for offer in page["InstanceTypeOfferings"]:
                 yield offer["InstanceType"], region, offer["Location"]
 
 
-def _ec2(region: str) -> Any:
+def from_price_list(regions: Iterable[str], types: Collection[str]) -> Prices:
+    """What the types cost on demand today; one that the list prices twice is left out."""
+    client, found = _client("pricing", PRICE_LIST), dict[tuple[str, str], set[Decimal]]()
+    for region in regions:
+        for product in _products(client, region):
+            kind = product["product"]["attributes"]["instanceType"]
+            found.setdefault((kind, region), set()).update(_usd(product))
+    return {key: next(iter(usd)) for key, usd in found.items() if len(usd) == 1 and key[0] in types}
+
+
+def _products(client: Any, region: str) -> Iterator[dict[str, Any]]:
+    wanted = {**PLAIN_LINUX, "regionCode": region}.items()
+    filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted]
+    for page in client.get_paginator("get_products").paginate(ServiceCode="AmazonEC2", Filters=filters):
+        yield from (json.loads(product) for product in page["PriceList"])
+
+
+def _usd(product: dict[str, Any]) -> Iterator[Decimal]:
+    """An hour of it; zero is what the list says of what only Capacity Blocks sell."""
+    for term in product["terms"].get("OnDemand", {}).values():
+        for part in term["priceDimensions"].values():
+            if part["unit"] == "Hrs" and (usd := Decimal(part["pricePerUnit"]["USD"])):
+                yield usd
+
+
+def _client(service: str, region: str) -> Any:
     try:
         from botocore.session import Session
     except ImportError:
         raise SystemExit("botocore is not installed: pip install -r requirements-dev.txt") from None
-    return Session().create_client("ec2", region_name=region)
+    return Session().create_client(service, region_name=region)
 
 
 def kept(regions: set[str]) -> Offers:
@@ -89,14 +125,55 @@ def text(offers: Offers, as_of: str, source: str) -> str:
     return f'{{"as_of": {json.dumps(as_of)},\n"source": {json.dumps(source)},\n"offers": [\n{rows}\n]}}\n'
 
 
+def with_prices(lists: Iterable[PriceList], newest: PriceList) -> list[PriceList]:
+    """The lists with another in front, less what it has."""
+    older = [PriceList(as_of=each.as_of, source=each.source, prices={
+        key: usd for key, usd in each.prices.items() if key not in newest.prices}) for each in lists]
+    return [each for each in (newest, *older) if each.prices]
+
+
+def price_text(lists: Iterable[PriceList]) -> str:
+    """on_demand.json: a line for each region and family, sorted."""
+    return "[\n" + ",\n".join(
+        f'{{"as_of": {json.dumps(each.as_of)},\n"source": {json.dumps(each.source)},\n"prices": [\n'
+        + ",\n".join(_price_rows(each.prices)) + "\n]}" for each in lists) + "\n]\n"
+
+
+def _price_rows(prices: Prices) -> Iterator[str]:
+    families: dict[tuple[str, str], dict[str, Decimal]] = {}
+    for (kind, region), usd in prices.items():
+        family, _, size = kind.partition(".")
+        families.setdefault((region, family), {})[size] = usd
+    for key, sizes in sorted(families.items()):
+        yield json.dumps([*key, " ".join(f"{size}={sizes[size].normalize():f}" for size in sorted(sizes, key=_place))])
+
+
+def _place(size: str) -> tuple[int, str]:
+    """large, xlarge, 2xlarge … 48xlarge."""
+    times = size.removesuffix("xlarge")
+    return (0 if times == size else int(times or 1)), size
+
+
+def _refresh_prices(today: str) -> None:
+    kinds = {*TYPES, *(kind for each in ON_DEMAND for kind, _ in each.prices)}
+    newest = PriceList(as_of=today, source="AWS price list, GetProducts", prices=from_price_list(ZONE_LETTERS, kinds))
+    lists = with_prices(ON_DEMAND, newest)
+    ON_DEMAND_FILE.write_text(price_text(lists))
+    print(f"{ON_DEMAND_FILE.name}: {', '.join(f'{len(each.prices)} prices of {each.as_of}' for each in lists)}")
+
+
 def main(arguments: Sequence[str]) -> int:
     """Rewrite the file and say from where."""
     parser = argparse.ArgumentParser(prog="python -m catalog.refresh", description="Write catalog/offers.json anew.")
+    parser.add_argument("--prices", action="store_true", help="catalog/on_demand.json instead, from AWS's price list")
     parser.add_argument("--from-moto", action="store_true", help="what the installed moto ships, not a live account")
     parser.add_argument("--as-of", help="month of moto's data; needed with --from-moto")
     options = parser.parse_args(arguments)
     if options.from_moto and not options.as_of:
         parser.error("--from-moto needs --as-of: moto does not say how old its data is")
+    if options.prices:
+        _refresh_prices(date.today().isoformat())
+        return 0
     if options.from_moto:
         offers, as_of = from_moto(), options.as_of
         source = f"EC2 DescribeInstanceTypeOfferings, as shipped in moto {version('moto')}"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from catalog.instances import CPU_TYPES, GPU_TYPES
-from catalog.prices import PRICES, lustre_per_month, price
+from catalog.prices import ON_DEMAND, PRICES, lustre_per_month, price
 from catalog.zones import regions_with
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainyard/go/mod"
@@ -22,7 +22,7 @@ KARPENTER = CACHE / "github.com/aws/karpenter-provider-aws@v1.14.1/pkg/providers
 def test_every_on_demand_price_is_the_one_karpenter_generated() -> None:
     text = KARPENTER.read_text()
     theirs = {name: Decimal(usd) for name, usd in re.findall(r'"([a-z0-9.-]+)": ([\d.]+)', text)}
-    ours = {sku: found for (service, sku, _), found in PRICES.items() if service == "ec2"}
+    ours = {sku: found for (service, sku, region), found in PRICES.items() if (service, region) == ("ec2", "us-east-1")}
     assert {sku: found.usd for sku, found in ours.items()} == {sku: theirs.get(sku) for sku in ours}
     assert f"generated at {ours['p5.48xlarge'].as_of}" in text
 
@@ -45,6 +45,35 @@ def test_prices_of_us_east_1(service: str, sku: str, usd: str, unit: str) -> Non
     assert found and (found.usd, found.unit) == (Decimal(usd), unit)
 
 
+@pytest.mark.parametrize(("kind", "region", "usd"), [
+    ("g6e.48xlarge", "ap-northeast-2", "37.04468"), ("p5.48xlarge", "ap-northeast-2", "75.9552"),
+    ("m7i.xlarge", "ap-northeast-2", "0.2478"), ("p5en.48xlarge", "ap-northeast-1", "79.12"),
+    ("p4d.24xlarge", "ap-south-1", "26.3444"), ("g6e.12xlarge", "eu-central-1", "13.12002"),
+    ("p5.48xlarge", "eu-north-1", "58.8928"), ("g7e.48xlarge", "eu-south-2", "34.92536"),
+    ("g5.12xlarge", "eu-west-1", "6.33167"), ("g6.8xlarge", "eu-west-2", "2.55705"),
+    ("p6-b200.48xlarge", "us-east-2", "113.9328"), ("p6-b300.48xlarge", "us-west-2", "142.416")])
+def test_prices_of_other_regions_are_as_read_in_their_list(kind: str, region: str, usd: str) -> None:
+    found = price("ec2", kind, region)
+    assert found and found.usd == Decimal(usd) and found.as_of == "2026-01-22"
+    assert "2c3d7ea7d76bf84cf80d382e946c1609571485fd" in found.source and "undated" in found.source
+
+
+def test_a_type_has_a_price_only_where_it_is_sold_and_in_one_list() -> None:
+    keys = [key for each in ON_DEMAND for key in each.prices]
+    assert len(keys) == len(set(keys))
+    assert all(region in regions_with(kind) for kind, region in keys if kind in GPU_TYPES or kind in CPU_TYPES)
+
+
+def test_a_region_asks_the_same_share_more_for_every_size_of_a_family() -> None:
+    """A slip of one digit would show here: nothing that AWS sells breaks this by more than its rounding."""
+    shares: dict[tuple[str, str], list[Decimal]] = {}
+    for (kind, region), usd in ((key, usd) for each in ON_DEMAND for key, usd in each.prices.items()):
+        base = price("ec2", kind, "us-east-1")
+        assert base, kind
+        shares.setdefault((region, kind.partition(".")[0]), []).append(usd / base.usd)
+    assert {place for place, found in shares.items() if max(found) - min(found) > Decimal("0.0003")} == set()
+
+
 def test_every_price_has_a_day_or_a_month_and_a_source() -> None:
     for found in PRICES.values():
         assert date(2025, 1, 1) < date.fromisoformat(f"{found.as_of}-01"[:10]) and found.source
@@ -52,8 +81,10 @@ def test_every_price_has_a_day_or_a_month_and_a_source() -> None:
 
 
 def test_a_region_without_a_price_borrows_none() -> None:
-    assert price("ec2", "g6e.48xlarge", "ap-northeast-2") is None
+    assert "ap-northeast-3" in regions_with("g6e.48xlarge") and price("ec2", "g6e.48xlarge", "ap-northeast-3") is None
+    assert all(price("ec2", "p5e.48xlarge", region) is None for region in regions_with("p5e.48xlarge")), "blocks only"
     assert price("ec2-spot", "p5.48xlarge", "us-east-1") is None
+    assert price("eks", "cluster", "ap-northeast-2") is None
     assert lustre_per_month("ap-northeast-2", "PERSISTENT_2", 500, 4800) is None
     assert lustre_per_month("eu-west-1", "PERSISTENT_2", 500, 4800) is None
 

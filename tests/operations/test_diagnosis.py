@@ -142,7 +142,7 @@ def test_half_a_gang_says_what_is_missing_since_when_and_what_the_other_half_cos
     said = _said(pods=pods, nodes=[_node("us-east-1")])
     assert "TrainJob run misses 1 of 2 nodes since 11:57:50 (130 s)" in said
     assert "the 1 it has wait idle, 30.13 USD an hour" in said
-    assert "no price known an hour" in _said(pods=pods, nodes=[_node("ap-northeast-2")]), "never a neighbour's price"
+    assert "no price known an hour" in _said(pods=pods, nodes=[_node("ap-northeast-3")]), "never a neighbour's price"
 
 
 def test_what_karpenter_says_of_capacity_comes_before_what_the_scheduler_says():
