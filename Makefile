@@ -31,7 +31,7 @@ soak: $(DEVELOP)          ## what takes too long for every day: every mistake in
 	@.venv/bin/python -m rehearsal.soak
 
 check: $(PRODUCT)         ## can this stack file work? no engine, no cluster; LIVE=1 asks the account, and only reads
-	@.venv/bin/python -m stacks.check $(if $(filter 1,$(LIVE)),--live) $(STACK)
+	@.venv/bin/python -m stacks.check $(if $(filter 1,$(LIVE)),--live $(if $(DEADLINE),--deadline $(DEADLINE))) $(STACK)
 
 plan: $(PRODUCT)          ## what a stack file comes to: nodes, minutes, money; JSON=1 for machines
 	@.venv/bin/python -m stacks.show $(STACK) $(if $(JSON),--json)

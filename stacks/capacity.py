@@ -5,12 +5,13 @@ Sources: Karpenter 1.14 (NodePool, EC2NodeClass), the AWS EFA guide for interfac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from catalog import versions
 from catalog.instances import CPU_TYPES, GPU_TYPES, QUOTAS, InstanceType
-from components.plans import GpuPoolPlan, Identity, NetworkInterface, NodeTypePlan
+from components.plans import GpuPoolPlan, Identity, NetworkInterface, NodeTypePlan, SystemNodesPlan
 from components.training import EFA, GPU, POOL
 from stacks.job_settings import JobConfig
 from stacks.settings import EnvironmentConfig, PoolConfig
@@ -26,6 +27,9 @@ BLOCK_DRAIN_MINUTES = 10
 CNI = {"MINIMUM_IP_TARGET": 16, "WARM_IP_TARGET": 4}
 """Addresses that the VPC CNI holds on a node: 16 cover the pods of a training node. Its default is a whole interface in
 reserve, 100 addresses a node of the large types (amazon-vpc-cni-k8s, eni-and-ip-target)."""
+SYSTEM = "system nodes"
+STANDARD = re.compile(r"[acdhimrtz][3-9][^.]*\.(?:large|(\d*)xlarge)")
+"""Types that count against Standard instances and have 4 vCPUs an xlarge, 2 a large (all but c4.8xlarge, with 36)."""
 FIRST_WEIGHT = 100
 """Weight of the first choice of several types; the next one has one less."""
 
@@ -40,6 +44,8 @@ class PoolUse:
     max_nodes: int
     kept_nodes: int
     """Running whether a job needs them or not."""
+    reserved_nodes: int
+    """Instances of its reservation or block, which are paid all of the time; 0 without one."""
     gpus_per_node: int
     efa_per_node: int
     quota: Mapping[str, int]
@@ -67,6 +73,7 @@ def pool_plan(me: Identity, name: str, pool: PoolConfig, zone: str) -> GpuPoolPl
 def pool_use(name: str, pool: PoolConfig, zone: str, jobs: Mapping[str, JobConfig]) -> PoolUse:
     """What the pool may take, and how many of each job that fits it."""
     kinds = [TYPES[kind] for kind in pool.instance_types]
+    held = pool.reservation if pool.capacity in ("reservation", "block") else None
     quota: dict[str, int] = {}
     for kind in kinds:
         if (code := quota_code(kind, pool.capacity)) is not None:
@@ -74,7 +81,8 @@ def pool_use(name: str, pool: PoolConfig, zone: str, jobs: Mapping[str, JobConfi
     return PoolUse(
         capacity=pool.capacity, instance_types=pool.instance_types, zones=(zone, *pool.fallback_zones),
         max_nodes=pool.max_nodes, kept_nodes=(pool.replicas or 0) + (pool.warm_spares if pool.replicas else 0),
-        gpus_per_node=kinds[0].gpus, efa_per_node=kinds[0].efa, quota=quota, addresses=addresses(pool),
+        reserved_nodes=held.instances if held else 0, gpus_per_node=kinds[0].gpus, efa_per_node=kinds[0].efa,
+        quota=quota, addresses=addresses(pool),
         at_once={job: jobs_at_once(pool, wanted) for job, wanted in jobs.items()
                  if wanted.pool == name or fits(pool, wanted)})
 
@@ -86,13 +94,26 @@ def quota_code(kind: InstanceType, capacity: str) -> str | None:
     return kind.spot_quota if capacity == "spot" else QUOTAS[kind.quota]
 
 
-def quota_needed(uses: Iterable[PoolUse]) -> dict[str, int]:
+def system_quota(system: SystemNodesPlan) -> dict[str, int]:
+    """Service Quotas code → vCPUs of the system nodes; empty for a type whose name tells neither."""
+    known = STANDARD.fullmatch(system.instance_type)
+    if known is None:
+        return {}
+    return {QUOTAS["standard"]: system.nodes * (2 if known[1] is None else 4 * int(known[1] or 1))}
+
+
+def quota_takers(uses: Mapping[str, PoolUse], system: SystemNodesPlan) -> dict[str, dict[str, int]]:
+    """Service Quotas code → who takes how many vCPUs of it when every pool is full."""
+    takers: dict[str, dict[str, int]] = {}
+    for who, quota in {SYSTEM: system_quota(system), **{name: use.quota for name, use in uses.items()}}.items():
+        for code, vcpus in quota.items():
+            takers.setdefault(code, {})[who] = vcpus
+    return dict(sorted(takers.items()))
+
+
+def quota_needed(uses: Mapping[str, PoolUse], system: SystemNodesPlan) -> dict[str, int]:
     """Service Quotas code → vCPUs when every pool is full."""
-    needed: dict[str, int] = {}
-    for use in uses:
-        for code, vcpus in use.quota.items():
-            needed[code] = needed.get(code, 0) + vcpus
-    return dict(sorted(needed.items()))
+    return {code: sum(takers.values()) for code, takers in quota_takers(uses, system).items()}
 
 
 def addresses(pool: PoolConfig) -> int:

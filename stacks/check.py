@@ -1,29 +1,36 @@
 """`make check`: say whether a stack file can work, without the engine, a cluster or an account.
 
-With LIVE=1 (`--live`) the account that the AWS CLI would use is asked as well: preflight.py.
+With LIVE=1 (`--live`) the account that the AWS CLI would use is asked as well, for DEADLINE seconds: preflight.py.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 
 from stacks.config import json_schema, read_file
 from stacks.faults import Fault, Notice
 from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
-from stacks.preflight import Account, preflight
+from stacks.preflight import DEADLINE, Account, preflight
 
 
 def main(arguments: list[str]) -> int:
     """Check each named stack; 0 when all can work. `--schema` prints the JSON schema of stack files instead."""
-    if arguments == ["--schema"]:
+    parser = argparse.ArgumentParser(prog="python -m stacks.check")
+    parser.add_argument("stacks", nargs="*")
+    parser.add_argument("--live", action="store_true", help="ask the account too")
+    parser.add_argument("--deadline", type=float, default=DEADLINE, metavar="SECONDS", help="for all that it is asked")
+    parser.add_argument("--schema", action="store_true", help="print the JSON schema of stack files")
+    options = parser.parse_args(arguments)
+    if options.schema:
         print(json.dumps(json_schema(), indent=1))
         return 0
-    stacks = [argument for argument in arguments if argument != "--live"]
-    return max((_check(stack, live="--live" in arguments) for stack in stacks), default=2)
+    return max((_check(stack, options.deadline if options.live else None) for stack in options.stacks), default=2)
 
 
-def _check(stack: str, *, live: bool) -> int:
+def _check(stack: str, deadline: float | None) -> int:
+    """`deadline`: of the account, None where it is not asked."""
     try:
         reading = read_file(stack)
         planned = plan_stack(reading)
@@ -31,8 +38,9 @@ def _check(stack: str, *, live: bool) -> int:
         print(f"{stack}: no stack file ({error.filename}); copy Pulumi.dev.yaml")
         return 2
     found: list[Fault | Notice] = [*planned.notices, *planned.faults]
-    if live and planned.plan and reading.config:
-        told = preflight(Account(planned.plan.identity.region), planned.plan, reading.config.environment)
+    if deadline is not None and planned.plan and reading.config:
+        asked = Account(planned.plan.identity.region)
+        told = preflight(asked, planned.plan, reading.config.environment, deadline)
         found = [notice for notice in planned.notices if notice.path not in {one.path for one in told}] + told
     for finding in sorted(found, key=lambda finding: isinstance(finding, Fault)):
         print(f"  {'fault' if isinstance(finding, Fault) else 'note '}  {finding}")

@@ -20,8 +20,7 @@ HOURS = 730
 CENT, MILLIONTH = Decimal("1e-2"), Decimal("1e-6")
 SERVICES = {"on_demand": "ec2", "reservation": "ec2", "spot": "ec2-spot", "block": "ec2-block"}
 """Kind of capacity → whose prices count. A team is only told "reserved", which may be either of two and has none."""
-PAID_ANYWAY = {"reservation": "paid whether used or not; taken as large as max_nodes",
-               "block": "paid in advance for all of its time; taken as large as max_nodes"}
+PAID_ANYWAY = {"reservation": "all of the reservation, used or not", "block": "all of the block, for all of its time"}
 SYSTEM_DISK_GIB = 50
 """Root volume of a system node (components/system_nodes.py)."""
 DISK_IOPS, DISK_MBPS = 1000, 875
@@ -153,7 +152,7 @@ def _nodes(plan: EnvironmentPlan | TeamPlan, pool: str, nodes: int, disks: int, 
 
 def _paid(use: PoolUse) -> int:
     """Nodes that are paid while no job runs."""
-    return use.max_nodes if use.capacity in PAID_ANYWAY else use.kept_nodes
+    return max(use.reserved_nodes, use.kept_nodes)
 
 
 def _line(what: str, parts: Sequence[tuple[Price | None, int]], assumption: str = "") -> Line:

@@ -1,29 +1,35 @@
 """`make check LIVE=1`: what only the account knows, asked before anything is created. It reads and never writes.
 
-All questions are asked at once; one that is denied is a notice. AWS's policy ReadOnlyAccess answers every one of them.
+All questions are asked at once; one that is denied, or has no answer when the time is over, is a notice. AWS's policy
+ReadOnlyAccess answers every one of them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from functools import cached_property
-from itertools import chain, product
+from itertools import product
+from threading import Thread
+from time import monotonic
 from typing import Any
 
 from catalog.instances import QUOTAS
 from components.plans import Identity
-from stacks.capacity import CNI, TYPES, quota_needed
+from stacks.capacity import CNI, SYSTEM, TYPES, quota_takers
 from stacks.faults import Fault, Notice
 from stacks.plan import EnvironmentPlan, TeamPlan
 from stacks.settings import EnvironmentConfig, PoolConfig, ReservationConfig
 
 TIMEOUTS = {"connect_timeout": 2, "read_timeout": 3, "retries": {"total_max_attempts": 3, "mode": "standard"}}
-"""Seconds, and two retries: 18 seconds at most before a question goes without an answer."""
+"""Seconds, and two retries: 18 seconds at most before a page of an answer is given up."""
+DEADLINE = 60.0
+"""Seconds after which what has no answer yet goes without: several pages, each slow, would take minutes."""
 COMING = ("scheduled", "pending", "payment-pending", "assessing", "delayed")
 """States of a reservation that may still become active (EC2 API, CapacityReservation)."""
 Finding = Fault | Notice
+Check = Callable[[], Iterable[Finding]]
 Filters = dict[str, Sequence[str]]
 
 
@@ -31,43 +37,59 @@ class NotAnswered(Exception):
     """A call that was denied or failed: which, and why."""
 
 
-def preflight(account: Account, plan: EnvironmentPlan | TeamPlan, wanted: EnvironmentConfig | None) -> list[Finding]:
+def preflight(account: Account, plan: EnvironmentPlan | TeamPlan, wanted: EnvironmentConfig | None,
+              deadline: float = DEADLINE) -> list[Finding]:
     """Everything the account has against the plan, and what it adds to it. `wanted`: None for a team."""
-    try:
-        caller = account.caller_arn()
-    except NotAnswered as reason:  # anybody may ask this, so nothing else would be answered
-        return [Notice(path="account", text=f"could not ask {reason}")]
-    if isinstance(plan, TeamPlan) or wanted is None:
-        return [Notice(path="account", text=f"answers {caller}; a team has nothing more to ask it")]
-    with ThreadPoolExecutor(max_workers=8) as threads:
-        found = chain.from_iterable(threads.map(_answered, checks(account, plan, wanted, caller)))
-        return [Notice(path="account", text=f"answers {caller}"), *dict.fromkeys(found)]
+    until, callers = monotonic() + deadline, list[str]()
+
+    def who() -> Iterator[Finding]:
+        callers.append(account.caller_arn())
+        more = "; a team has nothing more to ask it" if wanted is None else ""
+        yield Notice(path="account", text=f"answers {callers[0]}{more}")
+
+    told = _answers({"who asks": who}, until, deadline)
+    if callers and wanted and isinstance(plan, EnvironmentPlan):  # who may not ask that much may ask nothing
+        told += _answers(checks(account, plan, wanted, callers[0]), until, deadline)
+    return list(dict.fromkeys(told))
 
 
-def _answered(check: Callable[[], Iterable[Finding]]) -> list[Finding]:
+def _answers(questions: Mapping[str, Check], until: float, deadline: float) -> list[Finding]:
+    """What is found until then, and which questions are open. Their threads hold no exit back."""
+    asked: dict[str, Future[list[Finding]]] = {name: Future() for name in questions}
+    for name, check in questions.items():
+        Thread(target=_answer, args=(check, asked[name]), daemon=True).start()
+    wait(asked.values(), timeout=max(0.0, until - monotonic()))
+    return [finding for name, answer in asked.items() for finding in (answer.result() if answer.done() else [
+        Notice(path="account", text=f"did not say in {deadline:g} s: {name}, which is unchecked")])]
+
+
+def _answer(check: Check, answer: Future[list[Finding]]) -> None:
     try:
-        return [*check()]
+        answer.set_result([*check()])
     except NotAnswered as reason:
-        return [Notice(path="account", text=f"could not ask {reason}")]
+        answer.set_result([Notice(path="account", text=f"could not ask {reason}")])
+    except Exception as error:  # a fault of ours, raised where the answer is read
+        answer.set_exception(error)
 
 
-def checks(account: Account, plan: EnvironmentPlan, wanted: EnvironmentConfig,
-           caller: str) -> Iterator[Callable[[], Iterable[Finding]]]:
-    """What an environment asks; each check asks when it is called, and judges the answer."""
-    for name, role in plan.cluster.admins:
-        if _role(role) == _role(caller):
-            yield lambda name=name, role=role: creator_findings(name, role, account.has_cluster(plan.cluster.name))
-    yield lambda: zone_findings(plan, wanted.zone_id, account.zones())
+def checks(account: Account, plan: EnvironmentPlan, wanted: EnvironmentConfig, caller: str) -> dict[str, Check]:
+    """What an environment asks, by name; each check asks when it is called, and judges the answer."""
     kinds = [kind for pool in plan.pools.values() for kind in pool.types]
-    yield lambda: offer_findings(plan, account.offers(sorted({kind.instance_type for kind in kinds})))
-    for code, vcpus in quota_needed(plan.capacity.values()).items():
-        yield lambda code=code, vcpus=vcpus: quota_findings(plan, code, vcpus, *account.quota(plan.identity, code))
-    for name, pool in wanted.pools.items():
-        if held := pool.reservation:
-            yield lambda name=name, pool=pool, held=held: reservation_findings(
-                f"environment.pools.{name}", pool, held, plan.zone, account.reservation(held.id))
-    yield lambda: address_findings(plan, *account.addresses(
-        plan.identity, f"network-private-{plan.zone[-1]}", [kind.name for kind in kinds]))
+    zone = plan.zone
+    return {
+        **{f"whether there is a cluster that admins.{name} created": lambda name=name, role=role: creator_findings(
+            name, role, account.has_cluster(plan.cluster.name))
+           for name, role in plan.cluster.admins if _role(role) == _role(caller)},
+        "its zones": lambda: zone_findings(plan, wanted.zone_id, account.zones()),
+        "what it may buy": lambda: offer_findings(plan, account.offers(sorted({kind.instance_type for kind in kinds}))),
+        **{f"quota {code}": lambda code=code, takers=takers: quota_findings(
+            plan, code, takers, *account.quota(plan.identity, plan.system_nodes.name, code))
+           for code, takers in quota_takers(plan.capacity, plan.system_nodes).items()},
+        **{f"reservation {held.id}": lambda name=name, pool=pool, held=held: reservation_findings(
+            f"environment.pools.{name}", pool, held, zone, account.reservation(held.id))
+           for name, pool in wanted.pools.items() if (held := pool.reservation)},
+        "free addresses": lambda: address_findings(plan, *account.addresses(
+            plan.identity, f"network-private-{zone[-1]}", [kind.name for kind in kinds]))}
 
 
 def _role(arn: str) -> tuple[str, str] | str:
@@ -107,14 +129,18 @@ def offer_findings(plan: EnvironmentPlan, offers: Mapping[str, Iterable[str]]) -
                             value=kind, way_out=f"{plan.identity.region} has it in {', '.join(sold) or 'no zone'}")
 
 
-def quota_findings(plan: EnvironmentPlan, code: str, vcpus: int, quota: float, others: int) -> Iterator[Fault]:
-    """A quota that full pools exceed; Karpenter would report it as lack of capacity."""
+def quota_findings(plan: EnvironmentPlan, code: str, takers: Mapping[str, int], quota: float,
+                   others: int) -> Iterator[Fault]:
+    """A quota that full pools exceed; Karpenter would report it as lack of capacity, EKS of system nodes likewise."""
+    vcpus = sum(takers.values())
     if vcpus + others > quota:
-        pools = ", ".join(name for name, use in plan.capacity.items() if code in use.quota)
-        yield Fault(path="environment.pools", rule=f"fit quota {code}, {quota:g} vCPUs, when full",
-                    value=f"{vcpus} for {pools}" + f" beside {others} that run already" * bool(others),
-                    way_out="lower max_nodes, or aws service-quotas request-service-quota-increase --service-code ec2 "
-                    f"--quota-code {code} --desired-value {vcpus + others} --region {plan.identity.region}")
+        pools = [*takers] != [SYSTEM]
+        yield Fault(path="environment.pools" if pools else "environment.system_nodes",
+                    rule=f"fit quota {code}, {quota:g} vCPUs{', when full' * pools}",
+                    value=f"{vcpus} for {', '.join(takers)}" + f" beside {others} that run already" * bool(others),
+                    way_out="lower max_nodes, or " * pools + "aws service-quotas request-service-quota-increase"
+                    f" --service-code ec2 --quota-code {code} --desired-value {vcpus + others}"
+                    f" --region {plan.identity.region}")
 
 
 def reservation_findings(path: str, pool: PoolConfig, held: ReservationConfig, zone: str,
@@ -173,11 +199,14 @@ class Account:
                           filters={"instance-type": types})["InstanceTypeOfferings"]
         return {kind: [one["Location"] for one in found if one["InstanceType"] == kind] for kind in types}
 
-    def quota(self, me: Identity, code: str) -> tuple[float, int]:
+    def quota(self, me: Identity, node_group: str, code: str) -> tuple[float, int]:
         """vCPUs, and how many of them others than this stack take with On-Demand instances of the catalogue's types."""
         quota = self._ask("servicequotas:GetServiceQuota", ServiceCode="ec2", QuotaCode=code)["Quota"]["Value"]
+        if code not in QUOTAS.values():
+            return quota, 0
         types: Filters = {"instance-type": [kind.name for kind in TYPES.values() if QUOTAS[kind.quota] == code]}
-        return quota, self._vcpus(types) - self._vcpus(types | _tags(me)) if code in QUOTAS.values() else 0
+        group: Filters = {"tag:eks:nodegroup-name": [node_group]}
+        return quota, self._vcpus(types) - self._vcpus(types | _tags(me)) - self._vcpus(types | group)
 
     def reservation(self, id_: str) -> dict[str, Any]:
         """As EC2 describes it; empty where it knows none."""

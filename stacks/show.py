@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from catalog.storage import SCRATCH_2_PER_TIB
-from stacks.capacity import quota_needed
+from stacks.capacity import quota_needed, quota_takers
 from stacks.config import read_file
 from stacks.money import Estimate, Line, Total, estimate
 from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
@@ -61,7 +61,7 @@ def summary(plan: Plan) -> dict[str, Any]:
         "minutes_to_first_step": round(timeline.seconds / 60, 1),
         "usd_per_hour_idle": str(costs.idle.usd_per_hour) if whole else "no price",
         "usd_per_hour_at_work": str(costs.at_work.usd_per_hour) if whole else "no price",
-        "quota_vcpus": quota_needed(plan.capacity.values()) if isinstance(plan, EnvironmentPlan) else {},
+        "quota_vcpus": quota_needed(plan.capacity, plan.system_nodes) if isinstance(plan, EnvironmentPlan) else {},
         "goodput": {name: round(verdict.goodput, 3) for name, verdict in plan.checkpoints.items()},
         "see": f"make plan STACK={plan.identity.stack}",
     }
@@ -95,15 +95,16 @@ def title(plan: Plan) -> list[str]:
 
 
 def capacity(plan: Plan) -> list[str]:
-    """The pools, and the quota they take when full."""
+    """The pools, and the quota that they take when full beside the system nodes."""
     if isinstance(plan, TeamPlan):
         return []
     rows = [("pool", "type", "capacity", "nodes", "GPUs", "EFA a node")]
     rows += [(name, " or ".join(use.instance_types), use.capacity.replace("_", " "),
               f"{use.kept_nodes} to {max(use.kept_nodes, use.max_nodes)}", str(use.gpus_per_node * use.max_nodes),
               str(use.efa_per_node)) for name, use in plan.capacity.items()]
-    quota = quota_needed(plan.capacity.values()).items()
-    return ["capacity", *_table(rows), *(f"  quota {code}: {vcpus} vCPUs" for code, vcpus in quota)]
+    quota = [f"  quota {code}: {sum(takers.values())} vCPUs for {', '.join(takers)}"
+             for code, takers in quota_takers(plan.capacity, plan.system_nodes).items()]
+    return ["capacity", *_table(rows), *quota]
 
 
 def storage(plan: Plan) -> list[str]:

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from catalog.instances import CPU_TYPES, GPU_TYPES
 from catalog.storage import LUSTRE_TIERS
-from stacks.capacity import TYPES, addresses, quota_needed
+from stacks.capacity import STANDARD, TYPES, addresses, quota_needed, quota_takers, system_quota
 from stacks.config import read
 from stacks.plan import EnvironmentPlan, Planned, plan_stack
 from stacks.settings import PoolConfig
 from tests.refused import BLOCK, CPU, JOB, ODCR, _h100, _job_on
 from tests.stackfile import ENVIRONMENT, at, environment_plan, sound_stacks
+from tests.test_instances import EC2
 
 KINDS = ["g6e.48xlarge", "g6e.12xlarge", "g6.48xlarge", "p5.48xlarge", "p4d.24xlarge", "m7i.48xlarge"]
 
@@ -140,11 +141,33 @@ def test_jobs_run_at_once_as_often_as_their_nodes_fit() -> None:
 
 def test_the_quota_that_full_pools_need_is_counted_by_family() -> None:
     plan = environment_plan(CPU)
-    assert quota_needed(plan.capacity.values()) == {"L-1216C47A": 2 * 192, "L-417A185B": 2 * 192, "L-DB2E81BA": 4 * 192}
+    assert quota_needed(plan.capacity, plan.system_nodes) == {
+        "L-1216C47A": 2 * 192 + 2 * 4, "L-417A185B": 2 * 192, "L-DB2E81BA": 4 * 192}
     spot = environment_plan(at("pools.g6e.capacity", "spot"))
     assert spot.capacity["g6e"].quota == {"L-3819A6DF": 4 * 192}
     block = environment_plan(_h100(capacity="block", reservation=BLOCK))
     assert block.capacity["h100"].quota == {}, "Capacity Blocks have no vCPU quota"
+
+
+@pytest.mark.parametrize(("kind", "nodes", "quota"), [
+    ("m7i.xlarge", 2, {"L-1216C47A": 8}), ("t3.large", 3, {"L-1216C47A": 6}), ("m7i.4xlarge", 2, {"L-1216C47A": 32}),
+    ("x2iedn.xlarge", 2, {}), ("m7i.metal-24xl", 2, {})])
+def test_system_nodes_count_against_the_standard_quota_and_never_by_a_guess(
+        kind: str, nodes: int, quota: dict[str, int]) -> None:
+    plan = environment_plan(at("system_nodes", {"instance_type": kind, "nodes": nodes}))
+    assert system_quota(plan.system_nodes) == quota
+    takers = quota_takers(plan.capacity, plan.system_nodes)
+    assert takers.get("L-1216C47A", {}) == ({"system nodes": quota["L-1216C47A"]} if quota else {})
+    assert takers["L-DB2E81BA"] == {"g6e": 4 * 192}
+
+
+def test_the_vcpus_of_a_standard_type_follow_from_its_size() -> None:
+    known = {name: facts["VCpuInfo"]["DefaultVCpus"] for name, facts in EC2.items()}
+    named = {name: found for name in known if (found := STANDARD.fullmatch(name))}
+    wrong = {name for name, found in named.items()
+             if known[name] != (2 if found[1] is None else 4 * int(found[1] or 1))}
+    assert wrong == {"c4.8xlarge"} and len(named) > 900 and not named.keys() & GPU_TYPES.keys()
+    assert CPU_TYPES.keys() <= named.keys()
 
 
 def test_spares_are_kept_beside_the_replicas() -> None:

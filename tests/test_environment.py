@@ -579,7 +579,7 @@ def test_outputs_are_plain_and_say_where_the_jobs_are(dev: Graph) -> None:
     assert set(dev.outputs) == {"kubeconfig", "contract", "jobs", "registries", "plan"}
     job = dev.outputs["jobs"]["t5-large"]
     assert (job["kind"], job["namespace"], job["name"]) == ("TrainJob", "training", "t5-large")
-    assert dev.outputs["plan"]["quota_vcpus"] == {"L-417A185B": 384, "L-DB2E81BA": 768}
+    assert dev.outputs["plan"]["quota_vcpus"] == {"L-1216C47A": 8, "L-417A185B": 384, "L-DB2E81BA": 768}
     assert dev.outputs["contract"]["volumes"]["scratch"] == {
         "driver": "fsx.csi.aws.com", "handle": "scratch-id", "options": ["flock"],
         "attributes": {"dnsname": "scratch.fsx", "mountname": "mnt"}}

@@ -24,7 +24,7 @@ PRICES = {
     ("ebs", "gp3-mbps"): ("0.04", "MBps-month"), ("efs", "standard"): ("0.30", "GB-month"),
     ("fsx-lustre", "PERSISTENT_2-500"): ("0.34", "GB-month"),
 }
-RESERVATION = {"id": "cr-0123456789abcdef0", "instances": 4}
+RESERVATION = {"id": "cr-0123456789abcdef0", "instances": 6}
 BLOCK = {**RESERVATION, "starts": "2100-12-01T11:30:00Z", "ends": "2100-12-08T11:30:00Z"}
 
 
@@ -83,10 +83,14 @@ KINDS: dict[str, tuple[list[Edit], dict[str, str], dict[str, str]]] = {
     "kept": ([at("pools.g6e.replicas", 2)],
              {"2 x g6e.48xlarge in g6e": "60.262360", "disks of 2 nodes in g6e": "0.153425"}, {}),
     "reservation": ([at("pools.g6e.capacity", "reservation"), at("pools.g6e.reservation", RESERVATION)],
-                    {"4 x g6e.48xlarge in g6e": "120.524720"}, {"disks of 2 nodes in g6e": "0.153425"}),
+                    {"6 x g6e.48xlarge in g6e": "180.787080"}, {"disks of 2 nodes in g6e": "0.153425"}),
+    "reservation, some kept": (
+        [at("pools.g6e.capacity", "reservation"), at("pools.g6e.reservation", RESERVATION),
+         at("pools.g6e.replicas", 2)],
+        {"6 x g6e.48xlarge in g6e": "180.787080", "disks of 2 nodes in g6e": "0.153425"}, {}),
     "block": ([at("pools.g6e.instance_types", ["p5.48xlarge"]), at("pools.g6e.capacity", "block"),
                at("pools.g6e.reservation", BLOCK)],
-              {"4 x p5.48xlarge in g6e": "138.432000"}, {"disks of 2 nodes in g6e": "0.153425"}),
+              {"6 x p5.48xlarge in g6e": "207.648000"}, {"disks of 2 nodes in g6e": "0.153425"}),
 }
 
 
@@ -96,6 +100,14 @@ def test_what_is_paid_while_no_job_runs_follows_from_the_kind_of_capacity(kind: 
     found = estimate(environment_plan(*edits))
     assert {what: usd for what, usd in _hours(found.fixed).items() if "g6e" in what} == idle
     assert _hours(found.work).items() >= work.items() and not _hours(found.work).keys() & idle.keys()
+
+
+def test_a_reservation_costs_all_of_its_instances_however_few_nodes_the_pool_takes(asked: set[str]) -> None:
+    """6 x 30.13118 an hour, 730 hours, whether max_nodes is 4 or 6 and with no job at all."""
+    edits = [at("pools.g6e.capacity", "reservation"), at("pools.g6e.reservation", RESERVATION)]
+    for more in ([], [at("pools.g6e.max_nodes", 6)], [at("jobs", {})]):
+        line = next(line for line in estimate(environment_plan(*edits, *more)).fixed if "g6e" in line.what)
+        assert (str(line.usd_per_month), line.assumption) == ("131974.57", "all of the reservation, used or not")
 
 
 # What is not known.

@@ -8,6 +8,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from time import monotonic
 from typing import Any
 from unittest.mock import Mock
 
@@ -92,13 +95,14 @@ def test_a_type_is_refused_where_the_account_cannot_buy_it_and_where_it_can_is_s
 
 
 def test_a_quota_that_full_pools_exceed_is_refused_with_the_command_that_raises_it() -> None:
-    h100, g6e = faults(quota=(0, 4))
+    system, h100, g6e = faults(quota=(0, 4))
     assert "fit quota L-417A185B, 0 vCPUs, when full, got 384 for h100 beside 4 that run already; lower max_nod" in h100
+    assert system.startswith("environment.system_nodes: fit quota L-1216C47A, 0 vCPUs, got 8 for system nodes beside 4")
     assert "got 768 for g6e beside 4" in g6e and "--quota-code L-DB2E81BA --desired-value 772 --region" in g6e
 
 
 def test_a_capacity_block_needs_no_quota_and_says_what_is_free_or_when_it_begins() -> None:
-    assert faults(block) == [] and len(faults(block, quota=(0, 0))) == 1
+    assert faults(block) == [] and len(faults(block, quota=(0, 0))) == 2, "g6e and the system nodes"
     assert "environment.pools.h100.reservation: 1 of 2 instances are free" in [str(one) for one in found(block)]
     assert "is scheduled; its jobs wait until 2098-12-01 11:30" in str(
         found(block, reservation=DESCRIBED | {"State": "scheduled"}))
@@ -145,6 +149,70 @@ def test_a_team_asks_who_it_is_and_no_more() -> None:
     [said] = preflight.preflight(asked := account(), team_plan(), None)
     assert str(said) == f"account: answers {SESSION}; a team has nothing more to ask it"
     assert [name for name, *_ in asked.method_calls] == ["caller_arn"]
+
+
+# What has no answer in time.
+
+def test_a_question_without_an_answer_is_named_and_the_others_are_judged() -> None:
+    asked = account(zones={ZONE: "apne2-az1", f"{REGION}b": "apne2-az2"})
+    asked.addresses.side_effect = lambda *rest: Event().wait(60)
+    config = reading().config
+    assert config
+    said = [str(one) for one in preflight.preflight(asked, environment_plan(), config.environment, deadline=0.5)]
+    assert "account: did not say in 0.5 s: free addresses, which is unchecked" in said
+    assert any("environment.zone: is available to this account" in one for one in said)
+    assert sum("did not say" in one for one in said) == 1
+
+
+def test_a_fault_of_ours_is_not_hidden() -> None:
+    with pytest.raises(ZeroDivisionError):
+        found(zones=ZeroDivisionError())
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+    """An endpoint on loopback that takes every question and answers none but those whose words are in the set."""
+    answered, over = set[str](), Event()
+
+    class Endpoint(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            if not any(word in body for word in answered):
+                over.wait(60)
+            told = f"<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>{SESSION}</Arn></GetCallerIdentityResult>"
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(f"{told}</GetCallerIdentityResponse>".encode())
+
+        do_GET = do_POST
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "testing")
+        monkeypatch.delenv("AWS_PROFILE", raising=False)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        yield answered
+        over.set()
+        server.shutdown()
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    ([], ["who asks"]),
+    (["GetCallerIdentity"], ["its zones", "what it may buy", "quota L-DB2E81BA", "free addresses"])])
+def test_a_check_of_an_account_that_hangs_ends_in_time_and_says_what_it_did_not_learn(
+        words: list[str], says: list[str], hanging: set[str]) -> None:
+    hanging.update(words)
+    began = monotonic()
+    done = subprocess.run([sys.executable, "-m", "stacks.check", "--live", "--deadline", "2.5", "dev"], cwd=CHECKOUT,
+                          capture_output=True, text=True, timeout=60)
+    assert monotonic() - began < 30 and "Traceback" not in done.stderr
+    assert all(f"note   account: did not say in 2.5 s: {what}, which is unchecked" in done.stdout for what in says)
+    assert done.returncode == 0 and "next: make preview STACK=dev" in done.stdout
 
 
 # `make check`.
@@ -198,7 +266,7 @@ def test_what_is_ours_is_told_by_its_tags(ours: Account) -> None:
     assert ours.addresses(ME, "network-private-a", ["h100"]) == (4091 - 3, 1)
     with Stubber(ours._clients["servicequotas"]) as stub:
         stub.add_response("get_service_quota", {"Quota": {"Value": 768.0}})
-        assert ours.quota(ME, "L-417A185B") == (768, 2 * 192)
+        assert ours.quota(ME, "dev-system", "L-417A185B") == (768, 2 * 192)
 
 
 def test_a_reservation_that_ec2_does_not_know_is_empty_and_one_that_is_denied_not_answered(ours: Account) -> None:
