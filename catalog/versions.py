@@ -62,6 +62,13 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
               sdk="0.5.0", proof="CRDs, webhooks, controllers and SDK with every object of ours, and the upgrade from"
               " 2.1.0, in this checkout's tests; Kueue 0.19 is built against 2.2 and was not tried; the AMI never"),
 )
+"""JobSet is the one in the Trainer's chart; Kueue (github.com/kubernetes-sigs/kueue, read at its tags) and the SDK
+(pypi.org/project/kubeflow, its requirements) are of the lines that TRAINER_LINES gives (facts/trainer.md §0)."""
+
+
+def known_good(kubernetes: str, trainer: str) -> KnownGood | None:
+    """The set with this Kubernetes and this Trainer; None where they were never tried together."""
+    return next((known for known in KNOWN_GOOD if (known.kubernetes, known.trainer) == (kubernetes, trainer)), None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -85,6 +85,12 @@ def environment_notices(region: str, wanted: EnvironmentConfig, now: datetime) -
                      " (make check LIVE=1 prints it)")
     if late := outdated(SNAPSHOT, now.date()):
         yield Notice(path="environment.zone", text=f"the table of what is sold where {late}")
+    kubernetes, trainer = wanted.cluster.version, wanted.trainer.version
+    if kubernetes in versions.KUBERNETES and trainer in versions.TRAINERS and not versions.known_good(
+            kubernetes, trainer):
+        tried = ", ".join(f"{known.trainer} with {known.kubernetes}" for known in versions.KNOWN_GOOD)
+        yield Notice(path="environment.trainer.version",
+                     text=f"{trainer} was never tried with Kubernetes {kubernetes}; what was: {tried}")
     yield from pool_notices(wanted, now)
     yield from job_notices(typed(wanted.jobs), wanted, region, "environment.jobs")
 

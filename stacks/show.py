@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from catalog.storage import SCRATCH_2_PER_TIB
+from catalog.versions import known_good
 from stacks.capacity import quota_needed, quota_takers
 from stacks.config import read_file
 from stacks.money import Estimate, Line, Total, estimate
@@ -91,7 +92,14 @@ def title(plan: Plan) -> list[str]:
     if isinstance(plan, TeamPlan):
         limit = f", at most {plan.workspace.max_gpus} GPUs" if plan.workspace.max_gpus else ""
         return [f"{me.stack}: namespace {plan.workspace.namespace} on {plan.environment}, {me.region}{limit}"]
-    return [f"{me.stack}: {me.region}, training in {plan.zone}"]
+    return [f"{me.stack}: {me.region}, training in {plan.zone}", *_versions(plan.cluster.version, plan.trainer.version)]
+
+
+def _versions(kubernetes: str, trainer: str) -> list[str]:
+    """What else goes with the versions that are set; nothing where they were never tried together."""
+    known = known_good(kubernetes, trainer)
+    return [f"  Kubernetes {kubernetes}, Karpenter {known.karpenter}, Trainer {trainer}, JobSet {known.jobset};"
+            f" made for them: Kueue {known.kueue}, SDK kubeflow {known.sdk}"] if known else []
 
 
 def capacity(plan: Plan) -> list[str]:

@@ -20,7 +20,8 @@ def test_a_person_reads_capacity_jobs_minutes_money_and_what_to_do_next(capsys: 
     text = capsys.readouterr().out
     assert [part.split()[0].rstrip(":") for part in text.split("\n\n")] == [
         "dev", "capacity", "storage", "jobs", "time", "money", "next"]
-    for said in ("g6e.48xlarge  on demand  0 to 4", "L-DB2E81BA: 768 vCPUs for g6e", "8 vCPUs for system nodes",
+    for said in ("made for them: Kueue 0.16.1, SDK kubeflow 0.3.1", "g6e.48xlarge  on demand  0 to 4",
+                 "L-DB2E81BA: 768 vCPUs for g6e", "8 vCPUs for system nodes",
                  "2 of 7 lines have a dated price of this region", "74.0894", "minutes to the first step of t5-large",
                  "no price", "t5-large, nodes: 2", "make preview STACK=dev"):
         assert said in text
