@@ -50,6 +50,7 @@ def test_prices_of_us_east_1(service: str, sku: str, usd: str, unit: str) -> Non
     ("m7i.xlarge", "ap-northeast-2", "0.2478"), ("p5en.48xlarge", "ap-northeast-1", "79.12"),
     ("p4d.24xlarge", "ap-south-1", "26.3444"), ("g6e.12xlarge", "eu-central-1", "13.12002"),
     ("p5.48xlarge", "eu-north-1", "58.8928"), ("g7e.48xlarge", "eu-south-2", "34.92536"),
+    ("c7i.xlarge", "eu-west-1", "0.19152"), ("m6i.large", "me-south-1", "0.132"),
     ("g5.12xlarge", "eu-west-1", "6.33167"), ("g6.8xlarge", "eu-west-2", "2.55705"),
     ("p6-b200.48xlarge", "us-east-2", "113.9328"), ("p6-b300.48xlarge", "us-west-2", "142.416")])
 def test_prices_of_other_regions_are_as_read_in_their_list(kind: str, region: str, usd: str) -> None:
