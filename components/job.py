@@ -22,13 +22,15 @@ RUN = "trainyard.io/run"
 class Job(pulumi.ComponentResource):
     """A run that is started by a changed identity, and by nothing else."""
 
-    def __init__(self, name: str, plan: JobPlan, *, namespace: pulumi.Input[str], kubeconfig: pulumi.Output[str],
-                 needs: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, plan: JobPlan, *, starts: str, namespace: pulumi.Input[str],
+                 kubeconfig: pulumi.Output[str], needs: Sequence[pulumi.Resource],
+                 opts: pulumi.ResourceOptions | None = None) -> None:
+        """`starts`: what to say whenever the run begins."""
         super().__init__("trainyard:jobs:Job", name, None, opts)
         self._namespace = namespace
         files = [self._files(name, plan.files)] if plan.files else []
         beside = [self._beside(name, made, needs) for made in plan.objects]
-        run = self._run(name, plan, needs=[*needs, *files, *beside])
+        run = self._run(name, plan, starts, needs=[*needs, *files, *beside])
         if plan.wait != "none":
             _wait(run, plan, kubeconfig)
         self.register_outputs({})
@@ -52,7 +54,8 @@ class Job(pulumi.ComponentResource):
         return k8s.apiextensions.CustomResource(logical, api_version=made["apiVersion"], kind=kind, metadata=metadata,
                                                 spec=made["spec"], opts=opts)
 
-    def _run(self, name: str, plan: JobPlan, needs: Sequence[pulumi.Resource]) -> k8s.apiextensions.CustomResource:
+    def _run(self, name: str, plan: JobPlan, starts: str,
+             needs: Sequence[pulumi.Resource]) -> k8s.apiextensions.CustomResource:
         return k8s.apiextensions.CustomResource(
             name, api_version=RUN_KINDS[plan.kind].api_version, kind=plan.kind, spec=plan.spec,
             metadata=k8s.meta.v1.ObjectMetaArgs(name=plan.name, namespace=self._namespace, annotations={RUN: plan.run},
@@ -64,7 +67,14 @@ class Job(pulumi.ComponentResource):
                 depends_on=list(needs),
                 # Controllers write to the spec (suspend, overrides); a paid run follows its identity only.
                 ignore_changes=["spec"], replace_on_changes=[f'metadata.annotations["{RUN}"]'],
-                delete_before_replace=True))
+                delete_before_replace=True, hooks=_said_before(name, starts)))
+
+
+def _said_before(name: str, starts: str) -> pulumi.ResourceHookBinding:
+    """Only the engine knows when it makes a deleted run again: it asks for this line, in a preview too."""
+    hook = pulumi.ResourceHook(f"{name}-starts", lambda _: pulumi.info(starts),
+                               pulumi.ResourceHookOptions(on_dry_run=True, ignore_errors=True))
+    return pulumi.ResourceHookBinding(before_create=[hook])
 
 
 def _wait(run: pulumi.CustomResource, plan: JobPlan, kubeconfig: pulumi.Output[str]) -> None:

@@ -24,7 +24,7 @@ from components.system_nodes import SystemNodes
 from components.trainer import Runtimes, Trainer
 from components.training_operator import TrainingOperator
 from components.workspace import Volume, Workspace
-from stacks.outputs import job_outputs
+from stacks.outputs import job_outputs, job_starts
 from stacks.plan import EnvironmentPlan
 
 
@@ -70,9 +70,9 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
               for kind, each in plan.training_operators.items()}
     admits = {"TrainJob": trainer.ready, **{kind: each.ready for kind, each in legacy.items()}, **runtimes.ready}
     priorities = {key: Priority(key, value, opts=in_cluster) for key, value in plan.priorities.items()}
-    kubeconfig = cluster.coordinates.kubeconfig()
+    kubeconfig, starts = cluster.coordinates.kubeconfig(), job_starts(plan)
     for key, job in plan.jobs.items():
-        Job(key, job, namespace=workspace.namespace, kubeconfig=kubeconfig, opts=in_cluster, needs=[
+        Job(key, job, starts=starts[key], namespace=workspace.namespace, kubeconfig=kubeconfig, opts=in_cluster, needs=[
             admits[job.runtime or job.kind], *pools[job.pool].ready, *(workspace.claims[store] for store in job.stores),
             *(priorities[each].ready for each in job.priorities)])
 

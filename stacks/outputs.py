@@ -1,4 +1,4 @@
-"""What a stack says about its jobs: the commands to follow, end and repeat each, ready to paste."""
+"""What a stack says about its jobs: what starting one costs, and the commands to follow, end and repeat it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,19 @@ from collections.abc import Mapping
 
 from catalog.runs import RUN_KINDS
 from components.plans import JobPlan
+from stacks.money import JobCost, estimate
+from stacks.plan import EnvironmentPlan, TeamPlan
+
+
+def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:
+    """job → what is said whenever a run of it begins: the nodes it takes, and what an hour of them costs."""
+    types = {name: " or ".join(pool["instance_types"]) for name, pool in plan.contract["pools"].items()}
+    return {key: f"{key} starts a run: {cost.nodes} x {types[plan.jobs[key].pool]}, {_hourly(cost)} in"
+                 f" {plan.identity.region}" for key, cost in zip(plan.jobs, estimate(plan).jobs, strict=True)}
+
+
+def _hourly(cost: JobCost) -> str:
+    return "no price known" if cost.usd_per_hour is None else f"${cost.usd_per_hour:,.2f} an hour while it runs"
 
 
 def job_outputs(jobs: Mapping[str, JobPlan]) -> dict[str, dict[str, str]]:

@@ -11,7 +11,7 @@ from components.cluster import ClusterCoordinates
 from components.job import Job
 from components.plans import WorkspacePlan
 from components.workspace import Volume, Workspace
-from stacks.outputs import job_outputs
+from stacks.outputs import job_outputs, job_starts
 from stacks.plan import TeamPlan
 
 
@@ -27,9 +27,9 @@ def build(plan: TeamPlan) -> dict[str, Any]:
 
     workspace = Workspace("workspace", plan.workspace, volumes=_volumes(plan.workspace, contract),
                           drivers={}, opts=in_cluster)
-    kubeconfig = cluster.kubeconfig()
+    kubeconfig, starts = cluster.kubeconfig(), job_starts(plan)
     for key, job in plan.jobs.items():
-        Job(key, job, namespace=workspace.namespace, kubeconfig=kubeconfig, opts=in_cluster,
+        Job(key, job, starts=starts[key], namespace=workspace.namespace, kubeconfig=kubeconfig, opts=in_cluster,
             needs=[workspace.claims[store] for store in job.stores])
     return {"kubeconfig": kubeconfig, "jobs": job_outputs(plan.jobs)}
 

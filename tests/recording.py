@@ -131,6 +131,17 @@ class RecordingMonitor(mocks.MockMonitor):
         super().__init__(NoLookups())
         self.graph, self._lock, self._references = Graph(), threading.Lock(), references
         self._preview, self._jitter = preview, jitter
+        self._hooks: dict[str, pulumi.ResourceHook] = {}
+
+    def register_resource_hook(self, hook: pulumi.ResourceHook) -> None:
+        """In the place of the callbacks that the engine would reach by gRPC."""
+        assert hook.name not in self._hooks, f"two hooks are called {hook.name}"
+        self._hooks[hook.name] = hook
+
+    def _before_create(self, request: Any, urn: str) -> None:
+        for hook in (self._hooks[name] for name in request.hooks.before_create):
+            if not self._preview or hook.opts and hook.opts.on_dry_run:
+                hook(pulumi.ResourceHookArgs(urn=urn, id="", name=request.name, type=request.type))
 
     def RegisterResource(self, request: Any) -> resource_pb2.RegisterResourceResponse:
         urn = self.make_urn(request.parent, request.type, request.name)
@@ -144,6 +155,7 @@ class RecordingMonitor(mocks.MockMonitor):
         with self._lock:
             assert urn not in self.graph.nodes, f"two resources are called {urn}"
             self.graph.nodes[urn] = Node(request.type, request.name, urn, inputs, request, needs)
+        self._before_create(request, urn)
         answer = struct_pb2.Struct()
         answer.CopyFrom(request.object)
         if self._preview:  # ids and what the cloud adds are not known yet
@@ -209,6 +221,7 @@ def record(program: Callable[[], object], stack: str, values: dict[str, str], re
     settings.ROOT.set(None)  # run_in_stack makes its own
     engine: Any = settings.SETTINGS
     engine.outputs.clear()  # what a refused run left unfinished
+    engine.callbacks = monitor
     with contextlib.chdir(CHECKOUT):
         _sync_await(run_in_stack(lambda: (program(), None)[1]))
     return monitor.graph

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from catalog.prices import Price
+from stacks import money
+from stacks.outputs import job_starts
 from stacks.plan import plan_stack
 from tests.recording import CHECKOUT, Graph, deploy
 from tests.refused_jobs import JOB, SCRIPT, pytorch_job
-from tests.stackfile import ENVIRONMENT, Edit, at, reading, without
+from tests.stackfile import ENVIRONMENT, Edit, at, reading, team_plan, without
 
 TRAIN_JOB = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob t5-large"
 OTHERS = Path(__file__).parent / "workloads" / "valid"
@@ -39,6 +44,20 @@ def test_a_run_is_replaced_by_its_identity_only_and_the_old_one_ends_first(dev: 
     options = dev[TRAIN_JOB].options
     assert list(options.ignoreChanges) == ["spec"] and options.deleteBeforeReplace
     assert list(options.replaceOnChanges) == ['metadata.annotations["trainyard.io/run"]']
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_a_run_that_begins_says_so_in_a_preview_too(preview: bool, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        deploy("dev", preview=preview)
+    assert [line for line in caplog.messages if "starts a run" in line] == [
+        "t5-large starts a run: 2 x g6e.48xlarge, no price known in ap-northeast-2"]
+
+
+def test_where_prices_are_known_it_says_what_an_hour_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Price(usd=Decimal("30.13"), unit="hour", kind="", as_of="2026-07-20", source="")
+    monkeypatch.setattr(money, "price", lambda service, sku, region: known if service == "ec2" else None)
+    assert job_starts(team_plan())["vit-base"].endswith("$30.13 an hour while it runs in ap-northeast-2")
 
 
 def test_files_are_there_before_the_run_that_mounts_them() -> None:
