@@ -52,7 +52,8 @@ class Case:
     @cached_property
     def type(self) -> InstanceType | None:
         """The instance type: the pool's, or what the pods select by its name or its GPU."""
-        chosen = [(key, str(value).lower()) for _, key, values in self.job.selected for value in values]
+        chosen = [(each.label, str(value).lower()) for terms in self.job.selectors if len(terms) == 1
+                  for each in terms[0] if each.operator == "In" for value in each.values]
         return self.pool_type or next((
             kind for key, value in chosen for kind in TYPES.values() if value == kind.name
             or "gpu" in key and kind.gpus == self.gpus > 0 and re.search(rf"\b{kind.gpu}\b", value)), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -70,6 +70,33 @@ class Pod:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Requirement:
+    """What a selector asks of a node's label, in the words of node affinity."""
+
+    path: Path
+    label: str
+    operator: str
+    values: tuple[str, ...]
+
+    def can_hold(self, labels: Mapping[str, Set[str] | None]) -> bool:
+        """Whether a node can fit it. `labels`: label of the nodes → its values, None where they are not known."""
+        if self.operator == "DoesNotExist" or self.label not in labels:
+            return self.label not in labels if self.operator == "DoesNotExist" else self.operator == "NotIn"
+        there = labels[self.label]
+        return there is None or any(self._fits(value) for value in there)
+
+    def _fits(self, value: str) -> bool:
+        if self.operator in ("Gt", "Lt"):
+            numbers = [int(each) for each in (value, *self.values) if each.isdecimal()]
+            return len(numbers) == 2 and (numbers[0] > numbers[1] if self.operator == "Gt" else numbers[0] < numbers[1])
+        return {"In": value in self.values, "NotIn": value not in self.values}.get(self.operator, True)
+
+    def __str__(self) -> str:
+        wanted = ", ".join(self.values)
+        return wanted if self.operator == "In" else f"{self.operator} {wanted}".strip()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Workload:
     """One object of a file."""
 
@@ -105,14 +132,18 @@ class Workload:
         return [path for steps, path in self._steps.items() if shape.fullmatch(steps)]
 
     @cached_property
-    def selected(self) -> list[tuple[Path, str, tuple[str, ...]]]:
-        """How nodes of its pods must be labelled: path, label, values."""
-        found = [(path, str(path[-1]), words(str(self.get(*path)))) for path in self.find("** nodeSelector *")]
-        for path in self.find("** nodeSelectorTerms * matchExpressions *"):
-            term = mapping(self.get(*path))
-            if term.get("operator") in ("In", "Exists"):
-                found.append(((*path, "key"), str(term.get("key")), words(term.get("values"))))
-        return found
+    def selectors(self) -> list[list[list[Requirement]]]:
+        """How nodes of its pods must be labelled: of each selector the terms, of which a node fits one, all of it."""
+        found = [[[Requirement(path=path, label=str(path[-1]), operator="In", values=words(str(self.get(*path))))]]
+                 for path in self.find("** nodeSelector *")]
+        return found + [[self._term((*path, number)) for number, _ in enumerate(items(self.get(*path)))]
+                        for path in self.find("** nodeSelectorTerms")]
+
+    def _term(self, path: Path) -> list[Requirement]:
+        path = (*path, "matchExpressions")
+        return [Requirement(path=(*path, number, "key"), label=str(each.get("key")),
+                            operator=str(each.get("operator")), values=words(each.get("values")))
+                for number, each in enumerate(items(self.get(*path)))]
 
 
 @cache

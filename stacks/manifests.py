@@ -20,6 +20,11 @@ from stacks.mistakes import findings
 from stacks.settings import EnvironmentConfig
 
 RUNTIMES, JOBS = ("TrainingRuntime", "ClusterTrainingRuntime"), ("TrainJob", "PyTorchJob")
+OLD_LABELS = {"beta.kubernetes.io/arch": "kubernetes.io/arch", "beta.kubernetes.io/os": "kubernetes.io/os",
+              "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+              "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+              "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region"}
+"""Deprecated, and still on every node; Karpenter knows both names (karpenter v1, NormalizedLabels)."""
 KINDS = ("ConfigMap", *RUNTIMES, *JOBS)
 """What a file may hold, in the order of creation."""
 
@@ -159,13 +164,10 @@ def _referred(case: Case, beside: Sequence[Workload], environment: EnvironmentCo
 
 def _on_pool(case: Case, name: str, environment: EnvironmentConfig) -> Iterator[Fault]:
     """What no node of the pool can be or has."""
-    pool, labels = environment.pools[name], _labels(name, environment)
+    pool = environment.pools[name]
     alone = len(pool.instance_types) > 1 or pool.fallback_zones
     most, gpus = 1 if alone else largest_gang(pool), min(TYPES[kind].gpus for kind in pool.instance_types)
-    for path, key, values in case.job.selected:
-        if not labels.get(key, {*values} if key.startswith("karpenter.k8s.aws/") else set()) & {*values}:
-            yield case.fault(path, f"selects nodes of pool {name}", ", ".join(values) or key,
-                             ", ".join(labels.get(key, [f"{POOL}: {name}"])))
+    yield from _selected(case, name, _labels(name, environment))
     for each in (each for each in case.job.containers if each.amount(GPU) > gpus):
         yield case.fault(each.at("resources", "limits", GPU), f"fits a node of pool {name}, which has {gpus}",
                          each.amount(GPU), f"{gpus}, or another pool")
@@ -180,19 +182,44 @@ def _on_pool(case: Case, name: str, environment: EnvironmentConfig) -> Iterator[
                          f"tolerations: [{{key: {taint}, operator: Exists}}]")
 
 
-def _labels(name: str, environment: EnvironmentConfig) -> dict[str, set[str]]:
-    """Labels of the pool's nodes → their values, before there is any."""
+def _selected(case: Case, name: str, labels: Mapping[str, set[str] | None]) -> Iterator[Fault]:
+    """Of each selector one term can hold."""
+    for terms in case.job.selectors:
+        wrong = [[each for each in term if not each.can_hold(labels) and not _not_known(each.label, labels)]
+                 for term in terms]
+        for each in wrong[0][:1] if wrong and all(wrong) else ():
+            theirs = ", ".join(sorted(labels.get(each.label) or ()))
+            ways = {"In": theirs or f"{POOL}: {name}", "Exists": f"{POOL}: {name}"}
+            yield case.fault(each.path, f"selects nodes of pool {name}", each,
+                             ways.get(each.operator, f"drop it: theirs is {theirs or 'there'}"))
+
+
+def _not_known(label: str, labels: Mapping[str, object]) -> bool:
+    """Karpenter has more labels of its own than are known here."""
+    return label.startswith("karpenter.k8s.aws/") and label not in labels and "gpu" not in label
+
+
+def _labels(name: str, environment: EnvironmentConfig) -> dict[str, set[str] | None]:
+    """Labels of the pool's nodes → their values, before there is any; None where only a node itself has them."""
     pool = environment.pools[name]
     kinds = [TYPES[kind] for kind in pool.instance_types]
-    return {
+    known: dict[str, set[str] | None] = {
         POOL: {name}, "trainyard.io/nodes": {"training"}, "kubernetes.io/arch": {"amd64"},
         "kubernetes.io/os": {"linux"}, "karpenter.sh/capacity-type": {CAPACITY_TYPES[pool.capacity]},
         "karpenter.sh/nodepool": {*node_type_names(name, pool)},
         "node.kubernetes.io/instance-type": {*pool.instance_types},
         "topology.kubernetes.io/zone": {environment.zone, *pool.fallback_zones},
+        "topology.kubernetes.io/region": {environment.zone[:-1]},
         "karpenter.k8s.aws/instance-family": {kind.family for kind in kinds},
-        "karpenter.k8s.aws/instance-gpu-name": {kind.gpu for kind in kinds},
+        "karpenter.k8s.aws/instance-cpu": {str(kind.vcpus) for kind in kinds},
+        **dict.fromkeys(("kubernetes.io/hostname", "topology.k8s.aws/zone-id"), None),
     }
+    if all(kind.gpus for kind in kinds):
+        known |= {"karpenter.k8s.aws/instance-gpu-name": {kind.gpu for kind in kinds},
+                  "karpenter.k8s.aws/instance-gpu-count": {str(kind.gpus) for kind in kinds},
+                  "karpenter.k8s.aws/instance-gpu-manufacturer": {"nvidia"},
+                  "karpenter.k8s.aws/instance-gpu-memory": {str(kind.gpu_memory_mib) for kind in kinds}}
+    return known | {old: known[new] for old, new in OLD_LABELS.items()}
 
 
 def _tolerates(toleration: Mapping[str, Any], taint: str) -> bool:

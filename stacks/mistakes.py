@@ -19,7 +19,7 @@ from components.trainer_objects import ANCESTOR
 from components.training import EFA, GPU
 from stacks.case import Case
 from stacks.faults import Fault, Notice
-from stacks.manifest import POD, TRAINER, Container, Path, items, look, mapping
+from stacks.manifest import POD, TRAINER, Container, Path, Requirement, items, look, mapping
 from stacks.pinning import unpinned
 from stacks.pod_rules import RESERVED_ENV, TOKEN
 from stacks.torchrun import launches
@@ -189,12 +189,31 @@ NO_RESOURCES = {"nvidia.com": GPU, "nvidia.com/gpus": GPU, "gpu": GPU, "vpc.amaz
 
 
 def _placement(case: Case) -> Iterator[Finding]:
-    spread = [(path, str(case.job.get(*path)), ()) for path in case.job.find("** topologyKey")]
-    for path, key, values in [*case.job.selected, *spread]:
-        for right in (re.sub(wrong, right, key) for wrong, right in LABELS if re.fullmatch(wrong, key)):
-            yield case.fault(path, "is a label that nodes have", key, right)
-        for region in {*values} & {*ZONE_LETTERS} if key == "topology.kubernetes.io/zone" else ():
-            yield case.fault(path, "is a zone, not a region", region, f"one of {', '.join(zone_names(region))}")
+    for path in case.job.find("** topologyKey"):
+        if not _preferred(case, path) and (right := _right_label(str(case.job.get(*path)))):
+            yield case.fault(path, "is a label that nodes have", case.job.get(*path), right)
+    for terms in case.job.selectors:
+        wrong = [list(_never(case, term)) for term in terms]
+        yield from [each for of_term in wrong for each in of_term] if all(wrong) else ()
+
+
+def _preferred(case: Case, path: Path) -> bool:
+    return any(str(step).startswith("preferred") for step in path) or case.job.get(
+        *path[:-1], "whenUnsatisfiable") == "ScheduleAnyway"
+
+
+def _right_label(key: str) -> str | None:
+    return next((re.sub(wrong, right, key) for wrong, right in LABELS if re.fullmatch(wrong, key)), None)
+
+
+def _never(case: Case, term: Sequence[Requirement]) -> Iterator[Finding]:
+    """Why no node anywhere fits the term; what asks for a label to be another, or to be missing, holds."""
+    for each in (each for each in term if each.operator in ("In", "Exists")):
+        if right := _right_label(each.label):
+            yield case.fault(each.path, "is a label that nodes have", each.label, right)
+        regions = {*each.values} & {*ZONE_LETTERS} if each.label == "topology.kubernetes.io/zone" else ()
+        for region in regions if {*each.values} == regions else ():
+            yield case.fault(each.path, "is a zone, not a region", region, f"one of {', '.join(zone_names(region))}")
 
 
 def _bound_or_split_nodes(case: Case) -> Iterator[Finding]:

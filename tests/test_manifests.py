@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,68 @@ def test_what_the_stack_cannot_do_is_refused_alone_with_its_line_and_a_way_out(c
     [fault] = said(text.replace(there, instead, 1), pool)
     assert where in fault.partition(": ")[0] and fault.startswith("x.yaml")
     assert rule in fault.partition(", got ")[0] and way_out in fault.partition(", got ")[2]
+
+
+TYPE, FAMILY = "node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family"
+COUNT, HOST = "karpenter.k8s.aws/instance-gpu-count", "kubernetes.io/hostname"
+
+
+def term(*requirements: str) -> str:
+    return f"{{matchExpressions: [{', '.join(f'{{{each}}}' for each in requirements)}]}}"
+
+
+def wants(label: str, operator: str, *values: str) -> str:
+    given = f", values: {json.dumps(values)}" if values else ""
+    return f"key: {label}, operator: {operator}{given}"
+
+
+def affinity(*terms: str, preferred: str = "") -> tuple[str, str]:
+    more = f", preferredDuringSchedulingIgnoredDuringExecution: [{{weight: 1, preference: {preferred}}}]" * bool(
+        preferred)
+    return pod("affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution:"
+               f" {{nodeSelectorTerms: [{', '.join(terms)}]}}{more}}}}}")
+
+
+@pytest.mark.parametrize(("pool", "selector"), [
+    ("g6e", affinity(term(wants(TYPE, "NotIn", "p5.48xlarge")))),
+    ("g6e", affinity(term(wants("eks.amazonaws.com/compute-type", "NotIn", "fargate")))),
+    ("g6e", affinity(term(wants(HOST, "NotIn", "ip-10-0-0-1.ec2.internal")))),
+    ("g6e", affinity(term(wants("eks.amazonaws.com/nodegroup", "DoesNotExist")))),
+    ("g6e", affinity(term(wants(FAMILY, "Exists"), wants(HOST, "Exists")))),
+    ("g6e", affinity(term(wants(COUNT, "Gt", "4")), term(wants(COUNT, "Lt", "2")))),
+    ("g6e", affinity(term(wants("karpenter.k8s.aws/instance-generation", "Gt", "3")))),
+    ("g6e", affinity(term(wants(FAMILY, "In", "p5", "g6e")))),
+    ("g6e", affinity(term(wants(FAMILY, "In", "p5")), term(wants("nodeType", "In", "x")), term(
+        wants(FAMILY, "In", "g6e")))),
+    ("g6e", affinity(term(wants("kubernetes.io/zone", "Exists")), term(wants(HOST, "Exists")))),
+    ("g6e", affinity(term(wants("beta.kubernetes.io/arch", "In", "amd64")))),
+    ("g6e", affinity(term(wants(FAMILY, "Exists")), preferred=term(wants("nodeType", "In", "nvidia")))),
+    ("g6e", pod("affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1,"
+                " podAffinityTerm: {topologyKey: kubernetes.io/zone}}]}}")),
+    ("g6e", pod("topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/zone, whenUnsatisfiable:"
+                " ScheduleAnyway}]")),
+    ("p5", affinity(term(wants("karpenter.k8s.aws/instance-gpu-name", "In", "h100", "h200")))),
+])
+def test_a_selector_that_a_node_can_fit_is_no_fault(pool: str, selector: tuple[str, str]) -> None:
+    text = V1.replace("gpu: 8", 'gpu: 8, vpc.amazonaws.com/efa: 32').replace(*selector)
+    assert text != V1 and said(text, pool) == []
+
+
+@pytest.mark.parametrize(("selector", "got", "way_out"), [
+    (affinity(term(wants(TYPE, "NotIn", "g6e.48xlarge", "p5.48xlarge"))), "NotIn g6e.48xlarge, p5.48xlarge", "drop it"),
+    (affinity(term(wants(FAMILY, "DoesNotExist"))), "DoesNotExist", "drop it: theirs is g6e"),
+    (affinity(term(wants(HOST, "DoesNotExist"))), "DoesNotExist", "drop it"),
+    (affinity(term(wants("nodeType", "Exists"))), "Exists", "trainyard.io/pool: g6e"),
+    (affinity(term(wants(COUNT, "Gt", "8"))), "Gt 8", "theirs is 8"),
+    (affinity(term(wants(COUNT, "Lt", "8"))), "Lt 8", "theirs is 8"),
+    (affinity(term(wants(FAMILY, "In", "g6e"), wants(COUNT, "In", "4"))), "4", "8"),
+    (affinity(term(wants(FAMILY, "In", "p5")), term(wants(FAMILY, "In", "p4d"))), "p5", "g6e"),
+])
+def test_a_selector_that_no_node_of_the_pool_fits_is_one_fault(
+        selector: tuple[str, str], got: str, way_out: str) -> None:
+    [fault] = said(V1.replace(*selector))
+    assert "matchExpressions" in fault and "selects nodes of pool g6e" in fault
+    assert f"got {got}" in fault and way_out in fault.partition(", got ")[2]
 
 
 def test_a_controller_must_be_there() -> None:
