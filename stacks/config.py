@@ -16,7 +16,7 @@ import pydantic
 import yaml
 
 from stacks.faults import Fault
-from stacks.job_settings import Name
+from stacks.job_settings import NO_SETTINGS, Name
 from stacks.settings import EnvironmentConfig, StackConfig, TeamConfig
 
 
@@ -160,8 +160,9 @@ def _explained(problem: Any) -> Fault:
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         known = _keys_at(steps[:-1]) if steps[:-1] else ["environment", "team"]
         near = difflib.get_close_matches(steps[-1], known, n=1)
-        return Fault(path=path, rule="is not a setting", value=_shown(value),
-                     way_out=f"did you mean {near[0]}?" if near else f"settings here: {', '.join(known)}")
+        meant = NO_SETTINGS.get(re.sub("[-_]", "", steps[-1]).lower()) if "jobs" in steps else None
+        return Fault(path=path, rule="is not a setting", value=_shown(value), way_out=meant or (
+            f"did you mean {near[0]}?" if near else f"settings here: {', '.join(known)}"))
     if kind in ("missing", "missing_keyword_only_argument"):
         return Fault(path=path, rule="must be set", value="nothing", way_out=f"add {steps[-1]}")
     if kind == "string_type" and isinstance(value, int | float):

@@ -198,6 +198,18 @@ class JobConfig:
     """Count it up to run the same job again."""
 
 
+TO_S3 = ("a Lustre store whose lustre.repositories export to S3: what a node copies itself is lost with the node, and"
+         " pods have no AWS identity")
+_ONE_POD = "drop it: pods ask for whole nodes, so each has its own; with gpus_per_node they may share one"
+_BY_POOL = "drop it: the pool decides where pods run, and what they tolerate"
+NO_SETTINGS = {
+    **dict.fromkeys(("spread", "antiaffinity", "podantiaffinity", "topologyspreadconstraints"), _ONE_POD),
+    **dict.fromkeys(("affinity", "nodeselector", "nodeaffinity", "tolerations", "zone", "instancetype"), _BY_POOL),
+    **dict.fromkeys(("copyto", "copytos3", "s3", "bucket", "upload", "uploadto", "sync", "syncto"), TO_S3),
+}
+"""What people look for in a job, in small letters → what serves instead."""
+
+
 def _which_job(value: object) -> str:
     return "manifest" if isinstance(value, ManifestConfig) or isinstance(value, dict) and "manifest" in value else "job"
 

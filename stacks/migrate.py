@@ -18,6 +18,7 @@ import yaml
 from catalog.fields import amount
 from components.training import GPU
 from stacks.case import Case, cases_of
+from stacks.job_settings import TO_S3
 from stacks.manifest import Container, Pod, Workload, items, look, mapping, read_manifest
 from stacks.mistakes import SAVES, findings
 from stacks.pod_rules import RESERVED_ENV, TOKEN
@@ -25,6 +26,8 @@ from stacks.torchrun import launches
 
 CHANGED = {
     "nodeSelector": "the pool decides where pods run", "affinity": "the pool decides where pods run",
+    "podAntiAffinity": "pods ask for whole nodes, so each has its own; with gpus_per_node they may share one",
+    "topologySpreadConstraints": "one zone; pods ask for whole nodes, so each has its own",
     "tolerations": "pods tolerate what nodes of pools are tainted with",
     "resources": "GPUs, EFA, CPU and memory follow from the pool's instance type; requests equal limits",
     "restartPolicy": "a failed rank restarts all ranks, where the runtime has max_restarts",
@@ -85,6 +88,8 @@ def migrate(job: Workload, beside: Sequence[Workload] = ()) -> Migration:
     if secrets := {str(job.get(*path)): None for path in job.find("** imagePullSecrets * name")}:
         made.entry["pull_secrets"] = [*secrets]
     made.entry["script"] = _script(made, job, container, nodes)
+    if re.search(r"\bs3://", container.script):
+        made.without.append(f"{job.at(*container.runs)}: s3://…: {TO_S3}; or AWS_ACCESS_KEY_ID and its key in secrets")
     first = {path[-1]: path for path in reversed([*job.lines]) if path}
     for said, table in ((made.changed, CHANGED), (made.without, WITHOUT)):
         said += [f"{job.at(*first[name])}: {text}" for name, text in table.items() if name in first]

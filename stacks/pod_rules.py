@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from catalog import fabric
 from stacks.capacity import job_type
 from stacks.faults import Fault, Notice
-from stacks.job_settings import JobConfig
+from stacks.job_settings import TO_S3, JobConfig
 from stacks.jobs import CHECKPOINTS, TENSORBOARD
 from stacks.pinning import unpinned
 from stacks.settings import EnvironmentConfig
@@ -64,8 +64,12 @@ def _mounts(path: str, job: JobConfig, environment: EnvironmentConfig,
         yield Fault(path=f"{path}.storage", rule="mounts one thing at a path", value=twice, way_out="take another path")
     for place, at in (("checkpoints", job.checkpoints), ("tensorboard", job.tensorboard)):
         if at and at.store not in environment.storage and at.store not in set_aside:
+            known = f"one of {', '.join(environment.storage) or 'none yet'}"
             yield Fault(path=f"{path}.{place}.store", rule="is a store of the environment", value=at.store,
-                        way_out=f"one of {', '.join(environment.storage) or 'none yet'}")
+                        way_out=f"{known}; to S3: {TO_S3}" if re.match("local|nvme|s3", at.store) else known)
+        if at and "://" in at.directory:
+            yield Fault(path=f"{path}.{place}.directory", rule="is a directory of its store", value=at.directory,
+                        way_out=TO_S3)
         if at and ".." in at.directory.split("/"):
             yield Fault(path=f"{path}.{place}.directory", rule="stays in its store (the API server refuses `..`)",
                         value=at.directory, way_out="name it from the store's root")

@@ -42,6 +42,18 @@ def typed(entry: dict[str, Any]) -> JobConfig:
     return pydantic.TypeAdapter(JobConfig).validate_python(entry)
 
 
+def test_what_a_job_said_of_its_pods_places_and_of_s3_is_answered(
+        capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "spread.yaml"
+    given = (FOLDER / "valid/trainjob-spread-and-schedulers.yaml").read_text()
+    file.write_text(given.replace("image: acme/train:2", "image: acme/train:2, command: [torchrun, a.py]"))
+    _, spread = printed(capsys, str(file))
+    assert any("podAntiAffinity: pods ask for whole nodes" in line for line in spread), spread
+    _, copied = printed(capsys, "valid/trainjob-checkpoints-to-s3")
+    [said] = [line for line in copied if "s3://" in line]
+    assert "lustre.repositories" in said and "pods have no AWS identity" in said
+
+
 def test_a_train_job_becomes_an_entry_with_the_same_script(capsys: pytest.CaptureFixture[str]) -> None:
     entries, said = printed(capsys, "a-t5")
     [job] = yaml.safe_load_all((FOLDER / "a-t5-large.trainjob.yaml").read_text())
