@@ -14,6 +14,9 @@ from catalog.latencies import JOB, STAGES, TYPICAL
 from components.plans import JobPlan
 from stacks.plan import EnvironmentPlan, TeamPlan
 
+CONTROLLERS = {"TrainJob": "Trainer", "PyTorchJob": "training-operator"}
+"""Kind of job → the stage that it waits for where it has no runtime of the environment."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
@@ -90,6 +93,9 @@ def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
     yield Stage(name="Trainer", seconds=STAGES["trainer"], after=("system nodes",))
     if plan.runtimes:
         yield Stage(name="runtimes", seconds=STAGES["runtimes"], after=("Trainer",))
+    if plan.training_operators:
+        # Nobody has measured it: a release of one controller with a webhook, as the Trainer's.
+        yield Stage(name="training-operator", seconds=STAGES["trainer"], after=("system nodes",))
 
 
 def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
@@ -107,12 +113,13 @@ def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
 
 
 def _needs(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The stages before a job: runtime, file systems and their drivers; and its pool."""
+    """The stages before a job: its runtime or controller, file systems and their drivers; and its pool."""
     if isinstance(plan, TeamPlan):
         return (), ()
     lustre = [name for s in job.stores if s in plan.lustre for name in (f"file system {s}", "aws-fsx-csi-driver")]
     efs = [name for s in job.stores if s in plan.efs for name in (f"mount target {s}", "aws-efs-csi-driver")]
-    return ("runtimes", *dict.fromkeys((*lustre, *efs))), ("pools",)
+    runs = "runtimes" if job.runtime else CONTROLLERS[job.kind]
+    return (runs, *dict.fromkeys((*lustre, *efs))), ("pools",)
 
 
 def _stands(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> bool:

@@ -12,8 +12,9 @@ from stacks import timing
 from stacks.config import read
 from stacks.plan import plan_stack
 from stacks.timing import Timeline, cold_start, schedule
-from tests.recording import Graph
-from tests.stackfile import at, environment_plan, sound_stacks, team_plan
+from tests.recording import Graph, deploy
+from tests.refused_jobs import pytorch_job
+from tests.stackfile import at, environment_plan, sound_stacks, team_plan, values
 
 BOUND = 948
 """Seconds (15.8 min): the shortest way of an independent graph of 95 resources (shared facts §1.2)."""
@@ -47,6 +48,19 @@ def test_a_stage_waits_for_exactly_what_its_resources_wait_for(dev: Graph, stage
     in_graph = {other for other, resources in RESOURCES.items()
                 if other != stage and earlier & {str(dev[resource]) for resource in resources}}
     assert _before(schedule(environment_plan()), stage) == in_graph
+
+
+def test_a_pytorch_job_waits_for_its_operator_and_for_no_runtime() -> None:
+    edits = pytorch_job()
+    graph = deploy("dev", lambda given: given.update(values(*edits)))
+    run, operator = graph["kubernetes:kubeflow.org/v1:PyTorchJob t5-large"], graph["Release training-operator"]
+    assert graph.waits_for(run, operator) and not any("Runtime" in each for each in graph.before(run))
+    timeline = schedule(environment_plan(*edits))
+    before = _before(timeline, "batching")
+    assert "training-operator" in before and not {"runtimes", "Trainer"} & before
+    assert graph.waits_for(operator, graph["NodeGroup system"])
+    assert _before(timeline, "training-operator") == _before(timeline, "Trainer")
+    assert not any("training-operator" in stage.name for stage in schedule(environment_plan()).stages)
 
 
 def _before(timeline: Timeline, stage: str) -> set[str]:
