@@ -254,6 +254,8 @@ class RuntimePlan:
     name: str
     framework: str
     spec: Spec
+    stores: tuple[str, ...] = ()
+    """Stores that its pods mount beside those of a job."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,12 @@ from components.plans import Spec
 from components.training import (
     GPU,
     TOLERATIONS,
+    SecretKey,
     Training,
     env,
     pod_metadata,
     resources,
+    secret_variable,
     volume_mounts,
     volumes,
 )
@@ -74,7 +76,7 @@ def _trainer(training: Training) -> Spec:
     ranks = training.processes_per_node
     return {
         "image": training.image,
-        "command": list(training.command),
+        **({"command": list(training.command)} if training.command else {}),
         "numNodes": training.nodes,
         **({} if ranks == "auto" else {"numProcPerNode": ranks}),
         "resourcesPerNode": resources(training),
@@ -99,11 +101,26 @@ _TRAIN_JOB: dict[str, Callable[[str, Training, tuple[str, ...]], Spec]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
+class Fetched:
+    """What upstream's torchtune runtimes fetch into a claim before they train, and the claim of ours in its place."""
+
+    model: str
+    """As upstream's runtime for it ends: qwen2.5-1.5b."""
+    store: str
+    """What the pods call the volume: as jobs do, so that a job's own mounts of the store are of the same volume."""
+    claim: str
+    directory: str
+    token: SecretKey | None = None
+    """Of Hugging Face, for a gated model."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class OwnRuntime:
     """A runtime of ours."""
 
-    kind: Literal["torch", "mpi", "cpu"]
-    """torch and mpi: any failed pod restarts the gang. cpu: a pod that fails is started again, the others wait."""
+    kind: Literal["torch", "mpi", "cpu", "torchtune"]
+    """torch and mpi: any failed pod restarts the gang. cpu: a pod that fails is started again, the others wait.
+    torchtune: upstream's recipe for `fetched`."""
     image: str
     """Of torch and cpu a default, which a job replaces. With mpi a job replaces the launcher's only, so it must name
     the same; sshd, and mpiuser with its ~/.sshd_config, are in it as in upstream's deepspeed-runtime."""
@@ -113,6 +130,8 @@ class OwnRuntime:
     """Of jobs that bring none: those that people write by hand."""
     priority: str | None = None
     """PriorityClass of the pods; a TrainJob cannot name one."""
+    fetched: Fetched | None = None
+    """Of torchtune."""
 
 
 def own_runtime(version: str, own: OwnRuntime) -> tuple[str, Spec]:
@@ -147,13 +166,31 @@ def _own_cpu(version: str, own: OwnRuntime) -> tuple[str, Spec]:
     return "torch", _torch(version, [_job("node", "trainer", [node], job=job, pod=_NEVER)])
 
 
+def _own_torchtune(version: str, own: OwnRuntime) -> tuple[str, Spec]:
+    """On a claim of a store, where upstream's 2.1 needs one that nobody makes and 2.3 a default StorageClass. On one
+    node: the recipe meets at localhost, as upstream's."""
+    at = own.fetched
+    assert at is not None  # own_runtimes has both or neither
+    claim: Spec = {"name": at.store, "persistentVolumeClaim": {"claimName": at.claim}}
+    spec = _torchtune(version, at.model, own.image, claim, directory=at.directory)
+    *fetching, node = spec["template"]["spec"]["replicatedJobs"]
+    token = [secret_variable("ACCESS_TOKEN", at.token)] if at.token else []
+    for job in fetching:
+        [container] = job["template"]["spec"]["template"]["spec"]["containers"]
+        container["env"] += token
+    node["template"]["spec"]["backoffLimit"] = 0
+    node["template"]["spec"]["template"]["spec"] |= _NEVER
+    spec["template"]["spec"]["failurePolicy"] = {"maxRestarts": own.max_restarts}
+    return "torchtune", spec
+
+
 def _command(own: OwnRuntime) -> Spec:
     return {"command": list(own.command)} if own.command else {}
 
 
 _NEVER: Spec = {"restartPolicy": "Never"}
 _OWN: dict[str, Callable[[str, OwnRuntime], tuple[str, Spec]]] = {
-    "torch": _own_torch, "mpi": _own_mpi, "cpu": _own_cpu}
+    "torch": _own_torch, "mpi": _own_mpi, "cpu": _own_cpu, "torchtune": _own_torchtune}
 
 
 def upstream_runtimes(version: str) -> dict[str, tuple[str, Spec]]:
@@ -161,13 +198,24 @@ def upstream_runtimes(version: str) -> dict[str, tuple[str, Spec]]:
     return _UPSTREAM[version]
 
 
-def _torchtune(version: str, name: str, model: str, config: str) -> Spec:
-    """Fine-tuning recipe: data set and model are fetched into one claim, then torchtune runs on two GPUs. 2.1 expects
-    the claim in the job's namespace; 2.3 has JobSet make one a job."""
-    own_claim = version != "2.1.0"
-    claim: Spec = {"name": "initializer", "persistentVolumeClaim": {"claimName": name}}
-    pod: Spec = {} if own_claim else {"volumes": [claim]}
-    mount = [{"name": "initializer", "mountPath": "/workspace"}]
+def _torchtune_shipped(version: str, model: str) -> Spec:
+    """2.1 expects the claim in the job's namespace; 2.3 has JobSet make one a job."""
+    image = f"ghcr.io/kubeflow/trainer/torchtune-trainer:v{version}"
+    if version == "2.1.0":
+        claim: Spec = {"name": "initializer", "persistentVolumeClaim": {"claimName": f"torchtune-{model}"}}
+        return _torchtune(version, model, image, claim)
+    spec = _torchtune(version, model, image, None)
+    return {**spec, "template": {"spec": {"volumeClaimPolicies": [{"templates": [_INITIALIZER_CLAIM]}],
+                                          **spec["template"]["spec"]}}}
+
+
+def _torchtune(version: str, model: str, image: str, volume: Spec | None, directory: str | None = None) -> Spec:
+    """Fine-tuning recipe: data set and model are fetched into one volume, then torchtune runs, on two GPUs unless a job
+    says otherwise."""
+    uri, config = TUNED[model]
+    pod: Spec = {"volumes": [volume]} if volume else {}
+    mount = [{"name": volume["name"] if volume else "initializer", "mountPath": WORKSPACE,
+              **({"subPath": directory} if directory else {})}]
 
     def initializer(step: str, uri: str) -> Spec:
         container = _container(step, f"ghcr.io/kubeflow/trainer/{step}:v{version}", volumeMounts=mount,
@@ -180,16 +228,23 @@ def _torchtune(version: str, name: str, model: str, config: str) -> Spec:
                "dataset.data_dir=/workspace/dataset/data", "output_dir=/workspace/output",
                f"tokenizer.path=/workspace/model/{_TOKENIZERS[config.partition('/')[0]][0]}",
                *_TOKENIZERS[config.partition("/")[0]][1], "checkpointer.checkpoint_dir=/workspace/model"]
-    node = _container("node", f"ghcr.io/kubeflow/trainer/torchtune-trainer:v{version}", command=command,
-                      volumeMounts=mount, resources={"limits": {GPU: "2"}})
+    node = _container("node", image, command=command, volumeMounts=mount, resources={"limits": {GPU: "2"}})
     return _torch(version, [
         initializer(steps[0], "hf://tatsu-lab/alpaca"),
-        initializer(steps[1], f"hf://{model}"),
+        initializer(steps[1], f"hf://{uri}"),
         {**_job("node", "trainer", [node], pod=pod),
          "dependsOn": [{"name": step, "status": "Complete"} for step in steps]},
-    ], **({"volumeClaimPolicies": [{"templates": [_INITIALIZER_CLAIM]}]} if own_claim else {}))
+    ])
 
 
+WORKSPACE = "/workspace"
+"""Where upstream's initializers write, and its recipes read and write."""
+TUNED = {
+    "llama3.2-1b": ("meta-llama/Llama-3.2-1B-Instruct", "llama3_2/1B_full"),
+    "llama3.2-3b": ("meta-llama/Llama-3.2-3B-Instruct", "llama3_2/3B_full"),
+    "qwen2.5-1.5b": ("Qwen/Qwen2.5-1.5B-Instruct", "qwen2_5/1.5B_full"),
+}
+"""Model that upstream has a torchtune runtime for → where it is on Hugging Face, and its recipe's configuration."""
 _INITIALIZER_CLAIM: Spec = {"metadata": {"name": "initializer"},
                             "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "20Gi"}}}}
 _TOKENIZERS: dict[str, tuple[str, list[str]]] = {
@@ -250,10 +305,7 @@ def _shipped_by_all(version: str, torch_image: str) -> dict[str, tuple[str, Spec
         "torch-distributed": ("torch", _torch(version, _node(torch_image))),
         "deepspeed-distributed": ("deepspeed", _mpi(f"{images}/deepspeed-runtime:v{version}", waits=waits)),
         "mlx-distributed": ("mlx", _mpi(f"{images}/mlx-runtime:v{version}", waits=waits)),
-        **{name: ("torchtune", _torchtune(version, name, model, config)) for name, model, config in (
-            ("torchtune-llama3.2-1b", "meta-llama/Llama-3.2-1B-Instruct", "llama3_2/1B_full"),
-            ("torchtune-llama3.2-3b", "meta-llama/Llama-3.2-3B-Instruct", "llama3_2/3B_full"),
-            ("torchtune-qwen2.5-1.5b", "Qwen/Qwen2.5-1.5B-Instruct", "qwen2_5/1.5B_full"))},
+        **{f"torchtune-{model}": ("torchtune", _torchtune_shipped(version, model)) for model in TUNED},
     }
 
 

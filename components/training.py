@@ -62,6 +62,7 @@ class Training:
 
     image: str
     command: tuple[str, ...]
+    """Empty: its runtime's."""
     nodes: int
     processes_per_node: int | str
     resources: Mapping[str, int]
@@ -93,8 +94,11 @@ def resources(training: Training) -> Spec:
 def env(training: Training) -> list[Spec]:
     """Variables in clear, then those that stay in a Secret."""
     return [*({"name": name, "value": value} for name, value in sorted(training.env.items())),
-            *({"name": name, "valueFrom": {"secretKeyRef": {"name": at.secret, "key": at.key}}}
-              for name, at in sorted(training.secrets.items()))]
+            *(secret_variable(name, at) for name, at in sorted(training.secrets.items()))]
+
+
+def secret_variable(name: str, at: SecretKey) -> Spec:
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": at.secret, "key": at.key}}}
 
 
 def volumes(training: Training) -> list[Spec]:

@@ -86,6 +86,6 @@ def runtime_of(job: Workload, beside: Sequence[Workload], release: str, environm
     if found:
         return min(found, key=lambda body: "kind" not in body)
     known = dict(upstream_runtimes(release)) if release in versions.TRAINERS else {}
-    if own := environment.trainer.own_runtimes.get(name) if environment else None:
-        known[name] = own_spec(release, own)
+    if environment and (own := environment.trainer.own_runtimes.get(name)):
+        known[name] = own_spec(release, own, environment)
     return {"spec": known[name][1]} if name in known else None

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from catalog import fabric, versions
+from components.trainer_objects import TUNED
 from stacks.capacity import TYPES, job_type, largest_gang
 from stacks.faults import Fault, Notice
 from stacks.job_settings import JobConfig
 from stacks.jobs import stores
 from stacks.pod_rules import pod_faults, pod_notices
-from stacks.settings import EnvironmentConfig, PoolConfig
+from stacks.settings import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
 from stacks.storage import checkpoint_faults, checkpoint_notices
 from stacks.torchrun import launches
 
@@ -45,6 +46,9 @@ def job_notices(jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, r
     """What works but should be known about jobs. `at`: the path that holds them."""
     for name, job in jobs.items():
         path, pool = f"{at}.{name}", environment.pools.get(job.pool)
+        if (job.runtime or "").startswith("torchtune-") and job.runtime in environment.trainer.runtimes:
+            yield Notice(path=f"{path}.runtime", text="waits for a claim or a StorageClass that nothing here makes: a"
+                         " runtime of your own of kind torchtune has a store")
         kind = job_type(job, environment)
         if kind and pool and job.nodes > 1 and not job.allow_slow_fabric and (slow := fabric.slow(kind)):
             yield Notice(path=f"{path}.pool", text=f"{job.pool} {slow}")
@@ -146,6 +150,8 @@ def _controller(path: str, job: JobConfig, environment: EnvironmentConfig,
     if own and own.kind == "mpi" and own.image != job.image:
         yield Fault(path=f"{path}.image", rule=f"is that of {job.runtime}: with MPI a job replaces the launcher's only",
                     value=job.image, way_out=own.image)
+    if own and own.kind == "torchtune":
+        yield from _recipe(path, job)
     if job.pytorch_job and environment.training_operator is None:
         yield Fault(path=f"{path}.pytorch_job", rule="is run by the training-operator", value="no training_operator",
                     way_out=f"environment.training_operator: {{version: {next(iter(versions.TRAINING_OPERATORS))}}}")
@@ -165,6 +171,37 @@ def _controller(path: str, job: JobConfig, environment: EnvironmentConfig,
         yield Fault(path=f"{path}.time_limit_minutes", rule=f"is unknown to Trainer {trainer.version}, which drops it"
                     " silently", value=str(job.time_limit_minutes),
                     way_out="trainer.version 2.3.0, pytorch_job, or `timeout` in the script")
+
+
+def torchtune_faults(path: str, own: OwnRuntimeConfig, environment: EnvironmentConfig) -> Iterator[Fault]:
+    """Every fault of what a runtime of kind torchtune fetches."""
+    at = own.torchtune
+    if (own.kind == "torchtune") != bool(at):
+        yield Fault(path=f"{path}.torchtune", rule="goes with kind torchtune, and the kind with it", value=own.kind,
+                    way_out="kind: torchtune, and torchtune: {model: …, store: …, directory: …}")
+    if at and at.model not in TUNED:
+        yield Fault(path=f"{path}.torchtune.model", rule="is a model that upstream has a recipe for", value=at.model,
+                    way_out=f"one of {', '.join(TUNED)}")
+    if at and at.store not in environment.storage:
+        yield Fault(path=f"{path}.torchtune.store", rule="is a store of the environment", value=at.store,
+                    way_out=f"one of {', '.join(environment.storage) or 'none yet'}")
+    if at and ".." in at.directory.split("/"):
+        yield Fault(path=f"{path}.torchtune.directory", rule="stays in its store (the API server refuses `..`)",
+                    value=at.directory, way_out="name it from the store's root")
+    if at and own.command:
+        yield Fault(path=f"{path}.command", rule="is the recipe's", value=own.command[0], way_out="drop it, or a job's"
+                    " script: tune run …")
+
+
+def _recipe(path: str, job: JobConfig) -> Iterator[Fault]:
+    """A job on a runtime of kind torchtune."""
+    if job.nodes > 1:
+        yield Fault(path=f"{path}.nodes", rule="is 1 with torchtune: no Trainer starts these models' recipes on more",
+                    value=str(job.nodes), way_out="1, or a torch runtime with torchrun")
+    if job.command == ("tune", "run"):
+        yield Fault(path=f"{path}.command", rule="is not tune run: the Trainer's webhook then looks for the model in"
+                    " the runtime's name", value=" ".join(job.command)[:60],
+                    way_out="drop it for the runtime's recipe, or script: tune run …")
 
 
 def _restarts(job: JobConfig, environment: EnvironmentConfig) -> int:

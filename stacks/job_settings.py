@@ -96,6 +96,20 @@ class SecretConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TorchtuneConfig:
+    """Upstream's fine-tuning recipe for a model: it and a data set (tatsu-lab/alpaca) are fetched into a store of the
+    stack, and what comes out lies beside them, in output."""
+
+    model: str
+    """As the name of upstream's runtime for it ends, after torchtune-; Llama's are gated."""
+    store: Name
+    directory: Annotated[str, pydantic.Field(pattern=r"^[^/].*[^/]$|^[^/]$")]
+    """Relative to the store's root; pods see it as /workspace."""
+    token: SecretConfig | None = None
+    """Of Hugging Face, in the namespace of each job."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ElasticConfig:
     """As many nodes as there are, within bounds; Trainer up to 2.3 cannot, a PyTorchJob can."""
 
@@ -147,7 +161,8 @@ class JobConfig:
     pytorch_job: PyTorchJobConfig | None = None
     """`{}` makes a PyTorchJob of the same description."""
     script: str | None = None
-    """Bash text, run with `set -euo pipefail`; one of script, command and torchrun."""
+    """Bash text, run with `set -euo pipefail`; one of script, command and torchrun. None of them on a runtime of kind
+    torchtune, which has a recipe."""
     command: tuple[str, ...] = ()
     torchrun: TorchrunConfig | None = None
     elastic: ElasticConfig | None = None

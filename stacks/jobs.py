@@ -13,11 +13,19 @@ from typing import Any, Literal
 from catalog import fabric
 from components.plans import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
 from components.pytorch_objects import PyTorchJobSettings, pytorch_job_spec
-from components.trainer_objects import OwnRuntime, own_runtime, pod_jobs, train_job_spec, upstream_runtimes
+from components.trainer_objects import (
+    TUNED,
+    Fetched,
+    OwnRuntime,
+    own_runtime,
+    pod_jobs,
+    train_job_spec,
+    upstream_runtimes,
+)
 from components.training import HostFolder, Mount, SecretKey, Training
 from stacks.capacity import TYPES, node_selector, resources
 from stacks.faults import Fault
-from stacks.job_settings import JobConfig, TorchrunConfig
+from stacks.job_settings import JobConfig, TorchrunConfig, TorchtuneConfig
 from stacks.settings import EnvironmentConfig, OwnRuntimeConfig, StoreConfig
 
 CHECKPOINTS = "/checkpoints"
@@ -49,16 +57,18 @@ def job_plan(name: str, job: JobConfig, environment: EnvironmentConfig, namespac
         time_limit_minutes=job.time_limit_minutes)
     # What the job asks for, and not how this release of a controller spells it: an upgrade starts no run again.
     asked: list[Any] = [asdict(training), job.runtime]
+    mounted = stores(job)
     if job.pytorch_job is not None:
         operator = _operator(job)
         asked = [asdict(training), asdict(operator)]
         kind_of_job, spec = "PyTorchJob", pytorch_job_spec(training, operator=operator)
     else:
         runtime = runtimes[job.runtime or ""]
+        mounted = tuple(sorted({*mounted, *runtime.stores}))
         kind_of_job, spec = "TrainJob", train_job_spec(environment.trainer.version, runtime.name, training,
                                                        jobs=pod_jobs(runtime.spec))
     return JobPlan(
-        name=name, namespace=namespace, kind=kind_of_job, runtime=job.runtime, pool=job.pool, stores=stores(job),
+        name=name, namespace=namespace, kind=kind_of_job, runtime=job.runtime, pool=job.pool, stores=mounted,
         nodes=job.nodes, checkpoints=env.get("CHECKPOINT_DIR"), labels=training.labels, spec=spec,
         files=files, priorities=_priorities(job, environment), expected_hours=job.expected_hours, wait=job.wait,
         wait_minutes=job.wait_minutes, run=f"{digest(asked)[:12]}-{job.run}")
@@ -69,14 +79,27 @@ def runtime_plans(wanted: EnvironmentConfig) -> tuple[RuntimePlan, ...]:
     version = wanted.trainer.version
     shipped = upstream_runtimes(version)
     found = {name: shipped[name] for name in wanted.trainer.runtimes}
-    found |= {name: own_spec(version, own) for name, own in wanted.trainer.own_runtimes.items()}
-    return tuple(RuntimePlan(name=name, framework=framework, spec=spec) for name, (framework, spec) in found.items())
+    found |= {name: own_spec(version, own, wanted) for name, own in wanted.trainer.own_runtimes.items()}
+    mounted = {name: (own.torchtune.store,) for name, own in wanted.trainer.own_runtimes.items() if own.torchtune}
+    return tuple(RuntimePlan(name=name, framework=framework, spec=spec, stores=mounted.get(name, ()))
+                 for name, (framework, spec) in found.items())
 
 
-def own_spec(version: str, own: OwnRuntimeConfig) -> tuple[str, Spec]:
+def own_spec(version: str, own: OwnRuntimeConfig, environment: EnvironmentConfig) -> tuple[str, Spec]:
     """(framework, spec) of a runtime of the stack file for a Trainer version."""
-    return own_runtime(version, OwnRuntime(kind=own.kind, image=own.image, max_restarts=own.max_restarts,
+    fetched = _fetched(own.torchtune, environment) if own.torchtune else None
+    kind = "torch" if own.kind == "torchtune" and not fetched else own.kind  # refused, and looked at all the same
+    return own_runtime(version, OwnRuntime(kind=kind, image=own.image, max_restarts=own.max_restarts, fetched=fetched,
                                            command=own.command, priority=own.priority))
+
+
+def _fetched(wanted: TorchtuneConfig, environment: EnvironmentConfig) -> Fetched | None:
+    if wanted.model not in TUNED:
+        return None
+    store, token = environment.storage.get(wanted.store), wanted.token
+    return Fetched(model=wanted.model, store=wanted.store, directory=wanted.directory,
+                   claim=claim_name(wanted.store, store, environment.zone) if store else wanted.store,
+                   token=SecretKey(secret=token.secret, key=token.key) if token else None)
 
 
 def stores(job: JobConfig) -> tuple[str, ...]:

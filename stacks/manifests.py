@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from catalog import versions
-from components.plans import JobPlan, digest
+from components.plans import JobPlan, RuntimePlan, digest
 from components.training import GPU, POOL, TAINT_VALUE
 from stacks.capacity import CAPACITY_TYPES, TYPES, largest_gang, node_type_names
 from stacks.case import Case, cases_of
@@ -62,16 +62,19 @@ def read_manifests(at: str, jobs: Mapping[str, ManifestConfig], environment: Env
     return read, faults
 
 
-def manifest_plan(wanted: ManifestConfig, read: Manifest, namespace: str, runtimes: Container[str]) -> JobPlan:
+def manifest_plan(wanted: ManifestConfig, read: Manifest, namespace: str,
+                  runtimes: Mapping[str, RuntimePlan]) -> JobPlan:
     """A job that is a file, as it is: its last object is the run, the others come before it. `runtimes`: those of the
     environment."""
     *beside, job = read.objects
     named = look(job, "spec", "runtimeRef", "name")
+    runtime = None if any(each["kind"] in RUNTIMES for each in beside) else runtimes.get(named)
     return JobPlan(
         name=job["metadata"]["name"], namespace=namespace, kind=job["kind"], pool=wanted.pool,
-        runtime=named if named in runtimes and not any(each["kind"] in RUNTIMES for each in beside) else None,
-        stores=tuple(sorted(set(wanted.claims.values()))), nodes=read.nodes, checkpoints=None,
-        labels=job["metadata"].get("labels", {}), spec=job["spec"], files=None, objects=tuple(beside), priorities=(),
+        runtime=runtime.name if runtime else None,
+        stores=tuple(sorted({*wanted.claims.values(), *(runtime.stores if runtime else ())})),
+        nodes=read.nodes, checkpoints=None, labels=job["metadata"].get("labels", {}), spec=job["spec"], files=None,
+        objects=tuple(beside), priorities=(),
         expected_hours=wanted.expected_hours, wait=wanted.wait, wait_minutes=wanted.wait_minutes,
         run=f"{digest([job['spec'], beside])[:12]}-{wanted.run}")
 

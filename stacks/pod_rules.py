@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from catalog import fabric
+from components.trainer_objects import WORKSPACE
 from stacks.capacity import job_type
 from stacks.faults import Fault, Notice
 from stacks.job_settings import TO_S3, JobConfig
@@ -29,7 +30,7 @@ def pod_faults(path: str, job: JobConfig, environment: EnvironmentConfig,
     """Every fault of the pods. `set_aside`: names that were left out, so that no second fault names them."""
     yield from _mounts(path, job, environment, set_aside)
     yield from _files(path, job)
-    yield from _command(path, job)
+    yield from _command(path, job, environment)
     yield from _variables(path, job, environment)
     for where, what, way_out in unpinned(job.image, job.script or "") if environment.production else ():
         yield Fault(path=f"{path}.{where}", rule="is pinned in production", value=what, way_out=way_out)
@@ -59,7 +60,7 @@ def _mounts(path: str, job: JobConfig, environment: EnvironmentConfig,
         if store not in environment.storage and store not in set_aside:
             yield Fault(path=f"{path}.storage.{store}", rule="is a store of the environment", value=store,
                         way_out=f"one of {', '.join(environment.storage) or 'none yet'}")
-    paths = [at.rstrip("/") for at in _paths(job)]
+    paths = [at.rstrip("/") for at in (*_paths(job), *([WORKSPACE] if _has_recipe(job, environment) else []))]
     for twice in sorted({at for at in paths if paths.count(at) > 1}):
         yield Fault(path=f"{path}.storage", rule="mounts one thing at a path", value=twice, way_out="take another path")
     for place, at in (("checkpoints", job.checkpoints), ("tensorboard", job.tensorboard)):
@@ -95,7 +96,12 @@ def _files(path: str, job: JobConfig) -> Iterator[Fault]:
                     way_out=f"one of {', '.join(brought)}, or add it to files.sources")
 
 
-def _command(path: str, job: JobConfig) -> Iterator[Fault]:
+def _has_recipe(job: JobConfig, environment: EnvironmentConfig) -> bool:
+    own = environment.trainer.own_runtimes.get(job.runtime or "")
+    return own is not None and own.kind == "torchtune"
+
+
+def _command(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[Fault]:
     if not job.image.strip() or " " in job.image.strip():
         yield Fault(path=f"{path}.image", rule="is an image", value=job.image or "nothing",
                     way_out="registry/name:tag, better registry/name@sha256:…")
@@ -105,7 +111,7 @@ def _command(path: str, job: JobConfig) -> Iterator[Fault]:
     if job.script is not None and not job.script.strip():
         yield Fault(path=f"{path}.script", rule="does something", value="nothing", way_out="write it, or drop the job")
     ways = {"script": job.script is not None, "command": bool(job.command), "torchrun": job.torchrun is not None}
-    if sum(ways.values()) != 1:
+    if sum(ways.values()) > 1 or not any(ways.values()) and not _has_recipe(job, environment):
         yield Fault(path=path, rule="has exactly one of script, command and torchrun",
                     value=" and ".join(way for way, given in ways.items() if given) or "none",
                     way_out="script: | with bash text, command: [program, argument], or torchrun: {script: train.py}")

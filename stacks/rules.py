@@ -18,7 +18,7 @@ from catalog.zones import OFFERS, SNAPSHOT, ZONE_LETTERS, zone_names
 from components.trainer_objects import upstream_runtimes
 from stacks.capacity import TYPES
 from stacks.faults import Fault, Notice
-from stacks.job_rules import job_faults, job_notices
+from stacks.job_rules import job_faults, job_notices, torchtune_faults
 from stacks.job_settings import JobConfig, typed
 from stacks.pool_rules import pool_faults, pool_notices
 from stacks.settings import EnvironmentConfig, StackConfig, TeamConfig
@@ -172,6 +172,7 @@ def _trainer(wanted: EnvironmentConfig) -> Iterator[Fault]:
         if own.priority and own.priority not in wanted.priorities:
             yield Fault(path=f"{path}.priority", rule="is one of environment.priorities", value=own.priority,
                         way_out=f"one of {', '.join(wanted.priorities) or 'none yet'}")
+        yield from torchtune_faults(path, own, wanted)
         if name in shipped:
             yield Fault(path=path, rule="does not take an upstream name",
                         value=name, way_out=f"{name}-own")

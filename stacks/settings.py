@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 import pydantic
 
-from stacks.job_settings import AnyJob, Name, Positive
+from stacks.job_settings import AnyJob, Name, Positive, TorchtuneConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,9 +148,10 @@ class OwnRuntimeConfig:
     """A ClusterTrainingRuntime of ours, with what no shipped one has: a restart of the whole gang on any failure."""
 
     image: str
-    kind: Literal["torch", "mpi", "cpu"] = "torch"
+    kind: Literal["torch", "mpi", "cpu", "torchtune"] = "torch"
     """torch: for torchrun. mpi: mpirun and DeepSpeed's launcher, on an image with sshd as upstream's deepspeed-runtime.
-    cpu: a pod that fails starts again by itself, the others wait for it."""
+    cpu: a pod that fails starts again by itself, the others wait for it. torchtune: as `torchtune` says."""
+    torchtune: TorchtuneConfig | None = None
     command: tuple[str, ...] = ()
     """Of jobs that bring none: those that people write by hand."""
     max_restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 5

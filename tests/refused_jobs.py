@@ -17,6 +17,13 @@ def pytorch_job(**more: object) -> list[Edit]:
     return [OPERATOR, without(RUNTIME), at(f"{JOB}.pytorch_job", more)]
 
 
+def tune(**more: object) -> list[Edit]:
+    """A job of one node on a runtime of kind torchtune."""
+    fetched = {"model": "qwen2.5-1.5b", "store": "scratch", "directory": "tuned"}
+    own = {"kind": "torchtune", "image": "registry/tune:1", "max_restarts": 0, "torchtune": fetched}
+    return [at("trainer.own_runtimes.tune", own | more), at(RUNTIME, "tune"), at(f"{JOB}.nodes", 1), without(SCRIPT)]
+
+
 # name → (edits, path below `environment`, part of what it says)
 REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a job of no controller": ([without(RUNTIME)], JOB, "exactly one of runtime (a TrainJob) and pytorch_job"),
@@ -24,6 +31,25 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a launcher of another image than its nodes": (
         [at("trainer.own_runtimes.torch-distributed-resilient.kind", "mpi"), at(f"{JOB}.image", "other:1")],
         f"{JOB}.image", "a job replaces the launcher's only"),
+    "torchtune on two nodes": ([*tune(), at(f"{JOB}.nodes", 2)], f"{JOB}.nodes", "is 1 with torchtune"),
+    "torchtune with a command that names no recipe": ([*tune(), at(f"{JOB}.command", ["tune", "run"])],
+                                                      f"{JOB}.command", "the model in the runtime's name"),
+    "a mount where torchtune works": ([*tune(), at(f"{JOB}.storage", {"home": {"path": "/workspace"}})],
+                                      f"{JOB}.storage", "mounts one thing at a path, got /workspace"),
+    "torchtune on nothing": (tune(torchtune=None), "trainer.own_runtimes.tune.torchtune", "goes with kind torchtune"),
+    "what torchtune needs, for torchrun": (tune(kind="torch"), "trainer.own_runtimes.tune.torchtune", "got torch"),
+    "torchtune on a store that is not there": (
+        tune(torchtune={"model": "qwen2.5-1.5b", "store": "nowhere", "directory": "tuned"}),
+        "trainer.own_runtimes.tune.torchtune.store", "one of scratch, home"),
+    "torchtune outside its store": (
+        tune(torchtune={"model": "qwen2.5-1.5b", "store": "home", "directory": "a/../../b"}),
+        "trainer.own_runtimes.tune.torchtune.directory", "refuses `..`"),
+    "a model that upstream has no recipe for": (
+        tune(torchtune={"model": "gpt-2", "store": "home", "directory": "a"}),
+        "trainer.own_runtimes.tune.torchtune.model", "qwen2.5-1.5b"),
+    "another recipe in a torchtune runtime": (tune(command=["python"]), "trainer.own_runtimes.tune.command",
+                                              "is the recipe's"),
+    "nothing to run on a torch runtime": ([without(SCRIPT)], JOB, "exactly one of script, command and torchrun"),
     "a PyTorchJob that nobody runs": ([without(RUNTIME), at(f"{JOB}.pytorch_job", {})], f"{JOB}.pytorch_job",
                                       "training_operator: {version: 1.8.1}"),
     "a training-operator without a chart": ([at("training_operator", {"version": "1.7.0"})],
@@ -90,6 +116,10 @@ SOUND: dict[str, list[Edit]] = {
     "a PyTorchJob with everything": [
         *pytorch_job(clean_pods="all", keep_finished_minutes=60, restarts=2, coordinator=True), PRIORITIES,
         at(f"{JOB}.priority", "high"), at(f"{JOB}.time_limit_minutes", 600)],
+    "torchtune": tune(),
+    "torchtune in the newest release, of a gated model, with a recipe of the job's": [
+        *tune(torchtune={"model": "llama3.2-1b", "store": "home", "directory": "tuned", "token": TOKEN["HF_TOKEN"]}),
+        at("trainer.version", "2.3.0"), at(SCRIPT, "tune run lora_finetune_single_device --config a.yaml")],
     "an elastic PyTorchJob": [*pytorch_job(restarts=2), at(f"{JOB}.elastic", {"min_nodes": 1, "max_nodes": 4})],
     "a runtime with a priority": [PRIORITIES, at("trainer.own_runtimes.torch-distributed-resilient.priority", "high")],
     "a script of this checkout": [

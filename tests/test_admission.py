@@ -16,6 +16,7 @@ from components.training import GPU, TOLERATIONS
 from rehearsal.kube import ApiError, Object
 from rehearsal.processes import wait
 from stacks.config import read_file
+from stacks.manifest import look
 from stacks.plan import EnvironmentPlan, plan_stack
 from tests.recording import CHECKOUT
 from tests.test_trainer_objects import API, JOB, OWN, VARIANTS, runtime, train_job
@@ -92,6 +93,38 @@ def test_an_mpi_jobs_launcher_starts_after_its_nodes_and_has_all_that_they_have(
     [launcher] = [pod for pod in pods if "-launcher-" in pod["metadata"]["name"]]
     env = {each["name"]: each.get("value") for each in launcher["spec"]["containers"][0]["env"]}
     assert env["OMPI_MCA_orte_set_default_slots"] == "8"
+
+
+def test_torchtune_fetches_into_our_claim_and_then_trains_with_the_runtimes_recipe_and_the_jobs_mounts(
+        trainer: TrainerServer) -> None:
+    alone = dataclasses.replace(JOB, nodes=1, command=())
+    trainer.create(train_job("tune", train_job_spec(trainer.release, "own-torchtune", alone)))
+    fetching = trainer.pods("tune", 2)
+    assert [_of_job(pod) for pod in fetching] == ["dataset-initializer", "model-initializer"]
+    for pod in fetching:
+        assert _mounted(pod)["/workspace"] == ("scratch-1", "tuned")
+        trainer.api.request("PATCH", f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}/status",
+                            {"status": {"phase": "Succeeded"}}, content_type="application/merge-patch+json")
+    [node] = [pod for pod in trainer.pods("tune", 3) if _of_job(pod) == "node"]
+    assert _lacks(node) == []
+    mounts = _mounted(node)
+    assert (mounts["/workspace"], mounts["/checkpoints"]) == (("scratch-1", "tuned"), ("scratch-1", "job"))
+    claims = [each["persistentVolumeClaim"]["claimName"] for each in node["spec"]["volumes"]
+              if "persistentVolumeClaim" in each]
+    assert sorted(claims) == ["home", "scratch-1"], "with two volumes of a claim kubelet never starts the pod"
+    command = node["spec"]["containers"][0]["command"]
+    assert command[:2] == ["tune", "run"] and "qwen2_5/1.5B_full" in command
+
+
+def _of_job(pod: Object) -> str:
+    return pod["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"]
+
+
+def _mounted(pod: Object) -> dict[str, tuple[str, str | None]]:
+    """Path → claim, and the directory of it."""
+    claims = {each["name"]: look(each, "persistentVolumeClaim", "claimName") for each in pod["spec"]["volumes"]}
+    return {each["mountPath"]: (claims[each["name"]], each.get("subPath"))
+            for each in pod["spec"]["containers"][0]["volumeMounts"]}
 
 
 def _lacks(pod: Object) -> list[str]:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from catalog import versions
 from components.plans import JobPlan
 from stacks.job_settings import FilesConfig, JobConfig
 from stacks.jobs import file_faults
 from tests.recording import CHECKOUT
-from tests.refused_jobs import JOB, SCRIPT, TOKEN, pytorch_job
-from tests.stackfile import Edit, at, environment_plan, without
+from tests.refused_jobs import JOB, SCRIPT, TOKEN, pytorch_job, tune
+from tests.stackfile import SCRATCH, Edit, at, environment_plan, without
 
 
 def job(*edits: Edit) -> JobPlan:
@@ -132,6 +133,15 @@ def test_torchrun_meets_at_the_first_node_or_at_an_etcd() -> None:
 def test_labels_are_of_the_job_and_of_its_pods() -> None:
     planned = job(at(f"{JOB}.labels", {"kueue.x-k8s.io/queue-name": "team"}))
     assert planned.labels == planned.spec["podTemplateOverrides"][0]["metadata"]["labels"]
+
+
+@pytest.mark.parametrize("version", versions.TRAINERS)
+def test_a_job_on_a_torchtune_runtime_runs_its_recipe_and_has_its_store(version: str) -> None:
+    bare = [at(f"{JOB}.checkpoints", None), at(f"{JOB}.storage", {}), at("trainer.version", version)]
+    plan = environment_plan(*tune(), *bare)
+    planned, [runtime] = plan.jobs["t5-large"], [each for each in plan.runtimes if each.name == "tune"]
+    assert "command" not in planned.spec["trainer"] and planned.stores == ("scratch",)
+    assert f"'claimName': '{SCRATCH}'" in str(runtime.spec) and "volumeClaimPolicies" not in str(runtime.spec)
 
 
 def test_a_job_needs_its_runtimes_priority() -> None:

@@ -12,7 +12,8 @@ import yaml
 
 from stacks.manifests import KINDS, Manifest, judged
 from stacks.settings import EnvironmentConfig
-from tests.stackfile import at, reading
+from tests.refused_jobs import tune
+from tests.stackfile import at, environment_plan, reading
 
 VALID = Path(__file__).parent / "workloads" / "valid"
 CLAIMS = {"fsx-pvc": "scratch-1", "fsx": "scratch-1", "ckpt": "home-2"}
@@ -214,6 +215,13 @@ def test_the_pool_s_type_counts_and_in_production_nothing_moves() -> None:
     latest = JOB.replace("a/b:1", "a/b:latest")
     assert said(latest) == [] and len(made(latest).notices) == 1 and len(said(latest, production=True)) == 1
     assert said(JOB.replace("  trainer", "  runtimePatches: []\n  trainer"), trainer="2.1.0") != []
+
+
+def test_a_file_on_a_torchtune_runtime_has_its_store_too(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB.replace("torch-distributed", "tune").replace("numNodes: 2", "numNodes: 1"))
+    of_file = at("jobs", {"theirs": {"manifest": "job.yaml", "pool": "g6e"}})
+    found = environment_plan(tune()[0], of_file, folder=tmp_path).jobs["theirs"]
+    assert (found.runtime, found.stores) == ("tune", ("scratch",))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "a", "{", "kind: [1]", "metadata: 3\nkind: PyTorchJob"])

@@ -65,5 +65,8 @@ def test_the_stack_file_of_the_readme_is_accepted():
 @pytest.mark.parametrize("part", re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "docs/jobs.md").read_text(), re.DOTALL),
                          ids=lambda part: part.split()[1])
 def test_every_job_of_the_documents_is_accepted(part: str):
-    edits = [at(f"jobs.{name}", job) for name, job in yaml.safe_load(part)["jobs"].items()]
+    said = yaml.safe_load(part)
+    edits = [at(f"jobs.{name}", job) for name, job in said["jobs"].items()]
+    edits += [at(f"trainer.own_runtimes.{name}", own)
+              for name, own in said.get("trainer", {}).get("own_runtimes", {}).items()]
     assert faults(at("training_operator", {"version": "1.8.1"}), *edits) == []

@@ -15,6 +15,8 @@ from catalog import versions
 from components.plans import Spec
 from components.trainer_objects import (
     ANCESTOR,
+    TUNED,
+    Fetched,
     OwnRuntime,
     own_runtime,
     pod_jobs,
@@ -49,6 +51,10 @@ OWN = {
     "torch": OwnRuntime(kind="torch", image="registry/image:1", max_restarts=5),
     "mpi": OwnRuntime(kind="mpi", image="registry/mpi:1", max_restarts=5),
     "cpu": OwnRuntime(kind="cpu", image="registry/image:1", max_restarts=2, command=("torchrun", "/workspace/a.py")),
+    "torchtune": OwnRuntime(
+        kind="torchtune", image="registry/tune:1", max_restarts=0, fetched=Fetched(
+            model="qwen2.5-1.5b", store="scratch", claim="scratch-1", directory="tuned",
+            token=SecretKey(secret="hf", key="token"))),
     "urgent": OwnRuntime(kind="mpi", image="registry/mpi:1", max_restarts=0, priority="urgent"),
 }
 
@@ -159,6 +165,31 @@ def test_the_own_mpi_runtime_is_upstreams_newest_with_a_gang_restart_and_nothing
                                            max_restarts=3))[1]
     assert _without_gang_restart(spec) == 3
     assert spec == upstream_runtimes("2.3.0")["deepspeed-distributed"][1]
+
+
+@pytest.mark.parametrize("version", versions.TRAINERS)
+@pytest.mark.parametrize("model", TUNED)
+def test_the_own_torchtune_runtime_is_upstreams_on_a_claim_of_ours_with_restarts(version: str, model: str) -> None:
+    at = Fetched(model=model, store="scratch", claim="scratch-1", directory="tuned")
+    framework, spec = own_runtime(version, OwnRuntime(kind="torchtune", image="registry/tune:1", max_restarts=3,
+                                                      fetched=at))
+    theirs = copy.deepcopy(upstream_runtimes(version)[f"torchtune-{model}"])
+    jobset = theirs[1]["template"]["spec"]
+    for job in jobset["replicatedJobs"]:
+        pod = job["template"]["spec"]["template"]["spec"]
+        pod["volumes"] = [{"name": "scratch", "persistentVolumeClaim": {"claimName": "scratch-1"}}]
+        pod["containers"][0]["volumeMounts"] = [{"name": "scratch", "mountPath": "/workspace", "subPath": "tuned"}]
+    jobset.pop("volumeClaimPolicies", None)
+    jobset["failurePolicy"] = {"maxRestarts": 3}
+    node = jobset["replicatedJobs"][-1]["template"]["spec"]
+    node["backoffLimit"], node["template"]["spec"]["restartPolicy"] = 0, "Never"
+    node["template"]["spec"]["containers"][0]["image"] = "registry/tune:1"
+    assert (framework, spec) == theirs
+
+
+def test_a_gated_model_is_fetched_with_a_token_that_the_training_does_not_see() -> None:
+    jobs = RUNTIMES["2.3.0", "own-torchtune"]["template"]["spec"]["replicatedJobs"]
+    assert ["ACCESS_TOKEN" in str(job) for job in jobs] == [True, True, False]
 
 
 def _without_gang_restart(runtime: Spec) -> int:
