@@ -60,6 +60,8 @@ class JobCost:
     job: str
     nodes: int
     usd_per_hour: Decimal | None
+    at_least_usd_per_hour: Decimal | None
+    """What is known of it, such as the nodes without their disks; None where nothing is."""
     cold_start_seconds: float
     cold_start_usd: Decimal | None
     """From the launch of its nodes to its first step, to the cent."""
@@ -133,6 +135,7 @@ def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> JobCost:
     usd = cost.usd_per_hour if cost.priced == cost.lines else None
     hours = None if job.expected_hours is None else Decimal(str(job.expected_hours)) + Decimal(seconds) / 3600
     return JobCost(job=job.name, nodes=nodes, usd_per_hour=usd, cold_start_seconds=seconds,
+                   at_least_usd_per_hour=cost.usd_per_hour if cost.priced else None,
                    usd=None if usd is None or hours is None else (usd * hours).quantize(CENT),
                    cold_start_usd=None if usd is None else (usd * Decimal(seconds) / 3600).quantize(CENT))
 

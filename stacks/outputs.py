@@ -18,7 +18,9 @@ def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:
 
 
 def _hourly(cost: JobCost) -> str:
-    return "no price known" if cost.usd_per_hour is None else f"${cost.usd_per_hour:,.2f} an hour while it runs"
+    known = cost.at_least_usd_per_hour
+    more = "" if cost.usd_per_hour == known else ", and what has no price"
+    return "no price known" if known is None else f"${known:,.2f} an hour while it runs{more}"
 
 
 def job_outputs(jobs: Mapping[str, JobPlan]) -> dict[str, dict[str, str]]:

@@ -13,10 +13,10 @@ import pytest
 from catalog.prices import Price
 from stacks import money
 from stacks.outputs import job_starts
-from stacks.plan import plan_stack
+from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
 from tests.recording import CHECKOUT, Graph, deploy
 from tests.refused_jobs import JOB, SCRIPT, pytorch_job
-from tests.stackfile import ENVIRONMENT, Edit, at, reading, team_plan, without
+from tests.stackfile import ENVIRONMENT, Edit, at, environment_plan, reading, team_plan, without
 
 TRAIN_JOB = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob t5-large"
 OTHERS = Path(__file__).parent / "workloads" / "valid"
@@ -51,13 +51,21 @@ def test_a_run_that_begins_says_so_in_a_preview_too(preview: bool, caplog: pytes
     with caplog.at_level(logging.INFO):
         deploy("dev", preview=preview)
     assert [line for line in caplog.messages if "starts a run" in line] == [
-        "t5-large starts a run: 2 x g6e.48xlarge, no price known in ap-northeast-2"]
+        job_starts(environment_plan())["t5-large"]]
 
 
-def test_where_prices_are_known_it_says_what_an_hour_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = Price(usd=Decimal("30.13"), unit="hour", kind="", as_of="2026-07-20", source="")
-    monkeypatch.setattr(money, "price", lambda service, sku, region: known if service == "ec2" else None)
-    assert job_starts(team_plan())["vit-base"].endswith("$30.13 an hour while it runs in ap-northeast-2")
+def test_it_says_what_an_hour_costs_as_far_as_prices_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    def said(plan: EnvironmentPlan | TeamPlan, **usd: str) -> str:
+        monkeypatch.setattr(money, "price", lambda service, sku, region: Price(
+            usd=Decimal(usd[service]), unit="hour", kind="", as_of="2026-07-20", source="") if service in usd else None)
+        [line] = job_starts(plan).values()
+        return line
+
+    team = "vit-base starts a run: 1 x g6e.48xlarge, "
+    assert said(team_plan()) == f"{team}no price known in ap-northeast-2"
+    assert said(team_plan(), ec2="30.13") == f"{team}$30.13 an hour while it runs in ap-northeast-2"
+    assert "2 x g6e.48xlarge, $60.26 an hour while it runs, and what has no price" in said(
+        environment_plan(), ec2="30.13")
 
 
 def test_files_are_there_before_the_run_that_mounts_them() -> None:
