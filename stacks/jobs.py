@@ -56,7 +56,7 @@ def job_plan(name: str, job: JobConfig, environment: EnvironmentConfig, namespac
         labels=dict(sorted(job.labels.items())),
         time_limit_minutes=job.time_limit_minutes)
     # What the job asks for, and not how this release of a controller spells it: an upgrade starts no run again.
-    asked: list[Any] = [asdict(training), job.runtime]
+    asked: list[Any] = [asdict(training), job.runtime, *_recipe(job, environment)]
     mounted = stores(job)
     if job.pytorch_job is not None:
         operator = _operator(job)
@@ -175,6 +175,13 @@ def _mounts(job: JobConfig, environment: EnvironmentConfig) -> tuple[tuple[Mount
 def _priorities(job: JobConfig, environment: EnvironmentConfig) -> tuple[str, ...]:
     own = environment.trainer.own_runtimes.get(job.runtime or "")
     return tuple(each for each in (job.priority, own and own.priority) if each)
+
+
+def _recipe(job: JobConfig, environment: EnvironmentConfig) -> list[str]:
+    """What a runtime of kind torchtune trains, and where: a job on it does not say so itself."""
+    own = environment.trainer.own_runtimes.get(job.runtime or "")
+    at = own.torchtune if own else None
+    return [at.model, at.store, at.directory] if at else []
 
 
 def _command(job: JobConfig) -> tuple[str, ...]:

@@ -144,6 +144,13 @@ def test_a_job_on_a_torchtune_runtime_runs_its_recipe_and_has_its_store(version:
     assert f"'claimName': '{SCRATCH}'" in str(runtime.spec) and "volumeClaimPolicies" not in str(runtime.spec)
 
 
+def test_another_model_to_tune_is_another_run_and_another_token_is_not() -> None:
+    fetched = {"model": "qwen2.5-1.5b", "store": "scratch", "directory": "tuned"}
+    other = {"model": "llama3.2-1b"}
+    assert job(*tune()).run == job(*tune(torchtune=fetched | {"token": TOKEN["HF_TOKEN"]})).run
+    assert job(*tune()).run != job(*tune(torchtune=fetched | other)).run
+
+
 def test_a_job_needs_its_runtimes_priority() -> None:
     own = "trainer.own_runtimes.torch-distributed-resilient.priority"
     assert job(at("priorities", {"high": 9}), at(own, "high")).priorities == ("high",)
