@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import metadata
 from typing import Any, NamedTuple
 
 from catalog.prices import lustre_per_month
@@ -23,6 +24,7 @@ from rehearsal import charts, engine, paths, plane, progress, toolchain, world
 from rehearsal.engine import EngineError, Stack
 from rehearsal.kube import Api, ApiError, Object
 from rehearsal.progress import Display, Stages
+from rehearsal.toolchain import genuine
 from rehearsal.toolchain.programs import wanted
 
 REFUSED, FAILED, INTERRUPTED = 2, 1, 130
@@ -60,6 +62,7 @@ def _open_world(stack: Stack, display: Display, **how: Any) -> bool:
 
 def _build(display: Display, programs: Iterable[str] = toolchain.DEFAULT) -> None:
     toolchain.ensure(programs=programs, report=display.reporter("toolchain"))
+    genuine.download(metadata.version("pulumi-kubernetes"), display.reporter("toolchain"))
     charts.ensure(display.reporter("charts"))
 
 

@@ -12,7 +12,8 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from rehearsal import paths, toolchain
+from rehearsal import paths
+from rehearsal.toolchain import genuine
 
 PLUGINS = {
     ("resource", "aws"): ("pulumi-aws", "rehearsal.plugins.aws.provider"),
@@ -39,8 +40,8 @@ def install(pulumi_home: Path, bin_dir: Path) -> None:
         program, executor = folder / f"pulumi-{kind}-{name}", folder / Path(LANGUAGE_EXEC).name
         if kind == "language":
             shutil.copyfile(language_exec(), executor)
-        genuine = toolchain.genuine_kubernetes_provider(version) if name == "kubernetes" else None
-        command = [str(genuine)] if genuine and genuine != program else _ours(module)
+        released = genuine.kubernetes_provider(version) if name == "kubernetes" else None
+        command = [str(released)] if released and released != program else _ours(module)
         _write(program, command, bin_dir, executor)
 
 

@@ -20,7 +20,7 @@ from rehearsal.toolchain import go
 from rehearsal.toolchain.go import Report, ToolchainError
 from rehearsal.toolchain.programs import BY_NAME, Program
 
-__all__ = ["DEFAULT", "ToolchainError", "ensure", "genuine_kubernetes_provider"]
+__all__ = ["DEFAULT", "ToolchainError", "ensure"]
 
 DEFAULT = tuple(BY_NAME)
 
@@ -36,20 +36,6 @@ def ensure(programs: Iterable[str] = DEFAULT, report: Report = print) -> None:
             _build_all([program for program in wanted if not program.built.exists()], report)
     for program in wanted:
         link(paths.BIN / program.name, program.built)
-
-
-def genuine_kubernetes_provider(version: str) -> Path | None:
-    """The released pulumi-kubernetes plugin where the user has it; KUBERNETES_PROVIDER=own passes it by.
-
-    KUBERNETES_PROVIDER=genuine demands it.
-    """
-    choice = os.environ.get("KUBERNETES_PROVIDER", "")
-    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
-    plugin = home / "plugins" / f"resource-kubernetes-v{version.removeprefix('v')}" / "pulumi-resource-kubernetes"
-    if choice == "genuine" and not plugin.exists():
-        raise ToolchainError(f"KUBERNETES_PROVIDER=genuine, but {plugin} does not exist: "
-                             f"`pulumi plugin install resource kubernetes {version}` brings it")
-    return plugin if plugin.exists() and choice != "own" else None
 
 
 def link(name: Path, target: Path) -> None:

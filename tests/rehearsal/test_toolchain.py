@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal import paths, processes, toolchain
-from rehearsal.toolchain import go
+from rehearsal.toolchain import genuine, go
 from rehearsal.toolchain.programs import BY_NAME, FOLDER, PROGRAMS, pinned, required_go, wanted
 
 PRETENDED_GO = """#!/bin/sh
@@ -170,25 +170,69 @@ def test_the_go_from_pypi_builds_every_program() -> None:
     assert tuple(map(int, go._pinned_go().split("."))) >= required_go()
 
 
+@pytest.fixture
+def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a released plugin would lie in PULUMI_HOME; nothing was downloaded yet."""
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(genuine, "DOWNLOADS", tmp_path / "downloads")
+    return tmp_path / "home/plugins/resource-kubernetes-v4.34.2/pulumi-resource-kubernetes"
+
+
+def a_pulumi(folder: Path, does: str) -> Path:
+    """A `pulumi` that does this when it is told to install a plugin; each call leaves a line in `calls`."""
+    program = folder / "pulumi"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {folder}/calls\n{does}\n')
+    program.chmod(0o755)
+    return program
+
+
 @pytest.mark.parametrize(("choice", "installed", "used"), [
     ("", True, True), ("", False, False), ("own", True, False), ("own", False, False), ("genuine", True, True)])
 def test_the_genuine_kubernetes_provider_is_used_where_it_is_found(
-        choice: str, installed: bool, used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PULUMI_HOME", str(tmp_path))
+        choice: str, installed: bool, used: bool, theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_PROVIDER", choice)
-    plugin = tmp_path / "plugins/resource-kubernetes-v4.34.2/pulumi-resource-kubernetes"
     if installed:
-        plugin.parent.mkdir(parents=True)
-        plugin.touch()
-    assert toolchain.genuine_kubernetes_provider("4.34.2") == (plugin if used else None)
+        theirs.parent.mkdir(parents=True)
+        theirs.touch()
+    assert genuine.kubernetes_provider("4.34.2") == (theirs if used else None)
 
 
-def test_a_genuine_provider_that_was_demanded_and_is_missing_is_an_error(tmp_path: Path,
-                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PULUMI_HOME", str(tmp_path))
+@pytest.mark.usefixtures("theirs")
+def test_a_genuine_provider_that_was_demanded_and_is_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_PROVIDER", "genuine")
     with pytest.raises(toolchain.ToolchainError, match="pulumi plugin install resource kubernetes"):
-        toolchain.genuine_kubernetes_provider("4.34.2")
+        genuine.kubernetes_provider("4.34.2")
+
+
+@pytest.mark.parametrize(("choice", "used"), [("", True), ("genuine", True), ("own", False)])
+@pytest.mark.usefixtures("theirs")
+def test_a_genuine_provider_that_can_be_downloaded_is_used(choice: str, used: bool, tmp_path: Path,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_PROVIDER", choice)
+    put = 'd="$PULUMI_HOME/plugins/resource-$4-v$5"; mkdir -p "$d"; touch "$d/pulumi-resource-$4"'
+    pulumi = a_pulumi(tmp_path, put)
+    genuine.download("4.34.2", print, pulumi)
+    genuine.download("4.34.2", print, pulumi)
+    found = genuine.kubernetes_provider("4.34.2")
+    assert (found is not None and tmp_path / "downloads" in found.parents) is used
+    assert (tmp_path / "calls").exists() is used
+    assert not used or (tmp_path / "calls").read_text() == "plugin install resource kubernetes 4.34.2\n"
+
+
+@pytest.mark.usefixtures("theirs")
+def test_a_download_that_fails_is_tried_again_another_day_or_when_it_is_demanded(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pulumi, said = a_pulumi(tmp_path, "exit 1"), list[str]()
+    monkeypatch.setenv("KUBERNETES_PROVIDER", "")
+    for _ in range(2):
+        genuine.download("4.34.2", said.append, pulumi)
+    assert len((tmp_path / "calls").read_text().splitlines()) == 1 and "ours runs" in said[-1]
+    monkeypatch.setenv("KUBERNETES_PROVIDER", "genuine")
+    genuine.download("4.34.2", said.append, pulumi)
+    monkeypatch.setenv("KUBERNETES_PROVIDER", "")
+    monkeypatch.setattr(genuine, "AGAIN", 0)
+    genuine.download("4.34.2", said.append, pulumi)
+    assert len((tmp_path / "calls").read_text().splitlines()) == 3
 
 
 @pytest.mark.world
