@@ -144,6 +144,8 @@ class Stages:
         match event:
             case {"diagnosticEvent": {"severity": "error"} as said}:
                 self.errors.append((resource(said.get("urn", "")), _shortened(said["message"].strip())))
+            case {"diagnosticEvent": {"severity": "info"} as said} if _is_the_programs(said.get("urn", "")):
+                self.display.line("program", said["message"].strip())
             case {"resourcePreEvent": {"metadata": step}} if _is_work(step):
                 self._begin(step)
             case {"resOutputsEvent": {"metadata": step}} if _is_work(step):
@@ -181,6 +183,11 @@ def stage_of(urn: str) -> str:
     if component is None:
         return "providers" if chain[-1].startswith("pulumi:") else "stack"
     return next((stage for stage, kinds in COMPONENTS.items() if component in kinds), component.partition(":")[2])
+
+
+def _is_the_programs(urn: str) -> bool:
+    """Whether the program itself says it; providers speak of their resources."""
+    return urn.count("::") < 3 or urn.split("::")[2] == "pulumi:pulumi:Stack"
 
 
 def resource(urn: str) -> str:

@@ -59,6 +59,15 @@ def test_what_failed_is_named_with_its_message():
     assert clock.stages.errors == [("Vpc network", "VpcLimitExceeded")]
 
 
+def test_what_the_program_says_is_shown_and_what_providers_say_is_not():
+    clock = Clock()
+    said = {"severity": "info", "message": "t5-large starts a run\n"}
+    stack = "urn:pulumi:dev::p::pulumi:pulumi:Stack::p-dev"
+    for event in (said, said | {"urn": stack}, said | {"urn": VPC, "message": "waits for a route"}):
+        clock.after(1, {"diagnosticEvent": event})
+    assert [line.split(maxsplit=1)[1] for line in clock.lines] == ["program       t5-large starts a run"] * 2
+
+
 def test_a_component_that_is_in_no_table_is_a_stage_of_its_own():
     assert progress.stage_of("urn:pulumi:dev::p::trainyard:new:Queues$aws:sqs/queue:Queue::q") == "Queues"
 
