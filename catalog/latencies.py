@@ -27,6 +27,8 @@ TYPICAL: dict[str, float] = {
     "efs.mount-target.delete": 30,
     "fsx.lustre": 600,
     "fsx.lustre.delete": 300,
+    "fsx.association": 300,  # one after the other on a file system; 120 to more than 600
+    "fsx.association.delete": 540,  # one log: 480 to 600
     "sqs.queue": 26,
     "iam.propagation": 2,
 }

@@ -1,6 +1,7 @@
 """Shared scratch: one FSx for Lustre file system, in the zone where the GPUs are.
 
-Size and speed: `storage.<name>.lustre` in the stack file. Who may mount it: the clients' security group.
+Size, speed and S3 repositories: `storage.<name>.lustre` in the stack file. Who may mount it: the clients' security
+group.
 """
 
 from __future__ import annotations
@@ -8,12 +9,14 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from components.plans import LustrePlan
+from components.plans import LustrePlan, RepositoryPlan
 from components.security_group import allow, security_group, talk_to_itself
 from components.workspace import Volume
 
 LUSTRE_PORTS = ((988, 988), (1018, 1023))
 """TCP ports between Lustre clients and servers (FSx for Lustre user guide, limit-access-security-groups)."""
+LINKED = pulumi.CustomTimeouts(create="30m", update="30m", delete="30m")
+"""The provider waits ten minutes by itself; FSx took longer (aws-samples amazon-eks-machine-learning…#112)."""
 
 
 class Lustre(pulumi.ComponentResource):
@@ -36,7 +39,35 @@ class Lustre(pulumi.ComponentResource):
             # FSx refuses to create a file system whose group does not let port 988 through yet; at destroy clients
             # must still reach it until their volumes are gone, or their unmount hangs.
             opts=pulumi.ResourceOptions(parent=self, protect=plan.keep, depends_on=rules))
+        links = self._repositories(plan, file_system.id)
 
         self.volume = Volume(driver="fsx.csi.aws.com", handle=file_system.id, attributes={
-            "dnsname": file_system.dns_name, "mountname": file_system.mount_name}, options=("flock",))
+            "dnsname": file_system.dns_name, "mountname": file_system.mount_name}, options=("flock",), needs=links)
         self.register_outputs({"file_system_id": file_system.id})
+
+    def _repositories(self, plan: LustrePlan, file_system_id: pulumi.Input[str]) -> tuple[pulumi.Resource, ...]:
+        made: list[pulumi.Resource] = []
+        for each in plan.repositories:
+            made.append(aws.fsx.DataRepositoryAssociation(
+                each.name, file_system_id=file_system_id, file_system_path=each.path, data_repository_path=each.s3,
+                s3=_policies(each), batch_import_meta_data_on_create=each.import_at_creation,
+                delete_data_in_filesystem=each.delete_data_in_filesystem, tags=plan.identity.tags(each.name),
+                opts=pulumi.ResourceOptions(
+                    parent=self, protect=plan.keep and each.delete_data_in_filesystem, custom_timeouts=LINKED,
+                    # FSx makes one at a time, and two at once failed on the bucket's permissions
+                    # (terraform-provider-aws#24678).
+                    depends_on=made[-1:],
+                    # No second link of a directory or a prefix may stand beside the first.
+                    delete_before_replace=True,
+                    # A policy that is taken out of the inputs stays as it is: to the provider it is then AWS's choice.
+                    replacement_trigger=[bool(each.auto_import), bool(each.auto_export)],
+                    ignore_changes=["batchImportMetaDataOnCreate"])))
+        return tuple(made)
+
+
+def _policies(repository: RepositoryPlan) -> aws.fsx.DataRepositoryAssociationS3Args:
+    """What FSx carries over by itself; a policy without events is none."""
+    imports, exports = list(repository.auto_import), list(repository.auto_export)
+    return aws.fsx.DataRepositoryAssociationS3Args(
+        auto_import_policy=aws.fsx.DataRepositoryAssociationS3AutoImportPolicyArgs(events=imports) if imports else None,
+        auto_export_policy=aws.fsx.DataRepositoryAssociationS3AutoExportPolicyArgs(events=exports) if exports else None)

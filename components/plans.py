@@ -62,6 +62,19 @@ class NetworkPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RepositoryPlan:
+    """A directory of a Lustre file system that shows a part of S3."""
+
+    name: str
+    s3: str
+    path: str
+    auto_import: tuple[str, ...]
+    auto_export: tuple[str, ...]
+    import_at_creation: bool
+    delete_data_in_filesystem: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class LustrePlan:
     identity: Identity
     capacity_gib: int
@@ -70,6 +83,7 @@ class LustrePlan:
     throughput_mbps_per_tib: int | None
     backup_days: int
     keep: bool
+    repositories: tuple[RepositoryPlan, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

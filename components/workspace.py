@@ -19,6 +19,8 @@ class Volume:
     handle: pulumi.Input[str]
     attributes: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     options: tuple[str, ...] = ()
+    needs: tuple[pulumi.Resource, ...] = ()
+    """What brings its data: in place before anybody mounts it, and gone after."""
 
 
 ADD_ONS = {"fsx.csi.aws.com": "aws-fsx-csi-driver", "efs.csi.aws.com": "aws-efs-csi-driver"}
@@ -66,7 +68,7 @@ class Workspace(pulumi.ComponentResource):
                 claim_ref=k8s.core.v1.ObjectReferenceArgs(name=claim.name, namespace=self.namespace),
                 csi=k8s.core.v1.CSIPersistentVolumeSourceArgs(
                     driver=volume.driver, volume_handle=volume.handle, volume_attributes=dict(volume.attributes))),
-            opts=pulumi.ResourceOptions(parent=self))
+            opts=pulumi.ResourceOptions(parent=self, depends_on=volume.needs))
         return k8s.core.v1.PersistentVolumeClaim(
             f"{self._namespace}-{claim.store}-claim", metadata={"name": claim.name, "namespace": self.namespace},
             spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(

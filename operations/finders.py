@@ -124,13 +124,22 @@ def _pod_identity(session: boto3.Session, inputs: Inputs) -> Found | None:
     return Found(id=f"{cluster},{made[0]['associationId']}") if made else None
 
 
-def _lustre(session: boto3.Session, inputs: Inputs) -> Found | None:
-    pages = session.client("fsx").get_paginator("describe_file_systems").paginate()
-    for system in (system for page in pages for system in page["FileSystems"]):
-        tags = {tag["Key"]: tag["Value"] for tag in system.get("Tags", [])}
-        if all(tags.get(tag) == inputs["tags"][tag] for tag in TAGS):
-            return _state(system["FileSystemId"], system["Lifecycle"])
-    return None
+def _of_fsx(call: str, items: str, key: str) -> Callable[..., Found | None]:
+    """For FSx: the object that carries project, stack and logical name, and is not on its way out."""
+
+    def finder(session: boto3.Session, inputs: Inputs) -> Found | None:
+        asked, token = getattr(session.client("fsx"), call), {}
+        while True:
+            page = asked(**token)
+            for found in page[items]:
+                tags = {tag["Key"]: tag["Value"] for tag in found.get("Tags", [])}
+                if all(tags.get(tag) == inputs["tags"][tag] for tag in TAGS) and found["Lifecycle"] != "DELETING":
+                    return _state(found[key], found["Lifecycle"])
+            if not (following := page.get("NextToken")):
+                return None
+            token = {"NextToken": following}
+
+    return finder
 
 
 def _efs(session: boto3.Session, inputs: Inputs) -> Found | None:
@@ -187,7 +196,9 @@ _FINDERS: dict[str, Callable[[boto3.Session, Inputs], Found | None]] = {
     "aws:eks/addon:Addon": _add_on,
     "aws:eks/accessEntry:AccessEntry": _access_entry,
     "aws:eks/podIdentityAssociation:PodIdentityAssociation": _pod_identity,
-    "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
+    "aws:fsx/lustreFileSystem:LustreFileSystem": _of_fsx("describe_file_systems", "FileSystems", "FileSystemId"),
+    "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation": _of_fsx(
+        "describe_data_repository_associations", "Associations", "AssociationId"),
     "aws:efs/fileSystem:FileSystem": _efs,
     "aws:efs/mountTarget:MountTarget": _mount_target,
     "aws:ecr/repository:Repository": _repository,

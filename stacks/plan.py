@@ -50,7 +50,7 @@ from stacks.job_settings import AnyJob, JobConfig, manifests, typed
 from stacks.jobs import claim_name, file_faults, job_plan, runtime_plans
 from stacks.manifests import Manifest, manifest_plan, read_manifests, stand_in
 from stacks.settings import ArtifactsConfig, EnvironmentConfig, StackConfig, StoreConfig
-from stacks.storage import job_verdict, sized
+from stacks.storage import job_verdict, lustre_plans, sized
 
 ZONES = 3
 """Zones of the network, the training zone among them; EKS wants two, three keep the system nodes up when one fails."""
@@ -244,11 +244,7 @@ def _environment(config: StackConfig, wanted: EnvironmentConfig, zones: tuple[st
         zone=wanted.zone,
         network=NetworkPlan(identity=me, cidr=wanted.network.cidr, cluster_name=cluster_name,
                             zones=zone_cidrs(wanted.network.cidr, zones)),
-        lustre={name: LustrePlan(identity=me, capacity_gib=s.lustre.capacity_gib, deployment=s.lustre.deployment,
-                                 version=versions.LUSTRE,
-                                 throughput_mbps_per_tib=s.lustre.throughput_mbps_per_tib,
-                                 backup_days=s.lustre.backup_days, keep=s.data == "keep")
-                for name, s in wanted.storage.items() if s.lustre and s.lustre.capacity_gib},
+        lustre=lustre_plans(me, wanted.storage),
         efs={name: EfsPlan(identity=me, keep=s.data == "keep") for name, s in wanted.storage.items() if s.efs},
         registries={name: RegistryPlan(identity=me, name=f"{config.stack}/{name}", keep=each.data == "keep")
                     for name, each in wanted.registries.items()},

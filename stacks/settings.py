@@ -105,6 +105,27 @@ class ModelConfig:
     """Share of the time that must remain for training, after saves, failures and restarts."""
 
 
+S3Event = Literal["NEW", "CHANGED", "DELETED"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepositoryConfig:
+    """A bucket, or a prefix of one, that a directory of the file system shows: an S3 data repository association."""
+
+    s3: str
+    """s3://bucket/prefix/; the prefix may be left out. The bucket exists, and FSx reads it by a role of its own."""
+    path: str
+    """The directory in the file system, from its root: /data. A job finds it below where it mounts the store."""
+    auto_import: tuple[S3Event, ...] = ("NEW", "CHANGED", "DELETED")
+    """Which changes in the bucket show in the directory; only from a bucket of aws:region."""
+    auto_export: tuple[S3Event, ...] = ()
+    """Which changes in the directory are written to the bucket. None is the safe choice."""
+    import_at_creation: bool = True
+    """Show what lies in the bucket already; contents come when a file is first read."""
+    delete_data_in_filesystem: bool = False
+    """When the repository goes, its files leave the file system; the bucket keeps its own."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LustreConfig:
     """FSx for Lustre, in the environment's zone: size and speed given, or chosen `for_model`."""
@@ -117,7 +138,9 @@ class LustreConfig:
     for_model: ModelConfig | None = None
     """Instead of size and speed: the cheapest that keeps a model of this size at its goodput."""
     backup_days: Annotated[int, pydantic.Field(ge=0, le=90, strict=True)] = 0
-    """Daily backups, kept this many days; only PERSISTENT_2 has them."""
+    """Daily backups, kept this many days; only PERSISTENT_2 without repositories has them."""
+    repositories: dict[Name, RepositoryConfig] = field(default_factory=dict)
+    """Directories that show S3, up to eight. A name stays: FSx refuses a second link beside the first."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,13 @@ The arithmetic is stacks/goodput.py; what FSx and EFS sell is catalog/storage.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
+from catalog import versions
 from catalog.storage import LUSTRE_TIERS
+from components.plans import Identity, LustrePlan, RepositoryPlan
 from stacks.faults import Fault, Notice
 from stacks.goodput import (
     ASYNC_STALL_SECONDS,
@@ -23,6 +25,7 @@ from stacks.goodput import (
     verdict,
 )
 from stacks.job_settings import JobConfig
+from stacks.repositories import repository_faults
 from stacks.settings import EnvironmentConfig, LustreConfig, StoreConfig
 
 WORTH_SAYING = 0.90
@@ -66,9 +69,23 @@ def store_faults(path: str, store: StoreConfig, region: str, instance_types: lis
         yield from _for_model(path, store.lustre, region, instance_types)
     else:
         yield from _given(path, store.lustre)
+    yield from repository_faults(path, store.lustre)
     if store.lustre.backup_days and store.lustre.deployment == "SCRATCH_2":
         yield Fault(path=f"{path}.backup_days", rule="are of PERSISTENT_2: FSx makes no backups of scratch",
                     value=str(store.lustre.backup_days), way_out="drop it, or take deployment: PERSISTENT_2")
+
+
+def lustre_plans(me: Identity, stores: Mapping[str, StoreConfig]) -> dict[str, LustrePlan]:
+    """What the Lustre stores among them are made from, once their size is decided."""
+    return {name: LustrePlan(
+        identity=me, capacity_gib=lustre.capacity_gib, deployment=lustre.deployment, version=versions.LUSTRE,
+        throughput_mbps_per_tib=lustre.throughput_mbps_per_tib, backup_days=lustre.backup_days,
+        keep=store.data == "keep", repositories=tuple(
+            RepositoryPlan(name=f"{name}.{key}", s3=each.s3, path=each.path, auto_import=each.auto_import,
+                           auto_export=each.auto_export, import_at_creation=each.import_at_creation,
+                           delete_data_in_filesystem=each.delete_data_in_filesystem)
+            for key, each in lustre.repositories.items()))
+        for name, store in stores.items() if (lustre := store.lustre) and lustre.capacity_gib}
 
 
 def _given(path: str, lustre: LustreConfig) -> Iterator[Fault]:

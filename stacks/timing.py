@@ -74,8 +74,11 @@ def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
     yield Stage(name="subnets", seconds=TYPICAL["ec2.subnet"], after=("VPC",))
     yield Stage(name="NAT gateway", seconds=TYPICAL["ec2.nat-gateway"], after=("subnets",))
     yield Stage(name="security groups", seconds=TYPICAL["ec2.security-group"], after=("VPC",))
-    for store in plan.lustre:
-        yield Stage(name=f"file system {store}", seconds=TYPICAL["fsx.lustre"], after=("subnets", "security groups"))
+    for name, store in plan.lustre.items():
+        yield Stage(name=f"file system {name}", seconds=TYPICAL["fsx.lustre"], after=("subnets", "security groups"))
+        if linked := len(store.repositories):  # FSx makes one after the other
+            yield Stage(name=f"repositories {name}", seconds=linked * TYPICAL["fsx.association"],
+                        after=(f"file system {name}",))
     for store in plan.efs:
         yield Stage(name=f"file system {store}", seconds=TYPICAL["efs.file-system"])
         yield Stage(name=f"mount target {store}", seconds=TYPICAL["efs.mount-target"],
@@ -116,7 +119,8 @@ def _needs(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> tuple[tuple[str, .
     """The stages before a job: its runtime or controller, file systems and their drivers; and its pool."""
     if isinstance(plan, TeamPlan):
         return (), ()
-    lustre = [name for s in job.stores if s in plan.lustre for name in (f"file system {s}", "aws-fsx-csi-driver")]
+    lustre = [name for s in job.stores if s in plan.lustre for name in (
+        f"{'repositories' if plan.lustre[s].repositories else 'file system'} {s}", "aws-fsx-csi-driver")]
     efs = [name for s in job.stores if s in plan.efs for name in (f"mount target {s}", "aws-efs-csi-driver")]
     runs = "runtimes" if job.runtime else CONTROLLERS[job.kind]
     return (runs, *dict.fromkeys((*lustre, *efs))), ("pools",)

@@ -11,6 +11,15 @@ OWN = "trainer.own_runtimes.torch-distributed-resilient"
 SCRIPT = f"{JOB}.script"
 P5 = {"instance_types": ["p5.48xlarge"], "max_nodes": 1}
 
+REPOSITORIES = "storage.scratch.lustre.repositories"
+
+
+def _linked(*repositories: dict[str, Any]) -> Edit:
+    """Repositories r0, r1, … of the dev file's Lustre store."""
+    whole = {"s3": "s3://sets/a/", "path": "/data"}
+    return at(REPOSITORIES, {f"r{n}": {**whole, **each} for n, each in enumerate(repositories or ({},))})
+
+
 # name → (edits of the dev file, path of the fault, part of what it says)
 REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "region as zone": ([at("zone", "ap-northeast-2")], "zone", "is a zone, not a region"),
@@ -232,6 +241,27 @@ REFUSED |= {
     "a goodput of nothing": ([at(f"{JOB}.goodput_percent", 95)], f"{JOB}.goodput_percent",
                              "set parameters_billion and checkpoints"),
 
+    # Repositories.
+    "backups of a linked store": (
+        [_linked(), at("storage.scratch.lustre.backup_days", 7)], "storage.scratch.lustre.backup_days",
+        "FSx backs up no file system that is linked to S3"),
+    "nine repositories": ([_linked(*({"s3": f"s3://sets-{n}", "path": f"/{n}"} for n in range(9)))],
+                          REPOSITORIES, "are at most 8 a file system, got 9"),
+    "no S3 URI": ([_linked({"s3": "https://sets.s3.amazonaws.com/a"})], f"{REPOSITORIES}.r0.s3", "is s3://bucket/prefix/"),
+    "no bucket of S3": ([_linked({"s3": "s3://My_Sets/a"})], f"{REPOSITORIES}.r0.s3", "3 to 63 of a-z"),
+    "relative path": ([_linked({"path": "data"})], f"{REPOSITORIES}.r0.path", "counts from the file system's root"),
+    "path with ..": ([_linked({"path": "/data/../x"})], f"{REPOSITORIES}.r0.path", "without empty steps, . and .."),
+    "directories in each other": ([_linked({}, {"s3": "s3://other", "path": "/data/more"})], f"{REPOSITORIES}.r1.path",
+                                  "lies beside r0's /data"),
+    "whole file system and a directory": ([_linked({"path": "/"}, {"s3": "s3://other"})], f"{REPOSITORIES}.r1.path",
+                                          "lies beside r0's /, neither in it"),
+    "prefixes in each other": ([_linked({}, {"s3": "s3://sets/a/b", "path": "/more"})], f"{REPOSITORIES}.r1.s3",
+                               "lies beside r0's s3://sets/a/"),
+    "one prefix twice": ([_linked({}, {"s3": "s3://sets/a", "path": "/more"})], f"{REPOSITORIES}.r1.s3",
+                         "neither in it nor around it"),
+    "event twice": ([_linked({"auto_import": ["NEW", "NEW"]})], f"{REPOSITORIES}.r0.auto_import",
+                    "names an event once"),
+
     # Jobs on pools.
     "a gang on several types": ([at("pools.g6e.instance_types", ["g6e.48xlarge", "g6.48xlarge"])], f"{JOB}.nodes",
                                 "ranks would mix them"),
@@ -282,6 +312,12 @@ SOUND: dict[str, list[Edit]] = {
     "one's own address": [at("cluster.public_access_cidrs", ["203.0.113.7/32"])],
     "the smallest Lustre": [at("storage.scratch.lustre.capacity_gib", 1200)],
     "scratch Lustre": [at("storage.scratch.lustre", {"capacity_gib": 2400, "deployment": "SCRATCH_2"})],
+    "eight directories that show S3": [
+        _linked(*({"s3": f"s3://sets/{n}-{n}/", "path": f"/{n}"} for n in range(8)))],
+    "names that begin alike": [_linked({}, {"s3": "s3://sets/ab", "path": "/database/"})],
+    "a whole bucket as the whole file system": [_linked({"s3": "s3://sets", "path": "/", "auto_export": ["NEW"]})],
+    "scratch that shows S3": [_linked(), at("storage.scratch.lustre.deployment", "SCRATCH_2"),
+                              without("storage.scratch.lustre.throughput_mbps_per_tib")],
     "data that is kept": [at("storage.scratch.data", "keep"), without("storage.home.data")],
     "half a node": [at(f"{JOB}.gpus_per_node", 4), at(f"{JOB}.processes_per_node", 4),
                     at(SCRIPT, "accelerate launch a.py")],

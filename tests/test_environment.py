@@ -568,6 +568,38 @@ def test_data_is_kept_where_the_stack_file_is_silent() -> None:
     assert {n.name for n in graph.nodes.values() if n.options.protect} == {"scratch", "home"}
 
 
+LINKED = at("storage.scratch.lustre.repositories", {
+    "images": {"s3": "s3://sets/images/", "path": "/images"},
+    "out": {"s3": "s3://runs", "path": "/out", "auto_import": [], "auto_export": ["NEW", "CHANGED"],
+            "import_at_creation": False}})
+
+
+def test_directories_of_the_file_system_show_s3_before_anybody_mounts_it() -> None:
+    """At destroy the other way round: volume, links, file system."""
+    graph = changed(LINKED)
+    images, out = (graph[f"DataRepositoryAssociation scratch.{name}"] for name in ("images", "out"))
+    assert images.inputs["fileSystemId"] == graph["LustreFileSystem scratch"].id
+    assert (images.inputs["dataRepositoryPath"], images.inputs["fileSystemPath"]) == ("s3://sets/images/", "/images")
+    assert images.inputs["s3"] == {"autoImportPolicy": {"events": ["NEW", "CHANGED", "DELETED"]}}
+    assert out.inputs["s3"] == {"autoExportPolicy": {"events": ["NEW", "CHANGED"]}}
+    assert not any(each.inputs["deleteDataInFilesystem"] for each in (images, out))
+    assert graph.waits_for(out, images), "FSx makes one link after the other"
+    assert graph.waits_for(graph["PersistentVolume training-scratch-volume"], out)
+    assert graph.waits_for(graph[TRAIN_JOB], out)
+
+
+def test_a_link_to_s3_is_found_again_by_its_tags_and_stands_alone_when_it_is_made_anew() -> None:
+    for link in changed(LINKED).of("DataRepositoryAssociation"):
+        assert link.inputs["tags"]["trainyard:name"] == link.name and link.options.deleteBeforeReplace
+        assert link.options.customTimeouts.create == "30m", "FSx has taken longer than the provider's ten minutes"
+
+
+def test_a_link_is_protected_where_it_would_take_kept_data_with_it() -> None:
+    graph = changed(LINKED, at("storage.scratch.data", "keep"),
+                    at("storage.scratch.lustre.repositories.out.delete_data_in_filesystem", True))
+    assert {n.name for n in graph.nodes.values() if n.options.protect} == {"scratch", "scratch.out"}
+
+
 def test_nothing_is_ever_forgotten_while_it_still_costs_money(dev: Graph) -> None:
     assert not [n for n in [*dev.nodes.values(), *changed(at("storage.scratch.data", "keep")).nodes.values()]
                 if n.options.retainOnDelete or n.options.deletedWith]

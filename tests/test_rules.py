@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stacks import check, job_rules, pod_rules, pool_rules, rules, storage
+from stacks import check, job_rules, pod_rules, pool_rules, repositories, rules, storage
 from stacks.config import read
 from stacks.plan import plan_stack
 from tests import refused, refused_jobs
@@ -88,7 +88,7 @@ def test_a_sound_team_is_not_refused(edits: list[Edit]) -> None:
 
 def test_every_refusal_in_the_rules_is_caused_by_a_test_above() -> None:
     """Counted by line: a new rule without a case fails here."""
-    offered = {(module.__file__, number) for module in (rules, pool_rules, job_rules, pod_rules, storage)
+    offered = {(module.__file__, number) for module in (rules, pool_rules, job_rules, pod_rules, storage, repositories)
                for number, line in enumerate(inspect.getsource(module).splitlines(), start=1) if "yield Fault(" in line}
     files = {file for file, _ in offered}
     seen: set[tuple[str | None, int]] = set()

@@ -1,6 +1,8 @@
 """FSx for Lustre, which is all ours, and EFS, which is moto's with the time and the interfaces it takes.
 
 Sizes and throughputs: https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-storage-capacity.html
+Links to S3: https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html. Every bucket exists
+and lets FSx in, and nothing is carried over.
 """
 
 from __future__ import annotations
@@ -23,6 +25,10 @@ _KNOWN = {"DeploymentType", "PerUnitStorageThroughput", "DataCompressionType", "
 
 FILE_SYSTEMS: dict[str, Fields] = {}
 """Lustre file systems by id, as the API shows them."""
+
+ASSOCIATIONS: dict[str, Fields] = {}
+"""Links of theirs to S3 by id, as the API shows them."""
+LINKS_AT_MOST = 8
 
 
 def _not_built(call: Call) -> str:
@@ -52,8 +58,27 @@ def _closed_to_lustre(call: Call) -> bool:
                                                 <= rule.to_port) for rule in rules)
 
 
-def _here(call: Call) -> dict[str, Fields]:
-    return {id_: view for id_, view in FILE_SYSTEMS.items() if f":fsx:{call.region}:" in view["ResourceARN"]}
+def _here(call: Call, held: dict[str, Fields] = FILE_SYSTEMS) -> dict[str, Fields]:
+    return {id_: view for id_, view in held.items() if f":fsx:{call.region}:" in view["ResourceARN"]}
+
+
+def _absent(call: Call, word: str, held: dict[str, Fields]) -> str:
+    """Which of those that the call names are not there."""
+    return ", ".join({*(call[f"{word}s"] or [call[word] or ""])} - {*_here(call, held), ""})
+
+
+def _links(file_system: str) -> list[Fields]:
+    return [link for link in ASSOCIATIONS.values() if link["FileSystemId"] == file_system]
+
+
+def _overlapping(call: Call) -> str:
+    """What of the file system is linked already and holds the new link's path, or lies in it."""
+    def ends(link: Fields | Call, key: str) -> str:
+        return f"{(link[key] or '').rstrip('/')}/"
+
+    return next((link["AssociationId"] for link in _links(call["FileSystemId"])
+                 for key in ("FileSystemPath", "DataRepositoryPath")
+                 if ends(link, key).startswith(ends(call, key)) or ends(call, key).startswith(ends(link, key))), "")
 
 
 refuses("fsx", "CreateFileSystem", "NotImplemented", "the rehearsal's account does not implement fsx:CreateFileSystem "
@@ -64,11 +89,32 @@ refuses("fsx", "CreateFileSystem", "BadRequest", "FileSystemTypeVersion {FileSys
         lambda call: call["FileSystemTypeVersion"] not in VERSIONS)
 refuses("fsx", "CreateFileSystem", "InvalidNetworkSettings", "The file system cannot be created because the security "
         f"groups do not permit Lustre LNET network traffic on port {LUSTRE_PORT}", _closed_to_lustre)
-refuses("fsx", "DescribeFileSystems UpdateFileSystem DeleteFileSystem", "FileSystemNotFound", "File system '{hit}' "
-        "does not exist.", lambda call: ", ".join({*(call["FileSystemIds"] or [call["FileSystemId"] or ""])}
-                                                  - {*_here(call), ""}))
+refuses("fsx", "DescribeFileSystems UpdateFileSystem DeleteFileSystem CreateDataRepositoryAssociation",
+        "FileSystemNotFound", "File system '{hit}' does not exist.",
+        lambda call: _absent(call, "FileSystemId", FILE_SYSTEMS))
 refuses("fsx", "UpdateFileSystem DeleteFileSystem", "BadRequest", "{FileSystemId} is {hit}, not AVAILABLE",
         lambda call: (state := FILE_SYSTEMS[call["FileSystemId"]]["Lifecycle"]) != "AVAILABLE" and state)
+
+refuses("fsx", "UpdateFileSystem", "BadRequest", "{FileSystemId} is linked to a data repository: it has no backups",
+        lambda call: (call["LustreConfiguration"] or {}).get("AutomaticBackupRetentionDays")
+        and _links(call["FileSystemId"]))
+refuses("fsx", "CreateDataRepositoryAssociation", "BadRequest", "{FileSystemId} is {hit}",
+        lambda call: (state := FILE_SYSTEMS[call["FileSystemId"]]["Lifecycle"]) == "DELETING" and state)
+refuses("fsx", "CreateDataRepositoryAssociation", "BadRequest", "{FileSystemId} has backups, so it cannot be linked to"
+        " a data repository", lambda call: FILE_SYSTEMS[call["FileSystemId"]]["LustreConfiguration"][
+            "AutomaticBackupRetentionDays"])
+refuses("fsx", "CreateDataRepositoryAssociation", "BadRequest", "FileSystemPath {FileSystemPath} must begin with /",
+        lambda call: not (call["FileSystemPath"] or "").startswith("/"))
+refuses("fsx", "CreateDataRepositoryAssociation", "BadRequest", "DataRepositoryPath {DataRepositoryPath} must begin"
+        " with s3://", lambda call: not call["DataRepositoryPath"].startswith("s3://"))
+refuses("fsx", "CreateDataRepositoryAssociation", "BadRequest", "The path overlaps with that of {hit}", _overlapping)
+refuses("fsx", "CreateDataRepositoryAssociation", "ServiceLimitExceeded", "{FileSystemId} has {hit} data repository"
+        " associations", lambda call: (held := len(_links(call["FileSystemId"]))) >= LINKS_AT_MOST and held)
+refuses("fsx", "DescribeDataRepositoryAssociations UpdateDataRepositoryAssociation DeleteDataRepositoryAssociation",
+        "DataRepositoryAssociationNotFound", "Data repository association '{hit}' does not exist.",
+        lambda call: _absent(call, "AssociationId", ASSOCIATIONS))
+refuses("fsx", "UpdateDataRepositoryAssociation", "BadRequest", "{AssociationId} is {hit}, not AVAILABLE",
+        lambda call: (state := ASSOCIATIONS[call["AssociationId"]]["Lifecycle"]) != "AVAILABLE" and state)
 
 
 @answers("fsx", "CreateFileSystem")
@@ -112,15 +158,67 @@ def _delete(call: Call) -> Fields:
 
     def gone() -> None:
         network.drop_interfaces(call.region, view["NetworkInterfaceIds"])
+        for link in _links(view["FileSystemId"]):
+            del ASSOCIATIONS[link["AssociationId"]]
         del FILE_SYSTEMS[view["FileSystemId"]]
 
     CLOCK.later("fsx.lustre.delete", gone)
     return {"FileSystemId": view["FileSystemId"], "Lifecycle": "DELETING"}
 
 
+@answers("fsx", "CreateDataRepositoryAssociation")
+def _link(call: Call) -> Fields:
+    """Queued until the file system is there."""
+    id_, file_system = f"dra-0{secrets.token_hex(8)}", call["FileSystemId"]
+    view = ASSOCIATIONS[id_] = {
+        "AssociationId": id_, "FileSystemId": file_system, "Lifecycle": "CREATING", "CreationTime": time.time(),
+        "ResourceARN": f"arn:aws:fsx:{call.region}:{backends.ACCOUNT}:association/{file_system}/{id_}",
+        "FileSystemPath": call["FileSystemPath"], "DataRepositoryPath": call["DataRepositoryPath"],
+        "BatchImportMetaDataOnCreate": bool(call["BatchImportMetaDataOnCreate"]),
+        "ImportedFileChunkSize": call["ImportedFileChunkSize"] or 1024, "S3": call["S3"] or {},
+        "Tags": list(call["Tags"] or ())}
+
+    def linked() -> None:
+        if view["Lifecycle"] == "CREATING":  # and not on its way out, or gone with its file system
+            view["Lifecycle"] = "AVAILABLE"
+
+    CLOCK.later("fsx.association", linked,
+                ready=lambda: FILE_SYSTEMS.get(file_system, {}).get("Lifecycle") != "CREATING")
+    return {"Association": view}
+
+
+@answers("fsx", "DescribeDataRepositoryAssociations")
+def _tell_links(call: Call) -> Fields:
+    asked = {one["Name"]: one["Values"] for one in call["Filters"] or ()}
+    of = asked.get("file-system-id", FILE_SYSTEMS)
+    return {"Associations": [view for id_, view in _here(call, ASSOCIATIONS).items()
+                             if id_ in (call["AssociationIds"] or ASSOCIATIONS) and view["FileSystemId"] in of]}
+
+
+@answers("fsx", "UpdateDataRepositoryAssociation")
+def _relink(call: Call) -> Fields:
+    """Other policies, at once; one that is not named stays."""
+    view = ASSOCIATIONS[call["AssociationId"]]
+    view["S3"] = view["S3"] | (call["S3"] or {})
+    return {"Association": view}
+
+
+@answers("fsx", "DeleteDataRepositoryAssociation")
+def _unlink(call: Call) -> Fields:
+    view = ASSOCIATIONS[call["AssociationId"]]
+    view["Lifecycle"] = "DELETING"
+
+    def gone() -> None:
+        ASSOCIATIONS.pop(view["AssociationId"], None)
+
+    CLOCK.later("fsx.association.delete", gone)
+    return {"AssociationId": view["AssociationId"], "Lifecycle": "DELETING",
+            "DeleteDataInFileSystem": bool(call["DeleteDataInFileSystem"])}
+
+
 @answers("fsx", "TagResource", "UntagResource")
 def _tags(call: Call) -> Fields:
-    view = FILE_SYSTEMS[call["ResourceARN"].rpartition("/")[2]]
+    view = (FILE_SYSTEMS | ASSOCIATIONS)[call["ResourceARN"].rpartition("/")[2]]
     replaced = {tag["Key"] for tag in call["Tags"] or ()} | set(call["TagKeys"] or ())
     view["Tags"] = [tag for tag in view["Tags"] if tag["Key"] not in replaced] + list(call["Tags"] or ())
     return {}

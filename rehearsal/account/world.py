@@ -139,6 +139,8 @@ def _of_others() -> Iterator[Row]:
         yield from (("ecr-repository", one.name, "", "", one.tags) for one in ecr.repositories.values())
     yield from (("fsx-file-system", id_, "", view["Lifecycle"], view["Tags"])
                 for id_, view in storage.FILE_SYSTEMS.items())
+    yield from (("fsx-association", id_, "", view["Lifecycle"], view["Tags"])
+                for id_, view in storage.ASSOCIATIONS.items())
     for efs in backends.used("efs"):
         yield from (("efs-file-system", id_, "", one.life_cycle_state, efs.list_tags_for_resource(id_))
                     for id_, one in efs.file_systems_by_id.items())

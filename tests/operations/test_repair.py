@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 import boto3
 import moto
@@ -81,6 +81,28 @@ def test_a_group_that_is_taken_back_reaches_nobody_as_one_that_was_made_whole():
         finders.finish(session, kind, group)
     rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group]}])["SecurityGroupRules"]
     assert [rule["CidrIpv4"] for rule in rules if rule["IsEgress"]] == ["10.0.0.0/8"]
+
+
+class Fsx:
+    """Associations on two pages: a stranger's, one of ours on its way out, and ours."""
+
+    TAGS: ClassVar = dict.fromkeys(finders.TAGS, "it")
+
+    def client(self, service: str) -> Fsx:
+        return self
+
+    def describe_data_repository_associations(self, NextToken: str = "") -> dict[str, Any]:
+        ours = [{"Key": key, "Value": value} for key, value in self.TAGS.items()]
+        first = {"Associations": [{"AssociationId": "dra-1", "Lifecycle": "AVAILABLE", "Tags": ours[:2]},
+                                  {"AssociationId": "dra-2", "Lifecycle": "DELETING", "Tags": ours}], "NextToken": "n"}
+        return {"Associations": [{"AssociationId": "dra-3", "Lifecycle": "CREATING", "Tags": ours}]
+                } if NextToken else first
+
+
+def test_a_link_to_s3_that_a_killed_update_left_is_found_by_its_tags_on_any_page():
+    found = finders.find(Fsx(), "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",  # type: ignore[arg-type]
+                         {"tags": Fsx.TAGS})
+    assert found == Found(id="dra-3", settled=False)
 
 
 def test_an_object_whose_inputs_are_not_known_yet_cannot_exist():

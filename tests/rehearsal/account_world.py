@@ -116,7 +116,7 @@ def served(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Account]:
         patch.setattr(paths, name, folder if name == "STATE" else folder / name.lower())
     paths.LOGS.mkdir()
     paths.remember(paths.World(api_port=6443, account_port=0, speed=AT_ONCE))
-    for held in (eks.CLUSTERS, storage.FILE_SYSTEMS, services._deleted_queues):
+    for held in (eks.CLUSTERS, storage.FILE_SYSTEMS, storage.ASSOCIATIONS, services._deleted_queues):
         held.clear()
     CLOCK.forget()
     FAULTS.clear()

@@ -106,6 +106,80 @@ def test_another_kind_of_fsx_is_named(account: Account, network: Network, lustre
         create(account, network, lustre, **more)
 
 
+def link(account: Account, made: Any, path: str = "/data", s3: str = "s3://sets/a/", **more: Any) -> Any:
+    return account.client("fsx").create_data_repository_association(
+        FileSystemId=made["FileSystemId"], FileSystemPath=path, DataRepositoryPath=s3, **more)["Association"]
+
+
+def test_a_link_to_s3_comes_after_its_file_system_and_goes_with_it(account: Account, network: Network) -> None:
+    fsx = account.client("fsx")
+    account.speed(NEVER)
+    made = create(account, network)
+    queued = link(account, made)
+    account.speed(1e9)
+    assert link(account, made, "/more", "s3://runs")["Lifecycle"] == "CREATING"
+    assert {one["Lifecycle"] for one in fsx.describe_data_repository_associations()["Associations"]} == {"CREATING"}
+    other = create(account, network)
+    alone = link(account, other, S3={"AutoImportPolicy": {"Events": ["NEW"]}}, Tags=[{"Key": "Name", "Value": "a"}])
+    [found] = fsx.describe_data_repository_associations(AssociationIds=[alone["AssociationId"]])["Associations"]
+    assert (found["Lifecycle"], found["FileSystemPath"], found["Tags"]) == (
+        "AVAILABLE", "/data", [{"Key": "Name", "Value": "a"}])
+    of = [{"Name": "file-system-id", "Values": [made["FileSystemId"]]}]
+    assert len(fsx.describe_data_repository_associations(Filters=of)["Associations"]) == 2
+    fsx.delete_file_system(FileSystemId=other["FileSystemId"])
+    left = fsx.describe_data_repository_associations()["Associations"]
+    assert queued["AssociationId"] in {one["AssociationId"] for one in left} and len(left) == 2
+
+
+def test_a_link_takes_time_to_go_and_is_then_unknown(account: Account, network: Network) -> None:
+    fsx, made = account.client("fsx"), link(account, create(account, network))
+    account.speed(NEVER)
+    answer = fsx.delete_data_repository_association(AssociationId=made["AssociationId"])
+    assert (answer["Lifecycle"], answer["DeleteDataInFileSystem"]) == ("DELETING", False)
+    with refused("BadRequest"):
+        fsx.update_data_repository_association(AssociationId=made["AssociationId"], S3={})
+    account.speed(1e9)
+    fsx.delete_data_repository_association(AssociationId=made["AssociationId"])
+    with refused("DataRepositoryAssociationNotFound"):
+        fsx.describe_data_repository_associations(AssociationIds=[made["AssociationId"]])
+
+
+def test_policies_of_a_link_change_and_those_that_are_not_named_stay(account: Account, network: Network) -> None:
+    fsx = account.client("fsx")
+    made = link(account, create(account, network), S3={"AutoImportPolicy": {"Events": ["NEW"]}})
+    fsx.describe_data_repository_associations()
+    fsx.update_data_repository_association(AssociationId=made["AssociationId"], S3={
+        "AutoExportPolicy": {"Events": ["CHANGED"]}})
+    [found] = fsx.describe_data_repository_associations()["Associations"]
+    assert found["S3"] == {"AutoImportPolicy": {"Events": ["NEW"]}, "AutoExportPolicy": {"Events": ["CHANGED"]}}
+
+
+@pytest.mark.parametrize(("path", "s3"), [
+    ("/data/more", "s3://other"), ("/", "s3://other"), ("/data/", "s3://other"), ("/more", "s3://sets"),
+    ("/more", "s3://sets/a/b/"), ("data", "s3://other"), ("/more", "https://other")])
+def test_links_that_fsx_does_not_make(account: Account, network: Network, path: str, s3: str) -> None:
+    made = create(account, network)
+    link(account, made)
+    with refused("BadRequest"):
+        link(account, made, path, s3)
+
+
+def test_a_file_system_has_links_or_backups_and_no_ninth_link(account: Account, network: Network) -> None:
+    kept = create(account, network, PERSISTENT | {"AutomaticBackupRetentionDays": 7})
+    with refused("BadRequest"):
+        link(account, kept)
+    with refused("FileSystemNotFound"):
+        link(account, {"FileSystemId": "fs-0123456789abcdef0"})
+    made = create(account, network)
+    for number in range(8):
+        link(account, made, f"/{number}", f"s3://sets/{number}")
+    with refused("ServiceLimitExceeded"):
+        link(account, made, "/8", "s3://sets/8")
+    with refused("BadRequest"):
+        account.client("fsx").update_file_system(
+            FileSystemId=made["FileSystemId"], LustreConfiguration={"AutomaticBackupRetentionDays": 1})
+
+
 def test_an_efs_mount_target_takes_time_and_blocks_its_subnet(account: Account, network: Network) -> None:
     efs = account.client("efs")
     made = efs.create_file_system(CreationToken="data", Tags=[{"Key": "Name", "Value": "data"}])

@@ -162,9 +162,13 @@ def world(engine: Engine) -> dict[str, Thing]:
     queue_policy = make("QueuePolicy", queueUrl=queue.id, policy=json.dumps(statement))
     rule = make("EventRule", eventPattern=json.dumps({"source": ["aws.ec2"]}))
     target = make("EventTarget", rule=rule.id, targetId="karpenter", arn=queue.state["arn"])
-    lustre = make("LustreFileSystem", deploymentType="PERSISTENT_2", storageCapacity=4800, dataCompressionType="LZ4",
-                  fileSystemTypeVersion="2.15", perUnitStorageThroughput=250, subnetIds=subnets[1].id,
-                  securityGroupIds=[group.id])
+    lustre, linked = (
+        make("LustreFileSystem", deploymentType="PERSISTENT_2", storageCapacity=4800, dataCompressionType="LZ4",
+             fileSystemTypeVersion="2.15", perUnitStorageThroughput=250, subnetIds=subnets[1].id,
+             securityGroupIds=[group.id]) for _ in range(2))
+    link = make("DataRepositoryAssociation", fileSystemId=linked.id, fileSystemPath="/data",
+                dataRepositoryPath="s3://sets/a/", s3={"autoImportPolicy": {"events": ["NEW"]}},
+                batchImportMetaDataOnCreate=True)
     home = make("FileSystem", encrypted=True, throughputMode="elastic")
     placed = make("PlacementGroup", strategy="cluster")
     repository = make("Repository", name="dev/train", imageTagMutability="IMMUTABLE",
@@ -172,7 +176,7 @@ def world(engine: Engine) -> dict[str, Thing]:
     mount = make("MountTarget", fileSystemId=home.id, subnetId=subnets[1].id, securityGroups=[group.id])
     made = (vpc, subnets[0], gateway, address, table, route, association, nat, endpoint, group, egress, ingress, role,
             attached[0], inline, profile, cluster, addon, nodes, entry, access, identity_, queue, queue_policy,
-            rule, target, lustre, home, mount, placed, repository)
+            rule, target, lustre, link, home, mount, placed, repository)
     return {thing.type: thing for thing in made}
 
 
@@ -218,6 +222,8 @@ def test_a_refresh_of_an_object_nobody_touched_changes_nothing(
     ("LustreFileSystem", {"securityGroupIds": ["sg-1"]}, True),
     ("LustreFileSystem", {"efaEnabled": True}, True),
     ("LustreFileSystem", {"metadataConfiguration": {"mode": "AUTOMATIC"}}, True),
+    ("DataRepositoryAssociation", {"dataRepositoryPath": "s3://sets/b/"}, True),
+    ("DataRepositoryAssociation", {"s3": {"autoImportPolicy": {"events": ["NEW", "CHANGED"]}}}, False),
     ("MountTarget", {"subnetId": "subnet-1"}, True),
     ("Queue", {"region": "us-east-1"}, True),
 ])
@@ -237,6 +243,7 @@ def test_a_change_replaces_where_no_update_can_do_it(
     ("NodeGroup", {"scalingConfig": {"minSize": 1, "maxSize": 4, "desiredSize": 2}}),
     ("Queue", {"messageRetentionSeconds": 600}),
     ("LustreFileSystem", {"storageCapacity": 7200, "automaticBackupRetentionDays": 7}),
+    ("DataRepositoryAssociation", {"s3": {"autoImportPolicy": {"events": ["NEW", "DELETED"]}}}),
 ])
 def test_an_update_is_there_when_the_object_is_read_again(
         type_: str, change: Properties, engine: Engine, world: dict[str, Thing]) -> None:

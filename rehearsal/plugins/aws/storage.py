@@ -1,4 +1,4 @@
-"""What data lies in: FSx for Lustre, EFS and its mount targets, ECR."""
+"""What data lies in: FSx for Lustre and its links to S3, EFS and its mount targets, ECR."""
 
 from __future__ import annotations
 
@@ -42,6 +42,14 @@ class Lustre(Kind):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Association(Kind):
+    def remove(self, aws: Account, id_: str, state: Properties) -> None:
+        """With its files in the file system, where the program said so."""
+        aws.call("fsx", "delete_data_repository_association", AssociationId=id_,
+                 DeleteDataInFileSystem=bool(state.get("deleteDataInFilesystem")))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Repository(Kind):
     def remove(self, aws: Account, id_: str, state: Properties) -> None:
         """With its images, where the program said so; AWS refuses to otherwise."""
@@ -72,6 +80,17 @@ KINDS = (
         defaults={"deploymentType": "SCRATCH_1", "dataCompressionType": "NONE"},
         names={"subnetIds": "SubnetIds.0"} | {key: f"LustreConfiguration.{upper(key)}" for key in LUSTRE},
         outputs={"arn": "ResourceARN", "dnsName": "DNSName", "mountName": "LustreConfiguration.MountName"},
+        tagging=Tagging(target="ResourceARN", by="arn"), minutes=30,
+    ),
+    Association(
+        token="aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation", service="fsx",
+        create="create_data_repository_association", read="describe_data_repository_associations",
+        delete="delete_data_repository_association", made="Association", found="Associations.0", id="{AssociationId}",
+        asks={"AssociationIds": "id"}, status="Lifecycle", reason="FailureDetails.Message",
+        replaces=words("fileSystemId fileSystemPath dataRepositoryPath"), local=words("deleteDataInFilesystem"),
+        fixed=words("batchImportMetaDataOnCreate"), updates={"s3": "update_data_repository_association"},
+        chosen=words("s3"), defaults={"deleteDataInFilesystem": False, "batchImportMetaDataOnCreate": False},
+        outputs={"arn": "ResourceARN", "associationId": "AssociationId"},
         tagging=Tagging(target="ResourceARN", by="arn"), minutes=30,
     ),
     Kind(
