@@ -68,10 +68,16 @@ LUSTRE_CLIENT_TCP = Speed(write=2.48e9, read=2.48e9)
 """One node over TCP (P5)."""
 LUSTRE_CLIENT_EFA = Speed(write=15.9e9, read=27.8e9)
 """One node over EFA, at 19.2 TiB of tier 1000; of 8 GPUs with GDS 21.6e9 is written (P5)."""
-LNET_EFA_DEVICES: dict[str, int] = {"p5": 8}
-"""family → EFA devices that the Lustre client binds (aws-parallelcluster, 2026)."""
+LNET_EFA_DEVICES: dict[str, int] = {
+    "p5.48xlarge": 8, "p5e.48xlarge": 8, "p5en.48xlarge": 8, "p6-b200.48xlarge": 8, "p6-b300.48xlarge": 16}
+"""Type → EFA devices that the Lustre client binds, spread evenly over those it has (FSX configure-efa-clients, 2026-11:
+the default; it has no other type of this catalogue by name)."""
+LNET_PEER_CREDITS = 32
+"""Messages that a device has under way to a server (FSX configure-efa-clients, 2026-11)."""
+EFA_CONNECTIONS_AT_MOST = 1024
+"""Of a file system, each device of each client being one (FSX configure-efa-clients, 2026-11)."""
 
-EFA_LUSTRE_CLIENTS = frozenset({"p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6-b300.48xlarge"})
+EFA_LUSTRE_CLIENTS = frozenset(LNET_EFA_DEVICES)
 """Types that may mount Lustre over EFA: EFA devices on Nitro v4 or later (FSX configure-efa-clients, 2026-11)."""
 GDS_LUSTRE_CLIENTS = frozenset({"p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge"})
 """Of these, the types with GPUDirect Storage (FSX, 2026-08-01)."""

@@ -12,6 +12,7 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
+from components.lnet import with_lnet_over_efa
 from components.plans import GpuPoolPlan, NodeTypePlan
 from components.training import GPU, POOL, TAINT_VALUE
 
@@ -76,7 +77,7 @@ def node_class_spec(plan: GpuPoolPlan, kind: NodeTypePlan, *, subnet_ids: list[p
                               for i in kind.interfaces],
         # Images, logs and ephemeral volumes on the local NVMe; lost with the node, as checkpoints must not be.
         "instanceStorePolicy": "RAID0",
-        "userData": FAST_PULL,
+        "userData": user_data(kind),
         "blockDeviceMappings": [{"deviceName": "/dev/xvda", "rootVolume": True, "ebs": {
             "volumeSize": f"{plan.root_volume_gib}Gi", "volumeType": "gp3", "throughput": 1000, "iops": 4000,
             "encrypted": True, "deleteOnTermination": True}}],
@@ -89,6 +90,11 @@ def node_class_spec(plan: GpuPoolPlan, kind: NodeTypePlan, *, subnet_ids: list[p
     if placement_group is not None:
         spec["placementGroupSelector"] = {"name": placement_group}
     return spec
+
+
+def user_data(kind: NodeTypePlan) -> str:
+    """What the node reads at boot before Karpenter's own part."""
+    return with_lnet_over_efa(FAST_PULL, efa=kind.efa, devices=kind.lnet_efa) if kind.lnet_efa else FAST_PULL
 
 
 def node_pool_spec(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:

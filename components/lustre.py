@@ -10,7 +10,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components.plans import LustrePlan, RepositoryPlan
-from components.security_group import allow, security_group, talk_to_itself
+from components.security_group import allow, security_group, talk_to, talk_to_itself
 from components.workspace import Volume
 
 LUSTRE_PORTS = ((988, 988), (1018, 1023))
@@ -31,19 +31,33 @@ class Lustre(pulumi.ComponentResource):
         rules = talk_to_itself(self, name, plan.identity, group.id)
         rules += [allow(self, f"{name}-{first}", plan.identity, group.id, source=clients, ports=(first, last))
                   for first, last in LUSTRE_PORTS]
+        if plan.efa:
+            rules += self._efa(name, plan, group.id, clients)
         file_system = aws.fsx.LustreFileSystem(
             name, subnet_ids=subnet_id, security_group_ids=[group.id], storage_capacity=plan.capacity_gib,
             deployment_type=plan.deployment, per_unit_storage_throughput=plan.throughput_mbps_per_tib,
             automatic_backup_retention_days=plan.backup_days or None,
+            efa_enabled=plan.efa or None, metadata_configuration={"mode": "AUTOMATIC"} if plan.efa else None,
             file_system_type_version=plan.version, data_compression_type="LZ4", tags=plan.identity.tags(name),
             # FSx refuses to create a file system whose group does not let port 988 through yet; at destroy clients
             # must still reach it until their volumes are gone, or their unmount hangs.
-            opts=pulumi.ResourceOptions(parent=self, protect=plan.keep, depends_on=rules))
+            opts=pulumi.ResourceOptions(
+                parent=self, protect=plan.keep, depends_on=rules,
+                # FSx changes the speed of none that was made with EFA.
+                replace_on_changes=["perUnitStorageThroughput"] if plan.efa else None))
         links = self._repositories(plan, file_system.id)
 
         self.volume = Volume(driver="fsx.csi.aws.com", handle=file_system.id, attributes={
             "dnsname": file_system.dns_name, "mountname": file_system.mount_name}, options=("flock",), needs=links)
         self.register_outputs({"file_system_id": file_system.id})
+
+    def _efa(self, name: str, plan: LustrePlan, servers: pulumi.Input[str],
+             clients: pulumi.Input[str]) -> list[pulumi.Resource]:
+        """Everything between servers and clients, from both sides (user guide, limit-access-security-groups)."""
+        said = (f"{name} from clients, EFA", f"{name} to clients, EFA")
+        heard = (f"clients from {name}, EFA", f"clients to {name}, EFA")
+        return [*talk_to(self, f"{name}-clients", plan.identity, servers, clients, said),
+                *talk_to(self, f"{name}-servers", plan.identity, clients, servers, heard)]
 
     def _repositories(self, plan: LustrePlan, file_system_id: pulumi.Input[str]) -> tuple[pulumi.Resource, ...]:
         made: list[pulumi.Resource] = []

@@ -82,8 +82,9 @@ class LustrePlan:
     version: str
     throughput_mbps_per_tib: int | None
     backup_days: int
+    efa: bool
     keep: bool
-    repositories: tuple[RepositoryPlan, ...] = ()
+    repositories: tuple[RepositoryPlan, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +189,8 @@ class NodeTypePlan:
     """0: a CPU type."""
     efa: int
     interfaces: tuple[NetworkInterface, ...]
+    lnet_efa: int
+    """EFA devices that Lustre's network takes; 0: it goes over TCP."""
     max_pods: int
     weight: int | None
     """Karpenter tries the heavier NodePool first; None where there is no choice."""

@@ -31,12 +31,18 @@ def allow(parent: pulumi.Resource, name: str, identity: Identity, group_id: pulu
 def talk_to_itself(parent: pulumi.Resource, name: str, identity: Identity, group_id: pulumi.Input[str],
                    ) -> list[pulumi.Resource]:
     """All traffic among members, both directions by group id: EFA and Lustre do not count 0.0.0.0/0."""
-    shared = {"security_group_id": group_id, "referenced_security_group_id": group_id, "ip_protocol": EVERYTHING}
+    return talk_to(parent, f"{name}-self", identity, group_id, group_id, (f"{name} from itself", f"{name} to itself"))
+
+
+def talk_to(parent: pulumi.Resource, name: str, identity: Identity, group_id: pulumi.Input[str],
+            other: pulumi.Input[str], described: tuple[str, str]) -> list[pulumi.Resource]:
+    """All traffic of the group's members with another group's, as far as this group goes; the other has rules too."""
+    shared = {"security_group_id": group_id, "referenced_security_group_id": other, "ip_protocol": EVERYTHING}
     return [
         aws.vpc.SecurityGroupIngressRule(
-            f"{name}-self-in", **shared, description=f"{name} from itself", tags=identity.tags(f"{name}-self-in"),
+            f"{name}-in", **shared, description=described[0], tags=identity.tags(f"{name}-in"),
             opts=pulumi.ResourceOptions(parent=parent)),
         aws.vpc.SecurityGroupEgressRule(
-            f"{name}-self-out", **shared, description=f"{name} to itself", tags=identity.tags(f"{name}-self-out"),
+            f"{name}-out", **shared, description=described[1], tags=identity.tags(f"{name}-out"),
             opts=pulumi.ResourceOptions(parent=parent)),
     ]

@@ -32,6 +32,7 @@ COMPONENTS = {
 SIMULATED = (
     "AWS: one embedded account; its durations are AWS's typical ones divided by {speed:g}",
     "GPUs, EFA and NCCL: devices are counted, nothing computes on them",
+    "nodes: they boot from the NodeConfig of their user data; its scripts, as that of Lustre over EFA, do not run",
     "Lustre and EFS: folders under {state}; links to S3 carry nothing over",
     "images: no container runtime; controllers and jobs run as processes, other pods are only said to run",
 )

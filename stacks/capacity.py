@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from catalog import versions
 from catalog.instances import CPU_TYPES, GPU_TYPES, QUOTAS, InstanceType
+from catalog.storage import LNET_EFA_DEVICES
 from components.plans import GpuPoolPlan, Identity, NetworkInterface, NodeTypePlan, SystemNodesPlan
 from components.training import EFA, GPU, POOL
 from stacks.job_settings import JobConfig
@@ -56,13 +57,14 @@ class PoolUse:
     """job → how many of its size run at once, when nothing else runs; 0: it does not fit."""
 
 
-def pool_plan(me: Identity, name: str, pool: PoolConfig, zone: str) -> GpuPoolPlan:
-    """A pool of Karpenter's: one NodePool and EC2NodeClass a type."""
+def pool_plan(me: Identity, name: str, pool: PoolConfig, zone: str, *, efa_lustre: bool = False) -> GpuPoolPlan:
+    """A pool of Karpenter's: one NodePool and EC2NodeClass a type. `efa_lustre`: some store is made for EFA."""
     own = pool.placement == "cluster"
     reserved = pool.reservation if pool.capacity in ("reservation", "block") else None
     return GpuPoolPlan(
-        identity=me, name=name, types=tuple(_node_types(name, pool)), zones=(zone, *pool.fallback_zones),
-        capacity_type=CAPACITY_TYPES[pool.capacity], reservation_id=reserved.id if reserved else None,
+        identity=me, name=name, types=tuple(_node_types(name, pool, efa_lustre)),
+        zones=(zone, *pool.fallback_zones), capacity_type=CAPACITY_TYPES[pool.capacity],
+        reservation_id=reserved.id if reserved else None,
         placement_group=me.name(f"{name}-nodes", zone) if own else reserved.placement_group if reserved else None,
         own_placement_group=own, max_nodes=pool.max_nodes,
         replicas=pool.replicas + pool.warm_spares if pool.replicas else None,
@@ -183,10 +185,17 @@ def node_type_names(name: str, pool: PoolConfig) -> list[str]:
     return [name, *(f"{name}-{number}" for number in range(2, len(pool.instance_types) + 1))]
 
 
-def _node_types(name: str, pool: PoolConfig) -> Iterable[NodeTypePlan]:
+def lnet_devices(pool: PoolConfig, instance_type: str) -> int:
+    """EFA devices over which nodes of the type mount Lustre made for it; 0: they cannot. EFA does not cross zones."""
+    return 0 if pool.fallback_zones else LNET_EFA_DEVICES.get(instance_type, 0)
+
+
+def _node_types(name: str, pool: PoolConfig, efa_lustre: bool) -> Iterable[NodeTypePlan]:
     several = len(pool.instance_types) > 1
     for place, (called, chosen) in enumerate(zip(node_type_names(name, pool), pool.instance_types, strict=False)):
         kind = TYPES[chosen]
         yield NodeTypePlan(name=called, instance_type=chosen, gpus=kind.gpus, efa=kind.efa,
-                           interfaces=efa_interfaces(kind), max_pods=min(MAX_PODS, kind.max_pods),
+                           interfaces=efa_interfaces(kind),
+                           lnet_efa=lnet_devices(pool, chosen) if efa_lustre else 0,
+                           max_pods=min(MAX_PODS, kind.max_pods),
                            weight=FIRST_WEIGHT - place if several else None)

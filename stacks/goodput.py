@@ -179,13 +179,13 @@ def for_model(*, parameters_billion: float, nodes: int, instance_type: str, regi
               blocking: bool = True) -> Choice | None:
     """The cheapest PERSISTENT_2 file system that reaches the goodput and holds three checkpoints; None: there is none.
 
-    `goodput=None` asks for the best there is, at its lowest price. `efa`: create it with EFA and mount over it, where
+    `goodput=None` asks for the best there is, at its lowest price. `efa`: created with EFA, and mounted over it where
     the instance type may. SCRATCH_2 is never chosen: it loses data with a server.
     """
     training = Training(parameters_billion=parameters_billion, nodes=nodes, instance_type=instance_type,
                         bytes_per_parameter=bytes_per_parameter, restart_seconds=restart_seconds,
                         stall_seconds=None if blocking else ASYNC_STALL_SECONDS)
-    sold = sorted(_sold(efa and instance_type in EFA_LUSTRE_CLIENTS),
+    sold = sorted(_sold(efa),
                   key=lambda store: (_usd(store, region) or _usd(store, REFERENCE_REGION) or 0, -(store.tier or 0)))
     verdicts = ((store, verdict(training, store, mounted_over_efa=efa)) for store in sold)
     roomy = (Choice(store=store, verdict=given, usd_per_month=_usd(store, region))

@@ -14,6 +14,7 @@ from stacks.capacity import TYPES, job_type, largest_gang
 from stacks.faults import Fault, Notice
 from stacks.job_settings import JobConfig
 from stacks.jobs import stores
+from stacks.lustre_efa import tcp_notices
 from stacks.pod_rules import pod_faults, pod_notices
 from stacks.settings import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
 from stacks.storage import checkpoint_faults, checkpoint_notices
@@ -58,6 +59,9 @@ def job_notices(jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, r
         if pool and pool.fallback_zones and (away := stores(job)):
             yield Notice(path=f"{path}.pool", text=f"may run in another zone than {', '.join(away)}: slower, and"
                          " $0.01 a GB each way")
+        if pool:
+            mounted = {store: environment.storage[store] for store in stores(job) if store in environment.storage}
+            yield from tcp_notices(f"{path}.pool", mounted, pool)
         yield from pod_notices(path, job, environment)
         yield from checkpoint_notices(path, job, environment, region)
 

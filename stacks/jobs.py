@@ -111,6 +111,8 @@ def stores(job: JobConfig) -> tuple[str, ...]:
 def claim_name(name: str, store: StoreConfig, zone: str) -> str:
     """Another where FSx would make another file system: jobs move to a new claim and nothing waits for the old one."""
     made = ["lustre", zone, store.lustre.deployment] if store.lustre else ["efs"]
+    if store.lustre and store.lustre.efa:
+        made += ["efa", str(store.lustre.throughput_mbps_per_tib)]
     return f"{name}-{digest(made)[:8]}"
 
 

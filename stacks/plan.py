@@ -199,8 +199,8 @@ def zone_cidrs(cidr: str, zones: tuple[str, ...]) -> tuple[ZonePlan, ...]:
 
 def _sized(region: str, wanted: EnvironmentConfig) -> EnvironmentConfig:
     """The environment with every store's size decided."""
-    kinds = rules.first_types(wanted) or [""]
-    return replace(wanted, storage={name: sized(store, region, kinds[0]) for name, store in wanted.storage.items()})
+    kinds = rules.first_types(wanted)
+    return replace(wanted, storage={name: sized(store, region, kinds) for name, store in wanted.storage.items()})
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,8 @@ def _environment(config: StackConfig, wanted: EnvironmentConfig, zones: tuple[st
     me = Identity(project=config.project, stack=config.stack, region=config.region,
                   extra_tags=tuple(sorted(wanted.tags.items())))
     cluster_name = me.name("cluster", wanted.network.cidr, *sorted(zones))  # EKS never leaves the zones it began in
-    pools = {name: pool_plan(me, name, pool, wanted.zone) for name, pool in wanted.pools.items()}
+    efa_lustre = any(store.lustre and store.lustre.efa for store in wanted.storage.values())
+    pools = {name: pool_plan(me, name, pool, wanted.zone, efa_lustre=efa_lustre) for name, pool in wanted.pools.items()}
     runtimes = runtime_plans(wanted)
     jobs = typed(wanted.jobs)
     claims = tuple(_claim(wanted.namespace, name, store, wanted.zone) for name, store in wanted.storage.items())

@@ -20,6 +20,7 @@ from stacks.capacity import TYPES
 from stacks.faults import Fault, Notice
 from stacks.job_rules import job_faults, job_notices, torchtune_faults
 from stacks.job_settings import JobConfig, typed
+from stacks.lustre_efa import efa_faults, efa_notices
 from stacks.pool_rules import pool_faults, pool_notices
 from stacks.settings import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.storage import store_faults
@@ -48,6 +49,8 @@ def environment_faults(region: str, wanted: EnvironmentConfig, zones: tuple[str,
     yield from pool_faults(region, wanted, zones, now)
     for name, store in wanted.storage.items():
         yield from store_faults(f"{at}.storage.{name}", store, region, first_types(wanted))
+        if store.lustre:  # of pools that were left out nothing is known
+            yield from efa_faults(f"{at}.storage.{name}.lustre", store.lustre, {} if set_aside else wanted.pools)
     yield from _trainer(wanted)
     yield from _training_operator(wanted)
     for name, job in typed(wanted.jobs).items():
@@ -92,6 +95,8 @@ def environment_notices(region: str, wanted: EnvironmentConfig, now: datetime) -
         yield Notice(path="environment.trainer.version",
                      text=f"{trainer} was never tried with Kubernetes {kubernetes}; what was: {tried}")
     yield from pool_notices(wanted, now)
+    for name, store in wanted.storage.items():
+        yield from efa_notices(f"environment.storage.{name}.lustre", store.lustre, wanted.pools)
     yield from job_notices(typed(wanted.jobs), wanted, region, "environment.jobs")
 
 

@@ -119,7 +119,7 @@ def storage(plan: Plan) -> list[str]:
     """The file systems, and what becomes of them with the stack."""
     if isinstance(plan, TeamPlan):
         return []
-    rows = [(name, f"Lustre {s.deployment}", f"{s.capacity_gib} GiB",
+    rows = [(name, f"Lustre {s.deployment}{', EFA' if s.efa else ''}", f"{s.capacity_gib} GiB",
              f"{s.throughput_mbps_per_tib or SCRATCH_2_PER_TIB.write / 1e6:.0f} MB/s per TiB", _kept(s.keep))
             for name, s in plan.lustre.items()]
     rows += [(name, "EFS", "grows", "elastic", _kept(s.keep)) for name, s in plan.efs.items()]

@@ -5,12 +5,12 @@ The arithmetic is stacks/goodput.py; what FSx and EFS sell is catalog/storage.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
 from catalog import versions
-from catalog.storage import LUSTRE_TIERS
+from catalog.storage import EFA_LUSTRE_CLIENTS, LUSTRE_TIERS
 from components.plans import Identity, LustrePlan, RepositoryPlan
 from stacks.faults import Fault, Notice
 from stacks.goodput import (
@@ -25,28 +25,31 @@ from stacks.goodput import (
     verdict,
 )
 from stacks.job_settings import JobConfig
+from stacks.lustre_efa import mounts_over_efa
 from stacks.repositories import repository_faults
-from stacks.settings import EnvironmentConfig, LustreConfig, StoreConfig
+from stacks.settings import EnvironmentConfig, LustreConfig, PoolConfig, StoreConfig
 
 WORTH_SAYING = 0.90
 """A goodput below this is said even where nobody asked for one."""
 
 
-def sized(store: StoreConfig, region: str, instance_type: str) -> StoreConfig:
-    """The store with size and speed: as given, or the cheapest that serves `for_model`."""
+def sized(store: StoreConfig, region: str, instance_types: Sequence[str]) -> StoreConfig:
+    """The store with size and speed: as given, or the cheapest that serves `for_model` on the first of the types; made
+    for EFA, on the first that can mount over it."""
     wanted = store.lustre.for_model if store.lustre else None
     if store.lustre is None or wanted is None:
         return store
-    choice = _chosen(wanted.parameters_billion, wanted.nodes, instance_type, region, wanted.goodput_percent,
-                     wanted.bytes_per_parameter)
+    choice = _chosen(wanted.parameters_billion, wanted.nodes, _client(store.lustre, instance_types), region,
+                     wanted.goodput_percent, wanted.bytes_per_parameter, efa=store.lustre.efa)
     if choice is None:
         return store
     return replace(store, lustre=replace(store.lustre, for_model=None, capacity_gib=choice.store.capacity_gib,
                                          throughput_mbps_per_tib=choice.store.tier))
 
 
-def checkpoint_verdict(job: JobConfig, store: StoreConfig, region: str, instance_type: str) -> Verdict | None:
+def checkpoint_verdict(job: JobConfig, store: StoreConfig, region: str, pool: PoolConfig) -> Verdict | None:
     """What the job's checkpoints take there; None where the size of the model is not known."""
+    instance_type = pool.instance_types[0]
     if job.parameters_billion is None or job.checkpoints is None:
         return None
     training = Training(
@@ -54,7 +57,8 @@ def checkpoint_verdict(job: JobConfig, store: StoreConfig, region: str, instance
         bytes_per_parameter=job.bytes_per_parameter,
         stall_seconds=ASYNC_STALL_SECONDS if job.checkpoints.asynchronous else None)
     interval = job.checkpoints.interval_minutes
-    return verdict(training, _store(store, region), interval_seconds=interval * 60 if interval else None)
+    return verdict(training, _store(store, region), interval_seconds=interval * 60 if interval else None,
+                   mounted_over_efa=mounts_over_efa(store.lustre, pool, instance_type))
 
 
 def store_faults(path: str, store: StoreConfig, region: str, instance_types: list[str]) -> Iterator[Fault]:
@@ -80,7 +84,7 @@ def lustre_plans(me: Identity, stores: Mapping[str, StoreConfig]) -> dict[str, L
     return {name: LustrePlan(
         identity=me, capacity_gib=lustre.capacity_gib, deployment=lustre.deployment, version=versions.LUSTRE,
         throughput_mbps_per_tib=lustre.throughput_mbps_per_tib, backup_days=lustre.backup_days,
-        keep=store.data == "keep", repositories=tuple(
+        efa=lustre.efa, keep=store.data == "keep", repositories=tuple(
             RepositoryPlan(name=f"{name}.{key}", s3=each.s3, path=each.path, auto_import=each.auto_import,
                            auto_export=each.auto_export, import_at_creation=each.import_at_creation,
                            delete_data_in_filesystem=each.delete_data_in_filesystem)
@@ -120,8 +124,8 @@ def _for_model(path: str, lustre: LustreConfig, region: str, instance_types: lis
     if lustre.deployment == "SCRATCH_2":
         yield Fault(path=f"{path}.deployment", rule="is PERSISTENT_2 for a model: scratch loses checkpoints with a"
                     " server", value="SCRATCH_2", way_out="drop deployment")
-    if instance_types and _chosen(wanted.parameters_billion, wanted.nodes, instance_types[0], region,
-                                  wanted.goodput_percent, wanted.bytes_per_parameter) is None:
+    if instance_types and _chosen(wanted.parameters_billion, wanted.nodes, _client(lustre, instance_types), region,
+                                  wanted.goodput_percent, wanted.bytes_per_parameter, efa=lustre.efa) is None:
         yield Fault(path=f"{path}.for_model.goodput_percent", rule="can be reached with what FSx sells",
                     value=str(wanted.goodput_percent), way_out="ask for less, or save asynchronously and give a size")
 
@@ -173,11 +177,11 @@ def job_verdict(job: JobConfig, environment: EnvironmentConfig, region: str) -> 
     store = environment.storage.get(job.checkpoints.store) if job.checkpoints else None
     if pool is None or not pool.instance_types or store is None or (store.lustre is None) == (store.efs is None):
         return None
-    store = sized(store, region, pool.instance_types[0])
+    store = sized(store, region, [each.instance_types[0] for each in environment.pools.values() if each.instance_types])
     lustre = store.lustre
     if lustre and (not lustre.capacity_gib or lustre.deployment != "SCRATCH_2" and not lustre.throughput_mbps_per_tib):
         return None
-    return checkpoint_verdict(job, store, region, pool.instance_types[0])
+    return checkpoint_verdict(job, store, region, pool)
 
 
 def _best(job: JobConfig, environment: EnvironmentConfig, region: str) -> float:
@@ -190,8 +194,10 @@ def _best(job: JobConfig, environment: EnvironmentConfig, region: str) -> float:
 def _better(job: JobConfig, environment: EnvironmentConfig, region: str) -> str:
     """What would serve the job, in words."""
     late = job.checkpoints is not None and job.checkpoints.asynchronous
+    store = environment.storage.get(job.checkpoints.store) if job.checkpoints else None
     choice = _chosen(job.parameters_billion or 0, job.nodes, environment.pools[job.pool].instance_types[0], region,
-                     job.goodput_percent or 95, job.bytes_per_parameter, not late)
+                     job.goodput_percent or 95, job.bytes_per_parameter, blocking=not late,
+                     efa=bool(store and store.lustre and store.lustre.efa))
     if choice is None:
         return "no Lustre gives more: save asynchronously"
     return (f"Lustre of {choice.store.capacity_gib} GiB at {choice.store.tier} MB/s per TiB gives"
@@ -200,10 +206,16 @@ def _better(job: JobConfig, environment: EnvironmentConfig, region: str) -> str:
 
 @cache
 def _chosen(parameters_billion: float, nodes: int, instance_type: str, region: str, goodput_percent: float,
-            bytes_per_parameter: float, blocking: bool = True) -> Choice | None:
+            bytes_per_parameter: float, *, blocking: bool = True, efa: bool = False) -> Choice | None:
     """for_model, remembered: many jobs ask the same."""
     return for_model(parameters_billion=parameters_billion, nodes=nodes, instance_type=instance_type, region=region,
-                     goodput=goodput_percent / 100, bytes_per_parameter=bytes_per_parameter, blocking=blocking)
+                     goodput=goodput_percent / 100, bytes_per_parameter=bytes_per_parameter, blocking=blocking, efa=efa)
+
+
+def _client(lustre: LustreConfig, instance_types: Sequence[str]) -> str:
+    """The type that a store is sized for."""
+    able = [kind for kind in instance_types if lustre.efa and kind in EFA_LUSTRE_CLIENTS]
+    return [*able, *instance_types, ""][0]
 
 
 def _store(store: StoreConfig, region: str) -> Store:
@@ -211,4 +223,4 @@ def _store(store: StoreConfig, region: str) -> Store:
     if lustre is None:
         return Store(kind="efs", region=region)
     return Store(kind="lustre", capacity_gib=lustre.capacity_gib, deployment=lustre.deployment,
-                 tier=lustre.throughput_mbps_per_tib)
+                 tier=lustre.throughput_mbps_per_tib, efa=lustre.efa)

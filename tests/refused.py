@@ -121,6 +121,11 @@ def _job_on(pool: str, **more: Any) -> Edit:
         {"other": {**settings["jobs"]["t5-large"], "pool": pool, "script": "accelerate launch t5.py", **more}})
 
 
+def _over_efa(**more: Any) -> Edit:
+    """The dev file's Lustre store, made for EFA."""
+    return at("storage.scratch.lustre", {"capacity_gib": 9600, "throughput_mbps_per_tib": 500, "efa": True, **more})
+
+
 CPU = at("pools.cpu", {"instance_types": ["m7i.48xlarge"], "max_nodes": 2})
 MODEL = [at(f"{JOB}.parameters_billion", 70), at("storage.scratch.lustre.capacity_gib", 9600)]
 """9600 GiB at 500 MB/s per TiB: 840 GB take 3 minutes."""
@@ -262,6 +267,18 @@ REFUSED |= {
     "event twice": ([_linked({"auto_import": ["NEW", "NEW"]})], f"{REPOSITORIES}.r0.auto_import",
                     "names an event once"),
 
+    # Lustre over EFA.
+    "EFA of scratch": ([at("storage.scratch.lustre", {"capacity_gib": 2400, "deployment": "SCRATCH_2", "efa": True})],
+                       "storage.scratch.lustre.efa", "scratch has no EFA"),
+    "size that is not sold with EFA": (
+        [at("storage.scratch.lustre.efa", True)], "storage.scratch.lustre.capacity_gib",
+        "is a multiple of 9600 GiB with EFA at 500 MB/s per TiB, got 4800; nearest: 9600"),
+    "EFA for nodes that would hang": ([_over_efa(), without(POOL)], "storage.scratch.lustre.efa",
+                                      "g6e.48xlarge, which loses packets and hangs"),
+    "EFA over zones": (
+        [_over_efa(), without("pools.g6e"), without("jobs"), _h100(fallback_zones=["ap-northeast-2b"])],
+        "storage.scratch.lustre.efa", "EFA does not cross zones"),
+
     # Jobs on pools.
     "a gang on several types": ([at("pools.g6e.instance_types", ["g6e.48xlarge", "g6.48xlarge"])], f"{JOB}.nodes",
                                 "ranks would mix them"),
@@ -340,6 +357,9 @@ SOUND: dict[str, list[Edit]] = {
 }
 
 SOUND |= {
+    "Lustre over EFA for one pool of two": [_over_efa()],
+    "Lustre over EFA for a model": [at("storage.scratch.lustre", {
+        "efa": True, "for_model": {"parameters_billion": 70, "nodes": 16}})],
     "several types for jobs of one node": [
         at("pools.g6e.instance_types", ["g6e.48xlarge", "g6.48xlarge"]), at(f"{JOB}.nodes", 1)],
     "fallback zones for jobs of one node": [at("pools.g6e.fallback_zones", ["ap-northeast-2c"]), at(f"{JOB}.nodes", 1)],

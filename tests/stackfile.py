@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def at(path: str, value: Any) -> Edit:
         *way, last = path.split(".")
         for step in way:
             settings = settings.setdefault(step, {})
-        settings[last] = value
+        settings[last] = copy.deepcopy(value)  # what the next edit changes is not this one's
 
     return edit
 

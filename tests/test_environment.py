@@ -600,6 +600,32 @@ def test_a_link_is_protected_where_it_would_take_kept_data_with_it() -> None:
     assert {n.name for n in graph.nodes.values() if n.options.protect} == {"scratch", "scratch.out"}
 
 
+OVER_EFA = at("storage.scratch.lustre", {"capacity_gib": 9600, "throughput_mbps_per_tib": 500, "efa": True})
+
+
+def test_a_store_that_is_made_for_efa_is_so_from_the_beginning() -> None:
+    found = changed(OVER_EFA)["LustreFileSystem scratch"]
+    assert found.inputs["efaEnabled"] is True and found.inputs["metadataConfiguration"] == {"mode": "AUTOMATIC"}
+    assert list(found.options.replaceOnChanges) == ["perUnitStorageThroughput"], "FSx never changes it"
+
+
+def test_servers_and_clients_of_efa_let_everything_through_in_both_directions_by_id() -> None:
+    graph = changed(OVER_EFA)
+    for kind in ("SecurityGroupIngressRule", "SecurityGroupEgressRule"):
+        open_ = {(r.inputs["securityGroupId"], r.inputs.get("referencedSecurityGroupId")) for r in graph.of(kind)
+                 if r.inputs["ipProtocol"] == "-1"}
+        assert open_ >= {("scratch-id", "scratch-id"), ("scratch-id", "nodes-id"), ("nodes-id", "scratch-id")}
+    assert graph.waits_for(graph["LustreFileSystem scratch"], graph["SecurityGroupEgressRule scratch-servers-out"])
+
+
+def test_only_nodes_that_can_have_lustre_go_over_efa(dev: Graph) -> None:
+    def boots(graph: Graph) -> dict[str, bool]:
+        return {n.name: "lnetctl" in n.inputs["spec"]["userData"] for n in graph.of("EC2NodeClass")}
+
+    assert boots(changed(OVER_EFA)) == {"g6e-class": False, "h100-class": True}
+    assert not any(boots(dev).values())
+
+
 def test_nothing_is_ever_forgotten_while_it_still_costs_money(dev: Graph) -> None:
     assert not [n for n in [*dev.nodes.values(), *changed(at("storage.scratch.data", "keep")).nodes.values()]
                 if n.options.retainOnDelete or n.options.deletedWith]

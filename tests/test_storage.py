@@ -72,6 +72,51 @@ def test_an_asynchronous_save_stalls_training_for_a_moment_only() -> None:
     assert late.stall_seconds < 1 and late.goodput > blocking.goodput + 0.05
 
 
+EFA = at(LUSTRE, {"capacity_gib": 9600, "throughput_mbps_per_tib": 1000, "efa": True})
+P5 = at(f"{JOB}.pool", "h100")
+
+
+def test_efa_counts_where_the_jobs_nodes_mount_over_it() -> None:
+    """840 GB from 2 nodes: 15.9 GB/s each over EFA are more than the disks' 9.375; over TCP 2.48 each are less."""
+    over_efa = environment_plan(EFA, P5, at(f"{JOB}.parameters_billion", 70)).checkpoints["t5-large"]
+    over_tcp = environment_plan(EFA, at(f"{JOB}.parameters_billion", 70)).checkpoints["t5-large"]
+    without_efa = environment_plan(EFA, P5, at(f"{JOB}.parameters_billion", 70), at(f"{LUSTRE}.efa", False))
+    assert over_efa.write_seconds == pytest.approx(840 / 9.375)
+    assert over_tcp.write_seconds == without_efa.checkpoints["t5-large"].write_seconds == pytest.approx(840 / 4.96)
+
+
+def test_efa_counts_in_no_other_zone() -> None:
+    away = at("pools.h100.fallback_zones", ["ap-northeast-2b"])
+    more = at("pools.more", {"instance_types": ["p5.48xlarge"], "max_nodes": 1})
+    found = environment_plan(EFA, P5, away, more, at(f"{JOB}.nodes", 1), at(f"{JOB}.parameters_billion", 70))
+    assert found.checkpoints["t5-large"].write_seconds == pytest.approx(840 / 2.48)
+
+
+def test_a_store_for_a_model_is_of_a_size_that_is_sold_with_efa() -> None:
+    model = at(LUSTRE, {"efa": True, "for_model": {"parameters_billion": 70, "nodes": 16}})
+    for edits in ([], [at("pools.h100", {"instance_types": ["p5en.48xlarge"], "max_nodes": 2})]):
+        found = environment_plan(model, *edits).lustre["scratch"]
+        assert found.capacity_gib * (found.throughput_mbps_per_tib or 0) % 4_800_000 == 0 and found.efa
+
+
+def test_a_job_whose_nodes_mount_over_tcp_all_the_same_is_told_so() -> None:
+    assert "environment.jobs.t5-large.pool: g6e.48xlarge mounts scratch over TCP: it loses packets" in notices(EFA)
+    assert "over TCP" not in notices(EFA, P5)
+
+
+def test_more_devices_than_fsx_connects_are_said() -> None:
+    assert "have 1032 EFA devices for it, and FSx takes 1024" in notices(EFA, at("pools.h100.max_nodes", 129))
+    assert "FSx takes 1024" not in notices(EFA, at("pools.h100.max_nodes", 128))
+
+
+def test_what_fsx_makes_anew_is_claimed_under_another_name() -> None:
+    def claim(*edits) -> str:
+        return next(c.name for c in environment_plan(*edits).workspace.claims if c.store == "scratch")
+
+    names = {claim(), claim(EFA), claim(EFA, at(f"{LUSTRE}.throughput_mbps_per_tib", 500))}
+    assert len(names) == 3 and claim() == claim(EFA, at(f"{LUSTRE}.efa", False))
+
+
 def test_a_goodput_that_cannot_be_kept_is_refused_with_the_store_that_would() -> None:
     [fault] = faults(at(f"{JOB}.parameters_billion", 70), at(f"{LUSTRE}", {
         "capacity_gib": 4800, "throughput_mbps_per_tib": 125}), at(f"{JOB}.goodput_percent", 99))

@@ -21,7 +21,10 @@ SMALLEST, STEP = 1200, 2400
 """GiB: SSD is sold in 1200, 2400, then in steps of 2400."""
 LUSTRE_PORT = 988
 VERSIONS = ("2.10", "2.12", "2.15")
-_KNOWN = {"DeploymentType", "PerUnitStorageThroughput", "DataCompressionType", "AutomaticBackupRetentionDays"}
+EFA_STEP = 4_800_000
+"""GiB times MB/s per TiB: with EFA, capacity is a multiple of this divided by the throughput."""
+_KNOWN = {"DeploymentType", "PerUnitStorageThroughput", "DataCompressionType", "AutomaticBackupRetentionDays",
+          "EfaEnabled", "MetadataConfiguration"}
 
 FILE_SYSTEMS: dict[str, Fields] = {}
 """Lustre file systems by id, as the API shows them."""
@@ -45,6 +48,11 @@ def _bad_size(capacity: int, lustre: Fields) -> str:
         return f"PerUnitStorageThroughput {throughput} is not one of {THROUGHPUTS[kind]} for {kind}"
     if kind != "PERSISTENT_2" and lustre.get("AutomaticBackupRetentionDays"):
         return f"Backups need PERSISTENT_2, not {kind}"
+    if lustre.get("EfaEnabled"):
+        if not throughput or not lustre.get("MetadataConfiguration"):
+            return "EfaEnabled needs PERSISTENT_2 and a MetadataConfiguration"
+        if capacity * throughput % EFA_STEP:
+            return f"StorageCapacity {capacity} is invalid with EFA: increments of {EFA_STEP / throughput:.0f} GiB"
     bad = capacity < SMALLEST or (capacity % STEP and capacity != SMALLEST)
     return f"StorageCapacity {capacity} is invalid: {SMALLEST} or increments of {STEP} GiB" if bad else ""
 
@@ -56,6 +64,20 @@ def _closed_to_lustre(call: Call) -> bool:
     rules = [rule for id_ in groups for rule in call.ec2.get_security_group_from_id(id_).ingress_rules]
     return not any(rule.ip_protocol == "-1" or (rule.ip_protocol == "tcp" and rule.from_port <= LUSTRE_PORT
                                                 <= rule.to_port) for rule in rules)
+
+
+def _closed_to_efa(call: Call) -> bool:
+    """Whether no group lets all of its own traffic in and out, by its id."""
+    if not call["LustreConfiguration"].get("EfaEnabled"):
+        return False
+    groups = [call.ec2.get_security_group_from_id(id_) for id_ in call["SecurityGroupIds"] or ()]
+    return not any(_everything(group.ingress_rules, group.id) and _everything(group.egress_rules, group.id)
+                   for group in groups)
+
+
+def _everything(rules: Any, group: str) -> bool:
+    """Whether they name the group, for all traffic."""
+    return any(rule.ip_protocol == "-1" and rule.source_group.get("GroupId") == group for rule in rules)
 
 
 def _here(call: Call, held: dict[str, Fields] = FILE_SYSTEMS) -> dict[str, Fields]:
@@ -89,6 +111,8 @@ refuses("fsx", "CreateFileSystem", "BadRequest", "FileSystemTypeVersion {FileSys
         lambda call: call["FileSystemTypeVersion"] not in VERSIONS)
 refuses("fsx", "CreateFileSystem", "InvalidNetworkSettings", "The file system cannot be created because the security "
         f"groups do not permit Lustre LNET network traffic on port {LUSTRE_PORT}", _closed_to_lustre)
+refuses("fsx", "CreateFileSystem", "InvalidNetworkSettings", "The file system cannot be created because no security "
+        "group allows all traffic to and from itself, which EFA needs", _closed_to_efa)
 refuses("fsx", "DescribeFileSystems UpdateFileSystem DeleteFileSystem CreateDataRepositoryAssociation",
         "FileSystemNotFound", "File system '{hit}' does not exist.",
         lambda call: _absent(call, "FileSystemId", FILE_SYSTEMS))
@@ -147,6 +171,8 @@ def _update(call: Call) -> Fields:
     capacity = call["StorageCapacity"] or view["StorageCapacity"]
     wrong = _bad_size(capacity, lustre)
     refuse(wrong or capacity < view["StorageCapacity"], "BadRequest", wrong or "A file system can only grow")
+    faster = lustre.get("PerUnitStorageThroughput") != view["LustreConfiguration"].get("PerUnitStorageThroughput")
+    refuse(faster and lustre.get("EfaEnabled"), "BadRequest", "The throughput of a file system with EFA is fixed")
     view.update(LustreConfiguration=lustre, StorageCapacity=capacity)
     return {"FileSystem": view}
 

@@ -83,6 +83,36 @@ def test_lustre_needs_one_subnet_and_an_open_port(account: Account, network: Net
             create(account, network, **more)
 
 
+EFA = PERSISTENT | {"EfaEnabled": True, "MetadataConfiguration": {"Mode": "AUTOMATIC"},
+                    "PerUnitStorageThroughput": 1000}
+
+
+@pytest.fixture
+def open_group(network: Network) -> str:
+    """A group as EFA needs it."""
+    group = network.ec2.create_security_group(GroupName="efa", Description="e", VpcId=network.vpc)["GroupId"]
+    rule = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
+    network.ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[rule])
+    network.ec2.authorize_security_group_egress(GroupId=group, IpPermissions=[rule])
+    return group
+
+
+def test_efa_takes_a_step_of_its_own_metadata_and_an_open_group(
+        account: Account, network: Network, open_group: str) -> None:
+    made = create(account, network, EFA, StorageCapacity=4800, SecurityGroupIds=[open_group])
+    wrong: list[dict[str, Any]] = [{"StorageCapacity": 7200}, {"LustreConfiguration": EFA | {
+        "PerUnitStorageThroughput": 500}}, {"LustreConfiguration": PERSISTENT | {"EfaEnabled": True}}]
+    for more in wrong:
+        with refused("BadRequest"):
+            create(account, network, EFA, **({"StorageCapacity": 4800, "SecurityGroupIds": [open_group]} | more))
+    with refused("InvalidNetworkSettings"):
+        create(account, network, EFA, StorageCapacity=4800)
+    account.client("fsx").describe_file_systems()
+    with refused("BadRequest"):
+        account.client("fsx").update_file_system(FileSystemId=made["FileSystemId"], StorageCapacity=9600,
+                                                 LustreConfiguration={"PerUnitStorageThroughput": 500})
+
+
 def test_capacity_only_grows(account: Account, network: Network) -> None:
     fsx, made = account.client("fsx"), create(account, network, StorageCapacity=2400)
     with refused("BadRequest"):

@@ -49,6 +49,11 @@ def test_every_node_config_of_the_user_data_counts() -> None:
     assert [t["key"] for t in node.node(config, INSTANCE)["spec"]["taints"]] == ["a", "b"]
 
 
+def test_a_script_beside_the_node_config_is_left_alone() -> None:
+    script = '--//\nContent-Type: text/x-shellscript; charset="us-ascii"\n\n#!/bin/bash\nkind: NodeConfig\n'
+    assert node.node_config(USER_DATA.replace(PART, script + PART, 1)) == node.node_config(USER_DATA)
+
+
 @pytest.mark.parametrize("text", ["", "#!/bin/bash\necho hello\n"])
 def test_an_instance_without_a_node_config_says_what_is_missing(text: str) -> None:
     with pytest.raises(node.NoNodeConfig, match=r"cluster\.name, cluster\.apiServerEndpoint"):
