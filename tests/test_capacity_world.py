@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import sys
@@ -30,12 +31,16 @@ POOLS: dict[str, dict[str, Any]] = {
     "g6": {"instance_types": ["g6.48xlarge"], "max_nodes": 1},
     "g6e": {"instance_types": ["g6e.48xlarge"], "max_nodes": 2, "replicas": 1, "warm_spares": 1},
 }
+STORAGE = {"scratch": {"data": "delete", "lustre": {
+    "capacity_gib": 9600, "throughput_mbps_per_tib": 500, "efa": True,
+    "repositories": {"images": {"s3": "s3://sets/images/", "path": "/images"}}}}}
 ZONE = "us-east-2a"
 
 
 def _stack(pools: dict[str, Any], jobs: list[str]) -> dict[str, Any]:
     return {"aws:region": "us-east-2", "trainyard:environment": {
-        "zone": ZONE, "pools": pools, "trainer": {"version": "2.1.0", "runtimes": ["torch-distributed"]},
+        "zone": ZONE, "pools": pools, "storage": STORAGE,
+        "trainer": {"version": "2.1.0", "runtimes": ["torch-distributed"]},
         "cluster": {"version": "1.34", "endpoint": "public-and-private", "public_access_cidrs": ["203.0.113.7/32"]},
         "jobs": {name: {**JOB, "pool": name} for name in jobs}}}
 
@@ -90,6 +95,18 @@ def test_the_node_that_appears_has_exactly_the_devices_the_plan_promised(trial: 
         interfaces = _instance(trial, node)["NetworkInterfaces"]
         assert sorted(i.get("InterfaceType", "interface") for i in interfaces) == sorted(
             i.kind for i in kind.interfaces)
+
+
+def test_lustre_over_efa_is_for_nodes_that_can_and_its_bucket_is_linked(trial: Trial):
+    """The nodes are Ready, or no job would have brought them up: a script beside the NodeConfig hinders nobody."""
+    for pool, over_efa in (("p5", True), ("p5en", True), ("g6", False)):
+        name = _nodes(trial, pool)[0]["spec"]["providerID"].rpartition("/")[2]
+        data = trial.shell(f"aws ec2 describe-instance-attribute --instance-id {name} --attribute userData"
+                           " --query UserData.Value --output text")
+        assert (b"lnetctl net add --net efa" in base64.b64decode(data)) is over_efa
+    said = trial.shell("aws fsx describe-data-repository-associations --output json")
+    [link] = json.loads(said)["Associations"]
+    assert (link["Lifecycle"], link["FileSystemPath"]) == ("AVAILABLE", "/images")
 
 
 def test_nodes_of_a_placement_group_are_in_it(trial: Trial):

@@ -27,6 +27,7 @@ def test_what_one_client_was_measured_at_stays_below_what_is_promised() -> None:
 def test_lustre_over_efa_is_for_known_types_and_is_refused_on_g6e_with_the_reason() -> None:
     assert storage.GDS_LUSTRE_CLIENTS < storage.EFA_LUSTRE_CLIENTS < set(GPU_TYPES)
     families = {GPU_TYPES[name].family for name in storage.EFA_LUSTRE_CLIENTS}
+    assert all(GPU_TYPES[name].efa % taken == 0 for name, taken in storage.LNET_EFA_DEVICES.items())
     assert not families & set(storage.EFA_LUSTRE_REFUSED) and "hangs" in storage.EFA_LUSTRE_REFUSED["g6e"]
 
 

@@ -50,6 +50,14 @@ def test_a_stage_waits_for_exactly_what_its_resources_wait_for(dev: Graph, stage
     assert _before(schedule(environment_plan()), stage) == in_graph
 
 
+def test_a_job_waits_for_the_links_of_its_store_which_fsx_makes_one_after_the_other() -> None:
+    linked = at("storage.scratch.lustre.repositories", {
+        name: {"s3": f"s3://{name}-sets", "path": f"/{name}"} for name in ("text", "images")})
+    timeline = schedule(environment_plan(linked))
+    assert "repositories scratch" in _before(timeline, "batching")
+    assert timeline.end["repositories scratch"] - timeline.end["file system scratch"] == 2 * 300
+
+
 def test_a_pytorch_job_waits_for_its_operator_and_for_no_runtime() -> None:
     edits = pytorch_job()
     graph = deploy("dev", lambda given: given.update(values(*edits)))
