@@ -23,11 +23,11 @@ SCRIPT = """#!/bin/bash
   lnetctl net add --net tcp --if "$port"
   devices=$(for device in /sys/class/infiniband/*; do
     if [[ $(realpath "$device/device/driver") == */efa ]]; then basename "$device"; fi
-  done | awk '(NR - 1) % {step} == 0' | head -n {devices})
+  done | awk '(NR - 1) % {step} == 0 && taken++ < {devices}')
   for device in $devices; do
     lnetctl net add --net efa --if "$device" --peer-credits {credits}
   done
-  lnetctl net show --net efa | grep -q @efa
+  [[ $(lnetctl net show --net efa) == *@efa* ]]
   lnetctl set discovery 1
   lnetctl udsp add --src efa --priority 0
   modprobe lustre
