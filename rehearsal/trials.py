@@ -7,10 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from operations.drain import KIND
@@ -110,6 +113,20 @@ class Trial:
         return self.shell("aws ec2 describe-instances --filters Name=tag-key,Values=karpenter.sh/nodepool"
                           " Name=instance-state-name,Values=running --query"
                           " 'Reservations[].Instances[].InstanceId' --output text", check=False).split()
+
+
+@contextmanager
+def rehearsing(stack: str = "dev", files: Mapping[str, str] = MappingProxyType({})) -> Iterator[Trial]:
+    """A copy of the checkout with these files in it, path → text, and a world of its own that ends with it. Short
+    paths, since Unix sockets want them."""
+    folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
+    trial = Trial(state=folder / "s", log=folder / "log", checkout=copied_checkout(folder / "c"), stack=stack)
+    for name, text in files.items():
+        (trial.checkout / name).write_text(text)
+    try:
+        yield trial
+    finally:
+        trial.do("down", "--force")
 
 
 def copied_checkout(folder: Path) -> Path:

@@ -6,17 +6,15 @@ import base64
 import copy
 import json
 import sys
-import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from rehearsal import world
-from rehearsal.trials import Object, Trial, copied_checkout, until
+from rehearsal.trials import Object, Trial, rehearsing, until
 from stacks.config import read
 from stacks.plan import EnvironmentPlan, plan_stack
 
@@ -54,13 +52,9 @@ def _plan(pools: dict[str, Any], jobs: list[str]) -> EnvironmentPlan:
 @pytest.fixture(scope="module")
 def trial() -> Iterator[Trial]:
     """A copy of the checkout with a stack file of its own, up with five kinds of nodes."""
-    folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
-    made = Trial(state=folder / "s", log=folder / "log", checkout=copied_checkout(folder / "c"), stack="capacity")
-    try:
+    with rehearsing("capacity") as made:
         _up(made, POOLS, ["p5", "p5en", "p4d", "g6"])
         yield made
-    finally:
-        made.do("down", "--force")
 
 
 def _write(trial: Trial, pools: dict[str, Any], jobs: list[str]) -> None:

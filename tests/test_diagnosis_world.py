@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import copy
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
 from rehearsal import world
-from rehearsal.trials import Object, Trial, copied_checkout, until
+from rehearsal.trials import Object, Trial, rehearsing, until
 
 pytestmark = [pytest.mark.world, pytest.mark.soak, pytest.mark.skipif(
     world.obstacle() is not None, reason=str(world.obstacle()))]
@@ -57,13 +55,9 @@ def _mount(pod: Object, source: Object) -> None:
 
 @pytest.fixture(scope="module")
 def trial() -> Iterator[Trial]:
-    folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
-    made = Trial(state=folder / "s", log=folder / "log", checkout=copied_checkout(folder / "c"))
-    try:
+    with rehearsing() as made:
         assert made.do("up") == 0, made.log.read_text()
         yield made
-    finally:
-        made.do("down", "--force")
 
 
 def _instances(trial: Trial, job: str) -> dict[str, Object]:

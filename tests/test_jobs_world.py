@@ -4,16 +4,14 @@ training-operator on two p5.48xlarge, and TrainJobs beside it that come, change,
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from rehearsal import world
-from rehearsal.trials import Object, Trial, copied_checkout, until
+from rehearsal.trials import Object, Trial, rehearsing, until
 from stacks.config import read
 from stacks.plan import plan_stack
 
@@ -56,20 +54,13 @@ def beside(script: str, wait: str) -> Object:
 @pytest.fixture(scope="module")
 def trial() -> Iterator[Trial]:
     """A world of this module's own. Its owners bring the Secrets for which the job's pods have waited."""
-    folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
-    made = Trial(state=folder / "s", log=folder / "log", checkout=copied_checkout(folder / "c"), stack="pytorch")
-    for name, text in FILES.items():
-        (made.checkout / name).write_text(text)
-    (made.checkout / "Pulumi.pytorch.yaml").write_text(yaml.safe_dump({"config": stack()}))
-    try:
+    with rehearsing("pytorch", {**FILES, "Pulumi.pytorch.yaml": yaml.safe_dump({"config": stack()})}) as made:
         made.do("up", "--stack", "pytorch", "--wait", "5")
         for key, secret in KEYS.items():
             made.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "namespace": "training"},
                         "stringData": {key: f"of-{secret}"}})
         assert until(lambda: _state(made, JOB), seconds=180) == "Succeeded", made.log.read_text()
         yield made
-    finally:
-        made.do("down", "--force")
 
 
 def test_sixteen_ranks_met_on_two_nodes_with_claims_on_lustre(trial: Trial):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import random
 import re
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from rehearsal import world
-from rehearsal.trials import VICTIMS, Trial, copied_checkout, until
+from rehearsal.trials import VICTIMS, Trial, rehearsing, until
 
 pytestmark = [pytest.mark.world, pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle()))]
 SPREAD = "-l jobset.sigs.k8s.io/jobset-name=t5-large --namespace training"
@@ -20,14 +18,10 @@ SPREAD = "-l jobset.sigs.k8s.io/jobset-name=t5-large --namespace training"
 
 @pytest.fixture(scope="module")
 def trial() -> Iterator[Trial]:
-    """A world of this module's own, with the dev stack up; short paths, since Unix sockets want them."""
-    folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
-    made = Trial(state=folder / "s", log=folder / "log", checkout=copied_checkout(folder / "c"))
-    try:
+    """A world of this module's own, with the dev stack up."""
+    with rehearsing() as made:
         assert made.do("up") == 0, made.log.read_text()
         yield made
-    finally:
-        made.do("down", "--force")
 
 
 def test_the_job_is_complete_and_its_sixteen_ranks_met(trial: Trial):

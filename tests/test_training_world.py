@@ -4,7 +4,6 @@ What is changed of them, `_runtime` and `_job` say."""
 from __future__ import annotations
 
 import importlib.util
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import yaml
 
 from components.training import TOLERATIONS
 from rehearsal import processes, world
-from rehearsal.trials import Object, Trial, copied_checkout, until
+from rehearsal.trials import Object, Trial, rehearsing, until
 from tests.recording import CHECKOUT, stack_values
 from tests.workloads_train.runs import RANKS, SLOW_DISK, WORKLOADS, Run, final, resumed
 
@@ -62,13 +61,10 @@ def _job(trial: Trial, name: str, sample: str, env: dict[str, str]) -> Object:
 @pytest.fixture(scope="module")
 def trial() -> Iterator[Trial]:
     """A world with the runtime; the scripts in a ConfigMap and on the disk of every node."""
-    folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
-    made = Trial(state=folder / "s", log=folder / "log", checkout=copied_checkout(folder / "c"))
     config = stack_values("dev")
     config["trainyard:environment"] |= {"pools": POOLS, "jobs": {}}
-    (made.checkout / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": config}))
     scripts = [WORKLOADS / "ddp" / "train.py", WORKLOADS / "checkpoints.py"]
-    try:
+    with rehearsing(files={"Pulumi.dev.yaml": yaml.safe_dump({"config": config})}) as made:
         assert made.do("up") == 0, made.log.read_text()
         on_disk = made.state / "nodes/ami/data/kubeflow-training/scripts"  # of every node that boots from now on
         on_disk.mkdir(parents=True)
@@ -80,8 +76,6 @@ def trial() -> Iterator[Trial]:
                     "metadata": {"name": "pytorch-demo-script", "namespace": "training"}})
         made.shell("kubectl label namespace training pod-security.kubernetes.io/enforce=privileged --overwrite")
         yield made
-    finally:
-        made.do("down", "--force")
 
 
 def _logs(trial: Trial, name: str) -> str:
