@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ def repair(stack: str) -> list[str]:
         state["deployment"]["pending_operations"] = []
         pulumi(stack, "stack", "import", text=json.dumps(state))
     wanted, steps = _wanted(stack)
-    adopted = _settled(list(_existing(wanted, steps)), Cluster.of(state))
+    with Cluster.of(state) as cluster:
+        adopted = _settled(list(_existing(wanted, steps)), cluster)
     kinds = {entry["name"]: entry["type"] for entry in wanted.get("resources", [])}
     for name, found in adopted:
         finish(boto3.Session(), kinds[name], found.id)
@@ -107,12 +109,16 @@ class Cluster:
         self._kubeconfig = kubeconfig
 
     @classmethod
-    def of(cls, state: Entry) -> Cluster:
-        """The cluster of the stack's own Kubernetes provider; without one there is no object to look for either."""
-        for resource in state["deployment"].get("resources") or []:
-            if resource["type"] == "pulumi:providers:kubernetes" and resource["urn"].count("eks:index") == 0:
-                return cls(_kubeconfig(resource["inputs"]["kubeconfig"]))
-        return cls(None)
+    @contextmanager
+    def of(cls, state: Entry) -> Iterator[Cluster]:
+        """The cluster of the stack's own Kubernetes provider, through a private kubeconfig that goes again; without a
+        provider there is no object to look for either."""
+        given = [resource["inputs"]["kubeconfig"] for resource in state["deployment"].get("resources") or []
+                 if resource["type"] == "pulumi:providers:kubernetes" and resource["urn"].count("eks:index") == 0]
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "kubeconfig"
+            file.write_text(given[0] if given else "")
+            yield cls(str(file) if given else None)
 
     def object(self, inputs: Entry) -> Found | None:
         """An object by kind, namespace and name."""
@@ -141,13 +147,6 @@ class Cluster:
     def _run(self, *words: str) -> str:
         done = subprocess.run([*words, f"--kubeconfig={self._kubeconfig}"], capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def _kubeconfig(text: str) -> str:
-    """The kubeconfig in a private file; there is no secret in it."""
-    file = Path(tempfile.mkdtemp()) / "kubeconfig"
-    file.write_text(text)
-    return str(file)
 
 
 def _kind(urn: str) -> str:

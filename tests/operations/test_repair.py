@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import tempfile
+from pathlib import Path
 from typing import Any, ClassVar
 
 import boto3
@@ -68,6 +71,24 @@ def test_a_lost_answer_leaves_no_pending_operation_and_is_looked_for_all_the_sam
     repair.repair("dev")
     assert ("stack", "import") not in stack.commands
     assert stack.imported["resources"][1]["id"] == "vpc-1"
+
+
+def test_the_kubeconfig_that_the_cluster_is_asked_with_is_gone_afterwards(
+        monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    asked: list[str] = []
+
+    def run(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        asked.append(Path(words[-1].removeprefix("--kubeconfig=")).read_text())
+        return subprocess.CompletedProcess(words, 0, "found")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    provider = {"type": "pulumi:providers:kubernetes", "urn": "a", "inputs": {"kubeconfig": "of the cluster"}}
+    with repair.Cluster.of({"deployment": {"resources": [provider]}}) as cluster:
+        assert cluster.object({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}) == Found(id="a")
+    assert asked == ["of the cluster"] and [*tmp_path.iterdir()] == []
+    with repair.Cluster.of({"deployment": {}}) as cluster:
+        assert cluster.object({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}) is None
 
 
 @moto.mock_aws
