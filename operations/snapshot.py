@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ KINDS = ("trainjobs.trainer.kubeflow.org", "pytorchjobs.kubeflow.org", "jobsets.
          "deployments.apps", "daemonsets.apps", "persistentvolumeclaims")
 JOB_LABELS = {name: kind.pods for name, kind in RUN_KINDS.items()}
 CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
+LINE_OF = re.compile(r"\[pod/([^/\s]+)/[^]\s]+] ")
+"""What kubectl puts before a line of the logs of many pods."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,12 +87,14 @@ def take() -> Snapshot:
         kind = obj["kind"].lower()
         objects[next(plural for plural in objects if plural in (f"{kind}s", f"{kind}es"))].append(obj)
     unserved = frozenset(kind.partition(".")[0] for kind in KINDS if kind not in served)
-    ranks = [pod for pod in objects["pods"] if pod["metadata"].get("labels", {}).keys() & JOB_LABELS.values()]
-    running = [pod for pod in ranks if pod["status"].get("phase") == "Running"]
-    last = _logs(running, "--timestamps", "--tail=1").items()
-    return Snapshot(objects=objects, unserved=unserved,
-                    spoke={pod: datetime.fromisoformat(line.split()[0]) for pod, line in last if line},
-                    logs=_logs([*_controllers(objects["pods"]), *ranks], "--tail=60"))
+    running = {full_name(pod) for pod in objects["pods"] if pod["status"].get("phase") == "Running"}
+    runs = _runs(objects["pods"])
+    last = _logs_of_runs(runs, "--timestamps", "--tail=1").items()
+    return Snapshot(
+        objects=objects, unserved=unserved,
+        spoke={pod: max(map(_written, lines)) for pod, lines in last if pod in running},
+        logs=_logs(_controllers(objects["pods"]))
+        | {pod: "\n".join(lines) for pod, lines in _logs_of_runs(runs, "--tail=60").items()})
 
 
 def _controllers(pods: list[Object]) -> list[Object]:
@@ -99,16 +104,44 @@ def _controllers(pods: list[Object]) -> list[Object]:
         owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences", []))]
 
 
-def _logs(pods: list[Object], *words: str) -> dict[str, str]:
-    def log(pod: Object) -> str:
+def _runs(pods: list[Object]) -> list[tuple[str, str]]:
+    """(namespace, selector of its pods) of every run that has any."""
+    labels = [(pod["metadata"]["namespace"], pod["metadata"].get("labels", {})) for pod in pods]
+    return sorted({(space, f"{label}={has[label]}") for space, has in labels
+                   for label in JOB_LABELS.values() if label in has})
+
+
+def _logs_of_runs(runs: list[tuple[str, str]], *words: str) -> dict[str, list[str]]:
+    """"namespace/pod" → lines: one call for a whole gang, whatever its size."""
+    calls = [(f"--namespace={space}", f"--selector={selector}", "--prefix", "--ignore-errors", *words)
+             for space, selector in runs]
+    found: dict[str, list[str]] = {}
+    for (space, _), said in zip(runs, _all_logs(calls), strict=True):
+        _, *parts = LINE_OF.split(said)
+        for pod, line in zip(parts[::2], parts[1::2], strict=True):
+            found.setdefault(f"{space}/{pod}", []).append(line.partition("\n")[0])
+    return found
+
+
+def _logs(pods: list[Object]) -> dict[str, str]:
+    """"namespace/pod" → its last lines."""
+    calls = [(pod["metadata"]["name"], f"--namespace={pod['metadata']['namespace']}", "--tail=60") for pod in pods]
+    return dict(zip(map(full_name, pods), _all_logs(calls), strict=True))
+
+
+def _all_logs(calls: list[tuple[str, ...]]) -> list[str]:
+    def log(words: tuple[str, ...]) -> str:
         try:
-            return _kubectl("logs", pod["metadata"]["name"], f"--namespace={pod['metadata']['namespace']}",
-                            "--all-containers", *words)
+            return _kubectl("logs", *words, "--all-containers", timeout="10s")  # a node that is gone does not answer
         except RuntimeError:
             return ""  # not started, or gone: what kubectl says of that is no log
 
     with ThreadPoolExecutor(8) as pool:  # half a second each, for the token alone
-        return dict(zip(map(full_name, pods), pool.map(log, pods), strict=True))
+        return list(pool.map(log, calls))
+
+
+def _written(line: str) -> datetime:
+    return datetime.fromisoformat(line.split()[0])
 
 
 def about(event: Object) -> str:
@@ -121,8 +154,8 @@ def full_name(obj: Object) -> str:
     return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
-def _kubectl(*words: str) -> str:
-    done = subprocess.run(["kubectl", *words, "--request-timeout=30s"], capture_output=True, text=True)
+def _kubectl(*words: str, timeout: str = "30s") -> str:
+    done = subprocess.run(["kubectl", *words, f"--request-timeout={timeout}"], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr.strip() or f"kubectl {words[0]} failed")
     return done.stdout

@@ -1,0 +1,63 @@
+"""What is read of a cluster, and how often it is asked."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from operations import snapshot
+
+RANKS = 512
+LABELS = {"TrainJob": "jobset.sigs.k8s.io/jobset-name", "PyTorchJob": "training.kubeflow.org/job-name"}
+
+
+def _pod(name: str, phase: str = "Running", **labels: str) -> dict[str, Any]:
+    return {"kind": "Pod", "metadata": {"namespace": "t", "name": name, "labels": labels}, "status": {"phase": phase}}
+
+
+class Kubectl:
+    """Two gangs and a controller; every line of their logs names its pod."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, ...]] = []
+        self.gangs = {f"{label}={kind.lower()}": [_pod(f"{kind.lower()}-{n}", **{label: kind.lower()})
+                                                  for n in range(RANKS)] for kind, label in LABELS.items()}
+
+    def __call__(self, *words: str, timeout: str = "") -> str:
+        self.calls.append(words)
+        if words[0] == "api-resources":
+            return "\n".join(snapshot.KINDS)
+        pods = [pod for gang in self.gangs.values() for pod in gang]
+        if words[0] == "get":
+            return json.dumps({"items": [*pods, _pod("karpenter", **{"control-plane": "x"}), _pod("web", app="x")]})
+        if words[1] == "karpenter":
+            return "launches"
+        [gang] = [gang for selector, gang in self.gangs.items() if f"--selector={selector}" in words]
+        stamp = "2026-11-21T12:00:0{}Z " if "--timestamps" in words else ""
+        return "".join(f"[pod/{pod['metadata']['name']}/{side}] {stamp.format(n)}{side} of {pod['metadata']['name']}\n"
+                       for pod in gang for n, side in enumerate(("node", "sidecar"))) + "error: one has not started\n"
+
+
+@pytest.fixture
+def kubectl(monkeypatch: pytest.MonkeyPatch) -> Kubectl:
+    fake = Kubectl()
+    monkeypatch.setattr(snapshot, "_kubectl", fake)
+    return fake
+
+
+def test_the_calls_grow_with_the_runs_and_not_with_their_ranks(kubectl: Kubectl):
+    snapshot.take()
+    assert sum(words[0] == "logs" for words in kubectl.calls) == 2 * len(LABELS) + 1
+
+
+def test_every_rank_has_its_own_lines_and_the_time_of_its_last(kubectl: Kubectl):
+    last = kubectl.gangs[f"{LABELS['PyTorchJob']}=pytorchjob"][-1]
+    last["status"]["phase"] = "Succeeded"
+    taken = snapshot.take()
+    assert len(taken.logs) == RANKS * len(LABELS) + 1 and taken.logs["t/karpenter"] == "launches"
+    assert taken.logs["t/trainjob-511"] == "node of trainjob-511\nsidecar of trainjob-511"
+    assert taken.spoke["t/trainjob-511"] == datetime(2026, 11, 21, 12, 0, 1, tzinfo=UTC)
+    assert "t/pytorchjob-510" in taken.spoke and "t/pytorchjob-511" not in taken.spoke, "it has ended"
