@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from operations import job_causes
+from operations import job_causes, upgrade
 from operations.signs import GRACE_SECONDS, Finding
 from operations.snapshot import Snapshot, about
 
@@ -37,9 +37,11 @@ SILENCE = timedelta(minutes=5)
 
 def diagnose(snapshot: Snapshot, silence: timedelta = SILENCE) -> list[Finding]:
     """Everything that stands between the jobs and their end, the cause before its consequences."""
+    unread = list(upgrade.unreadable(snapshot)) if upgrade.stuck(snapshot) else []
     if "trainjobs" not in snapshot.unserved and all(job.complete for job in snapshot.jobs()):
-        return []
-    return [*(finding for cause in CAUSES for finding in cause(snapshot)), *job_causes.standstill(snapshot, silence)]
+        return unread
+    found = [finding for cause in CAUSES for finding in cause(snapshot)]
+    return [*unread, *found, *job_causes.standstill(snapshot, silence)]
 
 
 def _unserved(snapshot: Snapshot) -> Iterator[Finding]:

@@ -1,4 +1,6 @@
-"""`python -m operations.status [MINUTES]`: nodes, jobs, what stands in their way, and which are silent for MINUTES."""
+"""`python -m operations.status [MINUTES]`: nodes, jobs, what stands in their way, and which are silent for MINUTES.
+
+At the end what would stand in the way of a newer Trainer, while nothing is wrong with that yet."""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
+from operations import upgrade
 from operations.diagnosis import diagnose
 from operations.snapshot import Object, Snapshot, take
 
@@ -21,6 +24,8 @@ def main(*minutes: str) -> int:
     findings = diagnose(snapshot, *(timedelta(minutes=float(word)) for word in minutes))
     for finding in findings:
         print(f"\n! {finding}")
+    for finding in upgrade.unreadable(snapshot) if not upgrade.stuck(snapshot) else ():
+        print(f"\nNothing is wrong yet: {finding}")
     return 1 if findings else 0
 
 
