@@ -122,6 +122,7 @@ def rehearsing(stack: str = "dev", files: Mapping[str, str] = MappingProxyType({
     folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
     trial = Trial(state=folder / "s", log=folder / "log", checkout=copied_checkout(folder / "c"), stack=stack)
     for name, text in files.items():
+        (trial.checkout / name).parent.mkdir(parents=True, exist_ok=True)
         (trial.checkout / name).write_text(text)
     try:
         yield trial

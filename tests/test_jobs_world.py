@@ -1,19 +1,24 @@
 """Jobs of a stack in one world: the repaired full fine-tuning of a 30B model as a PyTorchJob under the real
-training-operator on two p5.48xlarge, and TrainJobs beside it that come, change, fail and go."""
+training-operator on two p5.48xlarge, and others beside it: TrainJobs that come, change, fail and go, samples of
+tests/workloads, jobs that Kubeflow's SDK sends; at last the Trainer is upgraded under one that runs."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
+from catalog import versions
 from rehearsal import world
 from rehearsal.trials import Object, Trial, rehearsing, until
 from stacks.config import read
 from stacks.plan import plan_stack
+from tests.recording import CHECKOUT
+from tests.test_sdk import SDK, V1, submitted
 
 pytestmark = [pytest.mark.world, pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle()))]
 
@@ -27,9 +32,12 @@ torchrun --nproc_per_node=8 --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=${PET
   --dataset_dir /mnt/datasets/processed --bf16 True --deepspeed /workspace/train/ds_full.json
 """
 FILES = {"run_full_finetune.py": "import deepspeed\n", "ds_full.json": '{"zero_optimization": {"stage": 2}}\n'}
+REPOSITORY = {"workloads/dist/training.py": "import os\nprint('rank', os.environ['RANK'], os.environ['WORLD_SIZE'])\n"}
+"""What the rehearsal's git has for the sample that clones."""
+OLDER, NEWER = versions.TRAINERS
 
 
-def stack(**pytorch_job: Any) -> Object:
+def stack(trainer: str = OLDER, **pytorch_job: Any) -> Object:
     job = {"nodes": 2, "pool": "h100", "image": "registry.example.com/pytorch-fullft:1.0", "script": SCRIPT,
            "processes_per_node": 8, "shared_memory_gib": 64, "storage": {"datasets": {"path": "/mnt/datasets"}},
            "checkpoints": {"store": "checkpoints", "directory": JOB}, "env": {"TRAINYARD_STEPS": "6"},
@@ -38,10 +46,11 @@ def stack(**pytorch_job: Any) -> Object:
            "pytorch_job": {"clean_pods": "none", **pytorch_job}}  # running: a worker is often gone with its last words
     lustre = {"data": "delete", "lustre": {"capacity_gib": 4800, "throughput_mbps_per_tib": 500}}
     return {"aws:region": "us-east-2", "trainyard:environment": {
-        "zone": "us-east-2a", "pools": {"h100": {"instance_types": ["p5.48xlarge"], "max_nodes": 2}},
+        "zone": "us-east-2a", "pools": {"h100": {"instance_types": ["p5.48xlarge"], "max_nodes": 2},
+                                        "l4": {"instance_types": ["g6.12xlarge"], "max_nodes": 3}},
         "cluster": {"version": "1.34", "endpoint": "public-and-private", "public_access_cidrs": ["203.0.113.7/32"]},
         "storage": {"datasets": lustre, "checkpoints": lustre}, "training_operator": {"version": "1.8.1"},
-        "trainer": {"version": "2.1.0", "runtimes": ["torch-distributed"],
+        "trainer": {"version": trainer, "runtimes": ["torch-distributed"],
                     "own_runtimes": {"once": {"image": "trainer:1", "max_restarts": 0}}}, "jobs": {JOB: job}}}
 
 
@@ -54,7 +63,8 @@ def beside(script: str, wait: str) -> Object:
 @pytest.fixture(scope="module")
 def trial() -> Iterator[Trial]:
     """A world of this module's own. Its owners bring the Secrets for which the job's pods have waited."""
-    with rehearsing("pytorch", {**FILES, "Pulumi.pytorch.yaml": yaml.safe_dump({"config": stack()})}) as made:
+    files = {**FILES, **REPOSITORY, "Pulumi.pytorch.yaml": yaml.safe_dump({"config": stack()})}
+    with rehearsing("pytorch", files) as made:
         made.do("up", "--stack", "pytorch", "--wait", "5")
         for key, secret in KEYS.items():
             made.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "namespace": "training"},
@@ -123,16 +133,102 @@ def test_jobs_come_change_fail_and_go_while_another_runs_on(trial: Trial):
     assert _uid(trial, "pods", "long") == running, "nobody disturbed it"
 
 
+def test_the_sample_that_clones_is_repaired_as_a_file_and_succeeds(trial: Trial):
+    text = (CHECKOUT / "tests/workloads/c-pytorch-dist-job.flawed.yaml").read_text()
+    job = yaml.safe_load(text.replace(" " * 14 + "command", " " * 12 + "command").replace("<GIT_REPO>", "https://example.com/dist"))
+    del job["metadata"]["namespace"]
+    master, worker = (replica["template"]["spec"] for replica in job["spec"]["pytorchReplicaSpecs"].values())
+    worker["tolerations"].pop()  # of another cluster
+    master["containers"][0]["resources"] = worker["containers"][0]["resources"]
+    job["spec"]["runPolicy"]["cleanPodPolicy"] = "None"
+    (trial.checkout / "dist.yaml").write_text(yaml.safe_dump(job))
+    _up(trial, dist={"manifest": "dist.yaml", "pool": "l4"})
+    assert until(lambda: _state(trial, "pytorch-dist-job"), seconds=180) == "Succeeded"
+    said = trial.shell("kubectl logs -n training -l training.kubeflow.org/job-name=pytorch-dist-job --tail=-1")
+    assert "rank 0 3" in said
+
+
+def test_a_runtime_with_every_fragment_that_people_bring_takes_their_job_to_its_end(trial: Trial):
+    runtime = _sample("d-training-runtime-demo")
+    for name in ("d-gpu", "d-retry-and-ttl", "a-max-restarts"):
+        runtime = _merged(runtime, _sample(f"{name}.runtime-fragment"))
+    job = _sample("d-trainjob-with-configmap")
+    job["metadata"]["namespace"] = "training"
+    del job["spec"]["trainer"]["resourcesPerNode"], job["spec"]["trainer"]["numProcPerNode"]  # the runtime's: GPUs
+    [override] = job["spec"]["podTemplateOverrides"]
+    override["spec"]["volumes"].append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}})
+    override["spec"]["containers"][0]["volumeMounts"].append({"name": "shm", "mountPath": "/dev/shm"})
+    script = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"pytorch-demo.py": "import torch\n"},
+              "metadata": {"name": "pytorch-demo-script", "namespace": "training"}}
+    for obj in (runtime, script, job):
+        trial.apply(obj)
+    name = job["metadata"]["name"]
+    assert until(lambda: trial.condition(name), seconds=180) == "Complete"
+    said = trial.shell(f"kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name={name} --tail=-1")
+    assert {int(rank) for rank in re.findall(r"\[rank (\d+)/8\] node", said)} == set(range(8))
+
+
+def test_the_sdk_lists_our_runtimes_submits_to_one_and_sees_its_job_complete(trial: Trial):
+    _sees_complete(trial, OLDER)
+
+
+def test_the_sdk_of_the_training_operator_submits_and_sees_its_job_succeed(trial: Trial):
+    said = submitted(V1, "submit_v1.py", _kubeconfig(trial), "training", "1", "240")
+    assert said == {"replicas": {"Master": 1, "Worker": 1}, "succeeded": True}
+
+
+def test_an_upgraded_trainer_finds_nothing_it_cannot_read_and_leaves_alone_what_runs(trial: Trial):
+    long = beside("sleep 900", "running")
+    _up(trial, long=long)
+    running, job = _uid(trial, "pods", "long"), trial.get("trainjob long -n training")
+    by_hand: Object = {key: job[key] for key in ("apiVersion", "kind", "spec")}
+    by_hand["metadata"] = {"name": "by-hand", "namespace": "training"}
+    by_hand["spec"]["trainer"] |= {"numProcPerNode": "auto", "command": ["true"]}
+    trial.apply(by_hand)
+    assert until(lambda: trial.condition("by-hand"), seconds=120) == "Complete"
+    said = trial.shell(f"{sys.executable} -m operations.status", check=False)
+    assert "give numProcPerNode as a word: by-hand\n" in said
+    [remove] = re.findall("before trainer.version is raised: (kubectl .*)", said)
+    trial.shell(remove)
+    _up(trial, NEWER, long=long)
+    assert _uid(trial, "pods", "long") == running
+    _sees_complete(trial, NEWER)
+
+
 def test_down_leaves_nothing(trial: Trial):
     assert trial.do("down") == 0, trial.log.read_text()
 
 
-def _up(trial: Trial, **jobs: Object) -> None:
+def _up(trial: Trial, trainer: str = OLDER, **jobs: Object) -> None:
     """Plain pulumi on the stack with these jobs beside; RuntimeError with what it says where it fails."""
-    config = stack()
+    config = stack(trainer)
     config["trainyard:environment"]["jobs"] |= jobs
     (trial.checkout / "Pulumi.pytorch.yaml").write_text(yaml.safe_dump({"config": config}))
     trial.shell("pulumi up --yes --skip-preview --non-interactive >up.log 2>&1 || { cat up.log >&2; exit 1; }")
+
+
+def _sees_complete(trial: Trial, release: str) -> None:
+    said = submitted(SDK[release], "submit.py", _kubeconfig(trial), "training", "once", "1", "240")
+    assert {"once", "torch-distributed"} <= {*said["runtimes"]}
+    assert (said["runtime"], said["nodes"], said["status"]) == ("once", 2, "Complete")
+
+
+def _kubeconfig(trial: Trial) -> str:
+    return trial.shell(f"{sys.executable} -m rehearsal kubeconfig --stack pytorch").strip()
+
+
+def _sample(name: str) -> Object:
+    return yaml.safe_load((CHECKOUT / f"tests/workloads/{name}.yaml").read_text())
+
+
+def _merged(there: Any, more: Any) -> Any:
+    """Both; of lists the entries of one name are one."""
+    if isinstance(there, dict):
+        return there | {key: _merged(there[key], value) if key in there else value for key, value in more.items()}
+    if not isinstance(there, list):
+        return more
+    named = {entry["name"]: entry for entry in there}
+    return [*(named | {entry["name"]: _merged(named.get(entry["name"], {}), entry) for entry in more}).values()]
 
 
 def _uid(trial: Trial, kind: str, job: str) -> str:
