@@ -14,6 +14,8 @@ from operations.snapshot import Job, Object, Snapshot, about, containers, full_n
 
 MANY_RESTARTS = 3
 """Fewer may be nodes that were lost."""
+NO_PODS = ("TrainJobResourcesCreationFailed", "FailedCreate", "FailedCreatePod")
+"""Reasons of events: of the Trainer, of a Job, of the training-operator v1.8.1 (its pod_control.go)."""
 
 
 def silent_ranks(snapshot: Snapshot) -> Iterator[Finding]:
@@ -42,7 +44,7 @@ def failed(snapshot: Snapshot) -> Iterator[Finding]:
                           do=f"kubectl -n {job.namespace} logs -l {job.selector} --prefix --tail=40 (--previous)")
     empty = tuple(job.name for job in _under_way(snapshot) if not job.pods)
     said = {about(event): event["message"] for event in snapshot.of("events")
-            if event.get("reason") in ("TrainJobResourcesCreationFailed", "FailedCreate")}
+            if event.get("reason") in NO_PODS}
     for name in (name for name in said if name.startswith(empty)):
         yield Finding(what=f"{name} makes no pods", why=said[name],
                       do="compare with runtime, quota and pod-security label: kubectl get namespaces --show-labels")
@@ -78,13 +80,15 @@ def gangs(snapshot: Snapshot) -> Iterator[Finding]:
 
 def starting(snapshot: Snapshot) -> Iterator[Finding]:
     """Pods that have their node and do not start."""
-    for pod in (pod for job in _under_way(snapshot) for pod in job.pods):
-        space, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-        if pod["status"].get("phase") == "Pending" and pod["spec"].get("nodeName") and (
-                age := snapshot.age(pod)) >= GRACE_SECONDS:
-            why, do = read(WAITING, _what_the_kubelet_said(snapshot, pod),
-                           f"kubectl -n {space} describe pod {name}", space=space)
-            yield Finding(what=f"pod {name} is Pending for {age} s", why=why, do=do)
+    for job in _under_way(snapshot):
+        for pod in sorted(job.pods, key=_prepares):
+            if pod["status"].get("phase") == "Pending" and pod["spec"].get("nodeName") and (
+                    age := snapshot.age(pod)) >= GRACE_SECONDS:
+                name = pod["metadata"]["name"]
+                why, do = read(WAITING, _what_the_kubelet_said(snapshot, pod),
+                               f"kubectl -n {job.namespace} describe pod {name}", space=job.namespace,
+                               job=job.selector)
+                yield Finding(what=f"pod {name} is Pending for {age} s", why=why, do=do)
 
 
 def standstill(snapshot: Snapshot, silence: timedelta) -> Iterator[Finding]:
@@ -129,12 +133,18 @@ def _what_karpenter_said(snapshot: Snapshot, waiting: list[Object]) -> str:
 
 
 def _what_the_kubelet_said(snapshot: Snapshot, pod: Object) -> str:
-    """Why its containers wait, else the last warning about it."""
+    """Why its containers wait, else what prepares it, else the last warning about it."""
     waiting = [c.get("state", {}).get("waiting", {}) for c in containers(pod)]
     said = [f"{w['reason']}: {w['message']}" for w in waiting if w.get("message")]
     told = [e["message"] for e in snapshot.of("events")
             if about(e) == pod["metadata"]["name"] and e.get("type") == "Warning"]
-    return (said or told[-1:] or ["no event says why"])[0]
+    return (said or _prepares(pod) or told[-1:] or ["no event says why"])[0]
+
+
+def _prepares(pod: Object) -> list[str]:
+    """What a pod does itself before it starts: often it waits for another, which is then the cause."""
+    return [f"init container {container['name']} still runs"
+            for container in pod["status"].get("initContainerStatuses", []) if "running" in container["state"]]
 
 
 def _last_words(snapshot: Snapshot, job: Job) -> str:

@@ -69,6 +69,9 @@ WAITING = (
          why="there is no {0}", do="kubectl -n {space} get configmaps,secrets; add it, or name one that is there"),
     Sign(says=r"hostPath type check failed: (.+)", why="the node does not have this path: {0}",
          do="a node has what AMI and user data bring: use a ConfigMap, shared storage, or type DirectoryOrCreate"),
+    Sign(says=r"init container (\S+) still runs",
+         why="{0} has not ended, which prepares it (init-pytorch waits until the master's name is known)",
+         do="kubectl -n {space} get pods,services -l {job}; kubectl -n {space} logs -l {job} --container {0}"),
     Sign(says=r"assign an IP address", why="no address is left in the node's subnet", do="aws ec2 describe-subnets"),
 )
 """Why a pod that has its node does not run: why its containers wait, or the last event about it."""

@@ -8,9 +8,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
+from catalog.runs import RUN_KINDS
 from operations import upgrade
 from operations.diagnosis import diagnose
 from operations.snapshot import Object, Snapshot, take
+
+ROLE = "training.kubeflow.org/replica-type"
+"""Label of the training-operator's pods: master or worker."""
 
 
 def main(*minutes: str) -> int:
@@ -47,8 +51,14 @@ def _jobs(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
 def _pods(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
     yield "POD", "RANK", "PHASE", "NODE"
     for pod in (pod for job in snapshot.jobs() for pod in job.pods):
-        rank = pod["metadata"]["labels"].get("batch.kubernetes.io/job-completion-index", "-")
-        yield pod["metadata"]["name"], rank, pod["status"].get("phase", ""), pod["spec"].get("nodeName", "-")
+        yield pod["metadata"]["name"], _rank(pod), pod["status"].get("phase", ""), pod["spec"].get("nodeName", "-")
+
+
+def _rank(pod: Object) -> str:
+    """Number of its node; of a PyTorchJob's pod in its role."""
+    labels = pod["metadata"]["labels"]
+    numbers = [labels[kind.rank] for kind in RUN_KINDS.values() if kind.rank in labels]
+    return " ".join(filter(None, [labels.get(ROLE), *(numbers or "-")]))
 
 
 def _condition(obj: Object, kind: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from operations import status
 from operations.diagnosis import SILENCE, diagnose
 from operations.snapshot import Snapshot
 
@@ -195,6 +196,27 @@ def test_a_job_that_stands_still_says_since_when_what_it_costs_and_who_fell_sile
     assert "none has said a word since 11:55:00 (300 s); 30.13 USD an hour" in said
     assert "the first to fall silent was run-node-0-1-x at 11:53:00" in said
     assert silent(timedelta(minutes=4), timedelta(hours=2)) == "", "one of them still speaks"
+
+
+def test_a_worker_that_waits_for_its_master_is_named_after_what_keeps_the_master():
+    def pod(role: str, **status: Any) -> Object:
+        labels = {f"training.kubeflow.org/{key}": value for key, value in {
+            "job-name": "old", "replica-type": role, "replica-index": "0"}.items()}
+        return _object("Pod", f"old-{role}-0", metadata={"labels": labels}, spec={"nodeName": "n1"},
+                       status={"phase": "Pending", **status})
+
+    pods = [pod("worker", initContainerStatuses=[{"name": "init-pytorch", "state": {"running": {}}}]),
+            pod("master", containerStatuses=[{"state": {"waiting": {"reason": "InvalidImageName", "message": "A"}}}])]
+    said = _said(trainjobs=[], pytorchjobs=[PYTORCH_JOB], pods=pods)
+    assert said.index("pod old-master-0 is Pending") < said.index("pod old-worker-0 is Pending")
+    assert "init-pytorch waits until the master's name is known" in said
+    assert [*map(status._rank, pods)] == ["worker 0", "master 0"]
+
+
+def test_a_pytorch_job_whose_pods_are_refused_says_by_what():
+    refused = _event("old", 'Error creating: pods "old-master-0" is forbidden: exceeded quota', "PyTorchJob",
+                     reason="FailedCreatePod")
+    assert "old makes no pods\n    Error creating" in _said(pytorchjobs=[PYTORCH_JOB], events=[refused])
 
 
 def test_a_pytorch_job_is_diagnosed_like_a_train_job():

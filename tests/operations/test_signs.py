@@ -32,6 +32,7 @@ WAITING_WORDS = {
     'MountVolume.SetUp failed for volume "c" : configmap references non-existent config key: a': "no config key: a",
     'MountVolume.SetUp failed for volume "h" : hostPath type check failed: /x is not a directory': "path: /x is not",
     "failed to assign an IP address to container": "no address is left",
+    "init container init-pytorch still runs": "init-pytorch has not ended",
 }
 REFUSED = "[c10d] The client socket has failed to connect to [a]:29500 (errno: 111 - Connection refused)."
 UNKNOWN = "[c10d] The IPv6 network addresses of (a, 1) cannot be retrieved (gai error: -2 - Name or service not known)."
