@@ -152,5 +152,8 @@ def _last_words(snapshot: Snapshot, job: Job) -> str:
     ends = [state["terminated"]["exitCode"] for pod in job.pods for container in containers(pod)
             for state in (container["state"], container.get("lastState", {})) if "terminated" in state]
     logs = [snapshot.logs.get(full_name(pod), "").strip() for pod in job.pods]
+    deleted = [event["message"] for event in snapshot.of("events")
+               if event.get("reason") == "ExitedWithCode" and about(event) == job.name]
+    ends += [int(message.rpartition(" ")[2]) for message in deleted[-1:]]
     code = [f"exit code {code}: {EXITS.get(code, 'an error of its own')}" for code in ends if code][:1]
     return "; ".join(code + [f"last words: {log.splitlines()[-1]}" for log in logs if log][:1]) or "nobody says why"

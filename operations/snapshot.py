@@ -19,6 +19,8 @@ KINDS = ("trainjobs.trainer.kubeflow.org", "pytorchjobs.kubeflow.org", "jobsets.
          "deployments.apps", "daemonsets.apps", "persistentvolumeclaims")
 JOB_LABELS = {name: kind.pods for name, kind in RUN_KINDS.items()}
 CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
+RESTARTING = "PyTorchJobRestarting"
+"""Event of the training-operator v1.8.1 (its pod.go): a pod that failed is deleted, to be made again."""
 LINE_OF = re.compile(r"\[pod/([^/\s]+)/[^]\s]+] ")
 """What kubectl puts before a line of the logs of many pods."""
 
@@ -37,7 +39,7 @@ class Job:
     said: str
     """Type of the last condition that holds; its reason and message."""
     restarts: int
-    """Of the whole gang, else of containers."""
+    """Of the whole gang, else of containers, else of pods that were deleted for it."""
     pods: tuple[Object, ...]
 
     def __str__(self) -> str:
@@ -177,7 +179,9 @@ def _job(snapshot: Snapshot, obj: Object) -> Job:
         nodes=sum(part.get("numNodes", 1) for part in parts), said=f"{last.get('reason')}: {last.get('message', '')}",
         command=" ".join(word for part in parts for key in ("command", "args") for word in part.get(key) or []),
         restarts=sum(s.get("status", {}).get("restarts") or 0 for s in sets)
-        or sum(c.get("restartCount", 0) for pod in pods for c in containers(pod)))
+        or sum(c.get("restartCount", 0) for pod in pods for c in containers(pod))
+        or sum(event.get("count") or 1 for event in snapshot.of("events")
+               if event.get("reason") == RESTARTING and about(event) == meta["name"]))
 
 
 def containers(pod: Object) -> list[Object]:

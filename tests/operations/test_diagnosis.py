@@ -213,6 +213,14 @@ def test_a_worker_that_waits_for_its_master_is_named_after_what_keeps_the_master
     assert [*map(status._rank, pods)] == ["worker 0", "master 0"]
 
 
+def test_a_pytorch_job_whose_failed_pods_are_deleted_crashes_too():
+    said = [_event("old", "job old is restarting because Worker replica(s) failed.", "PyTorchJob", at=str(at),
+                   reason="PyTorchJobRestarting", count=2) for at in range(2)]
+    last = _event("old", "Pod: training.old-worker-0 exited with code 139", "PyTorchJob", reason="ExitedWithCode")
+    found = _said(trainjobs=[], pytorchjobs=[PYTORCH_JOB], events=[*said, last])
+    assert "PyTorchJob old crashes again and again: 4 restarts\n    exit code 139: segmentation fault" in found
+
+
 def test_a_pytorch_job_whose_pods_are_refused_says_by_what():
     refused = _event("old", 'Error creating: pods "old-master-0" is forbidden: exceeded quota', "PyTorchJob",
                      reason="FailedCreatePod")
