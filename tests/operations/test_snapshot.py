@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +28,7 @@ class Kubectl:
         self.gangs = {f"{label}={kind.lower()}": [_pod(f"{kind.lower()}-{n}", **{label: kind.lower()})
                                                   for n in range(RANKS)] for kind, label in LABELS.items()}
 
-    def __call__(self, *words: str, timeout: str = "") -> str:
+    def __call__(self, *words: str) -> str:
         self.calls.append(words)
         if words[0] == "api-resources":
             return "\n".join(snapshot.KINDS)
@@ -41,23 +43,43 @@ class Kubectl:
                        for pod in gang for n, side in enumerate(("node", "sidecar"))) + "error: one has not started\n"
 
 
-@pytest.fixture
-def kubectl(monkeypatch: pytest.MonkeyPatch) -> Kubectl:
-    fake = Kubectl()
-    monkeypatch.setattr(snapshot, "_kubectl", fake)
-    return fake
-
-
-def test_the_calls_grow_with_the_runs_and_not_with_their_ranks(kubectl: Kubectl):
-    snapshot.take()
+def test_the_calls_grow_with_the_runs_and_not_with_their_ranks():
+    kubectl = Kubectl()
+    snapshot.read(kubectl)
     assert sum(words[0] == "logs" for words in kubectl.calls) == 2 * len(LABELS) + 1
 
 
-def test_every_rank_has_its_own_lines_and_the_time_of_its_last(kubectl: Kubectl):
+def test_every_rank_has_its_own_lines_and_the_time_of_its_last():
+    kubectl = Kubectl()
     last = kubectl.gangs[f"{LABELS['PyTorchJob']}=pytorchjob"][-1]
     last["status"]["phase"] = "Succeeded"
-    taken = snapshot.take()
+    taken = snapshot.read(kubectl)
     assert len(taken.logs) == RANKS * len(LABELS) + 1 and taken.logs["t/karpenter"] == "launches"
     assert taken.logs["t/trainjob-511"] == "node of trainjob-511\nsidecar of trainjob-511"
     assert taken.spoke["t/trainjob-511"] == datetime(2026, 11, 21, 12, 0, 1, tzinfo=UTC)
     assert "t/pytorchjob-510" in taken.spoke and "t/pytorchjob-511" not in taken.spoke, "it has ended"
+
+
+PLUGIN = {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable,
+          "env": [{"name": "A", "value": "b"}],
+          "args": ["-c", "import os; print('{\"status\": {\"token\": \"' + os.environ['A'] + '\"}}')"]}
+
+
+def _config(monkeypatch: pytest.MonkeyPatch, user: dict[str, Any]) -> None:
+    config = {"current-context": "c", "users": [{"name": "me", "user": user}]}
+    monkeypatch.setattr(snapshot, "kubectl_of", lambda _: lambda *_: json.dumps(config))
+
+
+def test_a_program_that_gives_tokens_is_asked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    _config(monkeypatch, {"exec": PLUGIN})
+    assert snapshot._logged_in(file := tmp_path / "k") == file
+    written = json.loads(file.read_text())
+    assert written["current-context"] == "c" and written["users"] == [{"name": "me", "user": {"token": "b"}}]
+
+
+@pytest.mark.parametrize("user", [
+    {"token": "t"}, {"exec": PLUGIN | {"command": "/nowhere"}}, {"exec": PLUGIN | {"args": ["-c", "print(1 / 0)"]}},
+    {"exec": PLUGIN | {"args": ["-c", "print('{}')"]}}])
+def test_other_credentials_are_left_to_kubectl(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, user: dict[str, Any]):
+    _config(monkeypatch, user)
+    assert snapshot._logged_in(tmp_path / "k") is None
