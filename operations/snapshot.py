@@ -25,6 +25,7 @@ KINDS = ("trainjobs.trainer.kubeflow.org", "pytorchjobs.kubeflow.org", "jobsets.
          "deployments.apps", "daemonsets.apps", "persistentvolumeclaims")
 JOB_LABELS = {name: kind.pods for name, kind in RUN_KINDS.items()}
 CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
+STAMP = re.compile(r"\d{4}-\d\d-\d\dT\S+")
 RESTARTING = "PyTorchJobRestarting"
 """Event of the training-operator v1.8.1 (its pod.go): a pod that failed is deleted, to be made again."""
 LINE_OF = re.compile(r"\[pod/([^/\s]+)/[^]\s]+] ")
@@ -106,7 +107,7 @@ def read(kubectl: Kubectl) -> Snapshot:
     last = _logs_of_runs(kubectl, runs, "--timestamps", "--tail=1").items()
     return Snapshot(
         objects=objects, unserved=unserved,
-        spoke={pod: max(map(_written, lines)) for pod, lines in last if pod in running},
+        spoke={pod: max(written) for pod, lines in last if pod in running and (written := _written(lines))},
         logs=_logs(kubectl, _controllers(objects["pods"]))
         | {pod: "\n".join(lines) for pod, lines in _logs_of_runs(kubectl, runs, "--tail=60").items()})
 
@@ -154,8 +155,9 @@ def _all_logs(kubectl: Kubectl, calls: list[tuple[str, ...]]) -> list[str]:
         return list(pool.map(log, calls))
 
 
-def _written(line: str) -> datetime:
-    return datetime.fromisoformat(line.split()[0])
+def _written(lines: list[str]) -> list[datetime]:
+    """When each was; a kubelet's own words about a log have no time."""
+    return [datetime.fromisoformat(found[0]) for line in lines if (found := STAMP.match(line))]
 
 
 def about(event: Object) -> str:
@@ -185,9 +187,11 @@ def _logged_in(file: Path) -> Path | None:
     """The current kubeconfig with a token in the place of the program that gives one, which otherwise every call would
     start anew: `aws eks get-token` takes longer than all the rest. None where there is no such program."""
     config = json.loads(kubectl_of(None)("config", "view", "--minify", "--flatten", "--raw", "--output=json"))
-    for user in (entry["user"] for entry in config.get("users") or [] if "exec" in entry["user"]):
-        if token := _token(user["exec"]):
-            file.write_text(json.dumps(config | {"users": [config["users"][0] | {"user": {"token": token}}]}))
+    for entry in config.get("users") or []:
+        plugin = entry["user"].pop("exec", None)
+        if plugin and (token := _token(plugin)):
+            entry["user"]["token"] = token
+            file.write_text(json.dumps(config))
             return file
     return None
 

@@ -39,8 +39,9 @@ class Kubectl:
             return "launches"
         [gang] = [gang for selector, gang in self.gangs.items() if f"--selector={selector}" in words]
         stamp = "2026-11-21T12:00:0{}Z " if "--timestamps" in words else ""
-        return "".join(f"[pod/{pod['metadata']['name']}/{side}] {stamp.format(n)}{side} of {pod['metadata']['name']}\n"
-                       for pod in gang for n, side in enumerate(("node", "sidecar"))) + "error: one has not started\n"
+        lines = [f"[pod/{pod['metadata']['name']}/{side}] {stamp.format(n)}{side} of {pod['metadata']['name']}\n"
+                 for pod in gang for n, side in enumerate(("node", "sidecar"))]
+        return "".join([*lines, "[pod/trainjob-0/old] unable to retrieve container logs\n", "error: has not started\n"])
 
 
 def test_the_calls_grow_with_the_runs_and_not_with_their_ranks():
