@@ -1,4 +1,5 @@
-"""Every mistake of the troubleshooting chapters, made for real; and a node that vanishes under a gang meanwhile."""
+"""Every mistake of the troubleshooting chapters, made for real in a TrainJob and in a PyTorchJob; and a node that
+vanishes under a gang meanwhile."""
 
 from __future__ import annotations
 
@@ -9,9 +10,11 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import pytest
+import yaml
 
 from rehearsal import world
 from rehearsal.trials import Object, Trial, rehearsing, until
+from tests.recording import stack_values
 
 pytestmark = [pytest.mark.world, pytest.mark.soak, pytest.mark.skipif(
     world.obstacle() is not None, reason=str(world.obstacle()))]
@@ -38,9 +41,13 @@ MISTAKES: dict[str, tuple[Callable[[Object, Object], object], tuple[str, ...]]] 
     "strangers": (lambda trainer, _: (trainer["command"].__setitem__(-1, MEET), trainer.update(numNodes=2)),
                   ("its ranks do not meet", "not all nodes came to the rendezvous", "→ compare --nnodes")),
     "still": (lambda trainer, _: trainer["command"].__setitem__(-1, "echo step 1; sleep 900"),
-              ("stands still", "an hour", "→ kubectl -n training logs still-node-0-0")),
+              ("stands still", "an hour", "→ kubectl -n training logs {first}")),
 }
-"""Name of a job of one node and one GPU → the mistake in its trainer or its pods, and what the finding says of it."""
+"""Name of a job of one node and one GPU → the mistake in its trainer or its pods, and what the finding says of it.
+{first} is its first pod."""
+V1 = "v1-"
+"""Before the name: the same mistake in a PyTorchJob."""
+NAMES = [*MISTAKES, *(V1 + name for name in MISTAKES)]
 
 
 def _asks(gpus: int) -> Object:
@@ -55,7 +62,9 @@ def _mount(pod: Object, source: Object) -> None:
 
 @pytest.fixture(scope="module")
 def trial() -> Iterator[Trial]:
-    with rehearsing() as made:
+    config = stack_values("dev")
+    config["trainyard:environment"]["training_operator"] = {"version": "1.8.1"}
+    with rehearsing(files={"Pulumi.dev.yaml": yaml.safe_dump({"config": config})}) as made:
         assert made.do("up") == 0, made.log.read_text()
         yield made
 
@@ -89,24 +98,44 @@ def findings(trial: Trial, vanished: tuple[str, float]) -> list[str]:
     for name, (edit, _) in MISTAKES.items():
         jobs.append(copy.deepcopy(base) | {"metadata": {"name": name, "namespace": "training"}})
         edit(jobs[-1]["spec"]["trainer"], jobs[-1]["spec"]["podTemplateOverrides"][0]["spec"])
+    jobs += [_as_pytorch_job(job) for job in jobs]
     trial.apply({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": jobs})
-    end, said = time.monotonic() + 240, list[str]()
-    while not all(_named(said, name) for name in MISTAKES) and time.monotonic() < end:
-        said += trial.shell(f"{sys.executable} -m operations.status 0.25", check=False).split("\n! ")
+    end, said = time.monotonic() + 300, list[str]()
+    while not all(_named(said, name) for name in NAMES) and time.monotonic() < end:
+        said += _status(trial).split("\n! ")
     return said
 
 
+def _status(trial: Trial) -> str:
+    return trial.shell(f"{sys.executable} -m operations.status 0.25", check=False)
+
+
+def _as_pytorch_job(job: Object) -> Object:
+    """On the other pool: the nodes of the first are for the gang that lost one."""
+    trainer, pod = job["spec"]["trainer"], copy.deepcopy(job["spec"]["podTemplateOverrides"][0]["spec"])
+    pod["nodeSelector"]["trainyard.io/pool"] = "h100"
+    pod["containers"][0] |= {"name": "pytorch", "image": trainer["image"], "command": trainer["command"],
+                             "env": trainer["env"], "resources": trainer["resourcesPerNode"]}
+    counts = {"Master": 1} | ({"Worker": trainer["numNodes"] - 1} if trainer["numNodes"] > 1 else {})
+    replicas = {role: {"replicas": count, "restartPolicy": "OnFailure", "template": {"spec": pod}}
+                for role, count in counts.items()}
+    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "spec": {"pytorchReplicaSpecs": replicas},
+            "metadata": {"name": V1 + job["metadata"]["name"], "namespace": "training"}}
+
+
 def _named(findings: list[str], name: str) -> bool:
-    return any(f" {name}" in finding and all(words in finding for words in MISTAKES[name][1]) for finding in findings)
+    first = f"{name}-master-0" if name.startswith(V1) else f"{name}-node-0-0"
+    wanted = [words.replace("{first}", first) for words in MISTAKES[name.removeprefix(V1)][1]]
+    return any(f" {name}" in finding and all(words in finding for words in wanted) for finding in findings)
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_mistake_is_named_with_its_cause_and_the_next_command(findings: list[str], name: str):
     assert _named(findings, name), "\n! ".join(findings)
 
 
 def test_a_node_that_vanishes_is_replaced_in_its_zone_and_the_gang_resumes(trial: Trial, vanished: tuple[str, float]):
-    assert until(lambda: trial.condition("survives"), seconds=240) == "Complete"
+    assert until(lambda: trial.condition("survives"), seconds=240) == "Complete", _status(trial)
     (instance, when), now = vanished, _instances(trial, "survives")
     zones = [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in now.values()]
     jobset = trial.get("jobset survives -n training")["status"]
