@@ -113,7 +113,7 @@ def _status(trial: Trial) -> str:
 def _as_pytorch_job(job: Object) -> Object:
     """On the other pool: the nodes of the first are for the gang that lost one."""
     trainer, pod = job["spec"]["trainer"], copy.deepcopy(job["spec"]["podTemplateOverrides"][0]["spec"])
-    pod["nodeSelector"]["trainyard.io/pool"] = "h100"
+    pod["nodeSelector"] |= {"trainyard.io/pool": "h100", "node.kubernetes.io/instance-type": "p5.48xlarge"}
     pod["containers"][0] |= {"name": "pytorch", "image": trainer["image"], "command": trainer["command"],
                              "env": trainer["env"], "resources": trainer["resourcesPerNode"]}
     counts = {"Master": 1} | ({"Worker": trainer["numNodes"] - 1} if trainer["numNodes"] > 1 else {})

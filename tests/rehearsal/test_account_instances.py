@@ -149,6 +149,14 @@ def test_a_terminated_instance_shuts_down_first_and_then_leaves_nothing_behind(a
     assert not account.types() & {"instance", "volume", "network-interface"}
 
 
+def test_the_address_of_a_vanished_instance_is_not_the_next_ones(account: Account, fleet: Fleet) -> None:
+    [gone], _ = fleet.launch(zones="a")
+    address = fleet.describe(gone)["PrivateIpAddress"]
+    account.world("POST", f"instances/{gone}/vanish")
+    ids, _ = fleet.launch(count=3, zones="a")
+    assert address not in {fleet.describe(id_)["PrivateIpAddress"] for id_ in ids}
+
+
 def test_a_vanished_instance_is_an_event_in_the_queue_of_the_rule(account: Account, fleet: Fleet) -> None:
     sqs, events = account.client("sqs"), account.client("events")
     url = sqs.create_queue(QueueName="interruption")["QueueUrl"]
