@@ -33,6 +33,7 @@ STORAGE = {"scratch": {"data": "delete", "lustre": {
     "capacity_gib": 9600, "throughput_mbps_per_tib": 500, "efa": True,
     "repositories": {"images": {"s3": "s3://sets/images/", "path": "/images"}}}}}
 ZONE = "us-east-2a"
+RESERVE = ("fault", "reserve", "--instance-type", "p5.48xlarge", "--zone", ZONE, "--instances", "1", "--id")
 
 
 def _stack(pools: dict[str, Any], jobs: list[str]) -> dict[str, Any]:
@@ -141,10 +142,9 @@ def test_a_job_larger_than_its_pool_is_refused_at_preview_and_indeed_cannot_run(
 def test_reservations_and_blocks_are_used_while_they_are_active_and_only_then(trial: Trial):
     now = datetime.now(UTC).replace(microsecond=0)
     ends, later = now + timedelta(hours=20), now + timedelta(hours=10)
-    reserve = ("fault", "reserve", "--instance-type", "p5.48xlarge", "--zone", ZONE, "--instances", "1", "--id")
-    assert trial.do(*reserve, "cr-00000000000000001") == 0
+    assert trial.do(*RESERVE, "cr-00000000000000001") == 0
     for name, start in (("cr-00000000000000002", now - timedelta(hours=1)), ("cr-00000000000000003", later)):
-        assert trial.do(*reserve, name, "--block", "--starts", start.isoformat(), "--ends", ends.isoformat()) == 0
+        assert trial.do(*RESERVE, name, "--block", "--starts", start.isoformat(), "--ends", ends.isoformat()) == 0
     base = {"instance_types": ["p5.48xlarge"], "max_nodes": 1}
     pools = POOLS | {
         "odcr": base | {"capacity": "reservation", "reservation": {"id": "cr-00000000000000001", "instances": 1}},
@@ -166,6 +166,20 @@ def test_reservations_and_blocks_are_used_while_they_are_active_and_only_then(tr
     trial.shell("kubectl -n training delete trainjob early --wait")
     said = trial.shell(f"{sys.executable} -m stacks.check --live capacity", check=False)
     assert "pools.later.reservation: is scheduled; its jobs wait until" in said, said
+
+
+def test_a_block_that_is_over_takes_its_node_away_and_gives_none(trial: Trial):
+    assert len(_nodes(trial, "block")) == 1
+    over = datetime.now(UTC).replace(microsecond=0)
+    times = ("--starts", (over - timedelta(hours=2)).isoformat(), "--ends", over.isoformat())
+    assert trial.do(*RESERVE, "cr-00000000000000002", "--block", *times) == 0
+    assert until(lambda: not _nodes(trial, "block"), seconds=180)
+    trial.apply(_gang(trial, "late", 1, "block"))
+    assert until(lambda: _status(trial, "TrainJob late misses 1 of 1 nodes"), seconds=90, every=3)
+    assert _nodes(trial, "block") == [], "what is over gives nothing"
+    trial.shell("kubectl -n training delete trainjob late --wait")
+    said = trial.shell(f"{sys.executable} -m stacks.check --live capacity", check=False)
+    assert "pools.block.reservation.id" in said and "expired" in said, said
 
 
 def test_a_kept_node_that_died_was_replaced(trial: Trial, before: set[str]):
