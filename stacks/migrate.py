@@ -199,7 +199,7 @@ def _sources(made: Migration, name: str, volume: Mapping[str, Any], beside: Mapp
 def _script(made: Migration, job: Workload, container: Container, nodes: int) -> str:
     """The script as Trainer v2 must have it."""
     text = container.script
-    if text == " ".join(container.command):
+    if len(container.command) > 1 and text == " ".join(container.command):  # one word is text, as people mean it
         text = " ".join(each if re.fullmatch(r"[\w@%+=:,./$(){}-]+", each) else shlex.quote(each) for each in
                         container.command)
     text = text.replace("$(PYTORCH_JOB_MASTER_SERVICE_HOST)", "$(MASTER_ADDR)").strip() + "\n"

@@ -54,6 +54,12 @@ def test_what_a_job_said_of_its_pods_places_and_of_s3_is_answered(
     assert "lustre.repositories" in said and "pods have no AWS identity" in said
 
 
+def test_a_command_that_is_text_stays_the_text_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    entries, _ = printed(capsys, "b-t5-large")
+    script = entries["t5-large"]["script"]
+    assert script.startswith("git clone ") and "'" not in script and script.endswith(" t5-fsdp.py\n")
+
+
 def test_a_train_job_becomes_an_entry_with_the_same_script(capsys: pytest.CaptureFixture[str]) -> None:
     entries, said = printed(capsys, "a-t5")
     [job] = yaml.safe_load_all((FOLDER / "a-t5-large.trainjob.yaml").read_text())
