@@ -57,10 +57,11 @@ class KnownGood:
 KNOWN_GOOD: tuple[KnownGood, ...] = (
     KnownGood(kubernetes="1.34", karpenter=KARPENTER, trainer="2.1.0", jobset="0.10.1", kueue="0.16.1", ami=NODE_AMI,
               sdk="0.3.1", proof="the controllers run together in this checkout's tests; Kueue was tried with them on"
-              " 2026-11-20; what the SDK sends is tested; the AMI never"),
+              " 2026-11-20; the SDK sees its job Complete there; the AMI never"),
     KnownGood(kubernetes="1.34", karpenter=KARPENTER, trainer="2.3.0", jobset="0.12.0", kueue="0.19.2", ami=NODE_AMI,
-              sdk="0.5.0", proof="CRDs, webhooks, controllers and SDK with every object of ours, and the upgrade from"
-              " 2.1.0, in this checkout's tests; Kueue 0.19 is built against 2.2 and was not tried; the AMI never"),
+              sdk="0.5.0", proof="CRDs, webhooks, controllers and SDK with every object of ours, to Complete, and the"
+              " upgrade from 2.1.0 in this checkout's tests; Kueue 0.19 is built against 2.2 and was not tried; the AMI"
+              " never"),
 )
 """JobSet is the one in the Trainer's chart; Kueue (github.com/kubernetes-sigs/kueue, read at its tags) and the SDK
 (pypi.org/project/kubeflow, its requirements) are of the lines that TRAINER_LINES gives (facts/trainer.md §0)."""
