@@ -21,7 +21,7 @@ from catalog.versions import TRAINERS
 from components.plans import Spec
 from components.trainer_objects import own_runtime, upstream_runtimes
 from rehearsal import charts, paths
-from rehearsal.kube import Object
+from rehearsal.kube import ApiError, Object
 from rehearsal.processes import wait
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.test_trainer_objects import OWN, runtime
@@ -58,6 +58,16 @@ class TrainerServer:
         for config in filter(None, yaml.load_all(rendered, yaml.CSafeLoader)):
             if config["kind"] in WEBHOOKS:
                 self.api.apply(self._to_localhost(config, ports), manager="tests")
+        assert wait(self._admits, seconds=60), "the API server does not reach the webhooks"
+
+    def _admits(self) -> bool:
+        """The API server hears a moment later where webhooks are now."""
+        probe = runtime("probe", upstream_runtimes(self.release)["torch-distributed"][1])
+        try:
+            self.api.request("POST", f"{self.api.path(probe, collection=True)}?dryRun=All", probe)
+        except ApiError as error:
+            return "failed calling webhook" not in str(error)
+        return True
 
     def stop(self) -> None:
         """End the controllers; their webhooks then refuse everything."""
