@@ -41,7 +41,7 @@ migrate: $(PRODUCT)       ## FILE=job.yaml: a PyTorchJob or TrainJob as a stack-
 
 test: $(DEVELOP)          ## all of them; what needs a world is skipped where there can be none
 	@$(REHEARSAL) build
-	@.venv/bin/pytest -n 2 --dist loadfile
+	@.venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
 	@test -e $(TRAIN) || echo "skipped: real training with torch; make train-real installs it (3.8 GB) and trains"
 
 train-real: $(TRAIN)      ## torch for the CPU: the samples of workloads/ trained, alone and in a world

@@ -19,6 +19,7 @@ from tests.recording import CHECKOUT, Graph, deploy
 from tests.trainer_server import TrainerServer, installed
 
 GOLDEN = CHECKOUT / "tests" / "golden"
+LONGEST = ("test_rehearsal", "test_capacity_world", "test_jobs_world", "test_sdk")
 
 # The same examples everywhere and every time; no deadline, because a busy machine is not a bug.
 hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, database=None, max_examples=60)
@@ -27,6 +28,11 @@ hypothesis.settings.load_profile("steady")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden", action="store_true", help="write tests/golden/ anew instead of comparing with it")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take minutes come first, so that no worker begins one when the other has nothing left to do."""
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -144,8 +144,8 @@ def test_the_sample_that_clones_is_repaired_as_a_file_and_succeeds(trial: Trial)
     (trial.checkout / "dist.yaml").write_text(yaml.safe_dump(job))
     _up(trial, dist={"manifest": "dist.yaml", "pool": "l4"})
     assert until(lambda: _state(trial, "pytorch-dist-job"), seconds=180) == "Succeeded"
-    said = trial.shell("kubectl logs -n training -l training.kubeflow.org/job-name=pytorch-dist-job --tail=-1")
-    assert "rank 0 3" in said
+    # The job ends with its master, whatever the workers do.
+    assert "rank 0 3" in trial.shell("kubectl logs -n training pytorch-dist-job-master-0")
 
 
 def test_a_runtime_with_every_fragment_that_people_bring_takes_their_job_to_its_end(trial: Trial):
@@ -177,6 +177,7 @@ def test_the_sdk_of_the_training_operator_submits_and_sees_its_job_succeed(trial
     assert said == {"replicas": {"Master": 1, "Worker": 1}, "succeeded": True}
 
 
+@pytest.mark.soak
 def test_an_upgraded_trainer_finds_nothing_it_cannot_read_and_leaves_alone_what_runs(trial: Trial):
     long = beside("sleep 900", "running")
     _up(trial, long=long)

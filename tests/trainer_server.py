@@ -52,9 +52,7 @@ class TrainerServer:
                   "--namespace=kubeflow-system", "--create-namespace", "--take-ownership", "--wait")
         rendered = self.helm("template", "kubeflow-trainer", str(charts.ensure() / f"kubeflow-trainer-{release}"),
                              "--namespace=kubeflow-system", "--kube-version=1.34.0", "--set=crds.enabled=false")
-        ports = {name: paths.free_port() for name in _IMAGES}
-        for number, (name, port) in enumerate(ports.items()):
-            self._run(name, CONTROLLERS[release][number], port, patience)
+        ports = {name: self._run(name, CONTROLLERS[release][number], patience) for number, name in enumerate(_IMAGES)}
         for config in filter(None, yaml.load_all(rendered, yaml.CSafeLoader)):
             if config["kind"] in WEBHOOKS:
                 self.api.apply(self._to_localhost(config, ports), manager="tests")
@@ -100,10 +98,22 @@ class TrainerServer:
             webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{service['path']}", "caBundle": authority}
         return config
 
-    def _run(self, name: str, program: str, port: int, patience: float) -> None:
+    def _run(self, name: str, program: str, patience: float) -> int:
+        """Start a controller; the port of its webhooks. Somebody else may take a free port first: then another one."""
+        for _ in range(3):
+            port, health = paths.free_port(), paths.free_port()
+            process = self._started(name, program, port, health)
+            ready = wait(lambda health=health, process=process: _answers(f"http://127.0.0.1:{health}/readyz")
+                         or process.poll() is not None, patience)
+            assert ready, f"not ready: {self.folder / name / 'log'}"
+            if process.poll() is None:
+                return port
+        raise AssertionError(f"ended three times: {self.folder / name / 'log'}")
+
+    def _started(self, name: str, program: str, port: int, health: int) -> subprocess.Popen[bytes]:
         """A controller with the API server's certificate, which is one for 127.0.0.1; the Trainer looks for it below
         TMPDIR."""
-        folder, health = self.folder / name, paths.free_port()
+        folder = self.folder / name
         certificates = folder / "k8s-webhook-server/serving-certs"
         certificates.mkdir(parents=True, exist_ok=True)
         for suffix, file in (("crt", "apiserver.crt"), ("key", "apiserver.key")):
@@ -121,7 +131,7 @@ class TrainerServer:
         log = self._stack.enter_context((folder / "log").open("ab"))
         process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | {"TMPDIR": str(folder)})
         self._running.append(process)
-        assert wait(lambda: _answers(f"http://127.0.0.1:{health}/readyz"), patience), f"not ready: {folder / 'log'}"
+        return process
 
 
 @contextmanager
