@@ -82,9 +82,9 @@ EFA_LUSTRE_CLIENTS = frozenset(LNET_EFA_DEVICES)
 GDS_LUSTRE_CLIENTS = frozenset({"p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge"})
 """Of these, the types with GPUDirect Storage (FSX, 2026-08-01)."""
 EFA_LUSTRE_REFUSED: dict[str, str] = {
-    "g6e": "loses packets and hangs within two minutes of writing (support case, Seoul, 2026-08-21); mount over TCP",
-    "p4d": "is on Nitro v3, and Lustre over EFA wants v4; mount over TCP",
-    "p4de": "is on Nitro v3, and Lustre over EFA wants v4; mount over TCP",
+    "g6e": "loses packets over EFA and hangs within two minutes of writing (support case, Seoul, 2026-08-21)",
+    "p4d": "is on Nitro v3, and Lustre over EFA wants v4",
+    "p4de": "is on Nitro v3, and Lustre over EFA wants v4",
 }
 """family → why it must not. A type in neither table is not known to work."""
 

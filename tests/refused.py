@@ -274,7 +274,7 @@ REFUSED |= {
         [at("storage.scratch.lustre.efa", True)], "storage.scratch.lustre.capacity_gib",
         "is a multiple of 9600 GiB with EFA at 500 MB/s per TiB, got 4800; nearest: 9600"),
     "EFA for nodes that would hang": ([_over_efa(), without(POOL)], "storage.scratch.lustre.efa",
-                                      "g6e.48xlarge, which loses packets and hangs"),
+                                      "g6e.48xlarge, which loses packets over EFA and hangs"),
     "EFA over zones": (
         [_over_efa(), without("pools.g6e"), without("jobs"), _h100(fallback_zones=["ap-northeast-2b"])],
         "storage.scratch.lustre.efa", "EFA does not cross zones"),
