@@ -15,7 +15,7 @@ from catalog.storage import LNET_EFA_DEVICES
 from components.plans import GpuPoolPlan, Identity, NetworkInterface, NodeTypePlan, SystemNodesPlan
 from components.training import EFA, GPU, POOL
 from stacks.job_settings import JobConfig
-from stacks.settings import EnvironmentConfig, PoolConfig
+from stacks.settings import EnvironmentConfig, PoolConfig, ReservationConfig
 
 TYPES: dict[str, InstanceType] = {**GPU_TYPES, **CPU_TYPES}
 """What a pool may be made of."""
@@ -60,7 +60,7 @@ class PoolUse:
 def pool_plan(me: Identity, name: str, pool: PoolConfig, zone: str, *, efa_lustre: bool = False) -> GpuPoolPlan:
     """A pool of Karpenter's: one NodePool and EC2NodeClass a type. `efa_lustre`: some store is made for EFA."""
     own = pool.placement == "cluster"
-    reserved = pool.reservation if pool.capacity in ("reservation", "block") else None
+    reserved = _held(pool)
     return GpuPoolPlan(
         identity=me, name=name, types=tuple(_node_types(name, pool, efa_lustre)),
         zones=(zone, *pool.fallback_zones), capacity_type=CAPACITY_TYPES[pool.capacity],
@@ -75,7 +75,7 @@ def pool_plan(me: Identity, name: str, pool: PoolConfig, zone: str, *, efa_lustr
 def pool_use(name: str, pool: PoolConfig, zone: str, jobs: Mapping[str, JobConfig]) -> PoolUse:
     """What the pool may take, and how many of each job that fits it."""
     kinds = [TYPES[kind] for kind in pool.instance_types]
-    held = pool.reservation if pool.capacity in ("reservation", "block") else None
+    held = _held(pool)
     quota: dict[str, int] = {}
     for kind in kinds:
         if (code := quota_code(kind, pool.capacity)) is not None:
@@ -87,6 +87,11 @@ def pool_use(name: str, pool: PoolConfig, zone: str, jobs: Mapping[str, JobConfi
         quota=quota, addresses=addresses(pool),
         at_once={job: jobs_at_once(pool, wanted) for job, wanted in jobs.items()
                  if wanted.pool == name or fits(pool, wanted)})
+
+
+def _held(pool: PoolConfig) -> ReservationConfig | None:
+    """The reservation or block that its nodes come from."""
+    return pool.reservation if pool.capacity in ("reservation", "block") else None
 
 
 def quota_code(kind: InstanceType, capacity: str) -> str | None:
