@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,7 +25,8 @@ KINDS = ("trainjobs.trainer.kubeflow.org", "pytorchjobs.kubeflow.org", "jobsets.
          "deployments.apps", "daemonsets.apps", "persistentvolumeclaims")
 JOB_LABELS = {name: kind.pods for name, kind in RUN_KINDS.items()}
 CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
-STAMP = re.compile(r"\d{4}-\d\d-\d\dT\S+")
+STAMP = re.compile(r"^(\d{4}-\d\d-\d\dT\S+) ?")
+"""What kubectl puts before a line whose time it is asked for."""
 RESTARTING = "PyTorchJobRestarting"
 """Event of the training-operator v1.8.1 (its pod.go): a pod that failed is deleted, to be made again."""
 LINE_OF = re.compile(r"\[pod/([^/\s]+)/[^]\s]+] ")
@@ -90,7 +91,7 @@ class Snapshot:
 def take() -> Snapshot:
     """Read everything through the current kubeconfig. Raises RuntimeError with kubectl's complaint."""
     with tempfile.TemporaryDirectory() as folder:
-        return read(kubectl_of(_logged_in(Path(folder) / "kubeconfig")))
+        return read(kubectl_of(logged_in(Path(folder) / "kubeconfig")))
 
 
 def read(kubectl: Kubectl) -> Snapshot:
@@ -103,13 +104,12 @@ def read(kubectl: Kubectl) -> Snapshot:
         objects[next(plural for plural in objects if plural in (f"{kind}s", f"{kind}es"))].append(obj)
     unserved = frozenset(kind.partition(".")[0] for kind in KINDS if kind not in served)
     running = {full_name(pod) for pod in objects["pods"] if pod["status"].get("phase") == "Running"}
-    runs = _runs(objects["pods"])
-    last = _logs_of_runs(kubectl, runs, "--timestamps", "--tail=1").items()
+    said = _logs_of_runs(kubectl, _runs(objects["pods"]))
     return Snapshot(
         objects=objects, unserved=unserved,
-        spoke={pod: max(written) for pod, lines in last if pod in running and (written := _written(lines))},
+        spoke={pod: max(written) for pod, lines in said.items() if pod in running and (written := _written(lines))},
         logs=_logs(kubectl, _controllers(objects["pods"]))
-        | {pod: "\n".join(lines) for pod, lines in _logs_of_runs(kubectl, runs, "--tail=60").items()})
+        | {pod: "\n".join(STAMP.sub("", line, count=1) for line in lines) for pod, lines in said.items()})
 
 
 def _controllers(pods: list[Object]) -> list[Object]:
@@ -126,10 +126,10 @@ def _runs(pods: list[Object]) -> list[tuple[str, str]]:
                    for label in JOB_LABELS.values() if label in has})
 
 
-def _logs_of_runs(kubectl: Kubectl, runs: list[tuple[str, str]], *words: str) -> dict[str, list[str]]:
-    """"namespace/pod" → lines: one call for a whole gang, whatever its size."""
-    calls = [(f"--namespace={space}", f"--selector={selector}", "--prefix", "--ignore-errors", *words)
-             for space, selector in runs]
+def _logs_of_runs(kubectl: Kubectl, runs: list[tuple[str, str]]) -> dict[str, list[str]]:
+    """"namespace/pod" → its last lines with their times: one call for a whole gang, whatever its size."""
+    calls = [(f"--namespace={space}", f"--selector={selector}", "--prefix", "--ignore-errors", "--timestamps",
+              "--tail=60") for space, selector in runs]
     found: dict[str, list[str]] = {}
     for (space, _), said in zip(runs, _all_logs(kubectl, calls), strict=True):
         _, *parts = LINE_OF.split(said)
@@ -157,7 +157,7 @@ def _all_logs(kubectl: Kubectl, calls: list[tuple[str, ...]]) -> list[str]:
 
 def _written(lines: list[str]) -> list[datetime]:
     """When each was; a kubelet's own words about a log have no time."""
-    return [datetime.fromisoformat(found[0]) for line in lines if (found := STAMP.match(line))]
+    return [datetime.fromisoformat(found[1]) for line in lines if (found := STAMP.match(line))]
 
 
 def about(event: Object) -> str:
@@ -170,12 +170,12 @@ def full_name(obj: Object) -> str:
     return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
-def kubectl_of(kubeconfig: Path | None) -> Kubectl:
-    """With this kubeconfig, else the current one."""
+def kubectl_of(kubeconfig: Path | None, environment: Mapping[str, str] | None = None) -> Kubectl:
+    """With this kubeconfig, else the current one of the environment, which is this process's unless given."""
     flags = ["--request-timeout=30s", *([f"--kubeconfig={kubeconfig}"] if kubeconfig else [])]
 
     def run(*words: str) -> str:
-        done = subprocess.run(["kubectl", *words, *flags], capture_output=True, text=True)
+        done = subprocess.run(["kubectl", *words, *flags], capture_output=True, text=True, env=environment)
         if done.returncode:
             raise RuntimeError(done.stderr.strip() or f"kubectl {words[0]} failed")
         return done.stdout
@@ -183,26 +183,28 @@ def kubectl_of(kubeconfig: Path | None) -> Kubectl:
     return run
 
 
-def _logged_in(file: Path) -> Path | None:
+def logged_in(file: Path, environment: Mapping[str, str] | None = None) -> Path | None:
     """The current kubeconfig with a token in the place of the program that gives one, which otherwise every call would
-    start anew: `aws eks get-token` takes longer than all the rest. None where there is no such program."""
-    config = json.loads(kubectl_of(None)("config", "view", "--minify", "--flatten", "--raw", "--output=json"))
+    start anew: `aws eks get-token` takes longer than all the rest. None where there is no such program. It is good for
+    as long as the token: 14 minutes at EKS."""
+    kubectl = kubectl_of(None, environment)
+    config = json.loads(kubectl("config", "view", "--minify", "--flatten", "--raw", "--output=json"))
     for entry in config.get("users") or []:
         plugin = entry["user"].pop("exec", None)
-        if plugin and (token := _token(plugin)):
+        if plugin and (token := _token(plugin, environment or os.environ)):
             entry["user"]["token"] = token
             file.write_text(json.dumps(config))
             return file
     return None
 
 
-def _token(plugin: Object) -> str | None:
+def _token(plugin: Object, environment: Mapping[str, str]) -> str | None:
     """As kubectl asks a credential plugin; None where that gives none."""
     info = {"kind": "ExecCredential", "apiVersion": plugin["apiVersion"], "spec": {"interactive": False}}
     env = {each["name"]: each["value"] for each in plugin.get("env") or []}
     try:
         done = subprocess.run([plugin["command"], *(plugin.get("args") or [])], capture_output=True, text=True,
-                              env=os.environ | env | {"KUBERNETES_EXEC_INFO": json.dumps(info)})
+                              env={**environment, **env, "KUBERNETES_EXEC_INFO": json.dumps(info)})
         return json.loads(done.stdout)["status"]["token"]
     except (OSError, ValueError, KeyError):
         return None  # kubectl itself says what is wrong with it

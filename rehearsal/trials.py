@@ -10,13 +10,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from operations.drain import KIND
+from operations.snapshot import logged_in
 from rehearsal import paths, processes
 
 Object = dict[str, Any]
@@ -30,6 +31,8 @@ VICTIMS: dict[str, str] = {
     "Trainer and JobSet": "/manager",
 }
 """Who may be killed → what its command line contains."""
+TOKEN_SECONDS = 600
+"""For so long one is used; it is good for 14 minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +45,8 @@ class Trial:
     """Where the program and its stack files are: a copy may have other ones."""
     stack: str = "dev"
     """The environment that `shell` speaks to."""
+    sessions: dict[tuple[float, ...], dict[str, str]] = field(default_factory=dict, repr=False, compare=False)
+    """What `shell` works with, by what would make it another: one at most."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -61,12 +66,29 @@ class Trial:
 
     def shell(self, command: str, *, check: bool = True) -> str:
         """A command line in the shell that `make env` sets up."""
-        line = f'eval "$({sys.executable} -m rehearsal env --stack {self.stack})"; {command}'
-        done = subprocess.run(["/bin/bash", "-c", line], cwd=self.checkout, env=self.environment, capture_output=True,
-                              text=True)
+        done = self._bash(command, self._session())
         if check and done.returncode:
             raise RuntimeError(f"{command}: {done.stderr or done.stdout}")
         return done.stdout + ("" if check else done.stderr)
+
+    def _session(self) -> dict[str, str]:
+        """Set up once, and logged in to the cluster once: a test that looks every second would else do little but ask
+        who it is."""
+        files = [self.state / "world.json", kubeconfig := self.state / "kubeconfig"]
+        key = (*(file.stat().st_mtime if file.exists() else 0 for file in files), time.monotonic() // TOKEN_SECONDS)
+        if key not in self.sessions:
+            exports = f'eval "$({sys.executable} -m rehearsal env --stack {self.stack})"; env --null'
+            said = self._bash(exports, self.environment).stdout
+            made = dict(variable.split("=", 1) for variable in said.split("\0") if variable)
+            with suppress(RuntimeError, OSError):  # no cluster, or no world: what is asked of it complains
+                made["KUBECONFIG"] = str(logged_in(self.state / "session", made) or kubeconfig)
+            self.sessions.clear()
+            self.sessions[key] = made
+        return self.sessions[key]
+
+    def _bash(self, line: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["/bin/bash", "-c", line], cwd=self.checkout, env=environment, capture_output=True,
+                              text=True)
 
     def get(self, what: str) -> Object:
         """`kubectl get`, parsed."""

@@ -38,7 +38,7 @@ class Kubectl:
         if words[1] == "karpenter":
             return "launches"
         [gang] = [gang for selector, gang in self.gangs.items() if f"--selector={selector}" in words]
-        stamp = "2026-11-21T12:00:0{}Z " if "--timestamps" in words else ""
+        stamp = "2026-11-21T12:00:0{}Z "
         lines = [f"[pod/{pod['metadata']['name']}/{side}] {stamp.format(n)}{side} of {pod['metadata']['name']}\n"
                  for pod in gang for n, side in enumerate(("node", "sidecar"))]
         return "".join([*lines, "[pod/trainjob-0/old] unable to retrieve container logs\n", "error: has not started\n"])
@@ -47,7 +47,7 @@ class Kubectl:
 def test_the_calls_grow_with_the_runs_and_not_with_their_ranks():
     kubectl = Kubectl()
     snapshot.read(kubectl)
-    assert sum(words[0] == "logs" for words in kubectl.calls) == 2 * len(LABELS) + 1
+    assert sum(words[0] == "logs" for words in kubectl.calls) == len(LABELS) + 1
 
 
 def test_every_rank_has_its_own_lines_and_the_time_of_its_last():
@@ -68,12 +68,12 @@ PLUGIN = {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.execut
 
 def _config(monkeypatch: pytest.MonkeyPatch, user: dict[str, Any]) -> None:
     config = {"current-context": "c", "users": [{"name": "me", "user": user}]}
-    monkeypatch.setattr(snapshot, "kubectl_of", lambda _: lambda *_: json.dumps(config))
+    monkeypatch.setattr(snapshot, "kubectl_of", lambda *_: lambda *_: json.dumps(config))
 
 
 def test_a_program_that_gives_tokens_is_asked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     _config(monkeypatch, {"exec": PLUGIN})
-    assert snapshot._logged_in(file := tmp_path / "k") == file
+    assert snapshot.logged_in(file := tmp_path / "k") == file
     written = json.loads(file.read_text())
     assert written["current-context"] == "c" and written["users"] == [{"name": "me", "user": {"token": "b"}}]
 
@@ -83,4 +83,4 @@ def test_a_program_that_gives_tokens_is_asked_once(monkeypatch: pytest.MonkeyPat
     {"exec": PLUGIN | {"args": ["-c", "print('{}')"]}}])
 def test_other_credentials_are_left_to_kubectl(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, user: dict[str, Any]):
     _config(monkeypatch, user)
-    assert snapshot._logged_in(tmp_path / "k") is None
+    assert snapshot.logged_in(tmp_path / "k") is None
