@@ -7,8 +7,12 @@ must not be disrupted), and `pulumi destroy` would wait half an hour for each an
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 import sys
+import tempfile
+from contextlib import suppress
+
+from operations.kubectl import Kubectl, kubectl_in, logged_in
 
 KIND = "trainjobs.trainer.kubeflow.org"
 KINDS = (KIND, "pytorchjobs.kubeflow.org")
@@ -16,24 +20,23 @@ KINDS = (KIND, "pytorchjobs.kubeflow.org")
 
 def main() -> int:
     """End them and name each; 0 when none is left."""
-    return max(map(_end_all, KINDS))
+    with tempfile.TemporaryDirectory() as folder:
+        kubectl = kubectl_in(logged_in(os.environ, folder), "--request-timeout=150s")
+        return max(_end_all(kubectl, kind) for kind in KINDS)
 
 
-def _end_all(kind: str) -> int:
+def _end_all(kubectl: Kubectl, kind: str) -> int:
     """0 also when the cluster does not know the kind."""
-    found = _kubectl("get", kind, "--all-namespaces", "--output=json")
-    if found.returncode:
+    try:
+        found = json.loads(kubectl("get", kind, "--all-namespaces", "--output=json"))["items"]
+    except RuntimeError:
         return 0  # no cluster, or no controller of this kind: nothing of it runs
-    for job in json.loads(found.stdout)["items"]:
+    for job in found:
         space, name = job["metadata"]["namespace"], job["metadata"]["name"]
         print(f"ends {job['kind']} {space}/{name}", flush=True)
-        _kubectl("delete", kind, name, f"--namespace={space}", "--wait", "--timeout=120s")
-    left = _kubectl("get", kind, "--all-namespaces", "--output=name").stdout
-    return 1 if left.strip() else 0
-
-
-def _kubectl(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["kubectl", *words, "--request-timeout=150s"], capture_output=True, text=True)
+        with suppress(RuntimeError):  # what is left is asked below
+            kubectl("delete", kind, name, f"--namespace={space}", "--wait", "--timeout=120s")
+    return 1 if kubectl("get", kind, "--all-namespaces", "--output=name").strip() else 0
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ hang half installed go, and so does the egress rule that AWS gives a new securit
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from typing import Any
 import boto3
 
 from operations.finders import Found, find, finish
+from operations.kubectl import Environment, logged_in
 from operations.pulumi import PulumiError, deployment, last_update_failed, pulumi
 
 PATIENCE_SECONDS = 1800
@@ -105,26 +107,26 @@ def _adopt(stack: str, wanted: Entry, ids: dict[str, str]) -> None:
 class Cluster:
     """What lives in the cluster, asked with kubectl and helm through the cluster's own credentials."""
 
-    def __init__(self, kubeconfig: str | None) -> None:
-        self._kubeconfig = kubeconfig
+    def __init__(self, environment: Environment | None) -> None:
+        self._environment = environment
 
     @classmethod
     @contextmanager
     def of(cls, state: Entry) -> Iterator[Cluster]:
         """The cluster of the stack's own Kubernetes provider, through a private kubeconfig that goes again; without a
-        provider there is no object to look for either."""
+        provider there is no object to look for either. One login serves all that is looked for."""
         given = [resource["inputs"]["kubeconfig"] for resource in state["deployment"].get("resources") or []
                  if resource["type"] == "pulumi:providers:kubernetes" and resource["urn"].count("eks:index") == 0]
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "kubeconfig"
             file.write_text(given[0] if given else "")
-            yield cls(str(file) if given else None)
+            yield cls(logged_in({**os.environ, "KUBECONFIG": str(file)}, folder) if given else None)
 
     def object(self, inputs: Entry) -> Found | None:
         """An object by kind, namespace and name."""
         meta = inputs.get("metadata") or {}
         name, space = meta.get("name"), meta.get("namespace")
-        if self._kubeconfig is None or not isinstance(name, str):
+        if self._environment is None or not isinstance(name, str):
             return None
         group, _, version = inputs["apiVersion"].rpartition("/")
         kind = f"{inputs['kind']}.{version}.{group}" if group else inputs["kind"]
@@ -133,7 +135,7 @@ class Cluster:
 
     def release(self, inputs: Entry) -> Found | None:
         """A release that stands; one that hangs half installed is taken away, so that it can be installed."""
-        if self._kubeconfig is None:
+        if self._environment is None:
             return None
         name, space = inputs["name"], inputs.get("namespace", "default")
         shown = self._run("helm", "status", name, "--namespace", space, "--output", "json")
@@ -145,7 +147,7 @@ class Cluster:
         return None
 
     def _run(self, *words: str) -> str:
-        done = subprocess.run([*words, f"--kubeconfig={self._kubeconfig}"], capture_output=True, text=True)
+        done = subprocess.run(words, capture_output=True, text=True, env=self._environment)
         return done.stdout.strip() if done.returncode == 0 else ""
 
 

@@ -5,20 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
 from catalog.runs import RUN_KINDS, SUCCEEDED
-
-Object = dict[str, Any]
-Kubectl = Callable[..., str]
-"""Its words → what it says; RuntimeError with its complaint."""
+from operations.kubectl import Kubectl, Object, kubectl_in, logged_in
 
 KINDS = ("trainjobs.trainer.kubeflow.org", "pytorchjobs.kubeflow.org", "jobsets.jobset.x-k8s.io", "pods", "events",
          "nodes", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws",
@@ -91,7 +84,7 @@ class Snapshot:
 def take() -> Snapshot:
     """Read everything through the current kubeconfig. Raises RuntimeError with kubectl's complaint."""
     with tempfile.TemporaryDirectory() as folder:
-        return read(kubectl_of(logged_in(Path(folder) / "kubeconfig")))
+        return read(kubectl_in(logged_in(os.environ, folder), "--request-timeout=30s"))
 
 
 def read(kubectl: Kubectl) -> Snapshot:
@@ -168,46 +161,6 @@ def about(event: Object) -> str:
 def full_name(obj: Object) -> str:
     """namespace/name."""
     return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
-
-
-def kubectl_of(kubeconfig: Path | None, environment: Mapping[str, str] | None = None) -> Kubectl:
-    """With this kubeconfig, else the current one of the environment, which is this process's unless given."""
-    flags = ["--request-timeout=30s", *([f"--kubeconfig={kubeconfig}"] if kubeconfig else [])]
-
-    def run(*words: str) -> str:
-        done = subprocess.run(["kubectl", *words, *flags], capture_output=True, text=True, env=environment)
-        if done.returncode:
-            raise RuntimeError(done.stderr.strip() or f"kubectl {words[0]} failed")
-        return done.stdout
-
-    return run
-
-
-def logged_in(file: Path, environment: Mapping[str, str] | None = None) -> Path | None:
-    """The current kubeconfig with a token in the place of the program that gives one, which otherwise every call would
-    start anew: `aws eks get-token` takes longer than all the rest. None where there is no such program. It is good for
-    as long as the token: 14 minutes at EKS."""
-    kubectl = kubectl_of(None, environment)
-    config = json.loads(kubectl("config", "view", "--minify", "--flatten", "--raw", "--output=json"))
-    for entry in config.get("users") or []:
-        plugin = entry["user"].pop("exec", None)
-        if plugin and (token := _token(plugin, environment or os.environ)):
-            entry["user"]["token"] = token
-            file.write_text(json.dumps(config))
-            return file
-    return None
-
-
-def _token(plugin: Object, environment: Mapping[str, str]) -> str | None:
-    """As kubectl asks a credential plugin; None where that gives none."""
-    info = {"kind": "ExecCredential", "apiVersion": plugin["apiVersion"], "spec": {"interactive": False}}
-    env = {each["name"]: each["value"] for each in plugin.get("env") or []}
-    try:
-        done = subprocess.run([plugin["command"], *(plugin.get("args") or [])], capture_output=True, text=True,
-                              env={**environment, **env, "KUBERNETES_EXEC_INFO": json.dumps(info)})
-        return json.loads(done.stdout)["status"]["token"]
-    except (OSError, ValueError, KeyError):
-        return None  # kubectl itself says what is wrong with it
 
 
 def _job(snapshot: Snapshot, obj: Object) -> Job:

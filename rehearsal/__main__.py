@@ -12,6 +12,7 @@ import json
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 
 from catalog.prices import lustre_per_month
 from catalog.runs import RUN_KINDS, SUCCEEDED
+from operations.kubectl import Environment, logged_in
 from rehearsal import charts, engine, paths, plane, progress, toolchain, world
 from rehearsal.engine import EngineError, Stack
 from rehearsal.kube import Api, ApiError, Object
@@ -156,11 +158,13 @@ def _pods(api: Api, job: Run) -> list[Object]:
 
 def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> None:
     display = stages.display
-    display.section("nodes", _kubectl(stack, progress.NODES, "nodes"))
-    for job in jobs:
-        display.section(f"job {job.namespace}/{job.name}", [
-            *_kubectl(stack, progress.JOB, job.kind.lower(), job.name, "-n", job.namespace),
-            *_kubectl(stack, progress.PODS, "pods", "-n", job.namespace, "-l", job.selector)])
+    with tempfile.TemporaryDirectory() as folder:
+        environment = logged_in(engine.environment(stack), folder)
+        display.section("nodes", _kubectl(environment, progress.NODES, "nodes"))
+        for job in jobs:
+            display.section(f"job {job.namespace}/{job.name}", [
+                *_kubectl(environment, progress.JOB, job.kind.lower(), job.name, "-n", job.namespace),
+                *_kubectl(environment, progress.PODS, "pods", "-n", job.namespace, "-l", job.selector)])
     if stages.stages:
         display.section("stages", progress.stage_table(stages.stages, waited))
     at = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
@@ -174,9 +178,9 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> No
         ("make down", "takes everything away")]))
 
 
-def _kubectl(stack: Stack, columns: str, *words: str) -> list[str]:
+def _kubectl(environment: Environment, columns: str, *words: str) -> list[str]:
     done = subprocess.run(["kubectl", "get", *words, f"--output=custom-columns={columns}"], capture_output=True,
-                          text=True, env=engine.environment(stack))
+                          text=True, env=environment)
     return [f"  {line}" for line in (done.stdout or done.stderr).splitlines()]
 
 

@@ -10,14 +10,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from operations.drain import KIND
-from operations.snapshot import logged_in
+from operations.kubectl import logged_in
 from rehearsal import paths, processes
 
 Object = dict[str, Any]
@@ -45,7 +45,7 @@ class Trial:
     """Where the program and its stack files are: a copy may have other ones."""
     stack: str = "dev"
     """The environment that `shell` speaks to."""
-    sessions: dict[tuple[float, ...], dict[str, str]] = field(default_factory=dict, repr=False, compare=False)
+    sessions: dict[tuple[float, ...], Mapping[str, str]] = field(default_factory=dict, repr=False, compare=False)
     """What `shell` works with, by what would make it another: one at most."""
 
     @property
@@ -71,19 +71,17 @@ class Trial:
             raise RuntimeError(f"{command}: {done.stderr or done.stdout}")
         return done.stdout + ("" if check else done.stderr)
 
-    def _session(self) -> dict[str, str]:
+    def _session(self) -> Mapping[str, str]:
         """Set up once, and logged in to the cluster once: a test that looks every second would else do little but ask
         who it is."""
-        files = [self.state / "world.json", kubeconfig := self.state / "kubeconfig"]
+        files = (self.state / "world.json", self.state / "kubeconfig")
         key = (*(file.stat().st_mtime if file.exists() else 0 for file in files), time.monotonic() // TOKEN_SECONDS)
         if key not in self.sessions:
             exports = f'eval "$({sys.executable} -m rehearsal env --stack {self.stack})"; env --null'
             said = self._bash(exports, self.environment).stdout
             made = dict(variable.split("=", 1) for variable in said.split("\0") if variable)
-            with suppress(RuntimeError, OSError):  # no cluster, or no world: what is asked of it complains
-                made["KUBECONFIG"] = str(logged_in(self.state / "session", made) or kubeconfig)
             self.sessions.clear()
-            self.sessions[key] = made
+            self.sessions[key] = logged_in(made, self.state)
         return self.sessions[key]
 
     def _bash(self, line: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:

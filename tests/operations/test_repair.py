@@ -78,15 +78,15 @@ def test_the_kubeconfig_that_the_cluster_is_asked_with_is_gone_afterwards(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     asked: list[str] = []
 
-    def run(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        asked.append(Path(words[-1].removeprefix("--kubeconfig=")).read_text())
-        return subprocess.CompletedProcess(words, 0, "found")
+    def run(words: list[str], *, env: dict[str, str], **_: Any) -> subprocess.CompletedProcess[str]:
+        asked.append(Path(env["KUBECONFIG"]).read_text())
+        return subprocess.CompletedProcess(words, 0, "{}" if "view" in words else "found")
 
     monkeypatch.setattr(subprocess, "run", run)
     provider = {"type": "pulumi:providers:kubernetes", "urn": "a", "inputs": {"kubeconfig": "of the cluster"}}
     with repair.Cluster.of({"deployment": {"resources": [provider]}}) as cluster:
         assert cluster.object({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}) == Found(id="a")
-    assert asked == ["of the cluster"] and [*tmp_path.iterdir()] == []
+    assert asked == ["of the cluster"] * 2 and [*tmp_path.iterdir()] == []
     with repair.Cluster.of({"deployment": {}}) as cluster:
         assert cluster.object({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}) is None
 

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from operations import snapshot
 
@@ -59,28 +55,3 @@ def test_every_rank_has_its_own_lines_and_the_time_of_its_last():
     assert taken.logs["t/trainjob-511"] == "node of trainjob-511\nsidecar of trainjob-511"
     assert taken.spoke["t/trainjob-511"] == datetime(2026, 11, 21, 12, 0, 1, tzinfo=UTC)
     assert "t/pytorchjob-510" in taken.spoke and "t/pytorchjob-511" not in taken.spoke, "it has ended"
-
-
-PLUGIN = {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable,
-          "env": [{"name": "A", "value": "b"}],
-          "args": ["-c", "import os; print('{\"status\": {\"token\": \"' + os.environ['A'] + '\"}}')"]}
-
-
-def _config(monkeypatch: pytest.MonkeyPatch, user: dict[str, Any]) -> None:
-    config = {"current-context": "c", "users": [{"name": "me", "user": user}]}
-    monkeypatch.setattr(snapshot, "kubectl_of", lambda *_: lambda *_: json.dumps(config))
-
-
-def test_a_program_that_gives_tokens_is_asked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    _config(monkeypatch, {"exec": PLUGIN})
-    assert snapshot.logged_in(file := tmp_path / "k") == file
-    written = json.loads(file.read_text())
-    assert written["current-context"] == "c" and written["users"] == [{"name": "me", "user": {"token": "b"}}]
-
-
-@pytest.mark.parametrize("user", [
-    {"token": "t"}, {"exec": PLUGIN | {"command": "/nowhere"}}, {"exec": PLUGIN | {"args": ["-c", "print(1 / 0)"]}},
-    {"exec": PLUGIN | {"args": ["-c", "print('{}')"]}}])
-def test_other_credentials_are_left_to_kubectl(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, user: dict[str, Any]):
-    _config(monkeypatch, user)
-    assert snapshot.logged_in(tmp_path / "k") is None

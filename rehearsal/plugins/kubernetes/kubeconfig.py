@@ -33,6 +33,9 @@ class Client(Api):
 
     credentials: Exec | None = None
 
+    def token(self) -> str:
+        return self._token() if self._token else ""
+
     def request(self, *arguments: Any, **options: Any) -> Object:
         try:
             return super().request(*arguments, **options)
@@ -49,8 +52,14 @@ class Access:
     """The current context of a kubeconfig."""
 
     api: Client
-    text: str
-    """The kubeconfig for another program."""
+    config: Object
+
+    @property
+    def text(self) -> str:
+        """The kubeconfig for a program that works for this one: it comes with our token, as what is linked into the
+        genuine plugin shares its client."""
+        user = _named(self.config, "context", self.config["current-context"]).get("user", "")
+        return json.dumps(self.config | {"users": [{"name": user, "user": {"token": self.api.token()}}]})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +141,7 @@ def access(config: Object) -> Access:
     token = credentials.token if credentials else lambda: user["token"]
     client = Client(cluster["server"], ca_file=_authority(cluster), token=token)
     client.credentials = credentials
-    return Access(api=client, text=json.dumps(config))
+    return Access(api=client, config=config)
 
 
 def _named(config: Object, what: str, name: str) -> Object:

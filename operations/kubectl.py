@@ -1,0 +1,63 @@
+"""kubectl and helm that ask once who one is: `aws eks get-token` takes longer than all the rest of a call."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+Object = dict[str, Any]
+Environment = Mapping[str, str]
+Kubectl = Callable[..., str]
+"""Its words → what it says; RuntimeError with its complaint."""
+
+
+def kubectl_in(environment: Environment, *flags: str) -> Kubectl:
+    """kubectl in this environment, with these flags in every call."""
+
+    def run(*words: str) -> str:
+        done = subprocess.run(["kubectl", *words, *flags], capture_output=True, text=True, env=environment)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip() or f"kubectl {words[0]} failed")
+        return done.stdout
+
+    return run
+
+
+def logged_in(environment: Environment, folder: Path | str) -> Environment:
+    """The environment with another KUBECONFIG, in this private folder: the current one, with a token in place of the
+    program that gives one. It is good for as long as the token, 14 minutes at EKS. The same environment where there is
+    no cluster or no such program; kubectl itself then says what is wrong."""
+    try:
+        shown = kubectl_in(environment)("config", "view", "--minify", "--flatten", "--raw", "--output=json")
+    except (RuntimeError, OSError):
+        return environment
+    config = json.loads(shown)
+    for entry in config.get("users") or []:
+        plugin = entry["user"].pop("exec", None)
+        if plugin and (token := _token(plugin, environment)):
+            entry["user"]["token"] = token
+            return {**environment, "KUBECONFIG": str(_private(Path(folder) / "logged-in", json.dumps(config)))}
+    return environment
+
+
+def _token(plugin: Object, environment: Environment) -> str | None:
+    """As kubectl asks a credential plugin; None where that gives none."""
+    info = {"kind": "ExecCredential", "apiVersion": plugin["apiVersion"], "spec": {"interactive": False}}
+    env = {each["name"]: each["value"] for each in plugin.get("env") or []}
+    try:
+        done = subprocess.run([plugin["command"], *(plugin.get("args") or [])], capture_output=True, text=True,
+                              env={**environment, **env, "KUBERNETES_EXEC_INFO": json.dumps(info)})
+        return json.loads(done.stdout)["status"]["token"]
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _private(file: Path, text: str) -> Path:
+    """The file with this text, which only its owner may read."""
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
+        out.write(text)
+    return file
