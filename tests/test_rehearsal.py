@@ -14,6 +14,8 @@ from rehearsal.trials import VICTIMS, Trial, rehearsing, until
 
 pytestmark = [pytest.mark.world, pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle()))]
 SPREAD = "-l jobset.sigs.k8s.io/jobset-name=t5-large --namespace training"
+LONG = '        run: 2\n        env: {TRAINYARD_STEPS: "250"}\n'
+"""Another run, which a refresh and a preview do not outlast."""
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +63,7 @@ def _edit(trial: Trial, *edits: tuple[str, str]) -> None:
 
 def test_a_refresh_and_a_preview_while_a_job_runs_change_nothing(trial: Trial):
     """Another run of the same job: controllers write to its objects all the time."""
-    _edit(trial, ("        shared_memory_gib: 64", '        run: 2\n        env: {TRAINYARD_STEPS: "250"}\n'
-                  "        shared_memory_gib: 64"))
+    _edit(trial, ("        shared_memory_gib: 64", f"{LONG}        shared_memory_gib: 64"))
     command = trial.start("up")
     running = f"kubectl get pods {SPREAD} --field-selector=status.phase=Running --no-headers"
     assert until(lambda: " changes" in trial.log.read_text().rpartition("$ rehearsal up")[2]
@@ -122,6 +123,7 @@ def test_a_team_comes_and_goes_and_the_environment_does_not_change(trial: Trial)
 def test_down_leaves_nothing_and_a_killed_up_converges(trial: Trial):
     assert trial.do("down") == 0, trial.log.read_text()  # though `resumes`, which no stack owns, holds its runtime
     assert trial.processes("rehearsal.") == []
+    _edit(trial, (LONG, ""))
     seed = random.SystemRandom().randrange(10**6)
     chance = random.Random(seed)
     moment, victim = chance.uniform(5, 45), chance.choice(["engine", "aws plugin", "kubernetes plugin"])

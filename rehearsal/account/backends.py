@@ -77,6 +77,7 @@ def seed() -> None:
 
 def reset() -> None:
     """An empty account, for tests."""
+    import_module("moto.iam.models").iam_backends.clear()  # else it reads all of AWS's policies before it is dropped
     import_module("moto.core.base_backend").BackendDict.reset()
     seed()
 

@@ -30,6 +30,8 @@ from rehearsal.account.wire import Environ, Reply
 
 _OURS = frozenset({"eks", "fsx", "ssm", "pricing", "arc-zonal-shift", "service-quotas"})
 """Services of which moto is not asked."""
+POLL_SECONDS = 0.05
+"""How often a server looks whether it is to stop."""
 
 for _module in ("network", "capacity", "instances", "storage", "services", "eks", "access", "nodegroups", "addons"):
     importlib.import_module(f"rehearsal.account.{_module}")
@@ -153,7 +155,7 @@ class _Handler(MotoRequestHandler):
 def serve(application: Application, host: str, port: int = 0) -> BaseWSGIServer:
     """A listening server, in a thread of its own. A host of unix://PATH is a Unix socket."""
     server = make_server(host, port, application, threaded=True, request_handler=_Handler)
-    threading.Thread(target=server.serve_forever, name=f"serve {host}", daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(POLL_SECONDS,), name=f"serve {host}", daemon=True).start()
     return server
 
 
