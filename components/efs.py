@@ -34,5 +34,5 @@ class Efs(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, depends_on=[nfs]))
 
         # The id of the mount target's file system: a pod that mounts before the target exists waits two minutes.
-        self.volume = Volume(driver="efs.csi.aws.com", handle=target.file_system_id)
+        self.volume = Volume(kind="efs", handle=target.file_system_id)
         self.register_outputs({"file_system_id": file_system.id})

@@ -47,8 +47,8 @@ class Lustre(pulumi.ComponentResource):
                 replace_on_changes=["perUnitStorageThroughput"] if plan.efa else None))
         links = self._repositories(plan, file_system.id)
 
-        self.volume = Volume(driver="fsx.csi.aws.com", handle=file_system.id, attributes={
-            "dnsname": file_system.dns_name, "mountname": file_system.mount_name}, options=("flock",), needs=links)
+        self.volume = Volume(kind="lustre", handle=file_system.id, needs=links, attributes={
+            "dnsname": file_system.dns_name, "mountname": file_system.mount_name})
         self.register_outputs({"file_system_id": file_system.id})
 
     def _efa(self, name: str, plan: LustrePlan, servers: pulumi.Input[str],

@@ -15,7 +15,7 @@ from stacks.faults import Fault, Notice
 from stacks.job_settings import JobConfig
 from stacks.jobs import stores
 from stacks.lustre_efa import tcp_notices
-from stacks.pod_rules import pod_faults, pod_notices
+from stacks.pod_rules import place_faults, pod_faults, pod_notices
 from stacks.settings import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
 from stacks.storage import checkpoint_faults, checkpoint_notices
 from stacks.torchrun import launches
@@ -90,7 +90,7 @@ def _gang(path: str, job: JobConfig, pool: PoolConfig, environment: EnvironmentC
 def _resumable(job: JobConfig, environment: EnvironmentConfig) -> bool:
     if job.pytorch_job:
         return job.checkpoints is not None and job.pytorch_job.restarts > 0
-    own = environment.trainer.own_runtimes.get(job.runtime or "")
+    own = environment.own_runtime(job)
     return job.checkpoints is not None and own is not None and own.max_restarts > 0
 
 
@@ -150,7 +150,7 @@ def _controller(path: str, job: JobConfig, environment: EnvironmentConfig,
     if job.runtime is not None and job.runtime not in known and job.runtime not in set_aside:
         yield Fault(path=f"{path}.runtime", rule="is a runtime of the environment", value=job.runtime,
                     way_out=f"one of {', '.join(known)}")
-    own = trainer.own_runtimes.get(job.runtime or "")
+    own = environment.own_runtime(job)
     if own and own.kind == "mpi" and own.image != job.image:
         yield Fault(path=f"{path}.image", rule=f"is that of {job.runtime}: with MPI a job replaces the launcher's only",
                     value=job.image, way_out=own.image)
@@ -186,12 +186,8 @@ def torchtune_faults(path: str, own: OwnRuntimeConfig, environment: EnvironmentC
     if at and at.model not in TUNED:
         yield Fault(path=f"{path}.torchtune.model", rule="is a model that upstream has a recipe for", value=at.model,
                     way_out=f"one of {', '.join(TUNED)}")
-    if at and at.store not in environment.storage:
-        yield Fault(path=f"{path}.torchtune.store", rule="is a store of the environment", value=at.store,
-                    way_out=f"one of {', '.join(environment.storage) or 'none yet'}")
-    if at and ".." in at.directory.split("/"):
-        yield Fault(path=f"{path}.torchtune.directory", rule="stays in its store (the API server refuses `..`)",
-                    value=at.directory, way_out="name it from the store's root")
+    if at:
+        yield from place_faults(f"{path}.torchtune", at.store, at.directory, environment)
     if at and own.command:
         yield Fault(path=f"{path}.command", rule="is the recipe's", value=own.command[0], way_out="drop it, or a job's"
                     " script: tune run …")
@@ -210,7 +206,7 @@ def _recipe(path: str, job: JobConfig) -> Iterator[Fault]:
 
 def _restarts(job: JobConfig, environment: EnvironmentConfig) -> int:
     """How often its controller starts the gang again."""
-    own = environment.trainer.own_runtimes.get(job.runtime or "")
+    own = environment.own_runtime(job)
     return job.pytorch_job.restarts if job.pytorch_job else own.max_restarts if own else 0
 
 

@@ -175,13 +175,13 @@ def _mounts(job: JobConfig, environment: EnvironmentConfig) -> tuple[tuple[Mount
 
 
 def _priorities(job: JobConfig, environment: EnvironmentConfig) -> tuple[str, ...]:
-    own = environment.trainer.own_runtimes.get(job.runtime or "")
+    own = environment.own_runtime(job)
     return tuple(each for each in (job.priority, own and own.priority) if each)
 
 
 def _recipe(job: JobConfig, environment: EnvironmentConfig) -> list[str]:
     """What a runtime of kind torchtune trains, and where: a job on it does not say so itself."""
-    own = environment.trainer.own_runtimes.get(job.runtime or "")
+    own = environment.own_runtime(job)
     at = own.torchtune if own else None
     return [at.model, at.store, at.directory] if at else []
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog import versions
+from catalog.storage import DRIVERS
 from catalog.zones import zone_names
 from components.plans import (
     AddOnPlan,
@@ -322,8 +323,8 @@ def _service_cidr(wanted: EnvironmentConfig) -> str:
 
 def _add_ons(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
     published = versions.KUBERNETES[wanted.cluster.version]
-    drivers = [name for name, used in (("aws-fsx-csi-driver", any(s.lustre for s in wanted.storage.values())),
-                                       ("aws-efs-csi-driver", any(s.efs for s in wanted.storage.values()))) if used]
+    drivers = [driver.add_on for kind, driver in DRIVERS.items()
+               if any(getattr(store, kind) for store in wanted.storage.values())]
     return AddOnsPlan(
         identity=me,
         before_nodes=(

@@ -64,16 +64,22 @@ def _mounts(path: str, job: JobConfig, environment: EnvironmentConfig,
     for twice in sorted({at for at in paths if paths.count(at) > 1}):
         yield Fault(path=f"{path}.storage", rule="mounts one thing at a path", value=twice, way_out="take another path")
     for place, at in (("checkpoints", job.checkpoints), ("tensorboard", job.tensorboard)):
-        if at and at.store not in environment.storage and at.store not in set_aside:
-            known = f"one of {', '.join(environment.storage) or 'none yet'}"
-            yield Fault(path=f"{path}.{place}.store", rule="is a store of the environment", value=at.store,
-                        way_out=f"{known}; to S3: {TO_S3}" if re.match("local|nvme|s3", at.store) else known)
-        if at and "://" in at.directory:
-            yield Fault(path=f"{path}.{place}.directory", rule="is a directory of its store", value=at.directory,
-                        way_out=TO_S3)
-        if at and ".." in at.directory.split("/"):
-            yield Fault(path=f"{path}.{place}.directory", rule="stays in its store (the API server refuses `..`)",
-                        value=at.directory, way_out="name it from the store's root")
+        if at:
+            yield from place_faults(f"{path}.{place}", at.store, at.directory, environment, set_aside)
+
+
+def place_faults(path: str, store: str, directory: str, environment: EnvironmentConfig,
+                 set_aside: frozenset[str] = frozenset()) -> Iterator[Fault]:
+    """Every fault of a directory in one of the environment's stores."""
+    if store not in environment.storage and store not in set_aside:
+        known = f"one of {', '.join(environment.storage) or 'none yet'}"
+        yield Fault(path=f"{path}.store", rule="is a store of the environment", value=store,
+                    way_out=f"{known}; to S3: {TO_S3}" if re.match("local|nvme|s3", store) else known)
+    if "://" in directory:
+        yield Fault(path=f"{path}.directory", rule="is a directory of its store", value=directory, way_out=TO_S3)
+    if ".." in directory.split("/"):
+        yield Fault(path=f"{path}.directory", rule="stays in its store (the API server refuses `..`)",
+                    value=directory, way_out="name it from the store's root")
 
 
 def _paths(job: JobConfig) -> Iterator[str]:
@@ -97,7 +103,7 @@ def _files(path: str, job: JobConfig) -> Iterator[Fault]:
 
 
 def _has_recipe(job: JobConfig, environment: EnvironmentConfig) -> bool:
-    own = environment.trainer.own_runtimes.get(job.runtime or "")
+    own = environment.own_runtime(job)
     return own is not None and own.kind == "torchtune"
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 import pydantic
 
-from stacks.job_settings import AnyJob, Name, Positive, TorchtuneConfig
+from stacks.job_settings import AnyJob, JobConfig, Name, Positive, TorchtuneConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,6 +237,10 @@ class EnvironmentConfig:
     """Refuse what changes without a change of this file: latest, an unpinned clone, pip install at start."""
     artifacts: ArtifactsConfig | None = None
     tags: dict[str, str] = field(default_factory=dict)
+
+    def own_runtime(self, job: JobConfig) -> OwnRuntimeConfig | None:
+        """What a job runs on, where that is no runtime of upstream's."""
+        return self.trainer.own_runtimes.get(job.runtime or "")
 
 
 @dataclass(frozen=True, kw_only=True)

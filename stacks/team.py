@@ -7,6 +7,7 @@ from typing import Any
 import pulumi
 from pulumi.output import UNKNOWN
 
+from catalog.storage import DRIVERS
 from components.cluster import ClusterCoordinates
 from components.job import Job
 from components.plans import WorkspacePlan
@@ -36,11 +37,8 @@ def build(plan: TeamPlan) -> dict[str, Any]:
 
 def _volumes(plan: WorkspacePlan, contract: pulumi.Output[Any]) -> dict[str, Volume]:
     at = contract["volumes"]
-    drivers = {"lustre": ("fsx.csi.aws.com", ("dnsname", "mountname"), ("flock",)), "efs": ("efs.csi.aws.com", (), ())}
-    return {claim.store: Volume(driver=drivers[claim.kind][0], handle=at[claim.store]["handle"],
-                                attributes={key: at[claim.store]["attributes"][key] for key in drivers[claim.kind][1]},
-                                options=drivers[claim.kind][2])
-            for claim in plan.claims}
+    return {claim.store: Volume(kind=claim.kind, handle=at[claim.store]["handle"], attributes={
+        key: at[claim.store]["attributes"][key] for key in DRIVERS[claim.kind].attributes}) for claim in plan.claims}
 
 
 def _as_planned(deployed: dict[str, Any], plan: TeamPlan) -> Any:
