@@ -137,8 +137,8 @@ class Trial:
 
 @contextmanager
 def rehearsing(stack: str = "dev", files: Mapping[str, str] = MappingProxyType({})) -> Iterator[Trial]:
-    """A copy of the checkout with these files in it, path → text, and a world of its own that ends with it. Short
-    paths, since Unix sockets want them."""
+    """A copy of the checkout with these files in it, path → text, and a world of its own that ends with it; logs stay.
+    Short paths, since Unix sockets want them."""
     folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
     trial = Trial(state=folder / "s", log=folder / "log", checkout=copied_checkout(folder / "c"), stack=stack)
     for name, text in files.items():
@@ -148,6 +148,7 @@ def rehearsing(stack: str = "dev", files: Mapping[str, str] = MappingProxyType({
         yield trial
     finally:
         trial.do("down", "--force")
+        shutil.rmtree(trial.checkout)
 
 
 def copied_checkout(folder: Path) -> Path:

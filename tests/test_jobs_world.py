@@ -106,6 +106,8 @@ def test_a_job_whose_ranks_fail_fails_and_keeps_what_they_said(trial: Trial):
     trial.apply(broken)
     assert until(lambda: _state(trial, "broken"), seconds=180) == "Failed"
     assert "no data" in trial.shell("kubectl logs -n training broken-master-0")
+    # Its worker, if not begun, still looks for the master, 100 times 2 s, with a node's GPUs in hand.
+    trial.shell("kubectl -n training delete pytorchjob broken --wait")
 
 
 def test_the_same_job_reaches_its_end_as_a_train_job_too(trial: Trial):
