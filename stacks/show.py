@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -123,7 +123,14 @@ def storage(plan: Plan) -> list[str]:
              f"{s.throughput_mbps_per_tib or SCRATCH_2_PER_TIB.write / 1e6:.0f} MB/s per TiB", _kept(s.keep))
             for name, s in plan.lustre.items()]
     rows += [(name, "EFS", "grows", "elastic", _kept(s.keep)) for name, s in plan.efs.items()]
-    return ["storage", *_table([("store", "kind", "size", "speed", "at destroy"), *rows])] if rows else []
+    links = [f"  {name} {link.path} shows {link.s3}: imports {_events(link.auto_import)}, exports"
+             f" {_events(link.auto_export)}" for name, s in plan.lustre.items() for link in s.repositories]
+    return ["storage", *_table([("store", "kind", "size", "speed", "at destroy"), *rows]), *links] if rows else []
+
+
+def _events(automatic: Iterable[str]) -> str:
+    """What of files FSx carries over by itself."""
+    return f"what is {', '.join(automatic).lower()}" if automatic else "nothing by itself"
 
 
 def _kept(keep: bool) -> str:
