@@ -37,8 +37,8 @@ def test_a_file_system_is_shown_with_the_buckets_it_is_linked_to() -> None:
     links = {"sets": {"s3": "s3://sets/images/", "path": "/images"},
              "out": {"s3": "s3://out", "path": "/out", "auto_import": [], "auto_export": ["NEW", "CHANGED"]}}
     text = show.text(environment_plan(at("storage.scratch.lustre.repositories", links)))
-    assert ("  scratch /images shows s3://sets/images/: imports what is new, changed, deleted, exports nothing by itself\n"
-            "  scratch /out shows s3://out: imports nothing by itself, exports what is new, changed\n") in text
+    assert ("  scratch /images shows s3://sets/images/: imports what is new, changed, deleted, exports nothing by"
+            " itself\n  scratch /out shows s3://out: imports nothing by itself, exports what is new, changed\n") in text
 
 
 def test_a_program_reads_the_same_in_a_stable_order_and_money_as_text(capsys: pytest.CaptureFixture[str]) -> None:
