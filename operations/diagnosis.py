@@ -37,11 +37,11 @@ SILENCE = timedelta(minutes=5)
 
 def diagnose(snapshot: Snapshot, silence: timedelta = SILENCE) -> list[Finding]:
     """Everything that stands between the jobs and their end, the cause before its consequences."""
-    unread = list(upgrade.unreadable(snapshot)) if upgrade.stuck(snapshot) else []
+    always = [*(upgrade.unreadable(snapshot) if upgrade.stuck(snapshot) else []), *job_causes.left_behind(snapshot)]
     if "trainjobs" not in snapshot.unserved and all(job.complete for job in snapshot.jobs()):
-        return unread
+        return always
     found = [finding for cause in CAUSES for finding in cause(snapshot)]
-    return [*unread, *found, *job_causes.standstill(snapshot, silence)]
+    return [*always, *found, *job_causes.standstill(snapshot, silence)]
 
 
 def _unserved(snapshot: Snapshot) -> Iterator[Finding]:

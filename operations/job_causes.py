@@ -62,7 +62,7 @@ def meeting(snapshot: Snapshot) -> Iterator[Finding]:
 
 def gangs(snapshot: Snapshot) -> Iterator[Finding]:
     """A job of which a part runs, or nothing at all: what is missing, since when, and what the idle part costs."""
-    for job in _under_way(snapshot):
+    for job in _going(snapshot):
         pods = [pod for pod in job.pods if pod["status"].get("phase") != "Failed"]
         waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
         placed = [pod for pod in pods if pod not in waiting]
@@ -80,7 +80,7 @@ def gangs(snapshot: Snapshot) -> Iterator[Finding]:
 
 def starting(snapshot: Snapshot) -> Iterator[Finding]:
     """Pods that have their node and do not start."""
-    for job in _under_way(snapshot):
+    for job in _going(snapshot):
         for pod in sorted(job.pods, key=_prepares):
             if pod["status"].get("phase") == "Pending" and pod["spec"].get("nodeName") and (
                     age := snapshot.age(pod)) >= GRACE_SECONDS:
@@ -93,7 +93,7 @@ def starting(snapshot: Snapshot) -> Iterator[Finding]:
 
 def standstill(snapshot: Snapshot, silence: timedelta) -> Iterator[Finding]:
     """Every rank runs and none says anything any more."""
-    for job in _under_way(snapshot):
+    for job in _going(snapshot):
         spoke = sorted((snapshot.spoke[name], name) for name in map(full_name, job.pods) if name in snapshot.spoke)
         if not spoke or len(spoke) < len(job.pods) or snapshot.at - spoke[-1][0] < silence:
             continue
@@ -107,8 +107,28 @@ def standstill(snapshot: Snapshot, silence: timedelta) -> Iterator[Finding]:
                f" {of} delete pod {name} starts all anew")
 
 
+def left_behind(snapshot: Snapshot) -> Iterator[Finding]:
+    """Runs that have ended and whose pods have not: others wait for their GPUs, which are paid for. A worker that has
+    not begun looks for its master 100 times every 2 s (init container of training-operator v1.8.1), others for ever."""
+    for job in snapshot.jobs():
+        over = (snapshot.at - job.since).total_seconds() if job.ended and job.since else 0
+        pods = [pod for pod in job.pods if pod["status"].get("phase") in ("Pending", "Running")]
+        if pods and over >= GRACE_SECONDS:
+            yield Finding(
+                what=f"{job} ended {over:.0f} s ago, and its {', '.join(pod['metadata']['name'] for pod in pods)} has"
+                     f" not: {_cost(snapshot, pods)}",
+                why="its cleanPodPolicy leaves pods alone, or one of them does not end",
+                do=f"kubectl -n {job.namespace} delete {job.kind.lower()} {job.name}, or pods -l {job.selector}; next"
+                   " time pytorch_job.clean_pods: running")
+
+
 def _under_way(snapshot: Snapshot) -> list[Job]:
+    """Failed ones, too: why they failed is still to be seen."""
     return [job for job in snapshot.jobs() if not job.complete]
+
+
+def _going(snapshot: Snapshot) -> list[Job]:
+    return [job for job in snapshot.jobs() if not job.ended]
 
 
 def _cost(snapshot: Snapshot, pods: list[Object]) -> str:

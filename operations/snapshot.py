@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from catalog.runs import RUN_KINDS, SUCCEEDED
+from catalog.runs import ENDED, RUN_KINDS, SUCCEEDED
 from operations.kubectl import Kubectl, Object, kubectl_in, logged_in
 
 KINDS = ("trainjobs.trainer.kubeflow.org", "pytorchjobs.kubeflow.org", "jobsets.jobset.x-k8s.io", "pods", "events",
@@ -39,6 +39,8 @@ class Job:
     state: str
     said: str
     """Type of the last condition that holds; its reason and message."""
+    since: datetime | None
+    """When that began; None where nobody says."""
     restarts: int
     """Of the whole gang, else of containers, else of pods that were deleted for it."""
     pods: tuple[Object, ...]
@@ -49,6 +51,10 @@ class Job:
     @property
     def complete(self) -> bool:
         return self.state in SUCCEEDED
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
 
     @property
     def selector(self) -> str:
@@ -177,6 +183,7 @@ def _job(snapshot: Snapshot, obj: Object) -> Job:
     return Job(
         kind=kind, **same, runtime=spec.get("runtimeRef", {}).get("name", "-"), pods=pods, state=last["type"],
         nodes=sum(part.get("numNodes", 1) for part in parts), said=f"{last.get('reason')}: {last.get('message', '')}",
+        since=datetime.fromisoformat(last["lastTransitionTime"]) if "lastTransitionTime" in last else None,
         command=" ".join(word for part in parts for key in ("command", "args") for word in part.get(key) or []),
         restarts=sum(s.get("status", {}).get("restarts") or 0 for s in sets)
         or sum(c.get("restartCount", 0) for pod in pods for c in containers(pod))

@@ -213,6 +213,21 @@ def test_a_worker_that_waits_for_its_master_is_named_after_what_keeps_the_master
     assert [*map(status._rank, pods)] == ["worker 0", "master 0"]
 
 
+@pytest.mark.parametrize("state", ["Succeeded", "Failed"])
+def test_pods_that_a_run_has_left_behind_are_named_with_what_they_cost(state: str):
+    def said(phase: str, seconds: int) -> str:
+        ended = (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        job = PYTORCH_JOB | {"status": {"conditions": [{"type": state, "status": "True", "lastTransitionTime": ended}]}}
+        pod = _object("Pod", "old-worker-0", metadata={"labels": {"training.kubeflow.org/job-name": "old"}},
+                      spec={"nodeName": "n1"}, status={"phase": phase})
+        return _said(trainjobs=[], pytorchjobs=[job], pods=[pod], nodes=[_node("us-east-1")])
+
+    left = "PyTorchJob old ended 60 s ago, and its old-worker-0 has not: 30.13 USD an hour"
+    assert left in said("Running", 60) and left in said("Pending", 60)
+    assert "old-worker-0 is Pending" not in said("Pending", 60), "nobody waits for it"
+    assert left not in said("Succeeded", 60) and "ended" not in said("Running", 5)
+
+
 def test_a_pytorch_job_whose_failed_pods_are_deleted_crashes_too():
     said = [_event("old", "job old is restarting because Worker replica(s) failed.", "PyTorchJob", at=str(at),
                    reason="PyTorchJobRestarting", count=2) for at in range(2)]
