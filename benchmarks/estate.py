@@ -11,15 +11,17 @@ from typing import Any
 import yaml
 
 from benchmarks.measure import CHECKOUT, in_turns, table
+from stacks import show
 from stacks.config import read, read_file
-from stacks.plan import plan_stack
+from stacks.plan import EnvironmentPlan, plan_stack
 
 ME = ["-m", "benchmarks.estate"]
 
 
 def main() -> None:
     runs = in_turns({"1 team": [*ME, "teams", "1"], "100 teams": [*ME, "teams", "100"],
-                     "50 pools, 200 jobs": [*ME, "pools", "50"]})
+                     "50 pools, 200 jobs": [*ME, "pools", "50"],
+                     "50 pools, 200 jobs, shown": [*ME, "shown", "50"]})
     print(f"estate: planned in a fresh process, its imports included\n{table(runs, '1 team')}\n")
 
 
@@ -38,7 +40,13 @@ def teams(count: int) -> None:
             plan_stack(read_file(f"team-{number}", folder), folder).accepted()
 
 
-def pools(count: int) -> None:
+def shown(count: int) -> None:
+    """The same, and all that `make plan` says of it."""
+    plan = pools(count)
+    print(show.text(plan), show.as_json(show.data(plan)))
+
+
+def pools(count: int) -> EnvironmentPlan:
     """That many pools, four jobs for each."""
     values: dict[str, Any] = yaml.safe_load((CHECKOUT / "Pulumi.dev.yaml").read_text())["config"]
     settings = values["trainyard:environment"]
@@ -46,11 +54,13 @@ def pools(count: int) -> None:
     settings["pools"] = {f"p{n}": copy.deepcopy(settings["pools"]["g6e"]) for n in range(count)}
     settings["jobs"] = {f"j{n}": {**job, "pool": f"p{n % count}", "parameters_billion": 1 + n / 20}
                         for n in range(4 * count)}
-    plan_stack(read(values, stack="dev", project="trainyard")).accepted()
+    plan = plan_stack(read(values, stack="dev", project="trainyard")).accepted()
+    assert isinstance(plan, EnvironmentPlan)
+    return plan
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        {"teams": teams, "pools": pools}[sys.argv[1]](int(sys.argv[2]))
+        {"teams": teams, "pools": pools, "shown": shown}[sys.argv[1]](int(sys.argv[2]))
     else:
         main()

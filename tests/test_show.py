@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -62,15 +61,6 @@ def test_a_refused_stack_names_its_faults(options: list[str], capsys: pytest.Cap
 def test_the_picture_in_the_documents_is_of_the_checkouts_stack() -> None:
     """Regenerate as its last line says."""
     assert (CHECKOUT / "docs" / "critical-path.md").read_text() == show.picture(environment_plan()) + "\n"
-
-
-def test_fifty_pools_and_two_hundred_jobs_are_shown_at_once() -> None:
-    plan, took = _large(50, 200), []
-    for _ in range(3):
-        began = time.process_time()
-        assert show.text(plan) and show.as_json(show.data(plan))
-        took.append(time.process_time() - began)
-    assert min(took) <= 0.1
 
 
 def _large(pools: int, jobs: int) -> Any:

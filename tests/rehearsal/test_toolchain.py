@@ -63,10 +63,9 @@ def test_every_program_is_linked_after_ensure(workshop: Workshop) -> None:
 
 def test_nothing_runs_and_nothing_is_said_when_all_is_built(workshop: Workshop) -> None:
     workshop.ensure("etcd", "helm")
-    before, started = workshop.calls, time.monotonic()
+    before = workshop.calls
     workshop.said.clear()
     workshop.ensure("etcd", "helm")
-    assert time.monotonic() - started < 0.05
     assert workshop.calls == before and workshop.said == []
 
 
