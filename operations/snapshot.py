@@ -18,8 +18,7 @@ KINDS = ("trainjobs.trainer.kubeflow.org", "pytorchjobs.kubeflow.org", "jobsets.
          "deployments.apps", "daemonsets.apps", "persistentvolumeclaims")
 JOB_LABELS = {name: kind.pods for name, kind in RUN_KINDS.items()}
 CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
-STAMP = re.compile(r"^(\d{4}-\d\d-\d\dT\S+) ?")
-"""What kubectl puts before a line whose time it is asked for."""
+STAMP = re.compile(r"\d{4}-\d\d-\d\dT\S+")
 RESTARTING = "PyTorchJobRestarting"
 """Event of the training-operator v1.8.1 (its pod.go): a pod that failed is deleted, to be made again."""
 LINE_OF = re.compile(r"\[pod/([^/\s]+)/[^]\s]+] ")
@@ -103,12 +102,14 @@ def read(kubectl: Kubectl) -> Snapshot:
         objects[next(plural for plural in objects if plural in (f"{kind}s", f"{kind}es"))].append(obj)
     unserved = frozenset(kind.partition(".")[0] for kind in KINDS if kind not in served)
     running = {full_name(pod) for pod in objects["pods"] if pod["status"].get("phase") == "Running"}
-    said = _logs_of_runs(kubectl, _runs(objects["pods"]))
+    runs = _runs(objects["pods"])
+    # Apart, since the rehearsal's kubelet knows the time of the last line only: containers write to a file themselves.
+    last = _logs_of_runs(kubectl, runs, "--timestamps", "--tail=1").items()
     return Snapshot(
         objects=objects, unserved=unserved,
-        spoke={pod: max(written) for pod, lines in said.items() if pod in running and (written := _written(lines))},
+        spoke={pod: max(written) for pod, lines in last if pod in running and (written := _written(lines))},
         logs=_logs(kubectl, _controllers(objects["pods"]))
-        | {pod: "\n".join(STAMP.sub("", line, count=1) for line in lines) for pod, lines in said.items()})
+        | {pod: "\n".join(lines) for pod, lines in _logs_of_runs(kubectl, runs, "--tail=60").items()})
 
 
 def _controllers(pods: list[Object]) -> list[Object]:
@@ -125,10 +126,10 @@ def _runs(pods: list[Object]) -> list[tuple[str, str]]:
                    for label in JOB_LABELS.values() if label in has})
 
 
-def _logs_of_runs(kubectl: Kubectl, runs: list[tuple[str, str]]) -> dict[str, list[str]]:
-    """"namespace/pod" → its last lines with their times: one call for a whole gang, whatever its size."""
-    calls = [(f"--namespace={space}", f"--selector={selector}", "--prefix", "--ignore-errors", "--timestamps",
-              "--tail=60") for space, selector in runs]
+def _logs_of_runs(kubectl: Kubectl, runs: list[tuple[str, str]], *words: str) -> dict[str, list[str]]:
+    """"namespace/pod" → lines: one call for a whole gang, whatever its size."""
+    calls = [(f"--namespace={space}", f"--selector={selector}", "--prefix", "--ignore-errors", *words)
+             for space, selector in runs]
     found: dict[str, list[str]] = {}
     for (space, _), said in zip(runs, _all_logs(kubectl, calls), strict=True):
         _, *parts = LINE_OF.split(said)
@@ -156,7 +157,7 @@ def _all_logs(kubectl: Kubectl, calls: list[tuple[str, ...]]) -> list[str]:
 
 def _written(lines: list[str]) -> list[datetime]:
     """When each was; a kubelet's own words about a log have no time."""
-    return [datetime.fromisoformat(found[1]) for line in lines if (found := STAMP.match(line))]
+    return [datetime.fromisoformat(found[0]) for line in lines if (found := STAMP.match(line))]
 
 
 def about(event: Object) -> str:

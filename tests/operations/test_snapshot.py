@@ -34,7 +34,7 @@ class Kubectl:
         if words[1] == "karpenter":
             return "launches"
         [gang] = [gang for selector, gang in self.gangs.items() if f"--selector={selector}" in words]
-        stamp = "2026-11-21T12:00:0{}Z "
+        stamp = "2026-11-21T12:00:0{}Z " if "--timestamps" in words else ""
         lines = [f"[pod/{pod['metadata']['name']}/{side}] {stamp.format(n)}{side} of {pod['metadata']['name']}\n"
                  for pod in gang for n, side in enumerate(("node", "sidecar"))]
         return "".join([*lines, "[pod/trainjob-0/old] unable to retrieve container logs\n", "error: has not started\n"])
@@ -43,7 +43,7 @@ class Kubectl:
 def test_the_calls_grow_with_the_runs_and_not_with_their_ranks():
     kubectl = Kubectl()
     snapshot.read(kubectl)
-    assert sum(words[0] == "logs" for words in kubectl.calls) == len(LABELS) + 1
+    assert sum(words[0] == "logs" for words in kubectl.calls) == 2 * len(LABELS) + 1
 
 
 def test_every_rank_has_its_own_lines_and_the_time_of_its_last():
