@@ -4,28 +4,33 @@ At the end what would stand in the way of a newer Trainer, while nothing is wron
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from catalog.runs import RUN_KINDS
 from operations import upgrade
-from operations.diagnosis import diagnose
+from operations.diagnosis import SILENCE, diagnose
 from operations.snapshot import Object, Snapshot, take
 
 ROLE = "training.kubeflow.org/replica-type"
 """Label of the training-operator's pods: master or worker."""
 
 
-def main(*minutes: str) -> int:
+def main(arguments: list[str]) -> int:
     """Print it; 0 when every job is Complete or on its way, 1 when something stands in the way."""
+    parser = argparse.ArgumentParser(prog="python -m operations.status", description=__doc__)
+    parser.add_argument("minutes", type=float, nargs="?", default=SILENCE / timedelta(minutes=1),
+                        help="without a word make a job stand still (%(default)g)")
+    silence = timedelta(minutes=parser.parse_args(arguments).minutes)
     try:
         snapshot = take()
     except RuntimeError as error:
         print(f"the cluster does not answer: {error}")
         return 1
     print("\n".join([*_table(_nodes(snapshot)), "", *_table(_jobs(snapshot)), "", *_table(_pods(snapshot))]))
-    findings = diagnose(snapshot, *(timedelta(minutes=float(word)) for word in minutes))
+    findings = diagnose(snapshot, silence)
     for finding in findings:
         print(f"\n! {finding}")
     for finding in upgrade.unreadable(snapshot) if not upgrade.stuck(snapshot) else ():
@@ -72,4 +77,4 @@ def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

@@ -270,7 +270,7 @@ def status(options: argparse.Namespace) -> int:
         print("no cluster runs: `make up` makes one")
         return 0
     engine.write_kubeconfig(engine.find(options.stack))
-    return _run(options, sys.executable, "-m", "operations.status", options.stack)
+    return _run(options, sys.executable, "-m", "operations.status")
 
 
 def preview(options: argparse.Namespace) -> int:

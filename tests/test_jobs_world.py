@@ -106,7 +106,7 @@ def test_a_job_whose_ranks_fail_fails_and_keeps_what_they_said(trial: Trial):
     trial.apply(broken)
     assert until(lambda: _state(trial, "broken"), seconds=180) == "Failed"
     assert "no data" in trial.shell("kubectl logs -n training broken-master-0")
-    assert "last words: no data" in trial.shell(f"{sys.executable} -m operations.status pytorch", check=False)
+    assert "last words: no data" in trial.shell(f"{sys.executable} -m operations.status", check=False)
     # Its worker, if not begun, still looks for the master, 100 times 2 s, with a node's GPUs in hand.
     trial.shell("kubectl -n training delete pytorchjob broken --wait")
 

@@ -91,6 +91,13 @@ def test_another_zone_shows_what_would_be_replaced_and_data_that_is_kept_stops_i
     assert trial.do("up") == 0, trial.log.read_text()
 
 
+def test_status_says_what_runs_and_that_nothing_is_wrong(trial: Trial):
+    assert trial.do("status") == 0, trial.log.read_text()
+    said = trial.log.read_text().rpartition("$ rehearsal status")[2]
+    assert "kube-apiserver" in said and re.search(r"training/t5-large +TrainJob .* Complete", said), said
+    assert "\n! " not in said
+
+
 def test_plain_tools_work_against_the_rehearsal(trial: Trial):
     assert "ACTIVE" in trial.shell("aws eks describe-cluster --name $(aws eks list-clusters --query 'clusters[0]'"
                                    " --output text) --query cluster.status --output text")

@@ -43,7 +43,7 @@ def test_they_are_wrong_only_once_the_newer_trainer_does_not_come_up(
     snapshot = _snapshot(*WORDS, unavailable=unavailable)
     assert bool(diagnose(snapshot)) == wrong
     monkeypatch.setattr(status, "take", lambda: snapshot)
-    assert status.main() == int(wrong)
+    assert status.main([]) == int(wrong)
     said = capsys.readouterr().out
     assert said.count("numProcPerNode as a word: x") == 1 and ("Nothing is wrong yet" in said) != wrong
 
