@@ -55,7 +55,7 @@ def _open_world(stack: Stack, display: Display, **how: Any) -> bool:
     if problem := world.obstacle():
         print(problem, file=sys.stderr)
         return False
-    _build(display, wanted(stack.settings.get("trainyard:environment") or {}))
+    _build(display, wanted(stack.section("trainyard:environment")))
     with display.waiting("world", "starts"):
         at = world.start(report=display.reporter("world"), **how)
     display.line("world", f"AWS is {at.account_url}, the API server will be {at.api_url}")

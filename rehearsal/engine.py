@@ -57,17 +57,32 @@ class Stack:
 
     @property
     def settings(self) -> dict[str, Any]:
-        file = self.tracked if self.tracked.exists() else self.copy
-        return (yaml.safe_load(file.read_text()) or {}).get("config") or {}
+        return _document(self.tracked if self.tracked.exists() else self.copy)["config"]
 
     @property
     def refers_to(self) -> str | None:
         """The environment stack of a team stack."""
-        return (self.settings.get("trainyard:team") or {}).get("environment")
+        return self.section("trainyard:team").get("environment")
+
+    def section(self, key: str) -> dict[str, Any]:
+        """Settings of ours; none where they are something else, which the program refuses."""
+        found = self.settings.get(key)
+        return found if isinstance(found, dict) else {}
 
     @property
     def log(self) -> Path:
         return paths.LOGS / f"pulumi-{self.name}.log"
+
+
+def _document(file: Path) -> dict[str, Any]:
+    """A stack file; EngineError where it is none. What its settings may say is for the program to judge."""
+    try:
+        found = yaml.safe_load(file.read_text())
+    except yaml.YAMLError as error:
+        raise EngineError(f"{file.name} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(found, dict) or not isinstance(found.get("config"), dict):
+        raise EngineError(f"{file.name} is no stack file: it wants a mapping `config` with settings in it")
+    return found
 
 
 def find(name: str) -> Stack:
@@ -174,9 +189,9 @@ def refresh_copy(stack: Stack) -> None:
     """The tracked stack file with our charts merged in, and the salt that the engine keeps there."""
     if not stack.tracked.exists():
         return
-    wanted = yaml.safe_load(stack.tracked.read_text())
+    wanted = _document(stack.tracked)
     before = yaml.safe_load(stack.copy.read_text()) if stack.copy.exists() else {}
-    if environment := wanted["config"].get("trainyard:environment"):
+    if isinstance(environment := wanted["config"].get("trainyard:environment"), dict):
         environment["artifacts"] = (environment.get("artifacts") or {}) | {"charts": str(paths.CHARTS)}
     wanted |= {key: before[key] for key in ("encryptionsalt",) if key in before}
     if wanted != before:

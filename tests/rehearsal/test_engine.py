@@ -47,6 +47,24 @@ def test_a_stack_without_a_file_is_refused_with_those_that_have_one(checkout: Pa
         engine.find("prod")
 
 
+@pytest.mark.parametrize(("text", "says"), [
+    ("config: {a: b: c}", "Pulumi.dev.yaml is not YAML: .*line 1"), ("", "wants a mapping `config`"),
+    ("config: [a]", "wants a mapping `config`"), ("- config", "wants a mapping `config`")])
+def test_what_is_no_stack_file_is_refused_in_a_line(checkout: Path, dev: Stack, text: str, says: str):
+    (checkout / "Pulumi.dev.yaml").write_text(text)
+    for asks in (lambda: dev.settings, lambda: engine.refresh_copy(dev)):
+        with pytest.raises(engine.EngineError, match=says):
+            asks()
+
+
+def test_settings_of_a_wrong_kind_reach_the_program_which_judges_them(checkout: Path, dev: Stack):
+    (checkout / "Pulumi.dev.yaml").write_text("config: {'trainyard:environment': seoul}")
+    engine.refresh_copy(dev)
+    assert dev.settings == {"trainyard:environment": "seoul"} and dev.section("trainyard:environment") == {}
+    (checkout / "Pulumi.team.yaml").write_text("config: {'trainyard:team': vision}")
+    assert engine.find("team").refers_to is None
+
+
 def test_the_copy_differs_from_the_tracked_file_by_where_charts_come_from(checkout: Path, dev: Stack):
     assert dev.settings == ENVIRONMENT
     copied = yaml.safe_load(dev.copy.read_text())["config"]
