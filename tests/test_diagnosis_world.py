@@ -4,6 +4,7 @@ vanishes under a gang meanwhile."""
 from __future__ import annotations
 
 import copy
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -132,6 +133,22 @@ def _named(findings: list[str], name: str) -> bool:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_mistake_is_named_with_its_cause_and_the_next_command(findings: list[str], name: str):
     assert _named(findings, name), "\n! ".join(findings)
+
+
+def test_pods_that_a_failed_pytorch_job_leaves_behind_are_named(trial: Trial):
+    """The worker looks for its master or waits for it, with GPUs in hand."""
+    job = trial.copy_of("t5-large", "leaves", script=lambda _: "exit 3")
+    left = _as_pytorch_job(job)
+    left["spec"]["runPolicy"] = {"cleanPodPolicy": "None"}
+    for replica in left["spec"]["pytorchReplicaSpecs"].values():
+        replica["restartPolicy"] = "Never"
+    left["spec"]["pytorchReplicaSpecs"]["Worker"]["template"] = {"spec": {
+        **left["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"], "containers": [{
+            "name": "pytorch", "image": job["spec"]["trainer"]["image"], "command": ["sleep", "600"]}]}}
+    trial.apply(left)
+    assert until(lambda: re.search(rf"PyTorchJob {V1}leaves ended \d+ s ago, and its {V1}leaves-worker-0 has not",
+                                   _status(trial)), seconds=90, every=5), _status(trial)
+    trial.shell(f"kubectl -n training delete pytorchjob {V1}leaves --wait")
 
 
 def test_a_node_that_vanishes_is_replaced_in_its_zone_and_the_gang_resumes(trial: Trial, vanished: tuple[str, float]):
