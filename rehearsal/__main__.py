@@ -95,9 +95,12 @@ def _failed(stack: Stack, stages: Stages, status: int) -> int:
     causes = [f"  {resource}: {message}" for resource, message in stages.errors]
     last_words = [f"  {line}" for line in (*stack.log.read_text().splitlines()[-3:], f"pulumi ended with {status}")]
     stages.display.section("failed", causes or last_words)
+    refused = any("in the stack file" in message for _, message in stages.errors)
+    look = ("check", "every fault of the stack file, in a second") if refused else (
+        "status", "names the cause, if the world knows it")
     stages.display.section("next", progress.suggestions([
-        ("make status", "names the cause, if the world knows it"), (f"less {stack.log}", "everything Pulumi said"),
-        ("make up", "goes on from here"), ("make down", "takes everything away")]))
+        (f"make {look[0]}{stack.chosen}", look[1]), (f"less {stack.log}", "everything Pulumi said"),
+        (f"make up{stack.chosen}", "goes on from here"), ("make down", "takes everything away")]))
     return FAILED
 
 
@@ -111,7 +114,8 @@ def _finish(stack: Stack, stages: Stages, patience: float) -> int:
     _summary(stack, stages, jobs, stages.display.now() - began)
     for job, end in zip(jobs, ends, strict=True):
         if end not in SUCCEEDED:
-            print(f"\njob {job.namespace}/{job.name} is {end or 'not finished'}: `make status` names the cause")
+            print(f"\njob {job.namespace}/{job.name} is {end or 'not finished'}: `make status{stack.chosen}` names"
+                  " the cause")
     return 0 if set(ends) <= set(SUCCEEDED) else FAILED
 
 
@@ -169,12 +173,11 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> No
         display.section("stages", progress.stage_table(stages.stages, waited))
     at = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
     display.section("simulated", [f"  {line.format(**at)}" for line in progress.SIMULATED])
-    of = "" if stack.name == "dev" else f" STACK={stack.name}"
-    logs = [(f"kubectl --kubeconfig $(make kubeconfig{of}) logs -n {job.namespace} -l {job.selector}",
+    logs = [(f"kubectl --kubeconfig $(make kubeconfig{stack.chosen}) logs -n {job.namespace} -l {job.selector}",
              "what the ranks said") for job in jobs]
     display.section("next", progress.suggestions([
-        (f"make status{of}", "what runs, and what is wrong"), *logs,
-        (f'eval "$(make env{of})"', "plain pulumi, kubectl, helm and aws work here"),
+        (f"make status{stack.chosen}", "what runs, and what is wrong"), *logs,
+        (f'eval "$(make env{stack.chosen})"', "plain pulumi, kubectl, helm and aws work here"),
         ("make down", "takes everything away")]))
 
 

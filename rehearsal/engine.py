@@ -56,6 +56,11 @@ class Stack:
         return CONFIG / f"Pulumi.{self.name}.yaml"
 
     @property
+    def chosen(self) -> str:
+        """What follows a word of `make` that is about this stack."""
+        return "" if self.name == "dev" else f" STACK={self.name}"
+
+    @property
     def settings(self) -> dict[str, Any]:
         return _document(self.tracked if self.tracked.exists() else self.copy)["config"]
 

@@ -11,6 +11,7 @@ import pytest
 
 from rehearsal import __main__ as cli
 from rehearsal import engine, paths, world
+from rehearsal.progress import Display, Stages
 
 REPOSITORY = Path(__file__).parents[2]
 needs_namespaces = pytest.mark.skipif(world.obstacle() is not None, reason=world.obstacle() or "")
@@ -72,6 +73,20 @@ def test_what_is_left_in_the_account_without_a_stack_is_named_and_fails(
     assert "ec2:instance  i-1  forgotten  running" in capsys.readouterr().out
     assert cli.main(["down", "--force"]) == 0
     assert not world.running()
+
+
+@pytest.mark.parametrize(("stack", "said", "looks"), [
+    ("dev", "2 faults in the stack file", "make check  #"), ("dev", "connection reset", "make status  #"),
+    ("team", "connection reset", "make status STACK=team  #")])
+def test_after_a_failure_the_next_command_is_the_one_that_helps(
+        checkout: Path, capsys: pytest.CaptureFixture[str], stack: str, said: str, looks: str):
+    found, stages = engine.find(stack), Stages(Display())
+    paths.LOGS.mkdir(parents=True)
+    found.log.write_text("")
+    stages.consume([{"diagnosticEvent": {"severity": "error", "message": said}}])
+    assert cli._failed(found, stages, 255) == 1
+    shown = capsys.readouterr().out
+    assert f"program: {said}" in shown and f"  {looks}" in shown and f"make up{found.chosen}  #" in shown
 
 
 @pytest.mark.parametrize(("name", "left"), [("Created by Amazon FSx for fs-1", False), ("of somebody", True)])
