@@ -12,7 +12,7 @@ import sys
 import tempfile
 from contextlib import suppress
 
-from operations.kubectl import Kubectl, kubectl_in, logged_in
+from operations.kubectl import Kubectl, kubectl_with, login
 
 KIND = "trainjobs.trainer.kubeflow.org"
 KINDS = (KIND, "pytorchjobs.kubeflow.org")
@@ -21,7 +21,7 @@ KINDS = (KIND, "pytorchjobs.kubeflow.org")
 def main() -> int:
     """End them and name each; 0 when none is left."""
     with tempfile.TemporaryDirectory() as folder:
-        kubectl = kubectl_in(logged_in(os.environ, folder), "--request-timeout=150s")
+        kubectl = kubectl_with(login(os.environ, folder), "--request-timeout=150s")
         return max(_end_all(kubectl, kind) for kind in KINDS)
 
 
@@ -36,7 +36,13 @@ def _end_all(kubectl: Kubectl, kind: str) -> int:
         print(f"ends {job['kind']} {space}/{name}", flush=True)
         with suppress(RuntimeError):  # what is left is asked below
             kubectl("delete", kind, name, f"--namespace={space}", "--wait", "--timeout=120s")
-    return 1 if kubectl("get", kind, "--all-namespaces", "--output=name").strip() else 0
+    try:
+        left = kubectl("get", kind, "--all-namespaces", "--output=name").strip()
+    except RuntimeError as error:
+        left = f"nobody knows which {kind}: {error}"
+    if left:
+        print(f"still there: {' '.join(left.split())}", flush=True)
+    return 1 if left else 0
 
 
 if __name__ == "__main__":

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 Object = dict[str, Any]
 Environment = Mapping[str, str]
+Login = Callable[[], Environment]
+"""Gives an environment whose KUBECONFIG is logged in."""
 Kubectl = Callable[..., str]
 """Its words → what it says; RuntimeError with its complaint."""
+TOKEN_SECONDS = 600
+"""For so long one is used; it is good for 14 minutes at EKS."""
 
 
-def kubectl_in(environment: Environment, *flags: str) -> Kubectl:
-    """kubectl in this environment, with these flags in every call."""
+def kubectl_with(login: Login, *flags: str) -> Kubectl:
+    """kubectl in the environment of a login, with these flags in every call."""
 
     def run(*words: str) -> str:
-        done = subprocess.run(["kubectl", *words, *flags], capture_output=True, text=True, env=environment)
+        done = subprocess.run(["kubectl", *words, *flags], capture_output=True, text=True, env=login())
         if done.returncode:
             raise RuntimeError(done.stderr.strip() or f"kubectl {words[0]} failed")
         return done.stdout
@@ -27,12 +33,24 @@ def kubectl_in(environment: Environment, *flags: str) -> Kubectl:
     return run
 
 
-def logged_in(environment: Environment, folder: Path | str) -> Environment:
-    """The environment with another KUBECONFIG, in this private folder: the current one, with a token in place of the
-    program that gives one. It is good for as long as the token, 14 minutes at EKS. The same environment where there is
-    no cluster or no such program; kubectl itself then says what is wrong."""
+def login(environment: Environment, folder: Path | str) -> Login:
+    """Logs in when first asked, and anew every TOKEN_SECONDS. The folder is private and holds the kubeconfig."""
+    made, until = environment, -math.inf
+
+    def current() -> Environment:
+        nonlocal made, until
+        if time.monotonic() >= until:
+            made, until = _logged_in(environment, folder), time.monotonic() + TOKEN_SECONDS
+        return made
+
+    return current
+
+
+def _logged_in(environment: Environment, folder: Path | str) -> Environment:
+    """The environment with another KUBECONFIG: the current one, with a token in place of the program that gives one.
+    The same environment where there is no cluster or no such program; kubectl itself then says what is wrong."""
     try:
-        shown = kubectl_in(environment)("config", "view", "--minify", "--flatten", "--raw", "--output=json")
+        shown = kubectl_with(lambda: environment)("config", "view", "--minify", "--flatten", "--raw", "--output=json")
     except (RuntimeError, OSError):
         return environment
     config = json.loads(shown)

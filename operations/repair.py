@@ -23,7 +23,7 @@ from typing import Any
 import boto3
 
 from operations.finders import Found, find, finish
-from operations.kubectl import Environment, logged_in
+from operations.kubectl import Login, login
 from operations.pulumi import PulumiError, deployment, last_update_failed, pulumi
 
 PATIENCE_SECONDS = 1800
@@ -107,8 +107,8 @@ def _adopt(stack: str, wanted: Entry, ids: dict[str, str]) -> None:
 class Cluster:
     """What lives in the cluster, asked with kubectl and helm through the cluster's own credentials."""
 
-    def __init__(self, environment: Environment | None) -> None:
-        self._environment = environment
+    def __init__(self, login: Login | None) -> None:
+        self._login = login
 
     @classmethod
     @contextmanager
@@ -120,13 +120,13 @@ class Cluster:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "kubeconfig"
             file.write_text(given[0] if given else "")
-            yield cls(logged_in({**os.environ, "KUBECONFIG": str(file)}, folder) if given else None)
+            yield cls(login({**os.environ, "KUBECONFIG": str(file)}, folder) if given else None)
 
     def object(self, inputs: Entry) -> Found | None:
         """An object by kind, namespace and name."""
         meta = inputs.get("metadata") or {}
         name, space = meta.get("name"), meta.get("namespace")
-        if self._environment is None or not isinstance(name, str):
+        if not isinstance(name, str):
             return None
         group, _, version = inputs["apiVersion"].rpartition("/")
         kind = f"{inputs['kind']}.{version}.{group}" if group else inputs["kind"]
@@ -135,8 +135,6 @@ class Cluster:
 
     def release(self, inputs: Entry) -> Found | None:
         """A release that stands; one that hangs half installed is taken away, so that it can be installed."""
-        if self._environment is None:
-            return None
         name, space = inputs["name"], inputs.get("namespace", "default")
         shown = self._run("helm", "status", name, "--namespace", space, "--output", "json")
         if not shown:
@@ -147,7 +145,10 @@ class Cluster:
         return None
 
     def _run(self, *words: str) -> str:
-        done = subprocess.run(words, capture_output=True, text=True, env=self._environment)
+        """What it says; nothing where it fails, and where there is no cluster."""
+        if self._login is None:
+            return ""
+        done = subprocess.run(words, capture_output=True, text=True, env=self._login())
         return done.stdout.strip() if done.returncode == 0 else ""
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from catalog.runs import ENDED, RUN_KINDS, SUCCEEDED
-from operations.kubectl import Kubectl, Object, kubectl_in, logged_in
+from operations.kubectl import Kubectl, Object, kubectl_with, login
 
 KINDS = ("trainjobs.trainer.kubeflow.org", "pytorchjobs.kubeflow.org", "jobsets.jobset.x-k8s.io", "pods", "events",
          "nodes", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws",
@@ -89,7 +89,7 @@ class Snapshot:
 def take() -> Snapshot:
     """Read everything through the current kubeconfig. Raises RuntimeError with kubectl's complaint."""
     with tempfile.TemporaryDirectory() as folder:
-        return read(kubectl_in(logged_in(os.environ, folder), "--request-timeout=30s"))
+        return read(kubectl_with(login(os.environ, folder), "--request-timeout=30s"))
 
 
 def read(kubectl: Kubectl) -> Snapshot:

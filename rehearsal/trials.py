@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from operations.drain import KIND
-from operations.kubectl import logged_in
+from operations.kubectl import Login, login
 from rehearsal import paths, processes
 
 Object = dict[str, Any]
@@ -31,8 +31,6 @@ VICTIMS: dict[str, str] = {
     "Trainer and JobSet": "/manager",
 }
 """Who may be killed → what its command line contains."""
-TOKEN_SECONDS = 600
-"""For so long one is used; it is good for 14 minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +43,7 @@ class Trial:
     """Where the program and its stack files are: a copy may have other ones."""
     stack: str = "dev"
     """The environment that `shell` speaks to."""
-    sessions: dict[tuple[float, ...], Mapping[str, str]] = field(default_factory=dict, repr=False, compare=False)
+    sessions: dict[tuple[float, ...], Login] = field(default_factory=dict, repr=False, compare=False)
     """What `shell` works with, by what would make it another: one at most."""
 
     @property
@@ -75,14 +73,14 @@ class Trial:
         """Set up once, and logged in to the cluster once: a test that looks every second would else do little but ask
         who it is."""
         files = (self.state / "world.json", self.state / "kubeconfig")
-        key = (*(file.stat().st_mtime if file.exists() else 0 for file in files), time.monotonic() // TOKEN_SECONDS)
+        key = tuple(file.stat().st_mtime if file.exists() else 0 for file in files)
         if key not in self.sessions:
             exports = f'eval "$({sys.executable} -m rehearsal env --stack {self.stack})"; env --null'
             said = self._bash(exports, self.environment).stdout
             made = dict(variable.split("=", 1) for variable in said.split("\0") if variable)
             self.sessions.clear()
-            self.sessions[key] = logged_in(made, self.state)
-        return self.sessions[key]
+            self.sessions[key] = login(made, self.state)
+        return self.sessions[key]()
 
     def _bash(self, line: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(["/bin/bash", "-c", line], cwd=self.checkout, env=environment, capture_output=True,

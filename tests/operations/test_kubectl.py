@@ -29,7 +29,7 @@ def _environment(folder: Path, user: dict[str, Any]) -> dict[str, str]:
 
 def test_a_program_that_gives_tokens_is_asked_once_and_nobody_else_reads_its_token(tmp_path: Path):
     environment = _environment(tmp_path, {"exec": PLUGIN})
-    made = kubectl.logged_in(environment, tmp_path)
+    made = kubectl.login(environment, tmp_path)()
     assert {**made, "KUBECONFIG": "before"} == environment
     file = Path(made["KUBECONFIG"])
     written = json.loads(file.read_text())
@@ -37,12 +37,24 @@ def test_a_program_that_gives_tokens_is_asked_once_and_nobody_else_reads_its_tok
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize(("seconds", "asked"), [(60, 1), (0, 3)])
+def test_it_is_asked_anew_before_its_token_ends(
+        monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seconds: int, asked: int):
+    """A repair may wait half an hour for what AWS still makes."""
+    monkeypatch.setattr(kubectl, "TOKEN_SECONDS", seconds)
+    counted = f"open({str(tmp_path / 'asked')!r}, 'a').write('x'); {PLUGIN['args'][1]}"
+    login = kubectl.login(_environment(tmp_path, {"exec": PLUGIN | {"args": ["-c", counted]}}), tmp_path)
+    for _ in range(3):
+        login()
+    assert (tmp_path / "asked").read_text() == "x" * asked
+
+
 @pytest.mark.parametrize("user", [
     {"token": "t"}, {"exec": PLUGIN | {"command": "/nowhere"}}, {"exec": PLUGIN | {"args": ["-c", "print(1 / 0)"]}},
     {"exec": PLUGIN | {"args": ["-c", "print('{}')"]}}])
 def test_other_credentials_are_left_to_kubectl(tmp_path: Path, user: dict[str, Any]):
     environment = _environment(tmp_path, user)
-    assert kubectl.logged_in(environment, tmp_path) == environment
+    assert kubectl.login(environment, tmp_path)() == environment
 
 
 def test_where_there_is_no_cluster_and_where_there_is_no_kubectl_its_callers_learn_it_themselves(tmp_path: Path):
@@ -50,6 +62,6 @@ def test_where_there_is_no_cluster_and_where_there_is_no_kubectl_its_callers_lea
     (tmp_path / "kubectl").chmod(0o755)
     for path in (tmp_path, tmp_path / "nowhere"):
         environment = {"PATH": str(path)}
-        assert kubectl.logged_in(environment, tmp_path) == environment
+        assert kubectl.login(environment, tmp_path)() == environment
     with pytest.raises(RuntimeError, match="no cluster"):
-        kubectl.kubectl_in({"PATH": f"{tmp_path}:{os.environ['PATH']}"})("get", "nodes")
+        kubectl.kubectl_with(lambda: {"PATH": f"{tmp_path}:{os.environ['PATH']}"})("get", "nodes")
