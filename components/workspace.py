@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pulumi
 import pulumi_kubernetes as k8s
 
-from catalog.storage import DRIVERS
+from catalog.storage import DRIVERS, Driver
 from components.plans import ClaimPlan, WorkspacePlan
 
 
@@ -22,6 +22,10 @@ class Volume:
     attributes: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     needs: tuple[pulumi.Resource, ...] = ()
     """What brings its data: in place before anybody mounts it, and gone after."""
+
+    @property
+    def driver(self) -> Driver:
+        return DRIVERS[self.kind]
 
 
 REQUEST = "1Gi"
@@ -56,16 +60,16 @@ class Workspace(pulumi.ComponentResource):
             spec={"hard": {"requests.nvidia.com/gpu": str(gpus)}}, opts=pulumi.ResourceOptions(parent=self))
 
     def _claim(self, claim: ClaimPlan, volume: Volume) -> k8s.core.v1.PersistentVolumeClaim:
-        driver = DRIVERS[volume.kind]
         made = k8s.core.v1.PersistentVolume(
             f"{self._namespace}-{claim.store}-volume", metadata={"name": claim.volume_name},
             spec=k8s.core.v1.PersistentVolumeSpecArgs(
                 access_modes=["ReadWriteMany"], capacity={"storage": claim.capacity}, storage_class_name="",
-                persistent_volume_reclaim_policy="Retain", mount_options=list(driver.options),
+                persistent_volume_reclaim_policy="Retain", mount_options=list(volume.driver.options),
                 # Reserved for this namespace: a volume is visible to the whole cluster.
                 claim_ref=k8s.core.v1.ObjectReferenceArgs(name=claim.name, namespace=self.namespace),
                 csi=k8s.core.v1.CSIPersistentVolumeSourceArgs(
-                    driver=driver.name, volume_handle=volume.handle, volume_attributes=dict(volume.attributes))),
+                    driver=volume.driver.name, volume_handle=volume.handle,
+                    volume_attributes=dict(volume.attributes))),
             opts=pulumi.ResourceOptions(parent=self, depends_on=volume.needs))
         return k8s.core.v1.PersistentVolumeClaim(
             f"{self._namespace}-{claim.store}-claim", metadata={"name": claim.name, "namespace": self.namespace},
@@ -77,5 +81,5 @@ class Workspace(pulumi.ComponentResource):
 
     def _driver(self, volume: Volume) -> list[pulumi.Resource]:
         """The add-on of this stack that mounts the volume; none where another stack owns it."""
-        add_on = self._drivers.get(DRIVERS[volume.kind].add_on)
+        add_on = self._drivers.get(volume.driver.add_on)
         return [add_on] if add_on else []

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from contextlib import suppress
 
-from operations.kubectl import Kubectl, kubectl_with, login
+from operations.kubectl import Kubectl, kubectl_with, logged_in
 
 KIND = "trainjobs.trainer.kubeflow.org"
 KINDS = (KIND, "pytorchjobs.kubeflow.org")
@@ -20,8 +19,8 @@ KINDS = (KIND, "pytorchjobs.kubeflow.org")
 
 def main() -> int:
     """End them and name each; 0 when none is left."""
-    with tempfile.TemporaryDirectory() as folder:
-        kubectl = kubectl_with(login(os.environ, folder), "--request-timeout=150s")
+    with logged_in(os.environ) as login:
+        kubectl = kubectl_with(login, "--request-timeout=150s")
         return max(_end_all(kubectl, kind) for kind in KINDS)
 
 

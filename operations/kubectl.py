@@ -6,8 +6,10 @@ import json
 import math
 import os
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,13 @@ def kubectl_with(login: Login, *flags: str) -> Kubectl:
         return done.stdout
 
     return run
+
+
+@contextmanager
+def logged_in(environment: Environment) -> Iterator[Login]:
+    """A login whose kubeconfig goes with the block."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield login(environment, folder)
 
 
 def login(environment: Environment, folder: Path | str) -> Login:

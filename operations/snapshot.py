@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from catalog.runs import ENDED, RUN_KINDS, SUCCEEDED
-from operations.kubectl import Kubectl, Object, kubectl_with, login
+from operations.kubectl import Kubectl, Object, kubectl_with, logged_in
 
 KINDS = ("trainjobs.trainer.kubeflow.org", "pytorchjobs.kubeflow.org", "jobsets.jobset.x-k8s.io", "pods", "events",
          "nodes", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws",
@@ -88,8 +87,8 @@ class Snapshot:
 
 def take() -> Snapshot:
     """Read everything through the current kubeconfig. Raises RuntimeError with kubectl's complaint."""
-    with tempfile.TemporaryDirectory() as folder:
-        return read(kubectl_with(login(os.environ, folder), "--request-timeout=30s"))
+    with logged_in(os.environ) as login:
+        return read(kubectl_with(login, "--request-timeout=30s"))
 
 
 def read(kubectl: Kubectl) -> Snapshot:

@@ -12,7 +12,6 @@ import json
 import shlex
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple
 
 from catalog.prices import lustre_per_month
 from catalog.runs import RUN_KINDS, SUCCEEDED
-from operations.kubectl import Environment, login
+from operations.kubectl import Environment, logged_in
 from rehearsal import charts, engine, paths, plane, progress, toolchain, world
 from rehearsal.engine import EngineError, Stack
 from rehearsal.kube import Api, ApiError, Object
@@ -162,8 +161,8 @@ def _pods(api: Api, job: Run) -> list[Object]:
 
 def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> None:
     display = stages.display
-    with tempfile.TemporaryDirectory() as folder:
-        environment = login(engine.environment(stack), folder)()
+    with logged_in(engine.environment(stack)) as login:
+        environment = login()
         display.section("nodes", _kubectl(environment, progress.NODES, "nodes"))
         for job in jobs:
             display.section(f"job {job.namespace}/{job.name}", [

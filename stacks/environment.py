@@ -8,7 +8,6 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from catalog.storage import DRIVERS
 from components.add_ons import AddOns, CniIdentity
 from components.cluster import Cluster
 from components.device_plugins import DevicePlugins
@@ -88,11 +87,7 @@ def _contract(plan: EnvironmentPlan, cluster: Cluster, volumes: Mapping[str, Vol
         **plan.contract,
         "cluster": {"name": at.name, "arn": at.arn, "endpoint": at.endpoint, "deployer_role_arn": at.deployer_role_arn,
                     "certificate_authority": at.certificate_authority},
-        "volumes": {name: _volume(volume) for name, volume in volumes.items()},
+        "volumes": {name: {"driver": volume.driver.name, "handle": volume.handle,
+                           "attributes": dict(volume.attributes), "options": list(volume.driver.options)}
+                    for name, volume in volumes.items()},
     }
-
-
-def _volume(volume: Volume) -> dict[str, Any]:
-    driver = DRIVERS[volume.kind]
-    return {"driver": driver.name, "handle": volume.handle, "attributes": dict(volume.attributes),
-            "options": list(driver.options)}
