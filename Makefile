@@ -49,7 +49,7 @@ train-real: $(TRAIN)      ## torch for the CPU: the samples of workloads/ traine
 	@.venv/bin/pytest tests/test_workloads.py tests/test_training_world.py
 
 lint: $(DEVELOP)
-	@.venv/bin/ruff check && .venv/bin/pyright
+	@.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/pyright
 
 bench: $(DEVELOP)
 	@.venv/bin/python -m benchmarks

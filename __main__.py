@@ -10,7 +10,9 @@ from stacks.faults import Refused
 from stacks.plan import EnvironmentPlan, plan_stack
 from stacks.show import summary
 
-gc.set_threshold(50_000)  # what is loaded stays: at Python's 700, looking it through is a sixth of this program
+gc.set_threshold(
+    50_000
+)  # what is loaded stays: at Python's 700, looking it through is a sixth of this program
 try:
     planned = plan_stack(read_engine())
     plan = planned.accepted()

@@ -1,4 +1,5 @@
-"""`make bench`: every measurement, one after the other, each with its comparison from the same minutes."""
+"""`make bench`: every measurement, one after the other, each with its comparison from the same
+minutes."""
 
 from benchmarks import check, estate, manifests, program
 

@@ -6,9 +6,16 @@ from benchmarks.measure import in_turns, table
 
 
 def main() -> None:
-    runs = in_turns({"make check STACK=dev": ["-m", "stacks.check", "dev"],
-                     "pydantic and yaml alone": ["-c", "import pydantic, yaml; pydantic.TypeAdapter(int)"]})
-    print(f"check: a stack file checked in a fresh process\n{table(runs, 'pydantic and yaml alone')}\n")
+    runs = in_turns(
+        {
+            "make check STACK=dev": ["-m", "stacks.check", "dev"],
+            "pydantic and yaml alone": ["-c", "import pydantic, yaml; pydantic.TypeAdapter(int)"],
+        }
+    )
+    print(
+        "check: a stack file checked in a fresh"
+        f" process\n{table(runs, 'pydantic and yaml alone')}\n"
+    )
 
 
 if __name__ == "__main__":

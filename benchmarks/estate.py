@@ -1,4 +1,5 @@
-"""What planning costs as an estate grows: a hundred teams on one environment, and fifty pools with two hundred jobs."""
+"""What planning costs as an estate grows: a hundred teams on one environment, and fifty pools with
+two hundred jobs."""
 
 from __future__ import annotations
 
@@ -19,14 +20,20 @@ ME = ["-m", "benchmarks.estate"]
 
 
 def main() -> None:
-    runs = in_turns({"1 team": [*ME, "teams", "1"], "100 teams": [*ME, "teams", "100"],
-                     "50 pools, 200 jobs": [*ME, "pools", "50"],
-                     "50 pools, 200 jobs, shown": [*ME, "shown", "50"]})
+    runs = in_turns(
+        {
+            "1 team": [*ME, "teams", "1"],
+            "100 teams": [*ME, "teams", "100"],
+            "50 pools, 200 jobs": [*ME, "pools", "50"],
+            "50 pools, 200 jobs, shown": [*ME, "shown", "50"],
+        }
+    )
     print(f"estate: planned in a fresh process, its imports included\n{table(runs, '1 team')}\n")
 
 
 def teams(count: int) -> None:
-    """An environment and that many teams, each from its own stack file, each reading the environment's."""
+    """An environment and that many teams, each from its own stack file, each reading the
+    environment's."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file in ("Pulumi.yaml", "Pulumi.dev.yaml"):
@@ -34,7 +41,8 @@ def teams(count: int) -> None:
         text = (CHECKOUT / "Pulumi.team-vision.yaml").read_text()
         for number in range(count):
             (folder / f"Pulumi.team-{number}.yaml").write_text(
-                text.replace("namespace: team-vision", f"namespace: team-{number}"))
+                text.replace("namespace: team-vision", f"namespace: team-{number}")
+            )
         plan_stack(read_file("dev", folder), folder).accepted()
         for number in range(count):
             plan_stack(read_file(f"team-{number}", folder), folder).accepted()
@@ -52,8 +60,10 @@ def pools(count: int) -> EnvironmentPlan:
     settings = values["trainyard:environment"]
     job = settings["jobs"]["t5-large"]
     settings["pools"] = {f"p{n}": copy.deepcopy(settings["pools"]["g6e"]) for n in range(count)}
-    settings["jobs"] = {f"j{n}": {**job, "pool": f"p{n % count}", "parameters_billion": 1 + n / 20}
-                        for n in range(4 * count)}
+    settings["jobs"] = {
+        f"j{n}": {**job, "pool": f"p{n % count}", "parameters_billion": 1 + n / 20}
+        for n in range(4 * count)
+    }
     plan = plan_stack(read(values, stack="dev", project="trainyard")).accepted()
     assert isinstance(plan, EnvironmentPlan)
     return plan

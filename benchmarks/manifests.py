@@ -1,4 +1,5 @@
-"""How long YAML files of jobs take to be read and judged: each of the tests' workloads, and a thousand."""
+"""How long YAML files of jobs take to be read and judged: each of the tests' workloads, and a
+thousand."""
 
 from __future__ import annotations
 
@@ -21,9 +22,12 @@ def main() -> None:
     started = time.perf_counter()
     for number in range(1000):
         _seconds(texts[number % len(texts)])
-    print(f"manifests: {len(texts)} files read and judged, of {sum(map(len, texts)) / len(texts):.0f} bytes\n"
-          f"  median {statistics.median(medians) * 1000:.1f} ms, slowest {max(medians) * 1000:.1f} ms (≤ {ONE_MS}),"
-          f" a thousand {time.perf_counter() - started:.1f} s (≤ {THOUSAND_S})\n")
+    print(
+        f"manifests: {len(texts)} files read and judged, of {sum(map(len, texts)) / len(texts):.0f}"
+        f" bytes\n  median {statistics.median(medians) * 1000:.1f} ms, slowest"
+        f" {max(medians) * 1000:.1f} ms (≤ {ONE_MS}), a thousand"
+        f" {time.perf_counter() - started:.1f} s (≤ {THOUSAND_S})\n"
+    )
 
 
 def _seconds(text: str) -> float:

@@ -26,37 +26,54 @@ class Run:
 
 
 def in_turns(commands: Mapping[str, Sequence[str]], rounds: int = 5) -> dict[str, Run]:
-    """Run every Python command `rounds` times, one of each after the other; medians by name. Each has run before:
-    Python keeps what it has compiled, of the SDK since it was installed, of a checkout since its first run."""
+    """Run every Python command `rounds` times, one of each after the other; medians by name. Each
+    has run before: Python keeps what it has compiled, of the SDK since it was installed, of a
+    checkout since its first run."""
     runs: dict[str, list[Run]] = {name: [] for name in commands}
     for arguments in commands.values():
         _run(arguments)
     for _ in range(rounds):
         for name, arguments in commands.items():
             runs[name].append(_run(arguments))
-    return {name: Run(seconds=statistics.median(r.seconds for r in taken),
-                      cpu_seconds=statistics.median(r.cpu_seconds for r in taken),
-                      rss_mib=statistics.median(r.rss_mib for r in taken)) for name, taken in runs.items()}
+    return {
+        name: Run(
+            seconds=statistics.median(r.seconds for r in taken),
+            cpu_seconds=statistics.median(r.cpu_seconds for r in taken),
+            rss_mib=statistics.median(r.rss_mib for r in taken),
+        )
+        for name, taken in runs.items()
+    }
 
 
 def table(runs: Mapping[str, Run], base: str) -> str:
     """Medians as text, with their ratio to one of them."""
-    lines = [f"  {'':24}{'wall s':>8}{'cpu s':>8}{'RSS MiB':>9}{'x wall':>8}{'x cpu':>7}{'x RSS':>7}"]
+    lines = [
+        f"  {'':24}{'wall s':>8}{'cpu s':>8}{'RSS MiB':>9}{'x wall':>8}{'x cpu':>7}{'x RSS':>7}"
+    ]
     for name, run in runs.items():
-        lines.append(f"  {name:24}{run.seconds:8.2f}{run.cpu_seconds:8.2f}{run.rss_mib:9.0f}"
-                     f"{run.seconds / runs[base].seconds:8.2f}"
-                     f"{run.cpu_seconds / runs[base].cpu_seconds:7.2f}{run.rss_mib / runs[base].rss_mib:7.2f}")
+        lines.append(
+            f"  {name:24}{run.seconds:8.2f}{run.cpu_seconds:8.2f}{run.rss_mib:9.0f}"
+            f"{run.seconds / runs[base].seconds:8.2f}"
+            f"{run.cpu_seconds / runs[base].cpu_seconds:7.2f}{run.rss_mib / runs[base].rss_mib:7.2f}"
+        )
     return "\n".join(lines)
 
 
 def _run(arguments: Sequence[str]) -> Run:
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     started = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-W", "ignore", *arguments], cwd=CHECKOUT, env=kept,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", *arguments],
+        cwd=CHECKOUT,
+        env=kept,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     _, status, used = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{' '.join(arguments)} ended with {process.returncode}")
-    return Run(seconds=seconds, cpu_seconds=used.ru_utime + used.ru_stime, rss_mib=used.ru_maxrss / 1024)
+    return Run(
+        seconds=seconds, cpu_seconds=used.ru_utime + used.ru_stime, rss_mib=used.ru_maxrss / 1024
+    )

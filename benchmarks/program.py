@@ -1,6 +1,8 @@
-"""What plan and components cost: our program beside a flat one that makes the same resources with the same SDK.
+"""What plan and components cost: our program beside a flat one that makes the same resources with
+the same SDK.
 
-Both run against the recording engine of the tests, so that neither waits for a cloud or for a real engine.
+Both run against the recording engine of the tests, so that neither waits for a cloud or for a real
+engine.
 """
 
 from __future__ import annotations
@@ -27,13 +29,24 @@ def main() -> None:
     """Without the SDK in this process: a child's largest memory begins with its parent's."""
     with tempfile.TemporaryDirectory() as folder:
         resources = Path(folder) / "resources.json"
-        subprocess.run([sys.executable, "-W", "ignore", *ME, "write", resources], cwd=CHECKOUT, check=True,
-                       stderr=subprocess.DEVNULL)
-        runs = in_turns({"ours": [*ME, "ours"], "flat": [*ME, "flat", str(resources)],
-                         "flat, collecting as ours": [*ME, "flat", str(resources), "rarely"],
-                         "the SDK's imports alone": [*ME, "imports"]})
-        print(f"program: {len(json.loads(resources.read_text()))} resources made in a fresh process\n"
-              f"{table(runs, 'flat')}")
+        subprocess.run(
+            [sys.executable, "-W", "ignore", *ME, "write", resources],
+            cwd=CHECKOUT,
+            check=True,
+            stderr=subprocess.DEVNULL,
+        )
+        runs = in_turns(
+            {
+                "ours": [*ME, "ours"],
+                "flat": [*ME, "flat", str(resources)],
+                "flat, collecting as ours": [*ME, "flat", str(resources), "rarely"],
+                "the SDK's imports alone": [*ME, "imports"],
+            }
+        )
+        print(
+            f"program: {len(json.loads(resources.read_text()))} resources made in a fresh process\n"
+            f"{table(runs, 'flat')}"
+        )
 
 
 def _ours() -> Graph:
@@ -45,25 +58,41 @@ def _ours() -> Graph:
 def _flat(resources: Path) -> Graph:
     from tests.recording import configuration, record, stack_values
 
-    return record(lambda: _register(json.loads(resources.read_text())), "dev", configuration(stack_values("dev")))
+    return record(
+        lambda: _register(json.loads(resources.read_text())),
+        "dev",
+        configuration(stack_values("dev")),
+    )
 
 
 def _write(resources: Path) -> None:
-    """What our program makes, for the flat one to make too: all but components, which are only there to hold others."""
-    made = [(n.kind, n.name, n.inputs) for n in _ours().nodes.values() if not n.kind.startswith("trainyard:")]
+    """What our program makes, for the flat one to make too: all but components, which are only
+    there to hold others."""
+    made = [
+        (n.kind, n.name, n.inputs)
+        for n in _ours().nodes.values()
+        if not n.kind.startswith("trainyard:")
+    ]
     resources.write_text(json.dumps(made))
     flat = [(n.kind, n.name, n.inputs) for n in _flat(resources).nodes.values()]
-    assert sorted(map(_comparable, flat)) == sorted(map(_comparable, made)), "not the same resources"
+    assert sorted(map(_comparable, flat)) == sorted(map(_comparable, made)), (
+        "not the same resources"
+    )
 
 
 def _comparable(made: tuple[str, str, dict[str, Any]]) -> tuple[str, str, str]:
     """A resource as text; what a provider is given is each program's own."""
     kind, name, inputs = made
-    return kind, name, "" if kind.startswith("pulumi:providers:") else json.dumps(inputs, sort_keys=True)
+    return (
+        kind,
+        name,
+        "" if kind.startswith("pulumi:providers:") else json.dumps(inputs, sort_keys=True),
+    )
 
 
 def _register(resources: list[tuple[str, str, dict[str, Any]]]) -> None:
-    """What somebody would write without a plan: one typed constructor call a resource, which names those before it."""
+    """What somebody would write without a plan: one typed constructor call a resource, which names
+    those before it."""
     import pulumi
     import pulumi_aws as aws
     import pulumi_kubernetes as k8s
@@ -76,16 +105,25 @@ def _register(resources: list[tuple[str, str, dict[str, Any]]]) -> None:
     for kind, name, inputs in resources:
         if kind.startswith("pulumi:providers:"):
             continue
-        arguments = {re.sub("(?=[A-Z])", "_", key).lower(): _referring(value, outputs) for key, value in inputs.items()}
+        arguments = {
+            re.sub("(?=[A-Z])", "_", key).lower(): _referring(value, outputs)
+            for key, value in inputs.items()
+        }
         constructor = _class(kind)
         if constructor is not k8s.apiextensions.CustomResource and kind.startswith("kubernetes:"):
             arguments = {key: arguments[key] for key in arguments.keys() - {"api_version", "kind"}}
         provider = cluster if kind.startswith("kubernetes:") else account
-        options = pulumi.ResourceOptions(providers=[account]) if kind.startswith("eks:") else \
-            pulumi.ResourceOptions(provider=provider)
+        options = (
+            pulumi.ResourceOptions(providers=[account])
+            if kind.startswith("eks:")
+            else pulumi.ResourceOptions(provider=provider)
+        )
         made = constructor(name, **arguments, opts=options)
         if kind.startswith("aws:"):
-            outputs |= {identifier(name): made.id, computed(kind, name)["arn"]: getattr(made, "arn", None)}
+            outputs |= {
+                identifier(name): made.id,
+                computed(kind, name)["arn"]: getattr(made, "arn", None),
+            }
 
 
 def _referring(value: Any, outputs: dict[str, Any]) -> Any:
@@ -107,14 +145,27 @@ def _class(kind: str) -> Any:
         return getattr(getattr(sdk, module.partition("/")[0]), name)
     group, version = module.split("/")
     if group in ("core", "apps", "helm.sh"):
-        return getattr(importlib.import_module(f"pulumi_kubernetes.{group.partition('.')[0]}.{version}"), name)
+        return getattr(
+            importlib.import_module(f"pulumi_kubernetes.{group.partition('.')[0]}.{version}"), name
+        )
     return sdk.apiextensions.CustomResource
 
 
 def _imports() -> None:
-    for name in ("tests.recording", "pulumi_aws.ec2", "pulumi_aws.eks", "pulumi_aws.iam", "pulumi_aws.fsx",
-                 "pulumi_aws.vpc", "pulumi_aws.efs", "pulumi_aws.sqs", "pulumi_eks", "pulumi_kubernetes.core.v1",
-                 "pulumi_kubernetes.helm.v3", "pulumi_kubernetes.apiextensions"):
+    for name in (
+        "tests.recording",
+        "pulumi_aws.ec2",
+        "pulumi_aws.eks",
+        "pulumi_aws.iam",
+        "pulumi_aws.fsx",
+        "pulumi_aws.vpc",
+        "pulumi_aws.efs",
+        "pulumi_aws.sqs",
+        "pulumi_eks",
+        "pulumi_kubernetes.core.v1",
+        "pulumi_kubernetes.helm.v3",
+        "pulumi_kubernetes.apiextensions",
+    ):
         importlib.import_module(name)
 
 

@@ -1,4 +1,5 @@
-"""How often fleets of GPU nodes fail, and what fails: for the time between failures that a job must live with.
+"""How often fleets of GPU nodes fail, and what fails: for the time between failures that a job must
+live with.
 
 Gathered in shared facts §4.1 (2026-11-20).
 """
@@ -21,19 +22,47 @@ class Fleet:
 
 
 FLEETS: tuple[Fleet, ...] = (
-    Fleet(name="Meta RSC", per_1000_node_days=6.5, year=2024, source="arXiv 2410.21680",
-          note="jobs of 1024 GPUs failed every 7.9 h, 3.7 times as often as this rate says: it is no upper bound"),
-    Fleet(name="Llama 3 405B", per_1000_node_days=3.8, year=2024, source="arXiv 2407.21783, table 5",
-          note="419 unexpected interruptions in 54 days on 16,384 H100: one in 3.1 h"),
-    Fleet(name="OPT-175B", per_1000_node_days=None, year=2022, source="its logbook, by way of shared facts §4.1",
-          note="about 90 restarts in 33 days on 1024 A100; some two machines lost a day"),
-    Fleet(name="BLOOM-176B", per_1000_node_days=None, year=2022, source="shared facts §4.1, not first-party",
-          note="one or two GPU failures a week on 384 A100; single incidents cost 7 to 18 h"),
+    Fleet(
+        name="Meta RSC",
+        per_1000_node_days=6.5,
+        year=2024,
+        source="arXiv 2410.21680",
+        note=(
+            "jobs of 1024 GPUs failed every 7.9 h, 3.7 times as often as this rate says: it is no"
+            " upper bound"
+        ),
+    ),
+    Fleet(
+        name="Llama 3 405B",
+        per_1000_node_days=3.8,
+        year=2024,
+        source="arXiv 2407.21783, table 5",
+        note="419 unexpected interruptions in 54 days on 16,384 H100: one in 3.1 h",
+    ),
+    Fleet(
+        name="OPT-175B",
+        per_1000_node_days=None,
+        year=2022,
+        source="its logbook, by way of shared facts §4.1",
+        note="about 90 restarts in 33 days on 1024 A100; some two machines lost a day",
+    ),
+    Fleet(
+        name="BLOOM-176B",
+        per_1000_node_days=None,
+        year=2022,
+        source="shared facts §4.1, not first-party",
+        note="one or two GPU failures a week on 384 A100; single incidents cost 7 to 18 h",
+    ),
 )
 
 FAILURES_PER_1000_NODE_DAYS = 6.5
 """What a plan counts with: the worse of the two fleets that were counted by node."""
 
 CAUSES: dict[str, float] = {
-    "GPU": 0.301, "HBM3": 0.172, "software": 0.129, "network": 0.084, "silent corruption": 0.014}
+    "GPU": 0.301,
+    "HBM3": 0.172,
+    "software": 0.129,
+    "network": 0.084,
+    "silent corruption": 0.014,
+}
 """Shares of Llama 3's interruptions (arXiv 2407.21783, table 5); the rest is small."""

@@ -1,8 +1,10 @@
-"""Instance types for training, as facts. A new type is a new row here and a run of `python -m catalog.refresh`.
+"""Instance types for training, as facts. A new type is a new row here and a run of `python -m
+catalog.refresh`.
 
-Sources: EC2 DescribeInstanceTypes (as shipped in moto 5.2.5, 2026-10), which tests/test_instances.py compares field by
-field; RDMA from aws-ofi-nccl's platform table (src/platform-aws.cpp, 2026-08-21); NVLink from awsome-distributed-
-training's efa-cheatsheet (2025-08-31); AMX from Intel: Sapphire and Granite Rapids have it, which 7i and 8i are.
+Sources: EC2 DescribeInstanceTypes (as shipped in moto 5.2.5, 2026-10), which
+tests/test_instances.py compares field by field; RDMA from aws-ofi-nccl's platform table
+(src/platform-aws.cpp, 2026-08-21); NVLink from awsome-distributed-training's efa-cheatsheet
+(2025-08-31); AMX from Intel: Sapphire and Granite Rapids have it, which 7i and 8i are.
 """
 
 from __future__ import annotations
@@ -59,20 +61,23 @@ class InstanceType:
 
     @property
     def spot_quota(self) -> str | None:
-        """The Service Quotas code for spot; None for p6, of which public text says two different ones."""
+        """The Service Quotas code for spot; None for p6, of which public text says two different
+        ones."""
         if self.quota != "P":
             return SPOT_QUOTAS[self.quota]
         return {"p4": SPOT_QUOTAS["P"], "p5": SPOT_QUOTAS["P5"]}.get(self.name[:2])
 
     @property
     def max_pods(self) -> int:
-        """Karpenter's figure on our nodes, where an efa-only interface takes one of card 0 (its ENILimitedPods)."""
+        """Karpenter's figure on our nodes, where an efa-only interface takes one of card 0 (its
+        ENILimitedPods)."""
         return self._pods(self.interfaces - (1 if self.efa and self.efa == self.cards else 0))
 
     @property
     def allocatable_mib(self) -> int:
-        """Memory a pod may request, by Karpenter's estimate until the first node has joined: 7.5 % is held back for the
-        hypervisor, then kubelet's 11 MiB a pod and 255 MiB, and 100 MiB for eviction (its types.go, 1.14.1)."""
+        """Memory a pod may request, by Karpenter's estimate until the first node has joined: 7.5 %
+        is held back for the hypervisor, then kubelet's 11 MiB a pod and 255 MiB, and 100 MiB for
+        eviction (its types.go, 1.14.1)."""
         held_back = math.ceil(self.memory_mib * 0.075)
         return self.memory_mib - held_back - 11 * self._pods(self.interfaces) - 355
 
@@ -80,7 +85,8 @@ class InstanceType:
         return interfaces * (self.addresses_per_interface - 1) + 2
 
 
-# links: between GPUs, and RDMA to other nodes. card-0, ENIs and IPs: Gb/s, interfaces and addresses of card 0.
+# links: between GPUs, and RDMA to other nodes. card-0, ENIs and IPs: Gb/s, interfaces and addresses
+# of card 0.
 _GPU = """
 type             gpu                 n    MiB links       efa cards Gb/s card-0 ENIs IPs vCPUs  GiB  NVMe sold
 g5.xlarge        a10g                1  22888 -             0     1  2.5    2.5    4  15     4   16   250 spot
@@ -166,23 +172,44 @@ def _rows(table: str) -> Iterator[dict[str, str]]:
 def _read(row: dict[str, str]) -> InstanceType:
     """A type from its row; what a row leaves out is what a type with one card and no GPU has."""
     return InstanceType(
-        name=row["type"], gpu=row.get("gpu", ""), gpus=int(row.get("n", 0)), gpu_memory_mib=int(row.get("MiB", 0)),
-        nvlink="nvlink" in row.get("links", ""), gpudirect="rdma" in row.get("links", ""),
-        efa=int(row["efa"]), cards=int(row.get("cards", 1)),
-        network_gbps=float(row["Gb/s"]), card_gbps=float(row.get("card-0", row["Gb/s"])),
-        interfaces=int(row["ENIs"]), addresses_per_interface=int(row["IPs"]),
-        vcpus=int(row["vCPUs"]), memory_mib=int(row["GiB"]) * 1024, nvme_gb=int(row.get("NVMe", 0)),
-        capacity_block="block" in row["sold"], spot="spot" in row["sold"], amx="gpu" not in row)
+        name=row["type"],
+        gpu=row.get("gpu", ""),
+        gpus=int(row.get("n", 0)),
+        gpu_memory_mib=int(row.get("MiB", 0)),
+        nvlink="nvlink" in row.get("links", ""),
+        gpudirect="rdma" in row.get("links", ""),
+        efa=int(row["efa"]),
+        cards=int(row.get("cards", 1)),
+        network_gbps=float(row["Gb/s"]),
+        card_gbps=float(row.get("card-0", row["Gb/s"])),
+        interfaces=int(row["ENIs"]),
+        addresses_per_interface=int(row["IPs"]),
+        vcpus=int(row["vCPUs"]),
+        memory_mib=int(row["GiB"]) * 1024,
+        nvme_gb=int(row.get("NVMe", 0)),
+        capacity_block="block" in row["sold"],
+        spot="spot" in row["sold"],
+        amx="gpu" not in row,
+    )
 
 
 GPU_TYPES: dict[str, InstanceType] = {row["type"]: _read(row) for row in _rows(_GPU)}
 CPU_TYPES: dict[str, InstanceType] = {row["type"]: _read(row) for row in _rows(_CPU)}
 
 REFUSED: dict[str, str] = {
-    "trn": "Trainium runs Neuron, not CUDA images and the NVIDIA plugin; nearest with GPUs: p5.48xlarge, p4d.24xlarge",
+    "trn": (
+        "Trainium runs Neuron, not CUDA images and the NVIDIA plugin; nearest with GPUs:"
+        " p5.48xlarge, p4d.24xlarge"
+    ),
     "inf": "Inferentia is for inference and runs Neuron; smallest with a GPU and EFA: g6.8xlarge",
-    "dl": "Gaudi and Cloud AI 100 run SynapseAI and Qualcomm's SDK, not CUDA; nearest with GPUs: p4d.24xlarge",
-    "p6e-gb": "GB200 comes as UltraServers of arm64 nodes, which Karpenter 1.14 does not launch; use p6-b200.48xlarge",
+    "dl": (
+        "Gaudi and Cloud AI 100 run SynapseAI and Qualcomm's SDK, not CUDA; nearest with GPUs:"
+        " p4d.24xlarge"
+    ),
+    "p6e-gb": (
+        "GB200 comes as UltraServers of arm64 nodes, which Karpenter 1.14 does not launch; use"
+        " p6-b200.48xlarge"
+    ),
     "g5g": "Graviton with T4G is arm64, and training images are amd64; use g5 or g6",
     "g4ad": "AMD Radeon Pro runs no CUDA and no ROCm training stack; use g5 or g6",
 }
@@ -190,5 +217,11 @@ REFUSED: dict[str, str] = {
 
 QUOTAS: dict[str, str] = {"P": "L-417A185B", "G": "L-DB2E81BA", "standard": "L-1216C47A"}
 """Family → Service Quotas code of "Running On-Demand … instances", in vCPUs (service code ec2)."""
-SPOT_QUOTAS: dict[str, str] = {"P": "L-7212CCBC", "P5": "L-C4BD4855", "G": "L-3819A6DF", "standard": "L-34B43A08"}
-"""Family → code of "All … Spot Instance Requests": P is P4, P3 and P2 (listings of live accounts, 2026-11-21)."""
+SPOT_QUOTAS: dict[str, str] = {
+    "P": "L-7212CCBC",
+    "P5": "L-C4BD4855",
+    "G": "L-3819A6DF",
+    "standard": "L-34B43A08",
+}
+"""Family → code of "All … Spot Instance Requests": P is P4, P3 and P2 (listings of live accounts,
+2026-11-21)."""

@@ -1,6 +1,8 @@
-"""How long AWS usually takes, in seconds: what `make up` expects on a real account, and what the rehearsal scales down.
+"""How long AWS usually takes, in seconds: what `make up` expects on a real account, and what the
+rehearsal scales down.
 
-Medians of raw logs gathered 2026-11-20 (shared facts, latency table); 'model' marks a figure that was computed.
+Medians of raw logs gathered 2026-11-20 (shared facts, latency table); 'model' marks a figure that
+was computed.
 """
 
 from __future__ import annotations
@@ -45,14 +47,15 @@ STAGES: dict[str, float] = {
     "runtimes": 3,
     "jobs": 170,
 }
-"""What a stage takes on AWS (model): its slowest chain of the above; `jobs` is a node and JOB below, but not the
-training itself. Stages overlap: storage runs beside the cluster."""
+"""What a stage takes on AWS (model): its slowest chain of the above; `jobs` is a node and JOB
+below, but not the training itself. Stages overlap: storage runs beside the cluster."""
 
 JOB: dict[str, float] = {
     "batching": 10,
     "image pull": 40,
     "first step": 45,
 }
-"""Seconds of a job's start beside its node's boot. Batching: Karpenter's BATCH_MAX_DURATION, at most. Image pull: 9.35
-GB on AL2023 with SOCI's parallel pull, which our nodes turn on; 131 without, 23 on Bottlerocket (karpenter-blueprints,
-one run of all three). First step: imports, rendezvous and NCCL with 16 ranks, few samples."""
+"""Seconds of a job's start beside its node's boot. Batching: Karpenter's BATCH_MAX_DURATION, at
+most. Image pull: 9.35 GB on AL2023 with SOCI's parallel pull, which our nodes turn on; 131 without,
+23 on Bottlerocket (karpenter-blueprints, one run of all three). First step: imports, rendezvous and
+NCCL with 16 ranks, few samples."""

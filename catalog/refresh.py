@@ -1,8 +1,9 @@
-"""Write what AWS changes without notice anew, with credentials that may only read. AWS_ENDPOINT_URL and AWS_PROFILE
-are honoured; needs botocore, which the product itself does not.
+"""Write what AWS changes without notice anew, with credentials that may only read. AWS_ENDPOINT_URL
+and AWS_PROFILE are honoured; needs botocore, which the product itself does not.
 
-`python -m catalog.refresh`: offers.json, from ec2:DescribeRegions and ec2:DescribeInstanceTypeOfferings; `--from-moto`
-takes what the installed moto ships instead. `--prices`: on_demand.json, from pricing:GetProducts.
+`python -m catalog.refresh`: offers.json, from ec2:DescribeRegions and
+ec2:DescribeInstanceTypeOfferings; `--from-moto` takes what the installed moto ships instead.
+`--prices`: on_demand.json, from pricing:GetProducts.
 """
 
 from __future__ import annotations
@@ -29,8 +30,14 @@ TYPES = (*GPU_TYPES, *CPU_TYPES)
 
 PRICE_LIST = "us-east-1"
 """One of the three regions that answer for all."""
-PLAIN_LINUX = {"operatingSystem": "Linux", "preInstalledSw": "NA", "tenancy": "Shared", "capacitystatus": "Used",
-               "marketoption": "OnDemand", "productFamily": "Compute Instance"}
+PLAIN_LINUX = {
+    "operatingSystem": "Linux",
+    "preInstalledSw": "NA",
+    "tenancy": "Shared",
+    "capacitystatus": "Used",
+    "marketoption": "OnDemand",
+    "productFamily": "Compute Instance",
+}
 """What is asked of the price list, as Karpenter asks it (its pricing.go, 1.14.1)."""
 
 Offers = Iterable[tuple[str, str, str]]
@@ -40,14 +47,18 @@ Prices = Mapping[tuple[str, str], Decimal]
 
 
 def outdated(as_of: str, today: date) -> str | None:
-    """A sentence for a warning where a day or month lies more than 180 days back; None where it does not."""
+    """A sentence for a warning where a day or month lies more than 180 days back; None where it
+    does not."""
     try:
         day = date.fromisoformat(as_of if as_of.count("-") == 2 else f"{as_of}-01")
     except ValueError:
         return f"has no readable date ({as_of}): `python -m catalog.refresh` gives it one"
     if today - day <= FRESH_FOR:
         return None
-    return f"is of {as_of}, {(today - day).days} days old, and AWS has added since: `python -m catalog.refresh`"
+    return (
+        f"is of {as_of}, {(today - day).days} days old, and AWS has added since: `python -m"
+        " catalog.refresh`"
+    )
 
 
 def from_moto() -> Offers:
@@ -55,7 +66,9 @@ def from_moto() -> Offers:
     package = find_spec("moto")
     if package is None or package.origin is None:
         raise SystemExit("moto is not installed: pip install -r requirements-dev.txt")
-    for file in Path(package.origin).parent.glob("ec2/resources/instance_type_offerings/availability-zone-id/*.gz"):
+    for file in Path(package.origin).parent.glob(
+        "ec2/resources/instance_type_offerings/availability-zone-id/*.gz"
+    ):
         for offer in json.loads(gzip.decompress(file.read_bytes())):
             yield offer["InstanceType"], file.name.partition(".")[0], offer["Location"]
 
@@ -69,8 +82,14 @@ def enabled_regions() -> set[str]:
 def from_account(regions: Iterable[str]) -> Offers:
     """What EC2 offers in the regions today."""
     for region in regions:
-        pages = _client("ec2", region).get_paginator("describe_instance_type_offerings").paginate(
-            LocationType="availability-zone-id", Filters=[{"Name": "instance-type", "Values": list(TYPES)}])
+        pages = (
+            _client("ec2", region)
+            .get_paginator("describe_instance_type_offerings")
+            .paginate(
+                LocationType="availability-zone-id",
+                Filters=[{"Name": "instance-type", "Values": list(TYPES)}],
+            )
+        )
         for page in pages:
             for offer in page["InstanceTypeOfferings"]:
                 yield offer["InstanceType"], region, offer["Location"]
@@ -89,7 +108,9 @@ def from_price_list(regions: Iterable[str], types: Collection[str]) -> Prices:
 def _products(client: Any, region: str) -> Iterator[dict[str, Any]]:
     wanted = {**PLAIN_LINUX, "regionCode": region}.items()
     filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted]
-    for page in client.get_paginator("get_products").paginate(ServiceCode="AmazonEC2", Filters=filters):
+    for page in client.get_paginator("get_products").paginate(
+        ServiceCode="AmazonEC2", Filters=filters
+    ):
         yield from (json.loads(product) for product in page["PriceList"])
 
 
@@ -111,8 +132,13 @@ def _client(service: str, region: str) -> Any:
 
 def kept(regions: set[str]) -> Offers:
     """The committed offers of regions that were not asked."""
-    return ((kind, region, zone) for kind, sold in OFFERS.items() for region, zones in sold.items()
-            if region not in regions for zone in zones.split())
+    return (
+        (kind, region, zone)
+        for kind, sold in OFFERS.items()
+        for region, zones in sold.items()
+        if region not in regions
+        for zone in zones.split()
+    )
 
 
 def text(offers: Offers, as_of: str, source: str) -> str:
@@ -121,22 +147,41 @@ def text(offers: Offers, as_of: str, source: str) -> str:
     for kind, region, zone in offers:
         if kind in TYPES and region in ZONE_LETTERS:
             zones.setdefault((kind, region), set()).add(zone)
-    rows = ",\n".join(json.dumps([*key, " ".join(sorted(found))]) for key, found in sorted(zones.items()))
-    return f'{{"as_of": {json.dumps(as_of)},\n"source": {json.dumps(source)},\n"offers": [\n{rows}\n]}}\n'
+    rows = ",\n".join(
+        json.dumps([*key, " ".join(sorted(found))]) for key, found in sorted(zones.items())
+    )
+    return (
+        f'{{"as_of": {json.dumps(as_of)},\n"source": {json.dumps(source)},\n"offers":'
+        f" [\n{rows}\n]}}\n"
+    )
 
 
 def with_prices(lists: Iterable[PriceList], newest: PriceList) -> list[PriceList]:
     """The lists with another in front, less what it has."""
-    older = [PriceList(as_of=each.as_of, source=each.source, prices={
-        key: usd for key, usd in each.prices.items() if key not in newest.prices}) for each in lists]
+    older = [
+        PriceList(
+            as_of=each.as_of,
+            source=each.source,
+            prices={key: usd for key, usd in each.prices.items() if key not in newest.prices},
+        )
+        for each in lists
+    ]
     return [each for each in (newest, *older) if each.prices]
 
 
 def price_text(lists: Iterable[PriceList]) -> str:
     """on_demand.json: a line for each region and family, sorted."""
-    return "[\n" + ",\n".join(
-        f'{{"as_of": {json.dumps(each.as_of)},\n"source": {json.dumps(each.source)},\n"prices": [\n'
-        + ",\n".join(_price_rows(each.prices)) + "\n]}" for each in lists) + "\n]\n"
+    return (
+        "[\n"
+        + ",\n".join(
+            f'{{"as_of": {json.dumps(each.as_of)},\n"source":'
+            f' {json.dumps(each.source)},\n"prices": [\n'
+            + ",\n".join(_price_rows(each.prices))
+            + "\n]}"
+            for each in lists
+        )
+        + "\n]\n"
+    )
 
 
 def _price_rows(prices: Prices) -> Iterator[str]:
@@ -145,7 +190,14 @@ def _price_rows(prices: Prices) -> Iterator[str]:
         family, _, size = kind.partition(".")
         families.setdefault((region, family), {})[size] = usd
     for key, sizes in sorted(families.items()):
-        yield json.dumps([*key, " ".join(f"{size}={sizes[size].normalize():f}" for size in sorted(sizes, key=_place))])
+        yield json.dumps(
+            [
+                *key,
+                " ".join(
+                    f"{size}={sizes[size].normalize():f}" for size in sorted(sizes, key=_place)
+                ),
+            ]
+        )
 
 
 def _place(size: str) -> tuple[int, str]:
@@ -156,17 +208,32 @@ def _place(size: str) -> tuple[int, str]:
 
 def _refresh_prices(today: str) -> None:
     kinds = {*TYPES, *(kind for each in ON_DEMAND for kind, _ in each.prices)}
-    newest = PriceList(as_of=today, source="AWS price list, GetProducts", prices=from_price_list(ZONE_LETTERS, kinds))
+    newest = PriceList(
+        as_of=today,
+        source="AWS price list, GetProducts",
+        prices=from_price_list(ZONE_LETTERS, kinds),
+    )
     lists = with_prices(ON_DEMAND, newest)
     ON_DEMAND_FILE.write_text(price_text(lists))
-    print(f"{ON_DEMAND_FILE.name}: {', '.join(f'{len(each.prices)} prices of {each.as_of}' for each in lists)}")
+    print(
+        f"{ON_DEMAND_FILE.name}:"
+        f" {', '.join(f'{len(each.prices)} prices of {each.as_of}' for each in lists)}"
+    )
 
 
 def main(arguments: Sequence[str]) -> int:
     """Rewrite the file and say from where."""
-    parser = argparse.ArgumentParser(prog="python -m catalog.refresh", description="Write catalog/offers.json anew.")
-    parser.add_argument("--prices", action="store_true", help="catalog/on_demand.json instead, from AWS's price list")
-    parser.add_argument("--from-moto", action="store_true", help="what the installed moto ships, not a live account")
+    parser = argparse.ArgumentParser(
+        prog="python -m catalog.refresh", description="Write catalog/offers.json anew."
+    )
+    parser.add_argument(
+        "--prices",
+        action="store_true",
+        help="catalog/on_demand.json instead, from AWS's price list",
+    )
+    parser.add_argument(
+        "--from-moto", action="store_true", help="what the installed moto ships, not a live account"
+    )
     parser.add_argument("--as-of", help="month of moto's data; needed with --from-moto")
     options = parser.parse_args(arguments)
     if options.from_moto and not options.as_of:
@@ -179,7 +246,10 @@ def main(arguments: Sequence[str]) -> int:
         source = f"EC2 DescribeInstanceTypeOfferings, as shipped in moto {version('moto')}"
     else:
         regions, as_of = enabled_regions(), date.today().isoformat()
-        offers, source = [*from_account(sorted(regions)), *kept(regions)], "EC2 DescribeInstanceTypeOfferings"
+        offers, source = (
+            [*from_account(sorted(regions)), *kept(regions)],
+            "EC2 DescribeInstanceTypeOfferings",
+        )
         if missing := sorted(set(ZONE_LETTERS) - regions):
             source += f"; not asked, so as of {SNAPSHOT}: {', '.join(missing)}"
     OFFERS_FILE.write_text(text(offers, as_of, source))

@@ -1,6 +1,7 @@
 """What the two controllers call a training run and its pods.
 
-Sources: Trainer v2.1.0 and v2.3.0, JobSet v0.10.1, training-operator v1.8.1, read at their tags (2026-11-21).
+Sources: Trainer v2.1.0 and v2.3.0, JobSet v0.10.1, training-operator v1.8.1, read at their tags
+(2026-11-21).
 """
 
 from __future__ import annotations
@@ -23,11 +24,17 @@ class RunKind:
 
 RUN_KINDS: dict[str, RunKind] = {
     "TrainJob": RunKind(
-        api_version="trainer.kubeflow.org/v1alpha1", pods="jobset.sigs.k8s.io/jobset-name",
-        rank="batch.kubernetes.io/job-completion-index", succeeded="Complete"),
+        api_version="trainer.kubeflow.org/v1alpha1",
+        pods="jobset.sigs.k8s.io/jobset-name",
+        rank="batch.kubernetes.io/job-completion-index",
+        succeeded="Complete",
+    ),
     "PyTorchJob": RunKind(
-        api_version="kubeflow.org/v1", pods="training.kubeflow.org/job-name",
-        rank="training.kubeflow.org/replica-index", succeeded="Succeeded"),
+        api_version="kubeflow.org/v1",
+        pods="training.kubeflow.org/job-name",
+        rank="training.kubeflow.org/replica-index",
+        succeeded="Succeeded",
+    ),
 }
 SUCCEEDED = tuple(kind.succeeded for kind in RUN_KINDS.values())
 ENDED = (*SUCCEEDED, "Failed")

@@ -1,7 +1,8 @@
 """What FSx for Lustre and EFS sell and how fast they are.
 
-Sources: FSx for Lustre user guide (FSX), EFS user guide (EFS), the FSx API as botocore 1.44.5 documents it (API), and
-one published measurement on p5 of 2026-08-27 (P5), each by way of shared facts §3.2 and named beside its row.
+Sources: FSx for Lustre user guide (FSX), EFS user guide (EFS), the FSx API as botocore 1.44.5
+documents it (API), and one published measurement on p5 of 2026-08-27 (P5), each by way of shared
+facts §3.2 and named beside its row.
 """
 
 from __future__ import annotations
@@ -20,14 +21,19 @@ class Driver:
     add_on: str
     """The EKS add-on that brings it."""
     attributes: tuple[str, ...] = ()
-    """What a PersistentVolume tells it beside the handle, for volumes that it did not make itself."""
+    """What a PersistentVolume tells it beside the handle, for volumes that it did not make
+    itself."""
     options: tuple[str, ...] = ()
     """Of the mount."""
 
 
 DRIVERS: dict[str, Driver] = {
-    "lustre": Driver(name="fsx.csi.aws.com", add_on="aws-fsx-csi-driver", attributes=("dnsname", "mountname"),
-                     options=("flock",)),
+    "lustre": Driver(
+        name="fsx.csi.aws.com",
+        add_on="aws-fsx-csi-driver",
+        attributes=("dnsname", "mountname"),
+        options=("flock",),
+    ),
     "efs": Driver(name="efs.csi.aws.com", add_on="aws-efs-csi-driver"),
 }
 """By the kind of a store. Sources: static provisioning in the README of each driver."""
@@ -53,86 +59,129 @@ class LustreTier:
     burst: int | None
     """The same for minutes, while credits last; None where there are none."""
     efa_step_gib: int | None
-    """With EFA the capacity is a multiple of this, set at creation together with the tier; None: no EFA."""
+    """With EFA the capacity is a multiple of this, set at creation together with the tier; None: no
+    EFA."""
 
 
 LUSTRE: dict[str, LustreTier] = {
     "SCRATCH_2": LustreTier(write=100, read=200, network=None, burst=None, efa_step_gib=None),
-    "PERSISTENT_2-125": LustreTier(write=125, read=125, network=320, burst=1300, efa_step_gib=38400),
-    "PERSISTENT_2-250": LustreTier(write=250, read=250, network=640, burst=1300, efa_step_gib=19200),
-    "PERSISTENT_2-500": LustreTier(write=500, read=500, network=1300, burst=None, efa_step_gib=9600),
-    "PERSISTENT_2-1000": LustreTier(write=1000, read=1000, network=2600, burst=None, efa_step_gib=4800),
+    "PERSISTENT_2-125": LustreTier(
+        write=125, read=125, network=320, burst=1300, efa_step_gib=38400
+    ),
+    "PERSISTENT_2-250": LustreTier(
+        write=250, read=250, network=640, burst=1300, efa_step_gib=19200
+    ),
+    "PERSISTENT_2-500": LustreTier(
+        write=500, read=500, network=1300, burst=None, efa_step_gib=9600
+    ),
+    "PERSISTENT_2-1000": LustreTier(
+        write=1000, read=1000, network=2600, burst=None, efa_step_gib=4800
+    ),
 }
-"""Deployment and tier, as in prices.py → speed (FSX ssd-storage and efa-file-systems, 2026-08-01)."""
+"""Deployment and tier, as in prices.py → speed (FSX ssd-storage and efa-file-systems,
+2026-08-01)."""
 
 LUSTRE_TIERS = (125, 250, 500, 1000)
 """MB/s per TiB that FSx sells for PERSISTENT_2 (API PerUnitStorageThroughput)."""
 LUSTRE_SMALLEST_GIB, LUSTRE_STEP_GIB = 1200, 2400
-"""SCRATCH_2 and PERSISTENT_2 on SSD: the smallest, or a multiple of the step (API StorageCapacity). As sold with EFA:
-LUSTRE_EFA_STEP_GIB."""
+"""SCRATCH_2 and PERSISTENT_2 on SSD: the smallest, or a multiple of the step (API StorageCapacity).
+As sold with EFA: LUSTRE_EFA_STEP_GIB."""
 LUSTRE_EFA_STEP_GIB: dict[int, int] = {
-    tier: step for tier in LUSTRE_TIERS if (step := LUSTRE[f"PERSISTENT_2-{tier}"].efa_step_gib)}
+    tier: step for tier in LUSTRE_TIERS if (step := LUSTRE[f"PERSISTENT_2-{tier}"].efa_step_gib)
+}
 """tier → GiB that an EFA file system is a multiple of."""
 SCRATCH_2_PER_TIB = Speed(write=100e6, read=200e6)
 """Disk speed of a TiB of SCRATCH_2."""
 
 METADATA_IOPS = (1500, 3000, 6000, *range(12000, 192001, 12000))
-"""What may be provisioned on PERSISTENT_2; AUTOMATIC takes no figure (API MetadataConfiguration)."""
-EFA_LUSTRE_NEEDS = ("deployment PERSISTENT_2", "a metadata configuration (AUTOMATIC, or 6000 IOPS at least)",
-                    "all clients in its zone and /16", "security group rules by group id, both ways, for all traffic",
-                    "at most 1024 EFA connections", "to be wanted at creation: it is never changed later")
+"""What may be provisioned on PERSISTENT_2; AUTOMATIC takes no figure (API
+MetadataConfiguration)."""
+EFA_LUSTRE_NEEDS = (
+    "deployment PERSISTENT_2",
+    "a metadata configuration (AUTOMATIC, or 6000 IOPS at least)",
+    "all clients in its zone and /16",
+    "security group rules by group id, both ways, for all traffic",
+    "at most 1024 EFA connections",
+    "to be wanted at creation: it is never changed later",
+)
 """Conditions of EFA on Lustre (FSX efa-file-systems, 2026-08-01)."""
 
 NOMINAL_CLIENT_GBPS: dict[str, int] = {"tcp": 100, "efa": 700, "efa+gds": 1200}
-"""Gb/s that one client can reach, by how it mounts; over TCP 5 Gb/s a flow to each server (FSX performance,
-2026-08-01). What was measured is below, and is much less."""
+"""Gb/s that one client can reach, by how it mounts; over TCP 5 Gb/s a flow to each server (FSX
+performance, 2026-08-01). What was measured is below, and is much less."""
 LUSTRE_CLIENT_TCP = Speed(write=2.48e9, read=2.48e9)
 """One node over TCP (P5)."""
 LUSTRE_CLIENT_EFA = Speed(write=15.9e9, read=27.8e9)
 """One node over EFA, at 19.2 TiB of tier 1000; of 8 GPUs with GDS 21.6e9 is written (P5)."""
 LNET_EFA_DEVICES: dict[str, int] = {
-    "p5.48xlarge": 8, "p5e.48xlarge": 8, "p5en.48xlarge": 8, "p6-b200.48xlarge": 8, "p6-b300.48xlarge": 16}
-"""Type → EFA devices that the Lustre client binds, spread evenly over those it has (FSX configure-efa-clients, 2026-11:
-the default; it has no other type of this catalogue by name)."""
+    "p5.48xlarge": 8,
+    "p5e.48xlarge": 8,
+    "p5en.48xlarge": 8,
+    "p6-b200.48xlarge": 8,
+    "p6-b300.48xlarge": 16,
+}
+"""Type → EFA devices that the Lustre client binds, spread evenly over those it has (FSX
+configure-efa-clients, 2026-11: the default; it has no other type of this catalogue by name)."""
 LNET_PEER_CREDITS = 32
 """Messages that a device has under way to a server (FSX configure-efa-clients, 2026-11)."""
 EFA_CONNECTIONS_AT_MOST = 1024
 """Of a file system, each device of each client being one (FSX configure-efa-clients, 2026-11)."""
 
 EFA_LUSTRE_CLIENTS = frozenset(LNET_EFA_DEVICES)
-"""Types that may mount Lustre over EFA: EFA devices on Nitro v4 or later (FSX configure-efa-clients, 2026-11)."""
+"""Types that may mount Lustre over EFA: EFA devices on Nitro v4 or later (FSX
+configure-efa-clients, 2026-11)."""
 GDS_LUSTRE_CLIENTS = frozenset({"p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge"})
 """Of these, the types with GPUDirect Storage (FSX, 2026-08-01)."""
 EFA_LUSTRE_REFUSED: dict[str, str] = {
-    "g6e": "loses packets over EFA and hangs within two minutes of writing (support case, Seoul, 2026-08-21)",
+    "g6e": (
+        "loses packets over EFA and hangs within two minutes of writing (support case, Seoul,"
+        " 2026-08-21)"
+    ),
     "p4d": "is on Nitro v3, and Lustre over EFA wants v4",
     "p4de": "is on Nitro v3, and Lustre over EFA wants v4",
 }
 """family → why it must not. A type in neither table is not known to work."""
 
 BACKUPS_OF = ("PERSISTENT_1", "PERSISTENT_2")
-"""Deployments that FSx makes backups of, and only while no S3 bucket is linked to the file system: with one, the bucket
-is the copy (API CreateBackup)."""
+"""Deployments that FSx makes backups of, and only while no S3 bucket is linked to the file system:
+with one, the bucket is the copy (API CreateBackup)."""
 BACKUP_DAYS_AT_MOST = 90
-"""Automatic backups are kept so long; 0 turns them off, and is FSx's default (API AutomaticBackupRetentionDays)."""
+"""Automatic backups are kept so long; 0 turns them off, and is FSx's default (API
+AutomaticBackupRetentionDays)."""
 REPOSITORIES_AT_MOST = 8
-"""S3 links of a file system, each with its own directory and prefix; none on SCRATCH_1. ImportPath, ExportPath and
-AutoImportPolicy are refused on PERSISTENT_2 (API CreateDataRepositoryAssociation)."""
+"""S3 links of a file system, each with its own directory and prefix; none on SCRATCH_1. ImportPath,
+ExportPath and AutoImportPolicy are refused on PERSISTENT_2 (API CreateDataRepositoryAssociation).
+"""
 
 EFS_CLIENT = Speed(write=1500 * 2**20, read=1500 * 2**20)
 """One node, elastic throughput and efs-utils 2.x or the CSI driver (EFS limits, 2026-08-01)."""
 EFS_CLIENT_OTHERWISE = Speed(write=500 * 2**20, read=500 * 2**20)
 """One node with bursting throughput or an older client."""
-EFS_LARGE_REGIONS = frozenset({"us-east-1", "us-east-2", "us-west-2", "ap-northeast-1", "ap-southeast-1",
-                               "eu-central-1", "eu-west-1"})
+EFS_LARGE_REGIONS = frozenset(
+    {
+        "us-east-1",
+        "us-east-2",
+        "us-west-2",
+        "ap-northeast-1",
+        "ap-southeast-1",
+        "eu-central-1",
+        "eu-west-1",
+    }
+)
 EFS_FAST_READ_REGIONS = frozenset({"ap-northeast-2", "ap-south-1", "ap-southeast-2", "eu-west-2"})
-"""They read as fast as the large ones since 2025-05-02 (EFS document history); nothing was said of writing."""
+"""They read as fast as the large ones since 2025-05-02 (EFS document history); nothing was said of
+writing."""
 EFS_LARGE, EFS_ELSEWHERE = Speed(write=5 * GIB, read=60 * GIB), Speed(write=1 * GIB, read=20 * GIB)
-"""Regional EFS with elastic throughput, all clients together (EFS limits and performance, 2026-11)."""
+"""Regional EFS with elastic throughput, all clients together (EFS limits and performance,
+2026-11)."""
 
 
 def efs_speed(region: str | None) -> Speed:
     """What one EFS file system reaches with elastic throughput; None has the lowest."""
     if region in EFS_LARGE_REGIONS:
         return EFS_LARGE
-    return Speed(write=EFS_ELSEWHERE.write, read=EFS_LARGE.read) if region in EFS_FAST_READ_REGIONS else EFS_ELSEWHERE
+    return (
+        Speed(write=EFS_ELSEWHERE.write, read=EFS_LARGE.read)
+        if region in EFS_FAST_READ_REGIONS
+        else EFS_ELSEWHERE
+    )

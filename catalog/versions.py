@@ -1,4 +1,5 @@
-"""Every pinned version, in one place. An upgrade is a one-line change here plus the golden diff it causes.
+"""Every pinned version, in one place. An upgrade is a one-line change here plus the golden diff it
+causes.
 
 Checked 2026-11-21 in the registry named beside each.
 """
@@ -8,15 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 KARPENTER = "1.14.1"
-"""oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the NodeClass is 1.11."""
+"""oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the
+NodeClass is 1.11."""
 NVIDIA_DEVICE_PLUGIN = "0.18.0"
 """https://nvidia.github.io/k8s-device-plugin"""
-EFA_DEVICE_PLUGIN_IMAGE = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:v0.5.20"
-"""Image of the eks-charts release 0.5.30 (2026-08); AWS serves it from us-west-2 to every region."""
+EFA_DEVICE_PLUGIN_IMAGE = (
+    "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:v0.5.20"
+)
+"""Image of the eks-charts release 0.5.30 (2026-08); AWS serves it from us-west-2 to every
+region."""
 LUSTRE = "2.15"
 """FSx file_system_type_version: the newest that FSx for Lustre creates."""
 NODE_AMI = "al2023@v20260724"
-"""Karpenter alias of the EKS AMI release: pinned, because @latest lets AWS drift nodes under a running gang."""
+"""Karpenter alias of the EKS AMI release: pinned, because @latest lets AWS drift nodes under a
+running gang."""
 
 KUBERNETES: dict[str, dict[str, str]] = {
     "1.34": {
@@ -28,7 +34,8 @@ KUBERNETES: dict[str, dict[str, str]] = {
         "aws-efs-csi-driver": "v2.1.13-eksbuild.1",
     },
 }
-"""Kubernetes version → add-on versions that AWS publishes for it (aws eks describe-addon-versions)."""
+"""Kubernetes version → add-on versions that AWS publishes for it (aws eks
+describe-addon-versions)."""
 
 TRAINERS: dict[str, str] = {"2.1.0": "v2.1.0", "2.3.0": "v2.3.0"}
 """Kubeflow Trainer chart version → controller image tag; JobSet comes inside the chart.
@@ -36,7 +43,8 @@ oci://ghcr.io/kubeflow/charts/kubeflow-trainer"""
 
 
 TRAINING_OPERATORS: tuple[str, ...] = ("1.8.1",)
-"""Releases of the legacy training-operator that components/charts has; 1.8.1 is the last that the inputs name."""
+"""Releases of the legacy training-operator that components/charts has; 1.8.1 is the last that the
+inputs name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,31 +63,61 @@ class KnownGood:
 
 
 KNOWN_GOOD: tuple[KnownGood, ...] = (
-    KnownGood(kubernetes="1.34", karpenter=KARPENTER, trainer="2.1.0", jobset="0.10.1", kueue="0.16.1", ami=NODE_AMI,
-              sdk="0.3.1", proof="the controllers run together in this checkout's tests; Kueue was tried with them on"
-              " 2026-11-20; the SDK sees its job Complete there; the AMI never"),
-    KnownGood(kubernetes="1.34", karpenter=KARPENTER, trainer="2.3.0", jobset="0.12.0", kueue="0.19.2", ami=NODE_AMI,
-              sdk="0.5.0", proof="CRDs, webhooks, controllers and SDK with every object of ours, to Complete, and the"
-              " upgrade from 2.1.0 in this checkout's tests; Kueue 0.19 is built against 2.2 and was not tried; the AMI"
-              " never"),
+    KnownGood(
+        kubernetes="1.34",
+        karpenter=KARPENTER,
+        trainer="2.1.0",
+        jobset="0.10.1",
+        kueue="0.16.1",
+        ami=NODE_AMI,
+        sdk="0.3.1",
+        proof=(
+            "the controllers run together in this checkout's tests; Kueue was tried with them on"
+            " 2026-11-20; the SDK sees its job Complete there; the AMI never"
+        ),
+    ),
+    KnownGood(
+        kubernetes="1.34",
+        karpenter=KARPENTER,
+        trainer="2.3.0",
+        jobset="0.12.0",
+        kueue="0.19.2",
+        ami=NODE_AMI,
+        sdk="0.5.0",
+        proof=(
+            "CRDs, webhooks, controllers and SDK with every object of ours, to Complete, and the"
+            " upgrade from 2.1.0 in this checkout's tests; Kueue 0.19 is built against 2.2 and was"
+            " not tried; the AMI never"
+        ),
+    ),
 )
-"""JobSet is the one in the Trainer's chart; Kueue (github.com/kubernetes-sigs/kueue, read at its tags) and the SDK
-(pypi.org/project/kubeflow, its requirements) are of the lines that TRAINER_LINES gives (facts/trainer.md §0)."""
+"""JobSet is the one in the Trainer's chart; Kueue (github.com/kubernetes-sigs/kueue, read at its
+tags) and the SDK (pypi.org/project/kubeflow, its requirements) are of the lines that TRAINER_LINES
+gives (facts/trainer.md §0)."""
 
 
 def known_good(kubernetes: str, trainer: str) -> KnownGood | None:
     """The set with this Kubernetes and this Trainer; None where they were never tried together."""
-    return next((known for known in KNOWN_GOOD if (known.kubernetes, known.trainer) == (kubernetes, trainer)), None)
+    return next(
+        (
+            known
+            for known in KNOWN_GOOD
+            if (known.kubernetes, known.trainer) == (kubernetes, trainer)
+        ),
+        None,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerLine:
-    """What a minor release of the Trainer fits: read at the tags of the four repositories (facts/trainer.md §0)."""
+    """What a minor release of the Trainer fits: read at the tags of the four repositories
+    (facts/trainer.md §0)."""
 
     jobset: str
     """In its chart."""
     kueue: tuple[str, ...]
-    """Minor releases built against its API. Another one prunes the TrainJob silently (kueue#11931)."""
+    """Minor releases built against its API. Another one prunes the TrainJob silently
+    (kueue#11931)."""
     sdk: tuple[str, ...]
     """Minor releases of `kubeflow`."""
     time_limit: bool
@@ -88,10 +126,15 @@ class TrainerLine:
 
 TRAINER_LINES: dict[str, TrainerLine] = {
     "2.1": TrainerLine(jobset="0.10.1", kueue=("0.15", "0.16"), sdk=("0.3",), time_limit=False),
-    "2.2": TrainerLine(jobset="0.11.0", kueue=("0.17", "0.18", "0.19"), sdk=("0.4",), time_limit=True),
+    "2.2": TrainerLine(
+        jobset="0.11.0", kueue=("0.17", "0.18", "0.19"), sdk=("0.4",), time_limit=True
+    ),
     "2.3": TrainerLine(jobset="0.12.0", kueue=("0.18", "0.19"), sdk=("0.5",), time_limit=True),
 }
 """Minor release of the Trainer → what it fits; of Kueue 0.15 from 0.15.2, of SDK 0.3 from 0.3.1."""
 
-KARPENTER_KUBERNETES: dict[str, tuple[str, str]] = {"1.13": ("1.26", "1.36"), "1.14": ("1.26", "1.36")}
+KARPENTER_KUBERNETES: dict[str, tuple[str, str]] = {
+    "1.13": ("1.26", "1.36"),
+    "1.14": ("1.26", "1.36"),
+}
 """Minor release of Karpenter → oldest and newest Kubernetes (its compatibility.yaml at 1.14.1)."""

@@ -1,7 +1,8 @@
 """What AWS sells where: regions, their zones, and the zone ids that offer each instance type.
 
-Zone names (ap-northeast-2a) differ from account to account, zone ids (apne2-az1) do not, so offers are keyed by id.
-The offers are in offers.json with their date and source; `python -m catalog.refresh` writes it anew.
+Zone names (ap-northeast-2a) differ from account to account, zone ids (apne2-az1) do not, so offers
+are keyed by id. The offers are in offers.json with their date and source; `python -m
+catalog.refresh` writes it anew.
 """
 
 from __future__ import annotations
@@ -47,13 +48,15 @@ OFFERS_FILE = Path(__file__).with_name("offers.json")
 _FILE = json.loads(OFFERS_FILE.read_text())
 
 SNAPSHOT: str = _FILE["as_of"]
-"""Day or month of the offers, named in every warning that rests on them; refresh.outdated() says when it is old."""
+"""Day or month of the offers, named in every warning that rests on them; refresh.outdated() says
+when it is old."""
 SOURCE: str = _FILE["source"]
 
 OFFERS: dict[str, dict[str, str]] = {}
 """instance type → region → the zone ids that offer it."""
 for _type, _region, _ids in _FILE["offers"]:
     OFFERS.setdefault(_type, {})[_region] = _ids
+
 
 def zone_names(region: str) -> tuple[str, ...]:
     """The zone names of a region, in order; empty for a region this table does not know."""

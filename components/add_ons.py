@@ -23,33 +23,70 @@ class AddOns(pulumi.ComponentResource):
     ready: dict[str, pulumi.Resource]
     """name → add-on."""
 
-    def __init__(self, name: str, plan: Sequence[AddOnPlan], *, identity: Identity, cluster_name: pulumi.Input[str],
-                 nodes: Sequence[pulumi.Resource] = (), opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: Sequence[AddOnPlan],
+        *,
+        identity: Identity,
+        cluster_name: pulumi.Input[str],
+        nodes: Sequence[pulumi.Resource] = (),
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__("trainyard:cluster:AddOns", name, None, opts)
-        self.ready = {add_on.name: self._add_on(add_on, identity, cluster_name, nodes) for add_on in plan}
+        self.ready = {
+            add_on.name: self._add_on(add_on, identity, cluster_name, nodes) for add_on in plan
+        }
         self.register_outputs({})
 
-    def _add_on(self, add_on: AddOnPlan, identity: Identity, cluster_name: pulumi.Input[str],
-                nodes: Sequence[pulumi.Resource]) -> aws.eks.Addon:
+    def _add_on(
+        self,
+        add_on: AddOnPlan,
+        identity: Identity,
+        cluster_name: pulumi.Input[str],
+        nodes: Sequence[pulumi.Resource],
+    ) -> aws.eks.Addon:
         return aws.eks.Addon(
-            add_on.name, cluster_name=cluster_name, addon_name=add_on.name, addon_version=add_on.version,
-            configuration_values=add_on.configuration, resolve_conflicts_on_create="OVERWRITE",
-            resolve_conflicts_on_update="PRESERVE", tags=identity.tags(add_on.name),
+            add_on.name,
+            cluster_name=cluster_name,
+            addon_name=add_on.name,
+            addon_version=add_on.version,
+            configuration_values=add_on.configuration,
+            resolve_conflicts_on_create="OVERWRITE",
+            resolve_conflicts_on_update="PRESERVE",
+            tags=identity.tags(add_on.name),
             # A Deployment without a node to run on never becomes available, and no data says so.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=list(nodes)))
+            opts=pulumi.ResourceOptions(parent=self, depends_on=list(nodes)),
+        )
 
 
 class CniIdentity(pulumi.ComponentResource):
-    """What lets aws-node attach addresses: its own role, so that no node role carries the permission."""
+    """What lets aws-node attach addresses: its own role, so that no node role carries the
+    permission."""
 
     ready: pulumi.Resource
 
-    def __init__(self, name: str, identity: Identity, *, cluster_name: pulumi.Input[str],
-                 opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        identity: Identity,
+        *,
+        cluster_name: pulumi.Input[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__("trainyard:cluster:CniIdentity", name, None, opts)
-        cni, attached = role(self, name, identity, identity.name(name), pod_identity_trust(), managed=[CNI_POLICY])
+        cni, attached = role(
+            self, name, identity, identity.name(name), pod_identity_trust(), managed=[CNI_POLICY]
+        )
         self.ready = aws.eks.PodIdentityAssociation(
-            name, cluster_name=cluster_name, namespace="kube-system", service_account="aws-node", role_arn=cni.arn,
-            # The first address is asked for seconds after the pod starts; the policy must be there by then.
-            tags=identity.tags(name), opts=pulumi.ResourceOptions(parent=self, depends_on=attached))
+            name,
+            cluster_name=cluster_name,
+            namespace="kube-system",
+            service_account="aws-node",
+            role_arn=cni.arn,
+            # The first address is asked for seconds after the pod starts; the policy must be there
+            # by then.
+            tags=identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=attached),
+        )
         self.register_outputs({})

@@ -1,4 +1,5 @@
-"""A Helm chart as one resource. Where it comes from is the plan's business, what it is told the component's."""
+"""A Helm chart as one resource. Where it comes from is the plan's business, what it is told the
+component's."""
 
 from __future__ import annotations
 
@@ -11,13 +12,32 @@ import pulumi_kubernetes as k8s
 from components.plans import ChartPlan
 
 
-def release(parent: pulumi.Resource, name: str, chart: ChartPlan, *, namespace: str,
-            values: Mapping[str, Any] | None = None, needs: Sequence[pulumi.Resource] = (), skip_crds: bool = False,
-            create_namespace: bool = False, take_ownership: bool = False) -> k8s.helm.v3.Release:
-    """Install, and wait until its workloads are ready. A release is named like its resource, so a lost one is found."""
+def release(
+    parent: pulumi.Resource,
+    name: str,
+    chart: ChartPlan,
+    *,
+    namespace: str,
+    values: Mapping[str, Any] | None = None,
+    needs: Sequence[pulumi.Resource] = (),
+    skip_crds: bool = False,
+    create_namespace: bool = False,
+    take_ownership: bool = False,
+) -> k8s.helm.v3.Release:
+    """Install, and wait until its workloads are ready. A release is named like its resource, so a
+    lost one is found."""
     repository = k8s.helm.v3.RepositoryOptsArgs(repo=chart.repository) if chart.repository else None
     return k8s.helm.v3.Release(
-        name, name=name, chart=chart.chart, version=chart.version, repository_opts=repository, namespace=namespace,
-        create_namespace=create_namespace, values=dict(values or {}), skip_crds=skip_crds,
-        take_ownership=take_ownership or None, timeout=600,
-        opts=pulumi.ResourceOptions(parent=parent, depends_on=list(needs)))
+        name,
+        name=name,
+        chart=chart.chart,
+        version=chart.version,
+        repository_opts=repository,
+        namespace=namespace,
+        create_namespace=create_namespace,
+        values=dict(values or {}),
+        skip_crds=skip_crds,
+        take_ownership=take_ownership or None,
+        timeout=600,
+        opts=pulumi.ResourceOptions(parent=parent, depends_on=list(needs)),
+    )

@@ -30,24 +30,56 @@ class ClusterCoordinates:
     deployer_role_arn: str | None = None
 
     def kubeconfig(self) -> pulumi.Output[str]:
-        """A kubeconfig without a secret: credentials come from `aws eks get-token` at the time of use."""
+        """A kubeconfig without a secret: credentials come from `aws eks get-token` at the time of
+        use."""
         role = ["--role-arn", self.deployer_role_arn] if self.deployer_role_arn else []
-        return pulumi.Output.json_dumps({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": self.name, "cluster": {
-                "server": self.endpoint, "certificate-authority-data": self.certificate_authority}}],
-            "users": [{"name": self.name, "user": {"exec": {
-                "apiVersion": "client.authentication.k8s.io/v1beta1", "command": "aws", "interactiveMode": "Never",
-                "args": ["eks", "get-token", "--cluster-name", self.name, "--region", self.region, *role]}}}],
-            "contexts": [{"name": self.name, "context": {"cluster": self.name, "user": self.name}}],
-            "current-context": self.name,
-        })
+        return pulumi.Output.json_dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [
+                    {
+                        "name": self.name,
+                        "cluster": {
+                            "server": self.endpoint,
+                            "certificate-authority-data": self.certificate_authority,
+                        },
+                    }
+                ],
+                "users": [
+                    {
+                        "name": self.name,
+                        "user": {
+                            "exec": {
+                                "apiVersion": "client.authentication.k8s.io/v1beta1",
+                                "command": "aws",
+                                "interactiveMode": "Never",
+                                "args": [
+                                    "eks",
+                                    "get-token",
+                                    "--cluster-name",
+                                    self.name,
+                                    "--region",
+                                    self.region,
+                                    *role,
+                                ],
+                            }
+                        },
+                    }
+                ],
+                "contexts": [
+                    {"name": self.name, "context": {"cluster": self.name, "user": self.name}}
+                ],
+                "current-context": self.name,
+            }
+        )
 
     def provider(self, name: str, opts: pulumi.ResourceOptions | None = None) -> k8s.Provider:
-        """The Kubernetes provider. Its identity is the ARN: without it a changed kubeconfig would replace every
-        object behind it (pulumi-kubernetes#4019)."""
-        return k8s.Provider(name, kubeconfig=self.kubeconfig(), cluster_identifier=self.arn, opts=opts)
+        """The Kubernetes provider. Its identity is the ARN: without it a changed kubeconfig would
+        replace every object behind it (pulumi-kubernetes#4019)."""
+        return k8s.Provider(
+            name, kubeconfig=self.kubeconfig(), cluster_identifier=self.arn, opts=opts
+        )
 
 
 class Cluster(pulumi.ComponentResource):
@@ -58,39 +90,74 @@ class Cluster(pulumi.ComponentResource):
     """The group EKS makes: control plane and nodes reach each other through it."""
     kubernetes: k8s.Provider
 
-    def __init__(self, name: str, plan: ClusterPlan, *, vpc_id: pulumi.Input[str],
-                 public_subnet_ids: list[pulumi.Output[str]], private_subnet_ids: list[pulumi.Output[str]],
-                 opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: ClusterPlan,
+        *,
+        vpc_id: pulumi.Input[str],
+        public_subnet_ids: list[pulumi.Output[str]],
+        private_subnet_ids: list[pulumi.Output[str]],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__("trainyard:cluster:Cluster", name, None, opts)
         control_plane = eks.Cluster(
-            name, name=plan.name, version=plan.version, vpc_id=vpc_id, public_subnet_ids=public_subnet_ids,
-            private_subnet_ids=private_subnet_ids, authentication_mode=eks.AuthenticationMode.API,
-            endpoint_private_access=True, endpoint_public_access=plan.public,
+            name,
+            name=plan.name,
+            version=plan.version,
+            vpc_id=vpc_id,
+            public_subnet_ids=public_subnet_ids,
+            private_subnet_ids=private_subnet_ids,
+            authentication_mode=eks.AuthenticationMode.API,
+            endpoint_private_access=True,
+            endpoint_public_access=plan.public,
             public_access_cidrs=list(plan.public_access_cidrs) or None,
-            kubernetes_service_ip_address_range=plan.service_cidr, skip_default_node_group=True,
-            skip_default_security_groups=True, create_oidc_provider=False,
+            kubernetes_service_ip_address_range=plan.service_cidr,
+            skip_default_node_group=True,
+            skip_default_security_groups=True,
+            create_oidc_provider=False,
             # EKS's own unmanaged copies of the add-ons would only have to be overwritten by ours.
-            bootstrap_self_managed_addons=False, use_default_vpc_cni=True,
+            bootstrap_self_managed_addons=False,
+            use_default_vpc_cni=True,
             kube_proxy_addon_options=eks.KubeProxyAddonOptionsArgs(enabled=False),
             coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
-            tags=plan.identity.tags(name), opts=pulumi.ResourceOptions(parent=self))
+            tags=plan.identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
         made = control_plane.eks_cluster
         for admin, role_arn in plan.admins:
             self._admin(f"{name}-{admin}", plan, made.name, role_arn)
 
         self.coordinates = ClusterCoordinates(
-            name=made.name, arn=made.arn, endpoint=made.endpoint,
+            name=made.name,
+            arn=made.arn,
+            endpoint=made.endpoint,
             certificate_authority=made.certificate_authority.data.apply(lambda data: data or ""),
-            region=plan.identity.region, deployer_role_arn=plan.deployer_role_arn)
-        self.security_group_id = control_plane.cluster_security_group_id.apply(lambda group: group or "")
+            region=plan.identity.region,
+            deployer_role_arn=plan.deployer_role_arn,
+        )
+        self.security_group_id = control_plane.cluster_security_group_id.apply(
+            lambda group: group or ""
+        )
         self.kubernetes = self.coordinates.provider(name, opts=pulumi.ResourceOptions(parent=self))
         self.register_outputs({"name": made.name, "endpoint": made.endpoint})
 
-    def _admin(self, name: str, plan: ClusterPlan, cluster_name: pulumi.Input[str], role_arn: str) -> None:
+    def _admin(
+        self, name: str, plan: ClusterPlan, cluster_name: pulumi.Input[str], role_arn: str
+    ) -> None:
         entry = aws.eks.AccessEntry(
-            name, cluster_name=cluster_name, principal_arn=role_arn, type="STANDARD",
-            tags=plan.identity.tags(name), opts=pulumi.ResourceOptions(parent=self))
+            name,
+            cluster_name=cluster_name,
+            principal_arn=role_arn,
+            type="STANDARD",
+            tags=plan.identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
         aws.eks.AccessPolicyAssociation(
-            name, cluster_name=cluster_name, principal_arn=entry.principal_arn, policy_arn=ADMIN_POLICY,
+            name,
+            cluster_name=cluster_name,
+            principal_arn=entry.principal_arn,
+            policy_arn=ADMIN_POLICY,
             access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
-            opts=pulumi.ResourceOptions(parent=self))
+            opts=pulumi.ResourceOptions(parent=self),
+        )

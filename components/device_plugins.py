@@ -16,14 +16,37 @@ EFA_LABELS = {"app.kubernetes.io/name": "aws-efa-k8s-device-plugin"}
 class DevicePlugins(pulumi.ComponentResource):
     """Two DaemonSets on GPU nodes; without them a node never counts as initialized."""
 
-    def __init__(self, name: str, plan: DevicePluginsPlan, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, plan: DevicePluginsPlan, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("trainyard:nodes:DevicePlugins", name, None, opts)
-        release(self, "nvidia-device-plugin", plan.nvidia, namespace=NAMESPACE, values={
-            # The chart looks for labels of node-feature-discovery; Karpenter's own label says the same.
-            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-                {"matchExpressions": [{"key": "karpenter.k8s.aws/instance-gpu-manufacturer", "operator": "In",
-                                       "values": ["nvidia"]}]}]}}},
-        })
+        release(
+            self,
+            "nvidia-device-plugin",
+            plan.nvidia,
+            namespace=NAMESPACE,
+            values={
+                # The chart looks for labels of node-feature-discovery; Karpenter's own label says
+                # the same.
+                "affinity": {
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": [
+                                {
+                                    "matchExpressions": [
+                                        {
+                                            "key": "karpenter.k8s.aws/instance-gpu-manufacturer",
+                                            "operator": "In",
+                                            "values": ["nvidia"],
+                                        }
+                                    ]
+                                }
+                            ]
+                        }
+                    }
+                },
+            },
+        )
         if plan.efa_instance_types:
             self._efa("efa-device-plugin", plan)
         self.register_outputs({})
@@ -32,33 +55,65 @@ class DevicePlugins(pulumi.ComponentResource):
         """Typed here and not by chart: the chart's tolerations leave GPU nodes out."""
         device_plugins = "/var/lib/kubelet/device-plugins"
         container = k8s.core.v1.ContainerArgs(
-            name="efa", image=plan.efa_image,
+            name="efa",
+            image=plan.efa_image,
             security_context=k8s.core.v1.SecurityContextArgs(
-                allow_privilege_escalation=False, capabilities=k8s.core.v1.CapabilitiesArgs(drop=["ALL"])),
-            resources=k8s.core.v1.ResourceRequirementsArgs(requests={"cpu": "10m", "memory": "20Mi"}),
-            volume_mounts=[k8s.core.v1.VolumeMountArgs(name="device-plugins", mount_path=device_plugins),
-                           k8s.core.v1.VolumeMountArgs(name="infiniband", mount_path="/dev/infiniband")])
+                allow_privilege_escalation=False,
+                capabilities=k8s.core.v1.CapabilitiesArgs(drop=["ALL"]),
+            ),
+            resources=k8s.core.v1.ResourceRequirementsArgs(
+                requests={"cpu": "10m", "memory": "20Mi"}
+            ),
+            volume_mounts=[
+                k8s.core.v1.VolumeMountArgs(name="device-plugins", mount_path=device_plugins),
+                k8s.core.v1.VolumeMountArgs(name="infiniband", mount_path="/dev/infiniband"),
+            ],
+        )
         pod = k8s.core.v1.PodSpecArgs(
-            host_network=True, priority_class_name="system-node-critical", containers=[container],
+            host_network=True,
+            priority_class_name="system-node-critical",
+            containers=[container],
             affinity=_on("node.kubernetes.io/instance-type", *plan.efa_instance_types),
-            tolerations=[k8s.core.v1.TolerationArgs(key=GPU, operator="Exists", effect="NoSchedule")],
-            volumes=[_host_path("device-plugins", device_plugins), _host_path("infiniband", "/dev/infiniband")])
+            tolerations=[
+                k8s.core.v1.TolerationArgs(key=GPU, operator="Exists", effect="NoSchedule")
+            ],
+            volumes=[
+                _host_path("device-plugins", device_plugins),
+                _host_path("infiniband", "/dev/infiniband"),
+            ],
+        )
         return k8s.apps.v1.DaemonSet(
-            name, metadata=k8s.meta.v1.ObjectMetaArgs(name="aws-efa-k8s-device-plugin", namespace=NAMESPACE),
+            name,
+            metadata=k8s.meta.v1.ObjectMetaArgs(
+                name="aws-efa-k8s-device-plugin", namespace=NAMESPACE
+            ),
             spec=k8s.apps.v1.DaemonSetSpecArgs(
                 selector=k8s.meta.v1.LabelSelectorArgs(match_labels=EFA_LABELS),
                 template=k8s.core.v1.PodTemplateSpecArgs(
-                    metadata=k8s.meta.v1.ObjectMetaArgs(labels=EFA_LABELS), spec=pod)),
-            opts=pulumi.ResourceOptions(parent=self))
+                    metadata=k8s.meta.v1.ObjectMetaArgs(labels=EFA_LABELS), spec=pod
+                ),
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
 
 
 def _on(label: str, *values: str) -> k8s.core.v1.AffinityArgs:
     """Affinity to nodes that carry one of a label's values."""
-    term = k8s.core.v1.NodeSelectorTermArgs(match_expressions=[
-        k8s.core.v1.NodeSelectorRequirementArgs(key=label, operator="In", values=list(values))])
-    return k8s.core.v1.AffinityArgs(node_affinity=k8s.core.v1.NodeAffinityArgs(
-        required_during_scheduling_ignored_during_execution=k8s.core.v1.NodeSelectorArgs(node_selector_terms=[term])))
+    term = k8s.core.v1.NodeSelectorTermArgs(
+        match_expressions=[
+            k8s.core.v1.NodeSelectorRequirementArgs(key=label, operator="In", values=list(values))
+        ]
+    )
+    return k8s.core.v1.AffinityArgs(
+        node_affinity=k8s.core.v1.NodeAffinityArgs(
+            required_during_scheduling_ignored_during_execution=k8s.core.v1.NodeSelectorArgs(
+                node_selector_terms=[term]
+            )
+        )
+    )
 
 
 def _host_path(name: str, path: str) -> k8s.core.v1.VolumeArgs:
-    return k8s.core.v1.VolumeArgs(name=name, host_path=k8s.core.v1.HostPathVolumeSourceArgs(path=path))
+    return k8s.core.v1.VolumeArgs(
+        name=name, host_path=k8s.core.v1.HostPathVolumeSourceArgs(path=path)
+    )

@@ -1,4 +1,5 @@
-"""The identity that every GPU node has: role, instance profile, and the access entry without which none joins."""
+"""The identity that every GPU node has: role, instance profile, and the access entry without which
+none joins."""
 
 from __future__ import annotations
 
@@ -12,21 +13,45 @@ from components.system_nodes import NODE_POLICIES
 
 
 class GpuNodes(pulumi.ComponentResource):
-    """Owned by the graph and not by Karpenter: profiles that Karpenter makes outlive a destroy and block the role."""
+    """Owned by the graph and not by Karpenter: profiles that Karpenter makes outlive a destroy and
+    block the role."""
 
     role_arn: pulumi.Output[str]
     profile_name: pulumi.Output[str]
     ready: list[pulumi.Resource]
 
-    def __init__(self, name: str, plan: GpuNodesPlan, *, cluster_name: pulumi.Input[str],
-                 opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: GpuNodesPlan,
+        *,
+        cluster_name: pulumi.Input[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__("trainyard:nodes:GpuNodes", name, None, opts)
-        nodes, attached = role(self, name, plan.identity, plan.role_name, trust("ec2.amazonaws.com"),
-                               managed=NODE_POLICIES)
-        profile = aws.iam.InstanceProfile(name, name=plan.profile_name, role=nodes.name, tags=plan.identity.tags(name),
-                                          opts=pulumi.ResourceOptions(parent=self))
-        entry = aws.eks.AccessEntry(name, cluster_name=cluster_name, principal_arn=nodes.arn, type="EC2_LINUX",
-                                    tags=plan.identity.tags(name), opts=pulumi.ResourceOptions(parent=self))
+        nodes, attached = role(
+            self,
+            name,
+            plan.identity,
+            plan.role_name,
+            trust("ec2.amazonaws.com"),
+            managed=NODE_POLICIES,
+        )
+        profile = aws.iam.InstanceProfile(
+            name,
+            name=plan.profile_name,
+            role=nodes.name,
+            tags=plan.identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        entry = aws.eks.AccessEntry(
+            name,
+            cluster_name=cluster_name,
+            principal_arn=nodes.arn,
+            type="EC2_LINUX",
+            tags=plan.identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
         self.role_arn = nodes.arn
         self.profile_name = profile.name
         self.ready = [entry, *attached]

@@ -1,6 +1,8 @@
-"""Nodes for jobs: an EC2NodeClass a type that says what a node is, a NodePool that says how many and when.
+"""Nodes for jobs: an EC2NodeClass a type that says what a node is, a NodePool that says how many
+and when.
 
-Type, size, kind of capacity: `pools` in the stack file. What follows from them, the EFA layout too: stacks/capacity.py.
+Type, size, kind of capacity: `pools` in the stack file. What follows from them, the EFA layout too:
+stacks/capacity.py.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from components.training import GPU, POOL, TAINT_VALUE
 
 READY = {"pulumi.com/waitFor": "condition=Ready"}
 DRAIN = pulumi.CustomTimeouts(create="10m", delete="30m")
-"""Deleting a NodePool ends when its last node is gone; a p5 takes more than a quarter of an hour."""
+"""Deleting a NodePool ends when its last node is gone; a p5 takes more than a quarter of an
+hour."""
 
 
 FAST_PULL = """apiVersion: node.eks.aws/v1alpha1
@@ -27,8 +30,9 @@ spec:
   featureGates:
     FastImagePull: true
 """
-"""SOCI's parallel pull and unpack: a training image of 9 GB in 40 s instead of 131 (karpenter-blueprints). Karpenter
-puts its own NodeConfig behind this one; an EKS AMI older than the gate would not boot (amazon-eks-ami#2352)."""
+"""SOCI's parallel pull and unpack: a training image of 9 GB in 40 s instead of 131
+(karpenter-blueprints). Karpenter puts its own NodeConfig behind this one; an EKS AMI older than the
+gate would not boot (amazon-eks-ami#2352)."""
 
 
 class GpuPool(pulumi.ComponentResource):
@@ -36,51 +40,107 @@ class GpuPool(pulumi.ComponentResource):
 
     ready: list[pulumi.Resource]
 
-    def __init__(self, name: str, plan: GpuPoolPlan, *, subnet_ids: list[pulumi.Input[str]],
-                 security_group_ids: list[pulumi.Input[str]], profile_name: pulumi.Input[str],
-                 needs: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: GpuPoolPlan,
+        *,
+        subnet_ids: list[pulumi.Input[str]],
+        security_group_ids: list[pulumi.Input[str]],
+        profile_name: pulumi.Input[str],
+        needs: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__("trainyard:nodes:GpuPool", name, None, opts)
-        group = self._placement_group(name, plan) if plan.own_placement_group else plan.placement_group
+        group = (
+            self._placement_group(name, plan) if plan.own_placement_group else plan.placement_group
+        )
         self.ready = []
         for kind in plan.types:
             node_class = k8s.apiextensions.CustomResource(
-                f"{kind.name}-class", api_version="karpenter.k8s.aws/v1", kind="EC2NodeClass",
+                f"{kind.name}-class",
+                api_version="karpenter.k8s.aws/v1",
+                kind="EC2NodeClass",
                 metadata={"name": kind.name, "annotations": READY},
-                spec=node_class_spec(plan, kind, subnet_ids=subnet_ids, security_group_ids=security_group_ids,
-                                     profile_name=profile_name, placement_group=group),
-                # Its controller and webhook-free CRDs must live before it and after it, and nodes must be let in.
-                opts=pulumi.ResourceOptions(parent=self, depends_on=list(needs), custom_timeouts=DRAIN))
-            self.ready.append(k8s.apiextensions.CustomResource(
-                f"{kind.name}-pool", api_version="karpenter.sh/v1", kind="NodePool",
-                metadata={"name": kind.name, "annotations": READY}, spec=node_pool_spec(plan, kind),
-                # Refers to the class by name only; deleted first, while the class can still drain its nodes.
-                opts=pulumi.ResourceOptions(parent=self, depends_on=[node_class], custom_timeouts=DRAIN)))
+                spec=node_class_spec(
+                    plan,
+                    kind,
+                    subnet_ids=subnet_ids,
+                    security_group_ids=security_group_ids,
+                    profile_name=profile_name,
+                    placement_group=group,
+                ),
+                # Its controller and webhook-free CRDs must live before it and after it, and nodes
+                # must be let in.
+                opts=pulumi.ResourceOptions(
+                    parent=self, depends_on=list(needs), custom_timeouts=DRAIN
+                ),
+            )
+            self.ready.append(
+                k8s.apiextensions.CustomResource(
+                    f"{kind.name}-pool",
+                    api_version="karpenter.sh/v1",
+                    kind="NodePool",
+                    metadata={"name": kind.name, "annotations": READY},
+                    spec=node_pool_spec(plan, kind),
+                    # Refers to the class by name only; deleted first, while the class can still
+                    # drain its nodes.
+                    opts=pulumi.ResourceOptions(
+                        parent=self, depends_on=[node_class], custom_timeouts=DRAIN
+                    ),
+                )
+            )
         self.register_outputs({})
 
     def _placement_group(self, name: str, plan: GpuPoolPlan) -> pulumi.Output[str]:
-        """Nodes close together; EC2 deletes it only when they are gone, which the NodeClass's edge to it sees to."""
+        """Nodes close together; EC2 deletes it only when they are gone, which the NodeClass's edge
+        to it sees to."""
         return aws.ec2.PlacementGroup(
-            f"{name}-nodes", name=plan.placement_group, strategy="cluster", tags=plan.identity.tags(f"{name}-nodes"),
-            opts=pulumi.ResourceOptions(parent=self)).name
+            f"{name}-nodes",
+            name=plan.placement_group,
+            strategy="cluster",
+            tags=plan.identity.tags(f"{name}-nodes"),
+            opts=pulumi.ResourceOptions(parent=self),
+        ).name
 
 
-def node_class_spec(plan: GpuPoolPlan, kind: NodeTypePlan, *, subnet_ids: list[pulumi.Input[str]],
-                    security_group_ids: list[pulumi.Input[str]], profile_name: pulumi.Input[str],
-                    placement_group: pulumi.Input[str] | None = None) -> dict[str, Any]:
+def node_class_spec(
+    plan: GpuPoolPlan,
+    kind: NodeTypePlan,
+    *,
+    subnet_ids: list[pulumi.Input[str]],
+    security_group_ids: list[pulumi.Input[str]],
+    profile_name: pulumi.Input[str],
+    placement_group: pulumi.Input[str] | None = None,
+) -> dict[str, Any]:
     """EC2NodeClass.spec: image, disk, identity, and where nodes may stand."""
     spec = {
         "amiSelectorTerms": [{"alias": plan.ami}],
         "instanceProfile": profile_name,
         "subnetSelectorTerms": [{"id": subnet} for subnet in subnet_ids],
         "securityGroupSelectorTerms": [{"id": group} for group in security_group_ids],
-        "networkInterfaces": [{"networkCardIndex": i.card, "deviceIndex": i.device, "interfaceType": i.kind}
-                              for i in kind.interfaces],
-        # Images, logs and ephemeral volumes on the local NVMe; lost with the node, as checkpoints must not be.
+        "networkInterfaces": [
+            {"networkCardIndex": i.card, "deviceIndex": i.device, "interfaceType": i.kind}
+            for i in kind.interfaces
+        ],
+        # Images, logs and ephemeral volumes on the local NVMe; lost with the node, as checkpoints
+        # must not be.
         "instanceStorePolicy": "RAID0",
         "userData": user_data(kind),
-        "blockDeviceMappings": [{"deviceName": "/dev/xvda", "rootVolume": True, "ebs": {
-            "volumeSize": f"{plan.root_volume_gib}Gi", "volumeType": "gp3", "throughput": 1000, "iops": 4000,
-            "encrypted": True, "deleteOnTermination": True}}],
+        "blockDeviceMappings": [
+            {
+                "deviceName": "/dev/xvda",
+                "rootVolume": True,
+                "ebs": {
+                    "volumeSize": f"{plan.root_volume_gib}Gi",
+                    "volumeType": "gp3",
+                    "throughput": 1000,
+                    "iops": 4000,
+                    "encrypted": True,
+                    "deleteOnTermination": True,
+                },
+            }
+        ],
         "metadataOptions": {"httpTokens": "required", "httpPutResponseHopLimit": 1},
         "kubelet": {"maxPods": kind.max_pods},
         "tags": plan.identity.tags(f"{kind.name}-node"),
@@ -94,11 +154,16 @@ def node_class_spec(plan: GpuPoolPlan, kind: NodeTypePlan, *, subnet_ids: list[p
 
 def user_data(kind: NodeTypePlan) -> str:
     """What the node reads at boot before Karpenter's own part."""
-    return with_lnet_over_efa(FAST_PULL, efa=kind.efa, devices=kind.lnet_efa) if kind.lnet_efa else FAST_PULL
+    return (
+        with_lnet_over_efa(FAST_PULL, efa=kind.efa, devices=kind.lnet_efa)
+        if kind.lnet_efa
+        else FAST_PULL
+    )
 
 
 def node_pool_spec(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
-    """NodePool.spec: one type, one kind of capacity, and never a disruption under a running gang."""
+    """NodePool.spec: one type, one kind of capacity, and never a disruption under a running
+    gang."""
     nodes = {"limits": {"nodes": str(plan.max_nodes)}}
     if plan.replicas is not None:
         nodes |= {"replicas": plan.replicas}  # with it the CRD takes no other limit and no weight
@@ -111,23 +176,51 @@ def node_pool_spec(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
         "template": {
             "metadata": {"labels": {"trainyard.io/nodes": "training", POOL: plan.name}},
             "spec": {
-                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": kind.name},
+                "nodeClassRef": {
+                    "group": "karpenter.k8s.aws",
+                    "kind": "EC2NodeClass",
+                    "name": kind.name,
+                },
                 "requirements": [
-                    {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [kind.instance_type]},
-                    {"key": "topology.kubernetes.io/zone", "operator": "In", "values": list(plan.zones)},
-                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [plan.capacity_type]},
+                    {
+                        "key": "node.kubernetes.io/instance-type",
+                        "operator": "In",
+                        "values": [kind.instance_type],
+                    },
+                    {
+                        "key": "topology.kubernetes.io/zone",
+                        "operator": "In",
+                        "values": list(plan.zones),
+                    },
+                    {
+                        "key": "karpenter.sh/capacity-type",
+                        "operator": "In",
+                        "values": [plan.capacity_type],
+                    },
                     {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
                     {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]},
                 ],
-                "taints": [{"key": GPU if kind.gpus else POOL, "value": TAINT_VALUE, "effect": "NoSchedule"}],
+                "taints": [
+                    {
+                        "key": GPU if kind.gpus else POOL,
+                        "value": TAINT_VALUE,
+                        "effect": "NoSchedule",
+                    }
+                ],
                 "expireAfter": "Never",  # the default of 720h kills long runs
-                **({"terminationGracePeriod": f"{plan.drain_minutes}m"} if plan.drain_minutes else {}),
+                **(
+                    {"terminationGracePeriod": f"{plan.drain_minutes}m"}
+                    if plan.drain_minutes
+                    else {}
+                ),
             },
         },
         "disruption": {
             "consolidationPolicy": "WhenEmpty",
             "consolidateAfter": "15m",  # longer than a gang takes to assemble or to restart
-            "budgets": [{"nodes": "0", "reasons": ["Drifted", "Underutilized"]},
-                        {"nodes": "100%", "reasons": ["Empty"]}],
+            "budgets": [
+                {"nodes": "0", "reasons": ["Drifted", "Underutilized"]},
+                {"nodes": "100%", "reasons": ["Empty"]},
+            ],
         },
     }

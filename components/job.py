@@ -1,6 +1,7 @@
 """One training run, whichever controller runs it.
 
-What it runs: `jobs` in the stack file. What the object says: components/trainer_objects.py and pytorch_objects.py.
+What it runs: `jobs` in the stack file. What the object says: components/trainer_objects.py and
+pytorch_objects.py.
 """
 
 from __future__ import annotations
@@ -22,9 +23,17 @@ RUN = "trainyard.io/run"
 class Job(pulumi.ComponentResource):
     """A run that is started by a changed identity, and by nothing else."""
 
-    def __init__(self, name: str, plan: JobPlan, *, starts: str, namespace: pulumi.Input[str],
-                 kubeconfig: pulumi.Output[str], needs: Sequence[pulumi.Resource],
-                 opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: JobPlan,
+        *,
+        starts: str,
+        namespace: pulumi.Input[str],
+        kubeconfig: pulumi.Output[str],
+        needs: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         """`starts`: what to say whenever the run begins."""
         super().__init__("trainyard:jobs:Job", name, None, opts)
         self._namespace = namespace
@@ -37,8 +46,12 @@ class Job(pulumi.ComponentResource):
 
     def _files(self, name: str, plan: ConfigMapPlan) -> k8s.core.v1.ConfigMap:
         return k8s.core.v1.ConfigMap(
-            f"{name}-files", metadata={"name": plan.name, "namespace": self._namespace}, data=dict(plan.data),
-            immutable=True, opts=pulumi.ResourceOptions(parent=self))
+            f"{name}-files",
+            metadata={"name": plan.name, "namespace": self._namespace},
+            data=dict(plan.data),
+            immutable=True,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
 
     def _beside(self, name: str, made: Spec, needs: Sequence[pulumi.Resource]) -> pulumi.Resource:
         """A ConfigMap or a runtime that the job's file brings."""
@@ -47,33 +60,61 @@ class Job(pulumi.ComponentResource):
         opts = pulumi.ResourceOptions(parent=self, depends_on=list(needs))
         logical = f"{name}-{kind.lower()}-{given['name']}"
         metadata = k8s.meta.v1.ObjectMetaArgs(
-            name=given["name"], namespace=None if kind == "ClusterTrainingRuntime" else self._namespace,
-            labels=given.get("labels"), annotations=given.get("annotations"))
+            name=given["name"],
+            namespace=None if kind == "ClusterTrainingRuntime" else self._namespace,
+            labels=given.get("labels"),
+            annotations=given.get("annotations"),
+        )
         if kind == "ConfigMap":
-            return k8s.core.v1.ConfigMap(logical, metadata=metadata, data=made.get("data"), opts=opts)
-        return k8s.apiextensions.CustomResource(logical, api_version=made["apiVersion"], kind=kind, metadata=metadata,
-                                                spec=made["spec"], opts=opts)
-
-    def _run(self, name: str, plan: JobPlan, starts: str,
-             needs: Sequence[pulumi.Resource]) -> k8s.apiextensions.CustomResource:
+            return k8s.core.v1.ConfigMap(
+                logical, metadata=metadata, data=made.get("data"), opts=opts
+            )
         return k8s.apiextensions.CustomResource(
-            name, api_version=RUN_KINDS[plan.kind].api_version, kind=plan.kind, spec=plan.spec,
-            metadata=k8s.meta.v1.ObjectMetaArgs(name=plan.name, namespace=self._namespace, annotations={RUN: plan.run},
-                                                labels=dict(plan.labels) or None),
+            logical,
+            api_version=made["apiVersion"],
+            kind=kind,
+            metadata=metadata,
+            spec=made["spec"],
+            opts=opts,
+        )
+
+    def _run(
+        self, name: str, plan: JobPlan, starts: str, needs: Sequence[pulumi.Resource]
+    ) -> k8s.apiextensions.CustomResource:
+        return k8s.apiextensions.CustomResource(
+            name,
+            api_version=RUN_KINDS[plan.kind].api_version,
+            kind=plan.kind,
+            spec=plan.spec,
+            metadata=k8s.meta.v1.ObjectMetaArgs(
+                name=plan.name,
+                namespace=self._namespace,
+                annotations={RUN: plan.run},
+                labels=dict(plan.labels) or None,
+            ),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                # Runtime, claims, files and pool are named in the spec and not referred to: at destroy the run ends
-                # first.
+                # Runtime, claims, files and pool are named in the spec and not referred to: at
+                # destroy the run ends first.
                 depends_on=list(needs),
-                # Controllers write to the spec (suspend, overrides); a paid run follows its identity only.
-                ignore_changes=["spec"], replace_on_changes=[f'metadata.annotations["{RUN}"]'],
-                delete_before_replace=True, hooks=_said_before(name, starts)))
+                # Controllers write to the spec (suspend, overrides); a paid run follows its
+                # identity only.
+                ignore_changes=["spec"],
+                replace_on_changes=[f'metadata.annotations["{RUN}"]'],
+                delete_before_replace=True,
+                hooks=_said_before(name, starts),
+            ),
+        )
 
 
 def _said_before(name: str, starts: str) -> pulumi.ResourceHookBinding:
-    """Only the engine knows when it makes a deleted run again: it asks for this line, in a preview too."""
-    hook = pulumi.ResourceHook(f"{name}-starts", lambda _: pulumi.info(starts),
-                               pulumi.ResourceHookOptions(on_dry_run=True, ignore_errors=True))
+    """Only the engine knows when it makes a deleted run again: it asks for this line, in a preview
+    too."""
+    hook = pulumi.ResourceHook(
+        f"{name}-starts",
+        lambda _: pulumi.info(starts),
+        pulumi.ResourceHookOptions(on_dry_run=True, ignore_errors=True),
+    )
     return pulumi.ResourceHookBinding(before_create=[hook])
 
 
@@ -83,5 +124,13 @@ def _wait(run: pulumi.CustomResource, plan: JobPlan, kubeconfig: pulumi.Output[s
         return
     # In a thread: other resources go on meanwhile.
     pulumi.Output.all(run.id, kubeconfig).apply(
-        lambda known: asyncio.to_thread(waiting.wait, known[1], plan.kind, plan.namespace, plan.name,
-                                        until=plan.wait, minutes=plan.wait_minutes))
+        lambda known: asyncio.to_thread(
+            waiting.wait,
+            known[1],
+            plan.kind,
+            plan.namespace,
+            plan.name,
+            until=plan.wait,
+            minutes=plan.wait_minutes,
+        )
+    )

@@ -1,4 +1,5 @@
-"""Karpenter: its permissions, the queue that tells it of interruptions, its CRDs and its controller.
+"""Karpenter: its permissions, the queue that tells it of interruptions, its CRDs and its
+controller.
 
 Version: catalog/versions.py. Permissions: components/policies.py.
 """
@@ -35,62 +36,138 @@ class Karpenter(pulumi.ComponentResource):
 
     ready: pulumi.Resource
 
-    def __init__(self, name: str, plan: KarpenterPlan, *, cluster: ClusterCoordinates,
-                 node_role_arn: pulumi.Input[str], nodes: Sequence[pulumi.Resource],
-                 opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: KarpenterPlan,
+        *,
+        cluster: ClusterCoordinates,
+        node_role_arn: pulumi.Input[str],
+        nodes: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__("trainyard:nodes:Karpenter", name, None, opts)
         self._plan = plan
         queue, interruptions = self._interruption_queue(name)
         identity = self._identity(name, cluster, node_role_arn, queue)
         crds = release(self, f"{name}-crd", plan.crds, namespace=NAMESPACE)
-        self.ready = self._controller(name, cluster, queue, [*nodes, *identity, *interruptions, crds])
+        self.ready = self._controller(
+            name, cluster, queue, [*nodes, *identity, *interruptions, crds]
+        )
         self.register_outputs({})
 
     def _interruption_queue(self, name: str) -> tuple[aws.sqs.Queue, list[pulumi.Resource]]:
         queue = aws.sqs.Queue(
-            name, name=self._plan.queue_name, message_retention_seconds=300, sqs_managed_sse_enabled=True,
-            tags=self._plan.identity.tags(name), opts=pulumi.ResourceOptions(parent=self))
-        policy = queue.arn.apply(lambda arn: json.dumps(policies.interruption_queue(arn), sort_keys=True))
-        made: list[pulumi.Resource] = [aws.sqs.QueuePolicy(
-            name, queue_url=queue.url, policy=policy, opts=pulumi.ResourceOptions(parent=self))]
+            name,
+            name=self._plan.queue_name,
+            message_retention_seconds=300,
+            sqs_managed_sse_enabled=True,
+            tags=self._plan.identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        policy = queue.arn.apply(
+            lambda arn: json.dumps(policies.interruption_queue(arn), sort_keys=True)
+        )
+        made: list[pulumi.Resource] = [
+            aws.sqs.QueuePolicy(
+                name, queue_url=queue.url, policy=policy, opts=pulumi.ResourceOptions(parent=self)
+            )
+        ]
         for event, (source, detail) in INTERRUPTIONS.items():
             rule = aws.cloudwatch.EventRule(
-                f"{name}-{event}", name=self._plan.identity.name(f"{name}-{event}"),
-                event_pattern=json.dumps({"source": [source], "detail-type": [detail]}, sort_keys=True),
-                tags=self._plan.identity.tags(f"{name}-{event}"), opts=pulumi.ResourceOptions(parent=self))
-            made.append(aws.cloudwatch.EventTarget(
-                f"{name}-{event}", rule=rule.name, target_id="karpenter", arn=queue.arn,
-                opts=pulumi.ResourceOptions(parent=self)))
+                f"{name}-{event}",
+                name=self._plan.identity.name(f"{name}-{event}"),
+                event_pattern=json.dumps(
+                    {"source": [source], "detail-type": [detail]}, sort_keys=True
+                ),
+                tags=self._plan.identity.tags(f"{name}-{event}"),
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            made.append(
+                aws.cloudwatch.EventTarget(
+                    f"{name}-{event}",
+                    rule=rule.name,
+                    target_id="karpenter",
+                    arn=queue.arn,
+                    opts=pulumi.ResourceOptions(parent=self),
+                )
+            )
         return queue, made
 
-    def _identity(self, name: str, cluster: ClusterCoordinates, node_role_arn: pulumi.Input[str],
-                  queue: aws.sqs.Queue) -> list[pulumi.Resource]:
+    def _identity(
+        self,
+        name: str,
+        cluster: ClusterCoordinates,
+        node_role_arn: pulumi.Input[str],
+        queue: aws.sqs.Queue,
+    ) -> list[pulumi.Resource]:
         region = self._plan.identity.region
-        reads = pulumi.Output.all(node_role_arn=node_role_arn, cluster_arn=cluster.arn, queue_arn=queue.arn).apply(
-            lambda arns: json.dumps(policies.karpenter_identity(**arns), sort_keys=True))
+        reads = pulumi.Output.all(
+            node_role_arn=node_role_arn, cluster_arn=cluster.arn, queue_arn=queue.arn
+        ).apply(lambda arns: json.dumps(policies.karpenter_identity(**arns), sort_keys=True))
         controller, attached = role(
-            self, name, self._plan.identity, self._plan.role_name, policies.pod_identity_trust(), inline={
-                "nodes": json.dumps(policies.karpenter_nodes(region=region, cluster=self._plan.cluster_name),
-                                    sort_keys=True),
+            self,
+            name,
+            self._plan.identity,
+            self._plan.role_name,
+            policies.pod_identity_trust(),
+            inline={
+                "nodes": json.dumps(
+                    policies.karpenter_nodes(region=region, cluster=self._plan.cluster_name),
+                    sort_keys=True,
+                ),
                 "identity": reads,
-                "discovery": json.dumps(policies.karpenter_discovery(region=region), sort_keys=True),
-            })
+                "discovery": json.dumps(
+                    policies.karpenter_discovery(region=region), sort_keys=True
+                ),
+            },
+        )
         association = aws.eks.PodIdentityAssociation(
-            name, cluster_name=cluster.name, namespace=NAMESPACE, service_account=SERVICE_ACCOUNT,
-            role_arn=controller.arn, tags=self._plan.identity.tags(name), opts=pulumi.ResourceOptions(parent=self))
+            name,
+            cluster_name=cluster.name,
+            namespace=NAMESPACE,
+            service_account=SERVICE_ACCOUNT,
+            role_arn=controller.arn,
+            tags=self._plan.identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
         return [*attached, association]
 
-    def _controller(self, name: str, cluster: ClusterCoordinates, queue: aws.sqs.Queue,
-                    needs: list[pulumi.Resource]) -> k8s.helm.v3.Release:
+    def _controller(
+        self,
+        name: str,
+        cluster: ClusterCoordinates,
+        queue: aws.sqs.Queue,
+        needs: list[pulumi.Resource],
+    ) -> k8s.helm.v3.Release:
         return release(
-            self, name, self._plan.controller, namespace=NAMESPACE, skip_crds=True, values={
-                "settings": {"clusterName": cluster.name, "clusterEndpoint": cluster.endpoint,
-                             "interruptionQueue": queue.name, "eksControlPlane": True,
-                             **({"featureGates": {"staticCapacity": True}} if self._plan.static_capacity else {})},
+            self,
+            name,
+            self._plan.controller,
+            namespace=NAMESPACE,
+            skip_crds=True,
+            values={
+                "settings": {
+                    "clusterName": cluster.name,
+                    "clusterEndpoint": cluster.endpoint,
+                    "interruptionQueue": queue.name,
+                    "eksControlPlane": True,
+                    **(
+                        {"featureGates": {"staticCapacity": True}}
+                        if self._plan.static_capacity
+                        else {}
+                    ),
+                },
                 "serviceAccount": {"name": SERVICE_ACCOUNT},
-                "controller": {"resources": {"requests": {"cpu": "1", "memory": "1Gi"},
-                                             "limits": {"cpu": "1", "memory": "1Gi"}}},
+                "controller": {
+                    "resources": {
+                        "requests": {"cpu": "1", "memory": "1Gi"},
+                        "limits": {"cpu": "1", "memory": "1Gi"},
+                    }
+                },
             },
-            # Pods get an identity only if its association exists before them; without permissions, queue rules,
-            # nodes and DNS the controller starts blind, and at destroy could not end the instances it has launched.
-            needs=needs)
+            # Pods get an identity only if its association exists before them; without permissions,
+            # queue rules, nodes and DNS the controller starts blind, and at destroy could not end
+            # the instances it has launched.
+            needs=needs,
+        )

@@ -1,9 +1,11 @@
-"""What a node does before its kubelet starts, so that it mounts Lustre over EFA; where that fails, over TCP.
+"""What a node does before its kubelet starts, so that it mounts Lustre over EFA; where that fails,
+over TCP.
 
-Steps and figures: FSx for Lustre user guide, configure-efa-clients (2026-11), and EKS user guide, fsx-csi-tuning-efa
-(2026-11), without what they do for other systems. The AMI has EFA's driver, and no Lustre client (amazon-eks-ami,
-2026-07). cloud-init runs the script before nodeadm starts the kubelet (amazon-eks-ami, nodeadm-run.service). It has
-never run on AWS. One message about a failure reaches the console: `aws ec2 get-console-output`.
+Steps and figures: FSx for Lustre user guide, configure-efa-clients (2026-11), and EKS user guide,
+fsx-csi-tuning-efa (2026-11), without what they do for other systems. The AMI has EFA's driver, and
+no Lustre client (amazon-eks-ami, 2026-07). cloud-init runs the script before nodeadm starts the
+kubelet (amazon-eks-ami, nodeadm-run.service). It has never run on AWS. One message about a failure
+reaches the console: `aws ec2 get-console-output`.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ Content-Type: text/x-shellscript; charset="us-ascii"
 
 
 def with_lnet_over_efa(node_config: str, *, efa: int, devices: int) -> str:
-    """User data with the node config, and the script for a node that has `efa` devices and gives LNet some of them."""
+    """User data with the node config, and the script for a node that has `efa` devices and gives
+    LNet some of them."""
     script = SCRIPT.format(step=max(1, efa // devices), devices=devices, credits=LNET_PEER_CREDITS)
     return MULTIPART.format(node_config=node_config, script=script)

@@ -1,7 +1,7 @@
 """Shared scratch: one FSx for Lustre file system, in the zone where the GPUs are.
 
-Size, speed and S3 repositories: `storage.<name>.lustre` in the stack file. Who may mount it: the clients' security
-group.
+Size, speed and S3 repositories: `storage.<name>.lustre` in the stack file. Who may mount it: the
+clients' security group.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from components.security_group import allow, security_group, talk_to, talk_to_it
 from components.workspace import Volume
 
 LUSTRE_PORTS = ((988, 988), (1018, 1023))
-"""TCP ports between Lustre clients and servers (FSx for Lustre user guide, limit-access-security-groups)."""
+"""TCP ports between Lustre clients and servers (FSx for Lustre user guide,
+limit-access-security-groups)."""
 LINKED = pulumi.CustomTimeouts(create="30m", update="30m", delete="30m")
-"""The provider waits ten minutes by itself; FSx took longer (aws-samples amazon-eks-machine-learning…#112)."""
+"""The provider waits ten minutes by itself; FSx took longer (aws-samples
+amazon-eks-machine-learning…#112)."""
 
 
 class Lustre(pulumi.ComponentResource):
@@ -24,58 +26,109 @@ class Lustre(pulumi.ComponentResource):
 
     volume: Volume
 
-    def __init__(self, name: str, plan: LustrePlan, *, vpc_id: pulumi.Input[str], subnet_id: pulumi.Input[str],
-                 clients: pulumi.Input[str], opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: LustrePlan,
+        *,
+        vpc_id: pulumi.Input[str],
+        subnet_id: pulumi.Input[str],
+        clients: pulumi.Input[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__("trainyard:storage:Lustre", name, None, opts)
         group = security_group(self, name, plan.identity, vpc_id, "Lustre servers and clients")
         rules = talk_to_itself(self, name, plan.identity, group.id)
-        rules += [allow(self, f"{name}-{first}", plan.identity, group.id, source=clients, ports=(first, last))
-                  for first, last in LUSTRE_PORTS]
+        rules += [
+            allow(
+                self,
+                f"{name}-{first}",
+                plan.identity,
+                group.id,
+                source=clients,
+                ports=(first, last),
+            )
+            for first, last in LUSTRE_PORTS
+        ]
         if plan.efa:
             rules += self._efa(name, plan, group.id, clients)
         file_system = aws.fsx.LustreFileSystem(
-            name, subnet_ids=subnet_id, security_group_ids=[group.id], storage_capacity=plan.capacity_gib,
-            deployment_type=plan.deployment, per_unit_storage_throughput=plan.throughput_mbps_per_tib,
+            name,
+            subnet_ids=subnet_id,
+            security_group_ids=[group.id],
+            storage_capacity=plan.capacity_gib,
+            deployment_type=plan.deployment,
+            per_unit_storage_throughput=plan.throughput_mbps_per_tib,
             automatic_backup_retention_days=plan.backup_days or None,
-            efa_enabled=plan.efa or None, metadata_configuration={"mode": "AUTOMATIC"} if plan.efa else None,
-            file_system_type_version=plan.version, data_compression_type="LZ4", tags=plan.identity.tags(name),
-            # FSx refuses to create a file system whose group does not let port 988 through yet; at destroy clients
-            # must still reach it until their volumes are gone, or their unmount hangs.
+            efa_enabled=plan.efa or None,
+            metadata_configuration={"mode": "AUTOMATIC"} if plan.efa else None,
+            file_system_type_version=plan.version,
+            data_compression_type="LZ4",
+            tags=plan.identity.tags(name),
+            # FSx refuses to create a file system whose group does not let port 988 through yet; at
+            # destroy clients must still reach it until their volumes are gone, or their unmount
+            # hangs.
             opts=pulumi.ResourceOptions(
-                parent=self, protect=plan.keep, depends_on=rules,
+                parent=self,
+                protect=plan.keep,
+                depends_on=rules,
                 # FSx changes the speed of none that was made with EFA.
-                replace_on_changes=["perUnitStorageThroughput"] if plan.efa else None))
+                replace_on_changes=["perUnitStorageThroughput"] if plan.efa else None,
+            ),
+        )
         links = self._repositories(plan, file_system.id)
 
-        self.volume = Volume(kind="lustre", handle=file_system.id, needs=links, attributes={
-            "dnsname": file_system.dns_name, "mountname": file_system.mount_name})
+        self.volume = Volume(
+            kind="lustre",
+            handle=file_system.id,
+            needs=links,
+            attributes={"dnsname": file_system.dns_name, "mountname": file_system.mount_name},
+        )
         self.register_outputs({"file_system_id": file_system.id})
 
-    def _efa(self, name: str, plan: LustrePlan, servers: pulumi.Input[str],
-             clients: pulumi.Input[str]) -> list[pulumi.Resource]:
-        """Everything between servers and clients, from both sides (user guide, limit-access-security-groups)."""
+    def _efa(
+        self, name: str, plan: LustrePlan, servers: pulumi.Input[str], clients: pulumi.Input[str]
+    ) -> list[pulumi.Resource]:
+        """Everything between servers and clients, from both sides (user guide,
+        limit-access-security-groups)."""
         said = (f"{name} from clients, EFA", f"{name} to clients, EFA")
         heard = (f"clients from {name}, EFA", f"clients to {name}, EFA")
-        return [*talk_to(self, f"{name}-clients", plan.identity, servers, clients, said),
-                *talk_to(self, f"{name}-servers", plan.identity, clients, servers, heard)]
+        return [
+            *talk_to(self, f"{name}-clients", plan.identity, servers, clients, said),
+            *talk_to(self, f"{name}-servers", plan.identity, clients, servers, heard),
+        ]
 
-    def _repositories(self, plan: LustrePlan, file_system_id: pulumi.Input[str]) -> tuple[pulumi.Resource, ...]:
+    def _repositories(
+        self, plan: LustrePlan, file_system_id: pulumi.Input[str]
+    ) -> tuple[pulumi.Resource, ...]:
         made: list[pulumi.Resource] = []
         for each in plan.repositories:
-            made.append(aws.fsx.DataRepositoryAssociation(
-                each.name, file_system_id=file_system_id, file_system_path=each.path, data_repository_path=each.s3,
-                s3=_policies(each), batch_import_meta_data_on_create=each.import_at_creation,
-                delete_data_in_filesystem=each.delete_data_in_filesystem, tags=plan.identity.tags(each.name),
-                opts=pulumi.ResourceOptions(
-                    parent=self, protect=plan.keep and each.delete_data_in_filesystem, custom_timeouts=LINKED,
-                    # FSx makes one at a time, and two at once failed on the bucket's permissions
-                    # (terraform-provider-aws#24678).
-                    depends_on=made[-1:],
-                    # No second link of a directory or a prefix may stand beside the first.
-                    delete_before_replace=True,
-                    # A policy that is taken out of the inputs stays as it is: to the provider it is then AWS's choice.
-                    replacement_trigger=[bool(each.auto_import), bool(each.auto_export)],
-                    ignore_changes=["batchImportMetaDataOnCreate"])))
+            made.append(
+                aws.fsx.DataRepositoryAssociation(
+                    each.name,
+                    file_system_id=file_system_id,
+                    file_system_path=each.path,
+                    data_repository_path=each.s3,
+                    s3=_policies(each),
+                    batch_import_meta_data_on_create=each.import_at_creation,
+                    delete_data_in_filesystem=each.delete_data_in_filesystem,
+                    tags=plan.identity.tags(each.name),
+                    opts=pulumi.ResourceOptions(
+                        parent=self,
+                        protect=plan.keep and each.delete_data_in_filesystem,
+                        custom_timeouts=LINKED,
+                        # FSx makes one at a time, and two at once failed on the bucket's
+                        # permissions (terraform-provider-aws#24678).
+                        depends_on=made[-1:],
+                        # No second link of a directory or a prefix may stand beside the first.
+                        delete_before_replace=True,
+                        # A policy that is taken out of the inputs stays as it is: to the provider
+                        # it is then AWS's choice.
+                        replacement_trigger=[bool(each.auto_import), bool(each.auto_export)],
+                        ignore_changes=["batchImportMetaDataOnCreate"],
+                    ),
+                )
+            )
         return tuple(made)
 
 
@@ -83,5 +136,14 @@ def _policies(repository: RepositoryPlan) -> aws.fsx.DataRepositoryAssociationS3
     """What FSx carries over by itself; a policy without events is none."""
     imports, exports = list(repository.auto_import), list(repository.auto_export)
     return aws.fsx.DataRepositoryAssociationS3Args(
-        auto_import_policy=aws.fsx.DataRepositoryAssociationS3AutoImportPolicyArgs(events=imports) if imports else None,
-        auto_export_policy=aws.fsx.DataRepositoryAssociationS3AutoExportPolicyArgs(events=exports) if exports else None)
+        auto_import_policy=(
+            aws.fsx.DataRepositoryAssociationS3AutoImportPolicyArgs(events=imports)
+            if imports
+            else None
+        ),
+        auto_export_policy=(
+            aws.fsx.DataRepositoryAssociationS3AutoExportPolicyArgs(events=exports)
+            if exports
+            else None
+        ),
+    )

@@ -27,18 +27,27 @@ class Network(pulumi.ComponentResource):
     node_rules: list[pulumi.Resource]
     """That group's rules: a gang needs them from its first step until its nodes are gone."""
     egress: list[pulumi.Resource]
-    """In place while private subnets reach the internet: a booting node needs it, and so does one that drains."""
+    """In place while private subnets reach the internet: a booting node needs it, and so does one
+    that drains."""
 
-    def __init__(self, name: str, plan: NetworkPlan, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, plan: NetworkPlan, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("trainyard:network:Network", name, None, opts)
         self._plan = plan
         vpc = self._vpc(name)
         gateway = self._internet_gateway(name, vpc)
-        public = [self._subnet(f"{name}-public-{z.letter}", vpc, z, public=True) for z in plan.zones]
-        private = [self._subnet(f"{name}-private-{z.letter}", vpc, z, public=False) for z in plan.zones]
+        public = [
+            self._subnet(f"{name}-public-{z.letter}", vpc, z, public=True) for z in plan.zones
+        ]
+        private = [
+            self._subnet(f"{name}-private-{z.letter}", vpc, z, public=False) for z in plan.zones
+        ]
         nat = self._nat_gateway(f"{name}-nat-{plan.zones[0].letter}", public[0], gateway)
         out, public_routes = self._route_table(f"{name}-public", vpc, public, gateway_id=gateway.id)
-        through, private_routes = self._route_table(f"{name}-private", vpc, private, nat_gateway_id=nat.id)
+        through, private_routes = self._route_table(
+            f"{name}-private", vpc, private, nat_gateway_id=nat.id
+        )
         self._s3_endpoint(name, vpc, through)
         nodes, self.node_rules = self._node_security_group("nodes", vpc)
 
@@ -46,66 +55,128 @@ class Network(pulumi.ComponentResource):
         self.public_subnet_ids = [subnet.id for subnet in public]
         self.private_subnet_ids = [subnet.id for subnet in private]
         self.training_subnet_id = private[0].id
-        self.subnet_in = {zone.name: subnet.id for zone, subnet in zip(plan.zones, private, strict=True)}
+        self.subnet_in = {
+            zone.name: subnet.id for zone, subnet in zip(plan.zones, private, strict=True)
+        }
         self.node_security_group_id = nodes.id
         self.egress = [out, through, *public_routes, *private_routes]
         self.register_outputs({"vpc_id": vpc.id, "training_subnet_id": self.training_subnet_id})
 
     def _vpc(self, name: str) -> aws.ec2.Vpc:
         return aws.ec2.Vpc(
-            name, cidr_block=self._plan.cidr, enable_dns_support=True, enable_dns_hostnames=True,
-            tags=self._plan.identity.tags(name), opts=pulumi.ResourceOptions(parent=self))
+            name,
+            cidr_block=self._plan.cidr,
+            enable_dns_support=True,
+            enable_dns_hostnames=True,
+            tags=self._plan.identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
 
     def _internet_gateway(self, name: str, vpc: aws.ec2.Vpc) -> aws.ec2.InternetGateway:
         return aws.ec2.InternetGateway(
-            name, vpc_id=vpc.id, tags=self._plan.identity.tags(name), opts=pulumi.ResourceOptions(parent=self))
+            name,
+            vpc_id=vpc.id,
+            tags=self._plan.identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
 
-    def _subnet(self, name: str, vpc: aws.ec2.Vpc, zone: ZonePlan, *, public: bool) -> aws.ec2.Subnet:
+    def _subnet(
+        self, name: str, vpc: aws.ec2.Vpc, zone: ZonePlan, *, public: bool
+    ) -> aws.ec2.Subnet:
         role = "kubernetes.io/role/elb" if public else "kubernetes.io/role/internal-elb"
         return aws.ec2.Subnet(
-            name, vpc_id=vpc.id, availability_zone=zone.name,
-            cidr_block=zone.public_cidr if public else zone.private_cidr, map_public_ip_on_launch=False,
+            name,
+            vpc_id=vpc.id,
+            availability_zone=zone.name,
+            cidr_block=zone.public_cidr if public else zone.private_cidr,
+            map_public_ip_on_launch=False,
             tags=self._plan.identity.tags(
-                name, **{role: "1", f"kubernetes.io/cluster/{self._plan.cluster_name}": "shared"}),
-            opts=pulumi.ResourceOptions(parent=self))
+                name, **{role: "1", f"kubernetes.io/cluster/{self._plan.cluster_name}": "shared"}
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
 
-    def _nat_gateway(self, name: str, subnet: aws.ec2.Subnet, gateway: aws.ec2.InternetGateway) -> aws.ec2.NatGateway:
-        """In the training zone, where the traffic is. Called by its zone: in another, the new one stands before routes
-        leave the old."""
+    def _nat_gateway(
+        self, name: str, subnet: aws.ec2.Subnet, gateway: aws.ec2.InternetGateway
+    ) -> aws.ec2.NatGateway:
+        """In the training zone, where the traffic is. Called by its zone: in another, the new one
+        stands before routes leave the old."""
         address = aws.ec2.Eip(
-            name, domain="vpc", tags=self._plan.identity.tags(name),
+            name,
+            domain="vpc",
+            tags=self._plan.identity.tags(name),
             # An address can only be mapped, and the gateway only leave, in this order.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[gateway]))
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[gateway]),
+        )
         return aws.ec2.NatGateway(
-            name, subnet_id=subnet.id, allocation_id=address.id, tags=self._plan.identity.tags(name),
-            opts=pulumi.ResourceOptions(parent=self))
+            name,
+            subnet_id=subnet.id,
+            allocation_id=address.id,
+            tags=self._plan.identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
 
-    def _route_table(self, name: str, vpc: aws.ec2.Vpc, subnets: list[aws.ec2.Subnet],
-                     **target: pulumi.Input[str]) -> tuple[aws.ec2.Route, list[pulumi.Resource]]:
+    def _route_table(
+        self,
+        name: str,
+        vpc: aws.ec2.Vpc,
+        subnets: list[aws.ec2.Subnet],
+        **target: pulumi.Input[str],
+    ) -> tuple[aws.ec2.Route, list[pulumi.Resource]]:
         """A default route, and what makes the subnets follow it."""
-        table = aws.ec2.RouteTable(name, vpc_id=vpc.id, tags=self._plan.identity.tags(name),
-                                   opts=pulumi.ResourceOptions(parent=self))
+        table = aws.ec2.RouteTable(
+            name,
+            vpc_id=vpc.id,
+            tags=self._plan.identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
         followed: list[pulumi.Resource] = [
-            aws.ec2.RouteTableAssociation(f"{name}-{zone.letter}", subnet_id=subnet.id, route_table_id=table.id,
-                                          opts=pulumi.ResourceOptions(parent=self))
-            for subnet, zone in zip(subnets, self._plan.zones, strict=True)]
-        route = aws.ec2.Route(name, route_table_id=table.id, destination_cidr_block="0.0.0.0/0", **target,
-                              opts=pulumi.ResourceOptions(parent=self))
+            aws.ec2.RouteTableAssociation(
+                f"{name}-{zone.letter}",
+                subnet_id=subnet.id,
+                route_table_id=table.id,
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            for subnet, zone in zip(subnets, self._plan.zones, strict=True)
+        ]
+        route = aws.ec2.Route(
+            name,
+            route_table_id=table.id,
+            destination_cidr_block="0.0.0.0/0",
+            **target,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
         return route, followed
 
-    def _s3_endpoint(self, name: str, vpc: aws.ec2.Vpc, private: aws.ec2.Route) -> aws.ec2.VpcEndpoint:
-        """Gateway endpoint: free, and data sets and image layers no longer pay the NAT gateway by the GB."""
+    def _s3_endpoint(
+        self, name: str, vpc: aws.ec2.Vpc, private: aws.ec2.Route
+    ) -> aws.ec2.VpcEndpoint:
+        """Gateway endpoint: free, and data sets and image layers no longer pay the NAT gateway by
+        the GB."""
         return aws.ec2.VpcEndpoint(
-            f"{name}-s3", vpc_id=vpc.id, service_name=f"com.amazonaws.{self._plan.identity.region}.s3",
-            vpc_endpoint_type="Gateway", route_table_ids=[private.route_table_id],
-            tags=self._plan.identity.tags(f"{name}-s3"), opts=pulumi.ResourceOptions(parent=self))
+            f"{name}-s3",
+            vpc_id=vpc.id,
+            service_name=f"com.amazonaws.{self._plan.identity.region}.s3",
+            vpc_endpoint_type="Gateway",
+            route_table_ids=[private.route_table_id],
+            tags=self._plan.identity.tags(f"{name}-s3"),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
 
-    def _node_security_group(self, name: str,
-                             vpc: aws.ec2.Vpc) -> tuple[aws.ec2.SecurityGroup, list[pulumi.Resource]]:
-        group = security_group(self, name, self._plan.identity, vpc.id, "GPU nodes: EFA among themselves")
+    def _node_security_group(
+        self, name: str, vpc: aws.ec2.Vpc
+    ) -> tuple[aws.ec2.SecurityGroup, list[pulumi.Resource]]:
+        group = security_group(
+            self, name, self._plan.identity, vpc.id, "GPU nodes: EFA among themselves"
+        )
         rules = talk_to_itself(self, name, self._plan.identity, group.id)
         out = aws.vpc.SecurityGroupEgressRule(
-            f"{name}-out", security_group_id=group.id, ip_protocol=EVERYTHING, cidr_ipv4="0.0.0.0/0",
-            description="images, packages and AWS APIs", tags=self._plan.identity.tags(f"{name}-out"),
-            opts=pulumi.ResourceOptions(parent=self))
+            f"{name}-out",
+            security_group_id=group.id,
+            ip_protocol=EVERYTHING,
+            cidr_ipv4="0.0.0.0/0",
+            description="images, packages and AWS APIs",
+            tags=self._plan.identity.tags(f"{name}-out"),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
         return group, [*rules, out]

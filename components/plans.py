@@ -1,4 +1,5 @@
-"""What each component is told: plain values that the plan has decided. No Pulumi here, so plans can be made without it.
+"""What each component is told: plain values that the plan has decided. No Pulumi here, so plans can
+be made without it.
 
 A component turns its part into resources; what the parts follow from is stacks/plan.py.
 """
@@ -24,12 +25,14 @@ class Identity:
     extra_tags: tuple[tuple[str, str], ...] = ()
 
     def name(self, logical: str, *forcing: str) -> str:
-        """`<stack>-<logical>-<8 hex>`: the same inputs give the same name, so a repeated create finds its object;
-        a change that forces a replacement (`forcing`) gives another, so the new one can stand beside the old."""
+        """`<stack>-<logical>-<8 hex>`: the same inputs give the same name, so a repeated create
+        finds its object; a change that forces a replacement (`forcing`) gives another, so the new
+        one can stand beside the old."""
         return f"{self.stack}-{logical}-{digest([self.project, self.region, *forcing])[:8]}"
 
     def tags(self, logical: str, **more: str) -> dict[str, str]:
-        """Tags of one object; project, stack and logical name tell an orphan from a stranger's resource."""
+        """Tags of one object; project, stack and logical name tell an orphan from a stranger's
+        resource."""
         return {
             **dict(self.extra_tags),
             "Name": f"{self.stack}-{logical}",
@@ -127,7 +130,8 @@ class AddOnsPlan:
     before_nodes: tuple[AddOnPlan, ...]
     """What a node needs to become Ready, and a pod to have its identity."""
     after_nodes: tuple[AddOnPlan, ...]
-    """Deployments: without nodes they would be DEGRADED for 20 minutes and fail (pulumi-eks#1525)."""
+    """Deployments: without nodes they would be DEGRADED for 20 minutes and fail
+    (pulumi-eks#1525)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,7 +239,8 @@ class ClaimPlan:
     kind: str
     """"lustre" or "efs"."""
     name: str
-    """Of the claim; another where the file system is another, so that both can be there until jobs have moved."""
+    """Of the claim; another where the file system is another, so that both can be there until jobs
+    have moved."""
     volume_name: str
     capacity: str
 
@@ -292,7 +297,8 @@ class JobPlan:
     kind: str
     """TrainJob or PyTorchJob."""
     runtime: str | None
-    """Of the environment; None for a PyTorchJob, and for a job whose own file brings its runtime."""
+    """Of the environment; None for a PyTorchJob, and for a job whose own file brings its
+    runtime."""
     pool: str
     stores: tuple[str, ...]
     nodes: int
@@ -311,9 +317,12 @@ class JobPlan:
     """none, running or complete: what `up` waits for."""
     wait_minutes: int
     run: str
-    """Identity of the run: digest of what it asks for and the `run` counter. Only a change of it starts a paid run."""
+    """Identity of the run: digest of what it asks for and the `run` counter. Only a change of it
+    starts a paid run."""
 
 
 def digest(value: Any) -> str:
     """SHA-256 of a value's canonical JSON."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()

@@ -1,4 +1,5 @@
-"""IAM documents, as functions that return plain data. The component of the same noun attaches them."""
+"""IAM documents, as functions that return plain data. The component of the same noun attaches
+them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ EKS_CLUSTER_TAG = "aws:RequestTag/eks:eks-cluster-name"
 
 def trust(service: str, *actions: str) -> Document:
     """Who may assume a role: one AWS service."""
-    return _document({"Principal": {"Service": service}, "Action": list(actions or ("sts:AssumeRole",))})
+    return _document(
+        {"Principal": {"Service": service}, "Action": list(actions or ("sts:AssumeRole",))}
+    )
 
 
 def pod_identity_trust() -> Document:
@@ -22,72 +25,164 @@ def pod_identity_trust() -> Document:
 def interruption_queue(queue_arn: str) -> Document:
     """Only EventBridge and SQS itself may send, and only over TLS."""
     return _document(
-        {"Principal": {"Service": ["events.amazonaws.com", "sqs.amazonaws.com"]}, "Action": "sqs:SendMessage",
-         "Resource": queue_arn},
-        {"Effect": "Deny", "Principal": "*", "Action": "sqs:*", "Resource": queue_arn,
-         "Condition": {"Bool": {"aws:SecureTransport": "false"}}},
+        {
+            "Principal": {"Service": ["events.amazonaws.com", "sqs.amazonaws.com"]},
+            "Action": "sqs:SendMessage",
+            "Resource": queue_arn,
+        },
+        {
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "sqs:*",
+            "Resource": queue_arn,
+            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+        },
     )
 
 
 def karpenter_nodes(*, region: str, cluster: str) -> Document:
     """Launch, tag and terminate instances that carry this cluster's tags, and nothing else.
 
-    The statements follow Karpenter 1.14's own template; creating instance profiles is left out, because the graph
-    owns the one that its NodeClasses name.
+    The statements follow Karpenter 1.14's own template; creating instance profiles is left out,
+    because the graph owns the one that its NodeClasses name.
     """
     owned = f"kubernetes.io/cluster/{cluster}"
     arn = f"arn:aws:ec2:{region}:*:"
-    made = [f"{arn}{kind}/*" for kind in
-            ("fleet", "instance", "volume", "network-interface", "launch-template", "spot-instances-request")]
-    asked = {"StringEquals": {f"aws:RequestTag/{owned}": "owned", EKS_CLUSTER_TAG: cluster},
-             "StringLike": {"aws:RequestTag/karpenter.sh/nodepool": "*"}}
-    ours = {"StringEquals": {f"aws:ResourceTag/{owned}": "owned"},
-            "StringLike": {"aws:ResourceTag/karpenter.sh/nodepool": "*"}}
+    made = [
+        f"{arn}{kind}/*"
+        for kind in (
+            "fleet",
+            "instance",
+            "volume",
+            "network-interface",
+            "launch-template",
+            "spot-instances-request",
+        )
+    ]
+    asked = {
+        "StringEquals": {f"aws:RequestTag/{owned}": "owned", EKS_CLUSTER_TAG: cluster},
+        "StringLike": {"aws:RequestTag/karpenter.sh/nodepool": "*"},
+    }
+    ours = {
+        "StringEquals": {f"aws:ResourceTag/{owned}": "owned"},
+        "StringLike": {"aws:ResourceTag/karpenter.sh/nodepool": "*"},
+    }
     launches = ["ec2:RunInstances", "ec2:CreateFleet"]
     return _document(
-        {"Sid": "LaunchFrom", "Action": launches, "Resource": [
-            f"arn:aws:ec2:{region}::image/*", f"arn:aws:ec2:{region}::snapshot/*", f"{arn}security-group/*",
-            f"{arn}subnet/*", f"{arn}capacity-reservation/*", f"{arn}placement-group/*"]},
-        {"Sid": "LaunchFromOwnTemplates", "Action": launches, "Resource": f"{arn}launch-template/*",
-         "Condition": ours},
-        {"Sid": "LaunchTagged", "Action": [*launches, "ec2:CreateLaunchTemplate"], "Resource": made,
-         "Condition": asked},
-        {"Sid": "TagAtCreation", "Action": "ec2:CreateTags", "Resource": made, "Condition": {
-            **asked, "StringEquals": {**asked["StringEquals"], "ec2:CreateAction": [
-                "RunInstances", "CreateFleet", "CreateLaunchTemplate"]}}},
-        {"Sid": "TagOwnInstances", "Action": "ec2:CreateTags", "Resource": f"{arn}instance/*", "Condition": {
-            **ours, "ForAllValues:StringEquals": {
-                "aws:TagKeys": ["eks:eks-cluster-name", "karpenter.sh/nodeclaim", "Name"]}}},
-        {"Sid": "TerminateOwn", "Action": ["ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"],
-         "Resource": [f"{arn}instance/*", f"{arn}launch-template/*"], "Condition": ours},
+        {
+            "Sid": "LaunchFrom",
+            "Action": launches,
+            "Resource": [
+                f"arn:aws:ec2:{region}::image/*",
+                f"arn:aws:ec2:{region}::snapshot/*",
+                f"{arn}security-group/*",
+                f"{arn}subnet/*",
+                f"{arn}capacity-reservation/*",
+                f"{arn}placement-group/*",
+            ],
+        },
+        {
+            "Sid": "LaunchFromOwnTemplates",
+            "Action": launches,
+            "Resource": f"{arn}launch-template/*",
+            "Condition": ours,
+        },
+        {
+            "Sid": "LaunchTagged",
+            "Action": [*launches, "ec2:CreateLaunchTemplate"],
+            "Resource": made,
+            "Condition": asked,
+        },
+        {
+            "Sid": "TagAtCreation",
+            "Action": "ec2:CreateTags",
+            "Resource": made,
+            "Condition": {
+                **asked,
+                "StringEquals": {
+                    **asked["StringEquals"],
+                    "ec2:CreateAction": ["RunInstances", "CreateFleet", "CreateLaunchTemplate"],
+                },
+            },
+        },
+        {
+            "Sid": "TagOwnInstances",
+            "Action": "ec2:CreateTags",
+            "Resource": f"{arn}instance/*",
+            "Condition": {
+                **ours,
+                "ForAllValues:StringEquals": {
+                    "aws:TagKeys": ["eks:eks-cluster-name", "karpenter.sh/nodeclaim", "Name"]
+                },
+            },
+        },
+        {
+            "Sid": "TerminateOwn",
+            "Action": ["ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"],
+            "Resource": [f"{arn}instance/*", f"{arn}launch-template/*"],
+            "Condition": ours,
+        },
     )
 
 
 def karpenter_identity(*, node_role_arn: str, cluster_arn: str, queue_arn: str) -> Document:
     """Hand the node role to instances, read the cluster and drain the interruption queue."""
     return _document(
-        {"Sid": "PassNodeRole", "Action": "iam:PassRole", "Resource": node_role_arn,
-         "Condition": {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com"]}}},
-        # Without ListInstanceProfiles the finalizer of an EC2NodeClass never ends (karpenter-provider-aws#9185).
-        {"Sid": "ReadProfiles", "Action": ["iam:GetInstanceProfile", "iam:ListInstanceProfiles"], "Resource": "*"},
+        {
+            "Sid": "PassNodeRole",
+            "Action": "iam:PassRole",
+            "Resource": node_role_arn,
+            "Condition": {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com"]}},
+        },
+        # Without ListInstanceProfiles the finalizer of an EC2NodeClass never ends
+        # (karpenter-provider-aws#9185).
+        {
+            "Sid": "ReadProfiles",
+            "Action": ["iam:GetInstanceProfile", "iam:ListInstanceProfiles"],
+            "Resource": "*",
+        },
         {"Sid": "ReadCluster", "Action": "eks:DescribeCluster", "Resource": cluster_arn},
-        {"Sid": "ReadInterruptions", "Resource": queue_arn,
-         "Action": ["sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"]},
+        {
+            "Sid": "ReadInterruptions",
+            "Resource": queue_arn,
+            "Action": ["sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"],
+        },
     )
 
 
 def karpenter_discovery(*, region: str) -> Document:
     """What Karpenter looks up: reads only."""
-    nouns = ("CapacityReservations", "Images", "InstanceStatus", "InstanceTypeOfferings", "InstanceTypes", "Instances",
-             "LaunchTemplates", "PlacementGroups", "SecurityGroups", "SpotPriceHistory", "Subnets")
+    nouns = (
+        "CapacityReservations",
+        "Images",
+        "InstanceStatus",
+        "InstanceTypeOfferings",
+        "InstanceTypes",
+        "Instances",
+        "LaunchTemplates",
+        "PlacementGroups",
+        "SecurityGroups",
+        "SpotPriceHistory",
+        "Subnets",
+    )
     return _document(
-        {"Sid": "ReadRegion", "Action": [f"ec2:Describe{noun}" for noun in nouns], "Resource": "*",
-         "Condition": {"StringEquals": {"aws:RequestedRegion": region}}},
-        {"Sid": "ReadImages", "Action": "ssm:GetParameter",
-         "Resource": f"arn:aws:ssm:{region}::parameter/aws/service/*"},
+        {
+            "Sid": "ReadRegion",
+            "Action": [f"ec2:Describe{noun}" for noun in nouns],
+            "Resource": "*",
+            "Condition": {"StringEquals": {"aws:RequestedRegion": region}},
+        },
+        {
+            "Sid": "ReadImages",
+            "Action": "ssm:GetParameter",
+            "Resource": f"arn:aws:ssm:{region}::parameter/aws/service/*",
+        },
         {"Sid": "ReadPrices", "Action": "pricing:GetProducts", "Resource": "*"},
     )
 
 
 def _document(*statements: Document) -> Document:
-    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **statement} for statement in statements]}
+    return {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", **statement} for statement in statements],
+    }

@@ -14,10 +14,16 @@ class Priority(pulumi.ComponentResource):
 
     ready: pulumi.Resource
 
-    def __init__(self, name: str, value: int, *, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, value: int, *, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("trainyard:jobs:Priority", name, None, opts)
         self.ready = k8s.scheduling.v1.PriorityClass(
-            name, metadata={"name": name}, value=value, description="Of trainyard's stack file: priorities",
+            name,
+            metadata={"name": name},
+            value=value,
+            description="Of trainyard's stack file: priorities",
             # The name is what jobs refer to, and the value cannot be edited in place.
-            opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True))
+            opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
+        )
         self.register_outputs({})

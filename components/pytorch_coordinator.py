@@ -1,8 +1,10 @@
-"""Two small programs for a PyTorchJob whose Master trains nothing. Both need nothing but the image's own python3.
+"""Two small programs for a PyTorchJob whose Master trains nothing. Both need nothing but the
+image's own python3.
 
-The operator numbers the Master among the nodes and ends the job with it. So a Worker corrects its variables (and what
-kubelet has put into its command from them) before the command, and tells the Master after it; the Master ends well when
-every Worker has, and when it is restarted they tell it again.
+The operator numbers the Master among the nodes and ends the job with it. So a Worker corrects its
+variables (and what kubelet has put into its command from them) before the command, and tells the
+Master after it; the Master ends well when every Worker has, and when it is restarted they tell it
+again.
 """
 
 from __future__ import annotations

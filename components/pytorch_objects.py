@@ -1,7 +1,8 @@
-"""The training-operator's PyTorchJob as plain data. Pure: what reaches the API server can be tested without it.
+"""The training-operator's PyTorchJob as plain data. Pure: what reaches the API server can be tested
+without it.
 
-What the operator makes of each field: its source at v1.8.1, pkg/controller.v1, read 2026-11-21. It appends its
-variables to a container's own, and so wins where both set one.
+What the operator makes of each field: its source at v1.8.1, pkg/controller.v1, read 2026-11-21. It
+appends its variables to a container's own, and so wins where both set one.
 """
 
 from __future__ import annotations
@@ -11,13 +12,22 @@ from typing import Literal
 
 from components import pytorch_coordinator
 from components.plans import Spec
-from components.training import GPU, TOLERATIONS, Training, env, pod_metadata, resources, volume_mounts, volumes
+from components.training import (
+    GPU,
+    TOLERATIONS,
+    Training,
+    env,
+    pod_metadata,
+    resources,
+    volume_mounts,
+    volumes,
+)
 
 CONTAINER = "pytorch"
 """The webhook refuses a replica without a container of this name."""
 FALLS = 2
-"""A rank that fails takes every pod of the gang along, and the first that is back fails again where its peers have not
-yet: three restarts of two pods, tried with the operator itself on 2026-11-21."""
+"""A rank that fails takes every pod of the gang along, and the first that is back fails again where
+its peers have not yet: three restarts of two pods, tried with the operator itself on 2026-11-21."""
 LABELS = "metadata.labels['training.kubeflow.org/{}']"
 
 
@@ -26,7 +36,8 @@ class PyTorchJobSettings:
     """What a PyTorchJob says beside the training itself."""
 
     clean_pods: Literal["None", "Running", "All"] = "Running"
-    """Which pods go when the job has ended. With None the peers of a failed pod go on, and are paid for."""
+    """Which pods go when the job has ended. With None the peers of a failed pod go on, and are paid
+    for."""
     keep_finished_minutes: int | None = None
     """Then the job itself is deleted; None keeps it."""
     restarts: int = 0
@@ -46,18 +57,25 @@ def pytorch_job_spec(training: Training, *, operator: PyTorchJobSettings) -> Spe
     replicas = _replicas(training, operator)
     made: Spec = {
         "nprocPerNode": _processes(training),
-        "runPolicy": _run_policy(training, operator, pods=sum(replica["replicas"] for replica in replicas.values())),
+        "runPolicy": _run_policy(
+            training, operator, pods=sum(replica["replicas"] for replica in replicas.values())
+        ),
         "pytorchReplicaSpecs": replicas,
     }
     if operator.elastic:
         fewest, most = operator.elastic
-        made["elasticPolicy"] = {"rdzvBackend": "c10d", "minReplicas": fewest, "maxReplicas": most,
-                                 "maxRestarts": operator.restarts}
+        made["elasticPolicy"] = {
+            "rdzvBackend": "c10d",
+            "minReplicas": fewest,
+            "maxReplicas": most,
+            "maxRestarts": operator.restarts,
+        }
     return made
 
 
 def _processes(training: Training) -> str:
-    """A number wherever there is one: of `auto` the operator makes 1 when it computes WORLD_SIZE."""
+    """A number wherever there is one: of `auto` the operator makes 1 when it computes
+    WORLD_SIZE."""
     if training.processes_per_node == "auto":
         return str(training.resources.get(GPU, "auto"))
     return str(training.processes_per_node)
@@ -66,8 +84,8 @@ def _processes(training: Training) -> str:
 def _run_policy(training: Training, operator: PyTorchJobSettings, *, pods: int) -> Spec:
     made: Spec = {"cleanPodPolicy": operator.clean_pods}
     if operator.restarts:
-        # Counted in restarts of containers, of all pods together, and failed when it is reached. 0 would delete all
-        # pods, with their logs, whatever cleanPodPolicy says.
+        # Counted in restarts of containers, of all pods together, and failed when it is reached. 0
+        # would delete all pods, with their logs, whatever cleanPodPolicy says.
         made["backoffLimit"] = operator.restarts * pods * FALLS + 1
     if operator.keep_finished_minutes is not None:
         made["ttlSecondsAfterFinished"] = operator.keep_finished_minutes * 60
@@ -85,9 +103,15 @@ def _replicas(training: Training, operator: PyTorchJobSettings) -> Spec:
         return {"Worker": _replica(training, operator, node, training.nodes)}
     if operator.coordinator:
         node["command"] = pytorch_coordinator.worker(training.command)
-        master: Spec = {"name": CONTAINER, "image": training.image, "command": pytorch_coordinator.COORDINATOR}
-        return {"Master": _replica(training, operator, master, 1),
-                "Worker": _replica(training, operator, node, training.nodes)}
+        master: Spec = {
+            "name": CONTAINER,
+            "image": training.image,
+            "command": pytorch_coordinator.COORDINATOR,
+        }
+        return {
+            "Master": _replica(training, operator, master, 1),
+            "Worker": _replica(training, operator, node, training.nodes),
+        }
     made = {"Master": _replica(training, operator, node, 1)}
     if training.nodes > 1:
         made["Worker"] = _replica(training, operator, node, training.nodes - 1)
@@ -107,22 +131,34 @@ def _replica(training: Training, operator: PyTorchJobSettings, container: Spec, 
     if operator.priority:
         pod["priorityClassName"] = operator.priority
     if training.time_limit_minutes is not None:
-        # The operator looks at its own deadline only when something changes (its work queue is a fake one). This ends
-        # the pod, which is such a change.
+        # The operator looks at its own deadline only when something changes (its work queue is a
+        # fake one). This ends the pod, which is such a change.
         pod["activeDeadlineSeconds"] = training.time_limit_minutes * 60
-    return {"replicas": count, "restartPolicy": "OnFailure" if operator.restarts else "Never",
-            "template": {"metadata": pod_metadata(training), "spec": pod}}
+    return {
+        "replicas": count,
+        "restartPolicy": "OnFailure" if operator.restarts else "Never",
+        "template": {"metadata": pod_metadata(training), "spec": pod},
+    }
 
 
 def _container(training: Training) -> Spec:
-    return {"name": CONTAINER, "image": training.image, "command": list(training.command), "env": env(training),
-            "resources": resources(training), "volumeMounts": volume_mounts(training)}
+    return {
+        "name": CONTAINER,
+        "image": training.image,
+        "command": list(training.command),
+        "env": env(training),
+        "resources": resources(training),
+        "volumeMounts": volume_mounts(training),
+    }
 
 
 _WHERE: list[Spec] = [
     {"name": "PYTORCH_JOB", "valueFrom": {"fieldRef": {"fieldPath": LABELS.format("job-name")}}},
     {"name": "PET_MASTER_ADDR", "value": "$(PYTORCH_JOB)-worker-0"},
     {"name": "PET_MASTER_PORT", "value": "23456"},
-    {"name": "PET_NODE_RANK", "valueFrom": {"fieldRef": {"fieldPath": LABELS.format("replica-index")}}},
+    {
+        "name": "PET_NODE_RANK",
+        "valueFrom": {"fieldRef": {"fieldPath": LABELS.format("replica-index")}},
+    },
 ]
 """What a script of the Trainer reads and the operator leaves out where there is no Master."""

@@ -12,19 +12,41 @@ from components.plans import Identity
 from components.policies import Document
 
 
-def role(parent: pulumi.Resource, name: str, identity: Identity, physical_name: str, trusts: Document, *,
-         managed: Sequence[str] = (), inline: Mapping[str, pulumi.Input[str]] | None = None,
-         ) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
+def role(
+    parent: pulumi.Resource,
+    name: str,
+    identity: Identity,
+    physical_name: str,
+    trusts: Document,
+    *,
+    managed: Sequence[str] = (),
+    inline: Mapping[str, pulumi.Input[str]] | None = None,
+) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
     """The role, and the attachments that must exist before anybody relies on it."""
     made = aws.iam.Role(
-        name, name=physical_name, assume_role_policy=json.dumps(trusts, sort_keys=True), tags=identity.tags(name),
-        opts=pulumi.ResourceOptions(parent=parent))
+        name,
+        name=physical_name,
+        assume_role_policy=json.dumps(trusts, sort_keys=True),
+        tags=identity.tags(name),
+        opts=pulumi.ResourceOptions(parent=parent),
+    )
     attached: list[pulumi.Resource] = [
-        aws.iam.RolePolicyAttachment(f"{name}-{arn.rpartition('/')[2]}", role=made.name, policy_arn=arn,
-                                     opts=pulumi.ResourceOptions(parent=parent))
-        for arn in managed]
+        aws.iam.RolePolicyAttachment(
+            f"{name}-{arn.rpartition('/')[2]}",
+            role=made.name,
+            policy_arn=arn,
+            opts=pulumi.ResourceOptions(parent=parent),
+        )
+        for arn in managed
+    ]
     attached += [
-        aws.iam.RolePolicy(f"{name}-{key}", name=key, role=made.name, policy=document,
-                           opts=pulumi.ResourceOptions(parent=parent))
-        for key, document in (inline or {}).items()]
+        aws.iam.RolePolicy(
+            f"{name}-{key}",
+            name=key,
+            role=made.name,
+            policy=document,
+            opts=pulumi.ResourceOptions(parent=parent),
+        )
+        for key, document in (inline or {}).items()
+    ]
     return made, attached

@@ -1,4 +1,5 @@
-"""A security group, its rules as resources of their own: inline rules that refer to each other cannot be destroyed."""
+"""A security group, its rules as resources of their own: inline rules that refer to each other
+cannot be destroyed."""
 
 from __future__ import annotations
 
@@ -11,38 +12,93 @@ EVERYTHING = "-1"
 Ports = tuple[int, int]
 
 
-def security_group(parent: pulumi.Resource, name: str, identity: Identity, vpc_id: pulumi.Input[str],
-                   description: str) -> aws.ec2.SecurityGroup:
+def security_group(
+    parent: pulumi.Resource,
+    name: str,
+    identity: Identity,
+    vpc_id: pulumi.Input[str],
+    description: str,
+) -> aws.ec2.SecurityGroup:
     """An empty group: nobody reaches it and it reaches nobody."""
     return aws.ec2.SecurityGroup(
-        name, name=identity.name(name), description=description, vpc_id=vpc_id, tags=identity.tags(name),
-        opts=pulumi.ResourceOptions(parent=parent))
+        name,
+        name=identity.name(name),
+        description=description,
+        vpc_id=vpc_id,
+        tags=identity.tags(name),
+        opts=pulumi.ResourceOptions(parent=parent),
+    )
 
 
-def allow(parent: pulumi.Resource, name: str, identity: Identity, group_id: pulumi.Input[str], *,
-          source: pulumi.Input[str], ports: Ports) -> aws.vpc.SecurityGroupIngressRule:
+def allow(
+    parent: pulumi.Resource,
+    name: str,
+    identity: Identity,
+    group_id: pulumi.Input[str],
+    *,
+    source: pulumi.Input[str],
+    ports: Ports,
+) -> aws.vpc.SecurityGroupIngressRule:
     """Let members of `source` reach TCP `ports` of the group's members."""
     return aws.vpc.SecurityGroupIngressRule(
-        name, security_group_id=group_id, referenced_security_group_id=source, ip_protocol="tcp",
-        from_port=ports[0], to_port=ports[1], description=name, tags=identity.tags(name),
-        opts=pulumi.ResourceOptions(parent=parent))
+        name,
+        security_group_id=group_id,
+        referenced_security_group_id=source,
+        ip_protocol="tcp",
+        from_port=ports[0],
+        to_port=ports[1],
+        description=name,
+        tags=identity.tags(name),
+        opts=pulumi.ResourceOptions(parent=parent),
+    )
 
 
-def talk_to_itself(parent: pulumi.Resource, name: str, identity: Identity, group_id: pulumi.Input[str],
-                   ) -> list[pulumi.Resource]:
-    """All traffic among members, both directions by group id: EFA and Lustre do not count 0.0.0.0/0."""
-    return talk_to(parent, f"{name}-self", identity, group_id, group_id, (f"{name} from itself", f"{name} to itself"))
+def talk_to_itself(
+    parent: pulumi.Resource,
+    name: str,
+    identity: Identity,
+    group_id: pulumi.Input[str],
+) -> list[pulumi.Resource]:
+    """All traffic among members, both directions by group id: EFA and Lustre do not count
+    0.0.0.0/0."""
+    return talk_to(
+        parent,
+        f"{name}-self",
+        identity,
+        group_id,
+        group_id,
+        (f"{name} from itself", f"{name} to itself"),
+    )
 
 
-def talk_to(parent: pulumi.Resource, name: str, identity: Identity, group_id: pulumi.Input[str],
-            other: pulumi.Input[str], described: tuple[str, str]) -> list[pulumi.Resource]:
-    """All traffic of the group's members with another group's, as far as this group goes; the other has rules too."""
-    shared = {"security_group_id": group_id, "referenced_security_group_id": other, "ip_protocol": EVERYTHING}
+def talk_to(
+    parent: pulumi.Resource,
+    name: str,
+    identity: Identity,
+    group_id: pulumi.Input[str],
+    other: pulumi.Input[str],
+    described: tuple[str, str],
+) -> list[pulumi.Resource]:
+    """All traffic of the group's members with another group's, as far as this group goes; the other
+    has rules too."""
+    shared = {
+        "security_group_id": group_id,
+        "referenced_security_group_id": other,
+        "ip_protocol": EVERYTHING,
+    }
     return [
         aws.vpc.SecurityGroupIngressRule(
-            f"{name}-in", **shared, description=described[0], tags=identity.tags(f"{name}-in"),
-            opts=pulumi.ResourceOptions(parent=parent)),
+            f"{name}-in",
+            **shared,
+            description=described[0],
+            tags=identity.tags(f"{name}-in"),
+            opts=pulumi.ResourceOptions(parent=parent),
+        ),
         aws.vpc.SecurityGroupEgressRule(
-            f"{name}-out", **shared, description=described[1], tags=identity.tags(f"{name}-out"),
-            opts=pulumi.ResourceOptions(parent=parent)),
+            f"{name}-out",
+            **shared,
+            description=described[1],
+            tags=identity.tags(f"{name}-out"),
+            opts=pulumi.ResourceOptions(parent=parent),
+        ),
     ]

@@ -1,7 +1,7 @@
 """Kubeflow Trainer v2 with JobSet, by Helm, and the runtimes that jobs refer to.
 
-Version and runtimes: `trainer` in the stack file. What a runtime says: components/trainer_objects.py. Why the CRDs have
-a chart of our own: docs/decisions/0002.
+Version and runtimes: `trainer` in the stack file. What a runtime says:
+components/trainer_objects.py. Why the CRDs have a chart of our own: docs/decisions/0002.
 """
 
 from __future__ import annotations
@@ -22,19 +22,35 @@ class Trainer(pulumi.ComponentResource):
 
     ready: pulumi.Resource
 
-    def __init__(self, name: str, plan: TrainerPlan, *, nodes: Sequence[pulumi.Resource],
-                 opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: TrainerPlan,
+        *,
+        nodes: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__("trainyard:trainer:Trainer", name, None, opts)
         crds = release(
-            self, "kubeflow-trainer-crds", plan.crds, namespace=NAMESPACE, create_namespace=True,
+            self,
+            "kubeflow-trainer-crds",
+            plan.crds,
+            namespace=NAMESPACE,
+            create_namespace=True,
             # Those that upstream's chart once brought belong to nobody.
-            take_ownership=True)
+            take_ownership=True,
+        )
         self.ready = release(
-            self, "kubeflow-trainer", plan.chart, namespace=NAMESPACE, skip_crds=True,
+            self,
+            "kubeflow-trainer",
+            plan.chart,
+            namespace=NAMESPACE,
+            skip_crds=True,
             # From the chart's version the tag does not follow in every release.
             values={"image": {"tag": plan.image_tag}, "crds": {"enabled": False}},
             # Controllers of a newer release need its CRDs; an older CRD drops their fields.
-            needs=[*nodes, crds])
+            needs=[*nodes, crds],
+        )
         self.register_outputs({})
 
 
@@ -44,19 +60,37 @@ class Runtimes(pulumi.ComponentResource):
     ready: dict[str, pulumi.Resource]
     """name → runtime."""
 
-    def __init__(self, name: str, plan: Sequence[RuntimePlan], *, admission: pulumi.Resource,
-                 opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: Sequence[RuntimePlan],
+        *,
+        admission: pulumi.Resource,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__("trainyard:trainer:Runtimes", name, None, opts)
         self.ready = {runtime.name: self._runtime(runtime, admission) for runtime in plan}
         self.register_outputs({})
 
-    def _runtime(self, plan: RuntimePlan, admission: pulumi.Resource) -> k8s.apiextensions.CustomResource:
+    def _runtime(
+        self, plan: RuntimePlan, admission: pulumi.Resource
+    ) -> k8s.apiextensions.CustomResource:
         return k8s.apiextensions.CustomResource(
-            plan.name, api_version="trainer.kubeflow.org/v1alpha1", kind="ClusterTrainingRuntime",
-            metadata={"name": plan.name, "labels": {"trainer.kubeflow.org/framework": plan.framework}}, spec=plan.spec,
+            plan.name,
+            api_version="trainer.kubeflow.org/v1alpha1",
+            kind="ClusterTrainingRuntime",
+            metadata={
+                "name": plan.name,
+                "labels": {"trainer.kubeflow.org/framework": plan.framework},
+            },
+            spec=plan.spec,
             opts=pulumi.ResourceOptions(
                 parent=self,
                 # Its CRD and the webhook that admits it come with the chart.
                 depends_on=[admission],
-                # JobSet's failure policy cannot be edited in place, and the name is what jobs refer to.
-                replace_on_changes=["spec.template.spec.failurePolicy"], delete_before_replace=True))
+                # JobSet's failure policy cannot be edited in place, and the name is what jobs refer
+                # to.
+                replace_on_changes=["spec.template.spec.failurePolicy"],
+                delete_before_replace=True,
+            ),
+        )

@@ -1,6 +1,8 @@
-"""What the pods of a training run are, whichever kind of object describes them: image, command, devices, mounts.
+"""What the pods of a training run are, whichever kind of object describes them: image, command,
+devices, mounts.
 
-Pure data, and the parts of a pod that follow from it. The objects: trainer_objects.py and pytorch_objects.py.
+Pure data, and the parts of a pod that follow from it. The objects: trainer_objects.py and
+pytorch_objects.py.
 """
 
 from __future__ import annotations
@@ -15,14 +17,26 @@ EFA = "vpc.amazonaws.com/efa"
 TAINT_VALUE = "present"
 """The only value that NVIDIA's node-feature-discovery worker tolerates."""
 POOL = "trainyard.io/pool"
-"""Label of a pool's nodes, whatever their type; on CPU nodes a taint too, which keeps everything but jobs away."""
+"""Label of a pool's nodes, whatever their type; on CPU nodes a taint too, which keeps everything
+but jobs away."""
 
 TOLERATIONS: list[Spec] = [
     {"key": GPU, "operator": "Equal", "value": TAINT_VALUE, "effect": "NoSchedule"},
     {"key": POOL, "operator": "Exists", "effect": "NoSchedule"},
-    # Leave a node that died after 30 s, not after the default 300: the whole gang waits for this pod.
-    {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
-    {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
+    # Leave a node that died after 30 s, not after the default 300: the whole gang waits for this
+    # pod.
+    {
+        "key": "node.kubernetes.io/unreachable",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 30,
+    },
+    {
+        "key": "node.kubernetes.io/not-ready",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 30,
+    },
 ]
 
 
@@ -86,15 +100,18 @@ class Training:
 
 
 def resources(training: Training) -> Spec:
-    """Extended resources are never shared, so requests equal limits; of CPU, so that no rank is throttled."""
+    """Extended resources are never shared, so requests equal limits; of CPU, so that no rank is
+    throttled."""
     amounts = {name: str(count) for name, count in sorted(training.resources.items())}
     return {"requests": amounts, "limits": amounts}
 
 
 def env(training: Training) -> list[Spec]:
     """Variables in clear, then those that stay in a Secret."""
-    return [*({"name": name, "value": value} for name, value in sorted(training.env.items())),
-            *(secret_variable(name, at) for name, at in sorted(training.secrets.items()))]
+    return [
+        *({"name": name, "value": value} for name, value in sorted(training.env.items())),
+        *(secret_variable(name, at) for name, at in sorted(training.secrets.items())),
+    ]
 
 
 def secret_variable(name: str, at: SecretKey) -> Spec:
@@ -102,14 +119,22 @@ def secret_variable(name: str, at: SecretKey) -> Spec:
 
 
 def volumes(training: Training) -> list[Spec]:
-    made: list[Spec] = [{"name": "dshm", "emptyDir": {"medium": "Memory",
-                                                      "sizeLimit": f"{training.shared_memory_gib}Gi"}}]
-    made += [{"name": store, "persistentVolumeClaim": {"claimName": claim}}
-             for store, claim in sorted({(mount.store, mount.claim) for mount in training.mounts})]
+    made: list[Spec] = [
+        {
+            "name": "dshm",
+            "emptyDir": {"medium": "Memory", "sizeLimit": f"{training.shared_memory_gib}Gi"},
+        }
+    ]
+    made += [
+        {"name": store, "persistentVolumeClaim": {"claimName": claim}}
+        for store, claim in sorted({(mount.store, mount.claim) for mount in training.mounts})
+    ]
     if training.files:
         made.append({"name": "files", "configMap": {"name": training.files[0]}})
-    made += [{"name": each.name, "hostPath": {"path": each.host, "type": "Directory"}}
-             for each in training.host_folders]
+    made += [
+        {"name": each.name, "hostPath": {"path": each.host, "type": "Directory"}}
+        for each in training.host_folders
+    ]
     if training.local_scratch:
         made.append({"name": "local-scratch", "emptyDir": {}})
     return made
@@ -117,11 +142,17 @@ def volumes(training: Training) -> list[Spec]:
 
 def volume_mounts(training: Training) -> list[Spec]:
     made: list[Spec] = [{"name": "dshm", "mountPath": "/dev/shm"}]
-    made += [{"name": mount.store, "mountPath": mount.path} | ({"subPath": mount.directory} if mount.directory else {})
-             for mount in training.mounts]
+    made += [
+        {"name": mount.store, "mountPath": mount.path}
+        | ({"subPath": mount.directory} if mount.directory else {})
+        for mount in training.mounts
+    ]
     if training.files:
         made.append({"name": "files", "mountPath": training.files[1], "readOnly": True})
-    made += [{"name": each.name, "mountPath": each.path, "readOnly": True} for each in training.host_folders]
+    made += [
+        {"name": each.name, "mountPath": each.path, "readOnly": True}
+        for each in training.host_folders
+    ]
     if training.local_scratch:
         made.append({"name": "local-scratch", "mountPath": training.local_scratch})
     return made

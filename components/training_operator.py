@@ -1,6 +1,8 @@
-"""Kubeflow's training-operator, which runs PyTorchJobs (v1), by a chart of ours: upstream has published none.
+"""Kubeflow's training-operator, which runs PyTorchJobs (v1), by a chart of ours: upstream has
+published none.
 
-The chart and what it leaves out: components/charts/training-operator/README.md. Jobs: components/pytorch_objects.py.
+The chart and what it leaves out: components/charts/training-operator/README.md. Jobs:
+components/pytorch_objects.py.
 """
 
 from __future__ import annotations
@@ -21,9 +23,21 @@ class TrainingOperator(pulumi.ComponentResource):
 
     ready: pulumi.Resource
 
-    def __init__(self, name: str, plan: TrainingOperatorPlan, *, nodes: Sequence[pulumi.Resource],
-                 opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: TrainingOperatorPlan,
+        *,
+        nodes: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__("trainyard:trainer:TrainingOperator", name, None, opts)
-        self.ready = release(self, "training-operator", plan.chart, namespace=NAMESPACE, create_namespace=True,
-                             needs=nodes)
+        self.ready = release(
+            self,
+            "training-operator",
+            plan.chart,
+            namespace=NAMESPACE,
+            create_namespace=True,
+            needs=nodes,
+        )
         self.register_outputs({})

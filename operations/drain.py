@@ -1,7 +1,9 @@
-"""`python -m operations.drain`: end every job, through the current kubeconfig, before an environment is destroyed.
+"""`python -m operations.drain`: end every job, through the current kubeconfig, before an
+environment is destroyed.
 
-The graph ends its own jobs. One that somebody sent by hand holds its runtime (a finalizer) and its nodes (pods that
-must not be disrupted), and `pulumi destroy` would wait half an hour for each and give up.
+The graph ends its own jobs. One that somebody sent by hand holds its runtime (a finalizer) and its
+nodes (pods that must not be disrupted), and `pulumi destroy` would wait half an hour for each and
+give up.
 """
 
 from __future__ import annotations

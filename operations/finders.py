@@ -1,7 +1,8 @@
-"""How to find an object in the account from what the program wants it to be: by its name, or by its tags.
+"""How to find an object in the account from what the program wants it to be: by its name, or by its
+tags.
 
-A type that is not listed is one that AWS lets us create again with the same result (policy attachments, queue and
-role policies, event rules and targets), so nothing has to be found.
+A type that is not listed is one that AWS lets us create again with the same result (policy
+attachments, queue and role policies, event rules and targets), so nothing has to be found.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Found:
 
 
 def find(session: boto3.Session, kind: str, inputs: Inputs) -> Found | None:
-    """The object that the inputs describe, or None where there is none (or nothing needs finding)."""
+    """The object that the inputs describe, or None where there is none (or nothing needs
+    finding)."""
     finder = _FINDERS.get(kind)
     if finder is None or _unknown(inputs):
         return None
@@ -56,7 +58,9 @@ def _state(found: str, state: str) -> Found | None:
     return None if state.lower() in GONE else Found(id=found, settled=state.lower() not in MAKING)
 
 
-def _by_tags(call: str, items: str, key: str, argument: str = "Filters") -> Callable[..., Found | None]:
+def _by_tags(
+    call: str, items: str, key: str, argument: str = "Filters"
+) -> Callable[..., Found | None]:
     """For EC2: the object that carries project, stack and logical name."""
 
     def finder(session: boto3.Session, inputs: Inputs) -> Found | None:
@@ -69,14 +73,18 @@ def _by_tags(call: str, items: str, key: str, argument: str = "Filters") -> Call
 
 
 def _route(session: boto3.Session, inputs: Inputs) -> Found | None:
-    table = session.client("ec2").describe_route_tables(RouteTableIds=[inputs["routeTableId"]])["RouteTables"][0]
+    table = session.client("ec2").describe_route_tables(RouteTableIds=[inputs["routeTableId"]])[
+        "RouteTables"
+    ][0]
     cidr = inputs["destinationCidrBlock"]
     exists = any(route.get("DestinationCidrBlock") == cidr for route in table["Routes"])
     return Found(id=f"{inputs['routeTableId']}_{cidr}") if exists else None
 
 
 def _route_table_association(session: boto3.Session, inputs: Inputs) -> Found | None:
-    table = session.client("ec2").describe_route_tables(RouteTableIds=[inputs["routeTableId"]])["RouteTables"][0]
+    table = session.client("ec2").describe_route_tables(RouteTableIds=[inputs["routeTableId"]])[
+        "RouteTables"
+    ][0]
     exists = any(a.get("SubnetId") == inputs["subnetId"] for a in table["Associations"])
     return Found(id=f"{inputs['subnetId']}/{inputs['routeTableId']}") if exists else None
 
@@ -86,8 +94,11 @@ def _role(session: boto3.Session, inputs: Inputs) -> Found | None:
 
 
 def _instance_profile(session: boto3.Session, inputs: Inputs) -> Found | None:
-    return Found(id=session.client("iam").get_instance_profile(
-        InstanceProfileName=inputs["name"])["InstanceProfile"]["InstanceProfileName"])
+    return Found(
+        id=session.client("iam").get_instance_profile(InstanceProfileName=inputs["name"])[
+            "InstanceProfile"
+        ]["InstanceProfileName"]
+    )
 
 
 def _queue(session: boto3.Session, inputs: Inputs) -> Found | None:
@@ -101,7 +112,9 @@ def _cluster(session: boto3.Session, inputs: Inputs) -> Found | None:
 
 def _node_group(session: boto3.Session, inputs: Inputs) -> Found | None:
     cluster, name = inputs["clusterName"], inputs["nodeGroupName"]
-    made = session.client("eks").describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"]
+    made = session.client("eks").describe_nodegroup(clusterName=cluster, nodegroupName=name)[
+        "nodegroup"
+    ]
     return _state(f"{cluster}:{name}", made["status"])
 
 
@@ -120,12 +133,14 @@ def _access_entry(session: boto3.Session, inputs: Inputs) -> Found | None:
 def _pod_identity(session: boto3.Session, inputs: Inputs) -> Found | None:
     cluster = inputs["clusterName"]
     made = session.client("eks").list_pod_identity_associations(
-        clusterName=cluster, namespace=inputs["namespace"], serviceAccount=inputs["serviceAccount"])["associations"]
+        clusterName=cluster, namespace=inputs["namespace"], serviceAccount=inputs["serviceAccount"]
+    )["associations"]
     return Found(id=f"{cluster},{made[0]['associationId']}") if made else None
 
 
 def _of_fsx(call: str, items: str, key: str) -> Callable[..., Found | None]:
-    """For FSx: the object that carries project, stack and logical name, and is not on its way out."""
+    """For FSx: the object that carries project, stack and logical name, and is not on its way
+    out."""
 
     def finder(session: boto3.Session, inputs: Inputs) -> Found | None:
         asked, token = getattr(session.client("fsx"), call), {}
@@ -133,7 +148,10 @@ def _of_fsx(call: str, items: str, key: str) -> Callable[..., Found | None]:
             page = asked(**token)
             for found in page[items]:
                 tags = {tag["Key"]: tag["Value"] for tag in found.get("Tags", [])}
-                if all(tags.get(tag) == inputs["tags"][tag] for tag in TAGS) and found["Lifecycle"] != "DELETING":
+                if (
+                    all(tags.get(tag) == inputs["tags"][tag] for tag in TAGS)
+                    and found["Lifecycle"] != "DELETING"
+                ):
                     return _state(found[key], found["Lifecycle"])
             if not (following := page.get("NextToken")):
                 return None
@@ -143,12 +161,16 @@ def _of_fsx(call: str, items: str, key: str) -> Callable[..., Found | None]:
 
 
 def _efs(session: boto3.Session, inputs: Inputs) -> Found | None:
-    made = session.client("efs").describe_file_systems(CreationToken=inputs["creationToken"])["FileSystems"]
+    made = session.client("efs").describe_file_systems(CreationToken=inputs["creationToken"])[
+        "FileSystems"
+    ]
     return _state(made[0]["FileSystemId"], made[0]["LifeCycleState"]) if made else None
 
 
 def _mount_target(session: boto3.Session, inputs: Inputs) -> Found | None:
-    for target in session.client("efs").describe_mount_targets(FileSystemId=inputs["fileSystemId"])["MountTargets"]:
+    for target in session.client("efs").describe_mount_targets(FileSystemId=inputs["fileSystemId"])[
+        "MountTargets"
+    ]:
         if target["SubnetId"] == inputs["subnetId"]:
             return _state(target["MountTargetId"], target["LifeCycleState"])
     return None
@@ -160,14 +182,21 @@ def _repository(session: boto3.Session, inputs: Inputs) -> Found | None:
 
 
 def finish(session: boto3.Session, kind: str, id_: str) -> None:
-    """Do what the provider does after the create call and a killed one has not: take away the egress rule that AWS
-    gives every new security group. Rules that carry tags are somebody's."""
+    """Do what the provider does after the create call and a killed one has not: take away the
+    egress rule that AWS gives every new security group. Rules that carry tags are somebody's."""
     if kind != "aws:ec2/securityGroup:SecurityGroup":
         return
     ec2 = session.client("ec2")
-    rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [id_]}])["SecurityGroupRules"]
-    given = [rule["SecurityGroupRuleId"] for rule in rules if rule["IsEgress"] and not rule.get("Tags")
-             and (rule["IpProtocol"], rule.get("CidrIpv4")) == ("-1", "0.0.0.0/0")]
+    rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [id_]}])[
+        "SecurityGroupRules"
+    ]
+    given = [
+        rule["SecurityGroupRuleId"]
+        for rule in rules
+        if rule["IsEgress"]
+        and not rule.get("Tags")
+        and (rule["IpProtocol"], rule.get("CidrIpv4")) == ("-1", "0.0.0.0/0")
+    ]
     if given:
         ec2.revoke_security_group_egress(GroupId=id_, SecurityGroupRuleIds=given)
 
@@ -176,16 +205,27 @@ _FINDERS: dict[str, Callable[[boto3.Session, Inputs], Found | None]] = {
     "aws:ec2/vpc:Vpc": _by_tags("describe_vpcs", "Vpcs", "VpcId"),
     "aws:ec2/subnet:Subnet": _by_tags("describe_subnets", "Subnets", "SubnetId"),
     "aws:ec2/internetGateway:InternetGateway": _by_tags(
-        "describe_internet_gateways", "InternetGateways", "InternetGatewayId"),
+        "describe_internet_gateways", "InternetGateways", "InternetGatewayId"
+    ),
     "aws:ec2/eip:Eip": _by_tags("describe_addresses", "Addresses", "AllocationId"),
-    "aws:ec2/natGateway:NatGateway": _by_tags("describe_nat_gateways", "NatGateways", "NatGatewayId", "Filter"),
-    "aws:ec2/routeTable:RouteTable": _by_tags("describe_route_tables", "RouteTables", "RouteTableId"),
-    "aws:ec2/vpcEndpoint:VpcEndpoint": _by_tags("describe_vpc_endpoints", "VpcEndpoints", "VpcEndpointId"),
-    "aws:ec2/securityGroup:SecurityGroup": _by_tags("describe_security_groups", "SecurityGroups", "GroupId"),
+    "aws:ec2/natGateway:NatGateway": _by_tags(
+        "describe_nat_gateways", "NatGateways", "NatGatewayId", "Filter"
+    ),
+    "aws:ec2/routeTable:RouteTable": _by_tags(
+        "describe_route_tables", "RouteTables", "RouteTableId"
+    ),
+    "aws:ec2/vpcEndpoint:VpcEndpoint": _by_tags(
+        "describe_vpc_endpoints", "VpcEndpoints", "VpcEndpointId"
+    ),
+    "aws:ec2/securityGroup:SecurityGroup": _by_tags(
+        "describe_security_groups", "SecurityGroups", "GroupId"
+    ),
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": _by_tags(
-        "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"),
+        "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"
+    ),
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": _by_tags(
-        "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"),
+        "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"
+    ),
     "aws:ec2/route:Route": _route,
     "aws:ec2/routeTableAssociation:RouteTableAssociation": _route_table_association,
     "aws:iam/role:Role": _role,
@@ -196,9 +236,12 @@ _FINDERS: dict[str, Callable[[boto3.Session, Inputs], Found | None]] = {
     "aws:eks/addon:Addon": _add_on,
     "aws:eks/accessEntry:AccessEntry": _access_entry,
     "aws:eks/podIdentityAssociation:PodIdentityAssociation": _pod_identity,
-    "aws:fsx/lustreFileSystem:LustreFileSystem": _of_fsx("describe_file_systems", "FileSystems", "FileSystemId"),
+    "aws:fsx/lustreFileSystem:LustreFileSystem": _of_fsx(
+        "describe_file_systems", "FileSystems", "FileSystemId"
+    ),
     "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation": _of_fsx(
-        "describe_data_repository_associations", "Associations", "AssociationId"),
+        "describe_data_repository_associations", "Associations", "AssociationId"
+    ),
     "aws:efs/fileSystem:FileSystem": _efs,
     "aws:efs/mountTarget:MountTarget": _mount_target,
     "aws:ecr/repository:Repository": _repository,

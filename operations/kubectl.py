@@ -1,4 +1,5 @@
-"""kubectl and helm that ask once who one is: `aws eks get-token` takes longer than all the rest of a call."""
+"""kubectl and helm that ask once who one is: `aws eks get-token` takes longer than all the rest of
+a call."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def kubectl_with(login: Login, *flags: str) -> Kubectl:
     """kubectl in the environment of a login, with these flags in every call."""
 
     def run(*words: str) -> str:
-        done = subprocess.run(["kubectl", *words, *flags], capture_output=True, text=True, env=login())
+        done = subprocess.run(
+            ["kubectl", *words, *flags], capture_output=True, text=True, env=login()
+        )
         if done.returncode:
             raise RuntimeError(done.stderr.strip() or f"kubectl {words[0]} failed")
         return done.stdout
@@ -43,7 +46,8 @@ def logged_in(environment: Environment) -> Iterator[Login]:
 
 
 def login(environment: Environment, folder: Path | str) -> Login:
-    """Logs in when first asked, and anew every TOKEN_SECONDS. The folder is private and holds the kubeconfig."""
+    """Logs in when first asked, and anew every TOKEN_SECONDS. The folder is private and holds the
+    kubeconfig."""
     made, until = environment, -math.inf
 
     def current() -> Environment:
@@ -56,10 +60,13 @@ def login(environment: Environment, folder: Path | str) -> Login:
 
 
 def _logged_in(environment: Environment, folder: Path | str) -> Environment:
-    """The environment with another KUBECONFIG: the current one, with a token in place of the program that gives one.
-    The same environment where there is no cluster or no such program; kubectl itself then says what is wrong."""
+    """The environment with another KUBECONFIG: the current one, with a token in place of the
+    program that gives one. The same environment where there is no cluster or no such program;
+    kubectl itself then says what is wrong."""
     try:
-        shown = kubectl_with(lambda: environment)("config", "view", "--minify", "--flatten", "--raw", "--output=json")
+        shown = kubectl_with(lambda: environment)(
+            "config", "view", "--minify", "--flatten", "--raw", "--output=json"
+        )
     except (RuntimeError, OSError):
         return environment
     config = json.loads(shown)
@@ -67,17 +74,28 @@ def _logged_in(environment: Environment, folder: Path | str) -> Environment:
         plugin = entry["user"].pop("exec", None)
         if plugin and (token := _token(plugin, environment)):
             entry["user"]["token"] = token
-            return {**environment, "KUBECONFIG": str(_private(Path(folder) / "logged-in", json.dumps(config)))}
+            return {
+                **environment,
+                "KUBECONFIG": str(_private(Path(folder) / "logged-in", json.dumps(config))),
+            }
     return environment
 
 
 def _token(plugin: Object, environment: Environment) -> str | None:
     """As kubectl asks a credential plugin; None where that gives none."""
-    info = {"kind": "ExecCredential", "apiVersion": plugin["apiVersion"], "spec": {"interactive": False}}
+    info = {
+        "kind": "ExecCredential",
+        "apiVersion": plugin["apiVersion"],
+        "spec": {"interactive": False},
+    }
     env = {each["name"]: each["value"] for each in plugin.get("env") or []}
     try:
-        done = subprocess.run([plugin["command"], *(plugin.get("args") or [])], capture_output=True, text=True,
-                              env={**environment, **env, "KUBERNETES_EXEC_INFO": json.dumps(info)})
+        done = subprocess.run(
+            [plugin["command"], *(plugin.get("args") or [])],
+            capture_output=True,
+            text=True,
+            env={**environment, **env, "KUBERNETES_EXEC_INFO": json.dumps(info)},
+        )
         return json.loads(done.stdout)["status"]["token"]
     except (OSError, ValueError, KeyError):
         return None

@@ -1,4 +1,5 @@
-"""The Pulumi CLI, as these operations use it: on the stack, backend and account that the environment names."""
+"""The Pulumi CLI, as these operations use it: on the stack, backend and account that the
+environment names."""
 
 from __future__ import annotations
 
@@ -13,8 +14,12 @@ class PulumiError(RuntimeError):
 
 def pulumi(stack: str, *words: str, text: str | None = None) -> str:
     """The output of one command on a stack; PulumiError where it fails."""
-    done = subprocess.run(["pulumi", *words, "--stack", stack, "--non-interactive", "--color", "never"],
-                          input=text, capture_output=True, text=True)
+    done = subprocess.run(
+        ["pulumi", *words, "--stack", stack, "--non-interactive", "--color", "never"],
+        input=text,
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
         raise PulumiError(f"pulumi {' '.join(words)}: {_errors(done.stderr or done.stdout)}")
     return done.stdout
@@ -26,7 +31,9 @@ def _errors(said: str) -> str:
         diagnostics = json.loads(said)["diagnostics"]
     except (ValueError, KeyError, TypeError):
         return said.strip()
-    return "; ".join(each["message"].strip() for each in diagnostics if each.get("severity") == "error")
+    return "; ".join(
+        each["message"].strip() for each in diagnostics if each.get("severity") == "error"
+    )
 
 
 def deployment(stack: str) -> dict[str, Any]:

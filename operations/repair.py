@@ -1,10 +1,12 @@
-"""`python -m operations.repair <stack>`: after a killed or failed update, find what exists and no state knows.
+"""`python -m operations.repair <stack>`: after a killed or failed update, find what exists and no
+state knows.
 
-Pulumi writes down that it begins to create something, and the id when it is done. In between a killed engine, a dead
-plugin or a lost answer leaves an object that nobody knows: the next `up` would stumble over its name, or make a
-second one. This takes such objects into the state, by the names and tags the plan gave them; then `pulumi up` goes on.
-It changes the stack's state and nothing in the account, but for what a create has left half done: Helm releases that
-hang half installed go, and so does the egress rule that AWS gives a new security group.
+Pulumi writes down that it begins to create something, and the id when it is done. In between a
+killed engine, a dead plugin or a lost answer leaves an object that nobody knows: the next `up`
+would stumble over its name, or make a second one. This takes such objects into the state, by the
+names and tags the plan gave them; then `pulumi up` goes on. It changes the stack's state and
+nothing in the account, but for what a create has left half done: Helm releases that hang half
+installed go, and so does the egress rule that AWS gives a new security group.
 """
 
 from __future__ import annotations
@@ -32,12 +34,15 @@ Entry = dict[str, Any]
 
 
 def repair(stack: str) -> list[str]:
-    """Do it; returns what was done, a line each. Nothing happens where the last update ended well."""
+    """Do it; returns what was done, a line each. Nothing happens where the last update ended
+    well."""
     state = deployment(stack)
     pending = state["deployment"].get("pending_operations") or []
     if not pending and not last_update_failed(stack):
         return []
-    done = [f"forgotten in the middle of {p['type']}: {_name(p['resource']['urn'])}" for p in pending]
+    done = [
+        f"forgotten in the middle of {p['type']}: {_name(p['resource']['urn'])}" for p in pending
+    ]
     if pending:
         state["deployment"]["pending_operations"] = []
         pulumi(stack, "stack", "import", text=json.dumps(state))
@@ -53,12 +58,16 @@ def repair(stack: str) -> list[str]:
 
 
 def _wanted(stack: str) -> tuple[Entry, dict[str, Entry]]:
-    """What the program would create: the engine's own import file, and the inputs of each step by URN."""
+    """What the program would create: the engine's own import file, and the inputs of each step by
+    URN."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "import.json"
         shown = pulumi(stack, "preview", "--json", "--import-file", str(file))
-        steps = {step["urn"]: step["newState"].get("inputs") or {} for step in json.loads(shown).get("steps", [])
-                 if step["op"] == "create"}
+        steps = {
+            step["urn"]: step["newState"].get("inputs") or {}
+            for step in json.loads(shown).get("steps", [])
+            if step["op"] == "create"
+        }
         return json.loads(file.read_text()), steps
 
 
@@ -76,8 +85,11 @@ def _settled(candidates: list[tuple[Entry, Entry]], cluster: Cluster) -> list[tu
     session = boto3.Session()
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        found = [(entry["name"], it) for entry, inputs in candidates
-                 if (it := _find(session, cluster, entry["type"], inputs))]
+        found = [
+            (entry["name"], it)
+            for entry, inputs in candidates
+            if (it := _find(session, cluster, entry["type"], inputs))
+        ]
         making = [name for name, it in found if not it.settled]
         if not making:
             return found
@@ -95,17 +107,29 @@ def _find(session: boto3.Session, cluster: Cluster, kind: str, inputs: Entry) ->
 
 def _adopt(stack: str, wanted: Entry, ids: dict[str, str]) -> None:
     """`pulumi import` of what was found, under the components the program gives it."""
-    resources = [entry | {"id": ids[entry["name"]]} if entry["name"] in ids else entry
-                 for entry in wanted["resources"] if entry["name"] in ids or entry.get("component")]
+    resources = [
+        entry | {"id": ids[entry["name"]]} if entry["name"] in ids else entry
+        for entry in wanted["resources"]
+        if entry["name"] in ids or entry.get("component")
+    ]
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(wanted | {"resources": resources}, file)
         file.flush()
-        pulumi(stack, "import", "--file", file.name, "--yes", "--generate-code=false", "--protect=false",
-               "--skip-preview")
+        pulumi(
+            stack,
+            "import",
+            "--file",
+            file.name,
+            "--yes",
+            "--generate-code=false",
+            "--protect=false",
+            "--skip-preview",
+        )
 
 
 class Cluster:
-    """What lives in the cluster, asked with kubectl and helm through the cluster's own credentials."""
+    """What lives in the cluster, asked with kubectl and helm through the cluster's own
+    credentials."""
 
     def __init__(self, login: Login | None) -> None:
         self._login = login
@@ -113,10 +137,15 @@ class Cluster:
     @classmethod
     @contextmanager
     def of(cls, state: Entry) -> Iterator[Cluster]:
-        """The cluster of the stack's own Kubernetes provider, through a private kubeconfig that goes again; without a
-        provider there is no object to look for either. One login serves all that is looked for."""
-        given = [resource["inputs"]["kubeconfig"] for resource in state["deployment"].get("resources") or []
-                 if resource["type"] == "pulumi:providers:kubernetes" and resource["urn"].count("eks:index") == 0]
+        """The cluster of the stack's own Kubernetes provider, through a private kubeconfig that
+        goes again; without a provider there is no object to look for either. One login serves all
+        that is looked for."""
+        given = [
+            resource["inputs"]["kubeconfig"]
+            for resource in state["deployment"].get("resources") or []
+            if resource["type"] == "pulumi:providers:kubernetes"
+            and resource["urn"].count("eks:index") == 0
+        ]
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "kubeconfig"
             file.write_text(given[0] if given else "")
@@ -130,11 +159,19 @@ class Cluster:
             return None
         group, _, version = inputs["apiVersion"].rpartition("/")
         kind = f"{inputs['kind']}.{version}.{group}" if group else inputs["kind"]
-        found = self._run("kubectl", "get", kind, name, *(["--namespace", space] if space else []), "--output=name")
+        found = self._run(
+            "kubectl",
+            "get",
+            kind,
+            name,
+            *(["--namespace", space] if space else []),
+            "--output=name",
+        )
         return Found(id=f"{space}/{name}" if space else name) if found else None
 
     def release(self, inputs: Entry) -> Found | None:
-        """A release that stands; one that hangs half installed is taken away, so that it can be installed."""
+        """A release that stands; one that hangs half installed is taken away, so that it can be
+        installed."""
         name, space = inputs["name"], inputs.get("namespace", "default")
         shown = self._run("helm", "status", name, "--namespace", space, "--output", "json")
         if not shown:

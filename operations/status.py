@@ -1,4 +1,5 @@
-"""`python -m operations.status [MINUTES]`: nodes, jobs, what stands in their way, and which are silent for MINUTES.
+"""`python -m operations.status [MINUTES]`: nodes, jobs, what stands in their way, and which are
+silent for MINUTES.
 
 At the end what would stand in the way of a newer Trainer, while nothing is wrong with that yet."""
 
@@ -21,15 +22,24 @@ ROLE = "training.kubeflow.org/replica-type"
 def main(arguments: list[str]) -> int:
     """Print it; 0 when every job is Complete or on its way, 1 when something stands in the way."""
     parser = argparse.ArgumentParser(prog="python -m operations.status", description=__doc__)
-    parser.add_argument("minutes", type=float, nargs="?", default=SILENCE / timedelta(minutes=1),
-                        help="without a word make a job stand still (%(default)g)")
+    parser.add_argument(
+        "minutes",
+        type=float,
+        nargs="?",
+        default=SILENCE / timedelta(minutes=1),
+        help="without a word make a job stand still (%(default)g)",
+    )
     silence = timedelta(minutes=parser.parse_args(arguments).minutes)
     try:
         snapshot = take()
     except RuntimeError as error:
         print(f"the cluster does not answer: {error}")
         return 1
-    print("\n".join([*_table(_nodes(snapshot)), "", *_table(_jobs(snapshot)), "", *_table(_pods(snapshot))]))
+    print(
+        "\n".join(
+            [*_table(_nodes(snapshot)), "", *_table(_jobs(snapshot)), "", *_table(_pods(snapshot))]
+        )
+    )
     findings = diagnose(snapshot, silence)
     for finding in findings:
         print(f"\n! {finding}")
@@ -42,21 +52,38 @@ def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
     yield "NODE", "INSTANCE", "ZONE", "GPU", "EFA", "READY"
     for node in snapshot.of("nodes"):
         labels, has = node["metadata"]["labels"], node["status"].get("allocatable", {})
-        yield (node["metadata"]["name"], labels.get("node.kubernetes.io/instance-type", ""),
-               labels.get("topology.kubernetes.io/zone", ""), has.get("nvidia.com/gpu", "0"),
-               has.get("vpc.amazonaws.com/efa", "0"), _condition(node, "Ready"))
+        yield (
+            node["metadata"]["name"],
+            labels.get("node.kubernetes.io/instance-type", ""),
+            labels.get("topology.kubernetes.io/zone", ""),
+            has.get("nvidia.com/gpu", "0"),
+            has.get("vpc.amazonaws.com/efa", "0"),
+            _condition(node, "Ready"),
+        )
 
 
 def _jobs(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
     yield "JOB", "KIND", "RUNTIME", "NODES", "STATE", "RESTARTS"
     for job in snapshot.jobs():
-        yield f"{job.namespace}/{job.name}", job.kind, job.runtime, str(job.nodes), job.state, str(job.restarts)
+        yield (
+            f"{job.namespace}/{job.name}",
+            job.kind,
+            job.runtime,
+            str(job.nodes),
+            job.state,
+            str(job.restarts),
+        )
 
 
 def _pods(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
     yield "POD", "RANK", "PHASE", "NODE"
     for pod in (pod for job in snapshot.jobs() for pod in job.pods):
-        yield pod["metadata"]["name"], _rank(pod), pod["status"].get("phase", ""), pod["spec"].get("nodeName", "-")
+        yield (
+            pod["metadata"]["name"],
+            _rank(pod),
+            pod["status"].get("phase", ""),
+            pod["spec"].get("nodeName", "-"),
+        )
 
 
 def _rank(pod: Object) -> str:
@@ -67,13 +94,18 @@ def _rank(pod: Object) -> str:
 
 
 def _condition(obj: Object, kind: str) -> str:
-    return next((c["status"] for c in obj["status"].get("conditions", []) if c["type"] == kind), "Unknown")
+    return next(
+        (c["status"] for c in obj["status"].get("conditions", []) if c["type"] == kind), "Unknown"
+    )
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
     lines = list(rows)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
 
 
 if __name__ == "__main__":

@@ -20,15 +20,25 @@ def unreadable(snapshot: Snapshot) -> Iterator[Finding]:
         names = [meta["name"] for meta in jobs]
         yield Finding(
             what=f"TrainJobs of {space} give numProcPerNode as a word: {', '.join(names)}",
-            why="Trainer 2.1 reads it; one of 2.2 or later, finished jobs or not, reads no job any more, is never"
-                " ready, and its Release fails after ten minutes",
-            do=f"before trainer.version is raised: kubectl -n {space} delete {KIND} {' '.join(names)}")
+            why=(
+                "Trainer 2.1 reads it; one of 2.2 or later, finished jobs or not, reads no job any"
+                " more, is never ready, and its Release fails after ten minutes"
+            ),
+            do=(
+                f"before trainer.version is raised: kubectl -n {space} delete {KIND}"
+                f" {' '.join(names)}"
+            ),
+        )
 
 
 def stuck(snapshot: Snapshot) -> bool:
-    """Whether a Trainer that should run does not come up; the one before it may run on meanwhile."""
-    return any(deployment.get("status", {}).get("unavailableReplicas") for deployment in snapshot.of("deployments")
-               if RELEASE in deployment["metadata"]["name"])
+    """Whether a Trainer that should run does not come up; the one before it may run on
+    meanwhile."""
+    return any(
+        deployment.get("status", {}).get("unavailableReplicas")
+        for deployment in snapshot.of("deployments")
+        if RELEASE in deployment["metadata"]["name"]
+    )
 
 
 def _says_ranks_in_a_word(job: Object) -> bool:

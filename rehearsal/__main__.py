@@ -1,7 +1,7 @@
 """python -m rehearsal build|up|down|status|preview|env|kubeconfig|logs|fault: what `make` calls.
 
-Each command is one function below; what it needs lives in world.py (processes), engine.py (Pulumi) and progress.py
-(what a person sees).
+Each command is one function below; what it needs lives in world.py (processes), engine.py (Pulumi)
+and progress.py (what a person sees).
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ GONE = ("deleted", "terminated")
 """States in which AWS still lists something for a while that costs nothing and blocks nothing."""
 
 
-# ---- up ------------------------------------------------------------------------------------------------------------
+# ---- up
+# --------------------------------------------------------------------------------------------------
+
 
 def up(options: argparse.Namespace) -> int:
     """From whatever there is to every job of the stack finished."""
@@ -77,44 +79,73 @@ def _operate(stack: Stack, display: Display, operation: str, doing: str, *words:
     """Run one of operations/ on the stack and say what it said; its exit status."""
     log = paths.LOGS / f"{operation}.log"
     with display.waiting(operation, doing), log.open("w") as said:
-        status = subprocess.call([sys.executable, "-m", f"operations.{operation}", *words], cwd=paths.CHECKOUT,
-                                 env=engine.environment(stack), stdout=said, stderr=said)
+        status = subprocess.call(
+            [sys.executable, "-m", f"operations.{operation}", *words],
+            cwd=paths.CHECKOUT,
+            env=engine.environment(stack),
+            stdout=said,
+            stderr=said,
+        )
     for line in filter(None, log.read_text().splitlines()):
         display.line(operation, line)
     return status
 
 
 def _update(stack: Stack, stages: Stages, *words: str) -> int:
-    return engine.update(stack, *words, "--yes", "--skip-preview", events=stages.consume,
-                         notice=stages.display.reporter("engine"))
+    return engine.update(
+        stack,
+        *words,
+        "--yes",
+        "--skip-preview",
+        events=stages.consume,
+        notice=stages.display.reporter("engine"),
+    )
 
 
 def _failed(stack: Stack, stages: Stages, status: int) -> int:
     """What failed, where its log is, what to type."""
     causes = [f"  {resource}: {message}" for resource, message in stages.errors]
-    last_words = [f"  {line}" for line in (*stack.log.read_text().splitlines()[-3:], f"pulumi ended with {status}")]
+    last_words = [
+        f"  {line}"
+        for line in (*stack.log.read_text().splitlines()[-3:], f"pulumi ended with {status}")
+    ]
     stages.display.section("failed", causes or last_words)
     refused = any("in the stack file" in message for _, message in stages.errors)
-    look = ("check", "every fault of the stack file, in a second") if refused else (
-        "status", "names the cause, if the world knows it")
-    stages.display.section("next", progress.suggestions([
-        (f"make {look[0]}{stack.chosen}", look[1]), (f"less {stack.log}", "everything Pulumi said"),
-        (f"make up{stack.chosen}", "goes on from here"), ("make down", "takes everything away")]))
+    look = (
+        ("check", "every fault of the stack file, in a second")
+        if refused
+        else ("status", "names the cause, if the world knows it")
+    )
+    stages.display.section(
+        "next",
+        progress.suggestions(
+            [
+                (f"make {look[0]}{stack.chosen}", look[1]),
+                (f"less {stack.log}", "everything Pulumi said"),
+                (f"make up{stack.chosen}", "goes on from here"),
+                ("make down", "takes everything away"),
+            ]
+        ),
+    )
     return FAILED
 
 
 def _finish(stack: Stack, stages: Stages, patience: float) -> int:
     """Wait for the jobs and show what there is."""
     engine.write_kubeconfig(stack)
-    jobs = [Run(**{field: job[field] for field in Run._fields})
-            for job in (engine.outputs(stack).get("jobs") or {}).values()]
+    jobs = [
+        Run(**{field: job[field] for field in Run._fields})
+        for job in (engine.outputs(stack).get("jobs") or {}).values()
+    ]
     began = stages.display.now()
     ends = _follow_jobs(plane.admin(paths.world()), jobs, stages.display, patience)
     _summary(stack, stages, jobs, stages.display.now() - began)
     for job, end in zip(jobs, ends, strict=True):
         if end not in SUCCEEDED:
-            print(f"\njob {job.namespace}/{job.name} is {end or 'not finished'}: `make status{stack.chosen}` names"
-                  " the cause")
+            print(
+                f"\njob {job.namespace}/{job.name} is {end or 'not finished'}: `make"
+                f" status{stack.chosen}` names the cause"
+            )
     return 0 if set(ends) <= set(SUCCEEDED) else FAILED
 
 
@@ -137,7 +168,9 @@ def _follow_jobs(api: Api, jobs: list[Run], display: Display, patience: float) -
     while True:
         ends = [_end(api, job) for job in jobs]
         going = [job for job, end in zip(jobs, ends, strict=True) if not end]
-        state = "; ".join(f"{job.namespace}/{job.name}: {progress.phases(_pods(api, job))}" for job in going)
+        state = "; ".join(
+            f"{job.namespace}/{job.name}: {progress.phases(_pods(api, job))}" for job in going
+        )
         still = display.now() - moved
         if not going or (state == said and still > patience):
             return ends
@@ -156,7 +189,9 @@ def _end(api: Api, job: Run) -> str | None:
 
 def _pods(api: Api, job: Run) -> list[Object]:
     selector = job.selector.replace("=", "%3D")
-    return api.request("GET", f"/api/v1/namespaces/{job.namespace}/pods?labelSelector={selector}")["items"]
+    return api.request("GET", f"/api/v1/namespaces/{job.namespace}/pods?labelSelector={selector}")[
+        "items"
+    ]
 
 
 def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> None:
@@ -165,34 +200,70 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> No
         environment = login()
         display.section("nodes", _kubectl(environment, progress.NODES, "nodes"))
         for job in jobs:
-            display.section(f"job {job.namespace}/{job.name}", [
-                *_kubectl(environment, progress.JOB, job.kind.lower(), job.name, "-n", job.namespace),
-                *_kubectl(environment, progress.PODS, "pods", "-n", job.namespace, "-l", job.selector)])
+            display.section(
+                f"job {job.namespace}/{job.name}",
+                [
+                    *_kubectl(
+                        environment, progress.JOB, job.kind.lower(), job.name, "-n", job.namespace
+                    ),
+                    *_kubectl(
+                        environment, progress.PODS, "pods", "-n", job.namespace, "-l", job.selector
+                    ),
+                ],
+            )
     if stages.stages:
         display.section("stages", progress.stage_table(stages.stages, waited))
     at = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
     display.section("simulated", [f"  {line.format(**at)}" for line in progress.SIMULATED])
-    logs = [(f"kubectl --kubeconfig $(make kubeconfig{stack.chosen}) logs -n {job.namespace} -l {job.selector}",
-             "what the ranks said") for job in jobs]
-    display.section("next", progress.suggestions([
-        (f"make status{stack.chosen}", "what runs, and what is wrong"), *logs,
-        (f'eval "$(make env{stack.chosen})"', "plain pulumi, kubectl, helm and aws work here"),
-        ("make down", "takes everything away")]))
+    logs = [
+        (
+            (
+                f"kubectl --kubeconfig $(make kubeconfig{stack.chosen}) logs -n {job.namespace} -l"
+                f" {job.selector}"
+            ),
+            "what the ranks said",
+        )
+        for job in jobs
+    ]
+    display.section(
+        "next",
+        progress.suggestions(
+            [
+                (f"make status{stack.chosen}", "what runs, and what is wrong"),
+                *logs,
+                (
+                    f'eval "$(make env{stack.chosen})"',
+                    "plain pulumi, kubectl, helm and aws work here",
+                ),
+                ("make down", "takes everything away"),
+            ]
+        ),
+    )
 
 
 def _kubectl(environment: Environment, columns: str, *words: str) -> list[str]:
-    done = subprocess.run(["kubectl", "get", *words, f"--output=custom-columns={columns}"], capture_output=True,
-                          text=True, env=environment)
+    done = subprocess.run(
+        ["kubectl", "get", *words, f"--output=custom-columns={columns}"],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
     return [f"  {line}" for line in (done.stdout or done.stderr).splitlines()]
 
 
-# ---- down ----------------------------------------------------------------------------------------------------------
+# ---- down
+# --------------------------------------------------------------------------------------------------
+
 
 def down(options: argparse.Namespace) -> int:
     """Destroy the stacks, see that nothing is left, end the world."""
     display = Display()
     if options.force or world.lost() or not world.running():
-        print("no world runs" if not world.census() else "ending the world without destroying its stacks")
+        print(
+            "no world runs"
+            if not world.census()
+            else "ending the world without destroying its stacks"
+        )
         world.stop()
         return 0
     kept: list[Object] = []
@@ -201,7 +272,9 @@ def down(options: argparse.Namespace) -> int:
             if status := _destroy(stack, display):
                 return status
             kept += [r for r in engine.resources(stack) if r.get("custom")]
-    if options.stack and any(engine.resources(stack) for stack in engine.stacks() if stack.name != options.stack):
+    if options.stack and any(
+        engine.resources(stack) for stack in engine.stacks() if stack.name != options.stack
+    ):
         display.line("world", "other stacks are up: it goes on")
         return 0
     return _end_world(kept, display)
@@ -223,20 +296,33 @@ def _destroy(stack: Stack, display: Display) -> int:
 
 
 def _end_world(kept: list[Object], display: Display) -> int:
-    """What exists must be what a stack still holds because it is marked keep: anything else would cost money unseen."""
+    """What exists must be what a stack still holds because it is marked keep: anything else would
+    cost money unseen."""
     held = {resource["id"] for resource in kept if resource.get("id")}
-    left = [thing for thing in world.ask("GET", "inventory") if thing["state"] not in GONE and not _is_of(thing, held)]
+    left = [
+        thing
+        for thing in world.ask("GET", "inventory")
+        if thing["state"] not in GONE and not _is_of(thing, held)
+    ]
     data = [resource for resource in kept if resource.get("protect")]
     for resource in data:
-        display.line("kept", f"{progress.resource(resource['urn'])} {resource['id']}, {_price(resource)}")
+        display.line(
+            "kept", f"{progress.resource(resource['urn'])} {resource['id']}, {_price(resource)}"
+        )
     if left:
-        display.section("left in the account, though no stack holds it", progress.table(
-            (thing["type"], thing["id"], thing["name"], thing["state"]) for thing in left))
+        display.section(
+            "left in the account, though no stack holds it",
+            progress.table(
+                (thing["type"], thing["id"], thing["name"], thing["state"]) for thing in left
+            ),
+        )
         print("\nthe world goes on, to be looked at; `python -m rehearsal down --force` ends it")
         return FAILED
     if data:
-        print("\nthe account goes on, so that the next `make up` finds this data again; "
-              "`python -m rehearsal down --force` ends it with the data")
+        print(
+            "\nthe account goes on, so that the next `make up` finds this data again; "
+            "`python -m rehearsal down --force` ends it with the data"
+        )
         return 0
     world.stop()
     display.line("world", "account empty, everything stopped")
@@ -244,22 +330,36 @@ def _end_world(kept: list[Object], display: Display) -> int:
 
 
 def _is_of(thing: Object, held: set[str]) -> bool:
-    """Whether it is one of the held, or an interface that AWS made for one: its description says for which."""
-    made_for = {word.strip("()") for word in thing["name"].split()} if thing["type"] == "network-interface" else set()
+    """Whether it is one of the held, or an interface that AWS made for one: its description says
+    for which."""
+    made_for = (
+        {word.strip("()") for word in thing["name"].split()}
+        if thing["type"] == "network-interface"
+        else set()
+    )
     return bool({thing["id"], thing["name"], *made_for} & held)
 
 
 def _price(resource: Object) -> str:
     """What keeping it costs, where that is known."""
-    inputs, region = resource.get("inputs") or {}, (resource.get("outputs") or {}).get("region", "this region")
+    inputs, region = (
+        resource.get("inputs") or {},
+        (resource.get("outputs") or {}).get("region", "this region"),
+    )
     if "storageCapacity" not in inputs:
         return "billed by what it holds"
-    monthly = lustre_per_month(region, inputs.get("deploymentType", ""), inputs.get("perUnitStorageThroughput"),
-                               inputs["storageCapacity"])
+    monthly = lustre_per_month(
+        region,
+        inputs.get("deploymentType", ""),
+        inputs.get("perUnitStorageThroughput"),
+        inputs["storageCapacity"],
+    )
     return f"about ${monthly:,.0f}/month" if monthly is not None else f"no price known for {region}"
 
 
-# ---- looking -------------------------------------------------------------------------------------------------------
+# ---- looking
+# --------------------------------------------------------------------------------------------------
+
 
 def status(options: argparse.Namespace) -> int:
     """What runs, then what the stack's objects say."""
@@ -267,7 +367,15 @@ def status(options: argparse.Namespace) -> int:
     if not census:
         print("no world runs: `make up` starts one")
         return 0
-    print("\n".join([*progress.process_table(census), *(f"  {incident}" for incident in world.incidents()), ""]))
+    print(
+        "\n".join(
+            [
+                *progress.process_table(census),
+                *(f"  {incident}" for incident in world.incidents()),
+                "",
+            ]
+        )
+    )
     if not any(process.name == "kube-apiserver" for process in census):
         print("no cluster runs: `make up` makes one")
         return 0
@@ -276,7 +384,8 @@ def status(options: argparse.Namespace) -> int:
 
 
 def preview(options: argparse.Namespace) -> int:
-    """`pulumi preview` in the running world, or with nothing but an account that is started for it."""
+    """`pulumi preview` in the running world, or with nothing but an account that is started for
+    it."""
     stack, display, began = engine.find(options.stack), Display(), not world.running()
     if not _open_world(stack, display, parts=world.PARTS[:1] if began else None):
         return REFUSED
@@ -329,7 +438,11 @@ def fault(options: argparse.Namespace) -> int:
     elif options.kind == "clear":
         world.ask("DELETE", "faults")
     elif options.kind:
-        given = {name: value for name in (*FAULT_FIELDS, "block") if (value := getattr(options, name)) is not None}
+        given = {
+            name: value
+            for name in (*FAULT_FIELDS, "block")
+            if (value := getattr(options, name)) is not None
+        }
         world.ask("POST", "faults", {"kind": options.kind, **given})
     print(json.dumps(world.ask("GET", "faults"), indent=1))
     return 0
@@ -337,24 +450,58 @@ def fault(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace, *command: str) -> int:
     sys.stdout.flush()
-    return subprocess.call(command, cwd=paths.CHECKOUT, env=engine.environment(engine.find(options.stack)))
+    return subprocess.call(
+        command, cwd=paths.CHECKOUT, env=engine.environment(engine.find(options.stack))
+    )
 
 
-# ---- the command line ----------------------------------------------------------------------------------------------
+# ---- the command line
+# --------------------------------------------------------------------------------------------------
 
-FAULTS = ("throttle", "lose-answer", "error", "no-capacity", "delay", "reserve", "quota", "vanish", "clear")
+FAULTS = (
+    "throttle",
+    "lose-answer",
+    "error",
+    "no-capacity",
+    "delay",
+    "reserve",
+    "quota",
+    "vanish",
+    "clear",
+)
 FAULT_FIELDS: dict[str, Any] = {
-    "service": str, "action": str, "zone": str, "instance_type": str, "count": int, "seconds": float, "available": int,
-    **dict.fromkeys(("id", "starts", "ends", "placement_group", "code"), str), "instances": int, "value": float}
-"""The last two lines are for `reserve`, which plants a capacity reservation or block, and for `quota`."""
+    "service": str,
+    "action": str,
+    "zone": str,
+    "instance_type": str,
+    "count": int,
+    "seconds": float,
+    "available": int,
+    **dict.fromkeys(("id", "starts", "ends", "placement_group", "code"), str),
+    "instances": int,
+    "value": float,
+}
+"""The last two lines are for `reserve`, which plants a capacity reservation or block, and for
+`quota`."""
 OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
-    up: {"--speed": {"type": float, "default": 60, "help": "AWS's durations are divided by this"},
-         "--wait": {"type": float, "default": 300, "help": "seconds without any movement of the jobs until we stop"}},
-    down: {"--force": {"action": "store_true", "help": "end the world without destroying its stacks"}},
+    up: {
+        "--speed": {"type": float, "default": 60, "help": "AWS's durations are divided by this"},
+        "--wait": {
+            "type": float,
+            "default": 300,
+            "help": "seconds without any movement of the jobs until we stop",
+        },
+    },
+    down: {
+        "--force": {"action": "store_true", "help": "end the world without destroying its stacks"}
+    },
     logs: {"process": {"nargs": "?", "default": "", "help": "part of a log's name"}},
-    fault: {"kind": {"nargs": "?", "choices": FAULTS}, "--instance": {"help": "for vanish"},
-            **{f"--{name.replace('_', '-')}": {"type": kind} for name, kind in FAULT_FIELDS.items()},
-            "--block": {"action": "store_true", "default": None, "help": "reserve a Capacity Block"}},
+    fault: {
+        "kind": {"nargs": "?", "choices": FAULTS},
+        "--instance": {"help": "for vanish"},
+        **{f"--{name.replace('_', '-')}": {"type": kind} for name, kind in FAULT_FIELDS.items()},
+        "--block": {"action": "store_true", "default": None, "help": "reserve a Capacity Block"},
+    },
 }
 EXCLUSIVE = (up, down, preview)
 """Commands that change the world: one at a time."""
@@ -384,7 +531,9 @@ def _alone(act: Callable[..., int]) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise EngineError("another `up`, `down` or `preview` is at work here: wait for it, or stop it") from None
+            raise EngineError(
+                "another `up`, `down` or `preview` is at work here: wait for it, or stop it"
+            ) from None
         yield
 
 
@@ -403,7 +552,10 @@ def main(arguments: list[str]) -> int:
         print("no world runs: `make up` starts one", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
-        print("\nstopped; what is up stays up: `make up` goes on, `make down` takes everything away", file=sys.stderr)
+        print(
+            "\nstopped; what is up stays up: `make up` goes on, `make down` takes everything away",
+            file=sys.stderr,
+        )
         return INTERRUPTED
 
 

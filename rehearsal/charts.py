@@ -1,8 +1,10 @@
-"""Mirror of the Helm charts the graph installs, made from pinned Go modules: paths.CHARTS/<name>/ is one chart.
+"""Mirror of the Helm charts the graph installs, made from pinned Go modules: paths.CHARTS/<name>/
+is one chart.
 
-What is published under a version is not quite what lies in the module of that version: a release writes versions and
-image tags into the chart. CHARTS repeats that, and nothing else. Another chart is another line there; its version is
-the one in the go.mod of `folder`. `python -m rehearsal.charts` writes the product's own charts of the Trainer's CRDs.
+What is published under a version is not quite what lies in the module of that version: a release
+writes versions and image tags into the chart. CHARTS repeats that, and nothing else. Another chart
+is another line there; its version is the one in the go.mod of `folder`. `python -m
+rehearsal.charts` writes the product's own charts of the Trainer's CRDs.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ class Chart:
     module: str
     source: str
     edits: tuple[tuple[str, str, str], ...] = ()
-    """(file, regular expression of the one line to replace or nothing to append, the line that comes), where {version}
-    is the module's, v1.2.3, and {number} the same without v."""
+    """(file, regular expression of the one line to replace or nothing to append, the line that
+    comes), where {version} is the module's, v1.2.3, and {number} the same without v."""
 
     @property
     def version(self) -> str:
@@ -40,33 +42,76 @@ class Chart:
 
 
 _KARPENTER = "github.com/aws/karpenter-provider-aws"
-# hack/release/common.sh of karpenter-provider-aws. The image digest of the release is in no module: left out.
-_KARPENTER_VERSIONS = (("Chart.yaml", "version: .*", "version: {number}"),
-                       ("Chart.yaml", "appVersion: .*", "appVersion: {number}"))
+# hack/release/common.sh of karpenter-provider-aws. The image digest of the release is in no module:
+# left out.
+_KARPENTER_VERSIONS = (
+    ("Chart.yaml", "version: .*", "version: {number}"),
+    ("Chart.yaml", "appVersion: .*", "appVersion: {number}"),
+)
 _TRAINER, _JOBSET = "github.com/kubeflow/trainer/v2", "sigs.k8s.io/jobset"
 # hack/helm-chart-package.sh of jobset
 _JOBSET_RELEASE = (
     ("Chart.yaml", "", "appVersion: {version}"),
-    ("values.yaml", "  repository: us-central1-docker.*", "  repository: registry.k8s.io/jobset/jobset"),
+    (
+        "values.yaml",
+        "  repository: us-central1-docker.*",
+        "  repository: registry.k8s.io/jobset/jobset",
+    ),
     ("values.yaml", "  tag: main", "  tag: {version}"),
-    ("values.yaml", "  pullPolicy: Always", "  pullPolicy: IfNotPresent"))
+    ("values.yaml", "  pullPolicy: Always", "  pullPolicy: IfNotPresent"),
+)
 CHARTS = (
-    Chart(place="karpenter", folder="karpenter", module=_KARPENTER, source="charts/karpenter", edits=(
-        *_KARPENTER_VERSIONS,
-        ("values.yaml", "    tag: .*", "    tag: {number}"),
-        ("values.yaml", "    digest: sha256:.*", '    digest: ""'))),
-    Chart(place="karpenter-crd", folder="karpenter", module=_KARPENTER, source="charts/karpenter-crd",
-          edits=_KARPENTER_VERSIONS),
-    # .github/workflows/publish-helm-charts.yaml of trainer; since 2.3 the image's tag follows from the version, and
-    # `helm dependency build` brings the chart of a data cache that is off: the mirror does without it
-    Chart(place="kubeflow-trainer-2.1.0", folder="trainer", module=_TRAINER, source="charts/kubeflow-trainer",
-          edits=(("Chart.yaml", "", "appVersion: {version}"),)),
-    Chart(place="kubeflow-trainer-2.3.0", folder="trainer-2.3", module=_TRAINER, source="charts/kubeflow-trainer",
-          edits=(("Chart.yaml", r"- name: lws\n.*\n.*\n.*", ""),)),
-    *(Chart(place=f"kubeflow-trainer-{release}/charts/jobset", folder=folder, module=_JOBSET, source="charts/jobset",
-            edits=_JOBSET_RELEASE) for release, folder in {"2.1.0": "jobset", "2.3.0": "jobset-0.12"}.items()),
-    Chart(place="nvidia-device-plugin", folder="charts", module="github.com/NVIDIA/k8s-device-plugin",
-          source="deployments/helm/nvidia-device-plugin"),
+    Chart(
+        place="karpenter",
+        folder="karpenter",
+        module=_KARPENTER,
+        source="charts/karpenter",
+        edits=(
+            *_KARPENTER_VERSIONS,
+            ("values.yaml", "    tag: .*", "    tag: {number}"),
+            ("values.yaml", "    digest: sha256:.*", '    digest: ""'),
+        ),
+    ),
+    Chart(
+        place="karpenter-crd",
+        folder="karpenter",
+        module=_KARPENTER,
+        source="charts/karpenter-crd",
+        edits=_KARPENTER_VERSIONS,
+    ),
+    # .github/workflows/publish-helm-charts.yaml of trainer; since 2.3 the image's tag follows from
+    # the version, and `helm dependency build` brings the chart of a data cache that is off: the
+    # mirror does without it
+    Chart(
+        place="kubeflow-trainer-2.1.0",
+        folder="trainer",
+        module=_TRAINER,
+        source="charts/kubeflow-trainer",
+        edits=(("Chart.yaml", "", "appVersion: {version}"),),
+    ),
+    Chart(
+        place="kubeflow-trainer-2.3.0",
+        folder="trainer-2.3",
+        module=_TRAINER,
+        source="charts/kubeflow-trainer",
+        edits=(("Chart.yaml", r"- name: lws\n.*\n.*\n.*", ""),),
+    ),
+    *(
+        Chart(
+            place=f"kubeflow-trainer-{release}/charts/jobset",
+            folder=folder,
+            module=_JOBSET,
+            source="charts/jobset",
+            edits=_JOBSET_RELEASE,
+        )
+        for release, folder in {"2.1.0": "jobset", "2.3.0": "jobset-0.12"}.items()
+    ),
+    Chart(
+        place="nvidia-device-plugin",
+        folder="charts",
+        module="github.com/NVIDIA/k8s-device-plugin",
+        source="deployments/helm/nvidia-device-plugin",
+    ),
 )
 
 
@@ -88,7 +133,10 @@ def _make(mirror: Path, report: go.Report) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     for chart in CHARTS:
         report(f"chart {chart.place} of {chart.module} {chart.version}")
-        source, target = go.module_folder(chart.folder, chart.module, report) / chart.source, partial / chart.place
+        source, target = (
+            go.module_folder(chart.folder, chart.module, report) / chart.source,
+            partial / chart.place,
+        )
         # without the files' modes: the module cache is read-only
         shutil.copytree(source, target, copy_function=shutil.copyfile, dirs_exist_ok=True)
         for file, line, becomes in chart.edits:
@@ -99,39 +147,65 @@ def _make(mirror: Path, report: go.Report) -> None:
 
 def _edit(file: Path, line: str, becomes: str) -> None:
     before = file.read_text()
-    after, count = re.subn(f"^{line}$", becomes, before, flags=re.MULTILINE) if line else (f"{before}{becomes}\n", 1)
+    after, count = (
+        re.subn(f"^{line}$", becomes, before, flags=re.MULTILINE)
+        if line
+        else (f"{before}{becomes}\n", 1)
+    )
     if count != 1:
-        raise go.ToolchainError(f"{file}: {count} lines match {line!r}; look how this version is published")
+        raise go.ToolchainError(
+            f"{file}: {count} lines match {line!r}; look how this version is published"
+        )
     file.write_text(after)
 
 
 OWN = paths.CHECKOUT / "components/charts"
 CRDS: dict[str, tuple[tuple[str, str, str], ...]] = {
-    release: ((trainer, _TRAINER, "manifests/base/crds"), (jobset, _JOBSET, "config/components/crd/bases"))
-    for release, trainer, jobset in (("2.1.0", "trainer", "jobset"), ("2.3.0", "trainer-2.3", "jobset-0.12"))}
+    release: (
+        (trainer, _TRAINER, "manifests/base/crds"),
+        (jobset, _JOBSET, "config/components/crd/bases"),
+    )
+    for release, trainer, jobset in (
+        ("2.1.0", "trainer", "jobset"),
+        ("2.3.0", "trainer-2.3", "jobset-0.12"),
+    )
+}
 """Trainer release → (folder, module, where in it the CRDs are)."""
 
 
 def crd_chart(release: str, report: go.Report = print) -> dict[str, str]:
     """File → text of the chart with the CRDs of a Trainer release and of the JobSet in its chart.
 
-    Without descriptions they are a tenth of their size: Helm keeps a whole release in one Secret of 1 MiB.
+    Without descriptions they are a tenth of their size: Helm keeps a whole release in one Secret of
+    1 MiB.
     """
-    files = [file for folder, module, at in CRDS[release]
-             for file in sorted((go.module_folder(folder, module, report) / at).glob("*_*.yaml"))]
-    made = {"Chart.yaml": f"apiVersion: v2\nname: kubeflow-trainer-crds\nversion: {release}\n"
-                          "description: CRDs of Trainer and JobSet, made by python -m rehearsal.charts\n"}
+    files = [
+        file
+        for folder, module, at in CRDS[release]
+        for file in sorted((go.module_folder(folder, module, report) / at).glob("*_*.yaml"))
+    ]
+    made = {
+        "Chart.yaml": (
+            f"apiVersion: v2\nname: kubeflow-trainer-crds\nversion: {release}\n"
+            "description: CRDs of Trainer and JobSet, made by python -m rehearsal.charts\n"
+        )
+    }
     for file in files:
         crd = _undescribed(yaml.load(file.read_text(), yaml.CSafeLoader))
         crd["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
-        made[f"templates/{crd['metadata']['name']}.yaml"] = json.dumps(crd, separators=(",", ":")) + "\n"
+        made[f"templates/{crd['metadata']['name']}.yaml"] = (
+            json.dumps(crd, separators=(",", ":")) + "\n"
+        )
     return made
 
 
 def _undescribed(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _undescribed(inner) for key, inner in value.items()
-                if not (key == "description" and isinstance(inner, str))}
+        return {
+            key: _undescribed(inner)
+            for key, inner in value.items()
+            if not (key == "description" and isinstance(inner, str))
+        }
     return [_undescribed(item) for item in value] if isinstance(value, list) else value
 
 

@@ -1,7 +1,9 @@
-"""Drives the real Pulumi engine against the world: backend, stack files, plugins, one command at a time.
+"""Drives the real Pulumi engine against the world: backend, stack files, plugins, one command at a
+time.
 
-Nothing of it touches a tracked file: the engine reads copies of the stack files in STATE/config, which differ from the
-tracked ones by where charts come from. What the engine is told through its environment is in variables().
+Nothing of it touches a tracked file: the engine reads copies of the stack files in STATE/config,
+which differ from the tracked ones by where charts come from. What the engine is told through its
+environment is in variables().
 """
 
 from __future__ import annotations
@@ -80,13 +82,16 @@ class Stack:
 
 
 def _document(file: Path) -> dict[str, Any]:
-    """A stack file; EngineError where it is none. What its settings may say is for the program to judge."""
+    """A stack file; EngineError where it is none. What its settings may say is for the program to
+    judge."""
     try:
         found = yaml.safe_load(file.read_text())
     except yaml.YAMLError as error:
         raise EngineError(f"{file.name} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict) or not isinstance(found.get("config"), dict):
-        raise EngineError(f"{file.name} is no stack file: it wants a mapping `config` with settings in it")
+        raise EngineError(
+            f"{file.name} is no stack file: it wants a mapping `config` with settings in it"
+        )
     return found
 
 
@@ -94,15 +99,20 @@ def find(name: str) -> Stack:
     """The stack of that name; EngineError where there is no file of it."""
     stack = Stack(name=name)
     if not stack.tracked.exists():
-        known = ", ".join(sorted(file.name.split(".")[1] for file in paths.CHECKOUT.glob("Pulumi.*.yaml")))
+        known = ", ".join(
+            sorted(file.name.split(".")[1] for file in paths.CHECKOUT.glob("Pulumi.*.yaml"))
+        )
         raise EngineError(f"{stack.tracked.name} does not exist: the stacks are {known}")
     return stack
 
 
-# ---- what programs are told ----------------------------------------------------------------------------------------
+# ---- what programs are told
+# --------------------------------------------------------------------------------------------------
+
 
 def variables(stack: Stack) -> dict[str, str]:
-    """The environment in which pulumi, kubectl, helm and aws work against the rehearsal, without PATH."""
+    """The environment in which pulumi, kubectl, helm and aws work against the rehearsal, without
+    PATH."""
     return {
         "PULUMI_HOME": str(paths.PULUMI_HOME),
         "PULUMI_BACKEND_URL": backend_url(),
@@ -123,8 +133,9 @@ def variables(stack: Stack) -> dict[str, str]:
 
 
 def backend_url() -> str:
-    """Where states are kept, without the sidecars that a killed engine leaves half written: after one of them there is
-    only `failed to load checkpoint: EOF`, for ever (gocloud.dev fileblob writes it in place, the state beside it not).
+    """Where states are kept, without the sidecars that a killed engine leaves half written: after
+    one of them there is only `failed to load checkpoint: EOF`, for ever (gocloud.dev fileblob
+    writes it in place, the state beside it not).
     """
     return f"file://{paths.BACKEND}?metadata=skip"
 
@@ -148,13 +159,19 @@ def search_path() -> str:
 
 
 def own_pulumi() -> Path:
-    """A folder with a pulumi that takes the stack file as it is now: it reads our copy, and people edit theirs."""
+    """A folder with a pulumi that takes the stack file as it is now: it reads our copy, and people
+    edit theirs."""
     program = paths.STATE / "bin/pulumi"
-    fresh = "import os; from rehearsal import engine; engine.refresh_copy(engine.find(os.environ['PULUMI_STACK']))"
+    fresh = (
+        "import os; from rehearsal import engine;"
+        " engine.refresh_copy(engine.find(os.environ['PULUMI_STACK']))"
+    )
     program.parent.mkdir(parents=True, exist_ok=True)
-    program.write_text(f"#!/bin/sh\n(cd {shlex.quote(str(paths.CHECKOUT))} && TRAINYARD_REHEARSAL="
-                       f"{shlex.quote(str(paths.STATE))} {VENV}/python -c {shlex.quote(fresh)}) || exit\n"
-                       f'exec {paths.BIN}/pulumi "$@"\n')
+    program.write_text(
+        f"#!/bin/sh\n(cd {shlex.quote(str(paths.CHECKOUT))} && TRAINYARD_REHEARSAL="
+        f"{shlex.quote(str(paths.STATE))} {VENV}/python -c {shlex.quote(fresh)}) || exit\n"
+        f'exec {paths.BIN}/pulumi "$@"\n'
+    )
     program.chmod(0o755)
     return program.parent
 
@@ -165,19 +182,25 @@ def environment(stack: Stack) -> dict[str, str]:
     return world.environment() | variables(stack) | {"PATH": path, "PULUMI_DEBUG_COMMANDS": "true"}
 
 
-# ---- before a command ----------------------------------------------------------------------------------------------
+# ---- before a command
+# --------------------------------------------------------------------------------------------------
+
 
 def prepare(stack: Stack, report: Callable[[str], None], *, only_preview: bool = False) -> None:
-    """Whatever an earlier run left: a backend with the stack, its copied file, plugins, no stale lock.
+    """Whatever an earlier run left: a backend with the stack, its copied file, plugins, no stale
+    lock.
 
-    A preview of a team does without its environment, but for a stack of that name, which may be empty.
+    A preview of a team does without its environment, but for a stack of that name, which may be
+    empty.
     """
     if stack.refers_to and Stack(name=stack.refers_to) not in stacks():
         if only_preview:
             prepare(find(stack.refers_to), report)
             return prepare(stack, report)
-        raise EngineError(f"stack {stack.name} stands on {stack.refers_to}, which is not up: "
-                          f"`make up STACK={stack.refers_to}` (`make check STACK={stack.name}` needs nothing)")
+        raise EngineError(
+            f"stack {stack.name} stands on {stack.refers_to}, which is not up: "
+            f"`make up STACK={stack.refers_to}` (`make check STACK={stack.name}` needs nothing)"
+        )
     for folder in (paths.BACKEND, CONFIG, paths.PULUMI_HOME, paths.LOGS):
         folder.mkdir(parents=True, exist_ok=True)
     _passphrase(CONFIG / "passphrase")
@@ -185,19 +208,23 @@ def prepare(stack: Stack, report: Callable[[str], None], *, only_preview: bool =
     refresh_copy(stack)
     install.install(paths.PULUMI_HOME, paths.BIN)
     if not (paths.BACKEND / f".pulumi/stacks/{_project()}/{stack.name}.json").exists():
-        # in CONFIG: `stack init` writes its salt into the stack file beside Pulumi.yaml, whatever --config-file says
+        # in CONFIG: `stack init` writes its salt into the stack file beside Pulumi.yaml, whatever
+        # --config-file says
         call(stack, "stack", "init", stack.name, "--no-select", folder=CONFIG)
     release_lock(stack, report)
 
 
 def refresh_copy(stack: Stack) -> None:
-    """The tracked stack file with our charts merged in, and the salt that the engine keeps there."""
+    """The tracked stack file with our charts merged in, and the salt that the engine keeps
+    there."""
     if not stack.tracked.exists():
         return
     wanted = _document(stack.tracked)
     before = yaml.safe_load(stack.copy.read_text()) if stack.copy.exists() else {}
     if isinstance(environment := wanted["config"].get("trainyard:environment"), dict):
-        environment["artifacts"] = (environment.get("artifacts") or {}) | {"charts": str(paths.CHARTS)}
+        environment["artifacts"] = (environment.get("artifacts") or {}) | {
+            "charts": str(paths.CHARTS)
+        }
     wanted |= {key: before[key] for key in ("encryptionsalt",) if key in before}
     if wanted != before:
         stack.copy.write_text(yaml.safe_dump(wanted, sort_keys=False))
@@ -209,8 +236,10 @@ def release_lock(stack: Stack, report: Callable[[str], None]) -> None:
     if living := [pid for pid in owners if _is_engine(pid)]:
         report(f"waiting for the engine of an earlier run (process {living[0]}) to finish")
         if not processes.wait(lambda: not any(map(_is_engine, living)), LOCK_SECONDS):
-            raise EngineError(f"process {living[0]} still works on stack {stack.name}: wait for it, or end it with "
-                              f"`kill {living[0]}`")
+            raise EngineError(
+                f"process {living[0]} still works on stack {stack.name}: wait for it, or end it"
+                f" with `kill {living[0]}`"
+            )
     world.end_orphans()
     if _lock_owners(stack):
         report(f"taking away the lock that an engine left which was killed (process {owners[0]})")
@@ -236,29 +265,56 @@ def _project() -> str:
     return yaml.safe_load((paths.CHECKOUT / "Pulumi.yaml").read_text())["name"]
 
 
-# ---- one command ---------------------------------------------------------------------------------------------------
+# ---- one command
+# --------------------------------------------------------------------------------------------------
+
 
 def call(stack: Stack, *words: str, folder: Path = paths.CHECKOUT) -> str:
     """A short command's output; EngineError with its complaint where it fails."""
-    done = subprocess.run([paths.BIN / "pulumi", *words, "--non-interactive"], cwd=folder, env=environment(stack),
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = subprocess.run(
+        [paths.BIN / "pulumi", *words, "--non-interactive"],
+        cwd=folder,
+        env=environment(stack),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
         raise EngineError(f"pulumi {' '.join(words)}: {(done.stderr or done.stdout).strip()}")
     return done.stdout
 
 
-def update(stack: Stack, *words: str, events: Callable[[list[Event]], None], notice: Callable[[str], None]) -> int:
+def update(
+    stack: Stack, *words: str, events: Callable[[list[Event]], None], notice: Callable[[str], None]
+) -> int:
     """`pulumi up` or `destroy`, its events handed over as they come; the exit status.
 
-    The first ctrl-C asks the engine to finish what it is doing, the second kills it; KeyboardInterrupt when it is gone.
+    The first ctrl-C asks the engine to finish what it is doing, the second kills it;
+    KeyboardInterrupt when it is gone.
     """
     event_log = paths.STATE / "events.json"
     event_log.write_text("")
-    command = [paths.BIN / "pulumi", *words, "--non-interactive", "--color", "never", "--event-log", event_log]
+    command = [
+        paths.BIN / "pulumi",
+        *words,
+        "--non-interactive",
+        "--color",
+        "never",
+        "--event-log",
+        event_log,
+    ]
     with stack.log.open("w") as log:
         # a session of its own: the terminal's ctrl-C is ours to hand on, once
-        process = subprocess.Popen(command, cwd=paths.CHECKOUT, env=environment(stack), stdin=subprocess.DEVNULL,
-                                   stdout=log, stderr=log, start_new_session=True, preexec_fn=_cancel_with_parent)
+        process = subprocess.Popen(
+            command,
+            cwd=paths.CHECKOUT,
+            env=environment(stack),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=_cancel_with_parent,
+        )
     (paths.STATE / "engine").write_text(str(process.pid))
     with _interrupts_go_to(process, notice) as interrupts:
         status = _follow(process, event_log, events)
@@ -268,7 +324,9 @@ def update(stack: Stack, *words: str, events: Callable[[list[Event]], None], not
     return status
 
 
-def _follow(process: subprocess.Popen[bytes], event_log: Path, events: Callable[[list[Event]], None]) -> int:
+def _follow(
+    process: subprocess.Popen[bytes], event_log: Path, events: Callable[[list[Event]], None]
+) -> int:
     """Hand over what is appended, line by line, until the engine has ended; its exit status."""
     rest = ""
     with event_log.open() as stream:
@@ -282,8 +340,11 @@ def _follow(process: subprocess.Popen[bytes], event_log: Path, events: Callable[
 
 
 @contextmanager
-def _interrupts_go_to(process: subprocess.Popen[bytes], notice: Callable[[str], None]) -> Iterator[list[int]]:
-    """While an engine runs, signals to us go to it: the first as a request, the second as an end."""
+def _interrupts_go_to(
+    process: subprocess.Popen[bytes], notice: Callable[[str], None]
+) -> Iterator[list[int]]:
+    """While an engine runs, signals to us go to it: the first as a request, the second as an
+    end."""
     got: list[int] = []
 
     def pass_on(number: int, _: object) -> None:
@@ -307,33 +368,51 @@ def _cancel_with_parent() -> None:
     world.die_with_parent(signal.SIGINT)
 
 
-# ---- what a stack holds --------------------------------------------------------------------------------------------
+# ---- what a stack holds
+# --------------------------------------------------------------------------------------------------
+
 
 def stacks() -> list[Stack]:
-    """The stacks of the backend, those that refer to another one first: the order to destroy them in."""
+    """The stacks of the backend, those that refer to another one first: the order to destroy them
+    in."""
     files = (paths.BACKEND / f".pulumi/stacks/{_project()}").glob("*.json")
-    return sorted((Stack(name=file.stem) for file in files), key=lambda stack: (stack.refers_to is None, stack.name))
+    return sorted(
+        (Stack(name=file.stem) for file in files),
+        key=lambda stack: (stack.refers_to is None, stack.name),
+    )
 
 
 def resources(stack: Stack) -> list[dict[str, Any]]:
     """What the engine believes to exist."""
-    return json.loads(call(stack, "stack", "export", "--stack", stack.name))["deployment"].get("resources") or []
+    return (
+        json.loads(call(stack, "stack", "export", "--stack", stack.name))["deployment"].get(
+            "resources"
+        )
+        or []
+    )
 
 
 def outputs(stack: Stack) -> dict[str, Any]:
     """What the program exports."""
-    return json.loads(call(stack, "stack", "output", "--json", "--show-secrets", "--stack", stack.name))
+    return json.loads(
+        call(stack, "stack", "output", "--json", "--show-secrets", "--stack", stack.name)
+    )
 
 
 def write_kubeconfig(stack: Stack) -> Path:
-    """The stack's own kubeconfig, with what its credential plugin needs to ask the rehearsal's account."""
+    """The stack's own kubeconfig, with what its credential plugin needs to ask the rehearsal's
+    account."""
     exported = outputs(stack).get("kubeconfig")
     if not exported:
         raise EngineError(f"stack {stack.name} has no cluster yet: `make up STACK={stack.name}`")
     config = yaml.safe_load(exported) if isinstance(exported, str) else exported
     for user in config["users"]:
-        user["user"]["exec"] |= {"command": str(VENV / "aws"), "env": [
-            {"name": name, "value": value} for name, value in account_variables(stack).items()]}
+        user["user"]["exec"] |= {
+            "command": str(VENV / "aws"),
+            "env": [
+                {"name": name, "value": value} for name, value in account_variables(stack).items()
+            ],
+        }
     KUBECONFIG.touch(mode=0o600)
     KUBECONFIG.write_text(yaml.safe_dump(config))
     return KUBECONFIG

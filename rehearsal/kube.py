@@ -1,4 +1,5 @@
-"""A small Kubernetes client: what account, nodes and plugin need, at a tenth of the official one's memory."""
+"""A small Kubernetes client: what account, nodes and plugin need, at a tenth of the official one's
+memory."""
 
 from __future__ import annotations
 
@@ -25,19 +26,45 @@ class ApiError(RuntimeError):
 class Api:
     """One identity at one API server. `token` is called for each request, so that it may expire."""
 
-    def __init__(self, server: str, *, ca_file: str | None = None, token: Callable[[], str] | None = None,
-                 cert_file: str | None = None, key_file: str | None = None) -> None:
+    def __init__(
+        self,
+        server: str,
+        *,
+        ca_file: str | None = None,
+        token: Callable[[], str] | None = None,
+        cert_file: str | None = None,
+        key_file: str | None = None,
+    ) -> None:
         self.server, self._token = server, token
-        self._pool = urllib3.PoolManager(maxsize=32, ca_certs=ca_file, cert_file=cert_file, key_file=key_file,
-                                         cert_reqs="CERT_REQUIRED" if ca_file else "CERT_NONE", retries=False)
+        self._pool = urllib3.PoolManager(
+            maxsize=32,
+            ca_certs=ca_file,
+            cert_file=cert_file,
+            key_file=key_file,
+            cert_reqs="CERT_REQUIRED" if ca_file else "CERT_NONE",
+            retries=False,
+        )
         self._kinds: dict[tuple[str, str], tuple[str, bool]] = {}
         self._lock = threading.Lock()
 
-    def request(self, method: str, path: str, body: Any = None, *, content_type: str = "application/json",
-                timeout: float = 60) -> Object:
-        """The parsed answer; ApiError for anything from 300 up, OSError or urllib3's error where nobody answers."""
-        answer = self._pool.request(method, self.server + path, body=None if body is None else json.dumps(body),
-                                    headers=self._headers(content_type), timeout=timeout)
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content_type: str = "application/json",
+        timeout: float = 60,
+    ) -> Object:
+        """The parsed answer; ApiError for anything from 300 up, OSError or urllib3's error where
+        nobody answers."""
+        answer = self._pool.request(
+            method,
+            self.server + path,
+            body=None if body is None else json.dumps(body),
+            headers=self._headers(content_type),
+            timeout=timeout,
+        )
         parsed = _parsed(answer.data)
         if answer.status >= 300:
             raise ApiError(answer.status, parsed)
@@ -45,7 +72,9 @@ class Api:
 
     def text(self, path: str) -> str:
         """An answer that is not JSON, such as /readyz or a log."""
-        answer = self._pool.request("GET", self.server + path, headers=self._headers("text/plain"), timeout=60)
+        answer = self._pool.request(
+            "GET", self.server + path, headers=self._headers("text/plain"), timeout=60
+        )
         if answer.status >= 300:
             raise ApiError(answer.status, _parsed(answer.data))
         return answer.data.decode(errors="replace")
@@ -53,9 +82,13 @@ class Api:
     def watch(self, path: str, *, timeout_seconds: int = 300) -> Iterator[Object]:
         """Events of a collection path until the server ends the watch."""
         joined = f"{path}{'&' if '?' in path else '?'}watch=1&timeoutSeconds={timeout_seconds}"
-        answer = self._pool.request("GET", self.server + joined, headers=self._headers("application/json"),
-                                    preload_content=False,
-                                    timeout=urllib3.Timeout(connect=5, read=timeout_seconds + 10))
+        answer = self._pool.request(
+            "GET",
+            self.server + joined,
+            headers=self._headers("application/json"),
+            preload_content=False,
+            timeout=urllib3.Timeout(connect=5, read=timeout_seconds + 10),
+        )
         rest = b""
         try:
             for chunk in answer.stream(65536):
@@ -70,8 +103,13 @@ class Api:
         if key not in self._kinds:
             found = self.request("GET", group_path(api_version)).get("resources", [])
             with self._lock:
-                self._kinds.update({(api_version, r["kind"]): (r["name"], r["namespaced"])
-                                    for r in found if "/" not in r["name"]})
+                self._kinds.update(
+                    {
+                        (api_version, r["kind"]): (r["name"], r["namespaced"])
+                        for r in found
+                        if "/" not in r["name"]
+                    }
+                )
         if key not in self._kinds:
             unknown = f'no matches for kind "{kind}" in version "{api_version}"'
             raise ApiError(404, {"message": unknown, "reason": "NoMatch"})
@@ -82,15 +120,21 @@ class Api:
         plural, namespaced = self.resource(obj["apiVersion"], obj["kind"])
         meta = obj.get("metadata", {})
         space = f"/namespaces/{meta.get('namespace') or 'default'}" if namespaced else ""
-        return f"{group_path(obj['apiVersion'])}{space}/{plural}" + ("" if collection else f"/{meta['name']}")
+        return f"{group_path(obj['apiVersion'])}{space}/{plural}" + (
+            "" if collection else f"/{meta['name']}"
+        )
 
     def get(self, obj: Object) -> Object | None:
         """The live object, or None where it does not exist."""
         return absent_is_none(lambda: self.request("GET", self.path(obj)))
 
-    def apply(self, obj: Object, *, manager: str, force: bool = True, dry_run: bool = False) -> Object:
+    def apply(
+        self, obj: Object, *, manager: str, force: bool = True, dry_run: bool = False
+    ) -> Object:
         """Server-side apply."""
-        query = f"?fieldManager={manager}&force={str(force).lower()}" + ("&dryRun=All" if dry_run else "")
+        query = f"?fieldManager={manager}&force={str(force).lower()}" + (
+            "&dryRun=All" if dry_run else ""
+        )
         return self.request("PATCH", self.path(obj) + query, obj, content_type=APPLY)
 
     def delete(self, obj: Object, *, policy: str = "Background") -> None:

@@ -16,7 +16,8 @@ STATE = Path(os.environ.get("TRAINYARD_REHEARSAL") or CHECKOUT / ".rehearsal")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainyard"
 
 BIN = CACHE / "bin"
-"""Links to the built programs: pulumi, etcd, kube-apiserver, kubectl, helm, karpenter, trainer, jobset…"""
+"""Links to the built programs: pulumi, etcd, kube-apiserver, kubectl, helm, karpenter, trainer,
+jobset…"""
 CHARTS = CACHE / "charts"
 """Mirror of the charts the graph installs: one unpacked folder a name."""
 

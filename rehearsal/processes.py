@@ -1,4 +1,5 @@
-"""Finds processes by what cannot lie after a kill -9: pid with start time, and the user namespace they live in."""
+"""Finds processes by what cannot lie after a kill -9: pid with start time, and the user namespace
+they live in."""
 
 from __future__ import annotations
 
@@ -29,7 +30,11 @@ def look(pid: int) -> Process:
     """What a process is; empty values where it has just gone."""
     words = command(pid)
     program = Path(words[0]).name
-    name = words[words.index("-m") + 1] if program.startswith("python") and "-m" in words[:-1] else program
+    name = (
+        words[words.index("-m") + 1]
+        if program.startswith("python") and "-m" in words[:-1]
+        else program
+    )
     resident = (_read(pid, "statm").split() or [b"0", b"0"])[1]
     return Process(pid=pid, name=name, rss_mib=int(resident) * os.sysconf("SC_PAGE_SIZE") / 2**20)
 
@@ -40,7 +45,8 @@ def command(pid: int) -> list[str]:
 
 
 def started(pid: int) -> str | None:
-    """Clock ticks since boot: with the pid it names one process for good. None where it is gone, or only a zombie."""
+    """Clock ticks since boot: with the pid it names one process for good. None where it is gone, or
+    only a zombie."""
     state, *fields = _read(pid, "stat").rpartition(b")")[2].split() or [b"Z"]
     return None if state == b"Z" else fields[18].decode()
 
@@ -59,7 +65,11 @@ def children(pid: int) -> list[int]:
 def housemates(pid: int) -> list[int]:
     """Everything in the user namespace of a process that lives."""
     namespace = _user_namespace(pid)
-    return [other for other in _pids() if namespace and _user_namespace(other) == namespace and started(other)]
+    return [
+        other
+        for other in _pids()
+        if namespace and _user_namespace(other) == namespace and started(other)
+    ]
 
 
 def marked(marker: str) -> list[int]:
@@ -68,7 +78,8 @@ def marked(marker: str) -> list[int]:
 
 
 def in_session(leader: int, marker: str) -> list[int]:
-    """What the leader of a session left behind, if `marker` is in its environment; nothing while the leader lives."""
+    """What the leader of a session left behind, if `marker` is in its environment; nothing while
+    the leader lives."""
     if started(leader):
         return []
     return [pid for pid in marked(marker) if started(pid) and os.getsid(pid) == leader]

@@ -32,18 +32,30 @@ COMPONENTS = {
 SIMULATED = (
     "AWS: one embedded account; its durations are AWS's typical ones divided by {speed:g}",
     "GPUs, EFA and NCCL: devices are counted, nothing computes on them",
-    "nodes: they boot from the NodeConfig of their user data; its scripts, as that of Lustre over EFA, do not run",
+    (
+        "nodes: they boot from the NodeConfig of their user data; its scripts, as that of Lustre"
+        " over EFA, do not run"
+    ),
     "Lustre and EFS: folders under {state}; links to S3 carry nothing over",
-    "images: no container runtime; controllers and jobs run as processes, other pods are only said to run",
+    (
+        "images: no container runtime; controllers and jobs run as processes, other pods are only"
+        " said to run"
+    ),
 )
-NODES = (r"NAME:.metadata.name,INSTANCE:.metadata.labels.node\.kubernetes\.io/instance-type,"
-         r"ARCH:.metadata.labels.kubernetes\.io/arch,OS:.status.nodeInfo.osImage,"
-         r"GPU:.status.capacity.nvidia\.com/gpu,EFA:.status.capacity.vpc\.amazonaws\.com/efa,"
-         r"ZONE:.metadata.labels.topology\.kubernetes\.io/zone")
-JOB = ("CONDITION:.status.conditions[*].type,STATUS:.status.conditions[*].status,"
-       "REASON:.status.conditions[*].reason,MESSAGE:.status.conditions[*].message")
-PODS = (r"POD:.metadata.name,PHASE:.status.phase,RANK:.metadata.labels.batch\.kubernetes\.io/job-completion-index,"
-        "NODE:.spec.nodeName")
+NODES = (
+    r"NAME:.metadata.name,INSTANCE:.metadata.labels.node\.kubernetes\.io/instance-type,"
+    r"ARCH:.metadata.labels.kubernetes\.io/arch,OS:.status.nodeInfo.osImage,"
+    r"GPU:.status.capacity.nvidia\.com/gpu,EFA:.status.capacity.vpc\.amazonaws\.com/efa,"
+    r"ZONE:.metadata.labels.topology\.kubernetes\.io/zone"
+)
+JOB = (
+    "CONDITION:.status.conditions[*].type,STATUS:.status.conditions[*].status,"
+    "REASON:.status.conditions[*].reason,MESSAGE:.status.conditions[*].message"
+)
+PODS = (
+    r"POD:.metadata.name,PHASE:.status.phase,RANK:.metadata.labels.batch\.kubernetes\.io/job-completion-index,"
+    "NODE:.spec.nodeName"
+)
 """Columns of `kubectl get`."""
 SETTLED_SECONDS = 3
 """A stage that has been quiet for so long is said to be done."""
@@ -64,8 +76,11 @@ def table(rows: Iterable[Sequence[object]]) -> list[str]:
     """Aligned columns, indented by two."""
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in cells]
+    return [
+        "  "
+        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
 
 
 def suggestions(commands: Iterable[tuple[str, str]]) -> list[str]:
@@ -80,7 +95,9 @@ def _print(line: str) -> None:
 class Display:
     """Lines with the time since the start and the stage they belong to."""
 
-    def __init__(self, write: Callable[[str], None] = _print, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, write: Callable[[str], None] = _print, now: Callable[[], float] = time.monotonic
+    ) -> None:
         self.write, self.now = write, now
         self.started = self.last = now()
 
@@ -130,7 +147,10 @@ class Stages:
         for event in events:
             self._take(event)
         for name, stage in self.stages.items():
-            if not (stage.pending or stage.told) and self.display.now() - stage.changed >= SETTLED_SECONDS:
+            if (
+                not (stage.pending or stage.told)
+                and self.display.now() - stage.changed >= SETTLED_SECONDS
+            ):
                 stage.told = True
                 if name not in SILENT:
                     self.display.line(name, f"{counted(stage.counts)} in {clock(stage.busy)}")
@@ -144,8 +164,12 @@ class Stages:
     def _take(self, event: Event) -> None:
         match event:
             case {"diagnosticEvent": {"severity": "error"} as said}:
-                self.errors.append((resource(said.get("urn", "")), _shortened(said["message"].strip())))
-            case {"diagnosticEvent": {"severity": "info"} as said} if _is_the_programs(said.get("urn", "")):
+                self.errors.append(
+                    (resource(said.get("urn", "")), _shortened(said["message"].strip()))
+                )
+            case {"diagnosticEvent": {"severity": "info"} as said} if _is_the_programs(
+                said.get("urn", "")
+            ):
                 self.display.line("program", said["message"].strip())
             case {"resourcePreEvent": {"metadata": step}} if _is_work(step):
                 self._begin(step)
@@ -168,22 +192,32 @@ class Stages:
         return stage
 
     def _say_what_is_pending(self) -> None:
-        waiting = [(since, urn) for stage in self.stages.values() for urn, since in stage.pending.items()]
+        waiting = [
+            (since, urn) for stage in self.stages.values() for urn, since in stage.pending.items()
+        ]
         if not waiting:
             self.display.line("engine", "is working")
             return
         since, urn = min(waiting)
         others = f", and {len(waiting) - 1} more" if len(waiting) > 1 else ""
-        self.display.line(stage_of(urn), f"waiting {clock(self.display.now() - since)} for {resource(urn)}{others}")
+        self.display.line(
+            stage_of(urn),
+            f"waiting {clock(self.display.now() - since)} for {resource(urn)}{others}",
+        )
 
 
 def stage_of(urn: str) -> str:
     """The stage of the outermost component around a resource."""
     chain = urn.split("::")[2].split("$")
-    component = next((kind.removeprefix("trainyard:") for kind in chain if kind.startswith("trainyard:")), None)
+    component = next(
+        (kind.removeprefix("trainyard:") for kind in chain if kind.startswith("trainyard:")), None
+    )
     if component is None:
         return "providers" if chain[-1].startswith("pulumi:") else "stack"
-    return next((stage for stage, kinds in COMPONENTS.items() if component in kinds), component.partition(":")[2])
+    return next(
+        (stage for stage, kinds in COMPONENTS.items() if component in kinds),
+        component.partition(":")[2],
+    )
 
 
 def _is_the_programs(urn: str) -> bool:
@@ -214,12 +248,16 @@ def _is_work(step: Event) -> bool:
     return step["op"] not in ("same", "read", "refresh") and bool(state.get("custom"))
 
 
-# ---- jobs and tables -----------------------------------------------------------------------------------------------
+# ---- jobs and tables
+# -----------------------------------------------------------------------------------------------
+
 
 def ended(job: Object) -> str | None:
     """How a run ended, once it has."""
     conditions = job.get("status", {}).get("conditions") or []
-    return next((c["type"] for c in conditions if c["type"] in ENDED and c["status"] == "True"), None)
+    return next(
+        (c["type"] for c in conditions if c["type"] in ENDED and c["status"] == "True"), None
+    )
 
 
 def phases(pods: list[Object]) -> str:
@@ -232,14 +270,29 @@ def process_table(processes: list[Process]) -> list[str]:
     same: dict[str, list[Process]] = {}
     for process in sorted(processes, key=lambda process: process.name):
         same.setdefault(process.name, []).append(process)
-    rows = [(name, round(sum(p.rss_mib for p in found)), " ".join(str(p.pid) for p in found))
-            for name, found in same.items()]
-    return table([("PROGRAM", "MIB", "PROCESSES"), *rows,
-                  ("all", round(sum(process.rss_mib for process in processes)), len(processes))])
+    rows = [
+        (name, round(sum(p.rss_mib for p in found)), " ".join(str(p.pid) for p in found))
+        for name, found in same.items()
+    ]
+    return table(
+        [
+            ("PROGRAM", "MIB", "PROCESSES"),
+            *rows,
+            ("all", round(sum(process.rss_mib for process in processes)), len(processes)),
+        ]
+    )
 
 
 def stage_table(stages: dict[str, Stage], jobs_seconds: float) -> list[str]:
     """How long each stage took here, and is expected to take on AWS."""
-    rows = [(name, clock(stage.busy + (jobs_seconds if name == "jobs" else 0)), f"about {clock(STAGES[name])}",
-             counted(stage.counts)) for name, stage in stages.items() if name in STAGES]
+    rows = [
+        (
+            name,
+            clock(stage.busy + (jobs_seconds if name == "jobs" else 0)),
+            f"about {clock(STAGES[name])}",
+            counted(stage.counts),
+        )
+        for name, stage in stages.items()
+        if name in STAGES
+    ]
     return table([("STAGE", "HERE", "ON AWS", "RESOURCES"), *rows])

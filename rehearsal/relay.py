@@ -1,7 +1,7 @@
 """Carries TCP connections from the machine into the world's network namespace.
 
-A socket belongs to the namespace it was made in, whoever holds it: the world's keeper gets sockets that listen outside,
-and connects to the servers inside.
+A socket belongs to the namespace it was made in, whoever holds it: the world's keeper gets sockets
+that listen outside, and connects to the servers inside.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ def serve(listening: socket.socket, port: int) -> None:
 
 
 def _carry(near: socket.socket, port: int) -> None:
-    """Both directions at once; where nobody listens the caller is hung up on, as by a closed port."""
+    """Both directions at once; where nobody listens the caller is hung up on, as by a closed
+    port."""
     with near, suppress(OSError), socket.create_connection(("127.0.0.1", port)) as far:
         back = threading.Thread(target=_pump, args=(far, near), daemon=True)
         back.start()

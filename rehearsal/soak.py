@@ -1,8 +1,9 @@
 """`make soak`: what is killed comes back, and what is left out is named.
 
-First the leave-outs, one at a time in one world: the job must not complete, and `make status` must name the cause.
-Then kills at random moments of `up` and `down`: the next `up` must end Complete with nothing made twice, the next
-`down` with an empty account. The seed is printed; --seed repeats a soak.
+First the leave-outs, one at a time in one world: the job must not complete, and `make status` must
+name the cause. Then kills at random moments of `up` and `down`: the next `up` must end Complete
+with nothing made twice, the next `down` with an empty account. The seed is printed; --seed repeats
+a soak.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from typing import Any
 from rehearsal.trials import VICTIMS, Trial, until
 
 JOB, PATIENCE, GPU_NODE = "t5-large", 75, "a GPU node"
-"""The dev stack's job, and how long a crippled copy of it is watched; a sound one is done in 30 s."""
+"""The dev stack's job, and how long a crippled copy of it is watched; a sound one is done in 30
+s."""
 
 Back = Callable[[], Any]
 
@@ -50,7 +52,10 @@ def _release(name: str, trial: Trial) -> Back:
 def _rule(trial: Trial) -> Back:
     name = trial.shell("kubectl get clusterrole -o name | grep trainer-controller-manager").strip()
     role = trial.get(name)
-    trial.apply(role | {"rules": [rule for rule in role["rules"] if "jobsets" not in rule.get("resources", [])]})
+    trial.apply(
+        role
+        | {"rules": [rule for rule in role["rules"] if "jobsets" not in rule.get("resources", [])]}
+    )
     return lambda: trial.apply(role)
 
 
@@ -65,7 +70,10 @@ def _access_entry(trial: Trial) -> Back:
 
 def _subnet(trial: Trial) -> Back:
     found = trial.get("ec2nodeclass g6e")
-    trial.apply(found | {"spec": found["spec"] | {"subnetSelectorTerms": [{"id": "subnet-00000000000000000"}]}})
+    trial.apply(
+        found
+        | {"spec": found["spec"] | {"subnetSelectorTerms": [{"id": "subnet-00000000000000000"}]}}
+    )
     return lambda: trial.apply(found)
 
 
@@ -74,12 +82,19 @@ def _without_endpoint(script: str) -> str:
 
 
 LEAVE_OUTS: tuple[LeaveOut, ...] = (
-    LeaveOut(what="Karpenter's chart", away=partial(_release, "karpenter"), named=("nothing launches nodes",)),
+    LeaveOut(
+        what="Karpenter's chart",
+        away=partial(_release, "karpenter"),
+        named=("nothing launches nodes",),
+    ),
     LeaveOut(what="a rule of the Trainer's Role", away=_rule, named=("its Role is too narrow",)),
     LeaveOut(what="the nodes' access entry", away=_access_entry, named=("needs an access entry",)),
     LeaveOut(what="the subnet of the NodeClass", away=_subnet, named=("SubnetsReady",)),
-    LeaveOut(what="the NVIDIA device plugin", away=partial(_release, "nvidia-device-plugin"),
-             named=("device plugin is missing", "not initialized")),
+    LeaveOut(
+        what="the NVIDIA device plugin",
+        away=partial(_release, "nvidia-device-plugin"),
+        named=("device plugin is missing", "not initialized"),
+    ),
     LeaveOut(what="the rendezvous endpoint", edit=_without_endpoint, named=("no --rdzv_endpoint",)),
 )
 
@@ -94,8 +109,11 @@ def leave_outs(trial: Trial) -> Iterator[str]:
         ended = until(partial(_is_complete, trial, name), seconds=PATIENCE, every=5)
         said = trial.shell(f"{sys.executable} -m operations.status", check=False)
         named = any(words in said for words in case.named)
-        print(f"  without {case.what:30} {'completed!' if ended else 'does not complete'}"
-              f"  {'named' if named else 'NOT NAMED'}", flush=True)
+        print(
+            f"  without {case.what:30} {'completed!' if ended else 'does not complete'}"
+            f"  {'named' if named else 'NOT NAMED'}",
+            flush=True,
+        )
         bring_back()
         trial.shell(f"kubectl -n training delete trainjob {name} --wait", check=False)
         if ended or not named:
@@ -107,11 +125,15 @@ def _is_complete(trial: Trial, job: str) -> bool:
 
 
 def kill_round(trial: Trial, chance: random.Random, word: str) -> str | None:
-    """Kill one of VICTIMS somewhere in `up` or `down`, or as soon after as it lives; then say the word again.
+    """Kill one of VICTIMS somewhere in `up` or `down`, or as soon after as it lives; then say the
+    word again.
 
     Returns what is wrong, or None.
     """
-    victim, moment = chance.choice([*sorted(VICTIMS), GPU_NODE]), chance.uniform(2, 60 if word == "up" else 30)
+    victim, moment = (
+        chance.choice([*sorted(VICTIMS), GPU_NODE]),
+        chance.uniform(2, 60 if word == "up" else 30),
+    )
     find = trial.gpu_instances if victim == GPU_NODE else lambda: trial.processes(VICTIMS[victim])
     command = trial.start(word)
     time.sleep(moment)
@@ -119,15 +141,19 @@ def kill_round(trial: Trial, chance: random.Random, word: str) -> str | None:
     still, killed = command.poll() is None, _kill(trial, victim)
     first = command.wait()
     again = trial.do(word) if first or word == "up" else 0
-    print(f"  {word:4} {victim:27} at {moment:4.1f} s  killed {killed}{'' if still else ' (after the end)'}"
-          f"  ended {first}, then {again}", flush=True)
+    print(
+        f"  {word:4} {victim:27} at {moment:4.1f} s  killed"
+        f" {killed}{'' if still else ' (after the end)'}  ended {first}, then {again}",
+        flush=True,
+    )
     if again:
         return f"{word} after killing {victim} at {moment:.1f} s ended with {again}"
     return _twice(trial) if word == "up" else None
 
 
 def _kill(trial: Trial, victim: str) -> int:
-    """SIGKILL to a program, or the end of one GPU instance as if its hardware had died; how many there were."""
+    """SIGKILL to a program, or the end of one GPU instance as if its hardware had died; how many
+    there were."""
     if victim != GPU_NODE:
         return trial.kill(VICTIMS[victim])
     found = trial.gpu_instances()[:1]
@@ -137,9 +163,13 @@ def _kill(trial: Trial, victim: str) -> int:
 def _twice(trial: Trial) -> str | None:
     """Objects of the stack that exist more than once under one logical name."""
     things = json.loads(trial.shell("curl -s $AWS_ENDPOINT_URL/_world/inventory"))
-    logical = [(t["type"], t["tags"]["trainyard:name"]) for t in things
-               if "trainyard:name" in t["tags"] and "karpenter.sh/nodepool" not in t["tags"]
-               and t["type"] not in ("volume", "instance", "network-interface", "launch-template")]
+    logical = [
+        (t["type"], t["tags"]["trainyard:name"])
+        for t in things
+        if "trainyard:name" in t["tags"]
+        and "karpenter.sh/nodepool" not in t["tags"]
+        and t["type"] not in ("volume", "instance", "network-interface", "launch-template")
+    ]
     doubled = sorted({entry for entry in logical if logical.count(entry) > 1})
     return f"made twice: {doubled}" if doubled else None
 

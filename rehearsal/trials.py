@@ -1,4 +1,5 @@
-"""Doing things to a running rehearsal and looking at what comes of it: what the end-to-end test and the soak share."""
+"""Doing things to a running rehearsal and looking at what comes of it: what the end-to-end test and
+the soak share."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ class Trial:
     """Where the program and its stack files are: a copy may have other ones."""
     stack: str = "dev"
     """The environment that `shell` speaks to."""
-    sessions: dict[tuple[float, ...], Login] = field(default_factory=dict, repr=False, compare=False)
+    sessions: dict[tuple[float, ...], Login] = field(
+        default_factory=dict, repr=False, compare=False
+    )
     """What `shell` works with, by what would make it another: one at most."""
 
     @property
@@ -55,8 +58,14 @@ class Trial:
         with self.log.open("a") as log:
             log.write(f"\n$ rehearsal {' '.join(words)}\n")
             log.flush()
-            return subprocess.Popen([sys.executable, "-m", "rehearsal", *words], cwd=self.checkout,
-                                    env=self.environment, stdout=log, stderr=subprocess.STDOUT, text=True)
+            return subprocess.Popen(
+                [sys.executable, "-m", "rehearsal", *words],
+                cwd=self.checkout,
+                env=self.environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
 
     def do(self, *words: str) -> int:
         """The exit status of `python -m rehearsal …`."""
@@ -70,12 +79,14 @@ class Trial:
         return done.stdout + ("" if check else done.stderr)
 
     def _session(self) -> Mapping[str, str]:
-        """Set up once, and logged in to the cluster once: a test that looks every second would else do little but ask
-        who it is."""
+        """Set up once, and logged in to the cluster once: a test that looks every second would else
+        do little but ask who it is."""
         files = (self.state / "world.json", self.state / "kubeconfig")
         key = tuple(file.stat().st_mtime if file.exists() else 0 for file in files)
         if key not in self.sessions:
-            exports = f'eval "$({sys.executable} -m rehearsal env --stack {self.stack})"; env --null'
+            exports = (
+                f'eval "$({sys.executable} -m rehearsal env --stack {self.stack})"; env --null'
+            )
             said = self._bash(exports, self.environment).stdout
             made = dict(variable.split("=", 1) for variable in said.split("\0") if variable)
             self.sessions.clear()
@@ -83,8 +94,13 @@ class Trial:
         return self.sessions[key]()
 
     def _bash(self, line: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["/bin/bash", "-c", line], cwd=self.checkout, env=environment, capture_output=True,
-                              text=True)
+        return subprocess.run(
+            ["/bin/bash", "-c", line],
+            cwd=self.checkout,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
 
     def get(self, what: str) -> Object:
         """`kubectl get`, parsed."""
@@ -93,31 +109,51 @@ class Trial:
     def apply(self, obj: Object) -> None:
         """`kubectl apply` of an object, in whichever version it was read."""
         meta = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
-        self.shell(f"kubectl apply --filename - <<'EOF'\n{json.dumps(obj | {'metadata': meta})}\nEOF")
+        self.shell(
+            f"kubectl apply --filename - <<'EOF'\n{json.dumps(obj | {'metadata': meta})}\nEOF"
+        )
 
     def condition(self, job: str, namespace: str = "training") -> str:
         """Complete, Failed, or nothing while the job runs."""
-        found = self.get(f"{KIND} {job} --namespace {namespace}").get("status", {}).get("conditions", [])
+        found = (
+            self.get(f"{KIND} {job} --namespace {namespace}")
+            .get("status", {})
+            .get("conditions", [])
+        )
         return next((c["type"] for c in found if c["status"] == "True"), "")
 
-    def copy_of(self, job: str, name: str, *, script: Callable[[str], str] = str, **env: str) -> Object:
-        """A new run like the stack's job, under another name. `script` edits the command, `env_…` adds variables."""
+    def copy_of(
+        self, job: str, name: str, *, script: Callable[[str], str] = str, **env: str
+    ) -> Object:
+        """A new run like the stack's job, under another name. `script` edits the command, `env_…`
+        adds variables."""
         obj = self.get(f"{KIND} {job} --namespace training")
         trainer = obj["spec"]["trainer"]
         trainer["command"][-1] = script(trainer["command"][-1])
-        values = {v["name"]: v["value"] for v in trainer["env"]} | {k.removeprefix("env_"): v for k, v in env.items()}
+        values = {v["name"]: v["value"] for v in trainer["env"]} | {
+            k.removeprefix("env_"): v for k, v in env.items()
+        }
         trainer["env"] = [{"name": name, "value": value} for name, value in values.items()]
-        for mount in obj["spec"]["podTemplateOverrides"][0]["spec"]["containers"][0]["volumeMounts"]:
+        for mount in obj["spec"]["podTemplateOverrides"][0]["spec"]["containers"][0][
+            "volumeMounts"
+        ]:
             if "subPath" in mount:
                 mount["subPath"] = name
-        return {"apiVersion": obj["apiVersion"], "kind": obj["kind"],
-                "metadata": {"name": name, "namespace": "training"}, "spec": obj["spec"]}
+        return {
+            "apiVersion": obj["apiVersion"],
+            "kind": obj["kind"],
+            "metadata": {"name": name, "namespace": "training"},
+            "spec": obj["spec"],
+        }
 
     def processes(self, part: str) -> list[int]:
-        """Process ids of this rehearsal, in its world and around it, whose command line contains `part`."""
+        """Process ids of this rehearsal, in its world and around it, whose command line contains
+        `part`."""
         keeper = processes.recorded(self.state / "keeper")
-        ours = {*processes.marked(f"TRAINYARD_REHEARSAL={self.state}"),
-                *(processes.housemates(keeper) if keeper else [])}
+        ours = {
+            *processes.marked(f"TRAINYARD_REHEARSAL={self.state}"),
+            *(processes.housemates(keeper) if keeper else []),
+        }
         return [pid for pid in ours if part in " ".join(processes.command(pid))]
 
     def kill(self, part: str) -> int:
@@ -128,17 +164,24 @@ class Trial:
 
     def gpu_instances(self) -> list[str]:
         """Instances that Karpenter launched and that run."""
-        return self.shell("aws ec2 describe-instances --filters Name=tag-key,Values=karpenter.sh/nodepool"
-                          " Name=instance-state-name,Values=running --query"
-                          " 'Reservations[].Instances[].InstanceId' --output text", check=False).split()
+        return self.shell(
+            "aws ec2 describe-instances --filters Name=tag-key,Values=karpenter.sh/nodepool"
+            " Name=instance-state-name,Values=running --query"
+            " 'Reservations[].Instances[].InstanceId' --output text",
+            check=False,
+        ).split()
 
 
 @contextmanager
-def rehearsing(stack: str = "dev", files: Mapping[str, str] = MappingProxyType({})) -> Iterator[Trial]:
-    """A copy of the checkout with these files in it, path → text, and a world of its own that ends with it; logs stay.
-    Short paths, since Unix sockets want them."""
+def rehearsing(
+    stack: str = "dev", files: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Trial]:
+    """A copy of the checkout with these files in it, path → text, and a world of its own that ends
+    with it; logs stay. Short paths, since Unix sockets want them."""
     folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
-    trial = Trial(state=folder / "s", log=folder / "log", checkout=copied_checkout(folder / "c"), stack=stack)
+    trial = Trial(
+        state=folder / "s", log=folder / "log", checkout=copied_checkout(folder / "c"), stack=stack
+    )
     for name, text in files.items():
         (trial.checkout / name).parent.mkdir(parents=True, exist_ok=True)
         (trial.checkout / name).write_text(text)
@@ -150,7 +193,8 @@ def rehearsing(stack: str = "dev", files: Mapping[str, str] = MappingProxyType({
 
 
 def copied_checkout(folder: Path) -> Path:
-    """A copy of what the program and the rehearsal are made of, whose stack files may be changed."""
+    """A copy of what the program and the rehearsal are made of, whose stack files may be
+    changed."""
     left_out = (".git", ".venv", ".rehearsal", ".hypothesis", "__pycache__", "tests", "benchmarks")
     shutil.copytree(paths.CHECKOUT, folder, ignore=shutil.ignore_patterns(*left_out))
     (folder / ".venv").symlink_to(sys.prefix)  # Pulumi.yaml names it

@@ -1,8 +1,10 @@
-"""The world's life: started in namespaces of its own, watched over, and taken down to the last process.
+"""The world's life: started in namespaces of its own, watched over, and taken down to the last
+process.
 
-A daemon holds it, the *keeper*: the first process in a user, network, mount and PID namespace makes the network, relays
-127.0.0.1 of the machine into it, starts account and fleet, and restarts the fleet. When it ends, however it ends, the
-kernel ends every other process of its PID namespace. A further part of the world is a row of PARTS.
+A daemon holds it, the *keeper*: the first process in a user, network, mount and PID namespace makes
+the network, relays 127.0.0.1 of the machine into it, starts account and fleet, and restarts the
+fleet. When it ends, however it ends, the kernel ends every other process of its PID namespace. A
+further part of the world is a row of PARTS.
 """
 
 from __future__ import annotations
@@ -27,14 +29,36 @@ from rehearsal.processes import Process
 
 PARTS = ("rehearsal.account", "rehearsal.nodes.fleet")
 """Modules to run, the account first: it holds the world's only memory."""
-NAMESPACES = ("unshare", "--user", "--map-root-user", "--net", "--mount-proc", "--pid", "--fork", "--kill-child")
-NETWORK = ("ip link set lo up", "ip link add br0 type bridge", f"ip address add {paths.BRIDGE}/16 dev br0",
-           "ip link set br0 up")
-PROBE = " && ".join((*NETWORK, "ip link add veth0 type veth peer name veth1",
-                     "unshare --pid --fork --mount mount -t proc proc /proc"))
-SYSCTLS = {"kernel.unprivileged_userns_clone": ("0", "1"), "user.max_user_namespaces": ("0", "15000"),
-           "kernel.apparmor_restrict_unprivileged_userns": ("1", "0")}
-"""Switches by which distributions forbid user namespaces: the forbidding value, and the one that allows them."""
+NAMESPACES = (
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "--net",
+    "--mount-proc",
+    "--pid",
+    "--fork",
+    "--kill-child",
+)
+NETWORK = (
+    "ip link set lo up",
+    "ip link add br0 type bridge",
+    f"ip address add {paths.BRIDGE}/16 dev br0",
+    "ip link set br0 up",
+)
+PROBE = " && ".join(
+    (
+        *NETWORK,
+        "ip link add veth0 type veth peer name veth1",
+        "unshare --pid --fork --mount mount -t proc proc /proc",
+    )
+)
+SYSCTLS = {
+    "kernel.unprivileged_userns_clone": ("0", "1"),
+    "user.max_user_namespaces": ("0", "15000"),
+    "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
+}
+"""Switches by which distributions forbid user namespaces: the forbidding value, and the one that
+allows them."""
 SOCKET_PATH_LIMIT = 107
 """Bytes of a Unix socket's path (unix(7): sun_path has 108 with the closing zero)."""
 START_SECONDS, STOP_SECONDS = 60, 20
@@ -53,15 +77,27 @@ def obstacle() -> str | None:
     if missing := [program for program in ("unshare", "ip", "mount") if not shutil.which(program)]:
         return f"{', '.join(missing)} not found: install util-linux and iproute2"
     if len(str(paths.STATE / "account.sock").encode()) > SOCKET_PATH_LIMIT:
-        return f"{paths.STATE} is too long for Unix sockets: set TRAINYARD_REHEARSAL to a shorter folder"
+        return (
+            f"{paths.STATE} is too long for Unix sockets: set TRAINYARD_REHEARSAL to a shorter"
+            " folder"
+        )
     tried = subprocess.run([*NAMESPACES, "sh", "-c", PROBE], capture_output=True, text=True)
     return _remedy(tried.stderr.strip()) if tried.returncode else None
 
 
 def _remedy(error: str) -> str:
-    forbidding = [f"sudo sysctl -w {name}={good}" for name, (bad, good) in SYSCTLS.items() if _sysctl(name) == bad]
-    way_out = " && ".join(forbidding) or "use a machine, or a container, that allows unprivileged user namespaces"
-    return f"this machine forbids the namespaces the rehearsal lives in ({error})\n  remedy: {way_out}"
+    forbidding = [
+        f"sudo sysctl -w {name}={good}"
+        for name, (bad, good) in SYSCTLS.items()
+        if _sysctl(name) == bad
+    ]
+    way_out = (
+        " && ".join(forbidding)
+        or "use a machine, or a container, that allows unprivileged user namespaces"
+    )
+    return (
+        f"this machine forbids the namespaces the rehearsal lives in ({error})\n  remedy: {way_out}"
+    )
 
 
 def _sysctl(name: str) -> str | None:
@@ -69,19 +105,28 @@ def _sysctl(name: str) -> str | None:
     return file.read_text().strip() if file.exists() else None
 
 
-# ---- from outside: start, look, stop -------------------------------------------------------------------------------
+# ---- from outside: start, look, stop
+# -------------------------------------------------------------------------------
 
-def start(*, parts: tuple[str, ...] | None = None, speed: float = 60, report: Report = print) -> paths.World:
+
+def start(
+    *, parts: tuple[str, ...] | None = None, speed: float = 60, report: Report = print
+) -> paths.World:
     """The running world, or a new and empty one where none runs or its account died."""
     if lost() or not running():
         if _file("keeper").exists():
-            report("clearing away an earlier world that ended without `make down`: its stacks are gone with it")
+            report(
+                "clearing away an earlier world that ended without `make down`: its stacks are gone"
+                " with it"
+            )
         stop()
         shutil.rmtree(paths.LOGS, ignore_errors=True)
         _spawn_keeper(parts or PARTS, speed)
     processes.wait(lambda: lost() or _healthy(), START_SECONDS)
     if lost() or not _healthy():
-        raise WorldError(f"the account does not answer: see account.log and keeper.log in {paths.LOGS}")
+        raise WorldError(
+            f"the account does not answer: see account.log and keeper.log in {paths.LOGS}"
+        )
     return paths.world()
 
 
@@ -91,7 +136,8 @@ def running() -> bool:
 
 
 def lost() -> bool:
-    """Whether the account died: its memory was all that AWS knew, so nothing can be destroyed any more."""
+    """Whether the account died: its memory was all that AWS knew, so nothing can be destroyed any
+    more."""
     return _file("account-lost").exists()
 
 
@@ -107,13 +153,15 @@ def census() -> list[Process]:
 
 
 def end_orphans() -> None:
-    """Plugins of an engine that was killed: an engine leads a session, whose number it wrote down (engine.py)."""
+    """Plugins of an engine that was killed: an engine leads a session, whose number it wrote down
+    (engine.py)."""
     if _file("engine").exists():
         processes.kill(processes.in_session(int(_file("engine").read_text()), _marker()))
 
 
 def stop() -> None:
-    """Kill the keeper, and with it everything; mounts and interfaces go along. Then forget the world."""
+    """Kill the keeper, and with it everything; mounts and interfaces go along. Then forget the
+    world."""
     if keeper := processes.recorded(_file("keeper")):
         processes.kill(processes.children(keeper) or [keeper])
     if not processes.wait(lambda: not running(), STOP_SECONDS):
@@ -128,21 +176,36 @@ def stop() -> None:
 
 def ask(method: str, path: str, body: Any = None) -> Any:
     """The account's own endpoints under /_world/; WorldError with its answer where it refuses."""
-    request = urllib.request.Request(f"{paths.world().account_url}/_world/{path}", method=method,
-                                     data=None if body is None else json.dumps(body).encode(),
-                                     headers={"Content-Type": "application/json"})
+    request = urllib.request.Request(
+        f"{paths.world().account_url}/_world/{path}",
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Content-Type": "application/json"},
+    )
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with direct.open(request, timeout=10) as answer:
             return json.loads(answer.read() or b"null")
     except urllib.error.HTTPError as error:
-        raise WorldError(f"{method} /_world/{path}: {error.code} {error.read().decode()}") from error
+        raise WorldError(
+            f"{method} /_world/{path}: {error.code} {error.read().decode()}"
+        ) from error
 
 
 def environment() -> dict[str, str]:
-    """The caller's, without its AWS identity, engine and cluster: nothing here may ever reach a real account."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PULUMI_", "KUBE"))}
-    return kept | {"TRAINYARD_REHEARSAL": str(paths.STATE), "NO_PROXY": "*", "no_proxy": "*", "PYTHONUNBUFFERED": "1"}
+    """The caller's, without its AWS identity, engine and cluster: nothing here may ever reach a
+    real account."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("AWS_", "PULUMI_", "KUBE"))
+    }
+    return kept | {
+        "TRAINYARD_REHEARSAL": str(paths.STATE),
+        "NO_PROXY": "*",
+        "no_proxy": "*",
+        "PYTHONUNBUFFERED": "1",
+    }
 
 
 def die_with_parent(number: int) -> None:
@@ -153,14 +216,27 @@ def die_with_parent(number: int) -> None:
 def _spawn_keeper(parts: tuple[str, ...], speed: float) -> None:
     """It inherits sockets that listen on the machine: the ports are ours from now on."""
     paths.LOGS.mkdir(parents=True, exist_ok=True)
-    with (paths.LOGS / "keeper.log").open("ab") as log, socket.create_server(("127.0.0.1", 0)) as api, \
-            socket.create_server(("127.0.0.1", 0)) as account:
+    with (
+        (paths.LOGS / "keeper.log").open("ab") as log,
+        socket.create_server(("127.0.0.1", 0)) as api,
+        socket.create_server(("127.0.0.1", 0)) as account,
+    ):
         listening = api.fileno(), account.fileno()
-        paths.remember(paths.World(api_port=api.getsockname()[1], account_port=account.getsockname()[1], speed=speed))
+        paths.remember(
+            paths.World(
+                api_port=api.getsockname()[1], account_port=account.getsockname()[1], speed=speed
+            )
+        )
         keeper = subprocess.Popen(
-            [*NAMESPACES, sys.executable, "-m", "rehearsal.world", *map(str, listening), *parts], cwd=paths.CHECKOUT,
-            env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            pass_fds=listening)
+            [*NAMESPACES, sys.executable, "-m", "rehearsal.world", *map(str, listening), *parts],
+            cwd=paths.CHECKOUT,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            pass_fds=listening,
+        )
         _file("keeper").write_text(f"{keeper.pid} {processes.started(keeper.pid)}")
 
 
@@ -180,7 +256,9 @@ def _marker() -> str:
     return f"TRAINYARD_REHEARSAL={paths.STATE}"
 
 
-# ---- the keeper, inside --------------------------------------------------------------------------------------------
+# ---- the keeper, inside
+# --------------------------------------------------------------------------------------------
+
 
 def keep(api: int, account: int, first: str, *others: str) -> None:
     """Make the network, relay what two sockets accept, run the parts.
@@ -194,7 +272,10 @@ def keep(api: int, account: int, first: str, *others: str) -> None:
     for module in others:
         threading.Thread(target=_keep_up, args=(module,)).start()
     _run_part(first)
-    _note("what the account knew is lost: `make up` starts a new world, `make down` clears this one away")
+    _note(
+        "what the account knew is lost: `make up` starts a new world, `make down` clears this one"
+        " away"
+    )
     _file("account-lost").touch()
 
 
@@ -210,7 +291,9 @@ def _keep_up(module: str) -> None:
 def _run_part(module: str) -> None:
     file = paths.LOGS / f"{module.rpartition('.')[2]}.log"
     with file.open("ab") as log:
-        ended = subprocess.call([sys.executable, "-m", module], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        ended = subprocess.call(
+            [sys.executable, "-m", module], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
     _note(f"{module} ended with {ended}: see {file}")
 
 

@@ -1,6 +1,7 @@
 """`make check`: say whether a stack file can work, without the engine, a cluster or an account.
 
-With LIVE=1 (`--live`) the account that the AWS CLI would use is asked as well, for DEADLINE seconds: preflight.py.
+With LIVE=1 (`--live`) the account that the AWS CLI would use is asked as well, for DEADLINE
+seconds: preflight.py.
 """
 
 from __future__ import annotations
@@ -16,17 +17,29 @@ from stacks.preflight import DEADLINE, Account, preflight
 
 
 def main(arguments: list[str]) -> int:
-    """Check each named stack; 0 when all can work. `--schema` prints the JSON schema of stack files instead."""
+    """Check each named stack; 0 when all can work. `--schema` prints the JSON schema of stack files
+    instead."""
     parser = argparse.ArgumentParser(prog="python -m stacks.check")
     parser.add_argument("stacks", nargs="*")
     parser.add_argument("--live", action="store_true", help="ask the account too")
-    parser.add_argument("--deadline", type=float, default=DEADLINE, metavar="SECONDS", help="for all that it is asked")
-    parser.add_argument("--schema", action="store_true", help="print the JSON schema of stack files")
+    parser.add_argument(
+        "--deadline",
+        type=float,
+        default=DEADLINE,
+        metavar="SECONDS",
+        help="for all that it is asked",
+    )
+    parser.add_argument(
+        "--schema", action="store_true", help="print the JSON schema of stack files"
+    )
     options = parser.parse_args(arguments)
     if options.schema:
         print(json.dumps(json_schema(), indent=1))
         return 0
-    return max((_check(stack, options.deadline if options.live else None) for stack in options.stacks), default=2)
+    return max(
+        (_check(stack, options.deadline if options.live else None) for stack in options.stacks),
+        default=2,
+    )
 
 
 def _check(stack: str, deadline: float | None) -> int:
@@ -41,7 +54,9 @@ def _check(stack: str, deadline: float | None) -> int:
     if deadline is not None and planned.plan and reading.config:
         asked = Account(planned.plan.identity.region)
         told = preflight(asked, planned.plan, reading.config.environment, deadline)
-        found = [notice for notice in planned.notices if notice.path not in {one.path for one in told}] + told
+        found = [
+            notice for notice in planned.notices if notice.path not in {one.path for one in told}
+        ] + told
     for finding in sorted(found, key=lambda finding: isinstance(finding, Fault)):
         print(f"  {'fault' if isinstance(finding, Fault) else 'note '}  {finding}")
     faults = sum(isinstance(finding, Fault) for finding in found)
@@ -56,7 +71,9 @@ def _summary(plan: EnvironmentPlan | TeamPlan) -> str:
     jobs = f"{len(plan.jobs)} job{'s' * (len(plan.jobs) != 1)}"
     if isinstance(plan, TeamPlan):
         return f"namespace {plan.workspace.namespace} on {plan.environment}, {jobs}"
-    pools = ", ".join(f"{p.name} {p.max_nodes} x {p.types[0].instance_type}" for p in plan.pools.values())
+    pools = ", ".join(
+        f"{p.name} {p.max_nodes} x {p.types[0].instance_type}" for p in plan.pools.values()
+    )
     return f"zone {plan.zone}, pools {pools}, {jobs}"
 
 

@@ -35,59 +35,138 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     on_aws = pulumi.ResourceOptions(providers=[account])
 
     network = Network("network", plan.network, opts=on_aws)
-    place = {"vpc_id": network.vpc_id, "subnet_id": network.training_subnet_id,
-             "clients": network.node_security_group_id}
-    stores = {name: Lustre(name, lustre, **place, opts=on_aws) for name, lustre in plan.lustre.items()}
+    place = {
+        "vpc_id": network.vpc_id,
+        "subnet_id": network.training_subnet_id,
+        "clients": network.node_security_group_id,
+    }
+    stores = {
+        name: Lustre(name, lustre, **place, opts=on_aws) for name, lustre in plan.lustre.items()
+    }
     stores |= {name: Efs(name, efs, **place, opts=on_aws) for name, efs in plan.efs.items()}
-    registries = {key: Registry(key, registry, opts=on_aws) for key, registry in plan.registries.items()}
+    registries = {
+        key: Registry(key, registry, opts=on_aws) for key, registry in plan.registries.items()
+    }
 
-    cluster = Cluster("cluster", plan.cluster, vpc_id=network.vpc_id, public_subnet_ids=network.public_subnet_ids,
-                      private_subnet_ids=network.private_subnet_ids, opts=on_aws)
+    cluster = Cluster(
+        "cluster",
+        plan.cluster,
+        vpc_id=network.vpc_id,
+        public_subnet_ids=network.public_subnet_ids,
+        private_subnet_ids=network.private_subnet_ids,
+        opts=on_aws,
+    )
     name = cluster.coordinates.name
     cni = CniIdentity("cni", me, cluster_name=name, opts=on_aws)
-    first = AddOns("before-nodes", plan.add_ons.before_nodes, identity=me, cluster_name=name, opts=on_aws)
-    system = SystemNodes("system", plan.system_nodes, cluster_name=name, subnet_ids=network.private_subnet_ids,
-                         needs=[*network.egress, *first.ready.values(), cni.ready], opts=on_aws)
-    then = AddOns("after-nodes", plan.add_ons.after_nodes, identity=me, cluster_name=name, nodes=[system.ready],
-                  opts=on_aws)
+    first = AddOns(
+        "before-nodes", plan.add_ons.before_nodes, identity=me, cluster_name=name, opts=on_aws
+    )
+    system = SystemNodes(
+        "system",
+        plan.system_nodes,
+        cluster_name=name,
+        subnet_ids=network.private_subnet_ids,
+        needs=[*network.egress, *first.ready.values(), cni.ready],
+        opts=on_aws,
+    )
+    then = AddOns(
+        "after-nodes",
+        plan.add_ons.after_nodes,
+        identity=me,
+        cluster_name=name,
+        nodes=[system.ready],
+        opts=on_aws,
+    )
 
     in_cluster = pulumi.ResourceOptions(providers=[account, cluster.kubernetes])
     gpu_nodes = GpuNodes("gpu-nodes", plan.gpu_nodes, cluster_name=name, opts=on_aws)
-    karpenter = Karpenter("karpenter", plan.karpenter, cluster=cluster.coordinates, node_role_arn=gpu_nodes.role_arn,
-                          nodes=[system.ready, then.ready["coredns"]], opts=in_cluster)
-    pools = {key: GpuPool(key, pool, subnet_ids=[network.subnet_in[zone] for zone in pool.zones],
-                          profile_name=gpu_nodes.profile_name,
-                          security_group_ids=[cluster.security_group_id, network.node_security_group_id],
-                          needs=[karpenter.ready, *gpu_nodes.ready, *network.node_rules], opts=in_cluster)
-             for key, pool in plan.pools.items()}
+    karpenter = Karpenter(
+        "karpenter",
+        plan.karpenter,
+        cluster=cluster.coordinates,
+        node_role_arn=gpu_nodes.role_arn,
+        nodes=[system.ready, then.ready["coredns"]],
+        opts=in_cluster,
+    )
+    pools = {
+        key: GpuPool(
+            key,
+            pool,
+            subnet_ids=[network.subnet_in[zone] for zone in pool.zones],
+            profile_name=gpu_nodes.profile_name,
+            security_group_ids=[cluster.security_group_id, network.node_security_group_id],
+            needs=[karpenter.ready, *gpu_nodes.ready, *network.node_rules],
+            opts=in_cluster,
+        )
+        for key, pool in plan.pools.items()
+    }
     DevicePlugins("device-plugins", plan.device_plugins, opts=in_cluster)
 
     volumes = {key: store.volume for key, store in stores.items()}
-    workspace = Workspace("workspace", plan.workspace, volumes=volumes, drivers=then.ready, opts=in_cluster)
+    workspace = Workspace(
+        "workspace", plan.workspace, volumes=volumes, drivers=then.ready, opts=in_cluster
+    )
     trainer = Trainer("trainer", plan.trainer, nodes=[system.ready], opts=in_cluster)
     runtimes = Runtimes("runtimes", plan.runtimes, admission=trainer.ready, opts=in_cluster)
-    legacy = {kind: TrainingOperator("training-operator", each, nodes=[system.ready], opts=in_cluster)
-              for kind, each in plan.training_operators.items()}
-    admits = {"TrainJob": trainer.ready, **{kind: each.ready for kind, each in legacy.items()}, **runtimes.ready}
-    priorities = {key: Priority(key, value, opts=in_cluster) for key, value in plan.priorities.items()}
+    legacy = {
+        kind: TrainingOperator("training-operator", each, nodes=[system.ready], opts=in_cluster)
+        for kind, each in plan.training_operators.items()
+    }
+    admits = {
+        "TrainJob": trainer.ready,
+        **{kind: each.ready for kind, each in legacy.items()},
+        **runtimes.ready,
+    }
+    priorities = {
+        key: Priority(key, value, opts=in_cluster) for key, value in plan.priorities.items()
+    }
     kubeconfig, starts = cluster.coordinates.kubeconfig(), job_starts(plan)
     for key, job in plan.jobs.items():
-        Job(key, job, starts=starts[key], namespace=workspace.namespace, kubeconfig=kubeconfig, opts=in_cluster, needs=[
-            admits[job.runtime or job.kind], *pools[job.pool].ready, *(workspace.claims[store] for store in job.stores),
-            *(priorities[each].ready for each in job.priorities)])
+        Job(
+            key,
+            job,
+            starts=starts[key],
+            namespace=workspace.namespace,
+            kubeconfig=kubeconfig,
+            opts=in_cluster,
+            needs=[
+                admits[job.runtime or job.kind],
+                *pools[job.pool].ready,
+                *(workspace.claims[store] for store in job.stores),
+                *(priorities[each].ready for each in job.priorities),
+            ],
+        )
 
-    return {"kubeconfig": kubeconfig, "contract": _contract(plan, cluster, volumes), "jobs": job_outputs(plan.jobs),
-            "registries": {key: registry.url for key, registry in registries.items()}}
+    return {
+        "kubeconfig": kubeconfig,
+        "contract": _contract(plan, cluster, volumes),
+        "jobs": job_outputs(plan.jobs),
+        "registries": {key: registry.url for key, registry in registries.items()},
+    }
 
 
-def _contract(plan: EnvironmentPlan, cluster: Cluster, volumes: Mapping[str, Volume]) -> dict[str, Any]:
-    """The plan's promise, with what AWS has added: how to find the cluster and mount the file systems."""
+def _contract(
+    plan: EnvironmentPlan, cluster: Cluster, volumes: Mapping[str, Volume]
+) -> dict[str, Any]:
+    """The plan's promise, with what AWS has added: how to find the cluster and mount the file
+    systems."""
     at = cluster.coordinates
     return {
         **plan.contract,
-        "cluster": {"name": at.name, "arn": at.arn, "endpoint": at.endpoint, "deployer_role_arn": at.deployer_role_arn,
-                    "certificate_authority": at.certificate_authority},
-        "volumes": {name: {"driver": volume.driver.name, "handle": volume.handle,
-                           "attributes": dict(volume.attributes), "options": list(volume.driver.options)}
-                    for name, volume in volumes.items()},
+        "cluster": {
+            "name": at.name,
+            "arn": at.arn,
+            "endpoint": at.endpoint,
+            "deployer_role_arn": at.deployer_role_arn,
+            "certificate_authority": at.certificate_authority,
+        },
+        "volumes": {
+            name: {
+                "driver": volume.driver.name,
+                "handle": volume.handle,
+                "attributes": dict(volume.attributes),
+                "options": list(volume.driver.options),
+            }
+            for name, volume in volumes.items()
+        },
     }

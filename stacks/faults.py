@@ -38,4 +38,6 @@ class Refused(Exception):
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(faults)
         lines = "\n".join(f"  {fault}" for fault in self.faults)
-        super().__init__(f"{len(self.faults)} fault{'s' * (len(self.faults) != 1)} in the stack file\n{lines}")
+        super().__init__(
+            f"{len(self.faults)} fault{'s' * (len(self.faults) != 1)} in the stack file\n{lines}"
+        )

@@ -1,4 +1,5 @@
-"""What a stack says about its jobs: what starting one costs, and the commands to follow, end and repeat it."""
+"""What a stack says about its jobs: what starting one costs, and the commands to follow, end and
+repeat it."""
 
 from __future__ import annotations
 
@@ -11,10 +12,18 @@ from stacks.plan import EnvironmentPlan, TeamPlan
 
 
 def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:
-    """job → what is said whenever a run of it begins: the nodes it takes, and what an hour of them costs."""
-    types = {name: " or ".join(pool["instance_types"]) for name, pool in plan.contract["pools"].items()}
-    return {key: f"{key} starts a run: {cost.nodes} x {types[plan.jobs[key].pool]}, {_hourly(cost)} in"
-                 f" {plan.identity.region}" for key, cost in zip(plan.jobs, estimate(plan).jobs, strict=True)}
+    """job → what is said whenever a run of it begins: the nodes it takes, and what an hour of them
+    costs."""
+    types = {
+        name: " or ".join(pool["instance_types"]) for name, pool in plan.contract["pools"].items()
+    }
+    return {
+        key: (
+            f"{key} starts a run: {cost.nodes} x {types[plan.jobs[key].pool]}, {_hourly(cost)} in"
+            f" {plan.identity.region}"
+        )
+        for key, cost in zip(plan.jobs, estimate(plan).jobs, strict=True)
+    }
 
 
 def _hourly(cost: JobCost) -> str:
@@ -25,8 +34,10 @@ def _hourly(cost: JobCost) -> str:
 
 def job_outputs(jobs: Mapping[str, JobPlan]) -> dict[str, dict[str, str]]:
     """Of each job, what it is and the commands for it; kubectl goes by the stack's kubeconfig."""
-    return {key: {"kind": job.kind, "namespace": job.namespace, "name": job.name, **_commands(key, job)}
-            for key, job in jobs.items()}
+    return {
+        key: {"kind": job.kind, "namespace": job.namespace, "name": job.name, **_commands(key, job)}
+        for key, job in jobs.items()
+    }
 
 
 def _commands(key: str, job: JobPlan) -> dict[str, str]:
@@ -35,7 +46,9 @@ def _commands(key: str, job: JobPlan) -> dict[str, str]:
     own = f"{run.pods}={job.name}"
     return {
         "status": f"{kubectl} get {kind} {job.name} && {kubectl} get pods -o wide -l {own}",
-        "logs": f"{kubectl} logs -l {own} --prefix --tail=-1 --max-log-requests={max(job.nodes, 5)}",
+        "logs": (
+            f"{kubectl} logs -l {own} --prefix --tail=-1 --max-log-requests={max(job.nodes, 5)}"
+        ),
         "logs_of_rank_0": f"{kubectl} logs -l {own},{run.rank}=0 --tail=-1 -f",
         "events": f"{kubectl} get events --sort-by=.lastTimestamp | grep {job.name}",
         "describe": f"{kubectl} describe {kind} {job.name}",

@@ -1,7 +1,7 @@
 """From what is wanted to what will be built: every derived fact, decided once, without the engine.
 
-`plan_environment` and `plan_team` return the plan together with every fault (rules.py) and every notice. A stack file
-with faults has no plan.
+`plan_environment` and `plan_team` return the plan together with every fault (rules.py) and every
+notice. A stack file with faults has no plan.
 """
 
 from __future__ import annotations
@@ -54,13 +54,21 @@ from stacks.settings import ArtifactsConfig, EnvironmentConfig, StackConfig, Sto
 from stacks.storage import job_verdict, lustre_plans, sized
 
 ZONES = 3
-"""Zones of the network, the training zone among them; EKS wants two, three keep the system nodes up when one fails."""
+"""Zones of the network, the training zone among them; EKS wants two, three keep the system nodes up
+when one fails."""
 
 CHARTS: dict[str, ChartPlan] = {
-    "karpenter-crd": ChartPlan(chart="oci://public.ecr.aws/karpenter/karpenter-crd", version=versions.KARPENTER),
-    "karpenter": ChartPlan(chart="oci://public.ecr.aws/karpenter/karpenter", version=versions.KARPENTER),
-    "nvidia-device-plugin": ChartPlan(chart="nvidia-device-plugin", version=versions.NVIDIA_DEVICE_PLUGIN,
-                                      repository="https://nvidia.github.io/k8s-device-plugin"),
+    "karpenter-crd": ChartPlan(
+        chart="oci://public.ecr.aws/karpenter/karpenter-crd", version=versions.KARPENTER
+    ),
+    "karpenter": ChartPlan(
+        chart="oci://public.ecr.aws/karpenter/karpenter", version=versions.KARPENTER
+    ),
+    "nvidia-device-plugin": ChartPlan(
+        chart="nvidia-device-plugin",
+        version=versions.NVIDIA_DEVICE_PLUGIN,
+        repository="https://nvidia.github.io/k8s-device-plugin",
+    ),
     "kubeflow-trainer": ChartPlan(chart="oci://ghcr.io/kubeflow/charts/kubeflow-trainer"),
     "training-operator": ChartPlan(chart="./components/charts/training-operator"),
 }
@@ -96,7 +104,8 @@ class EnvironmentPlan:
     checkpoints: Mapping[str, Verdict]
     """Of the jobs that say how large their model is."""
     contract: Mapping[str, Any]
-    """What teams may rely on: plain, versioned, without a secret and without an id that AWS gives."""
+    """What teams may rely on: plain, versioned, without a secret and without an id that AWS
+    gives."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +116,8 @@ class TeamPlan:
     environment: str
     """Name of the stack to refer to."""
     contract: Mapping[str, Any]
-    """What the environment's stack file in this checkout promises; compared with what is deployed."""
+    """What the environment's stack file in this checkout promises; compared with what is
+    deployed."""
     deployer_role_arn: str | None
     workspace: WorkspacePlan
     jobs: Mapping[str, JobPlan]
@@ -130,8 +140,8 @@ class Planned:
 
 
 def plan_stack(reading: Reading, folder: Path = Path("."), now: datetime | None = None) -> Planned:
-    """Plan whatever the stack file describes. `folder` holds the stack files a team refers to; `now` decides which
-    reservations are over, and nothing else."""
+    """Plan whatever the stack file describes. `folder` holds the stack files a team refers to;
+    `now` decides which reservations are over, and nothing else."""
     config, now = reading.config, now or datetime.now(UTC)
     if config is None:
         return Planned(plan=None, faults=reading.faults)
@@ -141,16 +151,30 @@ def plan_stack(reading: Reading, folder: Path = Path("."), now: datetime | None 
 
 
 def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: datetime) -> Planned:
-    """Plan an environment; a plan is only made where nothing is refused. `folder` holds the files of its jobs."""
+    """Plan an environment; a plan is only made where nothing is refused. `folder` holds the files
+    of its jobs."""
     wanted = config.environment
     if wanted is None:
         return Planned(plan=None, faults=reading.faults)
     zones = _zones(config.region, wanted.zone)
-    read, wrong = read_manifests("environment.jobs", manifests(wanted.jobs), wanted, wanted.namespace, folder)
-    faults = (*reading.faults, *rules.environment_faults(config.region, wanted, zones, reading.set_aside, now),
-              *_file_faults("environment.jobs", wanted.jobs, folder), *wrong)
-    notices = (*rules.environment_notices(config.region, wanted, now), *(n for m in read.values() for n in m.notices))
-    plan = None if faults else _environment(config, _sized(config.region, wanted), zones, _Jobs(folder, read))
+    read, wrong = read_manifests(
+        "environment.jobs", manifests(wanted.jobs), wanted, wanted.namespace, folder
+    )
+    faults = (
+        *reading.faults,
+        *rules.environment_faults(config.region, wanted, zones, reading.set_aside, now),
+        *_file_faults("environment.jobs", wanted.jobs, folder),
+        *wrong,
+    )
+    notices = (
+        *rules.environment_notices(config.region, wanted, now),
+        *(n for m in read.values() for n in m.notices),
+    )
+    plan = (
+        None
+        if faults
+        else _environment(config, _sized(config.region, wanted), zones, _Jobs(folder, read))
+    )
     return Planned(plan=plan, faults=faults, notices=notices)
 
 
@@ -162,46 +186,80 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
     try:
         base = read_file(team.environment, folder)
     except FileNotFoundError:
-        missing = Fault(path="team.environment", rule="names an environment's stack file", value=team.environment,
-                        way_out=f"no Pulumi.{team.environment}.yaml in this checkout")
+        missing = Fault(
+            path="team.environment",
+            rule="names an environment's stack file",
+            value=team.environment,
+            way_out=f"no Pulumi.{team.environment}.yaml in this checkout",
+        )
         return Planned(plan=None, faults=(*reading.faults, missing))
     planned = Planned(plan=None, faults=base.faults)
     if base.config:
         planned = plan_environment(base.config, base, folder, now)
-    if base.config is None or base.config.environment is None or not isinstance(planned.plan, EnvironmentPlan):
-        broken = Fault(path="team.environment", rule="needs an environment without faults", value=team.environment,
-                       way_out=f"make check STACK={team.environment}")
+    if (
+        base.config is None
+        or base.config.environment is None
+        or not isinstance(planned.plan, EnvironmentPlan)
+    ):
+        broken = Fault(
+            path="team.environment",
+            rule="needs an environment without faults",
+            value=team.environment,
+            way_out=f"make check STACK={team.environment}",
+        )
         return Planned(plan=None, faults=(*reading.faults, broken))
     environment = _sized(base.config.region, base.config.environment)
-    read, wrong = read_manifests("team.jobs", manifests(team.jobs), environment, team.namespace, folder)
+    read, wrong = read_manifests(
+        "team.jobs", manifests(team.jobs), environment, team.namespace, folder
+    )
     jobs = _Jobs(folder, read)
-    faults = (*reading.faults, *rules.team_faults(config.region, team, base.config, reading.set_aside),
-              *rules.share_faults(team, jobs.described(team.jobs), environment),
-              *_file_faults("team.jobs", team.jobs, folder), *wrong)
+    faults = (
+        *reading.faults,
+        *rules.team_faults(config.region, team, base.config, reading.set_aside),
+        *rules.share_faults(team, jobs.described(team.jobs), environment),
+        *_file_faults("team.jobs", team.jobs, folder),
+        *wrong,
+    )
     if faults:
         return Planned(plan=None, faults=faults)
-    return Planned(plan=_team(config, environment, planned.plan, jobs), faults=(),
-                   notices=(*job_notices(typed(team.jobs), environment, config.region, "team.jobs"),
-                            *(n for m in read.values() for n in m.notices)))
+    return Planned(
+        plan=_team(config, environment, planned.plan, jobs),
+        faults=(),
+        notices=(
+            *job_notices(typed(team.jobs), environment, config.region, "team.jobs"),
+            *(n for m in read.values() for n in m.notices),
+        ),
+    )
 
 
 def zone_cidrs(cidr: str, zones: tuple[str, ...]) -> tuple[ZonePlan, ...]:
-    """Divide the VPC into eighths: one for the private subnet of each of zones a to f, the last for public ones.
+    """Divide the VPC into eighths: one for the private subnet of each of zones a to f, the last for
+    public ones.
 
-    A zone's ranges follow from its own letter, so another training zone moves no subnet. A private subnet of a /16 has
-    8,192 addresses, a public one 256.
+    A zone's ranges follow from its own letter, so another training zone moves no subnet. A private
+    subnet of a /16 has 8,192 addresses, a public one 256.
     """
     eighths = list(ipaddress.ip_network(cidr).subnets(prefixlen_diff=3))
     public = list(eighths[7].subnets(prefixlen_diff=5))
     place = {zone: ord(zone[-1]) - ord("a") for zone in zones}
-    return tuple(ZonePlan(name=zone, letter=zone[-1], public_cidr=str(public[place[zone]]),
-                          private_cidr=str(eighths[place[zone]])) for zone in zones)
+    return tuple(
+        ZonePlan(
+            name=zone,
+            letter=zone[-1],
+            public_cidr=str(public[place[zone]]),
+            private_cidr=str(eighths[place[zone]]),
+        )
+        for zone in zones
+    )
 
 
 def _sized(region: str, wanted: EnvironmentConfig) -> EnvironmentConfig:
     """The environment with every store's size decided."""
     kinds = rules.first_types(wanted)
-    return replace(wanted, storage={name: sized(store, region, kinds) for name, store in wanted.storage.items()})
+    return replace(
+        wanted,
+        storage={name: sized(store, region, kinds) for name, store in wanted.storage.items()},
+    )
 
 
 @dataclass(frozen=True)
@@ -213,17 +271,27 @@ class _Jobs:
     read: Mapping[str, Manifest]
     """Those that are files themselves."""
 
-    def planned(self, jobs: Mapping[str, AnyJob], environment: EnvironmentConfig, namespace: str) -> dict[str, JobPlan]:
+    def planned(
+        self, jobs: Mapping[str, AnyJob], environment: EnvironmentConfig, namespace: str
+    ) -> dict[str, JobPlan]:
         runtimes = {runtime.name: runtime for runtime in runtime_plans(environment)}
-        made = {name: manifest_plan(job, self.read[name], namespace, runtimes) for name, job in manifests(jobs).items()}
-        made |= {name: job_plan(name, job, environment, namespace, self.folder, runtimes)
-                 for name, job in typed(jobs).items()}
+        made = {
+            name: manifest_plan(job, self.read[name], namespace, runtimes)
+            for name, job in manifests(jobs).items()
+        }
+        made |= {
+            name: job_plan(name, job, environment, namespace, self.folder, runtimes)
+            for name, job in typed(jobs).items()
+        }
         return {name: made[name] for name in jobs}
 
     def described(self, jobs: Mapping[str, AnyJob]) -> dict[str, JobConfig]:
         """All of them in the words of settings, as far as capacity goes."""
-        return typed(jobs) | {name: stand_in(job, self.read[name]) for name, job in manifests(jobs).items()
-                              if name in self.read}
+        return typed(jobs) | {
+            name: stand_in(job, self.read[name])
+            for name, job in manifests(jobs).items()
+            if name in self.read
+        }
 
 
 def _file_faults(at: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[Fault]:
@@ -231,76 +299,142 @@ def _file_faults(at: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[
         yield from file_faults(f"{at}.{name}", job, folder)
 
 
-def _environment(config: StackConfig, wanted: EnvironmentConfig, zones: tuple[str, ...], given: _Jobs,
-                 ) -> EnvironmentPlan:
-    me = Identity(project=config.project, stack=config.stack, region=config.region,
-                  extra_tags=tuple(sorted(wanted.tags.items())))
-    cluster_name = me.name("cluster", wanted.network.cidr, *sorted(zones))  # EKS never leaves the zones it began in
+def _environment(
+    config: StackConfig,
+    wanted: EnvironmentConfig,
+    zones: tuple[str, ...],
+    given: _Jobs,
+) -> EnvironmentPlan:
+    me = Identity(
+        project=config.project,
+        stack=config.stack,
+        region=config.region,
+        extra_tags=tuple(sorted(wanted.tags.items())),
+    )
+    cluster_name = me.name(
+        "cluster", wanted.network.cidr, *sorted(zones)
+    )  # EKS never leaves the zones it began in
     efa_lustre = any(store.lustre and store.lustre.efa for store in wanted.storage.values())
-    pools = {name: pool_plan(me, name, pool, wanted.zone, efa_lustre=efa_lustre) for name, pool in wanted.pools.items()}
+    pools = {
+        name: pool_plan(me, name, pool, wanted.zone, efa_lustre=efa_lustre)
+        for name, pool in wanted.pools.items()
+    }
     runtimes = runtime_plans(wanted)
     jobs = typed(wanted.jobs)
-    claims = tuple(_claim(wanted.namespace, name, store, wanted.zone) for name, store in wanted.storage.items())
+    claims = tuple(
+        _claim(wanted.namespace, name, store, wanted.zone) for name, store in wanted.storage.items()
+    )
     return EnvironmentPlan(
         identity=me,
         zone=wanted.zone,
-        network=NetworkPlan(identity=me, cidr=wanted.network.cidr, cluster_name=cluster_name,
-                            zones=zone_cidrs(wanted.network.cidr, zones)),
+        network=NetworkPlan(
+            identity=me,
+            cidr=wanted.network.cidr,
+            cluster_name=cluster_name,
+            zones=zone_cidrs(wanted.network.cidr, zones),
+        ),
         lustre=lustre_plans(me, wanted.storage),
-        efs={name: EfsPlan(identity=me, keep=s.data == "keep") for name, s in wanted.storage.items() if s.efs},
-        registries={name: RegistryPlan(identity=me, name=f"{config.stack}/{name}", keep=each.data == "keep")
-                    for name, each in wanted.registries.items()},
+        efs={
+            name: EfsPlan(identity=me, keep=s.data == "keep")
+            for name, s in wanted.storage.items()
+            if s.efs
+        },
+        registries={
+            name: RegistryPlan(identity=me, name=f"{config.stack}/{name}", keep=each.data == "keep")
+            for name, each in wanted.registries.items()
+        },
         cluster=ClusterPlan(
-            identity=me, name=cluster_name, version=wanted.cluster.version, service_cidr=_service_cidr(wanted),
-            public=wanted.cluster.endpoint != "private", public_access_cidrs=wanted.cluster.public_access_cidrs,
+            identity=me,
+            name=cluster_name,
+            version=wanted.cluster.version,
+            service_cidr=_service_cidr(wanted),
+            public=wanted.cluster.endpoint != "private",
+            public_access_cidrs=wanted.cluster.public_access_cidrs,
             admins=tuple((name, admin.role_arn) for name, admin in wanted.cluster.admins.items()),
-            deployer_role_arn=wanted.cluster.deployer_role_arn),
+            deployer_role_arn=wanted.cluster.deployer_role_arn,
+        ),
         add_ons=_add_ons(me, wanted),
         system_nodes=SystemNodesPlan(
-            identity=me, name=me.name("system", wanted.system_nodes.instance_type), role_name=me.name("system-nodes"),
-            instance_type=wanted.system_nodes.instance_type, nodes=wanted.system_nodes.nodes),
-        gpu_nodes=GpuNodesPlan(identity=me, role_name=me.name("gpu-nodes"), profile_name=me.name("gpu-nodes")),
+            identity=me,
+            name=me.name("system", wanted.system_nodes.instance_type),
+            role_name=me.name("system-nodes"),
+            instance_type=wanted.system_nodes.instance_type,
+            nodes=wanted.system_nodes.nodes,
+        ),
+        gpu_nodes=GpuNodesPlan(
+            identity=me, role_name=me.name("gpu-nodes"), profile_name=me.name("gpu-nodes")
+        ),
         karpenter=KarpenterPlan(
-            identity=me, cluster_name=cluster_name, role_name=me.name("karpenter"),
+            identity=me,
+            cluster_name=cluster_name,
+            role_name=me.name("karpenter"),
             queue_name=me.name("interruptions"),
             static_capacity=any(pool.replicas for pool in wanted.pools.values()),
-            crds=_chart("karpenter-crd", wanted.artifacts), controller=_chart("karpenter", wanted.artifacts)),
+            crds=_chart("karpenter-crd", wanted.artifacts),
+            controller=_chart("karpenter", wanted.artifacts),
+        ),
         pools=pools,
         device_plugins=DevicePluginsPlan(
-            nvidia=_chart("nvidia-device-plugin", wanted.artifacts), efa_image=versions.EFA_DEVICE_PLUGIN_IMAGE,
-            efa_instance_types=tuple(sorted({t.instance_type for p in pools.values() for t in p.types if t.efa}))),
-        trainer=TrainerPlan(version=wanted.trainer.version, image_tag=versions.TRAINERS[wanted.trainer.version],
-                            chart=_chart("kubeflow-trainer", wanted.artifacts, wanted.trainer.version),
-                            crds=ChartPlan(chart=TRAINER_CRDS.format(version=wanted.trainer.version))),
+            nvidia=_chart("nvidia-device-plugin", wanted.artifacts),
+            efa_image=versions.EFA_DEVICE_PLUGIN_IMAGE,
+            efa_instance_types=tuple(
+                sorted({t.instance_type for p in pools.values() for t in p.types if t.efa})
+            ),
+        ),
+        trainer=TrainerPlan(
+            version=wanted.trainer.version,
+            image_tag=versions.TRAINERS[wanted.trainer.version],
+            chart=_chart("kubeflow-trainer", wanted.artifacts, wanted.trainer.version),
+            crds=ChartPlan(chart=TRAINER_CRDS.format(version=wanted.trainer.version)),
+        ),
         runtimes=runtimes,
-        training_operators={"PyTorchJob": TrainingOperatorPlan(
-            version=wanted.training_operator.version, chart=CHARTS["training-operator"])}
-        if wanted.training_operator else {},
+        training_operators=(
+            {
+                "PyTorchJob": TrainingOperatorPlan(
+                    version=wanted.training_operator.version, chart=CHARTS["training-operator"]
+                )
+            }
+            if wanted.training_operator
+            else {}
+        ),
         priorities=dict(sorted(wanted.priorities.items())),
-        workspace=WorkspacePlan(namespace=wanted.namespace, claims=claims, host_paths=_host_paths(jobs)),
+        workspace=WorkspacePlan(
+            namespace=wanted.namespace, claims=claims, host_paths=_host_paths(jobs)
+        ),
         jobs=given.planned(wanted.jobs, wanted, wanted.namespace),
-        capacity={name: pool_use(name, pool, wanted.zone, given.described(wanted.jobs))
-                  for name, pool in wanted.pools.items()},
+        capacity={
+            name: pool_use(name, pool, wanted.zone, given.described(wanted.jobs))
+            for name, pool in wanted.pools.items()
+        },
         checkpoints=_verdicts(jobs, wanted, config.region),
         contract=_contract(config.region, wanted, pools, runtimes),
     )
 
 
-def _team(config: StackConfig, environment: EnvironmentConfig, base: EnvironmentPlan, given: _Jobs) -> TeamPlan:
+def _team(
+    config: StackConfig, environment: EnvironmentConfig, base: EnvironmentPlan, given: _Jobs
+) -> TeamPlan:
     team = config.team
     assert team is not None  # plan_team has looked
     jobs = typed(team.jobs)
     made = given.planned(team.jobs, environment, team.namespace)
     used = {store for job in made.values() for store in job.stores}
-    claims = tuple(_claim(team.namespace, name, store, environment.zone)
-                   for name, store in environment.storage.items() if name in used)
+    claims = tuple(
+        _claim(team.namespace, name, store, environment.zone)
+        for name, store in environment.storage.items()
+        if name in used
+    )
     return TeamPlan(
         identity=Identity(project=config.project, stack=config.stack, region=config.region),
         environment=team.environment,
         contract=base.contract,
         deployer_role_arn=base.cluster.deployer_role_arn,
-        workspace=WorkspacePlan(namespace=team.namespace, claims=claims, max_gpus=team.max_gpus,
-                                host_paths=_host_paths(jobs)),
+        workspace=WorkspacePlan(
+            namespace=team.namespace,
+            claims=claims,
+            max_gpus=team.max_gpus,
+            host_paths=_host_paths(jobs),
+        ),
         jobs=made,
         checkpoints=_verdicts(jobs, environment, config.region),
     )
@@ -318,19 +452,33 @@ def _zones(region: str, training: str) -> tuple[str, ...]:
 def _service_cidr(wanted: EnvironmentConfig) -> str:
     """One of the two ranges EKS itself chooses from: the one that does not touch the VPC."""
     vpc = ipaddress.ip_network(wanted.network.cidr)
-    return next(c for c in ("172.20.0.0/16", "10.100.0.0/16") if not vpc.overlaps(ipaddress.ip_network(c)))
+    return next(
+        c for c in ("172.20.0.0/16", "10.100.0.0/16") if not vpc.overlaps(ipaddress.ip_network(c))
+    )
 
 
 def _add_ons(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
     published = versions.KUBERNETES[wanted.cluster.version]
-    drivers = [driver.add_on for kind, driver in DRIVERS.items()
-               if any(getattr(store, kind) for store in wanted.storage.values())]
+    drivers = [
+        driver.add_on
+        for kind, driver in DRIVERS.items()
+        if any(getattr(store, kind) for store in wanted.storage.values())
+    ]
     return AddOnsPlan(
         identity=me,
         before_nodes=(
-            AddOnPlan(name="vpc-cni", version=published["vpc-cni"], configuration=json.dumps(
-                {"env": {name: str(value) for name, value in CNI.items()}}, sort_keys=True)),
-            *(AddOnPlan(name=n, version=published[n]) for n in ("kube-proxy", "eks-pod-identity-agent"))),
+            AddOnPlan(
+                name="vpc-cni",
+                version=published["vpc-cni"],
+                configuration=json.dumps(
+                    {"env": {name: str(value) for name, value in CNI.items()}}, sort_keys=True
+                ),
+            ),
+            *(
+                AddOnPlan(name=n, version=published[n])
+                for n in ("kube-proxy", "eks-pod-identity-agent")
+            ),
+        ),
         after_nodes=tuple(AddOnPlan(name=n, version=published[n]) for n in ("coredns", *drivers)),
     )
 
@@ -338,37 +486,64 @@ def _add_ons(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
 def _chart(name: str, artifacts: ArtifactsConfig | None, version: str | None = None) -> ChartPlan:
     public = CHARTS[name]
     if artifacts is None:
-        return ChartPlan(chart=public.chart, version=version or public.version, repository=public.repository)
+        return ChartPlan(
+            chart=public.chart, version=version or public.version, repository=public.repository
+        )
     if artifacts.charts.startswith("oci://"):
-        return ChartPlan(chart=f"{artifacts.charts.rstrip('/')}/{name}", version=version or public.version)
+        return ChartPlan(
+            chart=f"{artifacts.charts.rstrip('/')}/{name}", version=version or public.version
+        )
     # A folder holds one version of a chart, but of charts whose version a stack chooses.
-    return ChartPlan(chart=f"{artifacts.charts.rstrip('/')}/{name}{f'-{version}' if version else ''}")
+    return ChartPlan(
+        chart=f"{artifacts.charts.rstrip('/')}/{name}{f'-{version}' if version else ''}"
+    )
 
 
 def _claim(namespace: str, name: str, store: StoreConfig, zone: str) -> ClaimPlan:
     claim = claim_name(name, store, zone)
     if store.lustre:
-        return ClaimPlan(store=name, kind="lustre", name=claim, volume_name=f"{namespace}-{claim}",
-                         capacity=f"{store.lustre.capacity_gib}Gi")
+        return ClaimPlan(
+            store=name,
+            kind="lustre",
+            name=claim,
+            volume_name=f"{namespace}-{claim}",
+            capacity=f"{store.lustre.capacity_gib}Gi",
+        )
     # EFS grows by itself and ignores the figure, but a PersistentVolume must state one.
-    return ClaimPlan(store=name, kind="efs", name=claim, volume_name=f"{namespace}-{claim}", capacity="1024Gi")
+    return ClaimPlan(
+        store=name, kind="efs", name=claim, volume_name=f"{namespace}-{claim}", capacity="1024Gi"
+    )
 
 
-def _verdicts(jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, region: str) -> dict[str, Verdict]:
+def _verdicts(
+    jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, region: str
+) -> dict[str, Verdict]:
     found = {name: job_verdict(job, environment, region) for name, job in jobs.items()}
     return {name: verdict for name, verdict in found.items() if verdict}
 
 
-def _contract(region: str, wanted: EnvironmentConfig, pools: Mapping[str, GpuPoolPlan],
-              runtimes: tuple[RuntimePlan, ...]) -> dict[str, Any]:
+def _contract(
+    region: str,
+    wanted: EnvironmentConfig,
+    pools: Mapping[str, GpuPoolPlan],
+    runtimes: tuple[RuntimePlan, ...],
+) -> dict[str, Any]:
     promised = {
         "version": 1,
         "region": region,
         "zone": wanted.zone,
         "trainer": wanted.trainer.version,
-        "pools": {name: {"instance_types": [t.instance_type for t in p.types], "max_nodes": p.max_nodes,
-                         "capacity": wanted.pools[name].capacity} for name, p in pools.items()},
-        "storage": {name: "lustre" if store.lustre else "efs" for name, store in wanted.storage.items()},
+        "pools": {
+            name: {
+                "instance_types": [t.instance_type for t in p.types],
+                "max_nodes": p.max_nodes,
+                "capacity": wanted.pools[name].capacity,
+            }
+            for name, p in pools.items()
+        },
+        "storage": {
+            name: "lustre" if store.lustre else "efs" for name, store in wanted.storage.items()
+        },
         "runtimes": [r.name for r in runtimes],
     }
     return {**promised, "digest": digest(promised)}

@@ -1,8 +1,8 @@
-"""What a stack file may say: its settings, their types, defaults and units. How it is read: config.py.
-Jobs: job_settings.py.
+"""What a stack file may say: its settings, their types, defaults and units. How it is read:
+config.py. Jobs: job_settings.py.
 
-Add a setting here; what follows from it belongs in plan.py. The JSON schema for editors is made from these types
-(`make schema`).
+Add a setting here; what follows from it belongs in plan.py. The JSON schema for editors is made
+from these types (`make schema`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class NetworkConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class AdminConfig:
-    """A role that may do everything in the cluster. The principal that runs `pulumi up` is one already."""
+    """A role that may do everything in the cluster. The principal that runs `pulumi up` is one
+    already."""
 
     role_arn: Annotated[str, pydantic.Field(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$")]
 
@@ -50,52 +51,65 @@ class SystemNodesConfig:
     """The managed node group that controllers run on."""
 
     instance_type: str = "m7i.xlarge"
-    """4 vCPU and 16 GiB: two hold Karpenter (1 CPU each), Trainer, JobSet and CoreDNS with room to spare."""
+    """4 vCPU and 16 GiB: two hold Karpenter (1 CPU each), Trainer, JobSet and CoreDNS with room to
+    spare."""
     nodes: Annotated[int, pydantic.Field(ge=2, le=10, strict=True)] = 2
-    """At least two: Karpenter's two replicas refuse to share a node (karpenter-provider-aws#2707)."""
+    """At least two: Karpenter's two replicas refuse to share a node
+    (karpenter-provider-aws#2707)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReservationConfig:
-    """Capacity that somebody has reserved or bought; this program uses it, and never buys, changes or gives it back."""
+    """Capacity that somebody has reserved or bought; this program uses it, and never buys, changes
+    or gives it back."""
 
     id: Annotated[str, pydantic.Field(pattern=r"^cr-[0-9a-f]{8,17}$")]
     instances: Positive
     """How many it holds."""
     starts: pydantic.AwareDatetime | None = None
-    """With a time zone (2026-12-01T11:30:00Z). A Capacity Block has both ends; a reservation may have none."""
+    """With a time zone (2026-12-01T11:30:00Z). A Capacity Block has both ends; a reservation may
+    have none."""
     ends: pydantic.AwareDatetime | None = None
     placement_group: str | None = None
-    """The group it was made in. With another group, or none, EC2 gives fewer instances than it holds, or none."""
+    """The group it was made in. With another group, or none, EC2 gives fewer instances than it
+    holds, or none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolConfig:
-    """Nodes launched by Karpenter when a job needs them; an idle pool without `replicas` costs nothing."""
+    """Nodes launched by Karpenter when a job needs them; an idle pool without `replicas` costs
+    nothing."""
 
     instance_types: tuple[str, ...]
-    """One type. Several, in order of preference, serve jobs of one node only: ranks must not mix types."""
+    """One type. Several, in order of preference, serve jobs of one node only: ranks must not mix
+    types."""
     max_nodes: Positive
-    """What the pool may grow to (of each type, where there are several); the largest gang must fit."""
+    """What the pool may grow to (of each type, where there are several); the largest gang must
+    fit."""
     capacity: Literal["on_demand", "spot", "reservation", "block"] = "on_demand"
-    """on_demand is the safe choice; spot goes away at two minutes' notice; `reservation` (ODCR) and `block` (Capacity
-    Block for ML) need `reservation` below."""
+    """on_demand is the safe choice; spot goes away at two minutes' notice; `reservation` (ODCR) and
+    `block` (Capacity Block for ML) need `reservation` below."""
     reservation: ReservationConfig | None = None
     replicas: Positive | None = None
-    """Nodes kept running whether a job needs them or not (a static pool); jobs on it cannot be larger."""
+    """Nodes kept running whether a job needs them or not (a static pool); jobs on it cannot be
+    larger."""
     warm_spares: Annotated[int, pydantic.Field(ge=0, le=16, strict=True)] = 0
-    """More nodes kept beside `replicas`, so that a broken one is replaced without waiting for capacity."""
+    """More nodes kept beside `replicas`, so that a broken one is replaced without waiting for
+    capacity."""
     placement: Literal["anywhere", "cluster"] = "anywhere"
     """cluster: a placement group of the pool's own; lower latency, and more often no capacity."""
     fallback_zones: tuple[str, ...] = ()
-    """Other zones to take when there is no capacity in the environment's; for jobs of one node only."""
+    """Other zones to take when there is no capacity in the environment's; for jobs of one node
+    only."""
     root_volume_gib: Annotated[int, pydantic.Field(ge=100, le=16384, strict=True)] = 200
-    """Root EBS volume: the accelerated AMI alone takes most of 50 GiB; containers live on the NVMe RAID0."""
+    """Root EBS volume: the accelerated AMI alone takes most of 50 GiB; containers live on the NVMe
+    RAID0."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """A model and the fleet it is trained on: what a checkpoint weighs, and how often it is needed."""
+    """A model and the fleet it is trained on: what a checkpoint weighs, and how often it is
+    needed."""
 
     parameters_billion: Annotated[float, pydantic.Field(gt=0, le=10_000)]
     nodes: Positive
@@ -110,12 +124,15 @@ S3Event = Literal["NEW", "CHANGED", "DELETED"]
 
 @dataclass(frozen=True, kw_only=True)
 class RepositoryConfig:
-    """A bucket, or a prefix of one, that a directory of the file system shows: an S3 data repository association."""
+    """A bucket, or a prefix of one, that a directory of the file system shows: an S3 data
+    repository association."""
 
     s3: str
-    """s3://bucket/prefix/; the prefix may be left out. The bucket exists, and FSx reads it by a role of its own."""
+    """s3://bucket/prefix/; the prefix may be left out. The bucket exists, and FSx reads it by a
+    role of its own."""
     path: str
-    """The directory in the file system, from its root: /data. A job finds it below where it mounts the store."""
+    """The directory in the file system, from its root: /data. A job finds it below where it mounts
+    the store."""
     auto_import: tuple[S3Event, ...] = ("NEW", "CHANGED", "DELETED")
     """Which changes in the bucket show in the directory; only from a bucket of aws:region."""
     auto_export: tuple[S3Event, ...] = ()
@@ -134,21 +151,24 @@ class LustreConfig:
     deployment: Literal["SCRATCH_2", "PERSISTENT_2"] = "PERSISTENT_2"
     """PERSISTENT_2 replicates within the zone; SCRATCH_2 loses data with a server."""
     throughput_mbps_per_tib: Positive | None = None
-    """MB/s per TiB of PERSISTENT_2: 125, 250, 500 or 1000. Write speed decides what a checkpoint costs."""
+    """MB/s per TiB of PERSISTENT_2: 125, 250, 500 or 1000. Write speed decides what a checkpoint
+    costs."""
     for_model: ModelConfig | None = None
     """Instead of size and speed: the cheapest that keeps a model of this size at its goodput."""
     backup_days: Annotated[int, pydantic.Field(ge=0, le=90, strict=True)] = 0
     """Daily backups, kept this many days; only PERSISTENT_2 without repositories has them."""
     efa: bool = False
-    """Made for clients that mount over EFA, as p5, p5e, p5en and p6 do: several times faster a node. Another value, or
-    another speed with it, is another file system."""
+    """Made for clients that mount over EFA, as p5, p5e, p5en and p6 do: several times faster a
+    node. Another value, or another speed with it, is another file system."""
     repositories: dict[Name, RepositoryConfig] = field(default_factory=dict)
-    """Directories that show S3, up to eight. A name stays: FSx refuses a second link beside the first."""
+    """Directories that show S3, up to eight. A name stays: FSx refuses a second link beside the
+    first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EfsConfig:
-    """EFS, elastic throughput: code, data sets and home directories, not checkpoints of large models."""
+    """EFS, elastic throughput: code, data sets and home directories, not checkpoints of large
+    models."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,24 +186,28 @@ class RegistryConfig:
     """An ECR repository for images of jobs, called `<stack>/<name>`; tags cannot be moved."""
 
     data: Literal["keep", "delete"] = "keep"
-    """keep: protected, `pulumi destroy` leaves it and names it. delete: goes with the stack, images and all."""
+    """keep: protected, `pulumi destroy` leaves it and names it. delete: goes with the stack, images
+    and all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnRuntimeConfig:
-    """A ClusterTrainingRuntime of ours, with what no shipped one has: a restart of the whole gang on any failure."""
+    """A ClusterTrainingRuntime of ours, with what no shipped one has: a restart of the whole gang
+    on any failure."""
 
     image: str
     kind: Literal["torch", "mpi", "cpu", "torchtune"] = "torch"
-    """torch: for torchrun. mpi: mpirun and DeepSpeed's launcher, on an image with sshd as upstream's deepspeed-runtime.
-    cpu: a pod that fails starts again by itself, the others wait for it. torchtune: as `torchtune` says."""
+    """torch: for torchrun. mpi: mpirun and DeepSpeed's launcher, on an image with sshd as
+    upstream's deepspeed-runtime. cpu: a pod that fails starts again by itself, the others wait for
+    it. torchtune: as `torchtune` says."""
     torchtune: TorchtuneConfig | None = None
     command: tuple[str, ...] = ()
     """Of jobs that bring none: those that people write by hand."""
     max_restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 5
     """How often JobSet recreates the whole gang before the job fails."""
     priority: Name | None = None
-    """Of `environment.priorities`. The Trainer takes a pod's priority from its runtime, never from a TrainJob."""
+    """Of `environment.priorities`. The Trainer takes a pod's priority from its runtime, never from
+    a TrainJob."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +216,8 @@ class TrainerConfig:
 
     version: str
     runtimes: tuple[str, ...]
-    """Of the upstream ones: torch-distributed, deepspeed-distributed, mlx-distributed, torchtune-…"""
+    """Of the upstream ones: torch-distributed, deepspeed-distributed, mlx-distributed,
+    torchtune-…"""
     own_runtimes: dict[Name, OwnRuntimeConfig] = field(default_factory=dict)
 
 
@@ -205,10 +230,12 @@ class TrainingOperatorConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ArtifactsConfig:
-    """Where charts come from when the public registries cannot be reached, as in an isolated VPC."""
+    """Where charts come from when the public registries cannot be reached, as in an isolated
+    VPC."""
 
     charts: str
-    """A folder with one unpacked chart a name (kubeflow-trainer-<version> of the Trainer), or an oci:// prefix."""
+    """A folder with one unpacked chart a name (kubeflow-trainer-<version> of the Trainer), or an
+    oci:// prefix."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +245,8 @@ class EnvironmentConfig:
     zone: str
     """The one zone of GPU nodes, file systems and jobs: EFA does not cross zones."""
     zone_id: str | None = None
-    """The zone's id (apne2-az1), which is the same for every account; enables the check of what is sold there."""
+    """The zone's id (apne2-az1), which is the same for every account; enables the check of what is
+    sold there."""
     network: NetworkConfig = field(default_factory=NetworkConfig)
     cluster: ClusterConfig
     system_nodes: SystemNodesConfig = field(default_factory=SystemNodesConfig)
@@ -229,12 +257,15 @@ class EnvironmentConfig:
     training_operator: TrainingOperatorConfig | None = None
     namespace: Name = "training"
     """Where the environment's own jobs run; teams bring their own."""
-    priorities: dict[Name, Annotated[int, pydantic.Field(ge=-1_000_000, le=1_000_000, strict=True)]] = field(
-        default_factory=dict)
-    """PriorityClasses: a pending pod of a higher one evicts pods of lower ones, and with them their whole gang."""
+    priorities: dict[
+        Name, Annotated[int, pydantic.Field(ge=-1_000_000, le=1_000_000, strict=True)]
+    ] = field(default_factory=dict)
+    """PriorityClasses: a pending pod of a higher one evicts pods of lower ones, and with them their
+    whole gang."""
     jobs: dict[Name, AnyJob] = field(default_factory=dict)
     production: bool = False
-    """Refuse what changes without a change of this file: latest, an unpinned clone, pip install at start."""
+    """Refuse what changes without a change of this file: latest, an unpinned clone, pip install at
+    start."""
     artifacts: ArtifactsConfig | None = None
     tags: dict[str, str] = field(default_factory=dict)
 
@@ -248,7 +279,8 @@ class TeamConfig:
     """What one team runs on an environment that exists."""
 
     environment: Name
-    """The environment's stack name; its stack file in this checkout is what the plan is made from."""
+    """The environment's stack name; its stack file in this checkout is what the plan is made
+    from."""
     namespace: Name
     max_gpus: Positive | None = None
     """ResourceQuota on requests.nvidia.com/gpu."""

@@ -1,6 +1,7 @@
 """`make plan`: what a stack file comes to in nodes, minutes and money, before anything is created.
 
-For a person as text, one function a section; for a program as `--json`; for the documents as `--picture`.
+For a person as text, one function a section; for a program as `--json`; for the documents as
+`--picture`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ BAR = 40
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m stacks.show STACK [--json | --picture]`; 1 with the faults where the stack is refused."""
+    """`python -m stacks.show STACK [--json | --picture]`; 1 with the faults where the stack is
+    refused."""
     stack, *options = arguments or ["dev"]
     try:
         planned = plan_stack(read_file(stack))
@@ -35,23 +37,41 @@ def main(arguments: list[str]) -> int:
         return 2
     if planned.plan is None:
         faults = [f"  fault  {fault}" for fault in planned.faults]
-        print(as_json({"stack": stack, "faults": planned.faults}) if "--json" in options else "\n".join(faults))
+        print(
+            as_json({"stack": stack, "faults": planned.faults})
+            if "--json" in options
+            else "\n".join(faults)
+        )
         return 1
-    shown = {"--json": lambda plan: as_json(data(plan)), "--picture": picture}.get("".join(options), text)
+    shown = {"--json": lambda plan: as_json(data(plan)), "--picture": picture}.get(
+        "".join(options), text
+    )
     print(shown(planned.plan))
     return 0
 
 
 def text(plan: Plan) -> str:
     """Every section, for a person."""
-    sections = (title(plan), capacity(plan), storage(plan), jobs(plan), time(schedule(plan)), money(estimate(plan)),
-                next_command(plan))
+    sections = (
+        title(plan),
+        capacity(plan),
+        storage(plan),
+        jobs(plan),
+        time(schedule(plan)),
+        money(estimate(plan)),
+        next_command(plan),
+    )
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 
 def data(plan: Plan) -> dict[str, Any]:
     """Everything the text says and what it follows from."""
-    return {"stack": plan.identity.stack, "plan": plan, "time": schedule(plan), "money": estimate(plan)}
+    return {
+        "stack": plan.identity.stack,
+        "plan": plan,
+        "time": schedule(plan),
+        "money": estimate(plan),
+    }
 
 
 def summary(plan: Plan) -> dict[str, Any]:
@@ -62,7 +82,11 @@ def summary(plan: Plan) -> dict[str, Any]:
         "minutes_to_first_step": round(timeline.seconds / 60, 1),
         "usd_per_hour_idle": str(costs.idle.usd_per_hour) if whole else "no price",
         "usd_per_hour_at_work": str(costs.at_work.usd_per_hour) if whole else "no price",
-        "quota_vcpus": quota_needed(plan.capacity, plan.system_nodes) if isinstance(plan, EnvironmentPlan) else {},
+        "quota_vcpus": (
+            quota_needed(plan.capacity, plan.system_nodes)
+            if isinstance(plan, EnvironmentPlan)
+            else {}
+        ),
         "goodput": {name: round(verdict.goodput, 3) for name, verdict in plan.checkpoints.items()},
         "see": f"make plan STACK={plan.identity.stack}",
     }
@@ -76,14 +100,33 @@ def as_json(value: Any) -> str:
 def picture(plan: Plan) -> str:
     """docs/critical-path.md: the timeline as a chart that GitHub draws."""
     timeline, stack = schedule(plan), plan.identity.stack
-    rows = [f"    {s.name} :{'crit, ' if s.name in timeline.critical else ''}{_moment(timeline.start[s.name])}, "
-            f"{max(1, round(s.seconds))}s" for s in _in_time(timeline)]
-    return "\n".join([
-        "# From nothing to the first training step", "",
-        f"`Pulumi.{stack}.yaml` on AWS: {_minutes(timeline)}.",
-        "What is red is on the longest way: only a change there brings the first step forward.", "",
-        "```mermaid", "gantt", "    dateFormat HH:mm:ss", "    axisFormat %M:%S", "    tickInterval 2minute", *rows,
-        "```", "", f"Made by `python -m stacks.show {stack} --picture > docs/critical-path.md`; a test compares."])
+    rows = [
+        f"    {s.name}"
+        f" :{'crit, ' if s.name in timeline.critical else ''}{_moment(timeline.start[s.name])},"
+        f" {max(1, round(s.seconds))}s"
+        for s in _in_time(timeline)
+    ]
+    return "\n".join(
+        [
+            "# From nothing to the first training step",
+            "",
+            f"`Pulumi.{stack}.yaml` on AWS: {_minutes(timeline)}.",
+            "What is red is on the longest way: only a change there brings the first step forward.",
+            "",
+            "```mermaid",
+            "gantt",
+            "    dateFormat HH:mm:ss",
+            "    axisFormat %M:%S",
+            "    tickInterval 2minute",
+            *rows,
+            "```",
+            "",
+            (
+                f"Made by `python -m stacks.show {stack} --picture > docs/critical-path.md`; a test"
+                " compares."
+            ),
+        ]
+    )
 
 
 def title(plan: Plan) -> list[str]:
@@ -91,15 +134,28 @@ def title(plan: Plan) -> list[str]:
     me = plan.identity
     if isinstance(plan, TeamPlan):
         limit = f", at most {plan.workspace.max_gpus} GPUs" if plan.workspace.max_gpus else ""
-        return [f"{me.stack}: namespace {plan.workspace.namespace} on {plan.environment}, {me.region}{limit}"]
-    return [f"{me.stack}: {me.region}, training in {plan.zone}", *_versions(plan.cluster.version, plan.trainer.version)]
+        return [
+            f"{me.stack}: namespace {plan.workspace.namespace} on {plan.environment},"
+            f" {me.region}{limit}"
+        ]
+    return [
+        f"{me.stack}: {me.region}, training in {plan.zone}",
+        *_versions(plan.cluster.version, plan.trainer.version),
+    ]
 
 
 def _versions(kubernetes: str, trainer: str) -> list[str]:
-    """What else goes with the versions that are set; nothing where they were never tried together."""
+    """What else goes with the versions that are set; nothing where they were never tried
+    together."""
     known = known_good(kubernetes, trainer)
-    return [f"  Kubernetes {kubernetes}, Karpenter {known.karpenter}, Trainer {trainer}, JobSet {known.jobset};"
-            f" made for them: Kueue {known.kueue}, SDK kubeflow {known.sdk}"] if known else []
+    return (
+        [
+            f"  Kubernetes {kubernetes}, Karpenter {known.karpenter}, Trainer {trainer}, JobSet"
+            f" {known.jobset}; made for them: Kueue {known.kueue}, SDK kubeflow {known.sdk}"
+        ]
+        if known
+        else []
+    )
 
 
 def capacity(plan: Plan) -> list[str]:
@@ -107,11 +163,21 @@ def capacity(plan: Plan) -> list[str]:
     if isinstance(plan, TeamPlan):
         return []
     rows = [("pool", "type", "capacity", "nodes", "GPUs", "EFA a node")]
-    rows += [(name, " or ".join(use.instance_types), use.capacity.replace("_", " "),
-              f"{use.kept_nodes} to {max(use.kept_nodes, use.max_nodes)}", str(use.gpus_per_node * use.max_nodes),
-              str(use.efa_per_node)) for name, use in plan.capacity.items()]
-    quota = [f"  quota {code}: {sum(takers.values())} vCPUs for {', '.join(takers)}"
-             for code, takers in quota_takers(plan.capacity, plan.system_nodes).items()]
+    rows += [
+        (
+            name,
+            " or ".join(use.instance_types),
+            use.capacity.replace("_", " "),
+            f"{use.kept_nodes} to {max(use.kept_nodes, use.max_nodes)}",
+            str(use.gpus_per_node * use.max_nodes),
+            str(use.efa_per_node),
+        )
+        for name, use in plan.capacity.items()
+    ]
+    quota = [
+        f"  quota {code}: {sum(takers.values())} vCPUs for {', '.join(takers)}"
+        for code, takers in quota_takers(plan.capacity, plan.system_nodes).items()
+    ]
     return ["capacity", *_table(rows), *quota]
 
 
@@ -119,13 +185,28 @@ def storage(plan: Plan) -> list[str]:
     """The file systems, and what becomes of them with the stack."""
     if isinstance(plan, TeamPlan):
         return []
-    rows = [(name, f"Lustre {s.deployment}{', EFA' if s.efa else ''}", f"{s.capacity_gib} GiB",
-             f"{s.throughput_mbps_per_tib or SCRATCH_2_PER_TIB.write / 1e6:.0f} MB/s per TiB", _kept(s.keep))
-            for name, s in plan.lustre.items()]
+    rows = [
+        (
+            name,
+            f"Lustre {s.deployment}{', EFA' if s.efa else ''}",
+            f"{s.capacity_gib} GiB",
+            f"{s.throughput_mbps_per_tib or SCRATCH_2_PER_TIB.write / 1e6:.0f} MB/s per TiB",
+            _kept(s.keep),
+        )
+        for name, s in plan.lustre.items()
+    ]
     rows += [(name, "EFS", "grows", "elastic", _kept(s.keep)) for name, s in plan.efs.items()]
-    links = [f"  {name} {link.path} shows {link.s3}: imports {_events(link.auto_import)}, exports"
-             f" {_events(link.auto_export)}" for name, s in plan.lustre.items() for link in s.repositories]
-    return ["storage", *_table([("store", "kind", "size", "speed", "at destroy"), *rows]), *links] if rows else []
+    links = [
+        f"  {name} {link.path} shows {link.s3}: imports {_events(link.auto_import)}, exports"
+        f" {_events(link.auto_export)}"
+        for name, s in plan.lustre.items()
+        for link in s.repositories
+    ]
+    return (
+        ["storage", *_table([("store", "kind", "size", "speed", "at destroy"), *rows]), *links]
+        if rows
+        else []
+    )
 
 
 def _events(automatic: Iterable[str]) -> str:
@@ -142,11 +223,18 @@ def jobs(plan: Plan) -> list[str]:
     rows = [("job", "pool", "nodes", "at once", "checkpoints")]
     for name, job in plan.jobs.items():
         most = plan.contract["pools"][job.pool]["max_nodes"]
-        at_once = plan.capacity[job.pool].at_once[name] if isinstance(plan, EnvironmentPlan) else most // job.nodes
+        at_once = (
+            plan.capacity[job.pool].at_once[name]
+            if isinstance(plan, EnvironmentPlan)
+            else most // job.nodes
+        )
         rows.append((name, job.pool, str(job.nodes), str(at_once), job.checkpoints or "none"))
-    saves = [f"  {name}: {v.bytes / 1e9:,.0f} GB every {v.interval_seconds / 60:.0f} min"
-             f"{'' if v.interval_given else ' (the best)'}, a save takes {v.write_seconds:,.0f} s, a failure every"
-             f" {v.mtbf_hours:,.0f} h: {v.goodput:.1%} of the time trains" for name, v in plan.checkpoints.items()]
+    saves = [
+        f"  {name}: {v.bytes / 1e9:,.0f} GB every {v.interval_seconds / 60:.0f}"
+        f" min{'' if v.interval_given else ' (the best)'}, a save takes {v.write_seconds:,.0f} s, a"
+        f" failure every {v.mtbf_hours:,.0f} h: {v.goodput:.1%} of the time trains"
+        for name, v in plan.checkpoints.items()
+    ]
     return ["jobs", *_table(rows), *saves] if plan.jobs else []
 
 
@@ -164,17 +252,45 @@ def time(timeline: Timeline) -> list[str]:
 def money(costs: Estimate) -> list[str]:
     """What is paid while nothing runs and at work, line by line; what has no price says so."""
     rows = [("", "USD", "     an hour", "     a month", "")]
-    rows += [("idle", line.what, *_amounts(line), line.assumption) for line in (*costs.fixed, *costs.storage)]
+    rows += [
+        ("idle", line.what, *_amounts(line), line.assumption)
+        for line in (*costs.fixed, *costs.storage)
+    ]
     rows += [("at work", line.what, *_amounts(line), line.assumption) for line in costs.work]
-    rows += [("", f"sum {name}", *_amounts(total), "" if total.priced == total.lines else "and what has no price")
-             for name, total in (("idle", costs.idle), ("at work", costs.at_work)) if total.priced]
+    rows += [
+        (
+            "",
+            f"sum {name}",
+            *_amounts(total),
+            "" if total.priced == total.lines else "and what has no price",
+        )
+        for name, total in (("idle", costs.idle), ("at work", costs.at_work))
+        if total.priced
+    ]
     rows += [("by use", line.what, "", "", line.assumption) for line in costs.usage]
-    rows += [("job", f"{job.job}, nodes: {job.nodes}", _usd(job.usd_per_hour, 4), "",
-              f"cold start {job.cold_start_seconds:.0f} s: {_usd(job.cold_start_usd).strip()}"
-              f"{'' if job.usd is None else f', in all {job.usd:,.2f}'}") for job in costs.jobs]
+    rows += [
+        (
+            "job",
+            f"{job.job}, nodes: {job.nodes}",
+            _usd(job.usd_per_hour, 4),
+            "",
+            (
+                f"cold start {job.cold_start_seconds:.0f} s: {_usd(job.cold_start_usd).strip()}"
+                f"{'' if job.usd is None else f', in all {job.usd:,.2f}'}"
+            ),
+        )
+        for job in costs.jobs
+    ]
     known = costs.at_work
-    said = f"{known.priced} of {known.lines} lines have a dated price of this region" if known.lines else "jobs only"
-    return [f"money: {said}{f', the oldest of {known.as_of}' if known.as_of else ''}", *_table(rows)]
+    said = (
+        f"{known.priced} of {known.lines} lines have a dated price of this region"
+        if known.lines
+        else "jobs only"
+    )
+    return [
+        f"money: {said}{f', the oldest of {known.as_of}' if known.as_of else ''}",
+        *_table(rows),
+    ]
 
 
 def next_command(plan: Plan) -> list[str]:
@@ -190,7 +306,9 @@ def _usd(amount: Decimal | None, places: int = 2) -> str:
 
 
 def _in_time(timeline: Timeline) -> list[Stage]:
-    return sorted(timeline.stages, key=lambda stage: (timeline.start[stage.name], timeline.end[stage.name]))
+    return sorted(
+        timeline.stages, key=lambda stage: (timeline.start[stage.name], timeline.end[stage.name])
+    )
 
 
 def _minutes(timeline: Timeline) -> str:

@@ -1,4 +1,5 @@
-"""Which file system a store is, what a job's checkpoints take on it, and what cannot be: settings in, facts out.
+"""Which file system a store is, what a job's checkpoints take on it, and what cannot be: settings
+in, facts out.
 
 The arithmetic is stacks/goodput.py; what FSx and EFS sell is catalog/storage.py.
 """
@@ -34,38 +35,67 @@ WORTH_SAYING = 0.90
 
 
 def sized(store: StoreConfig, region: str, instance_types: Sequence[str]) -> StoreConfig:
-    """The store with size and speed: as given, or the cheapest that serves `for_model` on the first of the types; made
-    for EFA, on the first that can mount over it."""
+    """The store with size and speed: as given, or the cheapest that serves `for_model` on the first
+    of the types; made for EFA, on the first that can mount over it."""
     wanted = store.lustre.for_model if store.lustre else None
     if store.lustre is None or wanted is None:
         return store
-    choice = _chosen(wanted.parameters_billion, wanted.nodes, _client(store.lustre, instance_types), region,
-                     wanted.goodput_percent, wanted.bytes_per_parameter, efa=store.lustre.efa)
+    choice = _chosen(
+        wanted.parameters_billion,
+        wanted.nodes,
+        _client(store.lustre, instance_types),
+        region,
+        wanted.goodput_percent,
+        wanted.bytes_per_parameter,
+        efa=store.lustre.efa,
+    )
     if choice is None:
         return store
-    return replace(store, lustre=replace(store.lustre, for_model=None, capacity_gib=choice.store.capacity_gib,
-                                         throughput_mbps_per_tib=choice.store.tier))
+    return replace(
+        store,
+        lustre=replace(
+            store.lustre,
+            for_model=None,
+            capacity_gib=choice.store.capacity_gib,
+            throughput_mbps_per_tib=choice.store.tier,
+        ),
+    )
 
 
-def checkpoint_verdict(job: JobConfig, store: StoreConfig, region: str, pool: PoolConfig) -> Verdict | None:
+def checkpoint_verdict(
+    job: JobConfig, store: StoreConfig, region: str, pool: PoolConfig
+) -> Verdict | None:
     """What the job's checkpoints take there; None where the size of the model is not known."""
     instance_type = pool.instance_types[0]
     if job.parameters_billion is None or job.checkpoints is None:
         return None
     training = Training(
-        parameters_billion=job.parameters_billion, nodes=job.nodes, instance_type=instance_type,
+        parameters_billion=job.parameters_billion,
+        nodes=job.nodes,
+        instance_type=instance_type,
         bytes_per_parameter=job.bytes_per_parameter,
-        stall_seconds=ASYNC_STALL_SECONDS if job.checkpoints.asynchronous else None)
+        stall_seconds=ASYNC_STALL_SECONDS if job.checkpoints.asynchronous else None,
+    )
     interval = job.checkpoints.interval_minutes
-    return verdict(training, _store(store, region), interval_seconds=interval * 60 if interval else None,
-                   mounted_over_efa=mounts_over_efa(store.lustre, pool, instance_type))
+    return verdict(
+        training,
+        _store(store, region),
+        interval_seconds=interval * 60 if interval else None,
+        mounted_over_efa=mounts_over_efa(store.lustre, pool, instance_type),
+    )
 
 
-def store_faults(path: str, store: StoreConfig, region: str, instance_types: list[str]) -> Iterator[Fault]:
+def store_faults(
+    path: str, store: StoreConfig, region: str, instance_types: list[str]
+) -> Iterator[Fault]:
     """Every fault of one store."""
     if (store.lustre is None) == (store.efs is None):
-        yield Fault(path=path, rule="is exactly one of lustre and efs", value="both" if store.lustre else "neither",
-                    way_out="lustre: {capacity_gib: 4800, throughput_mbps_per_tib: 500} or efs: {}")
+        yield Fault(
+            path=path,
+            rule="is exactly one of lustre and efs",
+            value="both" if store.lustre else "neither",
+            way_out="lustre: {capacity_gib: 4800, throughput_mbps_per_tib: 500} or efs: {}",
+        )
     if store.lustre is None:
         return
     path = f"{path}.lustre"
@@ -75,111 +105,230 @@ def store_faults(path: str, store: StoreConfig, region: str, instance_types: lis
         yield from _given(path, store.lustre)
     yield from repository_faults(path, store.lustre)
     if store.lustre.backup_days and store.lustre.deployment == "SCRATCH_2":
-        yield Fault(path=f"{path}.backup_days", rule="are of PERSISTENT_2: FSx makes no backups of scratch",
-                    value=str(store.lustre.backup_days), way_out="drop it, or take deployment: PERSISTENT_2")
+        yield Fault(
+            path=f"{path}.backup_days",
+            rule="are of PERSISTENT_2: FSx makes no backups of scratch",
+            value=str(store.lustre.backup_days),
+            way_out="drop it, or take deployment: PERSISTENT_2",
+        )
 
 
 def lustre_plans(me: Identity, stores: Mapping[str, StoreConfig]) -> dict[str, LustrePlan]:
     """What the Lustre stores among them are made from, once their size is decided."""
-    return {name: LustrePlan(
-        identity=me, capacity_gib=lustre.capacity_gib, deployment=lustre.deployment, version=versions.LUSTRE,
-        throughput_mbps_per_tib=lustre.throughput_mbps_per_tib, backup_days=lustre.backup_days,
-        efa=lustre.efa, keep=store.data == "keep", repositories=tuple(
-            RepositoryPlan(name=f"{name}.{key}", s3=each.s3, path=each.path, auto_import=each.auto_import,
-                           auto_export=each.auto_export, import_at_creation=each.import_at_creation,
-                           delete_data_in_filesystem=each.delete_data_in_filesystem)
-            for key, each in lustre.repositories.items()))
-        for name, store in stores.items() if (lustre := store.lustre) and lustre.capacity_gib}
+    return {
+        name: LustrePlan(
+            identity=me,
+            capacity_gib=lustre.capacity_gib,
+            deployment=lustre.deployment,
+            version=versions.LUSTRE,
+            throughput_mbps_per_tib=lustre.throughput_mbps_per_tib,
+            backup_days=lustre.backup_days,
+            efa=lustre.efa,
+            keep=store.data == "keep",
+            repositories=tuple(
+                RepositoryPlan(
+                    name=f"{name}.{key}",
+                    s3=each.s3,
+                    path=each.path,
+                    auto_import=each.auto_import,
+                    auto_export=each.auto_export,
+                    import_at_creation=each.import_at_creation,
+                    delete_data_in_filesystem=each.delete_data_in_filesystem,
+                )
+                for key, each in lustre.repositories.items()
+            ),
+        )
+        for name, store in stores.items()
+        if (lustre := store.lustre) and lustre.capacity_gib
+    }
 
 
 def _given(path: str, lustre: LustreConfig) -> Iterator[Fault]:
     size, tier = lustre.capacity_gib, lustre.throughput_mbps_per_tib
     if size is None:
-        yield Fault(path=f"{path}.capacity_gib", rule="must be set, or follow from for_model", value="nothing",
-                    way_out="capacity_gib: 4800, or for_model: {parameters_billion: …, nodes: …}")
+        yield Fault(
+            path=f"{path}.capacity_gib",
+            rule="must be set, or follow from for_model",
+            value="nothing",
+            way_out="capacity_gib: 4800, or for_model: {parameters_billion: …, nodes: …}",
+        )
     elif size != 1200 and size % 2400:
         near = max(2400, round(size / 2400) * 2400)
-        yield Fault(path=f"{path}.capacity_gib", rule="is 1200 or a multiple of 2400 GiB, as FSx sells it",
-                    value=str(size), way_out=f"nearest: {1200 if size < 1800 else near}")
+        yield Fault(
+            path=f"{path}.capacity_gib",
+            rule="is 1200 or a multiple of 2400 GiB, as FSx sells it",
+            value=str(size),
+            way_out=f"nearest: {1200 if size < 1800 else near}",
+        )
     elif size > LARGEST_GIB:
-        yield Fault(path=f"{path}.capacity_gib", rule="is at most 1 PiB, which is what this program looks at",
-                    value=str(size), way_out=f"at most {LARGEST_GIB // 2400 * 2400}; is it in TiB?")
+        yield Fault(
+            path=f"{path}.capacity_gib",
+            rule="is at most 1 PiB, which is what this program looks at",
+            value=str(size),
+            way_out=f"at most {LARGEST_GIB // 2400 * 2400}; is it in TiB?",
+        )
     if lustre.deployment == "PERSISTENT_2" and tier not in LUSTRE_TIERS:
         near = min(LUSTRE_TIERS, key=lambda sold: abs(sold - (tier or 500)))
-        yield Fault(path=f"{path}.throughput_mbps_per_tib", rule=f"is one of {LUSTRE_TIERS} for PERSISTENT_2",
-                    value=str(tier), way_out=f"nearest: {near}; 500 writes a 30B checkpoint of 360 GB to 4800 GiB in"
-                    " about 2.5 minutes")
+        yield Fault(
+            path=f"{path}.throughput_mbps_per_tib",
+            rule=f"is one of {LUSTRE_TIERS} for PERSISTENT_2",
+            value=str(tier),
+            way_out=(
+                f"nearest: {near}; 500 writes a 30B checkpoint of 360 GB to 4800 GiB in"
+                " about 2.5 minutes"
+            ),
+        )
     if lustre.deployment == "SCRATCH_2" and tier is not None:
-        yield Fault(path=f"{path}.throughput_mbps_per_tib", rule="is fixed for SCRATCH_2", value=str(tier),
-                    way_out="drop it, or take deployment: PERSISTENT_2")
+        yield Fault(
+            path=f"{path}.throughput_mbps_per_tib",
+            rule="is fixed for SCRATCH_2",
+            value=str(tier),
+            way_out="drop it, or take deployment: PERSISTENT_2",
+        )
 
 
-def _for_model(path: str, lustre: LustreConfig, region: str, instance_types: list[str]) -> Iterator[Fault]:
+def _for_model(
+    path: str, lustre: LustreConfig, region: str, instance_types: list[str]
+) -> Iterator[Fault]:
     wanted = lustre.for_model
     assert wanted is not None  # the caller has looked
     for key in ("capacity_gib", "throughput_mbps_per_tib"):
         if (given := getattr(lustre, key)) is not None:
-            yield Fault(path=f"{path}.{key}", rule="follows from for_model", value=str(given),
-                        way_out=f"drop {key}, or for_model")
+            yield Fault(
+                path=f"{path}.{key}",
+                rule="follows from for_model",
+                value=str(given),
+                way_out=f"drop {key}, or for_model",
+            )
     if lustre.deployment == "SCRATCH_2":
-        yield Fault(path=f"{path}.deployment", rule="is PERSISTENT_2 for a model: scratch loses checkpoints with a"
-                    " server", value="SCRATCH_2", way_out="drop deployment")
-    if instance_types and _chosen(wanted.parameters_billion, wanted.nodes, _client(lustre, instance_types), region,
-                                  wanted.goodput_percent, wanted.bytes_per_parameter, efa=lustre.efa) is None:
-        yield Fault(path=f"{path}.for_model.goodput_percent", rule="can be reached with what FSx sells",
-                    value=str(wanted.goodput_percent), way_out="ask for less, or save asynchronously and give a size")
+        yield Fault(
+            path=f"{path}.deployment",
+            rule="is PERSISTENT_2 for a model: scratch loses checkpoints with a server",
+            value="SCRATCH_2",
+            way_out="drop deployment",
+        )
+    if (
+        instance_types
+        and _chosen(
+            wanted.parameters_billion,
+            wanted.nodes,
+            _client(lustre, instance_types),
+            region,
+            wanted.goodput_percent,
+            wanted.bytes_per_parameter,
+            efa=lustre.efa,
+        )
+        is None
+    ):
+        yield Fault(
+            path=f"{path}.for_model.goodput_percent",
+            rule="can be reached with what FSx sells",
+            value=str(wanted.goodput_percent),
+            way_out="ask for less, or save asynchronously and give a size",
+        )
 
 
-def checkpoint_faults(path: str, job: JobConfig, environment: EnvironmentConfig, region: str) -> Iterator[Fault]:
+def checkpoint_faults(
+    path: str, job: JobConfig, environment: EnvironmentConfig, region: str
+) -> Iterator[Fault]:
     """What a job's checkpoints cannot do on their store."""
     found = job_verdict(job, environment, region)
     if found is None or job.checkpoints is None:
         if job.goodput_percent is not None:
-            yield Fault(path=f"{path}.goodput_percent", rule="is computed from the model and its checkpoints",
-                        value=str(job.goodput_percent), way_out="set parameters_billion and checkpoints")
+            yield Fault(
+                path=f"{path}.goodput_percent",
+                rule="is computed from the model and its checkpoints",
+                value=str(job.goodput_percent),
+                way_out="set parameters_billion and checkpoints",
+            )
         return
     minutes, name = found.interval_seconds / 60, job.checkpoints.store
     if found.checkpoints_held is not None and found.checkpoints_held < CHECKPOINTS_KEPT:
         need = CHECKPOINTS_KEPT * found.bytes / 2**30
-        yield Fault(path=f"{path}.checkpoints.store", rule=f"holds {CHECKPOINTS_KEPT} checkpoints of"
-                    f" {found.bytes / 1e9:,.0f} GB", value=f"{name}, {found.checkpoints_held}",
-                    way_out=f"at least {-(-need // 2400) * 2400:.0f} GiB")
-    if not found.save_fits_interval or found.interval_given and found.write_seconds > found.interval_seconds:
-        yield Fault(path=f"{path}.checkpoints.interval_minutes", rule=f"is longer than a save, which takes"
-                    f" {found.write_seconds / 60:.1f} minutes on {name}", value=f"{minutes:g}",
-                    way_out="save less often, or give the store more MB/s per TiB or more TiB")
+        yield Fault(
+            path=f"{path}.checkpoints.store",
+            rule=f"holds {CHECKPOINTS_KEPT} checkpoints of {found.bytes / 1e9:,.0f} GB",
+            value=f"{name}, {found.checkpoints_held}",
+            way_out=f"at least {-(-need // 2400) * 2400:.0f} GiB",
+        )
+    if (
+        not found.save_fits_interval
+        or found.interval_given
+        and found.write_seconds > found.interval_seconds
+    ):
+        yield Fault(
+            path=f"{path}.checkpoints.interval_minutes",
+            rule=(
+                "is longer than a save, which takes"
+                f" {found.write_seconds / 60:.1f} minutes on {name}"
+            ),
+            value=f"{minutes:g}",
+            way_out="save less often, or give the store more MB/s per TiB or more TiB",
+        )
     if found.interval_given and minutes > found.mtbf_hours * 60:
-        yield Fault(path=f"{path}.checkpoints.interval_minutes", rule=f"is shorter than {job.nodes} nodes run between"
-                    f" failures ({found.mtbf_hours:.0f} h)", value=f"{minutes:g}",
-                    way_out=f"about {_best(job, environment, region):.0f}")
+        yield Fault(
+            path=f"{path}.checkpoints.interval_minutes",
+            rule=(
+                f"is shorter than {job.nodes} nodes run between failures ({found.mtbf_hours:.0f} h)"
+            ),
+            value=f"{minutes:g}",
+            way_out=f"about {_best(job, environment, region):.0f}",
+        )
     if job.goodput_percent is not None and found.goodput * 100 < job.goodput_percent:
-        yield Fault(path=f"{path}.goodput_percent", rule=f"can be kept on {name}, where a save takes"
-                    f" {found.write_seconds:,.0f} s", value=f"{job.goodput_percent:g}",
-                    way_out=f"{name} gives {found.goodput:.1%}; {_better(job, environment, region)}")
+        yield Fault(
+            path=f"{path}.goodput_percent",
+            rule=f"can be kept on {name}, where a save takes {found.write_seconds:,.0f} s",
+            value=f"{job.goodput_percent:g}",
+            way_out=f"{name} gives {found.goodput:.1%}; {_better(job, environment, region)}",
+        )
 
 
-def checkpoint_notices(path: str, job: JobConfig, environment: EnvironmentConfig, region: str) -> Iterator[Notice]:
+def checkpoint_notices(
+    path: str, job: JobConfig, environment: EnvironmentConfig, region: str
+) -> Iterator[Notice]:
     """What works but should be known about a job's checkpoints."""
     if job.checkpoints is None or (store := environment.storage.get(job.checkpoints.store)) is None:
         return
     if store.lustre and store.lustre.deployment == "SCRATCH_2":
-        yield Notice(path=f"{path}.checkpoints.store",
-                     text=f"{job.checkpoints.store} is scratch: a failed server takes the checkpoints with it")
+        yield Notice(
+            path=f"{path}.checkpoints.store",
+            text=(
+                f"{job.checkpoints.store} is scratch: a failed server takes the checkpoints with it"
+            ),
+        )
     found = job_verdict(job, environment, region)
     if found and found.goodput < WORTH_SAYING and job.goodput_percent is None:
-        yield Notice(path=f"{path}.checkpoints", text=f"a save takes {found.write_seconds / 60:.0f} minutes, which"
-                     f" leaves {found.goodput:.0%} of the time to train; {_better(job, environment, region)}")
+        yield Notice(
+            path=f"{path}.checkpoints",
+            text=(
+                f"a save takes {found.write_seconds / 60:.0f} minutes, which leaves"
+                f" {found.goodput:.0%} of the time to train; {_better(job, environment, region)}"
+            ),
+        )
 
 
 def job_verdict(job: JobConfig, environment: EnvironmentConfig, region: str) -> Verdict | None:
     """What the job's checkpoints take, where pool and store are sound enough to tell."""
     pool = environment.pools.get(job.pool)
     store = environment.storage.get(job.checkpoints.store) if job.checkpoints else None
-    if pool is None or not pool.instance_types or store is None or (store.lustre is None) == (store.efs is None):
+    if (
+        pool is None
+        or not pool.instance_types
+        or store is None
+        or (store.lustre is None) == (store.efs is None)
+    ):
         return None
-    store = sized(store, region, [each.instance_types[0] for each in environment.pools.values() if each.instance_types])
+    store = sized(
+        store,
+        region,
+        [each.instance_types[0] for each in environment.pools.values() if each.instance_types],
+    )
     lustre = store.lustre
-    if lustre and (not lustre.capacity_gib or lustre.deployment != "SCRATCH_2" and not lustre.throughput_mbps_per_tib):
+    if lustre and (
+        not lustre.capacity_gib
+        or lustre.deployment != "SCRATCH_2"
+        and not lustre.throughput_mbps_per_tib
+    ):
         return None
     return checkpoint_verdict(job, store, region, pool)
 
@@ -187,7 +336,11 @@ def job_verdict(job: JobConfig, environment: EnvironmentConfig, region: str) -> 
 def _best(job: JobConfig, environment: EnvironmentConfig, region: str) -> float:
     """Minutes between saves that lose least."""
     assert job.checkpoints is not None  # callers have a verdict
-    found = job_verdict(replace(job, checkpoints=replace(job.checkpoints, interval_minutes=None)), environment, region)
+    found = job_verdict(
+        replace(job, checkpoints=replace(job.checkpoints, interval_minutes=None)),
+        environment,
+        region,
+    )
     return found.interval_seconds / 60 if found else 0
 
 
@@ -195,21 +348,47 @@ def _better(job: JobConfig, environment: EnvironmentConfig, region: str) -> str:
     """What would serve the job, in words."""
     late = job.checkpoints is not None and job.checkpoints.asynchronous
     store = environment.storage.get(job.checkpoints.store) if job.checkpoints else None
-    choice = _chosen(job.parameters_billion or 0, job.nodes, environment.pools[job.pool].instance_types[0], region,
-                     job.goodput_percent or 95, job.bytes_per_parameter, blocking=not late,
-                     efa=bool(store and store.lustre and store.lustre.efa))
+    choice = _chosen(
+        job.parameters_billion or 0,
+        job.nodes,
+        environment.pools[job.pool].instance_types[0],
+        region,
+        job.goodput_percent or 95,
+        job.bytes_per_parameter,
+        blocking=not late,
+        efa=bool(store and store.lustre and store.lustre.efa),
+    )
     if choice is None:
         return "no Lustre gives more: save asynchronously"
-    return (f"Lustre of {choice.store.capacity_gib} GiB at {choice.store.tier} MB/s per TiB gives"
-            f" {choice.verdict.goodput:.1%}")
+    return (
+        f"Lustre of {choice.store.capacity_gib} GiB at {choice.store.tier} MB/s per TiB gives"
+        f" {choice.verdict.goodput:.1%}"
+    )
 
 
 @cache
-def _chosen(parameters_billion: float, nodes: int, instance_type: str, region: str, goodput_percent: float,
-            bytes_per_parameter: float, *, blocking: bool = True, efa: bool = False) -> Choice | None:
+def _chosen(
+    parameters_billion: float,
+    nodes: int,
+    instance_type: str,
+    region: str,
+    goodput_percent: float,
+    bytes_per_parameter: float,
+    *,
+    blocking: bool = True,
+    efa: bool = False,
+) -> Choice | None:
     """for_model, remembered: many jobs ask the same."""
-    return for_model(parameters_billion=parameters_billion, nodes=nodes, instance_type=instance_type, region=region,
-                     goodput=goodput_percent / 100, bytes_per_parameter=bytes_per_parameter, blocking=blocking, efa=efa)
+    return for_model(
+        parameters_billion=parameters_billion,
+        nodes=nodes,
+        instance_type=instance_type,
+        region=region,
+        goodput=goodput_percent / 100,
+        bytes_per_parameter=bytes_per_parameter,
+        blocking=blocking,
+        efa=efa,
+    )
 
 
 def _client(lustre: LustreConfig, instance_types: Sequence[str]) -> str:
@@ -222,5 +401,10 @@ def _store(store: StoreConfig, region: str) -> Store:
     lustre = store.lustre
     if lustre is None:
         return Store(kind="efs", region=region)
-    return Store(kind="lustre", capacity_gib=lustre.capacity_gib, deployment=lustre.deployment,
-                 tier=lustre.throughput_mbps_per_tib, efa=lustre.efa)
+    return Store(
+        kind="lustre",
+        capacity_gib=lustre.capacity_gib,
+        deployment=lustre.deployment,
+        tier=lustre.throughput_mbps_per_tib,
+        efa=lustre.efa,
+    )

@@ -1,4 +1,5 @@
-"""A team on an environment: a namespace, its claims and its jobs. The environment does not change because of it."""
+"""A team on an environment: a namespace, its claims and its jobs. The environment does not change
+because of it."""
 
 from __future__ import annotations
 
@@ -19,37 +20,68 @@ from stacks.plan import TeamPlan
 def build(plan: TeamPlan) -> dict[str, Any]:
     """Make the team's share; returns the stack's outputs."""
     environment = pulumi.StackReference(f"organization/{plan.identity.project}/{plan.environment}")
-    contract = environment.get_output("contract").apply(lambda deployed: _as_planned(deployed or {}, plan))
+    contract = environment.get_output("contract").apply(
+        lambda deployed: _as_planned(deployed or {}, plan)
+    )
     at = contract["cluster"]
-    cluster = ClusterCoordinates(name=at["name"], arn=at["arn"], endpoint=at["endpoint"],
-                                 certificate_authority=at["certificate_authority"], region=plan.identity.region,
-                                 deployer_role_arn=plan.deployer_role_arn)
+    cluster = ClusterCoordinates(
+        name=at["name"],
+        arn=at["arn"],
+        endpoint=at["endpoint"],
+        certificate_authority=at["certificate_authority"],
+        region=plan.identity.region,
+        deployer_role_arn=plan.deployer_role_arn,
+    )
     in_cluster = pulumi.ResourceOptions(providers=[cluster.provider("cluster")])
 
-    workspace = Workspace("workspace", plan.workspace, volumes=_volumes(plan.workspace, contract),
-                          drivers={}, opts=in_cluster)
+    workspace = Workspace(
+        "workspace",
+        plan.workspace,
+        volumes=_volumes(plan.workspace, contract),
+        drivers={},
+        opts=in_cluster,
+    )
     kubeconfig, starts = cluster.kubeconfig(), job_starts(plan)
     for key, job in plan.jobs.items():
-        Job(key, job, starts=starts[key], namespace=workspace.namespace, kubeconfig=kubeconfig, opts=in_cluster,
-            needs=[workspace.claims[store] for store in job.stores])
+        Job(
+            key,
+            job,
+            starts=starts[key],
+            namespace=workspace.namespace,
+            kubeconfig=kubeconfig,
+            opts=in_cluster,
+            needs=[workspace.claims[store] for store in job.stores],
+        )
     return {"kubeconfig": kubeconfig, "jobs": job_outputs(plan.jobs)}
 
 
 def _volumes(plan: WorkspacePlan, contract: pulumi.Output[Any]) -> dict[str, Volume]:
     at = contract["volumes"]
-    return {claim.store: Volume(kind=claim.kind, handle=at[claim.store]["handle"], attributes={
-        key: at[claim.store]["attributes"][key] for key in DRIVERS[claim.kind].attributes}) for claim in plan.claims}
+    return {
+        claim.store: Volume(
+            kind=claim.kind,
+            handle=at[claim.store]["handle"],
+            attributes={
+                key: at[claim.store]["attributes"][key] for key in DRIVERS[claim.kind].attributes
+            },
+        )
+        for claim in plan.claims
+    }
 
 
 def _as_planned(deployed: dict[str, Any], plan: TeamPlan) -> Any:
-    """The deployed contract, if it is the one this plan was made against; raises otherwise, in preview too.
+    """The deployed contract, if it is the one this plan was made against; raises otherwise, in
+    preview too.
 
-    A preview before the environment exists goes on without what only AWS can say: a pull request needs no cluster.
+    A preview before the environment exists goes on without what only AWS can say: a pull request
+    needs no cluster.
     """
     if not deployed and pulumi.runtime.is_dry_run():
         return UNKNOWN
     if deployed.get("digest") != plan.contract["digest"]:
         raise pulumi.RunError(
-            f"environment {plan.environment} is deployed from another stack file than the one in this checkout; run"
-            f" `pulumi up -s {plan.environment}` first, or check out the commit it was made from")
+            f"environment {plan.environment} is deployed from another stack file than the one in"
+            f" this checkout; run `pulumi up -s {plan.environment}` first, or check out the commit"
+            " it was made from"
+        )
     return deployed

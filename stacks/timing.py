@@ -1,8 +1,9 @@
-"""When things happen: the stages of this graph, what each waits for, and the longest way to the first training step.
+"""When things happen: the stages of this graph, what each waits for, and the longest way to the
+first training step.
 
-Edges are those of stacks/environment.py; tests/test_timing.py compares them with the graph itself. Seconds are medians
-and nothing queues: what a typical day takes at least, not a promise about AWS. What takes a second or two, such as
-roles, routes and Kubernetes objects, is no stage of its own.
+Edges are those of stacks/environment.py; tests/test_timing.py compares them with the graph itself.
+Seconds are medians and nothing queues: what a typical day takes at least, not a promise about AWS.
+What takes a second or two, such as roles, routes and Kubernetes objects, is no stage of its own.
 """
 
 from __future__ import annotations
@@ -35,19 +36,21 @@ class Timeline:
     stages: tuple[Stage, ...]
     """None before what it waits for."""
     job: str | None
-    """The job that makes the first step; None: the stack has none, and the end is when everything is there."""
+    """The job that makes the first step; None: the stack has none, and the end is when everything
+    is there."""
     start: Mapping[str, float]
     end: Mapping[str, float]
     slack: Mapping[str, float | None]
-    """Seconds a stage may take longer without moving the first step; None where the first step does not wait for it."""
+    """Seconds a stage may take longer without moving the first step; None where the first step does
+    not wait for it."""
     critical: tuple[str, ...]
     """Stages without slack, in order: the longest way."""
     seconds: float
     """From nothing to the first step."""
 
     def what_if(self, stage: str, seconds: float) -> float:
-        """Seconds by which the first step comes earlier where `stage` takes `seconds`; negative where it comes later.
-        Raises KeyError for a stage that is not there."""
+        """Seconds by which the first step comes earlier where `stage` takes `seconds`; negative
+        where it comes later. Raises KeyError for a stage that is not there."""
         if stage not in self.start:
             raise KeyError(stage)
         changed = (replace(s, seconds=seconds) if s.name == stage else s for s in self.stages)
@@ -65,7 +68,11 @@ def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
 
 def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
     """Seconds for which a job's nodes are paid before its first step."""
-    return JOB["image pull"] + JOB["first step"] + (0 if _stands(plan, job) else TYPICAL["ec2.instance-boot"])
+    return (
+        JOB["image pull"]
+        + JOB["first step"]
+        + (0 if _stands(plan, job) else TYPICAL["ec2.instance-boot"])
+    )
 
 
 def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
@@ -75,22 +82,41 @@ def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
     yield Stage(name="NAT gateway", seconds=TYPICAL["ec2.nat-gateway"], after=("subnets",))
     yield Stage(name="security groups", seconds=TYPICAL["ec2.security-group"], after=("VPC",))
     for name, store in plan.lustre.items():
-        yield Stage(name=f"file system {name}", seconds=TYPICAL["fsx.lustre"], after=("subnets", "security groups"))
+        yield Stage(
+            name=f"file system {name}",
+            seconds=TYPICAL["fsx.lustre"],
+            after=("subnets", "security groups"),
+        )
         if linked := len(store.repositories):  # FSx makes one after the other
-            yield Stage(name=f"repositories {name}", seconds=linked * TYPICAL["fsx.association"],
-                        after=(f"file system {name}",))
+            yield Stage(
+                name=f"repositories {name}",
+                seconds=linked * TYPICAL["fsx.association"],
+                after=(f"file system {name}",),
+            )
     for store in plan.efs:
         yield Stage(name=f"file system {store}", seconds=TYPICAL["efs.file-system"])
-        yield Stage(name=f"mount target {store}", seconds=TYPICAL["efs.mount-target"],
-                    after=("subnets", "security groups", f"file system {store}"))
+        yield Stage(
+            name=f"mount target {store}",
+            seconds=TYPICAL["efs.mount-target"],
+            after=("subnets", "security groups", f"file system {store}"),
+        )
     yield Stage(name="cluster", seconds=TYPICAL["eks.cluster"], after=("subnets",))
     yield Stage(name="first add-ons", seconds=TYPICAL["eks.addon.vpc-cni"], after=("cluster",))
-    yield Stage(name="system nodes", seconds=TYPICAL["eks.nodegroup"], after=("NAT gateway", "first add-ons"))
+    yield Stage(
+        name="system nodes",
+        seconds=TYPICAL["eks.nodegroup"],
+        after=("NAT gateway", "first add-ons"),
+    )
     for add_on in plan.add_ons.after_nodes:
-        yield Stage(name=add_on.name, seconds=TYPICAL.get(f"eks.addon.{add_on.name}", TYPICAL["eks.addon"]),
-                    after=("system nodes",))
+        yield Stage(
+            name=add_on.name,
+            seconds=TYPICAL.get(f"eks.addon.{add_on.name}", TYPICAL["eks.addon"]),
+            after=("system nodes",),
+        )
     yield Stage(name="interruption queue", seconds=TYPICAL["sqs.queue"])
-    yield Stage(name="Karpenter", seconds=STAGES["karpenter"], after=("interruption queue", "coredns"))
+    yield Stage(
+        name="Karpenter", seconds=STAGES["karpenter"], after=("interruption queue", "coredns")
+    )
     if plan.pools:
         yield Stage(name="pools", seconds=STAGES["pools"], after=("Karpenter", "security groups"))
     yield Stage(name="Trainer", seconds=STAGES["trainer"], after=("system nodes",))
@@ -102,7 +128,8 @@ def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
 
 
 def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
-    """From what a job waits for to its first step. A static pool's nodes start with the pool, others with the job."""
+    """From what a job waits for to its first step. A static pool's nodes start with the pool,
+    others with the job."""
     needs, pool = _needs(plan, job)
     boot = TYPICAL["ec2.instance-boot"]
     if _stands(plan, job):
@@ -115,13 +142,28 @@ def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
     yield Stage(name="first step", seconds=JOB["first step"], after=("image pull",))
 
 
-def _needs(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The stages before a job: its runtime or controller, file systems and their drivers; and its pool."""
+def _needs(
+    plan: EnvironmentPlan | TeamPlan, job: JobPlan
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The stages before a job: its runtime or controller, file systems and their drivers; and its
+    pool."""
     if isinstance(plan, TeamPlan):
         return (), ()
-    lustre = [name for s in job.stores if s in plan.lustre for name in (
-        f"{'repositories' if plan.lustre[s].repositories else 'file system'} {s}", "aws-fsx-csi-driver")]
-    efs = [name for s in job.stores if s in plan.efs for name in (f"mount target {s}", "aws-efs-csi-driver")]
+    lustre = [
+        name
+        for s in job.stores
+        if s in plan.lustre
+        for name in (
+            f"{'repositories' if plan.lustre[s].repositories else 'file system'} {s}",
+            "aws-fsx-csi-driver",
+        )
+    ]
+    efs = [
+        name
+        for s in job.stores
+        if s in plan.efs
+        for name in (f"mount target {s}", "aws-efs-csi-driver")
+    ]
     runs = "runtimes" if job.runtime else CONTROLLERS[job.kind]
     return (runs, *dict.fromkeys((*lustre, *efs))), ("pools",)
 
@@ -139,9 +181,18 @@ def _timeline(stages: tuple[Stage, ...], job: str | None) -> Timeline:
         for before in stage.after if stage.name in latest else ():
             latest[before] = min(latest.get(before, total), latest[stage.name] - stage.seconds)
     start = {s.name: end[s.name] - s.seconds for s in stages}
-    slack = {s.name: round(latest[s.name] - end[s.name], 3) if s.name in latest else None for s in stages}
-    return Timeline(stages=stages, job=job, start=start, end=end, slack=slack, seconds=total,
-                    critical=tuple(s.name for s in stages if slack[s.name] == 0))
+    slack = {
+        s.name: round(latest[s.name] - end[s.name], 3) if s.name in latest else None for s in stages
+    }
+    return Timeline(
+        stages=stages,
+        job=job,
+        start=start,
+        end=end,
+        slack=slack,
+        seconds=total,
+        critical=tuple(s.name for s in stages if slack[s.name] == 0),
+    )
 
 
 def _ends(stages: Iterable[Stage], before: Mapping[str, float] | None = None) -> dict[str, float]:

@@ -1,4 +1,5 @@
-"""What tests share: the graphs of the two stacks, as the recording engine sees them, and goldens."""
+"""What tests share: the graphs of the two stacks, as the recording engine sees them, and
+goldens."""
 
 from __future__ import annotations
 
@@ -22,23 +23,34 @@ GOLDEN = CHECKOUT / "tests" / "golden"
 LONGEST = ("test_rehearsal", "test_capacity_world", "test_jobs_world", "test_sdk")
 
 # The same examples everywhere and every time; no deadline, because a busy machine is not a bug.
-hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, database=None, max_examples=60)
+hypothesis.settings.register_profile(
+    "steady", derandomize=True, deadline=None, database=None, max_examples=60
+)
 hypothesis.settings.load_profile("steady")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--golden", action="store_true", help="write tests/golden/ anew instead of comparing with it")
+    parser.addoption(
+        "--golden",
+        action="store_true",
+        help="write tests/golden/ anew instead of comparing with it",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take minutes come first, so that no worker begins one when the other has nothing left to do."""
-    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+    """Files that take minutes come first, so that no worker begins one when the other has nothing
+    left to do."""
+    items.sort(
+        key=lambda item: (
+            LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST)
+        )
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """No test meets what Pulumi's runtime kept of an earlier one: a root stack and calls that belong to a loop now
-    closed, or no event loop at all where asyncio.run has taken it away."""
+    """No test meets what Pulumi's runtime kept of an earlier one: a root stack and calls that
+    belong to a loop now closed, or no event loop at all where asyncio.run has taken it away."""
     settings.ROOT.set(None)
     engine: Any = settings.SETTINGS
     engine.rpc_manager.clear()
@@ -70,7 +82,9 @@ def team(contract: dict[str, Any]) -> Graph:
 
 
 @pytest.fixture(scope="module", params=versions.TRAINERS)
-def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrainerServer]:
+def trainer(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TrainerServer]:
     """Each release of the Trainer in turn, at an API server of its own."""
     with installed(request.param, tmp_path_factory.mktemp("trainer")) as made:
         yield made
@@ -78,7 +92,8 @@ def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, Graph], None]:
-    """golden(name, graph): the graph is the one in tests/golden/<name>.graph.json; `pytest --golden` writes it."""
+    """golden(name, graph): the graph is the one in tests/golden/<name>.graph.json; `pytest
+    --golden` writes it."""
 
     def compare(name: str, graph: Graph) -> None:
         path, text = GOLDEN / f"{name}.graph.json", graph.golden()
@@ -86,20 +101,31 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, Graph], None]:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
         if not path.exists() or path.read_text() != text:
-            pytest.fail(f"{_difference(path, text)}\n\nIf that is meant: pytest --golden, and review the diff",
-                        pytrace=False)
+            pytest.fail(
+                f"{_difference(path, text)}\n\nIf that is meant: pytest --golden, and review the"
+                " diff",
+                pytrace=False,
+            )
 
     return compare
 
 
 def _difference(path: Path, text: str) -> str:
-    """What changed, resource by resource: a line of JSON says little without the resource it belongs to."""
-    before = {f"{n['type']} {n['name']}": n for n in json.loads(path.read_text())} if path.exists() else {}
+    """What changed, resource by resource: a line of JSON says little without the resource it
+    belongs to."""
+    before = (
+        {f"{n['type']} {n['name']}": n for n in json.loads(path.read_text())}
+        if path.exists()
+        else {}
+    )
     after = {f"{n['type']} {n['name']}": n for n in json.loads(text)}
     lines = [f"+ {name}" for name in after if name not in before]
     lines += [f"- {name}" for name in before if name not in after]
     for name in sorted(before.keys() & after.keys()):
-        old, new = (json.dumps(side[name], indent=1, sort_keys=True).splitlines() for side in (before, after))
+        old, new = (
+            json.dumps(side[name], indent=1, sort_keys=True).splitlines()
+            for side in (before, after)
+        )
         changed = [line for line in difflib.ndiff(old, new) if line[0] in "+-"]
         lines += [f"~ {name}", *(f"    {line}" for line in changed)] if changed else []
     return f"{path.name} is not what the program registers:\n" + "\n".join(lines[:120])

@@ -1,6 +1,8 @@
-"""Custom resources against their CRDs without a cluster: the schema closed to unknown fields, list keys, CEL rules.
+"""Custom resources against their CRDs without a cluster: the schema closed to unknown fields, list
+keys, CEL rules.
 
-The CRDs are read from upstream's Go modules, which the rehearsal's toolchain has fetched; nothing is vendored here.
+The CRDs are read from upstream's Go modules, which the rehearsal's toolchain has fetched; nothing
+is vendored here.
 """
 
 from __future__ import annotations
@@ -23,14 +25,18 @@ from celpy.evaluation import CELEvalError
 
 from catalog.versions import TRAINER_LINES
 
-MODULES = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainyard" / "go" / "mod"
+MODULES = (
+    Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainyard" / "go" / "mod"
+)
 TRAINER = "github.com/kubeflow/trainer/v2@v{trainer}/manifests/base"
 KARPENTER = "github.com/aws/karpenter-provider-aws@v1.14.1/pkg/apis/crds"
 FILES = {
     "TrainJob": f"{TRAINER}/crds/trainer.kubeflow.org_trainjobs.yaml",
     "TrainingRuntime": f"{TRAINER}/crds/trainer.kubeflow.org_trainingruntimes.yaml",
     "ClusterTrainingRuntime": f"{TRAINER}/crds/trainer.kubeflow.org_clustertrainingruntimes.yaml",
-    "JobSet": "sigs.k8s.io/jobset@v{jobset}/config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml",
+    "JobSet": (
+        "sigs.k8s.io/jobset@v{jobset}/config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml"
+    ),
     "EC2NodeClass": f"{KARPENTER}/karpenter.k8s.aws_ec2nodeclasses.yaml",
     "NodePool": f"{KARPENTER}/karpenter.sh_nodepools.yaml",
 }
@@ -41,18 +47,26 @@ FUNCTIONS = {  # Kubernetes' extensions of CEL that the rules use and cel-python
 
 
 def upstream(path: str, release: str = "2.1.0") -> Path:
-    """A file or folder of the module cache, of a release of the Trainer and the JobSet in its chart; skips the test
-    where the toolchain was never built."""
-    found = MODULES / path.format(trainer=release, jobset=TRAINER_LINES[release.rpartition(".")[0]].jobset)
+    """A file or folder of the module cache, of a release of the Trainer and the JobSet in its
+    chart; skips the test where the toolchain was never built."""
+    found = MODULES / path.format(
+        trainer=release, jobset=TRAINER_LINES[release.rpartition(".")[0]].jobset
+    )
     if not found.exists():
         pytest.skip(f"needs {path} of the rehearsal's Go modules (make up fetches them)")
     return found
 
 
 def problems(custom_resource: dict[str, Any], release: str = "2.1.0") -> list[str]:
-    """What an API server with the CRD of a Trainer release would refuse, and what it would silently drop."""
-    closed, schema, validator = _crd(custom_resource["kind"], custom_resource["apiVersion"], release)
-    found = [f"{error.json_path}: {error.message[:200]}" for error in validator.iter_errors(custom_resource)]
+    """What an API server with the CRD of a Trainer release would refuse, and what it would silently
+    drop."""
+    closed, schema, validator = _crd(
+        custom_resource["kind"], custom_resource["apiVersion"], release
+    )
+    found = [
+        f"{error.json_path}: {error.message[:200]}"
+        for error in validator.iter_errors(custom_resource)
+    ]
     complete = _with_defaults(closed, copy.deepcopy(custom_resource))
     return found or list(_refusals(schema, complete, custom_resource["kind"]))
 
@@ -63,11 +77,17 @@ def rules_of(kind: str, version: str, release: str = "2.1.0") -> int:
 
 
 @functools.cache
-def _crd(kind: str, api_version: str, release: str = "2.1.0") -> tuple[dict[str, Any], dict[str, Any], Any]:
+def _crd(
+    kind: str, api_version: str, release: str = "2.1.0"
+) -> tuple[dict[str, Any], dict[str, Any], Any]:
     spec = yaml.load(upstream(FILES[kind], release).read_text(), yaml.CSafeLoader)["spec"]
     group, _, version = api_version.partition("/")
     assert (spec["names"]["kind"], spec["group"]) == (kind, group)
-    [schema] = [v["schema"]["openAPIV3Schema"] for v in spec["versions"] if v["name"] == version and v["served"]]
+    [schema] = [
+        v["schema"]["openAPIV3Schema"]
+        for v in spec["versions"]
+        if v["name"] == version and v["served"]
+    ]
     closed = _closed(schema)
     closed["properties"]["metadata"] = {"type": "object"}  # the API server's own
     return closed, schema, jsonschema.Draft202012Validator(closed)
@@ -117,7 +137,9 @@ def _refusals(schema: dict[str, Any], value: Any, path: str) -> Iterator[str]:
     if isinstance(value, list):
         keys = schema.get("x-kubernetes-list-map-keys", ())
         names = [tuple(str(item.get(key)) for key in keys) for item in value] if keys else []
-        yield from (f"{path}: {name} is given twice" for name in {n for n in names if names.count(n) > 1})
+        yield from (
+            f"{path}: {name} is given twice" for name in {n for n in names if names.count(n) > 1}
+        )
         for index, item in enumerate(value):
             yield from _refusals(schema.get("items", {}), item, f"{path}[{index}]")
 
@@ -138,7 +160,11 @@ def _program(rule: str) -> Any:
 
 def _rules(schema: Any) -> Iterator[str]:
     if isinstance(schema, dict):
-        yield from (rule["rule"] for rule in schema.get("x-kubernetes-validations", ()) if isinstance(rule, dict))
+        yield from (
+            rule["rule"]
+            for rule in schema.get("x-kubernetes-validations", ())
+            if isinstance(rule, dict)
+        )
         for inner in schema.values():
             yield from _rules(inner)
     if isinstance(schema, list):

@@ -1,4 +1,5 @@
-"""A recording engine: it runs the real __main__.py and keeps every registration, with inputs, options and edges."""
+"""A recording engine: it runs the real __main__.py and keeps every registration, with inputs,
+options and edges."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-os.environ["PULUMI_ERROR_OUTPUT_STRING"] = "true"  # an Output in an f-string is a bug, not an essay in a name
+os.environ["PULUMI_ERROR_OUTPUT_STRING"] = (
+    "true"  # an Output in an f-string is a bug, not an essay in a name
+)
 
 import pulumi
 import yaml
@@ -25,12 +28,16 @@ from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import run_in_stack
 from pulumi.runtime.sync_await import _sync_await
 
-# A refusal inside an apply reaches the test as an exception; asyncio would tell it again for each waiting resource.
+# A refusal inside an apply reaches the test as an exception; asyncio would tell it again for each
+# waiting resource.
 logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-SIGNATURE, REFERENCE, SECRET = ("4dabf18193072939515e22adb298388d", "5cf8f73096256a8f31e491e813e4eb8e",
-                                "1b47061264138c4ac30d75fd1eb44270")
+SIGNATURE, REFERENCE, SECRET = (
+    "4dabf18193072939515e22adb298388d",
+    "5cf8f73096256a8f31e491e813e4eb8e",
+    "1b47061264138c4ac30d75fd1eb44270",
+)
 UNKNOWN = "$unknown"
 Changes = Callable[[dict[str, Any]], object]
 
@@ -68,9 +75,14 @@ class Graph:
         return self.one(*label.split())
 
     def of(self, kind: str) -> list[Node]:
-        """Resources of a type: the whole token, or what follows its last colon, then without our own components."""
-        found = (n for n in self.nodes.values()
-                 if kind == n.kind or (kind == n.kind.rpartition(":")[2] and not n.kind.startswith("trainyard:")))
+        """Resources of a type: the whole token, or what follows its last colon, then without our
+        own components."""
+        found = (
+            n
+            for n in self.nodes.values()
+            if kind == n.kind
+            or (kind == n.kind.rpartition(":")[2] and not n.kind.startswith("trainyard:"))
+        )
         return sorted(found, key=lambda n: n.name)
 
     def one(self, kind: str, name: str) -> Node:
@@ -83,8 +95,8 @@ class Graph:
         return sorted((n for n in self.nodes.values() if n.kind.startswith(prefix)), key=str)
 
     def before(self, later: Node) -> set[str]:
-        """What must exist before `later`, directly or through others, as "type name"; a component stands for its
-        children."""
+        """What must exist before `later`, directly or through others, as "type name"; a component
+        stands for its children."""
         seen: set[str] = set()
         queue = [later.urn]
         while queue:
@@ -100,20 +112,32 @@ class Graph:
 
     def golden(self) -> str:
         """The graph as text that does not depend on the order of registration."""
-        described = sorted(map(self._described, self.nodes.values()), key=lambda n: (n["type"], n["name"]))
+        described = sorted(
+            map(self._described, self.nodes.values()), key=lambda n: (n["type"], n["name"])
+        )
         return json.dumps(described, indent=1, ensure_ascii=False) + "\n"
 
     def _described(self, node: Node) -> dict[str, Any]:
         o = node.options
         options = {
-            "protect": o.protect, "ignoreChanges": list(o.ignoreChanges), "replaceOnChanges": list(o.replaceOnChanges),
-            "deleteBeforeReplace": o.deleteBeforeReplace, "retainOnDelete": o.retainOnDelete,
-            "timeouts": {k: v for k in ("create", "update", "delete") if (v := getattr(o.customTimeouts, k))},
+            "protect": o.protect,
+            "ignoreChanges": list(o.ignoreChanges),
+            "replaceOnChanges": list(o.replaceOnChanges),
+            "deleteBeforeReplace": o.deleteBeforeReplace,
+            "retainOnDelete": o.retainOnDelete,
+            "timeouts": {
+                k: v for k in ("create", "update", "delete") if (v := getattr(o.customTimeouts, k))
+            },
             "parent": self._parent(o.parent),
         }
         needs = sorted(str(self.nodes[n]) for n in node.needs if n in self.nodes)
-        return {"type": node.kind, "name": node.name, **{k: v for k, v in options.items() if v},
-                "inputs": readable(node.inputs), "needs": needs}
+        return {
+            "type": node.kind,
+            "name": node.name,
+            **{k: v for k, v in options.items() if v},
+            "inputs": readable(node.inputs),
+            "needs": needs,
+        }
 
     def _parent(self, urn: str) -> str:
         return str(self.nodes[urn]) if urn in self.nodes else ""
@@ -127,7 +151,9 @@ class Graph:
 class RecordingMonitor(mocks.MockMonitor):
     """The engine's side of a program run: answers with plausible outputs, refuses every look-up."""
 
-    def __init__(self, references: dict[str, Any], *, preview: bool, jitter: random.Random | None) -> None:
+    def __init__(
+        self, references: dict[str, Any], *, preview: bool, jitter: random.Random | None
+    ) -> None:
         super().__init__(NoLookups())
         self.graph, self._lock, self._references = Graph(), threading.Lock(), references
         self._preview, self._jitter = preview, jitter
@@ -150,7 +176,9 @@ class RecordingMonitor(mocks.MockMonitor):
         if self._jitter:
             time.sleep(self._jitter.random() / 100)
         inputs = {key: plain(value) for key, value in request.object.fields.items()}
-        needs = set(request.dependencies) | {urn for p in request.propertyDependencies.values() for urn in p.urns}
+        needs = set(request.dependencies) | {
+            urn for p in request.propertyDependencies.values() for urn in p.urns
+        }
         needs |= {request.provider.rpartition("::")[0]} if request.provider else set()
         with self._lock:
             assert urn not in self.graph.nodes, f"two resources are called {urn}"
@@ -170,24 +198,34 @@ class RecordingMonitor(mocks.MockMonitor):
 
     def RegisterResourceOutputs(self, request: Any) -> empty_pb2.Empty:
         if request.urn.split("::")[2] == "pulumi:pulumi:Stack":
-            self.graph.outputs = {key: plain(value) for key, value in request.outputs.fields.items()}
+            self.graph.outputs = {
+                key: plain(value) for key, value in request.outputs.fields.items()
+            }
         return empty_pb2.Empty()
 
     def ReadResource(self, request: Any) -> resource_pb2.ReadResourceResponse:
         """A stack reference; KeyError for a stack that this test does not know."""
         answer = struct_pb2.Struct()
-        answer.update({"name": request.id, "outputs": self._references[request.id], "secretOutputNames": []})
+        answer.update(
+            {"name": request.id, "outputs": self._references[request.id], "secretOutputNames": []}
+        )
         urn = self.make_urn(request.parent, request.type, request.name)
         with self._lock:
             options = resource_pb2.RegisterResourceRequest(parent=request.parent)
-            self.graph.nodes[urn] = Node(request.type, request.name, urn, {"name": request.id}, options)
+            self.graph.nodes[urn] = Node(
+                request.type, request.name, urn, {"name": request.id}, options
+            )
         return resource_pb2.ReadResourceResponse(urn=urn, properties=answer)
 
     def _control_plane(self, parent: str, name: str, inputs: dict[str, Any]) -> dict[str, Any]:
         """The cluster inside the remote component, as a reference that the program follows."""
         urn = self.make_urn(parent, "aws:eks/cluster:Cluster", f"{name}-eksCluster")
-        state = {"name": inputs["name"], "arn": f"arn:aws:eks:::cluster/{inputs['name']}",
-                 "endpoint": "https://cluster", "certificateAuthority": {"data": "Y2E="}}
+        state = {
+            "name": inputs["name"],
+            "arn": f"arn:aws:eks:::cluster/{inputs['name']}",
+            "endpoint": "https://cluster",
+            "certificateAuthority": {"data": "Y2E="},
+        }
         self.resources[urn] = self.ResourceRegistration(urn, inputs["name"], state)
         return {SIGNATURE: REFERENCE, "urn": urn, "id": inputs["name"], "packageVersion": ""}
 
@@ -200,23 +238,44 @@ class NoLookups(pulumi.runtime.Mocks):
         raise AssertionError(f"the program looks something up: {args.token}")
 
 
-def deploy(stack: str = "dev", changes: Changes | None = None, *, references: dict[str, Any] | None = None,
-           preview: bool = False, jitter: random.Random | None = None) -> Graph:
-    """Run __main__.py as the engine would. `changes` edits the configuration, `references` are the outputs of other
-    stacks by their full name, `jitter` answers registrations in another order."""
+def deploy(
+    stack: str = "dev",
+    changes: Changes | None = None,
+    *,
+    references: dict[str, Any] | None = None,
+    preview: bool = False,
+    jitter: random.Random | None = None,
+) -> Graph:
+    """Run __main__.py as the engine would. `changes` edits the configuration, `references` are the
+    outputs of other stacks by their full name, `jitter` answers registrations in another order."""
     values = stack_values(stack)
     if changes:
         changes(values)
     program = str(CHECKOUT / "__main__.py")
-    return record(lambda: runpy.run_path(program), stack, configuration(values), references or {}, preview, jitter)
+    return record(
+        lambda: runpy.run_path(program),
+        stack,
+        configuration(values),
+        references or {},
+        preview,
+        jitter,
+    )
 
 
-def record(program: Callable[[], object], stack: str, values: dict[str, str], references: dict[str, Any] | None = None,
-           preview: bool = False, jitter: random.Random | None = None) -> Graph:
+def record(
+    program: Callable[[], object],
+    stack: str,
+    values: dict[str, str],
+    references: dict[str, Any] | None = None,
+    preview: bool = False,
+    jitter: random.Random | None = None,
+) -> Graph:
     """Run any program in the checkout, with a configuration as the engine hands it over."""
     monitor = RecordingMonitor(references or {}, preview=preview, jitter=jitter)
     settings.ROOT.set(None)  # of an earlier run
-    pulumi.runtime.set_mocks(NoLookups(), project="trainyard", stack=stack, preview=preview, monitor=monitor)
+    pulumi.runtime.set_mocks(
+        NoLookups(), project="trainyard", stack=stack, preview=preview, monitor=monitor
+    )
     pulumi.runtime.set_all_config(values)
     settings.ROOT.set(None)  # run_in_stack makes its own
     engine: Any = settings.SETTINGS
@@ -229,7 +288,9 @@ def record(program: Callable[[], object], stack: str, values: dict[str, str], re
 
 def configuration(values: dict[str, Any]) -> dict[str, str]:
     """Configuration as the engine hands it over: objects as JSON text, their keys in order."""
-    return {k: v if isinstance(v, str) else json.dumps(v, sort_keys=True) for k, v in values.items()}
+    return {
+        k: v if isinstance(v, str) else json.dumps(v, sort_keys=True) for k, v in values.items()
+    }
 
 
 def stack_values(stack: str) -> dict[str, Any]:
@@ -255,7 +316,8 @@ def plain(value: Any) -> Any:
 
 
 def readable(value: Any) -> Any:
-    """Keys in order, and documents inside texts as what they are, so that a diff shows what changed in them."""
+    """Keys in order, and documents inside texts as what they are, so that a diff shows what changed
+    in them."""
     if isinstance(value, dict):
         return {key: readable(inner) for key, inner in sorted(value.items())}
     if isinstance(value, list):
@@ -276,5 +338,9 @@ def computed(kind: str, name: str) -> dict[str, Any]:
         "aws:fsx/lustreFileSystem:LustreFileSystem": {"dnsName": f"{name}.fsx", "mountName": "mnt"},
         "aws:sqs/queue:Queue": {"url": f"https://sqs/{name}"},
     }
-    arn = {"arn": f"arn:aws:{kind.split(':')[1].split('/')[0]}:::{name}"} if kind.startswith("aws:") else {}
+    arn = (
+        {"arn": f"arn:aws:{kind.split(':')[1].split('/')[0]}:::{name}"}
+        if kind.startswith("aws:")
+        else {}
+    )
     return {**arn, **table.get(kind, {})}

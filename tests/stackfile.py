@@ -1,4 +1,5 @@
-"""Stack files for tests: small edits of the two in the checkout, read and planned as `make check` does."""
+"""Stack files for tests: small edits of the two in the checkout, read and planned as `make check`
+does."""
 
 from __future__ import annotations
 
@@ -86,28 +87,47 @@ def sound_stacks(draw: st.DrawFn) -> dict[str, Any]:
     found["aws:region"], settings = region, found[ENVIRONMENT]
     settings["zone"] = draw(st.sampled_from(zone_names(region)))
     kinds = draw(st.lists(st.sampled_from(_sold(region)), min_size=1, max_size=3, unique=True))
-    settings["pools"] = {f"pool-{i}": {"instance_types": [kind], "max_nodes": draw(st.integers(1, 8))}
-                         for i, kind in enumerate(kinds)}
+    settings["pools"] = {
+        f"pool-{i}": {"instance_types": [kind], "max_nodes": draw(st.integers(1, 8))}
+        for i, kind in enumerate(kinds)
+    }
     stores = draw(st.lists(st.sampled_from(["scratch", "home", "data"]), unique=True))
-    settings["storage"] = {name: draw(st.sampled_from([
-        {"efs": {}}, {"lustre": {"capacity_gib": 2400, "throughput_mbps_per_tib": 250}}])) for name in stores}
+    settings["storage"] = {
+        name: draw(
+            st.sampled_from(
+                [{"efs": {}}, {"lustre": {"capacity_gib": 2400, "throughput_mbps_per_tib": 250}}]
+            )
+        )
+        for name in stores
+    }
     settings["jobs"] = {
         f"job-{i}": draw(_jobs(pool, settings["pools"][pool]["max_nodes"], stores))
-        for i, pool in enumerate(draw(st.lists(st.sampled_from(list(settings["pools"])), max_size=3)))}
+        for i, pool in enumerate(
+            draw(st.lists(st.sampled_from(list(settings["pools"])), max_size=3))
+        )
+    }
     return found
 
 
 @st.composite
 def _jobs(draw: st.DrawFn, pool: str, most: int, stores: list[str]) -> dict[str, Any]:
     job: dict[str, Any] = {
-        "runtime": draw(st.sampled_from(["torch-distributed", "torch-distributed-resilient"])), "pool": pool,
-        "image": "image:1", "command": ["true"], "nodes": draw(st.integers(1, most)), "shared_memory_gib": 4,
-        "env": draw(st.dictionaries(st.sampled_from(["A", "B"]), st.just("1"))), "allow_no_checkpoint": True}
+        "runtime": draw(st.sampled_from(["torch-distributed", "torch-distributed-resilient"])),
+        "pool": pool,
+        "image": "image:1",
+        "command": ["true"],
+        "nodes": draw(st.integers(1, most)),
+        "shared_memory_gib": 4,
+        "env": draw(st.dictionaries(st.sampled_from(["A", "B"]), st.just("1"))),
+        "allow_no_checkpoint": True,
+    }
     if stores:
         mounted = draw(st.lists(st.sampled_from(stores), unique=True))
         job["storage"] = {name: {"path": f"/{name}"} for name in mounted}
-        job["checkpoints"] = draw(st.none() | st.builds(
-            lambda store: {"store": store, "directory": "a/b"}, st.sampled_from(stores)))
+        job["checkpoints"] = draw(
+            st.none()
+            | st.builds(lambda store: {"store": store, "directory": "a/b"}, st.sampled_from(stores))
+        )
     return job
 
 

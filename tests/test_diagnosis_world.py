@@ -1,5 +1,5 @@
-"""Every mistake of the troubleshooting chapters, made for real in a TrainJob and in a PyTorchJob; and a node that
-vanishes under a gang meanwhile."""
+"""Every mistake of the troubleshooting chapters, made for real in a TrainJob and in a PyTorchJob;
+and a node that vanishes under a gang meanwhile."""
 
 from __future__ import annotations
 
@@ -17,35 +17,80 @@ from rehearsal import world
 from rehearsal.trials import Object, Trial, rehearsing, until
 from tests.recording import stack_values
 
-pytestmark = [pytest.mark.world, pytest.mark.soak, pytest.mark.skipif(
-    world.obstacle() is not None, reason=str(world.obstacle()))]
-MEET = ("touch x.py; torchrun --nnodes=2 --nproc_per_node=1 --rdzv_id=$HOSTNAME --rdzv_backend=c10d"
-        " --rdzv_endpoint=$PET_MASTER_ADDR:29500 --rdzv_conf=join_timeout=5,read_timeout=5 x.py || sleep 900")
+pytestmark = [
+    pytest.mark.world,
+    pytest.mark.soak,
+    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+]
+MEET = (
+    "touch x.py; torchrun --nnodes=2 --nproc_per_node=1 --rdzv_id=$HOSTNAME --rdzv_backend=c10d"
+    " --rdzv_endpoint=$PET_MASTER_ADDR:29500 --rdzv_conf=join_timeout=5,read_timeout=5 x.py ||"
+    " sleep 900"
+)
 KEY = {"name": "T", "valueFrom": {"configMapKeyRef": {"name": "kube-root-ca.crt", "key": "token"}}}
 MISTAKES: dict[str, tuple[Callable[[Object, Object], object], tuple[str, ...]]] = {
-    "resources": (lambda trainer, _: trainer.update(resourcesPerNode=_asks(gpus=16)),
-                  ("misses 1 of 1 nodes", "resources: no node has", '"16"', "→ ask for what a node of the pool has")),
-    "label": (lambda _, pod: pod["nodeSelector"].update({"example.com/disk": "nvme"}),
-              ("label: no pool", '"example.com/disk"', "→ kubectl get nodepools")),
-    "taint": (lambda trainer, pod: (trainer.update(resourcesPerNode=_asks(gpus=0)), pod.pop("tolerations")),
-              ("taint: not tolerated: ", "→ add a toleration")),
-    "claim": (lambda _, pod: _mount(pod, {"persistentVolumeClaim": {"claimName": "nowhere"}}),
-              ("claim: there is no PersistentVolumeClaim nowhere", "→ kubectl -n training get persistentvolumeclaims")),
-    "image": (lambda trainer, _: trainer.update(image="123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/train:1"),
-              ("is Pending for", "train:1: not found", "→ aws ecr describe-images")),
-    "crashes": (lambda trainer, _: trainer["command"].__setitem__(-1, "sleep 8; echo $((7 / 0))"),
-                ("crashes again and again", "exit code 1", "division by 0", "--previous")),
-    "key": (lambda trainer, _: trainer["env"].append(KEY),
-            ("there is no key token in ConfigMap training/kube-root-ca.crt", "→ kubectl -n training get configmaps")),
-    "host": (lambda _, pod: _mount(pod, {"hostPath": {"path": "/data/x", "type": "Directory"}}),
-             ("the node does not have this path: /data/x is not a directory", "→ a node has what AMI and user data")),
-    "strangers": (lambda trainer, _: (trainer["command"].__setitem__(-1, MEET), trainer.update(numNodes=2)),
-                  ("its ranks do not meet", "not all nodes came to the rendezvous", "→ compare --nnodes")),
-    "still": (lambda trainer, _: trainer["command"].__setitem__(-1, "echo step 1; sleep 900"),
-              ("stands still", "an hour", "→ kubectl -n training logs {first}")),
+    "resources": (
+        lambda trainer, _: trainer.update(resourcesPerNode=_asks(gpus=16)),
+        (
+            "misses 1 of 1 nodes",
+            "resources: no node has",
+            '"16"',
+            "→ ask for what a node of the pool has",
+        ),
+    ),
+    "label": (
+        lambda _, pod: pod["nodeSelector"].update({"example.com/disk": "nvme"}),
+        ("label: no pool", '"example.com/disk"', "→ kubectl get nodepools"),
+    ),
+    "taint": (
+        lambda trainer, pod: (
+            trainer.update(resourcesPerNode=_asks(gpus=0)),
+            pod.pop("tolerations"),
+        ),
+        ("taint: not tolerated: ", "→ add a toleration"),
+    ),
+    "claim": (
+        lambda _, pod: _mount(pod, {"persistentVolumeClaim": {"claimName": "nowhere"}}),
+        (
+            "claim: there is no PersistentVolumeClaim nowhere",
+            "→ kubectl -n training get persistentvolumeclaims",
+        ),
+    ),
+    "image": (
+        lambda trainer, _: trainer.update(
+            image="123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/train:1"
+        ),
+        ("is Pending for", "train:1: not found", "→ aws ecr describe-images"),
+    ),
+    "crashes": (
+        lambda trainer, _: trainer["command"].__setitem__(-1, "sleep 8; echo $((7 / 0))"),
+        ("crashes again and again", "exit code 1", "division by 0", "--previous"),
+    ),
+    "key": (
+        lambda trainer, _: trainer["env"].append(KEY),
+        (
+            "there is no key token in ConfigMap training/kube-root-ca.crt",
+            "→ kubectl -n training get configmaps",
+        ),
+    ),
+    "host": (
+        lambda _, pod: _mount(pod, {"hostPath": {"path": "/data/x", "type": "Directory"}}),
+        (
+            "the node does not have this path: /data/x is not a directory",
+            "→ a node has what AMI and user data",
+        ),
+    ),
+    "strangers": (
+        lambda trainer, _: (trainer["command"].__setitem__(-1, MEET), trainer.update(numNodes=2)),
+        ("its ranks do not meet", "not all nodes came to the rendezvous", "→ compare --nnodes"),
+    ),
+    "still": (
+        lambda trainer, _: trainer["command"].__setitem__(-1, "echo step 1; sleep 900"),
+        ("stands still", "an hour", "→ kubectl -n training logs {first}"),
+    ),
 }
-"""Name of a job of one node and one GPU → the mistake in its trainer or its pods, and what the finding says of it.
-{first} is its first pod."""
+"""Name of a job of one node and one GPU → the mistake in its trainer or its pods, and what the
+finding says of it. {first} is its first pod."""
 V1 = "v1-"
 """Before the name: the same mistake in a PyTorchJob."""
 NAMES = [*MISTAKES, *(V1 + name for name in MISTAKES)]
@@ -92,7 +137,9 @@ def vanished(trial: Trial) -> tuple[str, float]:
 @pytest.fixture(scope="module")
 def findings(trial: Trial, vanished: tuple[str, float]) -> list[str]:
     """What status says of all mistakes, made at once, until it has named each."""
-    trial.shell("kubectl label namespace training --overwrite pod-security.kubernetes.io/enforce=privileged")
+    trial.shell(
+        "kubectl label namespace training --overwrite pod-security.kubernetes.io/enforce=privileged"
+    )
     base, jobs = trial.copy_of("t5-large", "base"), list[Object]()
     base["spec"]["runtimeRef"]["name"] = "torch-distributed"  # restarts containers in place
     base["spec"]["trainer"] |= {"numNodes": 1, "resourcesPerNode": _asks(gpus=1)}
@@ -113,21 +160,42 @@ def _status(trial: Trial) -> str:
 
 def _as_pytorch_job(job: Object) -> Object:
     """On the other pool: the nodes of the first are for the gang that lost one."""
-    trainer, pod = job["spec"]["trainer"], copy.deepcopy(job["spec"]["podTemplateOverrides"][0]["spec"])
-    pod["nodeSelector"] |= {"trainyard.io/pool": "h100", "node.kubernetes.io/instance-type": "p5.48xlarge"}
-    pod["containers"][0] |= {"name": "pytorch", "image": trainer["image"], "command": trainer["command"],
-                             "env": trainer["env"], "resources": trainer["resourcesPerNode"]}
-    counts = {"Master": 1} | ({"Worker": trainer["numNodes"] - 1} if trainer["numNodes"] > 1 else {})
-    replicas = {role: {"replicas": count, "restartPolicy": "OnFailure", "template": {"spec": pod}}
-                for role, count in counts.items()}
-    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "spec": {"pytorchReplicaSpecs": replicas},
-            "metadata": {"name": V1 + job["metadata"]["name"], "namespace": "training"}}
+    trainer, pod = (
+        job["spec"]["trainer"],
+        copy.deepcopy(job["spec"]["podTemplateOverrides"][0]["spec"]),
+    )
+    pod["nodeSelector"] |= {
+        "trainyard.io/pool": "h100",
+        "node.kubernetes.io/instance-type": "p5.48xlarge",
+    }
+    pod["containers"][0] |= {
+        "name": "pytorch",
+        "image": trainer["image"],
+        "command": trainer["command"],
+        "env": trainer["env"],
+        "resources": trainer["resourcesPerNode"],
+    }
+    counts = {"Master": 1} | (
+        {"Worker": trainer["numNodes"] - 1} if trainer["numNodes"] > 1 else {}
+    )
+    replicas = {
+        role: {"replicas": count, "restartPolicy": "OnFailure", "template": {"spec": pod}}
+        for role, count in counts.items()
+    }
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "spec": {"pytorchReplicaSpecs": replicas},
+        "metadata": {"name": V1 + job["metadata"]["name"], "namespace": "training"},
+    }
 
 
 def _named(findings: list[str], name: str) -> bool:
     first = f"{name}-master-0" if name.startswith(V1) else f"{name}-node-0-0"
     wanted = [words.replace("{first}", first) for words in MISTAKES[name.removeprefix(V1)][1]]
-    return any(f" {name}" in finding and all(words in finding for words in wanted) for finding in findings)
+    return any(
+        f" {name}" in finding and all(words in finding for words in wanted) for finding in findings
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -142,24 +210,46 @@ def test_pods_that_a_failed_pytorch_job_leaves_behind_are_named(trial: Trial):
     left["spec"]["runPolicy"] = {"cleanPodPolicy": "None"}
     for replica in left["spec"]["pytorchReplicaSpecs"].values():
         replica["restartPolicy"] = "Never"
-    left["spec"]["pytorchReplicaSpecs"]["Worker"]["template"] = {"spec": {
-        **left["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"], "containers": [{
-            "name": "pytorch", "image": job["spec"]["trainer"]["image"], "command": ["sleep", "600"]}]}}
+    left["spec"]["pytorchReplicaSpecs"]["Worker"]["template"] = {
+        "spec": {
+            **left["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"],
+            "containers": [
+                {
+                    "name": "pytorch",
+                    "image": job["spec"]["trainer"]["image"],
+                    "command": ["sleep", "600"],
+                }
+            ],
+        }
+    }
     trial.apply(left)
-    assert until(lambda: re.search(rf"PyTorchJob {V1}leaves ended \d+ s ago, and its {V1}leaves-worker-0 has not",
-                                   _status(trial)), seconds=90, every=5), _status(trial)
+    assert until(
+        lambda: re.search(
+            rf"PyTorchJob {V1}leaves ended \d+ s ago, and its {V1}leaves-worker-0 has not",
+            _status(trial),
+        ),
+        seconds=90,
+        every=5,
+    ), _status(trial)
     trial.shell(f"kubectl -n training delete pytorchjob {V1}leaves --wait")
 
 
-def test_a_node_that_vanishes_is_replaced_in_its_zone_and_the_gang_resumes(trial: Trial, vanished: tuple[str, float]):
+def test_a_node_that_vanishes_is_replaced_in_its_zone_and_the_gang_resumes(
+    trial: Trial, vanished: tuple[str, float]
+):
     assert until(lambda: trial.condition("survives"), seconds=240) == "Complete", _status(trial)
     (instance, when), now = vanished, _instances(trial, "survives")
     zones = [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in now.values()]
     jobset = trial.get("jobset survives -n training")["status"]
     assert instance not in now and zones == ["ap-northeast-2a"] * 2 and jobset["restarts"] == 1
-    said = trial.shell("kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=survives --tail=-1")
+    said = trial.shell(
+        "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=survives --tail=-1"
+    )
     assert "resumed from step " in said and "step 120/120" in said
     complete = next(c for c in jobset["conditions"] if c["type"] == "Completed")
-    times = max(n["metadata"]["creationTimestamp"] for n in now.values()), complete["lastTransitionTime"]
+    times = (
+        max(n["metadata"]["creationTimestamp"] for n in now.values()),
+        complete["lastTransitionTime"],
+    )
     replaced, ended = (datetime.fromisoformat(at).timestamp() - when for at in times)
     print(f"a node vanished: replaced after {replaced:.0f} s, the run complete after {ended:.0f} s")

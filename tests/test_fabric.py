@@ -9,11 +9,23 @@ from catalog.fabric import GIB, MIB
 from catalog.instances import CPU_TYPES, GPU_TYPES
 
 
-@pytest.mark.parametrize(("name", "size", "floor"), [
-    ("p5.48xlarge", 2 * GIB, 377), ("p5.48xlarge", 128 * MIB, 245), ("p5.48xlarge", 200 * MIB, 245),
-    ("p4d.24xlarge", 2 * GIB, 66), ("g6e.48xlarge", 2 * GIB, 2), ("g6e.48xlarge", GIB, None),
-    ("p5.48xlarge", 8, None), ("p5.4xlarge", 2 * GIB, None), ("p6-b200.48xlarge", 2 * GIB, None)])
-def test_the_floor_is_85_percent_of_what_was_published_for_the_size(name: str, size: int, floor: int | None) -> None:
+@pytest.mark.parametrize(
+    ("name", "size", "floor"),
+    [
+        ("p5.48xlarge", 2 * GIB, 377),
+        ("p5.48xlarge", 128 * MIB, 245),
+        ("p5.48xlarge", 200 * MIB, 245),
+        ("p4d.24xlarge", 2 * GIB, 66),
+        ("g6e.48xlarge", 2 * GIB, 2),
+        ("g6e.48xlarge", GIB, None),
+        ("p5.48xlarge", 8, None),
+        ("p5.4xlarge", 2 * GIB, None),
+        ("p6-b200.48xlarge", 2 * GIB, None),
+    ],
+)
+def test_the_floor_is_85_percent_of_what_was_published_for_the_size(
+    name: str, size: int, floor: int | None
+) -> None:
     found = fabric.floor(GPU_TYPES[name], size)
     assert (None if found is None else int(found)) == floor
 
@@ -21,7 +33,9 @@ def test_the_floor_is_85_percent_of_what_was_published_for_the_size(name: str, s
 def test_a_healthy_run_on_eks_passes_and_tcp_never_does() -> None:
     assert (fabric.floor(GPU_TYPES["p5.48xlarge"], 2 * GIB) or 0) < 437.79
     for name in ("p4d.24xlarge", "p5.48xlarge", "p5en.48xlarge"):
-        assert fabric.tcp_bound(GPU_TYPES[name]) < (fabric.floor(GPU_TYPES[name], 16 * GIB) or 0) / 2
+        assert (
+            fabric.tcp_bound(GPU_TYPES[name]) < (fabric.floor(GPU_TYPES[name], 16 * GIB) or 0) / 2
+        )
 
 
 def test_types_without_rdma_are_said_to_be_slow() -> None:
@@ -32,25 +46,47 @@ def test_types_without_rdma_are_said_to_be_slow() -> None:
 
 def test_a_job_gets_only_what_the_plugin_does_not_set_by_itself() -> None:
     assert fabric.environment(GPU_TYPES["g6.12xlarge"], 2) == {"NCCL_SHM_USE_CUDA_MEMCPY": "1"}
-    assert not any(fabric.environment(GPU_TYPES[name], 16) for name in ("g6e.48xlarge", "p5.48xlarge", "g5.xlarge"))
+    assert not any(
+        fabric.environment(GPU_TYPES[name], 16)
+        for name in ("g6e.48xlarge", "p5.48xlarge", "g5.xlarge")
+    )
 
 
-@pytest.mark.parametrize(("variable", "value", "harmed", "fine"), [
-    ("NCCL_P2P_LEVEL", "NVL", "g6e.48xlarge", "p5.48xlarge"), ("NCCL_P2P_DISABLE", "1", "p5.48xlarge", "g6e.48xlarge"),
-    ("NCCL_NET", "Socket", "p5.48xlarge", "g5.xlarge"), ("FI_PROVIDER", "tcp", "p4d.24xlarge", "g5.xlarge"),
-    ("FI_EFA_USE_DEVICE_RDMA", "1", "g6e.48xlarge", "p5.48xlarge"), ("NCCL_IB_HCA", "mlx5_0", "p5.48xlarge", None),
-    ("NCCL_NETWORK_TIMEOUT", "30", "g5.xlarge", None)])
+@pytest.mark.parametrize(
+    ("variable", "value", "harmed", "fine"),
+    [
+        ("NCCL_P2P_LEVEL", "NVL", "g6e.48xlarge", "p5.48xlarge"),
+        ("NCCL_P2P_DISABLE", "1", "p5.48xlarge", "g6e.48xlarge"),
+        ("NCCL_NET", "Socket", "p5.48xlarge", "g5.xlarge"),
+        ("FI_PROVIDER", "tcp", "p4d.24xlarge", "g5.xlarge"),
+        ("FI_EFA_USE_DEVICE_RDMA", "1", "g6e.48xlarge", "p5.48xlarge"),
+        ("NCCL_IB_HCA", "mlx5_0", "p5.48xlarge", None),
+        ("NCCL_NETWORK_TIMEOUT", "30", "g5.xlarge", None),
+    ],
+)
 def test_a_variable_that_harms_or_does_nothing_is_named(
-        variable: str, value: str, harmed: str, fine: str | None) -> None:
+    variable: str, value: str, harmed: str, fine: str | None
+) -> None:
     assert fabric.harm(variable, value, GPU_TYPES[harmed])
     assert fine is None or fabric.harm(variable, value, GPU_TYPES[fine]) is None
 
 
-@pytest.mark.parametrize("setting", ["NCCL_DEBUG=INFO", "FI_PROVIDER=efa", "NCCL_P2P_LEVEL=PHB", "OMP_NUM_THREADS=8",
-                                     "NCCL_SHM_USE_CUDA_MEMCPY=1", "FI_EFA_USE_HUGE_PAGE=0"])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "NCCL_DEBUG=INFO",
+        "FI_PROVIDER=efa",
+        "NCCL_P2P_LEVEL=PHB",
+        "OMP_NUM_THREADS=8",
+        "NCCL_SHM_USE_CUDA_MEMCPY=1",
+        "FI_EFA_USE_HUGE_PAGE=0",
+    ],
+)
 def test_what_is_commonly_set_is_left_alone(setting: str) -> None:
     variable, _, value = setting.partition("=")
-    assert not any(fabric.harm(variable, value, kind) for kind in (*GPU_TYPES.values(), *CPU_TYPES.values()))
+    assert not any(
+        fabric.harm(variable, value, kind) for kind in (*GPU_TYPES.values(), *CPU_TYPES.values())
+    )
 
 
 def test_plans_count_with_the_worst_rate_of_a_fleet() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from stacks.faults import Fault, Notice, Refused
 
-FAULT = Fault(path="environment.zone", rule="is a zone", value="mars", way_out="use ap-northeast-2a")
+FAULT = Fault(
+    path="environment.zone", rule="is a zone", value="mars", way_out="use ap-northeast-2a"
+)
 
 
 def test_a_fault_says_path_rule_value_and_way_out_in_one_line() -> None:

@@ -20,8 +20,11 @@ from tests.stackfile import ENVIRONMENT, Edit, at, environment_plan, reading, te
 
 TRAIN_JOB = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob t5-large"
 OTHERS = Path(__file__).parent / "workloads" / "valid"
-MANIFEST = {"manifest": "tests/workloads/valid/trainjob-of-dev.yaml", "pool": "g6e",
-            "claims": {"fsx-pvc": "scratch"}}
+MANIFEST = {
+    "manifest": "tests/workloads/valid/trainjob-of-dev.yaml",
+    "pool": "g6e",
+    "claims": {"fsx-pvc": "scratch"},
+}
 
 
 def changed(*edits: Edit) -> Graph:
@@ -47,17 +50,31 @@ def test_a_run_is_replaced_by_its_identity_only_and_the_old_one_ends_first(dev: 
 
 
 @pytest.mark.parametrize("preview", [True, False])
-def test_a_run_that_begins_says_so_in_a_preview_too(preview: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_that_begins_says_so_in_a_preview_too(
+    preview: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.INFO):
         deploy("dev", preview=preview)
     assert [line for line in caplog.messages if "starts a run" in line] == [
-        job_starts(environment_plan())["t5-large"]]
+        job_starts(environment_plan())["t5-large"]
+    ]
 
 
-def test_it_says_what_an_hour_costs_as_far_as_prices_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_says_what_an_hour_costs_as_far_as_prices_are_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def said(plan: EnvironmentPlan | TeamPlan, **usd: str) -> str:
-        monkeypatch.setattr(money, "price", lambda service, sku, region: Price(
-            usd=Decimal(usd[service]), unit="hour", kind="", as_of="2026-07-20", source="") if service in usd else None)
+        monkeypatch.setattr(
+            money,
+            "price",
+            lambda service, sku, region: (
+                Price(
+                    usd=Decimal(usd[service]), unit="hour", kind="", as_of="2026-07-20", source=""
+                )
+                if service in usd
+                else None
+            ),
+        )
         [line] = job_starts(plan).values()
         return line
 
@@ -65,12 +82,16 @@ def test_it_says_what_an_hour_costs_as_far_as_prices_are_known(monkeypatch: pyte
     assert said(team_plan()) == f"{team}no price known in ap-northeast-2"
     assert said(team_plan(), ec2="30.13") == f"{team}$30.13 an hour while it runs in ap-northeast-2"
     assert "2 x g6e.48xlarge, $60.26 an hour while it runs, and what has no price" in said(
-        environment_plan(), ec2="30.13")
+        environment_plan(), ec2="30.13"
+    )
 
 
 def test_files_are_there_before_the_run_that_mounts_them() -> None:
-    graph = changed(without(SCRIPT), at(f"{JOB}.files", {"sources": ["README.md"]}),
-                    at(f"{JOB}.torchrun", {"script": "/workspace/README.md"}))
+    graph = changed(
+        without(SCRIPT),
+        at(f"{JOB}.files", {"sources": ["README.md"]}),
+        at(f"{JOB}.torchrun", {"script": "/workspace/README.md"}),
+    )
     files = graph["ConfigMap t5-large-files"]
     assert graph.waits_for(graph[TRAIN_JOB], files) and files.inputs["immutable"]
     assert files.inputs["data"] == {"README.md": (CHECKOUT / "README.md").read_text()}
@@ -98,13 +119,27 @@ def test_one_more_job_changes_nothing_but_itself(dev: Graph) -> None:
     assert all(more.nodes[urn].inputs == node.inputs for urn, node in dev.nodes.items())
 
 
-@pytest.mark.parametrize(("wrong", "says"), [
-    ({"pool": "a100"}, "environment.jobs.theirs.pool: is a pool of the environment, got a100"),
-    ({"claims": {"fsx-pvc": "nothing"}}, "environment.jobs.theirs.claims.fsx-pvc: is a store of the environment"),
-    ({"manifest": "nowhere.yaml"}, "environment.jobs.theirs.manifest: is a file of this checkout, got nowhere.yaml"),
-])
-def test_what_the_stack_file_says_of_a_file_is_checked_too(wrong: dict[str, Any], says: str) -> None:
-    found = [str(fault) for fault in plan_stack(reading(at("jobs.theirs", MANIFEST | wrong)), CHECKOUT).faults]
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"pool": "a100"}, "environment.jobs.theirs.pool: is a pool of the environment, got a100"),
+        (
+            {"claims": {"fsx-pvc": "nothing"}},
+            "environment.jobs.theirs.claims.fsx-pvc: is a store of the environment",
+        ),
+        (
+            {"manifest": "nowhere.yaml"},
+            "environment.jobs.theirs.manifest: is a file of this checkout, got nowhere.yaml",
+        ),
+    ],
+)
+def test_what_the_stack_file_says_of_a_file_is_checked_too(
+    wrong: dict[str, Any], says: str
+) -> None:
+    found = [
+        str(fault)
+        for fault in plan_stack(reading(at("jobs.theirs", MANIFEST | wrong)), CHECKOUT).faults
+    ]
     assert [fault for fault in found if fault.startswith(says)] and len(found) == 1
 
 
@@ -112,5 +147,9 @@ def test_faults_of_the_file_are_the_stacks_with_their_lines(tmp_path: Path) -> N
     flawed = (OTHERS / "trainjob-of-dev.yaml").read_text().replace("numNodes:", "numNodez:")
     (tmp_path / "job.yaml").write_text(flawed)
     shutil.copy(CHECKOUT / "Pulumi.yaml", tmp_path)
-    found = plan_stack(reading(at("jobs.theirs", MANIFEST | {"manifest": "job.yaml"})), tmp_path).faults
-    assert any(str(fault).startswith("job.yaml:") and "numNodez" in str(fault) for fault in found), found
+    found = plan_stack(
+        reading(at("jobs.theirs", MANIFEST | {"manifest": "job.yaml"})), tmp_path
+    ).faults
+    assert any(
+        str(fault).startswith("job.yaml:") and "numNodez" in str(fault) for fault in found
+    ), found

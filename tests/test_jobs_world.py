@@ -1,6 +1,7 @@
-"""Jobs of a stack in one world: the repaired full fine-tuning of a 30B model as a PyTorchJob under the real
-training-operator on two p5.48xlarge, and others beside it: TrainJobs that come, change, fail and go, samples of
-tests/workloads, jobs that Kubeflow's SDK sends; at last the Trainer is upgraded under one that runs."""
+"""Jobs of a stack in one world: the repaired full fine-tuning of a 30B model as a PyTorchJob under
+the real training-operator on two p5.48xlarge, and others beside it: TrainJobs that come, change,
+fail and go, samples of tests/workloads, jobs that Kubeflow's SDK sends; at last the Trainer is
+upgraded under one that runs."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ from stacks.plan import plan_stack
 from tests.recording import CHECKOUT
 from tests.test_sdk import SDK, V1, submitted
 
-pytestmark = [pytest.mark.world, pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle()))]
+pytestmark = [
+    pytest.mark.world,
+    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+]
 
 JOB = "qwen3-30b-fullft"
 KEYS = {"HUGGING_FACE_HUB_TOKEN": "hf-token", "LANGFUSE_SECRET_KEY": "langfuse-secrets"}
@@ -31,44 +35,90 @@ torchrun --nproc_per_node=8 --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=${PET
   /workspace/train/run_full_finetune.py --model_name Qwen/Qwen3-30B-A3B-Thinking-2507-FP8 \\
   --dataset_dir /mnt/datasets/processed --bf16 True --deepspeed /workspace/train/ds_full.json
 """
-FILES = {"run_full_finetune.py": "import deepspeed\n", "ds_full.json": '{"zero_optimization": {"stage": 2}}\n'}
-REPOSITORY = {"workloads/dist/training.py": "import os\nprint('rank', os.environ['RANK'], os.environ['WORLD_SIZE'])\n"}
+FILES = {
+    "run_full_finetune.py": "import deepspeed\n",
+    "ds_full.json": '{"zero_optimization": {"stage": 2}}\n',
+}
+REPOSITORY = {
+    "workloads/dist/training.py": (
+        "import os\nprint('rank', os.environ['RANK'], os.environ['WORLD_SIZE'])\n"
+    )
+}
 """What the rehearsal's git has for the sample that clones."""
 OLDER, NEWER = versions.TRAINERS
 
 
 def stack(trainer: str = OLDER, **pytorch_job: Any) -> Object:
-    job = {"nodes": 2, "pool": "h100", "image": "registry.example.com/pytorch-fullft:1.0", "script": SCRIPT,
-           "processes_per_node": 8, "shared_memory_gib": 64, "storage": {"datasets": {"path": "/mnt/datasets"}},
-           "checkpoints": {"store": "checkpoints", "directory": JOB}, "env": {"TRAINYARD_STEPS": "6"},
-           "secrets": {key: {"secret": secret, "key": key} for key, secret in KEYS.items()},
-           "files": {"sources": list(FILES), "path": "/workspace/train"},
-           "pytorch_job": {"clean_pods": "none", **pytorch_job}}  # running: a worker is often gone with its last words
+    job = {
+        "nodes": 2,
+        "pool": "h100",
+        "image": "registry.example.com/pytorch-fullft:1.0",
+        "script": SCRIPT,
+        "processes_per_node": 8,
+        "shared_memory_gib": 64,
+        "storage": {"datasets": {"path": "/mnt/datasets"}},
+        "checkpoints": {"store": "checkpoints", "directory": JOB},
+        "env": {"TRAINYARD_STEPS": "6"},
+        "secrets": {key: {"secret": secret, "key": key} for key, secret in KEYS.items()},
+        "files": {"sources": list(FILES), "path": "/workspace/train"},
+        "pytorch_job": {"clean_pods": "none", **pytorch_job},
+    }  # running: a worker is often gone with its last words
     lustre = {"data": "delete", "lustre": {"capacity_gib": 4800, "throughput_mbps_per_tib": 500}}
-    return {"aws:region": "us-east-2", "trainyard:environment": {
-        "zone": "us-east-2a", "pools": {"h100": {"instance_types": ["p5.48xlarge"], "max_nodes": 2},
-                                        "l4": {"instance_types": ["g6.12xlarge"], "max_nodes": 3}},
-        "cluster": {"version": "1.34", "endpoint": "public-and-private", "public_access_cidrs": ["203.0.113.7/32"]},
-        "storage": {"datasets": lustre, "checkpoints": lustre}, "training_operator": {"version": "1.8.1"},
-        "trainer": {"version": trainer, "runtimes": ["torch-distributed"],
-                    "own_runtimes": {"once": {"image": "trainer:1", "max_restarts": 0}}}, "jobs": {JOB: job}}}
+    return {
+        "aws:region": "us-east-2",
+        "trainyard:environment": {
+            "zone": "us-east-2a",
+            "pools": {
+                "h100": {"instance_types": ["p5.48xlarge"], "max_nodes": 2},
+                "l4": {"instance_types": ["g6.12xlarge"], "max_nodes": 3},
+            },
+            "cluster": {
+                "version": "1.34",
+                "endpoint": "public-and-private",
+                "public_access_cidrs": ["203.0.113.7/32"],
+            },
+            "storage": {"datasets": lustre, "checkpoints": lustre},
+            "training_operator": {"version": "1.8.1"},
+            "trainer": {
+                "version": trainer,
+                "runtimes": ["torch-distributed"],
+                "own_runtimes": {"once": {"image": "trainer:1", "max_restarts": 0}},
+            },
+            "jobs": {JOB: job},
+        },
+    }
 
 
 def beside(script: str, wait: str) -> Object:
     """A small TrainJob."""
-    return {"runtime": "once", "nodes": 1, "pool": "h100", "image": "trainer:1", "gpus_per_node": 1, "script": script,
-            "wait": wait, "wait_minutes": 3}
+    return {
+        "runtime": "once",
+        "nodes": 1,
+        "pool": "h100",
+        "image": "trainer:1",
+        "gpus_per_node": 1,
+        "script": script,
+        "wait": wait,
+        "wait_minutes": 3,
+    }
 
 
 @pytest.fixture(scope="module")
 def trial() -> Iterator[Trial]:
-    """A world of this module's own. Its owners bring the Secrets for which the job's pods have waited."""
+    """A world of this module's own. Its owners bring the Secrets for which the job's pods have
+    waited."""
     files = {**FILES, **REPOSITORY, "Pulumi.pytorch.yaml": yaml.safe_dump({"config": stack()})}
     with rehearsing("pytorch", files) as made:
         made.do("up", "--stack", "pytorch", "--wait", "5")
         for key, secret in KEYS.items():
-            made.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "namespace": "training"},
-                        "stringData": {key: f"of-{secret}"}})
+            made.apply(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Secret",
+                    "metadata": {"name": secret, "namespace": "training"},
+                    "stringData": {key: f"of-{secret}"},
+                }
+            )
         assert until(lambda: _state(made, JOB), seconds=180) == "Succeeded", made.log.read_text()
         yield made
 
@@ -76,7 +126,10 @@ def trial() -> Iterator[Trial]:
 def test_sixteen_ranks_met_on_two_nodes_with_claims_on_lustre(trial: Trial):
     assert _ranks(trial, JOB) == set(range(16))
     master, worker = trial.get(f"pods -n training -l training.kubeflow.org/job-name={JOB}")["items"]
-    assert (master["metadata"]["name"], worker["metadata"]["name"]) == (f"{JOB}-master-0", f"{JOB}-worker-0")
+    assert (master["metadata"]["name"], worker["metadata"]["name"]) == (
+        f"{JOB}-master-0",
+        f"{JOB}-worker-0",
+    )
     assert master["spec"]["nodeName"] != worker["spec"]["nodeName"]
     [waited] = worker["status"]["initContainerStatuses"]
     assert waited["name"] == "init-pytorch" and waited["state"]["terminated"]["exitCode"] == 0
@@ -88,7 +141,9 @@ def test_sixteen_ranks_met_on_two_nodes_with_claims_on_lustre(trial: Trial):
 def test_the_real_webhook_refuses_two_masters(trial: Trial):
     wrong = _by_hand(trial, "two-masters")
     wrong["spec"]["pytorchReplicaSpecs"]["Master"]["replicas"] = 2
-    with pytest.raises(RuntimeError, match=r'"validator\.pytorchjob\..* denied .*Master\]\.replicas: .* must be 1'):
+    with pytest.raises(
+        RuntimeError, match=r'"validator\.pytorchjob\..* denied .*Master\]\.replicas: .* must be 1'
+    ):
         trial.apply(wrong)
 
 
@@ -106,13 +161,21 @@ def test_a_job_whose_ranks_fail_fails_and_keeps_what_they_said(trial: Trial):
     trial.apply(broken)
     assert until(lambda: _state(trial, "broken"), seconds=180) == "Failed"
     assert "no data" in trial.shell("kubectl logs -n training broken-master-0")
-    assert "last words: no data" in trial.shell(f"{sys.executable} -m operations.status", check=False)
-    # Its worker, if not begun, still looks for the master, 100 times 2 s, with a node's GPUs in hand.
+    assert "last words: no data" in trial.shell(
+        f"{sys.executable} -m operations.status", check=False
+    )
+    # Its worker, if not begun, still looks for the master, 100 times 2 s, with a node's GPUs in
+    # hand.
     trial.shell("kubectl -n training delete pytorchjob broken --wait")
 
 
 def test_the_same_job_reaches_its_end_as_a_train_job_too(trial: Trial):
-    twin = {**stack()["trainyard:environment"]["jobs"][JOB], "runtime": "once", "wait": "complete", "wait_minutes": 5}
+    twin = {
+        **stack()["trainyard:environment"]["jobs"][JOB],
+        "runtime": "once",
+        "wait": "complete",
+        "wait_minutes": 5,
+    }
     del twin["pytorch_job"]
     _up(trial, twin=twin)
     assert trial.condition("twin") == "Complete"
@@ -128,19 +191,31 @@ def test_jobs_come_change_fail_and_go_while_another_runs_on(trial: Trial):
     running, finished = _uid(trial, "pods", "long"), _uid(trial, "trainjob", "short")
     _up(trial, long=long, short=beside("echo second", "complete"))
     assert _uid(trial, "trainjob", "short") != finished, "a changed run is another run"
-    assert "second" in trial.shell("kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=short")
-    with pytest.raises(RuntimeError, match=r"TrainJob training/fails is Failed; (?s:.*)loss is nan"):
+    assert "second" in trial.shell(
+        "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=short"
+    )
+    with pytest.raises(
+        RuntimeError, match=r"TrainJob training/fails is Failed; (?s:.*)loss is nan"
+    ):
         _up(trial, long=long, fails=beside("echo loss is nan; exit 1", "complete"))
     _up(trial, long=long)
-    assert [job["metadata"]["name"] for job in trial.get("trainjobs -n training")["items"]] == ["long"]
+    assert [job["metadata"]["name"] for job in trial.get("trainjobs -n training")["items"]] == [
+        "long"
+    ]
     assert _uid(trial, "pods", "long") == running, "nobody disturbed it"
 
 
 def test_the_sample_that_clones_is_repaired_as_a_file_and_succeeds(trial: Trial):
     text = (CHECKOUT / "tests/workloads/c-pytorch-dist-job.flawed.yaml").read_text()
-    job = yaml.safe_load(text.replace(" " * 14 + "command", " " * 12 + "command").replace("<GIT_REPO>", "https://example.com/dist"))
+    job = yaml.safe_load(
+        text.replace(" " * 14 + "command", " " * 12 + "command").replace(
+            "<GIT_REPO>", "https://example.com/dist"
+        )
+    )
     del job["metadata"]["namespace"]
-    master, worker = (replica["template"]["spec"] for replica in job["spec"]["pytorchReplicaSpecs"].values())
+    master, worker = (
+        replica["template"]["spec"] for replica in job["spec"]["pytorchReplicaSpecs"].values()
+    )
     worker["tolerations"].pop()  # of another cluster
     master["containers"][0]["resources"] = worker["containers"][0]["resources"]
     job["spec"]["runPolicy"]["cleanPodPolicy"] = "None"
@@ -157,17 +232,30 @@ def test_a_runtime_with_every_fragment_that_people_bring_takes_their_job_to_its_
         runtime = _merged(runtime, _sample(f"{name}.runtime-fragment"))
     job = _sample("d-trainjob-with-configmap")
     job["metadata"]["namespace"] = "training"
-    del job["spec"]["trainer"]["resourcesPerNode"], job["spec"]["trainer"]["numProcPerNode"]  # the runtime's: GPUs
+    del (
+        job["spec"]["trainer"]["resourcesPerNode"],
+        job["spec"]["trainer"]["numProcPerNode"],
+    )  # the runtime's: GPUs
     [override] = job["spec"]["podTemplateOverrides"]
-    override["spec"]["volumes"].append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}})
-    override["spec"]["containers"][0]["volumeMounts"].append({"name": "shm", "mountPath": "/dev/shm"})
-    script = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"pytorch-demo.py": "import torch\n"},
-              "metadata": {"name": "pytorch-demo-script", "namespace": "training"}}
+    override["spec"]["volumes"].append(
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}
+    )
+    override["spec"]["containers"][0]["volumeMounts"].append(
+        {"name": "shm", "mountPath": "/dev/shm"}
+    )
+    script = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "data": {"pytorch-demo.py": "import torch\n"},
+        "metadata": {"name": "pytorch-demo-script", "namespace": "training"},
+    }
     for obj in (runtime, script, job):
         trial.apply(obj)
     name = job["metadata"]["name"]
     assert until(lambda: trial.condition(name), seconds=180) == "Complete"
-    said = trial.shell(f"kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name={name} --tail=-1")
+    said = trial.shell(
+        f"kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name={name} --tail=-1"
+    )
     assert {int(rank) for rank in re.findall(r"\[rank (\d+)/8\] node", said)} == set(range(8))
 
 
@@ -204,11 +292,15 @@ def test_down_leaves_nothing(trial: Trial):
 
 
 def _up(trial: Trial, trainer: str = OLDER, **jobs: Object) -> None:
-    """Plain pulumi on the stack with these jobs beside; RuntimeError with what it says where it fails."""
+    """Plain pulumi on the stack with these jobs beside; RuntimeError with what it says where it
+    fails."""
     config = stack(trainer)
     config["trainyard:environment"]["jobs"] |= jobs
     (trial.checkout / "Pulumi.pytorch.yaml").write_text(yaml.safe_dump({"config": config}))
-    trial.shell("pulumi up --yes --skip-preview --non-interactive >up.log 2>&1 || { cat up.log >&2; exit 1; }")
+    trial.shell(
+        "pulumi up --yes --skip-preview --non-interactive >up.log 2>&1 || { cat up.log >&2; exit"
+        " 1; }"
+    )
 
 
 def _sees_complete(trial: Trial, release: str) -> None:
@@ -228,31 +320,55 @@ def _sample(name: str) -> Object:
 def _merged(there: Any, more: Any) -> Any:
     """Both; of lists the entries of one name are one."""
     if isinstance(there, dict):
-        return there | {key: _merged(there[key], value) if key in there else value for key, value in more.items()}
+        return there | {
+            key: _merged(there[key], value) if key in there else value
+            for key, value in more.items()
+        }
     if not isinstance(there, list):
         return more
     named = {entry["name"]: entry for entry in there}
-    return [*(named | {entry["name"]: _merged(named.get(entry["name"], {}), entry) for entry in more}).values()]
+    return [
+        *(
+            named | {entry["name"]: _merged(named.get(entry["name"], {}), entry) for entry in more}
+        ).values()
+    ]
 
 
 def _uid(trial: Trial, kind: str, job: str) -> str:
-    of = f"{kind} -n training" + (f" -l jobset.sigs.k8s.io/jobset-name={job}" if kind == "pods" else "")
+    of = f"{kind} -n training" + (
+        f" -l jobset.sigs.k8s.io/jobset-name={job}" if kind == "pods" else ""
+    )
     found = trial.get(of if kind == "pods" else f"{of} {job}")
     return (found["items"][0] if kind == "pods" else found)["metadata"]["uid"]
 
 
 def _by_hand(trial: Trial, name: str, **settings: Any) -> Object:
     """The job with other settings, as somebody would apply it under another name."""
-    plan = plan_stack(read(stack(**settings), stack="pytorch", project="trainyard"), trial.checkout).accepted()
-    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": name, "namespace": "training"},
-            "spec": plan.jobs[JOB].spec}
+    plan = plan_stack(
+        read(stack(**settings), stack="pytorch", project="trainyard"), trial.checkout
+    ).accepted()
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": name, "namespace": "training"},
+        "spec": plan.jobs[JOB].spec,
+    }
 
 
 def _state(trial: Trial, job: str) -> str:
     found = trial.get(f"pytorchjob {job} -n training").get("status", {}).get("conditions", [])
-    return next((c["type"] for c in found if c["type"] in ("Succeeded", "Failed") and c["status"] == "True"), "")
+    return next(
+        (
+            c["type"]
+            for c in found
+            if c["type"] in ("Succeeded", "Failed") and c["status"] == "True"
+        ),
+        "",
+    )
 
 
 def _ranks(trial: Trial, job: str) -> set[int]:
-    said = trial.shell(f"kubectl logs -n training -l training.kubeflow.org/job-name={job} --tail=-1")
+    said = trial.shell(
+        f"kubectl logs -n training -l training.kubeflow.org/job-name={job} --tail=-1"
+    )
     return {int(rank) for rank in re.findall(r"\[rank (\d+)/16\] node", said)}

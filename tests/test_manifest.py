@@ -47,10 +47,20 @@ def test_a_file_is_read_as_any_yaml_reader_reads_it(path: Path) -> None:
 def test_a_line_that_is_indented_wrongly_is_named_and_the_rest_is_read() -> None:
     text = (FOLDER / "c-pytorch-dist-job.flawed.yaml").read_text()
     [job], [fault] = read_manifest(text, "c.yaml")
-    wrong = next(number for number, line in enumerate(text.splitlines(), 1) if line.startswith(" " * 14 + "command"))
-    assert fault.path == f"c.yaml:{wrong}" and "is YAML" in fault.rule and fault.value.startswith("command:")
+    wrong = next(
+        number
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.startswith(" " * 14 + "command")
+    )
+    assert (
+        fault.path == f"c.yaml:{wrong}"
+        and "is YAML" in fault.rule
+        and fault.value.startswith("command:")
+    )
     assert [(pod.role, pod.nodes, pod.containers[0].command[0]) for pod in job.pods] == [
-        ("Master", 1, "/bin/bash"), ("Worker", 2, "/bin/bash")]
+        ("Master", 1, "/bin/bash"),
+        ("Worker", 2, "/bin/bash"),
+    ]
 
 
 def test_two_lines_that_are_indented_wrongly_are_two_faults() -> None:
@@ -59,14 +69,24 @@ def test_two_lines_that_are_indented_wrongly_are_two_faults() -> None:
     assert [fault.path for fault in faults] == ["job.yaml:2", "job.yaml:6"]
 
 
-@pytest.mark.parametrize("text", ["a: [", "{", "a: *nowhere", "a: !unknown b", "\t", "a: 'b", "a: \x07"])
+@pytest.mark.parametrize(
+    "text", ["a: [", "{", "a: *nowhere", "a: !unknown b", "\t", "a: 'b", "a: \x07"]
+)
 def test_what_cannot_be_mended_is_a_fault_and_no_workload(text: str) -> None:
     found, faults = read_manifest(text, "x.yaml")
-    assert faults and all(fault.path == "x.yaml:1" for fault in faults) and not any(w.kind for w in found)
+    assert (
+        faults
+        and all(fault.path == "x.yaml:1" for fault in faults)
+        and not any(w.kind for w in found)
+    )
 
 
 def test_an_empty_file_holds_nothing() -> None:
-    assert read_manifest("", "x.yaml") == read_manifest("# only this\n---\n---\n", "x.yaml") == ((), ())
+    assert (
+        read_manifest("", "x.yaml")
+        == read_manifest("# only this\n---\n---\n", "x.yaml")
+        == ((), ())
+    )
 
 
 def test_a_key_that_is_given_twice_is_a_fault_with_the_line_of_the_second() -> None:
@@ -75,8 +95,16 @@ def test_a_key_that_is_given_twice_is_a_fault_with_the_line_of_the_second() -> N
 
 
 def test_what_kubernetes_reads_as_text_is_text() -> None:
-    body = one("spec: {a: 2026-11-01, b: 12:30:00, c: yes, d: 0x10, e: 1e3, f: ~, g: 1_000}").get("spec")
-    assert (body["a"], body["b"], body["c"], body["d"], body["f"]) == ("2026-11-01", "12:30:00", True, 16, None)
+    body = one("spec: {a: 2026-11-01, b: 12:30:00, c: yes, d: 0x10, e: 1e3, f: ~, g: 1_000}").get(
+        "spec"
+    )
+    assert (body["a"], body["b"], body["c"], body["d"], body["f"]) == (
+        "2026-11-01",
+        "12:30:00",
+        True,
+        16,
+        None,
+    )
 
 
 def test_anchors_and_merge_keys_are_followed_and_the_nearer_value_counts() -> None:
@@ -89,14 +117,21 @@ spec:
     numNodes: 3
     <<: [*a, *b]
 """)
-    assert job.get("spec", "trainer") == {"image": "one:1", "numNodes": 3, "env": [{"name": "A", "value": "1"}]}
+    assert job.get("spec", "trainer") == {
+        "image": "one:1",
+        "numNodes": 3,
+        "env": [{"name": "A", "value": "1"}],
+    }
     assert job.at("spec", "trainer", "numNodes") == "job.yaml:6 spec.trainer.numNodes"
     assert job.pods[0].nodes == 3 and dict(job.pods[0].containers[0].env) == {"A": "1"}
 
 
 def test_a_part_of_a_runtime_counts_as_a_runtime() -> None:
     fragment = one((FOLDER / "d-gpu.runtime-fragment.yaml").read_text())
-    assert fragment.kind == "TrainingRuntime" and fragment.pods[0].containers[0].amount("nvidia.com/gpu") == 4
+    assert (
+        fragment.kind == "TrainingRuntime"
+        and fragment.pods[0].containers[0].amount("nvidia.com/gpu") == 4
+    )
 
 
 def test_the_pods_of_a_train_job_are_its_trainer_and_what_it_overrides() -> None:
@@ -108,22 +143,44 @@ spec:
   runtimePatches: [{trainingRuntimeSpec: {template: {spec: {replicatedJobs: [
     {name: node, template: {spec: {template: {spec: {nodeSelector: {a: b}}}}}}]}}}}]
 """)
-    assert [(pod.role, pod.nodes) for pod in patched.pods] == [("trainer", 2), ("override", None), ("override", None)]
+    assert [(pod.role, pod.nodes) for pod in patched.pods] == [
+        ("trainer", 2),
+        ("override", None),
+        ("override", None),
+    ]
     assert patched.pods[2].spec == {"nodeSelector": {"a": "b"}}
 
 
-@pytest.mark.parametrize(("command", "script"), [
-    ("[bash, -c, 'a b']", "a b"), ("[/bin/sh, -ec, 'a', ignored]", "a"), ("[bash, --login, -c, x]", "x"),
-    ("[python, -c, 'print(1)']", "python -c print(1)"), ("a text", "a text"), ("[bash, -c]", "bash -c"), ("~", ""),
-    ("{not: a list}", "")])
+@pytest.mark.parametrize(
+    ("command", "script"),
+    [
+        ("[bash, -c, 'a b']", "a b"),
+        ("[/bin/sh, -ec, 'a', ignored]", "a"),
+        ("[bash, --login, -c, x]", "x"),
+        ("[python, -c, 'print(1)']", "python -c print(1)"),
+        ("a text", "a text"),
+        ("[bash, -c]", "bash -c"),
+        ("~", ""),
+        ("{not: a list}", ""),
+    ],
+)
 def test_a_script_is_what_a_shell_is_given_or_the_command(command: str, script: str) -> None:
     job = one(f"kind: TrainJob\nspec: {{trainer: {{command: {command}}}}}")
     assert job.pods[0].containers[0].script == script
 
 
 @pytest.mark.parametrize("value", ["1", "text", "[1, [2]]", "~", "[{}]", "{a: [1]}"])
-@pytest.mark.parametrize("key", ["metadata", "spec", "trainer", "podTemplateOverrides", "env", "resourcesPerNode"])
+@pytest.mark.parametrize(
+    "key", ["metadata", "spec", "trainer", "podTemplateOverrides", "env", "resourcesPerNode"]
+)
 def test_no_shape_is_too_wrong_to_be_read(key: str, value: str) -> None:
-    inner = f"{key}: {value}" if key in ("metadata", "spec") else (
-        f"spec: {{{key}: {value}}}" if key[0] in "tp" else f"spec: {{trainer: {{{key}: {value}}}}}")
+    inner = (
+        f"{key}: {value}"
+        if key in ("metadata", "spec")
+        else (
+            f"spec: {{{key}: {value}}}"
+            if key[0] in "tp"
+            else f"spec: {{trainer: {{{key}: {value}}}}}"
+        )
+    )
     assert one(f"kind: TrainJob\n{inner}").kind == "TrainJob"

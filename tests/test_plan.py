@@ -1,4 +1,5 @@
-"""What follows from a stack file: names, ranges, interfaces, one zone, and which changes start a run."""
+"""What follows from a stack file: names, ranges, interfaces, one zone, and which changes start a
+run."""
 
 from __future__ import annotations
 
@@ -21,7 +22,17 @@ from stacks.capacity import efa_interfaces
 from stacks.config import read
 from stacks.plan import EnvironmentPlan, plan_stack, zone_cidrs
 from tests.recording import CHECKOUT
-from tests.stackfile import ENVIRONMENT, SCRATCH, Edit, at, environment_plan, sound_stacks, team_plan, values, without
+from tests.stackfile import (
+    ENVIRONMENT,
+    SCRATCH,
+    Edit,
+    at,
+    environment_plan,
+    sound_stacks,
+    team_plan,
+    values,
+    without,
+)
 
 JOB = "jobs.t5-large"
 OWN = "trainer.own_runtimes.torch-distributed-resilient"
@@ -32,10 +43,22 @@ ME = Identity(project="trainyard", stack="dev", region="ap-northeast-2")
 
 
 def test_the_same_inputs_give_the_same_name_and_a_forcing_change_gives_another() -> None:
-    assert ME.name("cluster", "10.0.0.0/16") == ME.name("cluster", "10.0.0.0/16") == "dev-cluster-b00cb939"
-    others = [dataclasses.replace(ME, stack="prod"), dataclasses.replace(ME, project="other"),
-              dataclasses.replace(ME, region="us-east-1")]
-    names = [ME.name("cluster"), ME.name("cluster", "a"), ME.name("cluster", "b"), *(o.name("cluster") for o in others)]
+    assert (
+        ME.name("cluster", "10.0.0.0/16")
+        == ME.name("cluster", "10.0.0.0/16")
+        == "dev-cluster-b00cb939"
+    )
+    others = [
+        dataclasses.replace(ME, stack="prod"),
+        dataclasses.replace(ME, project="other"),
+        dataclasses.replace(ME, region="us-east-1"),
+    ]
+    names = [
+        ME.name("cluster"),
+        ME.name("cluster", "a"),
+        ME.name("cluster", "b"),
+        *(o.name("cluster") for o in others),
+    ]
     assert len(set(names)) == len(names)
 
 
@@ -44,9 +67,17 @@ def test_a_name_begins_with_stack_and_logical_name_so_that_a_person_finds_it() -
 
 
 def test_tags_of_our_own_win_over_tags_of_the_stack_file() -> None:
-    tags = dataclasses.replace(ME, extra_tags=(("Name", "mine"), ("team", "a"))).tags("scratch", role="x")
-    assert tags == {"team": "a", "Name": "dev-scratch", "trainyard:project": "trainyard", "trainyard:stack": "dev",
-                    "trainyard:name": "scratch", "role": "x"}
+    tags = dataclasses.replace(ME, extra_tags=(("Name", "mine"), ("team", "a"))).tags(
+        "scratch", role="x"
+    )
+    assert tags == {
+        "team": "a",
+        "Name": "dev-scratch",
+        "trainyard:project": "trainyard",
+        "trainyard:stack": "dev",
+        "trainyard:name": "scratch",
+        "role": "x",
+    }
 
 
 @pytest.mark.parametrize("longest", ["a" * 32])
@@ -72,11 +103,13 @@ def cidrs(draw: st.DrawFn) -> str:
 
 
 @given(cidr=cidrs(), zones=st.integers(1, 3))
-def test_subnets_lie_in_the_vpc_apart_from_each_other_and_are_large_enough(cidr: str, zones: int) -> None:
+def test_subnets_lie_in_the_vpc_apart_from_each_other_and_are_large_enough(
+    cidr: str, zones: int
+) -> None:
     vpc, planned = ipaddress.IPv4Network(cidr), zone_cidrs(cidr, ("xa", "xb", "xc")[:zones])
     subnets = [ipaddress.IPv4Network(c) for z in planned for c in (z.private_cidr, z.public_cidr)]
     assert all(subnet.subnet_of(vpc) for subnet in subnets)
-    assert not any(a.overlaps(b) for i, a in enumerate(subnets) for b in subnets[i + 1:])
+    assert not any(a.overlaps(b) for i, a in enumerate(subnets) for b in subnets[i + 1 :])
     assert all(16 <= subnet.prefixlen <= 28 for subnet in subnets)  # what EC2 takes
     assert {vpc.num_addresses // subnet.num_addresses for subnet in subnets} == {8, 256}
 
@@ -94,6 +127,7 @@ def test_the_training_zone_comes_first_and_two_others_keep_the_controllers_up() 
 
 # Nodes.
 
+
 @pytest.mark.parametrize("name", GPU_TYPES)
 def test_a_node_has_one_address_and_as_many_efa_devices_as_its_type(name: str) -> None:
     kind = GPU_TYPES[name]
@@ -105,11 +139,18 @@ def test_a_node_has_one_address_and_as_many_efa_devices_as_its_type(name: str) -
     assert max((i.card for i in fabric), default=0) == kind.cards - 1
 
 
-@pytest.mark.parametrize(("name", "first", "last", "count"), [
-    ("g6e.48xlarge", (0, 1), (3, 0), 4), ("p5.48xlarge", (0, 1), (31, 0), 32), ("g6.48xlarge", (0, 1), (0, 1), 1),
-    ("p6-b300.48xlarge", (1, 0), (16, 0), 16)])  # card 0 of the b300 takes no EFA
+@pytest.mark.parametrize(
+    ("name", "first", "last", "count"),
+    [
+        ("g6e.48xlarge", (0, 1), (3, 0), 4),
+        ("p5.48xlarge", (0, 1), (31, 0), 32),
+        ("g6.48xlarge", (0, 1), (0, 1), 1),
+        ("p6-b300.48xlarge", (1, 0), (16, 0), 16),
+    ],
+)  # card 0 of the b300 takes no EFA
 def test_efa_devices_sit_where_the_ec2_guide_puts_them(
-        name: str, first: tuple[int, int], last: tuple[int, int], count: int) -> None:
+    name: str, first: tuple[int, int], last: tuple[int, int], count: int
+) -> None:
     fabric = [(i.card, i.device) for i in efa_interfaces(GPU_TYPES[name])[1:]]
     assert (fabric[0], fabric[-1], len(fabric)) == (first, last, count)
 
@@ -130,14 +171,21 @@ def test_a_pool_knows_what_its_type_has() -> None:
 
 # One zone.
 
+
 @given(stack=sound_stacks())
-def test_gpu_nodes_file_systems_and_jobs_of_an_environment_are_in_one_zone(stack: dict[str, Any]) -> None:
+def test_gpu_nodes_file_systems_and_jobs_of_an_environment_are_in_one_zone(
+    stack: dict[str, Any],
+) -> None:
     plan = plan_stack(read(stack, stack="dev", project="trainyard")).accepted()
     assert isinstance(plan, EnvironmentPlan)
     zone = stack[ENVIRONMENT]["zone"]
-    assert {plan.zone, plan.network.zones[0].name, plan.contract["zone"],
-            *(zone for pool in plan.pools.values() for zone in pool.zones),
-            *(_selector(plan, job)["topology.kubernetes.io/zone"] for job in plan.jobs)} == {zone}
+    assert {
+        plan.zone,
+        plan.network.zones[0].name,
+        plan.contract["zone"],
+        *(zone for pool in plan.pools.values() for zone in pool.zones),
+        *(_selector(plan, job)["topology.kubernetes.io/zone"] for job in plan.jobs),
+    } == {zone}
     assert 2 <= len({z.name for z in plan.network.zones}) <= 3, "EKS refuses a cluster in one zone"
 
 
@@ -147,7 +195,9 @@ def test_a_job_asks_for_what_a_node_of_its_pool_has(stack: dict[str, Any]) -> No
     assert isinstance(plan, EnvironmentPlan)
     for name, job in plan.jobs.items():
         [kind], trainer = plan.pools[job.pool].types, job.spec["trainer"]
-        fabric = {"vpc.amazonaws.com/efa": str(kind.efa)} if trainer["numNodes"] > 1 and kind.efa else {}
+        fabric = (
+            {"vpc.amazonaws.com/efa": str(kind.efa)} if trainer["numNodes"] > 1 and kind.efa else {}
+        )
         asked = {"nvidia.com/gpu": str(kind.gpus), **fabric}
         assert trainer["resourcesPerNode"] == {"requests": asked, "limits": asked}
         assert _selector(plan, name)["trainyard.io/pool"] == job.pool
@@ -162,28 +212,39 @@ def _selector(plan: EnvironmentPlan, job: str) -> dict[str, str]:
 def test_the_facts_of_a_type_agree_with_each_other(kind: InstanceType) -> None:
     assert kind.gpus in (1, 2, 4, 8) and kind.efa <= kind.cards <= kind.efa + 1
     assert 0.8 * kind.memory_mib < kind.allocatable_mib < kind.memory_mib
-    assert kind.nvlink == (kind.quota == "P" and kind.gpus > 1) and (kind.gpudirect or not kind.nvlink)
+    assert kind.nvlink == (kind.quota == "P" and kind.gpus > 1) and (
+        kind.gpudirect or not kind.nvlink
+    )
 
 
 # A run and its identity.
+
 
 def _run(*edits: Edit) -> str:
     return environment_plan(*edits).jobs["t5-large"].run
 
 
 RUNS_AGAIN: dict[str, list[Edit]] = {
-    "run counter": [at(f"{JOB}.run", 2)], "nodes": [at(f"{JOB}.nodes", 3)], "script": [at(f"{JOB}.script", "true")],
-    "image": [at(f"{JOB}.image", "other:1")], "pool": [at(f"{JOB}.pool", "h100")],
-    "environment": [at(f"{JOB}.env.LR", "1")], "checkpoints": [at(f"{JOB}.checkpoints.directory", "again")],
-    "mount": [at(f"{JOB}.storage.home", {"path": "/home"})], "zone": [at("zone", "ap-northeast-2b")],
+    "run counter": [at(f"{JOB}.run", 2)],
+    "nodes": [at(f"{JOB}.nodes", 3)],
+    "script": [at(f"{JOB}.script", "true")],
+    "image": [at(f"{JOB}.image", "other:1")],
+    "pool": [at(f"{JOB}.pool", "h100")],
+    "environment": [at(f"{JOB}.env.LR", "1")],
+    "checkpoints": [at(f"{JOB}.checkpoints.directory", "again")],
+    "mount": [at(f"{JOB}.storage.home", {"path": "/home"})],
+    "zone": [at("zone", "ap-northeast-2b")],
     "shared memory": [at(f"{JOB}.shared_memory_gib", 65)],
     "gpus": [at(f"{JOB}.gpus_per_node", 4), at(f"{JOB}.script", "accelerate launch t5.py")],
 }
 RUNS_ON: dict[str, list[Edit]] = {
     "another job": [lambda s: s["jobs"].update(other=dict(s["jobs"]["t5-large"], run=7))],
-    "size of the pool": [at("pools.g6e.max_nodes", 8)], "another pool": [without("pools.h100")],
-    "size of the store": [at("storage.scratch.lustre.capacity_gib", 9600)], "tags": [at("tags.team", "a")],
-    "restarts of the runtime": [at(f"{OWN}.max_restarts", 9)], "charts": [at("artifacts.charts", "/charts")],
+    "size of the pool": [at("pools.g6e.max_nodes", 8)],
+    "another pool": [without("pools.h100")],
+    "size of the store": [at("storage.scratch.lustre.capacity_gib", 9600)],
+    "tags": [at("tags.team", "a")],
+    "restarts of the runtime": [at(f"{OWN}.max_restarts", 9)],
+    "charts": [at("artifacts.charts", "/charts")],
     "endpoint": [at("cluster.public_access_cidrs", ["203.0.113.7/32"])],
     "what is the default anyway": [at(f"{JOB}.run", 1), at(f"{JOB}.processes_per_node", "auto")],
 }
@@ -215,18 +276,24 @@ def _reversed(settings: dict[str, Any]) -> None:
 
 # Jobs.
 
+
 def test_checkpoints_are_found_in_one_place_whatever_store_and_directory_they_lie_in() -> None:
-    job = environment_plan(at(f"{JOB}.checkpoints", {"store": "home", "directory": "t5/large"}),
-                           at(f"{JOB}.env.A", "1")).jobs["t5-large"]
-    assert job.spec["trainer"]["env"] == [{"name": "A", "value": "1"},
-                                          {"name": "CHECKPOINT_DIR", "value": "/checkpoints"}]
+    job = environment_plan(
+        at(f"{JOB}.checkpoints", {"store": "home", "directory": "t5/large"}),
+        at(f"{JOB}.env.A", "1"),
+    ).jobs["t5-large"]
+    assert job.spec["trainer"]["env"] == [
+        {"name": "A", "value": "1"},
+        {"name": "CHECKPOINT_DIR", "value": "/checkpoints"},
+    ]
     mounts = job.spec["podTemplateOverrides"][0]["spec"]["containers"][0]["volumeMounts"]
     assert mounts[1:] == [{"name": "home", "mountPath": "/checkpoints", "subPath": "t5/large"}]
     assert job.stores == ("home",)
 
 
 def test_a_store_that_a_job_mounts_anyway_is_not_mounted_again_for_checkpoints() -> None:
-    """The TrainJob CRD keys mounts by volume; two volumes of a claim never start before Kubernetes 1.35."""
+    """The TrainJob CRD keys mounts by volume; two volumes of a claim never start before Kubernetes
+    1.35."""
     job = environment_plan(at(f"{JOB}.storage", {"scratch": {"path": "/mnt/"}})).jobs["t5-large"]
     pod = job.spec["podTemplateOverrides"][0]["spec"]
     assert [v["name"] for v in pod["volumes"]] == ["dshm", "scratch"]
@@ -235,22 +302,40 @@ def test_a_store_that_a_job_mounts_anyway_is_not_mounted_again_for_checkpoints()
 
 
 def test_a_script_stops_at_its_first_failure_and_a_command_runs_as_it_is() -> None:
-    script = environment_plan(at(f"{JOB}.script", "echo hello\n")).jobs["t5-large"].spec["trainer"]["command"]
+    script = (
+        environment_plan(at(f"{JOB}.script", "echo hello\n"))
+        .jobs["t5-large"]
+        .spec["trainer"]["command"]
+    )
     assert script == ["/bin/bash", "-c", "set -euo pipefail\necho hello\n"]
-    command = environment_plan(without(f"{JOB}.script"), at(f"{JOB}.command", ["python", "a b"])).jobs["t5-large"]
+    command = environment_plan(
+        without(f"{JOB}.script"), at(f"{JOB}.command", ["python", "a b"])
+    ).jobs["t5-large"]
     assert command.spec["trainer"]["command"] == ["python", "a b"]
 
 
 # Charts.
 
-@pytest.mark.parametrize(("charts", "found"), [
-    (None, ("oci://public.ecr.aws/karpenter/karpenter", versions.KARPENTER)),
-    ("/mirror/", ("/mirror/karpenter", None)),
-    ("oci://registry/charts/", ("oci://registry/charts/karpenter", versions.KARPENTER))])
-def test_charts_come_from_where_the_stack_says(charts: str | None, found: tuple[str, str | None]) -> None:
+
+@pytest.mark.parametrize(
+    ("charts", "found"),
+    [
+        (None, ("oci://public.ecr.aws/karpenter/karpenter", versions.KARPENTER)),
+        ("/mirror/", ("/mirror/karpenter", None)),
+        ("oci://registry/charts/", ("oci://registry/charts/karpenter", versions.KARPENTER)),
+    ],
+)
+def test_charts_come_from_where_the_stack_says(
+    charts: str | None, found: tuple[str, str | None]
+) -> None:
     plan = environment_plan(*([at("artifacts.charts", charts)] if charts else []))
     assert (plan.karpenter.controller.chart, plan.karpenter.controller.version) == found
-    every = (plan.karpenter.crds, plan.karpenter.controller, plan.trainer.chart, plan.device_plugins.nvidia)
+    every = (
+        plan.karpenter.crds,
+        plan.karpenter.controller,
+        plan.trainer.chart,
+        plan.device_plugins.nvidia,
+    )
     assert charts is None or all(c.repository is None and c.chart.startswith(charts) for c in every)
 
 
@@ -258,9 +343,16 @@ def test_charts_come_from_where_the_stack_says(charts: str | None, found: tuple[
 def test_the_trainers_charts_have_the_version_of_the_stack_file(version: str) -> None:
     trainer = environment_plan(at("trainer.version", version)).trainer
     assert (trainer.chart.version, trainer.image_tag) == (version, f"v{version}")
-    assert (CHECKOUT / trainer.crds.chart / "Chart.yaml").exists() and trainer.crds.chart.endswith(f"-{version}")
-    mirrored = environment_plan(at("trainer.version", version), at("artifacts.charts", "/mirror")).trainer
-    assert (mirrored.chart.chart, mirrored.crds) == (f"/mirror/kubeflow-trainer-{version}", trainer.crds)
+    assert (CHECKOUT / trainer.crds.chart / "Chart.yaml").exists() and trainer.crds.chart.endswith(
+        f"-{version}"
+    )
+    mirrored = environment_plan(
+        at("trainer.version", version), at("artifacts.charts", "/mirror")
+    ).trainer
+    assert (mirrored.chart.chart, mirrored.crds) == (
+        f"/mirror/kubeflow-trainer-{version}",
+        trainer.crds,
+    )
 
 
 def test_drivers_are_installed_for_the_kinds_of_storage_there_are() -> None:
@@ -275,11 +367,22 @@ def test_drivers_are_installed_for_the_kinds_of_storage_there_are() -> None:
 
 # What teams rely on.
 
-SAME_PROMISE: list[Edit] = [at("jobs", {}), at("artifacts.charts", "/charts"), at(f"{OWN}.max_restarts", 1),
-                            at("tags.team", "a"), at("cluster.public_access_cidrs", ["203.0.113.7/32"]),
-                            at("storage.scratch.lustre.capacity_gib", 9600), at("system_nodes.nodes", 3)]
-OTHER_PROMISE: list[Edit] = [at("pools.g6e.max_nodes", 8), without("pools.h100"), without("storage.home"),
-                             at("zone", "ap-northeast-2b"), at("trainer.runtimes", ["torch-distributed"])]
+SAME_PROMISE: list[Edit] = [
+    at("jobs", {}),
+    at("artifacts.charts", "/charts"),
+    at(f"{OWN}.max_restarts", 1),
+    at("tags.team", "a"),
+    at("cluster.public_access_cidrs", ["203.0.113.7/32"]),
+    at("storage.scratch.lustre.capacity_gib", 9600),
+    at("system_nodes.nodes", 3),
+]
+OTHER_PROMISE: list[Edit] = [
+    at("pools.g6e.max_nodes", 8),
+    without("pools.h100"),
+    without("storage.home"),
+    at("zone", "ap-northeast-2b"),
+    at("trainer.runtimes", ["torch-distributed"]),
+]
 
 
 @pytest.mark.parametrize("edit", SAME_PROMISE)
@@ -301,24 +404,32 @@ def test_a_teams_plan_is_made_against_its_environments_promise() -> None:
     team, environment = team_plan(), environment_plan()
     assert team.contract == environment.contract
     assert team.workspace.namespace == "team-vision" and team.workspace.max_gpus == 16
-    assert [c.volume_name for c in team.workspace.claims] == [f"team-vision-{SCRATCH}"], "only what its jobs use"
+    assert [c.volume_name for c in team.workspace.claims] == [f"team-vision-{SCRATCH}"], (
+        "only what its jobs use"
+    )
     job = team.jobs["vit-base"]
-    assert job.namespace == "team-vision" and job.spec["runtimeRef"]["name"] == "torch-distributed-resilient"
+    assert (
+        job.namespace == "team-vision"
+        and job.spec["runtimeRef"]["name"] == "torch-distributed-resilient"
+    )
     selector = job.spec["podTemplateOverrides"][0]["spec"]["nodeSelector"]
     assert selector["topology.kubernetes.io/zone"] == environment.zone
 
 
 # Without an engine.
 
+
 def _in_a_fresh_process(program: str) -> str:
-    return subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True,
-                          check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def test_a_stack_is_checked_without_loading_the_sdk() -> None:
     said = _in_a_fresh_process(
-        "import sys; from stacks import check; check.main(['dev', 'team-vision']);"
-        "print([m for m in sys.modules if m.partition('.')[0] in ('pulumi', 'pulumi_aws', 'pulumi_eks', 'grpc')])")
+        "import sys; from stacks import check; check.main(['dev', 'team-vision']);print([m for m in"
+        " sys.modules if m.partition('.')[0] in ('pulumi', 'pulumi_aws', 'pulumi_eks', 'grpc')])"
+    )
     assert said.splitlines()[-1] == "[]"
 
 
@@ -328,8 +439,13 @@ def test_the_same_file_gives_the_same_plan(make: Callable[[], object]) -> None:
 
 
 def test_another_training_zone_moves_no_subnet_and_keeps_the_cluster():
-    here, there = (zone_cidrs("10.0.0.0/16", zones) for zones in (("ap-northeast-2a", "ap-northeast-2b"),
-                                                                  ("ap-northeast-2b", "ap-northeast-2a")))
+    here, there = (
+        zone_cidrs("10.0.0.0/16", zones)
+        for zones in (
+            ("ap-northeast-2a", "ap-northeast-2b"),
+            ("ap-northeast-2b", "ap-northeast-2a"),
+        )
+    )
     assert sorted(here, key=lambda zone: zone.name) == sorted(there, key=lambda zone: zone.name)
 
 
@@ -338,5 +454,9 @@ def test_jobs_move_to_another_claim_only_where_there_is_another_file_system() ->
         return {c.store: c.name for c in environment_plan(*edits).workspace.claims}
 
     before, moved = claims(), claims(at("zone", "ap-northeast-2c"))
-    assert moved["scratch"] != before["scratch"] and moved["home"] == before["home"], "EFS is in every zone"
-    assert claims(at("storage.scratch.lustre.capacity_gib", 9600)) == before, "a store that grows is the same"
+    assert moved["scratch"] != before["scratch"] and moved["home"] == before["home"], (
+        "EFS is in every zone"
+    )
+    assert claims(at("storage.scratch.lustre.capacity_gib", 9600)) == before, (
+        "a store that grows is the same"
+    )

@@ -15,45 +15,79 @@ from catalog.prices import ON_DEMAND, PRICES, lustre_per_month, price
 from catalog.zones import regions_with
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainyard/go/mod"
-KARPENTER = CACHE / "github.com/aws/karpenter-provider-aws@v1.14.1/pkg/providers/pricing/zz_generated.pricing_aws.go"
+KARPENTER = (
+    CACHE
+    / "github.com/aws/karpenter-provider-aws@v1.14.1/pkg/providers/pricing/zz_generated.pricing_aws.go"
+)
 
 
 @pytest.mark.skipif(not KARPENTER.exists(), reason="Karpenter's source is not in the module cache")
 def test_every_on_demand_price_is_the_one_karpenter_generated() -> None:
     text = KARPENTER.read_text()
     theirs = {name: Decimal(usd) for name, usd in re.findall(r'"([a-z0-9.-]+)": ([\d.]+)', text)}
-    ours = {sku: found for (service, sku, region), found in PRICES.items() if (service, region) == ("ec2", "us-east-1")}
+    ours = {
+        sku: found
+        for (service, sku, region), found in PRICES.items()
+        if (service, region) == ("ec2", "us-east-1")
+    }
     assert {sku: found.usd for sku, found in ours.items()} == {sku: theirs.get(sku) for sku in ours}
     assert f"generated at {ours['p5.48xlarge'].as_of}" in text
 
 
 def test_a_type_has_a_price_in_us_east_1_exactly_where_it_is_sold_there() -> None:
     for name in (*GPU_TYPES, *CPU_TYPES):
-        assert (price("ec2", name, "us-east-1") is not None) == ("us-east-1" in regions_with(name)), name
+        assert (price("ec2", name, "us-east-1") is not None) == (
+            "us-east-1" in regions_with(name)
+        ), name
 
 
-@pytest.mark.parametrize(("service", "sku", "usd", "unit"), [
-    ("ec2", "p5.48xlarge", "55.04", "hour"), ("ec2", "g6e.48xlarge", "30.13118", "hour"),
-    ("ec2", "p4d.24xlarge", "21.957642", "hour"), ("ec2", "m7i.xlarge", "0.2016", "hour"),
-    ("ec2-block", "p5.48xlarge", "34.608", "hour"), ("eks", "cluster", "0.1", "hour"), ("nat", "hour", "0.045", "hour"),
-    ("nat", "gb", "0.045", "GB"), ("vpc-endpoint", "interface", "0.01", "hour"), ("efs", "standard", "0.3", "GB-month"),
-    ("fsx-lustre", "PERSISTENT_2-1000", "0.6", "GB-month"), ("fsx-lustre", "metadata-iops", "0.055", "IOPS-month"),
-    ("ebs", "gp3", "0.08", "GB-month"), ("ebs", "gp3-iops", "0.005", "IOPS-month"),
-    ("ebs", "gp3-mbps", "0.04", "MB/s-month")])
+@pytest.mark.parametrize(
+    ("service", "sku", "usd", "unit"),
+    [
+        ("ec2", "p5.48xlarge", "55.04", "hour"),
+        ("ec2", "g6e.48xlarge", "30.13118", "hour"),
+        ("ec2", "p4d.24xlarge", "21.957642", "hour"),
+        ("ec2", "m7i.xlarge", "0.2016", "hour"),
+        ("ec2-block", "p5.48xlarge", "34.608", "hour"),
+        ("eks", "cluster", "0.1", "hour"),
+        ("nat", "hour", "0.045", "hour"),
+        ("nat", "gb", "0.045", "GB"),
+        ("vpc-endpoint", "interface", "0.01", "hour"),
+        ("efs", "standard", "0.3", "GB-month"),
+        ("fsx-lustre", "PERSISTENT_2-1000", "0.6", "GB-month"),
+        ("fsx-lustre", "metadata-iops", "0.055", "IOPS-month"),
+        ("ebs", "gp3", "0.08", "GB-month"),
+        ("ebs", "gp3-iops", "0.005", "IOPS-month"),
+        ("ebs", "gp3-mbps", "0.04", "MB/s-month"),
+    ],
+)
 def test_prices_of_us_east_1(service: str, sku: str, usd: str, unit: str) -> None:
     found = price(service, sku, "us-east-1")
     assert found and (found.usd, found.unit) == (Decimal(usd), unit)
 
 
-@pytest.mark.parametrize(("kind", "region", "usd"), [
-    ("g6e.48xlarge", "ap-northeast-2", "37.04468"), ("p5.48xlarge", "ap-northeast-2", "75.9552"),
-    ("m7i.xlarge", "ap-northeast-2", "0.2478"), ("p5en.48xlarge", "ap-northeast-1", "79.12"),
-    ("p4d.24xlarge", "ap-south-1", "26.3444"), ("g6e.12xlarge", "eu-central-1", "13.12002"),
-    ("p5.48xlarge", "eu-north-1", "58.8928"), ("g7e.48xlarge", "eu-south-2", "34.92536"),
-    ("c7i.xlarge", "eu-west-1", "0.19152"), ("m6i.large", "me-south-1", "0.132"),
-    ("g5.12xlarge", "eu-west-1", "6.33167"), ("g6.8xlarge", "eu-west-2", "2.55705"),
-    ("p6-b200.48xlarge", "us-east-2", "113.9328"), ("p6-b300.48xlarge", "us-west-2", "142.416")])
-def test_prices_of_other_regions_are_as_read_in_their_list(kind: str, region: str, usd: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "region", "usd"),
+    [
+        ("g6e.48xlarge", "ap-northeast-2", "37.04468"),
+        ("p5.48xlarge", "ap-northeast-2", "75.9552"),
+        ("m7i.xlarge", "ap-northeast-2", "0.2478"),
+        ("p5en.48xlarge", "ap-northeast-1", "79.12"),
+        ("p4d.24xlarge", "ap-south-1", "26.3444"),
+        ("g6e.12xlarge", "eu-central-1", "13.12002"),
+        ("p5.48xlarge", "eu-north-1", "58.8928"),
+        ("g7e.48xlarge", "eu-south-2", "34.92536"),
+        ("c7i.xlarge", "eu-west-1", "0.19152"),
+        ("m6i.large", "me-south-1", "0.132"),
+        ("g5.12xlarge", "eu-west-1", "6.33167"),
+        ("g6.8xlarge", "eu-west-2", "2.55705"),
+        ("p6-b200.48xlarge", "us-east-2", "113.9328"),
+        ("p6-b300.48xlarge", "us-west-2", "142.416"),
+    ],
+)
+def test_prices_of_other_regions_are_as_read_in_their_list(
+    kind: str, region: str, usd: str
+) -> None:
     found = price("ec2", kind, region)
     assert found and found.usd == Decimal(usd) and found.as_of == "2026-01-22"
     assert "2c3d7ea7d76bf84cf80d382e946c1609571485fd" in found.source and "undated" in found.source
@@ -62,28 +96,45 @@ def test_prices_of_other_regions_are_as_read_in_their_list(kind: str, region: st
 def test_a_type_has_a_price_only_where_it_is_sold_and_in_one_list() -> None:
     keys = [key for each in ON_DEMAND for key in each.prices]
     assert len(keys) == len(set(keys))
-    assert all(region in regions_with(kind) for kind, region in keys if kind in GPU_TYPES or kind in CPU_TYPES)
+    assert all(
+        region in regions_with(kind)
+        for kind, region in keys
+        if kind in GPU_TYPES or kind in CPU_TYPES
+    )
 
 
 def test_a_region_asks_the_same_share_more_for_every_size_of_a_family() -> None:
-    """A slip of one digit would show here: nothing that AWS sells breaks this by more than its rounding."""
+    """A slip of one digit would show here: nothing that AWS sells breaks this by more than its
+    rounding."""
     shares: dict[tuple[str, str], list[Decimal]] = {}
-    for (kind, region), usd in ((key, usd) for each in ON_DEMAND for key, usd in each.prices.items()):
+    for (kind, region), usd in (
+        (key, usd) for each in ON_DEMAND for key, usd in each.prices.items()
+    ):
         base = price("ec2", kind, "us-east-1")
         assert base, kind
         shares.setdefault((region, kind.partition(".")[0]), []).append(usd / base.usd)
-    assert {place for place, found in shares.items() if max(found) - min(found) > Decimal("0.0003")} == set()
+    assert {
+        place for place, found in shares.items() if max(found) - min(found) > Decimal("0.0003")
+    } == set()
 
 
 def test_every_price_has_a_day_or_a_month_and_a_source() -> None:
     for found in PRICES.values():
         assert date(2025, 1, 1) < date.fromisoformat(f"{found.as_of}-01"[:10]) and found.source
-        assert found.kind in {"on_demand", "capacity_block", "spot_snapshot", "storage", "usage"} and found.usd > 0
+        assert (
+            found.kind in {"on_demand", "capacity_block", "spot_snapshot", "storage", "usage"}
+            and found.usd > 0
+        )
 
 
 def test_a_region_without_a_price_borrows_none() -> None:
-    assert "ap-northeast-3" in regions_with("g6e.48xlarge") and price("ec2", "g6e.48xlarge", "ap-northeast-3") is None
-    assert all(price("ec2", "p5e.48xlarge", region) is None for region in regions_with("p5e.48xlarge")), "blocks only"
+    assert (
+        "ap-northeast-3" in regions_with("g6e.48xlarge")
+        and price("ec2", "g6e.48xlarge", "ap-northeast-3") is None
+    )
+    assert all(
+        price("ec2", "p5e.48xlarge", region) is None for region in regions_with("p5e.48xlarge")
+    ), "blocks only"
     assert price("ec2-spot", "p5.48xlarge", "us-east-1") is None
     assert price("eks", "cluster", "ap-northeast-2") is None
     assert lustre_per_month("ap-northeast-2", "PERSISTENT_2", 500, 4800) is None

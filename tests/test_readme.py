@@ -15,7 +15,10 @@ from stacks.plan import plan_stack
 from tests.stackfile import at, faults
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md", "docs/jobs.md", "rehearsal/README.md")]
+DOCUMENTS = [
+    CHECKOUT / name
+    for name in ("README.md", "CONTRIBUTING.md", "docs/jobs.md", "rehearsal/README.md")
+]
 TARGETS = set(re.findall(r"^([a-z-]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -41,7 +44,9 @@ def test_every_link_leads_somewhere(link: str):
 
 
 def test_the_first_command_of_a_pull_request_works_as_written():
-    done = subprocess.run(["make", "check", "STACK=dev"], cwd=CHECKOUT, capture_output=True, text=True)
+    done = subprocess.run(
+        ["make", "check", "STACK=dev"], cwd=CHECKOUT, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert "make preview STACK=dev" in done.stdout
 
@@ -50,7 +55,13 @@ def test_faults_of_the_rehearsal_are_named_as_the_command_takes_them():
     from rehearsal.__main__ import FAULTS
 
     text = (CHECKOUT / "rehearsal/README.md").read_text()
-    assert {fault for fault in FAULTS if fault in text} >= {"throttle", "lose-answer", "no-capacity", "vanish", "clear"}
+    assert {fault for fault in FAULTS if fault in text} >= {
+        "throttle",
+        "lose-answer",
+        "no-capacity",
+        "vanish",
+        "clear",
+    }
 
 
 def test_the_stack_file_of_the_readme_is_accepted():
@@ -62,11 +73,16 @@ def test_the_stack_file_of_the_readme_is_accepted():
     assert plan_stack(read(values, stack="readme", project="trainyard"), now=written).faults == ()
 
 
-@pytest.mark.parametrize("part", re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "docs/jobs.md").read_text(), re.DOTALL),
-                         ids=lambda part: part.split()[1])
+@pytest.mark.parametrize(
+    "part",
+    re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "docs/jobs.md").read_text(), re.DOTALL),
+    ids=lambda part: part.split()[1],
+)
 def test_every_job_of_the_documents_is_accepted(part: str):
     said = yaml.safe_load(part)
     edits = [at(f"jobs.{name}", job) for name, job in said["jobs"].items()]
-    edits += [at(f"trainer.own_runtimes.{name}", own)
-              for name, own in said.get("trainer", {}).get("own_runtimes", {}).items()]
+    edits += [
+        at(f"trainer.own_runtimes.{name}", own)
+        for name, own in said.get("trainer", {}).get("own_runtimes", {}).items()
+    ]
     assert faults(at("training_operator", {"version": "1.8.1"}), *edits) == []

@@ -11,11 +11,15 @@ from tests.stackfile import ENVIRONMENT, at
 
 
 def changed(data: str) -> Graph:
-    return deploy("dev", lambda values: at("registries", {"train": {"data": data}})(values[ENVIRONMENT]))
+    return deploy(
+        "dev", lambda values: at("registries", {"train": {"data": data}})(values[ENVIRONMENT])
+    )
 
 
 @pytest.mark.parametrize(("data", "kept"), [("keep", True), ("delete", False)])
-def test_a_repository_goes_with_its_stack_only_where_the_stack_file_says_so(data: str, kept: bool) -> None:
+def test_a_repository_goes_with_its_stack_only_where_the_stack_file_says_so(
+    data: str, kept: bool
+) -> None:
     graph = changed(data)
     repository = graph["aws:ecr/repository:Repository train"]
     assert repository.options.protect is kept and repository.inputs["forceDelete"] is not kept
@@ -25,4 +29,6 @@ def test_a_repository_goes_with_its_stack_only_where_the_stack_file_says_so(data
 
 def test_a_tag_is_never_moved_to_another_image() -> None:
     inputs: dict[str, Any] = changed("keep")["aws:ecr/repository:Repository train"].inputs
-    assert inputs["imageTagMutability"] == "IMMUTABLE" and inputs["imageScanningConfiguration"] == {"scanOnPush": True}
+    assert inputs["imageTagMutability"] == "IMMUTABLE" and inputs["imageScanningConfiguration"] == {
+        "scanOnPush": True
+    }

@@ -1,4 +1,5 @@
-"""The whole thing, as a person does it: one end to end, and one kill. Minutes, not seconds: marked `world`."""
+"""The whole thing, as a person does it: one end to end, and one kill. Minutes, not seconds: marked
+`world`."""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ import pytest
 from rehearsal import world
 from rehearsal.trials import VICTIMS, Trial, rehearsing, until
 
-pytestmark = [pytest.mark.world, pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle()))]
+pytestmark = [
+    pytest.mark.world,
+    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+]
 SPREAD = "-l jobset.sigs.k8s.io/jobset-name=t5-large --namespace training"
 LONG = '        run: 2\n        env: {TRAINYARD_STEPS: "250"}\n'
 """Another run, which a refresh and a preview do not outlast."""
@@ -30,8 +34,10 @@ def test_the_job_is_complete_and_its_sixteen_ranks_met(trial: Trial):
     assert trial.condition("t5-large") == "Complete"
     said = trial.shell(f"kubectl logs {SPREAD} --tail=-1")
     assert {int(r) for r in re.findall(r"\[rank (\d+)/16\] node", said)} == set(range(16))
-    env = {e["name"]: e.get("value") for e in
-           trial.get(f"pods {SPREAD}")["items"][0]["spec"]["containers"][0]["env"]}
+    env = {
+        e["name"]: e.get("value")
+        for e in trial.get(f"pods {SPREAD}")["items"][0]["spec"]["containers"][0]["env"]
+    }
     assert env["PET_NNODES"] == "2"
 
 
@@ -48,7 +54,9 @@ def test_both_workers_ran_on_nodes_that_karpenter_launched_from_the_graphs_class
 def test_a_second_up_a_refresh_and_a_preview_change_nothing(trial: Trial):
     assert trial.do("up") == 0
     assert " 0 changes" in trial.log.read_text().rpartition("$ rehearsal up")[2]
-    assert "unchanged" in trial.shell("pulumi refresh --yes --skip-preview --non-interactive --expect-no-changes")
+    assert "unchanged" in trial.shell(
+        "pulumi refresh --yes --skip-preview --non-interactive --expect-no-changes"
+    )
     trial.shell("pulumi preview --non-interactive --expect-no-changes")
 
 
@@ -66,8 +74,13 @@ def test_a_refresh_and_a_preview_while_a_job_runs_change_nothing(trial: Trial):
     _edit(trial, ("        shared_memory_gib: 64", f"{LONG}        shared_memory_gib: 64"))
     command = trial.start("up")
     running = f"kubectl get pods {SPREAD} --field-selector=status.phase=Running --no-headers"
-    assert until(lambda: " changes" in trial.log.read_text().rpartition("$ rehearsal up")[2]
-                 and trial.shell(running, check=False).count("Running") == 2, seconds=120)  # the engine is done
+    assert until(
+        lambda: (
+            " changes" in trial.log.read_text().rpartition("$ rehearsal up")[2]
+            and trial.shell(running, check=False).count("Running") == 2
+        ),
+        seconds=120,
+    )  # the engine is done
     trial.shell("pulumi refresh --yes --skip-preview --non-interactive --expect-no-changes")
     trial.shell("pulumi preview --non-interactive --expect-no-changes")
     assert trial.condition("t5-large") == "", "it ran all the while"
@@ -81,7 +94,13 @@ def test_another_zone_shows_what_would_be_replaced_and_data_that_is_kept_stops_i
     assert trial.do("preview") == 0, trial.log.read_text()
     shown = trial.log.read_text().rpartition("$ rehearsal preview")[2]
     replaced = set(re.findall(r"\+-\S*[:/](\w+): \(replace\)", shown))
-    assert replaced == {"LustreFileSystem", "MountTarget", "PersistentVolume", "PersistentVolumeClaim", "TrainJob"}
+    assert replaced == {
+        "LustreFileSystem",
+        "MountTarget",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "TrainJob",
+    }
     _edit(trial, (there, here), ("        data: delete ", "        data: keep "))
     assert trial.do("up") == 0, trial.log.read_text()
     _edit(trial, (here, there))
@@ -94,28 +113,43 @@ def test_another_zone_shows_what_would_be_replaced_and_data_that_is_kept_stops_i
 def test_status_says_what_runs_and_that_nothing_is_wrong(trial: Trial):
     assert trial.do("status") == 0, trial.log.read_text()
     said = trial.log.read_text().rpartition("$ rehearsal status")[2]
-    assert "kube-apiserver" in said and re.search(r"training/t5-large +TrainJob .* Complete", said), said
+    assert "kube-apiserver" in said and re.search(
+        r"training/t5-large +TrainJob .* Complete", said
+    ), said
     assert "\n! " not in said
 
 
 def test_plain_tools_work_against_the_rehearsal(trial: Trial):
-    assert "ACTIVE" in trial.shell("aws eks describe-cluster --name $(aws eks list-clusters --query 'clusters[0]'"
-                                   " --output text) --query cluster.status --output text")
+    assert "ACTIVE" in trial.shell(
+        "aws eks describe-cluster --name $(aws eks list-clusters --query 'clusters[0]'"
+        " --output text) --query cluster.status --output text"
+    )
     assert "karpenter" in trial.shell("helm list --all-namespaces")
     assert "dev" in trial.shell("pulumi stack ls")
 
 
 def test_a_killed_worker_restarts_the_whole_gang_which_resumes_and_completes(trial: Trial):
     trial.apply(trial.copy_of("t5-large", "resumes", env_TRAINYARD_STEPS="80"))
-    until(lambda: "step" in trial.shell("kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=resumes",
-                                        check=False), seconds=60)
+    until(
+        lambda: (
+            "step"
+            in trial.shell(
+                "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=resumes", check=False
+            )
+        ),
+        seconds=60,
+    )
     time.sleep(5)  # past the first marker
-    worker = trial.get("pods -n training -l jobset.sigs.k8s.io/jobset-name=resumes")["items"][1]["metadata"]["name"]
+    worker = trial.get("pods -n training -l jobset.sigs.k8s.io/jobset-name=resumes")["items"][1][
+        "metadata"
+    ]["name"]
     trial.shell(f"kubectl delete pod {worker} -n training --grace-period=0 --force")
     assert until(lambda: trial.condition("resumes"), seconds=120) == "Complete"
     assert trial.get("jobset resumes -n training")["status"]["restarts"] == 1
-    assert re.search("resumed from step [1-9]", trial.shell(
-        "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=resumes --tail=-1"))
+    assert re.search(
+        "resumed from step [1-9]",
+        trial.shell("kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=resumes --tail=-1"),
+    )
 
 
 def test_a_team_comes_and_goes_and_the_environment_does_not_change(trial: Trial):
@@ -128,12 +162,17 @@ def test_a_team_comes_and_goes_and_the_environment_does_not_change(trial: Trial)
 
 
 def test_down_leaves_nothing_and_a_killed_up_converges(trial: Trial):
-    assert trial.do("down") == 0, trial.log.read_text()  # though `resumes`, which no stack owns, holds its runtime
+    assert trial.do("down") == 0, (
+        trial.log.read_text()
+    )  # though `resumes`, which no stack owns, holds its runtime
     assert trial.processes("rehearsal.") == []
     _edit(trial, (LONG, ""))
     seed = random.SystemRandom().randrange(10**6)
     chance = random.Random(seed)
-    moment, victim = chance.uniform(5, 45), chance.choice(["engine", "aws plugin", "kubernetes plugin"])
+    moment, victim = (
+        chance.uniform(5, 45),
+        chance.choice(["engine", "aws plugin", "kubernetes plugin"]),
+    )
     print(f"seed {seed}: kills {victim} after {moment:.1f} s")
     command = trial.start("up")
     time.sleep(moment)

@@ -32,7 +32,9 @@ def test_a_token_is_not_repeated_by_the_refusal() -> None:
         assert not pod_rules.TOKEN.search(" ".join(faults(*REFUSED[case][0])))
 
 
-@pytest.mark.parametrize("token", ["hf_" + "b" * 34, "AKIA" + "B" * 16, "sk-lf-" + "0a" * 12, "nvapi-" + "c" * 24])
+@pytest.mark.parametrize(
+    "token", ["hf_" + "b" * 34, "AKIA" + "B" * 16, "sk-lf-" + "0a" * 12, "nvapi-" + "c" * 24]
+)
 def test_tokens_of_the_usual_services_are_recognised(token: str) -> None:
     assert pod_rules.TOKEN.search(f"export X={token}")
 
@@ -63,17 +65,25 @@ def test_what_a_team_cannot_have_is_refused_where_it_stands(case: str) -> None:
 def test_a_team_in_another_region_than_its_environment_is_refused() -> None:
     moved = {**values(stack="team-vision"), "aws:region": "us-east-1"}
     found = plan_stack(read(moved, stack="team-vision", project="trainyard"), CHECKOUT).faults
-    assert [str(f) for f in found] == ["aws:region: is the environment's region, got us-east-1; use ap-northeast-2"]
+    assert [str(f) for f in found] == [
+        "aws:region: is the environment's region, got us-east-1; use ap-northeast-2"
+    ]
 
 
 def test_a_broken_environment_is_its_own_business_and_one_line_of_the_teams(tmp_path: Path) -> None:
     for name in ("Pulumi.yaml", "Pulumi.team-vision.yaml"):
         (tmp_path / name).write_text((CHECKOUT / name).read_text())
     (tmp_path / "Pulumi.dev.yaml").write_text(
-        (CHECKOUT / "Pulumi.dev.yaml").read_text().replace("zone: ap-northeast-2a", "zone: ap-northeast-2"))
+        (CHECKOUT / "Pulumi.dev.yaml")
+        .read_text()
+        .replace("zone: ap-northeast-2a", "zone: ap-northeast-2")
+    )
     team = read(values(stack="team-vision"), stack="team-vision", project="trainyard")
     [fault] = plan_stack(team, tmp_path).faults
-    assert str(fault) == "team.environment: needs an environment without faults, got dev; make check STACK=dev"
+    assert (
+        str(fault)
+        == "team.environment: needs an environment without faults, got dev; make check STACK=dev"
+    )
 
 
 @pytest.mark.parametrize("case", SOUND)
@@ -81,15 +91,21 @@ def test_what_works_is_not_refused(case: str) -> None:
     assert faults(*SOUND[case]) == []
 
 
-@pytest.mark.parametrize("edits", [[], [without("max_gpus")], [without("jobs")], [at("max_gpus", 8)]])
+@pytest.mark.parametrize(
+    "edits", [[], [without("max_gpus")], [without("jobs")], [at("max_gpus", 8)]]
+)
 def test_a_sound_team_is_not_refused(edits: list[Edit]) -> None:
     assert faults(*edits, stack="team-vision") == []
 
 
 def test_every_refusal_in_the_rules_is_caused_by_a_test_above() -> None:
     """Counted by line: a new rule without a case fails here."""
-    offered = {(module.__file__, number) for module in (rules, pool_rules, job_rules, pod_rules, storage, repositories)
-               for number, line in enumerate(inspect.getsource(module).splitlines(), start=1) if "yield Fault(" in line}
+    offered = {
+        (module.__file__, number)
+        for module in (rules, pool_rules, job_rules, pod_rules, storage, repositories)
+        for number, line in enumerate(inspect.getsource(module).splitlines(), start=1)
+        if "yield Fault(" in line
+    }
     files = {file for file, _ in offered}
     seen: set[tuple[str | None, int]] = set()
 
@@ -115,12 +131,16 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above() -> None:
 
 
 def test_the_planted_faults_are_reported_together_and_nothing_else_is(
-        capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An unknown key, a region for a zone, nine GPUs on a node of eight and a type that the region does not sell."""
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An unknown key, a region for a zone, nine GPUs on a node of eight and a type that the region
+    does not sell."""
     text = (CHECKOUT / "Pulumi.dev.yaml").read_text()
-    for line, planted in (("    zone: ap-northeast-2a ", "    placement: cluster\n    zone: ap-northeast-2 "),
-                          ("        nodes: 2\n", "        nodes: 2\n        gpus_per_node: 9\n"),
-                          ("[p5.48xlarge]", "[p5e.48xlarge]")):
+    for line, planted in (
+        ("    zone: ap-northeast-2a ", "    placement: cluster\n    zone: ap-northeast-2 "),
+        ("        nodes: 2\n", "        nodes: 2\n        gpus_per_node: 9\n"),
+        ("[p5.48xlarge]", "[p5e.48xlarge]"),
+    ):
         assert line in text
         text = text.replace(line, planted)
     (tmp_path / "Pulumi.planted.yaml").write_text(text)
@@ -128,22 +148,31 @@ def test_the_planted_faults_are_reported_together_and_nothing_else_is(
     monkeypatch.chdir(tmp_path)
     assert check.main(["planted"]) == 1
     said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  fault")]
-    paths = ["environment.placement", "environment.zone", "environment.pools.h100.instance_types",
-             "environment.jobs.t5-large.gpus_per_node"]
+    paths = [
+        "environment.placement",
+        "environment.zone",
+        "environment.pools.h100.instance_types",
+        "environment.jobs.t5-large.gpus_per_node",
+    ]
     assert [line.split()[1].rstrip(":") for line in said] == paths
 
 
 def test_check_says_what_a_sound_stack_is_and_what_comes_next(
-        capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(CHECKOUT)
     assert check.main(["dev", "team-vision"]) == 0
     said = capsys.readouterr().out
-    assert "dev: zone ap-northeast-2a, pools g6e 4 x g6e.48xlarge" in said and "make preview STACK=dev" in said
+    assert (
+        "dev: zone ap-northeast-2a, pools g6e 4 x g6e.48xlarge" in said
+        and "make preview STACK=dev" in said
+    )
     assert "team-vision: namespace team-vision on dev, 1 job\n" in said
 
 
-def test_check_of_a_stack_without_a_file_says_so(capsys: pytest.CaptureFixture[str],
-                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_of_a_stack_without_a_file_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(CHECKOUT)
     assert check.main(["nowhere"]) == 2
     assert "no stack file (Pulumi.nowhere.yaml)" in capsys.readouterr().out
@@ -157,14 +186,25 @@ NOTICES: dict[str, tuple[list[Edit], str]] = {
     "no zone id": ([], "unset, so what the zone sells is only checked by region"),
     "many nodes without GPUDirect": ([], "g6e has no GPUDirect RDMA"),
     "image by tag": ([], "a digest (@sha256:…) is what was tested"),
-    "latest": ([at(f"{JOB}.image", "image:latest")], "latest is another image tomorrow: take a version"),
+    "latest": (
+        [at(f"{JOB}.image", "image:latest")],
+        "latest is another image tomorrow: take a version",
+    ),
     "a clone of whatever is newest": ([], "clones whatever is newest: git checkout a commit"),
     "packages at every start": ([], "installs packages at every start"),
-    "folders of nodes": ([at(f"{JOB}.host_paths", {"data": {"host": "/data", "path": "/data"}})],
-                         "must exist on every node"),
+    "folders of nodes": (
+        [at(f"{JOB}.host_paths", {"data": {"host": "/data", "path": "/data"}})],
+        "must exist on every node",
+    ),
     "local files without NVMe": (
-        [at(f"{JOB}.local_scratch", "/local"), at("pools.cpu", {"instance_types": ["m7i.48xlarge"], "max_nodes": 2}),
-         at(f"{JOB}.pool", "cpu"), at(f"{JOB}.processes_per_node", 2)], "has no NVMe: it lies on the root volume"),
+        [
+            at(f"{JOB}.local_scratch", "/local"),
+            at("pools.cpu", {"instance_types": ["m7i.48xlarge"], "max_nodes": 2}),
+            at(f"{JOB}.pool", "cpu"),
+            at(f"{JOB}.processes_per_node", 2),
+        ],
+        "has no NVMe: it lies on the root volume",
+    ),
 }
 
 
@@ -175,7 +215,11 @@ def test_what_should_be_known_is_said(case: str) -> None:
 
 
 def test_a_stack_without_such_a_thing_has_nothing_to_be_told() -> None:
-    quiet = planned(at("cluster.public_access_cidrs", ["203.0.113.7/32"]), at("zone_id", "apne2-az1"),
-                    at(f"{JOB}.pool", "h100"), at(f"{JOB}.image", "registry/image@sha256:" + "0" * 64),
-                    at(f"{JOB}.script", "torchrun train.py"))
+    quiet = planned(
+        at("cluster.public_access_cidrs", ["203.0.113.7/32"]),
+        at("zone_id", "apne2-az1"),
+        at(f"{JOB}.pool", "h100"),
+        at(f"{JOB}.image", "registry/image@sha256:" + "0" * 64),
+        at(f"{JOB}.script", "torchrun train.py"),
+    )
     assert [str(n) for n in quiet.notices] == []

@@ -10,7 +10,9 @@ from catalog.prices import price
 
 def test_every_kind_of_lustre_that_is_sold_has_a_price_where_prices_are_known() -> None:
     assert all(price("fsx-lustre", sku, "us-east-1") for sku in storage.LUSTRE)
-    assert {f"PERSISTENT_2-{tier}" for tier in storage.LUSTRE_TIERS} == set(storage.LUSTRE) - {"SCRATCH_2"}
+    assert {f"PERSISTENT_2-{tier}" for tier in storage.LUSTRE_TIERS} == set(storage.LUSTRE) - {
+        "SCRATCH_2"
+    }
 
 
 def test_a_step_with_efa_always_buys_the_same_speed() -> None:
@@ -28,10 +30,20 @@ def test_lustre_over_efa_is_for_known_types_and_is_refused_on_g6e_with_the_reaso
     assert storage.GDS_LUSTRE_CLIENTS < storage.EFA_LUSTRE_CLIENTS < set(GPU_TYPES)
     families = {GPU_TYPES[name].family for name in storage.EFA_LUSTRE_CLIENTS}
     assert all(GPU_TYPES[name].efa % taken == 0 for name, taken in storage.LNET_EFA_DEVICES.items())
-    assert not families & set(storage.EFA_LUSTRE_REFUSED) and "hangs" in storage.EFA_LUSTRE_REFUSED["g6e"]
+    assert (
+        not families & set(storage.EFA_LUSTRE_REFUSED)
+        and "hangs" in storage.EFA_LUSTRE_REFUSED["g6e"]
+    )
 
 
 def test_efs_reads_and_writes_as_its_region_does() -> None:
-    speeds = {region: storage.efs_speed(region) for region in ("us-east-1", "ap-northeast-2", "sa-east-1", None)}
+    speeds = {
+        region: storage.efs_speed(region)
+        for region in ("us-east-1", "ap-northeast-2", "sa-east-1", None)
+    }
     assert {region: (speed.write / GIB, speed.read / GIB) for region, speed in speeds.items()} == {
-        "us-east-1": (5, 60), "ap-northeast-2": (1, 60), "sa-east-1": (1, 20), None: (1, 20)}
+        "us-east-1": (5, 60),
+        "ap-northeast-2": (1, 60),
+        "sa-east-1": (1, 20),
+        None: (1, 20),
+    }

@@ -1,5 +1,5 @@
-"""The TrainJobs of tests/workloads/d-* train for real on two CPU nodes, are disturbed, and end as if they had not been.
-What is changed of them, `_runtime` and `_job` say."""
+"""The TrainJobs of tests/workloads/d-* train for real on two CPU nodes, are disturbed, and end as
+if they had not been. What is changed of them, `_runtime` and `_job` say."""
 
 from __future__ import annotations
 
@@ -16,11 +16,19 @@ from rehearsal.trials import Object, Trial, rehearsing, until
 from tests.recording import CHECKOUT, stack_values
 from tests.workloads_train.runs import RANKS, SLOW_DISK, WORKLOADS, Run, final, resumed
 
-pytestmark = [pytest.mark.world, pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
-              pytest.mark.skipif(importlib.util.find_spec("torch") is None,
-                                 reason="real training needs torch: make train-real")]
+pytestmark = [
+    pytest.mark.world,
+    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch") is None,
+        reason="real training needs torch: make train-real",
+    ),
+]
 
-FLAGS = {"ddp": ("--steps=200", "--steps-per-checkpoint=50"), "fsdp": ("--steps=120", "--steps-per-checkpoint=1000")}
+FLAGS = {
+    "ddp": ("--steps=200", "--steps-per-checkpoint=50"),
+    "fsdp": ("--steps=120", "--steps-per-checkpoint=1000"),
+}
 POOLS = {"cpu": {"instance_types": ["m7i.4xlarge"], "max_nodes": 2}}
 TORCH = "trainyard/torch-cpu:2.15"
 
@@ -40,21 +48,34 @@ def _runtime() -> Object:
 
 
 def _job(trial: Trial, name: str, sample: str, env: dict[str, str]) -> Object:
-    """The variant of that name, of which `checkpoints` is the only volume that all its pods share."""
+    """The variant of that name, of which `checkpoints` is the only volume that all its pods
+    share."""
     job = _brought(f"trainjob-with-{name}")
     job["metadata"] = {"name": name, "namespace": "training"}
     whole_nodes = {"cpu": "10", "memory": "2Gi"}  # more than half of one
     job["spec"]["trainer"] |= {
-        "args": list(FLAGS[sample]), "resourcesPerNode": {"requests": whole_nodes, "limits": whole_nodes},
-        "env": [{"name": key, "value": value} for key, value in {"CHECKPOINT_DIR": "/checkpoints", **env}.items()]}
-    [override] = job["spec"].setdefault("podTemplateOverrides", [{"targetJobs": [{"name": "node"}], "spec": {}}])
+        "args": list(FLAGS[sample]),
+        "resourcesPerNode": {"requests": whole_nodes, "limits": whole_nodes},
+        "env": [
+            {"name": key, "value": value}
+            for key, value in {"CHECKPOINT_DIR": "/checkpoints", **env}.items()
+        ],
+    }
+    [override] = job["spec"].setdefault(
+        "podTemplateOverrides", [{"targetJobs": [{"name": "node"}], "spec": {}}]
+    )
     pod = override["spec"]
     pod |= {"nodeSelector": {"trainyard.io/pool": "cpu"}, "tolerations": TOLERATIONS}
-    claim = next(c["metadata"]["name"] for c in trial.get("pvc -n training")["items"] if "scratch" in str(c))
-    pod.setdefault("volumes", []).append({"name": "checkpoints", "persistentVolumeClaim": {"claimName": claim}})
+    claim = next(
+        c["metadata"]["name"] for c in trial.get("pvc -n training")["items"] if "scratch" in str(c)
+    )
+    pod.setdefault("volumes", []).append(
+        {"name": "checkpoints", "persistentVolumeClaim": {"claimName": claim}}
+    )
     [container] = pod.setdefault("containers", [{"name": "node"}])
     container.setdefault("volumeMounts", []).append(
-        {"name": "checkpoints", "mountPath": "/checkpoints", "subPath": name})
+        {"name": "checkpoints", "mountPath": "/checkpoints", "subPath": name}
+    )
     return job
 
 
@@ -66,25 +87,40 @@ def trial() -> Iterator[Trial]:
     scripts = [WORKLOADS / "ddp" / "train.py", WORKLOADS / "checkpoints.py"]
     with rehearsing(files={"Pulumi.dev.yaml": yaml.safe_dump({"config": config})}) as made:
         assert made.do("up") == 0, made.log.read_text()
-        on_disk = made.state / "nodes/ami/data/kubeflow-training/scripts"  # of every node that boots from now on
+        on_disk = (
+            made.state / "nodes/ami/data/kubeflow-training/scripts"
+        )  # of every node that boots from now on
         on_disk.mkdir(parents=True)
         for script in scripts:
             (on_disk / script.name).write_text(script.read_text())
         made.apply(_runtime())
         files = {f.name: f.read_text() for f in (*scripts, SLOW_DISK)}
-        made.apply({"apiVersion": "v1", "kind": "ConfigMap", "data": files,
-                    "metadata": {"name": "pytorch-demo-script", "namespace": "training"}})
-        made.shell("kubectl label namespace training pod-security.kubernetes.io/enforce=privileged --overwrite")
+        made.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "data": files,
+                "metadata": {"name": "pytorch-demo-script", "namespace": "training"},
+            }
+        )
+        made.shell(
+            "kubectl label namespace training pod-security.kubernetes.io/enforce=privileged"
+            " --overwrite"
+        )
         yield made
 
 
 def _logs(trial: Trial, name: str) -> str:
-    return trial.shell(f"kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name={name} --tail=-1", check=False)
+    return trial.shell(
+        f"kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name={name} --tail=-1", check=False
+    )
 
 
 def _pod(trial: Trial, name: str, index: int) -> str:
     """The pod of a node."""
-    labels = f"jobset.sigs.k8s.io/jobset-name={name},batch.kubernetes.io/job-completion-index={index}"
+    labels = (
+        f"jobset.sigs.k8s.io/jobset-name={name},batch.kubernetes.io/job-completion-index={index}"
+    )
     return trial.get(f"pods -n training -l {labels}")["items"][0]["metadata"]["name"]
 
 
@@ -107,16 +143,32 @@ def ddp(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_from_a_configmap_and_killed_in_the_middle_of_a_checkpoint(trial: Trial, ddp: Run):
-    trial.apply(_job(trial, "configmap", "ddp", {"PYTHONPATH": "/workspace", "STALL_AT": "step-00000149.pt"}))
-    assert until(lambda: [*trial.state.glob("file-systems/*/configmap/step-00000149.pt.new")], seconds=180, every=0.2)
-    trial.shell(f"kubectl delete pod {_pod(trial, 'configmap', 0)} -n training --grace-period=0 --force")
+    trial.apply(
+        _job(
+            trial, "configmap", "ddp", {"PYTHONPATH": "/workspace", "STALL_AT": "step-00000149.pt"}
+        )
+    )
+    assert until(
+        lambda: [*trial.state.glob("file-systems/*/configmap/step-00000149.pt.new")],
+        seconds=180,
+        every=0.2,
+    )
+    trial.shell(
+        f"kubectl delete pod {_pod(trial, 'configmap', 0)} -n training --grace-period=0 --force"
+    )
     assert _ends_like(trial, "configmap", ddp) == [99], "the checkpoint before"
 
 
 def test_from_a_folder_of_the_node_and_one_rank_killed(trial: Trial, ddp: Run):
     trial.apply(_job(trial, "hostpath", "ddp", {}))
-    assert until(lambda: [*trial.state.glob("file-systems/*/hostpath/latest")], seconds=120, every=0.2)
-    ranks = [pid for pid in trial.processes("/workspace/train.py") if "torchrun" not in str(processes.command(pid))]
+    assert until(
+        lambda: [*trial.state.glob("file-systems/*/hostpath/latest")], seconds=120, every=0.2
+    )
+    ranks = [
+        pid
+        for pid in trial.processes("/workspace/train.py")
+        if "torchrun" not in str(processes.command(pid))
+    ]
     processes.kill(ranks[-1:])
     assert len(_ends_like(trial, "hostpath", ddp)) == 1
 

@@ -15,13 +15,16 @@ from components.waiting import RunFailed, wait
 
 @pytest.fixture
 def says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Decide what kubectl answers, one status a call, the last one for ever; none stands for no answer."""
+    """Decide what kubectl answers, one status a call, the last one for ever; none stands for no
+    answer."""
     monkeypatch.setattr(waiting, "POLL_SECONDS", 0.01)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
     def decide(*statuses: dict[str, Any] | None) -> None:
         for number, status in enumerate(statuses):
-            (tmp_path / f"{number}.json").write_text("" if status is None else json.dumps({"status": status}))
+            (tmp_path / f"{number}.json").write_text(
+                "" if status is None else json.dumps({"status": status})
+            )
         program = tmp_path / "kubectl"
         program.write_text(f"""#!/bin/bash
 case "$*" in
@@ -40,18 +43,30 @@ def _condition(kind: str) -> dict[str, Any]:
     return {"conditions": [{"type": kind, "status": "True"}]}
 
 
-READY, STARTING = {"jobsStatus": [{"name": "node", "ready": 1}]}, {"jobsStatus": [{"name": "node", "ready": 0}]}
+READY, STARTING = (
+    {"jobsStatus": [{"name": "node", "ready": 1}]},
+    {"jobsStatus": [{"name": "node", "ready": 0}]},
+)
 
 
-@pytest.mark.parametrize(("kind", "until", "statuses", "end"), [
-    ("TrainJob", "complete", [{}, None, STARTING, READY, _condition("Complete")], "Complete"),
-    ("TrainJob", "running", [{}, STARTING, READY], "Running"),
-    ("TrainJob", "running", [_condition("Complete")], "Complete"),
-    ("PyTorchJob", "complete", [_condition("Created"), _condition("Running"), _condition("Succeeded")], "Succeeded"),
-    ("PyTorchJob", "running", [_condition("Created"), _condition("Running")], "Running"),
-])
-def test_it_ends_when_the_run_is_where_it_should_be(says: Any, kind: str, until: str, statuses: list[Any],
-                                                    end: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "until", "statuses", "end"),
+    [
+        ("TrainJob", "complete", [{}, None, STARTING, READY, _condition("Complete")], "Complete"),
+        ("TrainJob", "running", [{}, STARTING, READY], "Running"),
+        ("TrainJob", "running", [_condition("Complete")], "Complete"),
+        (
+            "PyTorchJob",
+            "complete",
+            [_condition("Created"), _condition("Running"), _condition("Succeeded")],
+            "Succeeded",
+        ),
+        ("PyTorchJob", "running", [_condition("Created"), _condition("Running")], "Running"),
+    ],
+)
+def test_it_ends_when_the_run_is_where_it_should_be(
+    says: Any, kind: str, until: str, statuses: list[Any], end: str
+) -> None:
     says(*statuses)
     assert wait("kubeconfig", kind, "training", "job", until=until, minutes=1) == end
 

@@ -16,14 +16,22 @@ from rehearsal.trials import until
 from tests.recording import CHECKOUT
 from tests.workloads_train.runs import RANKS, WORKLOADS, Run, final, resumed, workers
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None,
-                                reason="real training needs torch: make train-real")
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="real training needs torch: make train-real"
+)
 
 FLAGS = {
     "ddp": ("--steps=150", "--steps-per-checkpoint=25"),
     "fsdp": ("--steps=60", "--steps-per-checkpoint=10"),
-    "full_finetune": ("--dataset_dir=../data", "--output_dir=out", "--num_train_epochs=8", "--learning_rate=3e-3",
-                      "--bf16=True", "--save_steps=10", f"--deepspeed={CHECKOUT / 'tests/workloads/e-ds_full.json'}"),
+    "full_finetune": (
+        "--dataset_dir=../data",
+        "--output_dir=out",
+        "--num_train_epochs=8",
+        "--learning_rate=3e-3",
+        "--bf16=True",
+        "--save_steps=10",
+        f"--deepspeed={CHECKOUT / 'tests/workloads/e-ds_full.json'}",
+    ),
 }
 TOKENS = """
 import sys, torch
@@ -41,7 +49,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where all runs lie, with a data set beside them."""
     made = tmp_path_factory.mktemp("runs")
     (made / "data").mkdir()
-    subprocess.run([sys.executable, "-c", TOKENS, CHECKOUT / "README.md", made / "data" / "readme.pt"], check=True)
+    subprocess.run(
+        [sys.executable, "-c", TOKENS, CHECKOUT / "README.md", made / "data" / "readme.pt"],
+        check=True,
+    )
     return made
 
 
@@ -53,14 +64,19 @@ def _undisturbed(folder: Path, sample: str) -> Run:
 
 
 def _disturbed(folder: Path, sample: str, **env: str) -> Run:
-    return Run(sample=sample, folder=folder / f"{sample}-disturbed", flags=FLAGS[sample], env=env).start()
+    return Run(
+        sample=sample, folder=folder / f"{sample}-disturbed", flags=FLAGS[sample], env=env
+    ).start()
 
 
 def _ends_as_if_nothing_had_happened(folder: Path, sample: str, step: int) -> None:
     run = _disturbed(folder, sample)
     assert run.wait() == [0, 0], run.log
     assert resumed(run.log) == [step], run.log
-    assert final(run.log) == [pytest.approx(final(_undisturbed(folder, sample).log)[0], rel=1e-4)] * RANKS
+    assert (
+        final(run.log)
+        == [pytest.approx(final(_undisturbed(folder, sample).log)[0], rel=1e-4)] * RANKS
+    )
 
 
 @pytest.mark.parametrize("sample", FLAGS)
@@ -78,7 +94,10 @@ def test_a_kill_in_the_middle_of_a_checkpoint_leaves_the_one_before(folder: Path
     run.kill()
     assert fresh.exists() and run.latest == 49
     _ends_as_if_nothing_had_happened(folder, "ddp", 49)
-    assert sorted(p.name for p in run.checkpoints.glob("step-*")) == ["step-00000124.pt", "step-00000149.pt"]
+    assert sorted(p.name for p in run.checkpoints.glob("step-*")) == [
+        "step-00000124.pt",
+        "step-00000149.pt",
+    ]
 
 
 def test_one_killed_rank_ends_the_run_everywhere_and_the_next_resumes(folder: Path):
@@ -89,7 +108,9 @@ def test_one_killed_rank_ends_the_run_everywhere_and_the_next_resumes(folder: Pa
     _ends_as_if_nothing_had_happened(folder, "fsdp", run.latest)
 
 
-def test_a_node_that_is_asked_to_stop_makes_all_save_at_the_same_step_and_nobody_calls_it_done(folder: Path):
+def test_a_node_that_is_asked_to_stop_makes_all_save_at_the_same_step_and_nobody_calls_it_done(
+    folder: Path,
+):
     run = _disturbed(folder, "full_finetune")
     assert until(lambda: run.latest >= 9, seconds=180, every=0.02), run.log
     run.agents[1].terminate()
@@ -103,5 +124,9 @@ def test_a_checkpoint_that_cannot_be_read_is_passed_over(folder: Path):
     newest = checkpoints / "step-00000149.pt"
     newest.write_bytes(newest.read_bytes()[:1000])
     env = os.environ | {"PYTHONPATH": str(WORKLOADS), "CHECKPOINT_DIR": str(checkpoints)}
-    said = subprocess.run([sys.executable, "-c", LOADS], env=env, capture_output=True, text=True, check=True)
-    assert said.stdout.splitlines()[-1] == "124" and "step-00000149.pt cannot be used" in said.stderr
+    said = subprocess.run(
+        [sys.executable, "-c", LOADS], env=env, capture_output=True, text=True, check=True
+    )
+    assert (
+        said.stdout.splitlines()[-1] == "124" and "step-00000149.pt cannot be used" in said.stderr
+    )

@@ -1,7 +1,8 @@
 """Checkpoints that a kill at any moment leaves usable, and a SIGTERM that saves before it ends.
 
-A checkpoint is written beside its place, flushed to the disk and renamed: under its name it is complete or absent. Then
-`latest` moves. Rank 0 writes; every rank calls the methods, at the same points. CHECKPOINT_DIR says where.
+A checkpoint is written beside its place, flushed to the disk and renamed: under its name it is
+complete or absent. Then `latest` moves. Rank 0 writes; every rank calls the methods, at the same
+points. CHECKPOINT_DIR says where.
 """
 
 import os
@@ -43,8 +44,11 @@ class Checkpoints:
         return read(chosen[0])
 
     def step_done(self, step: int, steps: int, state: Callable[[], State]) -> None:
-        """Call it after every step: saves when it is time, at the end, and when any rank was asked to stop."""
-        asked = torch.tensor(int(self._asked), device="cuda" if torch.cuda.is_available() else "cpu")
+        """Call it after every step: saves when it is time, at the end, and when any rank was asked
+        to stop."""
+        asked = torch.tensor(
+            int(self._asked), device="cuda" if torch.cuda.is_available() else "cpu"
+        )
         dist.all_reduce(asked, dist.ReduceOp.MAX)
         if asked or step + 1 == steps or (step + 1) % self._every == 0:
             self._save(step, state())
@@ -78,7 +82,8 @@ class Checkpoints:
 
 
 def write(file: Path, content: Callable[[BinaryIO], object]) -> None:
-    """Replace a file at once, and for good: on the disk before it has its name, its name on the disk afterwards."""
+    """Replace a file at once, and for good: on the disk before it has its name, its name on the
+    disk afterwards."""
     fresh = file.with_name(file.name + ".new")
     with fresh.open("wb") as out:
         content(out)

@@ -1,7 +1,7 @@
 """moto 5.2.5 as the account uses it: loaded lean, mended where it is wrong, one function a service.
 
-Mended in place, each with what was wrong; look here first after an upgrade of moto. What moto is too kind about is not
-mended here but refused by a row (see operations.py).
+Mended in place, each with what was wrong; look here first after an upgrade of moto. What moto is
+too kind about is not mended here but refused by a row (see operations.py).
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from catalog.instances import CPU_TYPES, GPU_TYPES
 from rehearsal.account.identity import ACCOUNT, USERS
 
 SYSTEM_FAMILIES = ("t3", "m5", "m6i", "m7i", "c5", "c6i", "c7i", "r6i", "r7i", "m7g", "c7g")
-FAMILIES = frozenset({name.split(".")[0] for name in (*GPU_TYPES, *CPU_TYPES)} | set(SYSTEM_FAMILIES) | {"g4dn"})
-"""Instance families that exist here. All of AWS's would cost 80 MB, and Karpenter 5 s at each start."""
+FAMILIES = frozenset(
+    {name.split(".")[0] for name in (*GPU_TYPES, *CPU_TYPES)} | set(SYSTEM_FAMILIES) | {"g4dn"}
+)
+"""Instance families that exist here. All of AWS's would cost 80 MB, and Karpenter 5 s at each
+start."""
 
 
 def _load_families(resource: str) -> Any:
@@ -32,7 +35,11 @@ def _load_families(resource: str) -> Any:
 
 _load_resource = moto_utilities.load_resource
 moto_utilities.load_resource = _load_families
-os.environ.update(MOTO_ACCOUNT_ID=ACCOUNT, MOTO_IAM_LOAD_MANAGED_POLICIES="true", MOTO_EC2_LOAD_DEFAULT_AMIS="false")
+os.environ.update(
+    MOTO_ACCOUNT_ID=ACCOUNT,
+    MOTO_IAM_LOAD_MANAGED_POLICIES="true",
+    MOTO_EC2_LOAD_DEFAULT_AMIS="false",
+)
 
 
 def _of(service: str) -> Any:
@@ -58,8 +65,16 @@ def publish_ami(region: str, id_: str, **facts: Any) -> None:
     ami = import_module("moto.ec2.models.amis").Ami
     if id_ not in ec2(region).amis:
         ec2(region).amis[id_] = ami(
-            ec2(region), id_, public=True, virtualization_type="hvm", hypervisor="xen", root_device_type="ebs",
-            root_device_name="/dev/xvda", region_name=f"{region}a", **facts)
+            ec2(region),
+            id_,
+            public=True,
+            virtualization_type="hvm",
+            hypervisor="xen",
+            root_device_type="ebs",
+            root_device_name="/dev/xvda",
+            region_name=f"{region}a",
+            **facts,
+        )
 
 
 def used(service: str) -> Iterator[Any]:
@@ -77,18 +92,23 @@ def seed() -> None:
 
 def reset() -> None:
     """An empty account, for tests."""
-    import_module("moto.iam.models").iam_backends.clear()  # else it reads all of AWS's policies before it is dropped
+    import_module(
+        "moto.iam.models"
+    ).iam_backends.clear()  # else it reads all of AWS's policies before it is dropped
     import_module("moto.core.base_backend").BackendDict.reset()
     seed()
 
 
 _rule = import_module("moto.ec2.models.security_groups").SecurityGroupRule
-_rule.description = property(lambda self: self.ip_range.get("Description") or self.source_group.get("Description"))
+_rule.description = property(
+    lambda self: self.ip_range.get("Description") or self.source_group.get("Description")
+)
 _interfaces: Any = import_module("moto.ec2.models.elastic_network_interfaces")
 
 
 class _Attachment(_interfaces.Attachment):
-    """moto puts every interface on card 0, and loses the description of a rule with a referenced group (above)."""
+    """moto puts every interface on card 0, and loses the description of a rule with a referenced
+    group (above)."""
 
     def __init__(self, eni: Any) -> None:
         super().__init__(eni)

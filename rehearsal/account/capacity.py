@@ -1,7 +1,9 @@
-"""Where instances may stand, and what is kept for them: placement groups, capacity reservations, Capacity Blocks.
+"""Where instances may stand, and what is kept for them: placement groups, capacity reservations,
+Capacity Blocks.
 
-Nobody reserves or buys through the program: POST /_world/faults of kind `reserve` plants it. A launch that targets a
-reservation uses it up, no other touches it, and it begins and ends by the real clock, which Karpenter goes by too.
+Nobody reserves or buys through the program: POST /_world/faults of kind `reserve` plants it. A
+launch that targets a reservation uses it up, no other touches it, and it begins and ends by the
+real clock, which Karpenter goes by too.
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-launch.html (2026-11-21)
 """
 
@@ -18,7 +20,8 @@ from rehearsal.account import backends
 from rehearsal.account.operations import Call, Fields, NotBuilt, Refused, answers, refuse, refuses
 
 RECLAIMED = 30 * 60
-"""Seconds before the end of a Capacity Block at which EC2 begins to terminate its instances (user guide)."""
+"""Seconds before the end of a Capacity Block at which EC2 begins to terminate its instances (user
+guide)."""
 _Tagged: Any = import_module("moto.ec2.models.core").TaggedEC2Resource
 """moto's base of things with tags, which filters and shows them by their attributes."""
 _moto: Any = import_module("moto.ec2.utils")
@@ -40,8 +43,10 @@ class Group(_Tagged):
         return f"arn:aws:ec2:{self.ec2_backend.region_name}:{backends.ACCOUNT}:placement-group/{self.name}"
 
     def in_use(self) -> bool:
-        return any(one.placement.group_name == self.name and one.state != "terminated"
-                   for one in self.ec2_backend.all_instances())
+        return any(
+            one.placement.group_name == self.name and one.state != "terminated"
+            for one in self.ec2_backend.all_instances()
+        )
 
 
 @dataclass(kw_only=True, eq=False)
@@ -75,8 +80,13 @@ class CapacityReservation(_Tagged):
 
     @property
     def gives_until(self) -> float:
-        """When it has no instances any more: they are terminated or, without a block, not reserved. Unix seconds."""
-        return self.end_date.timestamp() - (RECLAIMED if self.is_block else 0) if self.end_date else float("inf")
+        """When it has no instances any more: they are terminated or, without a block, not reserved.
+        Unix seconds."""
+        return (
+            self.end_date.timestamp() - (RECLAIMED if self.is_block else 0)
+            if self.end_date
+            else float("inf")
+        )
 
     @property
     def available_instance_count(self) -> int:
@@ -84,9 +94,14 @@ class CapacityReservation(_Tagged):
         return self.total_instance_count - len(self.users()) if gives else 0
 
     def users(self) -> list[Any]:
-        """Its instances: they hold their place until they are terminated, shutting down is not enough."""
-        return [one for one in self.ec2_backend.all_instances()
-                if getattr(one, "capacity_reservation_id", None) == self.id and one.state != "terminated"]
+        """Its instances: they hold their place until they are terminated, shutting down is not
+        enough."""
+        return [
+            one
+            for one in self.ec2_backend.all_instances()
+            if getattr(one, "capacity_reservation_id", None) == self.id
+            and one.state != "terminated"
+        ]
 
 
 def groups(ec2: Any) -> dict[str, Group]:
@@ -98,21 +113,43 @@ def _reservations(ec2: Any) -> dict[str, CapacityReservation]:
     return vars(ec2).setdefault("capacity_reservations", {})
 
 
-def plant(*, id: str, instance_type: str, zone: str, instances: int, block: bool = False, starts: str = "",
-          ends: str = "", placement_group: str = "", tags: Fields | None = None) -> CapacityReservation:
-    """Somebody reserves or buys this. Times are ISO 8601 with a time zone; without a start it is active now."""
+def plant(
+    *,
+    id: str,
+    instance_type: str,
+    zone: str,
+    instances: int,
+    block: bool = False,
+    starts: str = "",
+    ends: str = "",
+    placement_group: str = "",
+    tags: Fields | None = None,
+) -> CapacityReservation:
+    """Somebody reserves or buys this. Times are ISO 8601 with a time zone; without a start it is
+    active now."""
     ec2, known = backends.ec2(zone[:-1]), backends.instance_types()
-    zone_id = next((one.zone_id for one in ec2.describe_availability_zones() if one.name == zone), "")
+    zone_id = next(
+        (one.zone_id for one in ec2.describe_availability_zones() if one.name == zone), ""
+    )
     begins, end = (datetime.fromisoformat(given) if given else None for given in (starts, ends))
     if not zone_id or instance_type not in known or (block and not end):
         raise ValueError("want a zone and an instance type that exist, and the end of a block")
     if any(given and given.tzinfo is None for given in (begins, end)):
         raise ValueError("want times with a time zone: 2026-12-01T11:30:00Z")
     made = _reservations(ec2)[id] = CapacityReservation(
-        ec2_backend=ec2, id=id, instance_type=instance_type, availability_zone=zone, availability_zone_id=zone_id,
-        total_instance_count=instances, start_date=begins or datetime.now(UTC), end_date=end,
+        ec2_backend=ec2,
+        id=id,
+        instance_type=instance_type,
+        availability_zone=zone,
+        availability_zone_id=zone_id,
+        total_instance_count=instances,
+        start_date=begins or datetime.now(UTC),
+        end_date=end,
         reservation_type="capacity-block" if block else "default",
-        placement_group_arn=Group(ec2_backend=ec2, id="", name=placement_group).arn if placement_group else None)
+        placement_group_arn=(
+            Group(ec2_backend=ec2, id="", name=placement_group).arn if placement_group else None
+        ),
+    )
     made.add_tags(tags or {})
     return made
 
@@ -125,17 +162,37 @@ def _asked(call: Call, things: list[Any], *names: str) -> list[Any]:
     return _moto.generic_filter(filters, named)
 
 
-refuses("ec2", "CreatePlacementGroup", "InvalidPlacementGroup.Duplicate", "The Placement Group '{GroupName}' already "
-        "exists.", lambda call: call["GroupName"] in groups(call.ec2))
-refuses("ec2", "DescribePlacementGroups DeletePlacementGroup", "InvalidPlacementGroup.Unknown", "The Placement Group "
-        "'{hit}' is unknown.", lambda call: ", ".join(
-            {*(call["GroupNames"] or ()), *(call["GroupIds"] or ()), call["GroupName"] or ""}
-            - {"", *groups(call.ec2), *(one.id for one in groups(call.ec2).values())}))
-refuses("ec2", "DeletePlacementGroup", "InvalidPlacementGroup.InUse", "The placement group '{GroupName}' is in use and "
-        "may not be deleted.", lambda call: groups(call.ec2)[call["GroupName"]].in_use())
-refuses("ec2", "DescribeCapacityReservations", "InvalidCapacityReservationId.NotFound", "The capacity reservation "
-        "'{hit}' does not exist",
-        lambda call: ", ".join({*(call["CapacityReservationIds"] or ())} - {*_reservations(call.ec2)}))
+refuses(
+    "ec2",
+    "CreatePlacementGroup",
+    "InvalidPlacementGroup.Duplicate",
+    "The Placement Group '{GroupName}' already exists.",
+    lambda call: call["GroupName"] in groups(call.ec2),
+)
+refuses(
+    "ec2",
+    "DescribePlacementGroups DeletePlacementGroup",
+    "InvalidPlacementGroup.Unknown",
+    "The Placement Group '{hit}' is unknown.",
+    lambda call: ", ".join(
+        {*(call["GroupNames"] or ()), *(call["GroupIds"] or ()), call["GroupName"] or ""}
+        - {"", *groups(call.ec2), *(one.id for one in groups(call.ec2).values())}
+    ),
+)
+refuses(
+    "ec2",
+    "DeletePlacementGroup",
+    "InvalidPlacementGroup.InUse",
+    "The placement group '{GroupName}' is in use and may not be deleted.",
+    lambda call: groups(call.ec2)[call["GroupName"]].in_use(),
+)
+refuses(
+    "ec2",
+    "DescribeCapacityReservations",
+    "InvalidCapacityReservationId.NotFound",
+    "The capacity reservation '{hit}' does not exist",
+    lambda call: ", ".join({*(call["CapacityReservationIds"] or ())} - {*_reservations(call.ec2)}),
+)
 
 
 @answers("ec2", "CreatePlacementGroup")
@@ -143,7 +200,9 @@ def _create_group(call: Call) -> Fields:
     if call["Strategy"] != "cluster":
         raise NotBuilt(f"placement groups of the strategy {call['Strategy']}")
     made = Group(ec2_backend=call.ec2, id=f"pg-0{secrets.token_hex(8)}", name=call["GroupName"])
-    made.add_tags({tag["Key"]: tag["Value"] for one in call["TagSpecifications"] or () for tag in one["Tags"]})
+    made.add_tags(
+        {tag["Key"]: tag["Value"] for one in call["TagSpecifications"] or () for tag in one["Tags"]}
+    )
     groups(call.ec2)[made.name] = made
     return {"PlacementGroup": made}
 
@@ -154,10 +213,18 @@ def _delete_group(call: Call) -> Fields:
     return {}
 
 
-answers("ec2", "DescribePlacementGroups")(lambda call: {
-    "PlacementGroups": _asked(call, list(groups(call.ec2).values()), "GroupNames", "GroupIds")})
-answers("ec2", "DescribeCapacityReservations")(lambda call: {
-    "CapacityReservations": _asked(call, list(_reservations(call.ec2).values()), "CapacityReservationIds")})
+answers("ec2", "DescribePlacementGroups")(
+    lambda call: {
+        "PlacementGroups": _asked(call, list(groups(call.ec2).values()), "GroupNames", "GroupIds")
+    }
+)
+answers("ec2", "DescribeCapacityReservations")(
+    lambda call: {
+        "CapacityReservations": _asked(
+            call, list(_reservations(call.ec2).values()), "CapacityReservationIds"
+        )
+    }
+)
 
 
 def group_of(ec2: Any, data: Fields) -> Group | None:
@@ -165,25 +232,48 @@ def group_of(ec2: Any, data: Fields) -> Group | None:
     placement = data.get("Placement") or {}
     wanted = placement.get("GroupName") or placement.get("GroupId")
     found = next((one for one in groups(ec2).values() if wanted in (one.name, one.id)), None)
-    refuse(wanted and not found, "InvalidPlacementGroup.Unknown", f"The Placement Group '{wanted}' is unknown.")
+    refuse(
+        wanted and not found,
+        "InvalidPlacementGroup.Unknown",
+        f"The Placement Group '{wanted}' is unknown.",
+    )
     return found
 
 
 def reserved(ec2: Any, data: Fields, zone: str) -> CapacityReservation | None:
-    """The reservation that launch template data targets, if any; Refused where it cannot give an instance."""
+    """The reservation that launch template data targets, if any; Refused where it cannot give an
+    instance."""
     wanted, group = data.get("CapacityReservationSpecification") or {}, group_of(ec2, data)
     id_ = (wanted.get("CapacityReservationTarget") or {}).get("CapacityReservationId")
     if not id_:
-        refuse(wanted.get("CapacityReservationPreference") == "capacity-reservations-only",
-               "InsufficientInstanceCapacity", "There is no open capacity reservation that matches.")
+        refuse(
+            wanted.get("CapacityReservationPreference") == "capacity-reservations-only",
+            "InsufficientInstanceCapacity",
+            "There is no open capacity reservation that matches.",
+        )
         return None
     found = _reservations(ec2).get(id_)
     if found is None:
-        raise Refused("InvalidCapacityReservationId.NotFound", f"The capacity reservation '{id_}' does not exist")
+        raise Refused(
+            "InvalidCapacityReservationId.NotFound",
+            f"The capacity reservation '{id_}' does not exist",
+        )
     market = (data.get("InstanceMarketOptions") or {}).get("MarketType") == "capacity-block"
-    fits = (found.instance_type, found.availability_zone, found.is_block) == (data["InstanceType"], zone, market)
-    refuse(not fits or found.available_instance_count < 1, "ReservationCapacityExceeded", "The requested reservation "
-           "does not have sufficient compatible and available capacity for this request.")
-    refuse(found.placement_group_arn != (group.arn if group else None), "InsufficientInstanceCapacity",
-           f"The reservation was made in another placement group, or in none: {found.placement_group_arn}.")
+    fits = (found.instance_type, found.availability_zone, found.is_block) == (
+        data["InstanceType"],
+        zone,
+        market,
+    )
+    refuse(
+        not fits or found.available_instance_count < 1,
+        "ReservationCapacityExceeded",
+        "The requested reservation "
+        "does not have sufficient compatible and available capacity for this request.",
+    )
+    refuse(
+        found.placement_group_arn != (group.arn if group else None),
+        "InsufficientInstanceCapacity",
+        "The reservation was made in another placement group, or in none:"
+        f" {found.placement_group_arn}.",
+    )
     return found

@@ -1,7 +1,7 @@
 """Time in the account: AWS's typical durations divided by the world's speed.
 
-Nothing here runs by itself: what is due happens when the next request comes. A duration is changed in
-catalog/latencies.py, or below for what only AWS itself waits for.
+Nothing here runs by itself: what is due happens when the next request comes. A duration is changed
+in catalog/latencies.py, or below for what only AWS itself waits for.
 """
 
 from __future__ import annotations
@@ -14,12 +14,17 @@ from collections.abc import Callable
 from catalog.latencies import TYPICAL
 from rehearsal import paths
 
-_ALSO: dict[str, float] = {"eks.update": 60, "eks.nodegroup.timeout": 1800, "eks.addon.timeout": 1200,
-                           "sqs.queue.deleted": 60}
+_ALSO: dict[str, float] = {
+    "eks.update": 60,
+    "eks.nodegroup.timeout": 1800,
+    "eks.addon.timeout": 1200,
+    "sqs.queue.deleted": 60,
+}
 """Seconds; the timeouts are those of EKS's user guide, the rest order of magnitude."""
 
 PATIENCE = 60.0
-"""Real seconds that what happens for real always has, however fast the clock runs: nodes join, pods start."""
+"""Real seconds that what happens for real always has, however fast the clock runs: nodes join, pods
+start."""
 
 
 class Clock:
@@ -35,11 +40,15 @@ class Clock:
         self._speed = self._speed or paths.world().speed
         return (TYPICAL | _ALSO)[what] / self._speed
 
-    def later(self, what: str, action: Callable[[], None], *, ready: Callable[[], bool] = lambda: True) -> None:
+    def later(
+        self, what: str, action: Callable[[], None], *, ready: Callable[[], bool] = lambda: True
+    ) -> None:
         """Do it after the time `what` takes, and not before it is ready."""
         self.at(time.time() + self.seconds(what), action, ready=ready)
 
-    def at(self, when: float, action: Callable[[], None], *, ready: Callable[[], bool] = lambda: True) -> None:
+    def at(
+        self, when: float, action: Callable[[], None], *, ready: Callable[[], bool] = lambda: True
+    ) -> None:
         """Do it at that second of the Unix clock."""
         heapq.heappush(self._due, (when, next(self._order), action, ready))
 

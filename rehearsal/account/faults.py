@@ -1,4 +1,5 @@
-"""Things that go wrong on purpose: set by POST /_world/faults, gone when they have happened `count` times."""
+"""Things that go wrong on purpose: set by POST /_world/faults, gone when they have happened `count`
+times."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _THROTTLED = {"ec2": "RequestLimitExceeded", "iam": "Throttling", "sts": "Thrott
 
 @dataclass(kw_only=True)
 class Fault:
-    """One thing that will go wrong. Empty fields mean any; service and action may hold wildcards."""
+    """One thing that will go wrong. Empty fields mean any; service and action may hold
+    wildcards."""
 
     kind: str
     service: str = "*"
@@ -45,7 +47,9 @@ class Faults(list[Fault]):
         for fault in self._of("delay", call):
             time.sleep(fault.seconds)
         for _ in self._of("throttle", call):
-            raise Refused(_THROTTLED.get(call.service, "ThrottlingException"), "Rate exceeded", status=400)
+            raise Refused(
+                _THROTTLED.get(call.service, "ThrottlingException"), "Rate exceeded", status=400
+            )
         for fault in self._of("error", call):
             raise Refused(fault.code, f"injected into {call.name}", status=500)
 
@@ -55,16 +59,22 @@ class Faults(list[Fault]):
 
     def no_capacity(self, instance_type: str, zone: str) -> bool:
         """Whether AWS has none of these now; if it has, one less."""
-        for fault in self._happening("no-capacity", lambda fault: fault.instance_type in ("", instance_type)
-                                     and fault.zone in ("", zone)):
+        for fault in self._happening(
+            "no-capacity",
+            lambda fault: fault.instance_type in ("", instance_type) and fault.zone in ("", zone),
+        ):
             if not fault.available:
                 return True
             fault.available -= 1
         return False
 
     def _of(self, kind: str, call: Call) -> Iterator[Fault]:
-        return self._happening(kind, lambda fault: fnmatchcase(call.prefix, fault.service)
-                               and fnmatchcase(call.action, fault.action))
+        return self._happening(
+            kind,
+            lambda fault: (
+                fnmatchcase(call.prefix, fault.service) and fnmatchcase(call.action, fault.action)
+            ),
+        )
 
     def _happening(self, kind: str, hits: Any) -> Iterator[Fault]:
         for fault in [fault for fault in self if fault.kind == kind and hits(fault)]:

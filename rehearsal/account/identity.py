@@ -1,4 +1,5 @@
-"""Who exists before anybody creates anybody. Light on purpose: every part of the rehearsal imports it."""
+"""Who exists before anybody creates anybody. Light on purpose: every part of the rehearsal imports
+it."""
 
 ACCOUNT = "123456789012"
 DEVELOPER = "developer"

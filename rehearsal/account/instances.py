@@ -1,4 +1,5 @@
-"""EC2 instances: launching them as their launch template says, what stops a launch, their AMIs and their ends.
+"""EC2 instances: launching them as their launch template says, what stops a launch, their AMIs and
+their ends.
 
 Everything launches through `launch`: CreateFleet (Karpenter), RunInstances and managed node groups.
 """
@@ -27,23 +28,40 @@ QUOTAS = {code: _VCPUS[family] for codes in (CODES, SPOT_QUOTAS) for family, cod
 """Service Quotas' code → vCPUs of running instances; a fault of kind `quota` changes one."""
 GONE = ("shutting-down", "terminated")
 TOLD: dict[str, Any] = {}
-"""Answers to DescribeInstances while no instance has changed: nodes and Karpenter ask several times a second."""
+"""Answers to DescribeInstances while no instance has changed: nodes and Karpenter ask several times
+a second."""
 _AMI_PARAMETER = re.compile(
     r"/aws/service/eks/optimized-ami/(?P<version>1\.\d\d)/amazon-linux-2023/(?P<arch>x86_64|arm64)/"
     r"(?P<variant>standard|nvidia|neuron)/(recommended|amazon-eks-node-al2023-(?P=arch)-(?P=variant)-(?P=version)-"
-    r"(?P<date>v\d{8}))/image_id")
+    r"(?P<date>v\d{8}))/image_id"
+)
 _NEWEST_RELEASE = "v20261101"
 
-refuses("ec2", "CreateFleet", "NotImplemented", "the rehearsal's account does not implement fleets of type {Type} with "
-        "{TargetCapacitySpecification}", lambda call: call["Type"] != "instant" or _capacity(call) not in (
-            "on-demand", "spot", "capacity-block"), status=501)
-refuses("service-quotas", "GetServiceQuota", "NoSuchResourceException", "The specified quota does not exist.",
-        lambda call: call["ServiceCode"] != "ec2" or call["QuotaCode"] not in QUOTAS)
+refuses(
+    "ec2",
+    "CreateFleet",
+    "NotImplemented",
+    "the rehearsal's account does not implement fleets of type {Type} with "
+    "{TargetCapacitySpecification}",
+    lambda call: (
+        call["Type"] != "instant" or _capacity(call) not in ("on-demand", "spot", "capacity-block")
+    ),
+    status=501,
+)
+refuses(
+    "service-quotas",
+    "GetServiceQuota",
+    "NoSuchResourceException",
+    "The specified quota does not exist.",
+    lambda call: call["ServiceCode"] != "ec2" or call["QuotaCode"] not in QUOTAS,
+)
 
 
 def find(instance_id: str) -> Any:
     """The instance in whatever region, terminated ones too; None where it never was."""
-    return next(filter(None, (ec2.get_instance_by_id(instance_id) for ec2 in backends.used("ec2"))), None)
+    return next(
+        filter(None, (ec2.get_instance_by_id(instance_id) for ec2 in backends.used("ec2"))), None
+    )
 
 
 def also_needed(call: Call) -> Iterator[str]:
@@ -64,17 +82,34 @@ def template_data(region: str, specification: Fields) -> Fields:
     for template in backends.ec2(region).launch_templates.values():
         if id_ == template.id or name == template.name:
             return template.get_version(specification.get("Version") or "$Default").data
-    raise Refused("InvalidLaunchTemplateId.NotFound" if id_ else "InvalidLaunchTemplateName.NotFoundException",
-                  f"The specified launch template, {id_ or name}, does not exist.")
+    raise Refused(
+        (
+            "InvalidLaunchTemplateId.NotFound"
+            if id_
+            else "InvalidLaunchTemplateName.NotFoundException"
+        ),
+        f"The specified launch template, {id_ or name}, does not exist.",
+    )
 
 
 @answers("ec2", "DescribeLaunchTemplates")
 def _describe_templates(call: Call) -> Fields:
     """moto ends after 15 without a token: Karpenter would leak the rest."""
     filters = {one["Name"]: one["Values"] for one in call["Filters"] or ()}
-    found = call.ec2.describe_launch_templates(call["LaunchTemplateNames"], call["LaunchTemplateIds"], filters)
-    return {"LaunchTemplates": [{"LaunchTemplateId": one.id, "LaunchTemplateName": one.name, "Tags": one.tags,
-                                 "CreateTime": one.create_time} for one in found]}
+    found = call.ec2.describe_launch_templates(
+        call["LaunchTemplateNames"], call["LaunchTemplateIds"], filters
+    )
+    return {
+        "LaunchTemplates": [
+            {
+                "LaunchTemplateId": one.id,
+                "LaunchTemplateName": one.name,
+                "Tags": one.tags,
+                "CreateTime": one.create_time,
+            }
+            for one in found
+        ]
+    }
 
 
 def _capacity(call: Call) -> str:
@@ -83,11 +118,21 @@ def _capacity(call: Call) -> str:
 
 @answers("ec2", "CreateFleet")
 def _create_fleet(call: Call) -> Fields:
-    """Pool after pool by priority, which Karpenter makes the price; what went wrong in a pool is said in Errors."""
-    fleet, left = f"fleet-{secrets.token_hex(16)}", call["TargetCapacitySpecification"]["TotalTargetCapacity"]
+    """Pool after pool by priority, which Karpenter makes the price; what went wrong in a pool is
+    said in Errors."""
+    fleet, left = (
+        f"fleet-{secrets.token_hex(16)}",
+        call["TargetCapacitySpecification"]["TotalTargetCapacity"],
+    )
     tags = _tags(call["TagSpecifications"]).get("instance", {}) | {"aws:ec2:fleet-id": fleet}
-    pools = [{"LaunchTemplateSpecification": config["LaunchTemplateSpecification"], "Overrides": override}
-             for config in call["LaunchTemplateConfigs"] for override in config.get("Overrides") or [{}]]
+    pools = [
+        {
+            "LaunchTemplateSpecification": config["LaunchTemplateSpecification"],
+            "Overrides": override,
+        }
+        for config in call["LaunchTemplateConfigs"]
+        for override in config.get("Overrides") or [{}]
+    ]
     launched, errors = [], []
     for pool in sorted(pools, key=lambda pool: pool["Overrides"].get("Priority", 0)):
         data = template_data(call.region, pool["LaunchTemplateSpecification"]) | pool["Overrides"]
@@ -95,10 +140,22 @@ def _create_fleet(call: Call) -> Fields:
         try:
             for _ in range(left):
                 made = launch(call.region, data, tags, spot=_capacity(call) == "spot")
-                place = {"AvailabilityZone": made.placement.zone, "SubnetId": made.subnet_id,
-                         "InstanceType": made.instance_type, "ImageId": made.image_id}
-                launched.append(said | {"LaunchTemplateAndOverrides": pool | {"Overrides": pool["Overrides"] | place},
-                                        "InstanceIds": [made.id], "InstanceType": made.instance_type})
+                place = {
+                    "AvailabilityZone": made.placement.zone,
+                    "SubnetId": made.subnet_id,
+                    "InstanceType": made.instance_type,
+                    "ImageId": made.image_id,
+                }
+                launched.append(
+                    said
+                    | {
+                        "LaunchTemplateAndOverrides": (
+                            pool | {"Overrides": pool["Overrides"] | place}
+                        ),
+                        "InstanceIds": [made.id],
+                        "InstanceType": made.instance_type,
+                    }
+                )
                 left -= 1
         except ServiceException as error:
             errors.append(said | {"ErrorCode": error.code, "ErrorMessage": error.message})
@@ -109,7 +166,9 @@ def _create_fleet(call: Call) -> Fields:
 def _run_instances(call: Call) -> Any:
     """As the launch template and the call say; the call wins."""
     given = {name: value for name, value in call.params.items() if value not in (None, [], {})}
-    template = template_data(call.region, given["LaunchTemplate"]) if "LaunchTemplate" in given else {}
+    template = (
+        template_data(call.region, given["LaunchTemplate"]) if "LaunchTemplate" in given else {}
+    )
     tags = _tags(call["TagSpecifications"]).get("instance", {})
     made = [launch(call.region, template | given, tags) for _ in range(call["MinCount"])]
     return {"ReservationId": made[0].reservation_id, "OwnerId": backends.ACCOUNT, "Instances": made}
@@ -118,43 +177,71 @@ def _run_instances(call: Call) -> Any:
 def launch(region: str, data: Fields, tags: dict[str, str], *, spot: bool = False) -> Any:
     """One instance by launch template data; Refused with EC2's reason where it cannot be."""
     ec2, nics = backends.ec2(region), data.get("NetworkInterfaces") or []
-    subnet_id = data.get("SubnetId") or next((nic["SubnetId"] for nic in nics if nic.get("SubnetId")), None)
+    subnet_id = data.get("SubnetId") or next(
+        (nic["SubnetId"] for nic in nics if nic.get("SubnetId")), None
+    )
     refuse(not subnet_id, "NotImplemented", "the rehearsal's account has no default subnets")
     subnet, own = ec2.get_subnet(subnet_id), nics[0].get("Groups") if nics else None
     groups = own or data.get("SecurityGroupIds") or []
     held = _check_launch(ec2, data, subnet, groups, spot)
     specified, root = _tags(data.get("TagSpecifications")), {"DeviceName": "/dev/xvda", "Ebs": {}}
     instance = ec2.run_instances(
-        image_id=data["ImageId"], count=1, user_data=data.get("UserData"), security_group_names=[],
-        security_group_ids=list(groups), instance_type=data["InstanceType"], is_instance_type_default=False,
-        subnet_id=subnet.id, region_name=region, lifecycle=_lifecycle(spot, held),
-        metadata_options=data.get("MetadataOptions", {}), block_device_mappings=[
+        image_id=data["ImageId"],
+        count=1,
+        user_data=data.get("UserData"),
+        security_group_names=[],
+        security_group_ids=list(groups),
+        instance_type=data["InstanceType"],
+        is_instance_type_default=False,
+        subnet_id=subnet.id,
+        region_name=region,
+        lifecycle=_lifecycle(spot, held),
+        metadata_options=data.get("MetadataOptions", {}),
+        block_device_mappings=[
             disk | {"Ebs": {"VolumeSize": 20, "DeleteOnTermination": True} | disk["Ebs"]}
-            for disk in data.get("BlockDeviceMappings") or [root]],
-        tags={"instance": specified.get("instance", {}) | tags, "volume": specified.get("volume", {})}).instances[0]
-    instance.reservation_id = next(one.id for one in ec2.reservations.values() if instance in one.instances)
+            for disk in data.get("BlockDeviceMappings") or [root]
+        ],
+        tags={
+            "instance": specified.get("instance", {}) | tags,
+            "volume": specified.get("volume", {}),
+        },
+    ).instances[0]
+    instance.reservation_id = next(
+        one.id for one in ec2.reservations.values() if instance in one.instances
+    )
     instance.placement.availability_zone_id = subnet.availability_zone_id
     instance.spot_instance_request_id = f"sir-{secrets.token_hex(4)}" if spot else None
     instance.capacity_reservation_id = held.id if held else None
     instance.capacity_reservation_specification = data.get("CapacityReservationSpecification") or {
-        "CapacityReservationPreference": "open"}
+        "CapacityReservationPreference": "open"
+    }
     if group := capacity.group_of(ec2, data):
         instance.placement.group_name, instance.placement.group_id = group.name, group.id
     _attach(ec2, instance, nics)
     if profile := data.get("IamInstanceProfile"):
-        ec2.associate_iam_instance_profile(instance_id=instance.id, iam_instance_profile_name=profile["Name"])
+        ec2.associate_iam_instance_profile(
+            instance_id=instance.id, iam_instance_profile_name=profile["Name"]
+        )
     _changed(instance)
     return instance
 
 
 def _attach(ec2: Any, instance: Any, nics: list[Fields]) -> None:
-    """The interfaces beyond the first, by card: moto knows one per device index only, hence the made-up keys."""
+    """The interfaces beyond the first, by card: moto knows one per device index only, hence the
+    made-up keys."""
     instance.nics[0].delete_on_termination = True
     for number, nic in enumerate(nics[1:], 1):
-        eni = ec2.create_network_interface(ec2.get_subnet(instance.subnet_id), [], group_ids=nic.get("Groups"),
-                                           delete_on_termination=True)
+        eni = ec2.create_network_interface(
+            ec2.get_subnet(instance.subnet_id),
+            [],
+            group_ids=nic.get("Groups"),
+            delete_on_termination=True,
+        )
         instance.attach_eni(eni, 100 + number)
-        eni.device_index, eni.network_card_index = nic["DeviceIndex"], nic.get("NetworkCardIndex", 0)
+        eni.device_index, eni.network_card_index = (
+            nic["DeviceIndex"],
+            nic.get("NetworkCardIndex", 0),
+        )
     for eni, nic in zip(instance.nics.values(), nics, strict=False):
         eni.interface_type = nic.get("InterfaceType") or "interface"
         if eni.interface_type == "efa-only":  # takes no address
@@ -165,52 +252,104 @@ def _lifecycle(spot: bool, held: Reservation | None) -> str | None:
     return "spot" if spot else "capacity-block" if held and held.is_block else None
 
 
-def _check_launch(ec2: Any, data: Fields, subnet: Any, groups: list[str], spot: bool) -> Reservation | None:
-    """The reservation to use, if any. What EC2 says no to: what is asked for, where, and then whether there is any."""
+def _check_launch(
+    ec2: Any, data: Fields, subnet: Any, groups: list[str], spot: bool
+) -> Reservation | None:
+    """The reservation to use, if any. What EC2 says no to: what is asked for, where, and then
+    whether there is any."""
     name, image = data.get("InstanceType", ""), ec2.amis.get(data.get("ImageId"))
     facts = _facts(name)
-    refuse(image is None, "InvalidAMIID.NotFound", f"The image id '[{data.get('ImageId')}]' does not exist")
+    refuse(
+        image is None,
+        "InvalidAMIID.NotFound",
+        f"The image id '[{data.get('ImageId')}]' does not exist",
+    )
     for id_ in groups:
         group = ec2.get_security_group_from_id(id_)
         refuse(group is None, "InvalidGroup.NotFound", f"The security group '{id_}' does not exist")
         elsewhere = group.vpc_id != subnet.vpc_id
-        refuse(elsewhere, "InvalidParameter", f"{id_} and subnet {subnet.id} belong to different networks.")
+        refuse(
+            elsewhere,
+            "InvalidParameter",
+            f"{id_} and subnet {subnet.id} belong to different networks.",
+        )
     profile = (data.get("IamInstanceProfile") or {}).get("Name")
-    refuse(profile and profile not in backends.iam().instance_profiles, "InvalidParameterValue",
-           f"Value ({profile}) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name")
+    refuse(
+        profile and profile not in backends.iam().instance_profiles,
+        "InvalidParameterValue",
+        f"Value ({profile}) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance"
+        " Profile name",
+    )
     _check_interfaces(name, facts["NetworkInfo"], data.get("NetworkInterfaces") or [])
     zone = subnet.availability_zone
-    refuse(not offered(ec2.region_name, name, zone), "Unsupported",
-           f"Your requested instance type ({name}) is not supported in your requested Availability Zone ({zone}).")
+    refuse(
+        not offered(ec2.region_name, name, zone),
+        "Unsupported",
+        f"Your requested instance type ({name}) is not supported in your requested Availability"
+        f" Zone ({zone}).",
+    )
     held = capacity.reserved(ec2, data, zone)
     _check_quota(ec2, name, _lifecycle(spot, held))
-    refuse(subnet.available_ip_address_count < 1, "InsufficientFreeAddressesInSubnet", f"{subnet.id} is full")
-    refuse(not held and FAULTS.no_capacity(name, zone), "InsufficientInstanceCapacity",
-           f"We currently do not have sufficient {name} capacity in the Availability Zone you requested ({zone}).")
+    refuse(
+        subnet.available_ip_address_count < 1,
+        "InsufficientFreeAddressesInSubnet",
+        f"{subnet.id} is full",
+    )
+    refuse(
+        not held and FAULTS.no_capacity(name, zone),
+        "InsufficientInstanceCapacity",
+        f"We currently do not have sufficient {name} capacity in the Availability Zone you"
+        f" requested ({zone}).",
+    )
     return held
 
 
 def _facts(name: str) -> Fields:
     known = backends.instance_types()
-    refuse(name not in known, "InvalidParameterValue", f"Invalid value '{name}' for InstanceType (the rehearsal has "
-           f"those of {', '.join(sorted(backends.FAMILIES))})")
+    refuse(
+        name not in known,
+        "InvalidParameterValue",
+        f"Invalid value '{name}' for InstanceType (the rehearsal has "
+        f"those of {', '.join(sorted(backends.FAMILIES))})",
+    )
     return known[name]
 
 
 def _check_interfaces(name: str, network: Fields, nics: list[Fields]) -> None:
-    """p6-b300's card 0 takes no EFA: one card more than EFA interfaces. EC2's code for that is not known to us."""
-    efas = [nic.get("NetworkCardIndex", 0) for nic in nics if "efa" in (nic.get("InterfaceType") or "")]
-    used, most = Counter(nic.get("NetworkCardIndex", 0) for nic in nics), network.get("EfaInfo", {}).get(
-        "MaximumEfaInterfaces", 0)
-    room = {card["NetworkCardIndex"]: card["MaximumNetworkInterfaces"] for card in network["NetworkCards"]}
-    refuse(used.keys() - room, "InvalidNetworkInterface.NetworkCardIndex", f"{name} has {len(room)} network cards only")
-    refuse(len(efas) > most or any(used[card] > room[card] for card in used), "AttachmentLimitExceeded",
-           f"Interface count {len(nics)}, {len(efas)} of them EFA, exceeds the limit of {name} or of one of its cards")
-    refuse(0 in efas and len(room) > most, "InvalidParameterValue", f"Network card 0 of {name} does not support EFA")
+    """p6-b300's card 0 takes no EFA: one card more than EFA interfaces. EC2's code for that is not
+    known to us."""
+    efas = [
+        nic.get("NetworkCardIndex", 0) for nic in nics if "efa" in (nic.get("InterfaceType") or "")
+    ]
+    used, most = (
+        Counter(nic.get("NetworkCardIndex", 0) for nic in nics),
+        network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0),
+    )
+    room = {
+        card["NetworkCardIndex"]: card["MaximumNetworkInterfaces"]
+        for card in network["NetworkCards"]
+    }
+    refuse(
+        used.keys() - room,
+        "InvalidNetworkInterface.NetworkCardIndex",
+        f"{name} has {len(room)} network cards only",
+    )
+    refuse(
+        len(efas) > most or any(used[card] > room[card] for card in used),
+        "AttachmentLimitExceeded",
+        f"Interface count {len(nics)}, {len(efas)} of them EFA, exceeds the limit of {name} or of"
+        " one of its cards",
+    )
+    refuse(
+        0 in efas and len(room) > most,
+        "InvalidParameterValue",
+        f"Network card 0 of {name} does not support EFA",
+    )
 
 
 def _quota(name: str, lifecycle: str | None) -> str:
-    """Code of the quota that such an instance counts against; a Capacity Block's counts against none."""
+    """Code of the quota that such an instance counts against; a Capacity Block's counts against
+    none."""
     family = {"g": "G", "p": "P"}.get(name[:1], "standard")
     if lifecycle == "spot":
         return SPOT_QUOTAS["P5" if name.startswith("p5") else family]
@@ -219,16 +358,29 @@ def _quota(name: str, lifecycle: str | None) -> str:
 
 def _check_quota(ec2: Any, name: str, lifecycle: str | None) -> None:
     code, known = _quota(name, lifecycle), backends.instance_types()
-    beside = [one.instance_type for one in ec2.all_instances()
-              if one.state not in GONE and _quota(one.instance_type, one.lifecycle) == code]
+    beside = [
+        one.instance_type
+        for one in ec2.all_instances()
+        if one.state not in GONE and _quota(one.instance_type, one.lifecycle) == code
+    ]
     vcpus = sum(known[kind]["VCpuInfo"]["DefaultVCpus"] for kind in (name, *beside))
-    refuse(code and vcpus > QUOTAS[code], "MaxSpotInstanceCountExceeded" if lifecycle else "VcpuLimitExceeded",
-           f"You have requested more vCPU capacity than your current vCPU limit of {QUOTAS.get(code, 0):g} allows for "
-           "the instance bucket that the specified instance type belongs to.")
+    refuse(
+        code and vcpus > QUOTAS[code],
+        "MaxSpotInstanceCountExceeded" if lifecycle else "VcpuLimitExceeded",
+        "You have requested more vCPU capacity than your current vCPU limit of"
+        f" {QUOTAS.get(code, 0):g} allows for the instance bucket that the specified instance type"
+        " belongs to.",
+    )
 
 
 def _shown(code: str) -> Fields:
-    return {"ServiceCode": "ec2", "QuotaCode": code, "Value": QUOTAS[code], "Unit": "None", "Adjustable": True}
+    return {
+        "ServiceCode": "ec2",
+        "QuotaCode": code,
+        "Value": QUOTAS[code],
+        "Unit": "None",
+        "Adjustable": True,
+    }
 
 
 answers("service-quotas", "GetServiceQuota")(lambda call: {"Quota": _shown(call["QuotaCode"])})
@@ -237,8 +389,11 @@ answers("service-quotas", "ListServiceQuotas")(lambda call: {"Quotas": list(map(
 
 def offered(region: str, name: str, zone: str) -> bool:
     """Whether AWS sells the type in the zone."""
-    return bool(backends.ec2(region).describe_instance_type_offerings(
-        "availability-zone", {"instance-type": [name], "location": [zone]}))
+    return bool(
+        backends.ec2(region).describe_instance_type_offerings(
+            "availability-zone", {"instance-type": [name], "location": [zone]}
+        )
+    )
 
 
 @answers("ec2", "TerminateInstances")
@@ -246,8 +401,16 @@ def _terminate_instances(call: Call) -> Fields:
     before = {one: one.state for one in call.ec2.get_multi_instances_by_id(call["InstanceIds"])}
     for one in before:
         terminate(one)
-    return {"TerminatingInstances": [{"InstanceId": one.id, "PreviousState": {"Name": state}, "CurrentState": {
-        "Name": one.state}} for one, state in before.items()]}
+    return {
+        "TerminatingInstances": [
+            {
+                "InstanceId": one.id,
+                "PreviousState": {"Name": state},
+                "CurrentState": {"Name": one.state},
+            }
+            for one, state in before.items()
+        ]
+    }
 
 
 def terminate(instance: Any) -> None:
@@ -269,10 +432,14 @@ def reclaim(ended: Reservation) -> None:
 
 
 def vanish(instance: Any) -> None:
-    """The instance is gone now, with its interfaces and volumes. Its address is not given to the next: nodes are named
-    by address, and a kubelet that finds the Node of the dead one loses it with that."""
+    """The instance is gone now, with its interfaces and volumes. Its address is not given to the
+    next: nodes are named by address, and a kubelet that finds the Node of the dead one loses it
+    with that."""
     if instance.state != "terminated":
-        subnet, address = backends.ec2(instance.region_name).get_subnet(instance.subnet_id), instance.private_ip
+        subnet, address = (
+            backends.ec2(instance.region_name).get_subnet(instance.subnet_id),
+            instance.private_ip,
+        )
         instance.terminate()
         subnet._unused_ips.discard(address)
         _changed(instance)
@@ -280,9 +447,12 @@ def vanish(instance: Any) -> None:
 
 def _changed(instance: Any) -> None:
     TOLD.clear()
-    services.emit(instance.region_name, "EC2 Instance State-change Notification",
-                  f"arn:aws:ec2:{instance.region_name}:{backends.ACCOUNT}:instance/{instance.id}",
-                  {"instance-id": instance.id, "state": instance.state})
+    services.emit(
+        instance.region_name,
+        "EC2 Instance State-change Notification",
+        f"arn:aws:ec2:{instance.region_name}:{backends.ACCOUNT}:instance/{instance.id}",
+        {"instance-id": instance.id, "state": instance.state},
+    )
 
 
 @answers("ssm", "GetParameter")
@@ -291,18 +461,36 @@ def _get_parameter(call: Call) -> Fields:
     asked = _AMI_PARAMETER.fullmatch(call["Name"])
     if not asked or (asked["arch"], asked["variant"]) == ("arm64", "neuron"):
         raise Refused("ParameterNotFound", f"Parameter {call['Name']} not found.")
-    value = ami(call.region, asked["version"], asked["arch"], asked["variant"], asked["date"] or _NEWEST_RELEASE)
-    return {"Parameter": {"Name": call["Name"], "Type": "String", "Value": value, "Version": 1, "DataType": "text"}}
+    value = ami(
+        call.region,
+        asked["version"],
+        asked["arch"],
+        asked["variant"],
+        asked["date"] or _NEWEST_RELEASE,
+    )
+    return {
+        "Parameter": {
+            "Name": call["Name"],
+            "Type": "String",
+            "Value": value,
+            "Version": 1,
+            "DataType": "text",
+        }
+    }
 
 
 def ami(region: str, version: str, arch: str, variant: str, date: str = _NEWEST_RELEASE) -> str:
     """Id of EKS's AL2023 AMI of that release: the same in every run."""
     name = f"amazon-eks-node-al2023-{arch}-{variant}-{version}-{date}"
     id_ = "ami-0" + hashlib.sha1(f"{region}/{name}".encode()).hexdigest()[:16]
-    backends.publish_ami(region, id_, name=name, architecture=arch, owner_id="602401143452", owner_alias="amazon")
+    backends.publish_ami(
+        region, id_, name=name, architecture=arch, owner_id="602401143452", owner_alias="amazon"
+    )
     return id_
 
 
 def _tags(specifications: Any) -> dict[str, dict[str, str]]:
-    return {one["ResourceType"]: {tag["Key"]: tag.get("Value", "") for tag in one.get("Tags") or ()}
-            for one in specifications or ()}
+    return {
+        one["ResourceType"]: {tag["Key"]: tag.get("Value", "") for tag in one.get("Tags") or ()}
+        for one in specifications or ()
+    }

@@ -1,7 +1,8 @@
-"""What EKS does inside a cluster: add-ons' workloads, and who of the node groups' instances has joined.
+"""What EKS does inside a cluster: add-ons' workloads, and who of the node groups' instances has
+joined.
 
-A thread of its own, because the account must not hold its lock while it asks the API server, whose token webhook may be
-waiting for that lock.
+A thread of its own, because the account must not hold its lock while it asks the API server, whose
+token webhook may be waiting for that lock.
 """
 
 from __future__ import annotations
@@ -40,14 +41,22 @@ def keep(cluster: Cluster, api: kube.Api) -> None:
         _keep_addon(addon, api)
     if cluster.parts["Nodegroup"]:
         nodes = api.request("GET", "/api/v1/nodes")["items"]
-        joined = {node["spec"].get("providerID", "").rpartition("/")[2] for node in nodes if any(
-            (one["type"], one["status"]) == ("Ready", "True") for one in node.get("status", {}).get("conditions", ()))}
+        joined = {
+            node["spec"].get("providerID", "").rpartition("/")[2]
+            for node in nodes
+            if any(
+                (one["type"], one["status"]) == ("Ready", "True")
+                for one in node.get("status", {}).get("conditions", ())
+            )
+        }
         with LOCK:
             for group in cluster.parts["Nodegroup"].values():
                 if group.view["status"] in ("CREATING", "ACTIVE", "UPDATING"):
                     nodegroups.reconcile(group)
                 alive = {one.id for one in group.alive()}
-                group.ready = len(alive) >= group.view["scalingConfig"]["desiredSize"] and alive <= joined
+                group.ready = (
+                    len(alive) >= group.view["scalingConfig"]["desiredSize"] and alive <= joined
+                )
 
 
 def _keep_addon(addon: Addon, api: kube.Api) -> None:

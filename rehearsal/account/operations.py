@@ -1,8 +1,9 @@
-"""Which function deals with which operation: the account's whole routing table, filled when its modules load.
+"""Which function deals with which operation: the account's whole routing table, filled when its
+modules load.
 
-    @answers("eks", "CreateCluster")      ours; moto is not asked
-    refuses("ec2", "DeleteSubnet", …)     AWS's no, as a row: code, message, when
-    @follows("ec2", "CreateNatGateway")   after it was done; may change the answer in place
+@answers("eks", "CreateCluster")      ours; moto is not asked
+refuses("ec2", "DeleteSubnet", …)     AWS's no, as a row: code, message, when
+@follows("ec2", "CreateNatGateway")   after it was done; may change the answer in place
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class NotBuilt(Refused):
     """AWS could, the rehearsal's account cannot."""
 
     def __init__(self, what: str) -> None:
-        super().__init__("NotImplemented", f"the rehearsal's account does not implement {what}", status=501)
+        super().__init__(
+            "NotImplemented", f"the rehearsal's account does not implement {what}", status=501
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +103,10 @@ FOLLOWS: dict[tuple[str, str], Callable[[Call, Fields], None]] = {}
 
 def _into(table: dict[tuple[str, str], Any]) -> Callable[..., Callable[[F], F]]:
     def register(service: str, *actions: str) -> Callable[[F], F]:
-        return lambda function: table.update({(service, action): function for action in actions}) or function
+        return lambda function: (
+            table.update({(service, action): function for action in actions}) or function
+        )
+
     return register
 
 
@@ -110,12 +116,25 @@ follows = _into(FOLLOWS)
 """The function goes on where the answer ended."""
 
 
-def refuses(service: str, actions: str, code: str, message: str, when: Callable[[Call], Any], *,
-            status: int | None = None) -> None:
-    """Refuse the operations when that is true. In the message, {Field} is the request's and {hit} what `when` said."""
+def refuses(
+    service: str,
+    actions: str,
+    code: str,
+    message: str,
+    when: Callable[[Call], Any],
+    *,
+    status: int | None = None,
+) -> None:
+    """Refuse the operations when that is true. In the message, {Field} is the request's and {hit}
+    what `when` said."""
+
     def check(call: Call) -> None:
         if hit := when(call):
-            raise Refused(code, message.format_map(defaultdict(str, call.params | {"hit": hit})), status=status)
+            raise Refused(
+                code,
+                message.format_map(defaultdict(str, call.params | {"hit": hit})),
+                status=status,
+            )
 
     for action in actions.split():
         CHECKS[service, action].append(check)

@@ -1,6 +1,8 @@
-"""One request through the account: log → who and whether → faults → checks → answer (ours or moto's) → log.
+"""One request through the account: log → who and whether → faults → checks → answer (ours or
+moto's) → log.
 
-Served on TCP, for pods and the world, and on a Unix socket, for the relay that stands outside the world's namespace.
+Served on TCP, for pods and the world, and on a Unix socket, for the relay that stands outside the
+world's namespace.
 """
 
 from __future__ import annotations
@@ -18,7 +20,11 @@ from http import HTTPStatus
 from typing import Any
 
 from moto.core.exceptions import ServiceException
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from rehearsal import paths
@@ -33,7 +39,17 @@ _OURS = frozenset({"eks", "fsx", "ssm", "pricing", "arc-zonal-shift", "service-q
 POLL_SECONDS = 0.05
 """How often a server looks whether it is to stop."""
 
-for _module in ("network", "capacity", "instances", "storage", "services", "eks", "access", "nodegroups", "addons"):
+for _module in (
+    "network",
+    "capacity",
+    "instances",
+    "storage",
+    "services",
+    "eks",
+    "access",
+    "nodegroups",
+    "addons",
+):
     importlib.import_module(f"rehearsal.account.{_module}")
 
 
@@ -49,10 +65,14 @@ class Application:
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         if environ["PATH_INFO"].startswith(world.PREFIX):
-            reply = world.respond(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["QUERY_STRING"], body)
+            reply = world.respond(
+                environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["QUERY_STRING"], body
+            )
         else:
             reply = self._logged(environ, body)
-        headers = {name.lower(): value for name, value in reply.headers.items() if name.lower() != "status"}
+        headers = {
+            name.lower(): value for name, value in reply.headers.items() if name.lower() != "status"
+        }
         headers["content-length"] = str(len(reply.body))
         start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", list(headers.items()))
         return [reply.body]
@@ -64,7 +84,11 @@ class Application:
             reply = self._permitted(call, environ, body)
         except Exception as error:
             reply = _refusal(call, error)
-        line = {"time": round(started, 3), "ms": round(1000 * (time.time() - started), 1), "status": reply.status}
+        line = {
+            "time": round(started, 3),
+            "ms": round(1000 * (time.time() - started), 1),
+            "status": reply.status,
+        }
         if call:
             line |= {"call": call.name, "key": call.key, "region": call.region}
         if not reply.ok:
@@ -88,7 +112,8 @@ class Application:
         return reply
 
     def _once(self, call: Call, environ: Environ, body: bytes) -> Reply:
-        """The same answer again to the same request by its token, and to a poll of instances while none has changed."""
+        """The same answer again to the same request by its token, and to a poll of instances while
+        none has changed."""
         token = wire.idempotency_token(call)
         if not token and call.name != "ec2:DescribeInstances":
             return self._carried_out(call, environ, body)
@@ -104,7 +129,11 @@ class Application:
         for check in CHECKS.get(operation, ()):
             check(call)
         if call.service == "ec2" and call["DryRun"]:
-            raise Refused("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", status=412)
+            raise Refused(
+                "DryRunOperation",
+                "Request would have succeeded, but DryRun flag is set.",
+                status=412,
+            )
         if call.service == "ec2" and not call.action.startswith("Describe"):
             instances.TOLD.clear()
         if operation in ANSWERS:
@@ -142,7 +171,11 @@ def _refusal(call: Call | None, error: Exception) -> Reply:
     if call:
         return wire.answer(call, error)
     body = json.dumps({"__type": error.code, "message": error.message}).encode()
-    return Reply(status=getattr(error, "status", None) or 400, headers={"Content-Type": "application/json"}, body=body)
+    return Reply(
+        status=getattr(error, "status", None) or 400,
+        headers={"Content-Type": "application/json"},
+        body=body,
+    )
 
 
 class _Handler(MotoRequestHandler):
@@ -155,7 +188,9 @@ class _Handler(MotoRequestHandler):
 def serve(application: Application, host: str, port: int = 0) -> BaseWSGIServer:
     """A listening server, in a thread of its own. A host of unix://PATH is a Unix socket."""
     server = make_server(host, port, application, threaded=True, request_handler=_Handler)
-    threading.Thread(target=server.serve_forever, args=(POLL_SECONDS,), name=f"serve {host}", daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, args=(POLL_SECONDS,), name=f"serve {host}", daemon=True
+    ).start()
     return server
 
 
@@ -168,7 +203,10 @@ def main() -> None:
     backends.seed()
     application, address = Application(), paths.STATE / "account.sock"
     address.unlink(missing_ok=True)
-    servers = [serve(application, "0.0.0.0", paths.world().account_port), serve(application, f"unix://{address}")]
+    servers = [
+        serve(application, "0.0.0.0", paths.world().account_port),
+        serve(application, f"unix://{address}"),
+    ]
     threading.Thread(target=keeper.run, args=(stop,), name="keeper", daemon=True).start()
     stop.wait()
     for server in servers:

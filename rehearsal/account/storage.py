@@ -1,8 +1,10 @@
-"""FSx for Lustre, which is all ours, and EFS, which is moto's with the time and the interfaces it takes.
+"""FSx for Lustre, which is all ours, and EFS, which is moto's with the time and the interfaces it
+takes.
 
-Sizes and throughputs: https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-storage-capacity.html
-Links to S3: https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html. Every bucket exists
-and lets FSx in, and nothing is carried over.
+Sizes and throughputs:
+https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-storage-capacity.html Links to S3:
+https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html. Every bucket
+exists and lets FSx in, and nothing is carried over.
 """
 
 from __future__ import annotations
@@ -23,8 +25,14 @@ LUSTRE_PORT = 988
 VERSIONS = ("2.10", "2.12", "2.15")
 EFA_STEP = 4_800_000
 """GiB times MB/s per TiB: with EFA, capacity is a multiple of this divided by the throughput."""
-_KNOWN = {"DeploymentType", "PerUnitStorageThroughput", "DataCompressionType", "AutomaticBackupRetentionDays",
-          "EfaEnabled", "MetadataConfiguration"}
+_KNOWN = {
+    "DeploymentType",
+    "PerUnitStorageThroughput",
+    "DataCompressionType",
+    "AutomaticBackupRetentionDays",
+    "EfaEnabled",
+    "MetadataConfiguration",
+}
 
 FILE_SYSTEMS: dict[str, Fields] = {}
 """Lustre file systems by id, as the API shows them."""
@@ -52,18 +60,30 @@ def _bad_size(capacity: int, lustre: Fields) -> str:
         if not throughput or not lustre.get("MetadataConfiguration"):
             return "EfaEnabled needs PERSISTENT_2 and a MetadataConfiguration"
         if capacity * throughput % EFA_STEP:
-            return f"StorageCapacity {capacity} is invalid with EFA: increments of {EFA_STEP / throughput:.0f} GiB"
+            return (
+                f"StorageCapacity {capacity} is invalid with EFA: increments of"
+                f" {EFA_STEP / throughput:.0f} GiB"
+            )
     bad = capacity < SMALLEST or (capacity % STEP and capacity != SMALLEST)
-    return f"StorageCapacity {capacity} is invalid: {SMALLEST} or increments of {STEP} GiB" if bad else ""
+    return (
+        f"StorageCapacity {capacity} is invalid: {SMALLEST} or increments of {STEP} GiB"
+        if bad
+        else ""
+    )
 
 
 def _closed_to_lustre(call: Call) -> bool:
     """FSx checks at creation that clients could reach it."""
     groups = call["SecurityGroupIds"] or ()
     network.placed(call.region, call["SubnetIds"], groups, "InvalidNetworkSettings")
-    rules = [rule for id_ in groups for rule in call.ec2.get_security_group_from_id(id_).ingress_rules]
-    return not any(rule.ip_protocol == "-1" or (rule.ip_protocol == "tcp" and rule.from_port <= LUSTRE_PORT
-                                                <= rule.to_port) for rule in rules)
+    rules = [
+        rule for id_ in groups for rule in call.ec2.get_security_group_from_id(id_).ingress_rules
+    ]
+    return not any(
+        rule.ip_protocol == "-1"
+        or (rule.ip_protocol == "tcp" and rule.from_port <= LUSTRE_PORT <= rule.to_port)
+        for rule in rules
+    )
 
 
 def _closed_to_efa(call: Call) -> bool:
@@ -71,17 +91,23 @@ def _closed_to_efa(call: Call) -> bool:
     if not call["LustreConfiguration"].get("EfaEnabled"):
         return False
     groups = [call.ec2.get_security_group_from_id(id_) for id_ in call["SecurityGroupIds"] or ()]
-    return not any(_everything(group.ingress_rules, group.id) and _everything(group.egress_rules, group.id)
-                   for group in groups)
+    return not any(
+        _everything(group.ingress_rules, group.id) and _everything(group.egress_rules, group.id)
+        for group in groups
+    )
 
 
 def _everything(rules: Any, group: str) -> bool:
     """Whether they name the group, for all traffic."""
-    return any(rule.ip_protocol == "-1" and rule.source_group.get("GroupId") == group for rule in rules)
+    return any(
+        rule.ip_protocol == "-1" and rule.source_group.get("GroupId") == group for rule in rules
+    )
 
 
 def _here(call: Call, held: dict[str, Fields] = FILE_SYSTEMS) -> dict[str, Fields]:
-    return {id_: view for id_, view in held.items() if f":fsx:{call.region}:" in view["ResourceARN"]}
+    return {
+        id_: view for id_, view in held.items() if f":fsx:{call.region}:" in view["ResourceARN"]
+    }
 
 
 def _absent(call: Call, word: str, held: dict[str, Fields]) -> str:
@@ -95,72 +121,195 @@ def _links(file_system: str) -> list[Fields]:
 
 def _overlapping(call: Call) -> str:
     """What of the file system is linked already and holds the new link's path, or lies in it."""
+
     def ends(link: Fields | Call, key: str) -> str:
         return f"{(link[key] or '').rstrip('/')}/"
 
-    return next((link["AssociationId"] for link in _links(call["FileSystemId"])
-                 for key in ("FileSystemPath", "DataRepositoryPath")
-                 if ends(link, key).startswith(ends(call, key)) or ends(call, key).startswith(ends(link, key))), "")
+    return next(
+        (
+            link["AssociationId"]
+            for link in _links(call["FileSystemId"])
+            for key in ("FileSystemPath", "DataRepositoryPath")
+            if ends(link, key).startswith(ends(call, key))
+            or ends(call, key).startswith(ends(link, key))
+        ),
+        "",
+    )
 
 
-refuses("fsx", "CreateFileSystem", "NotImplemented", "the rehearsal's account does not implement fsx:CreateFileSystem "
-        "with {hit}", _not_built, status=501)
-refuses("fsx", "CreateFileSystem", "BadRequest", "{hit}",
-        lambda call: _bad_size(call["StorageCapacity"] or 0, call["LustreConfiguration"]))
-refuses("fsx", "CreateFileSystem", "BadRequest", "FileSystemTypeVersion {FileSystemTypeVersion} is not supported",
-        lambda call: call["FileSystemTypeVersion"] not in VERSIONS)
-refuses("fsx", "CreateFileSystem", "InvalidNetworkSettings", "The file system cannot be created because the security "
-        f"groups do not permit Lustre LNET network traffic on port {LUSTRE_PORT}", _closed_to_lustre)
-refuses("fsx", "CreateFileSystem", "InvalidNetworkSettings", "The file system cannot be created because no security "
-        "group allows all traffic to and from itself, which EFA needs", _closed_to_efa)
-refuses("fsx", "DescribeFileSystems UpdateFileSystem DeleteFileSystem CreateDataRepositoryAssociation",
-        "FileSystemNotFound", "File system '{hit}' does not exist.",
-        lambda call: _absent(call, "FileSystemId", FILE_SYSTEMS))
-refuses("fsx", "UpdateFileSystem DeleteFileSystem", "BadRequest", "{FileSystemId} is {hit}, not AVAILABLE",
-        lambda call: (state := FILE_SYSTEMS[call["FileSystemId"]]["Lifecycle"]) != "AVAILABLE" and state)
+refuses(
+    "fsx",
+    "CreateFileSystem",
+    "NotImplemented",
+    "the rehearsal's account does not implement fsx:CreateFileSystem with {hit}",
+    _not_built,
+    status=501,
+)
+refuses(
+    "fsx",
+    "CreateFileSystem",
+    "BadRequest",
+    "{hit}",
+    lambda call: _bad_size(call["StorageCapacity"] or 0, call["LustreConfiguration"]),
+)
+refuses(
+    "fsx",
+    "CreateFileSystem",
+    "BadRequest",
+    "FileSystemTypeVersion {FileSystemTypeVersion} is not supported",
+    lambda call: call["FileSystemTypeVersion"] not in VERSIONS,
+)
+refuses(
+    "fsx",
+    "CreateFileSystem",
+    "InvalidNetworkSettings",
+    "The file system cannot be created because the security "
+    f"groups do not permit Lustre LNET network traffic on port {LUSTRE_PORT}",
+    _closed_to_lustre,
+)
+refuses(
+    "fsx",
+    "CreateFileSystem",
+    "InvalidNetworkSettings",
+    "The file system cannot be created because no security "
+    "group allows all traffic to and from itself, which EFA needs",
+    _closed_to_efa,
+)
+refuses(
+    "fsx",
+    "DescribeFileSystems UpdateFileSystem DeleteFileSystem CreateDataRepositoryAssociation",
+    "FileSystemNotFound",
+    "File system '{hit}' does not exist.",
+    lambda call: _absent(call, "FileSystemId", FILE_SYSTEMS),
+)
+refuses(
+    "fsx",
+    "UpdateFileSystem DeleteFileSystem",
+    "BadRequest",
+    "{FileSystemId} is {hit}, not AVAILABLE",
+    lambda call: (
+        (state := FILE_SYSTEMS[call["FileSystemId"]]["Lifecycle"]) != "AVAILABLE" and state
+    ),
+)
 
-refuses("fsx", "UpdateFileSystem", "BadRequest", "{FileSystemId} is linked to a data repository: it has no backups",
-        lambda call: (call["LustreConfiguration"] or {}).get("AutomaticBackupRetentionDays")
-        and _links(call["FileSystemId"]))
-refuses("fsx", "CreateDataRepositoryAssociation", "BadRequest", "{FileSystemId} is {hit}",
-        lambda call: (state := FILE_SYSTEMS[call["FileSystemId"]]["Lifecycle"]) == "DELETING" and state)
-refuses("fsx", "CreateDataRepositoryAssociation", "BadRequest", "{FileSystemId} has backups, so it cannot be linked to"
-        " a data repository", lambda call: FILE_SYSTEMS[call["FileSystemId"]]["LustreConfiguration"][
-            "AutomaticBackupRetentionDays"])
-refuses("fsx", "CreateDataRepositoryAssociation", "BadRequest", "FileSystemPath {FileSystemPath} must begin with /",
-        lambda call: not (call["FileSystemPath"] or "").startswith("/"))
-refuses("fsx", "CreateDataRepositoryAssociation", "BadRequest", "DataRepositoryPath {DataRepositoryPath} must begin"
-        " with s3://", lambda call: not call["DataRepositoryPath"].startswith("s3://"))
-refuses("fsx", "CreateDataRepositoryAssociation", "BadRequest", "The path overlaps with that of {hit}", _overlapping)
-refuses("fsx", "CreateDataRepositoryAssociation", "ServiceLimitExceeded", "{FileSystemId} has {hit} data repository"
-        " associations", lambda call: (held := len(_links(call["FileSystemId"]))) >= LINKS_AT_MOST and held)
-refuses("fsx", "DescribeDataRepositoryAssociations UpdateDataRepositoryAssociation DeleteDataRepositoryAssociation",
-        "DataRepositoryAssociationNotFound", "Data repository association '{hit}' does not exist.",
-        lambda call: _absent(call, "AssociationId", ASSOCIATIONS))
-refuses("fsx", "UpdateDataRepositoryAssociation", "BadRequest", "{AssociationId} is {hit}, not AVAILABLE",
-        lambda call: (state := ASSOCIATIONS[call["AssociationId"]]["Lifecycle"]) != "AVAILABLE" and state)
+refuses(
+    "fsx",
+    "UpdateFileSystem",
+    "BadRequest",
+    "{FileSystemId} is linked to a data repository: it has no backups",
+    lambda call: (
+        (call["LustreConfiguration"] or {}).get("AutomaticBackupRetentionDays")
+        and _links(call["FileSystemId"])
+    ),
+)
+refuses(
+    "fsx",
+    "CreateDataRepositoryAssociation",
+    "BadRequest",
+    "{FileSystemId} is {hit}",
+    lambda call: (state := FILE_SYSTEMS[call["FileSystemId"]]["Lifecycle"]) == "DELETING" and state,
+)
+refuses(
+    "fsx",
+    "CreateDataRepositoryAssociation",
+    "BadRequest",
+    "{FileSystemId} has backups, so it cannot be linked to a data repository",
+    lambda call: FILE_SYSTEMS[call["FileSystemId"]]["LustreConfiguration"][
+        "AutomaticBackupRetentionDays"
+    ],
+)
+refuses(
+    "fsx",
+    "CreateDataRepositoryAssociation",
+    "BadRequest",
+    "FileSystemPath {FileSystemPath} must begin with /",
+    lambda call: not (call["FileSystemPath"] or "").startswith("/"),
+)
+refuses(
+    "fsx",
+    "CreateDataRepositoryAssociation",
+    "BadRequest",
+    "DataRepositoryPath {DataRepositoryPath} must begin with s3://",
+    lambda call: not call["DataRepositoryPath"].startswith("s3://"),
+)
+refuses(
+    "fsx",
+    "CreateDataRepositoryAssociation",
+    "BadRequest",
+    "The path overlaps with that of {hit}",
+    _overlapping,
+)
+refuses(
+    "fsx",
+    "CreateDataRepositoryAssociation",
+    "ServiceLimitExceeded",
+    "{FileSystemId} has {hit} data repository associations",
+    lambda call: (held := len(_links(call["FileSystemId"]))) >= LINKS_AT_MOST and held,
+)
+refuses(
+    "fsx",
+    "DescribeDataRepositoryAssociations UpdateDataRepositoryAssociation"
+    " DeleteDataRepositoryAssociation",
+    "DataRepositoryAssociationNotFound",
+    "Data repository association '{hit}' does not exist.",
+    lambda call: _absent(call, "AssociationId", ASSOCIATIONS),
+)
+refuses(
+    "fsx",
+    "UpdateDataRepositoryAssociation",
+    "BadRequest",
+    "{AssociationId} is {hit}, not AVAILABLE",
+    lambda call: (
+        (state := ASSOCIATIONS[call["AssociationId"]]["Lifecycle"]) != "AVAILABLE" and state
+    ),
+)
 
 
 @answers("fsx", "CreateFileSystem")
 def _create(call: Call) -> Fields:
     id_, subnet = f"fs-0{secrets.token_hex(8)}", call.ec2.get_subnet(call["SubnetIds"][0])
-    eni = network.own_interface(call.region, subnet.id, call["SecurityGroupIds"], f"Created by Amazon FSx for {id_}")
+    eni = network.own_interface(
+        call.region, subnet.id, call["SecurityGroupIds"], f"Created by Amazon FSx for {id_}"
+    )
     view = FILE_SYSTEMS[id_] = {
-        "OwnerId": backends.ACCOUNT, "CreationTime": time.time(), "FileSystemId": id_, "FileSystemType": "LUSTRE",
-        "Lifecycle": "CREATING", "StorageCapacity": call["StorageCapacity"], "VpcId": subnet.vpc_id,
-        "StorageType": "SSD", "SubnetIds": [subnet.id], "NetworkInterfaceIds": [eni], "KmsKeyId": call["KmsKeyId"],
-        "DNSName": f"{id_}.fsx.{call.region}.amazonaws.com", "Tags": list(call["Tags"] or ()),
+        "OwnerId": backends.ACCOUNT,
+        "CreationTime": time.time(),
+        "FileSystemId": id_,
+        "FileSystemType": "LUSTRE",
+        "Lifecycle": "CREATING",
+        "StorageCapacity": call["StorageCapacity"],
+        "VpcId": subnet.vpc_id,
+        "StorageType": "SSD",
+        "SubnetIds": [subnet.id],
+        "NetworkInterfaceIds": [eni],
+        "KmsKeyId": call["KmsKeyId"],
+        "DNSName": f"{id_}.fsx.{call.region}.amazonaws.com",
+        "Tags": list(call["Tags"] or ()),
         "ResourceARN": f"arn:aws:fsx:{call.region}:{backends.ACCOUNT}:file-system/{id_}",
-        "FileSystemTypeVersion": call["FileSystemTypeVersion"], "LustreConfiguration": {
-            "WeeklyMaintenanceStartTime": "7:00:00", "DataCompressionType": "NONE", "CopyTagsToBackups": False,
-            "AutomaticBackupRetentionDays": 0, "LogConfiguration": {"Level": "DISABLED"},
-            "MountName": secrets.token_hex(4), **call["LustreConfiguration"]}}
+        "FileSystemTypeVersion": call["FileSystemTypeVersion"],
+        "LustreConfiguration": {
+            "WeeklyMaintenanceStartTime": "7:00:00",
+            "DataCompressionType": "NONE",
+            "CopyTagsToBackups": False,
+            "AutomaticBackupRetentionDays": 0,
+            "LogConfiguration": {"Level": "DISABLED"},
+            "MountName": secrets.token_hex(4),
+            **call["LustreConfiguration"],
+        },
+    }
     CLOCK.later("fsx.lustre", lambda: view.update(Lifecycle="AVAILABLE"))
     return {"FileSystem": view}
 
 
-answers("fsx", "DescribeFileSystems")(lambda call: {"FileSystems": [
-    view for id_, view in _here(call).items() if id_ in (call["FileSystemIds"] or FILE_SYSTEMS)]})
+answers("fsx", "DescribeFileSystems")(
+    lambda call: {
+        "FileSystems": [
+            view
+            for id_, view in _here(call).items()
+            if id_ in (call["FileSystemIds"] or FILE_SYSTEMS)
+        ]
+    }
+)
 
 
 @answers("fsx", "UpdateFileSystem")
@@ -170,9 +319,19 @@ def _update(call: Call) -> Fields:
     lustre = view["LustreConfiguration"] | (call["LustreConfiguration"] or {})
     capacity = call["StorageCapacity"] or view["StorageCapacity"]
     wrong = _bad_size(capacity, lustre)
-    refuse(wrong or capacity < view["StorageCapacity"], "BadRequest", wrong or "A file system can only grow")
-    faster = lustre.get("PerUnitStorageThroughput") != view["LustreConfiguration"].get("PerUnitStorageThroughput")
-    refuse(faster and lustre.get("EfaEnabled"), "BadRequest", "The throughput of a file system with EFA is fixed")
+    refuse(
+        wrong or capacity < view["StorageCapacity"],
+        "BadRequest",
+        wrong or "A file system can only grow",
+    )
+    faster = lustre.get("PerUnitStorageThroughput") != view["LustreConfiguration"].get(
+        "PerUnitStorageThroughput"
+    )
+    refuse(
+        faster and lustre.get("EfaEnabled"),
+        "BadRequest",
+        "The throughput of a file system with EFA is fixed",
+    )
     view.update(LustreConfiguration=lustre, StorageCapacity=capacity)
     return {"FileSystem": view}
 
@@ -197,19 +356,30 @@ def _link(call: Call) -> Fields:
     """Queued until the file system is there."""
     id_, file_system = f"dra-0{secrets.token_hex(8)}", call["FileSystemId"]
     view = ASSOCIATIONS[id_] = {
-        "AssociationId": id_, "FileSystemId": file_system, "Lifecycle": "CREATING", "CreationTime": time.time(),
-        "ResourceARN": f"arn:aws:fsx:{call.region}:{backends.ACCOUNT}:association/{file_system}/{id_}",
-        "FileSystemPath": call["FileSystemPath"], "DataRepositoryPath": call["DataRepositoryPath"],
+        "AssociationId": id_,
+        "FileSystemId": file_system,
+        "Lifecycle": "CREATING",
+        "CreationTime": time.time(),
+        "ResourceARN": (
+            f"arn:aws:fsx:{call.region}:{backends.ACCOUNT}:association/{file_system}/{id_}"
+        ),
+        "FileSystemPath": call["FileSystemPath"],
+        "DataRepositoryPath": call["DataRepositoryPath"],
         "BatchImportMetaDataOnCreate": bool(call["BatchImportMetaDataOnCreate"]),
-        "ImportedFileChunkSize": call["ImportedFileChunkSize"] or 1024, "S3": call["S3"] or {},
-        "Tags": list(call["Tags"] or ())}
+        "ImportedFileChunkSize": call["ImportedFileChunkSize"] or 1024,
+        "S3": call["S3"] or {},
+        "Tags": list(call["Tags"] or ()),
+    }
 
     def linked() -> None:
         if view["Lifecycle"] == "CREATING":  # and not on its way out, or gone with its file system
             view["Lifecycle"] = "AVAILABLE"
 
-    CLOCK.later("fsx.association", linked,
-                ready=lambda: FILE_SYSTEMS.get(file_system, {}).get("Lifecycle") != "CREATING")
+    CLOCK.later(
+        "fsx.association",
+        linked,
+        ready=lambda: FILE_SYSTEMS.get(file_system, {}).get("Lifecycle") != "CREATING",
+    )
     return {"Association": view}
 
 
@@ -217,8 +387,13 @@ def _link(call: Call) -> Fields:
 def _tell_links(call: Call) -> Fields:
     asked = {one["Name"]: one["Values"] for one in call["Filters"] or ()}
     of = asked.get("file-system-id", FILE_SYSTEMS)
-    return {"Associations": [view for id_, view in _here(call, ASSOCIATIONS).items()
-                             if id_ in (call["AssociationIds"] or ASSOCIATIONS) and view["FileSystemId"] in of]}
+    return {
+        "Associations": [
+            view
+            for id_, view in _here(call, ASSOCIATIONS).items()
+            if id_ in (call["AssociationIds"] or ASSOCIATIONS) and view["FileSystemId"] in of
+        ]
+    }
 
 
 @answers("fsx", "UpdateDataRepositoryAssociation")
@@ -238,35 +413,64 @@ def _unlink(call: Call) -> Fields:
         ASSOCIATIONS.pop(view["AssociationId"], None)
 
     CLOCK.later("fsx.association.delete", gone)
-    return {"AssociationId": view["AssociationId"], "Lifecycle": "DELETING",
-            "DeleteDataInFileSystem": bool(call["DeleteDataInFileSystem"])}
+    return {
+        "AssociationId": view["AssociationId"],
+        "Lifecycle": "DELETING",
+        "DeleteDataInFileSystem": bool(call["DeleteDataInFileSystem"]),
+    }
 
 
 @answers("fsx", "TagResource", "UntagResource")
 def _tags(call: Call) -> Fields:
     view = (FILE_SYSTEMS | ASSOCIATIONS)[call["ResourceARN"].rpartition("/")[2]]
     replaced = {tag["Key"] for tag in call["Tags"] or ()} | set(call["TagKeys"] or ())
-    view["Tags"] = [tag for tag in view["Tags"] if tag["Key"] not in replaced] + list(call["Tags"] or ())
+    view["Tags"] = [tag for tag in view["Tags"] if tag["Key"] not in replaced] + list(
+        call["Tags"] or ()
+    )
     return {}
 
 
-refuses("efs", "CreateMountTarget", "IncorrectFileSystemLifeCycleState", "{FileSystemId} is {hit}", lambda call: next(
-    (state for id_, one in backends.efs(call.region).file_systems_by_id.items()
-     if id_ == call["FileSystemId"] and (state := one.life_cycle_state) != "available"), ""))
-refuses("efs", "DeleteMountTarget", "MountTargetNotFound", "Mount target '{MountTargetId}' does not exist.",
-        lambda call: call["MountTargetId"] not in backends.efs(call.region).mount_targets_by_id)
+refuses(
+    "efs",
+    "CreateMountTarget",
+    "IncorrectFileSystemLifeCycleState",
+    "{FileSystemId} is {hit}",
+    lambda call: next(
+        (
+            state
+            for id_, one in backends.efs(call.region).file_systems_by_id.items()
+            if id_ == call["FileSystemId"] and (state := one.life_cycle_state) != "available"
+        ),
+        "",
+    ),
+)
+refuses(
+    "efs",
+    "DeleteMountTarget",
+    "MountTargetNotFound",
+    "Mount target '{MountTargetId}' does not exist.",
+    lambda call: call["MountTargetId"] not in backends.efs(call.region).mount_targets_by_id,
+)
 
 
 @follows("efs", "CreateFileSystem")
 def _system_comes_up(call: Call, answer: Fields) -> None:
-    _comes_up("efs.file-system", backends.efs(call.region).file_systems_by_id[answer["FileSystemId"]], answer)
+    _comes_up(
+        "efs.file-system",
+        backends.efs(call.region).file_systems_by_id[answer["FileSystemId"]],
+        answer,
+    )
 
 
 @follows("efs", "CreateMountTarget")
 def _target_comes_up(call: Call, answer: Fields) -> None:
     target = backends.efs(call.region).mount_targets_by_id[answer["MountTargetId"]]
     eni = call.ec2.enis[target.network_interface_id]
-    eni.requester_managed, eni.status, eni.description = True, "in-use", f"EFS mount target {target.mount_target_id}"
+    eni.requester_managed, eni.status, eni.description = (
+        True,
+        "in-use",
+        f"EFS mount target {target.mount_target_id}",
+    )
     _comes_up("efs.mount-target", target, answer)
 
 

@@ -1,1 +1,2 @@
-"""Instances that boot, join the cluster and run pods: fleet.py starts one machine.py for each running instance."""
+"""Instances that boot, join the cluster and run pods: fleet.py starts one machine.py for each
+running instance."""

@@ -1,4 +1,5 @@
-"""What nodes ask of the embedded account: descriptions, credentials, and the token an API server of EKS takes."""
+"""What nodes ask of the embedded account: descriptions, credentials, and the token an API server of
+EKS takes."""
 
 from __future__ import annotations
 
@@ -27,29 +28,44 @@ class AwsError(RuntimeError):
 
 
 TROUBLE = (ApiError, AwsError, OSError, urllib3.exceptions.HTTPError)
-"""What may happen when the control plane or the account is not there, or refuses: wait and try again."""
+"""What may happen when the control plane or the account is not there, or refuses: wait and try
+again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """The embedded account at `url`, asked with the world's own key. urllib3 and botocore's signer only: a machine
-    process with boto3 would weigh twice as much."""
+    """The embedded account at `url`, asked with the world's own key. urllib3 and botocore's signer
+    only: a machine process with boto3 would weigh twice as much."""
 
     url: str
     region: str = "us-east-1"
     """The account's own endpoints have none."""
-    pool: urllib3.PoolManager = field(default_factory=lambda: urllib3.PoolManager(retries=False, timeout=10))
+    pool: urllib3.PoolManager = field(
+        default_factory=lambda: urllib3.PoolManager(retries=False, timeout=10)
+    )
 
     def ec2(self, action: str, **parameters: str) -> dict[str, Any]:
         """A describe call of EC2, its XML as plain data."""
         body = urlencode({"Action": action, "Version": EC2_VERSION} | parameters)
-        answer = self._send("ec2", "POST", "/", body, {"Content-Type": "application/x-www-form-urlencoded"})
+        answer = self._send(
+            "ec2", "POST", "/", body, {"Content-Type": "application/x-www-form-urlencoded"}
+        )
         return plain(ElementTree.fromstring(answer)) or {}
 
     def fsx(self, action: str, body: dict[str, Any]) -> dict[str, Any]:
         """A call of FSx."""
-        return json.loads(self._send("fsx", "POST", "/", json.dumps(body), {
-            "Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": f"AWSSimbaAPIService_v20180301.{action}"}))
+        return json.loads(
+            self._send(
+                "fsx",
+                "POST",
+                "/",
+                json.dumps(body),
+                {
+                    "Content-Type": "application/x-amz-json-1.1",
+                    "X-Amz-Target": f"AWSSimbaAPIService_v20180301.{action}",
+                },
+            )
+        )
 
     def efs(self, path: str) -> dict[str, Any]:
         """A read of EFS."""
@@ -57,19 +73,34 @@ class Account:
 
     def ecr(self, action: str, body: dict[str, Any]) -> dict[str, Any]:
         """A call of ECR."""
-        return json.loads(self._send("ecr", "POST", "/", json.dumps(body), {
-            "Content-Type": "application/x-amz-json-1.1",
-            "X-Amz-Target": f"AmazonEC2ContainerRegistry_V20150921.{action}"}))
+        return json.loads(
+            self._send(
+                "ecr",
+                "POST",
+                "/",
+                json.dumps(body),
+                {
+                    "Content-Type": "application/x-amz-json-1.1",
+                    "X-Amz-Target": f"AmazonEC2ContainerRegistry_V20150921.{action}",
+                },
+            )
+        )
 
     def private(self, path: str) -> Any:
         """One of the account's own endpoints; None for 404."""
         answer = self.pool.request("GET", f"{self.url}/_world{path}")
         return None if answer.status == 404 else json.loads(_accepted(answer))
 
-    def _send(self, service: str, method: str, path: str, body: str, headers: dict[str, str]) -> bytes:
+    def _send(
+        self, service: str, method: str, path: str, body: str, headers: dict[str, str]
+    ) -> bytes:
         request = AWSRequest(method=method, url=self.url + path, data=body, headers=headers)
         SigV4Auth(Credentials(WORLD_KEY, WORLD_SECRET), service, self.region).add_auth(request)
-        return _accepted(self.pool.request(method, self.url + path, body=body, headers=dict(request.headers.items())))
+        return _accepted(
+            self.pool.request(
+                method, self.url + path, body=body, headers=dict(request.headers.items())
+            )
+        )
 
 
 def _accepted(answer: urllib3.BaseHTTPResponse) -> bytes:
@@ -87,8 +118,8 @@ def plain(element: ElementTree.Element) -> Any:
 
 
 class InstanceToken:
-    """What `aws eks get-token` prints for an instance's role (a presigned GetCallerIdentity that names the cluster),
-    signed anew before it expires."""
+    """What `aws eks get-token` prints for an instance's role (a presigned GetCallerIdentity that
+    names the cluster), signed anew before it expires."""
 
     def __init__(self, account: Account, instance: str, cluster: str) -> None:
         self._account, self._instance, self._cluster = account, instance, cluster
@@ -103,9 +134,16 @@ class InstanceToken:
     def _sign(self) -> str:
         keys = self._account.private(f"/instances/{self._instance}/credentials")
         if keys is None:
-            raise AwsError(f"{self._instance} has no instance profile: there are no credentials to join with")
-        request = AWSRequest(method="GET", url=f"{self._account.url}/?Action=GetCallerIdentity&Version=2011-06-15",
-                             headers={"x-k8s-aws-id": self._cluster})
+            raise AwsError(
+                f"{self._instance} has no instance profile: there are no credentials to join with"
+            )
+        request = AWSRequest(
+            method="GET",
+            url=f"{self._account.url}/?Action=GetCallerIdentity&Version=2011-06-15",
+            headers={"x-k8s-aws-id": self._cluster},
+        )
         who = Credentials(keys["AccessKeyId"], keys["SecretAccessKey"], keys.get("SessionToken"))
         SigV4QueryAuth(who, "sts", self._account.region, expires=TOKEN_SECONDS).add_auth(request)
-        return "k8s-aws-v1." + base64.urlsafe_b64encode(str(request.url).encode()).decode().rstrip("=")
+        return "k8s-aws-v1." + base64.urlsafe_b64encode(str(request.url).encode()).decode().rstrip(
+            "="
+        )

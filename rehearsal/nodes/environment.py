@@ -1,4 +1,5 @@
-"""A container's environment and command line as a kubelet computes them: fields, resources, $(VAR) expansion."""
+"""A container's environment and command line as a kubelet computes them: fields, resources, $(VAR)
+expansion."""
 
 from __future__ import annotations
 
@@ -10,16 +11,30 @@ from typing import Any
 
 from rehearsal.kube import Object
 
-SUFFIXES = {"": 1, "m": Decimal("0.001"), "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15,
-            "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
+SUFFIXES = {
+    "": 1,
+    "m": Decimal("0.001"),
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "P": 10**15,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+    "Pi": 2**50,
+}
 REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 Read = Callable[[str, Object], dict[str, bytes]]
-"""What a ConfigMap or Secret holds, from the kind ("configMap", "secret") and a reference by name."""
+"""What a ConfigMap or Secret holds, from the kind ("configMap", "secret") and a reference by
+name."""
 
 
 class NotReady(RuntimeError):
-    """Something a pod needs is missing now; it waits, and an event tells why. `reason` is what kubectl shows."""
+    """Something a pod needs is missing now; it waits, and an event tells why. `reason` is what
+    kubectl shows."""
 
     def __init__(self, message: str, reason: str = "CreateContainerConfigError") -> None:
         super().__init__(message)
@@ -53,7 +68,9 @@ def field(pod: Object, path: str) -> str:
 
 def resource(pod: Object, container: Object, ref: Object, allocatable: dict[str, str]) -> str:
     """A resourceFieldRef: a limit that is not set means what the node can give."""
-    owner = next((c for c in pod["spec"]["containers"] if c["name"] == ref.get("containerName")), container)
+    owner = next(
+        (c for c in pod["spec"]["containers"] if c["name"] == ref.get("containerName")), container
+    )
     kind, _, name = ref["resource"].partition(".")
     default = allocatable.get(name, "0") if kind == "limits" else "0"
     value = quantity(owner.get("resources", {}).get(kind, {}).get(name, default))
@@ -67,9 +84,11 @@ def keyed(variable: str, ref: Object, held: dict[str, bytes], where: str) -> dic
     return {variable: held[ref["key"]].decode()} if ref["key"] in held else {}
 
 
-def environment(pod: Object, container: Object, base: dict[str, str], allocatable: dict[str, str],
-                read: Read) -> dict[str, str]:
-    """`base` is what image and cluster set; the pod's own variables come on top, each may use those before it."""
+def environment(
+    pod: Object, container: Object, base: dict[str, str], allocatable: dict[str, str], read: Read
+) -> dict[str, str]:
+    """`base` is what image and cluster set; the pod's own variables come on top, each may use those
+    before it."""
     env, space = dict(base), pod["metadata"]["namespace"]
     for entry in container.get("env", []):
         match entry.get("valueFrom"):
@@ -84,5 +103,7 @@ def environment(pod: Object, container: Object, base: dict[str, str], allocatabl
             case {"secretKeyRef": ref}:
                 env |= keyed(entry["name"], ref, read("secret", ref), f"Secret {space}")
             case other:
-                raise NotReady(f"the rehearsal's kubelet does not know valueFrom.{next(iter(other))}")
+                raise NotReady(
+                    f"the rehearsal's kubelet does not know valueFrom.{next(iter(other))}"
+                )
     return env

@@ -1,8 +1,9 @@
-"""All instances of the account as processes, and the cloud controller's job: `python -m rehearsal.nodes.fleet`.
+"""All instances of the account as processes, and the cloud controller's job: `python -m
+rehearsal.nodes.fleet`.
 
-An instance that runs has a machine process; one that ends loses it, with all its pods, at once. A machine killed from
-outside is dead hardware: it is not started again until its instance is stopped and started, or replaced. Nodes whose
-instance is gone are deleted.
+An instance that runs has a machine process; one that ends loses it, with all its pods, at once. A
+machine killed from outside is dead hardware: it is not started again until its instance is stopped
+and started, or replaced. Nodes whose instance is gone are deleted.
 """
 
 from __future__ import annotations
@@ -49,22 +50,43 @@ class Fleet:
     def states(self) -> dict[str, str]:
         """Every instance in the region of the cluster, by id."""
         if not self._machines:
-            clusters = [t["id"] for t in self._account.private("/inventory") or [] if t["type"] == "eks-cluster"]
-            self._account = replace(self._account, region=clusters[0].split(":")[3]) if clusters else self._account
+            clusters = [
+                t["id"]
+                for t in self._account.private("/inventory") or []
+                if t["type"] == "eks-cluster"
+            ]
+            self._account = (
+                replace(self._account, region=clusters[0].split(":")[3])
+                if clusters
+                else self._account
+            )
         reservations = self._account.ec2("DescribeInstances").get("reservationSet") or []
-        return {i["instanceId"]: i["instanceState"]["name"] for r in reservations for i in r["instancesSet"]}
+        return {
+            i["instanceId"]: i["instanceState"]["name"]
+            for r in reservations
+            for i in r["instancesSet"]
+        }
 
     def step(self, states: dict[str, str]) -> None:
         """Make machines and nodes follow."""
         running = {name for name, state in states.items() if state == "running"}
         self._dead &= running
-        for name in [n for n, process in self._machines.items() if process.poll() is not None or n not in running]:
+        for name in [
+            n
+            for n, process in self._machines.items()
+            if process.poll() is not None or n not in running
+        ]:
             self._end(name, expected=name not in running)
         for name in sorted(running - set(self._machines) - self._dead):
             self._machines[name] = start(name, self._account.region)
-        if time.monotonic() - self._looked > CLOUD_CONTROLLER_SECONDS and (paths.PLANE / "admin.crt").exists():
+        if (
+            time.monotonic() - self._looked > CLOUD_CONTROLLER_SECONDS
+            and (paths.PLANE / "admin.crt").exists()
+        ):
             self._looked = time.monotonic()
-            delete_lost_nodes(admin(self._world), {name for name, state in states.items() if state not in GONE})
+            delete_lost_nodes(
+                admin(self._world), {name for name, state in states.items() if state not in GONE}
+            )
 
     def _end(self, name: str, *, expected: bool) -> None:
         process = self._machines.pop(name)
@@ -87,9 +109,14 @@ def start(name: str, region: str) -> subprocess.Popen[bytes]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "kubelet.log").open("ab") as log:
         # One malloc arena: with one for each of its threads a machine weighs 10 MiB more.
-        return subprocess.Popen([*DIE_WITH_PARENT, sys.executable, "-m", "rehearsal.nodes.machine", name, region],
-                                cwd=paths.CHECKOUT, env=os.environ | {"MALLOC_ARENA_MAX": "1"},
-                                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            [*DIE_WITH_PARENT, sys.executable, "-m", "rehearsal.nodes.machine", name, region],
+            cwd=paths.CHECKOUT,
+            env=os.environ | {"MALLOC_ARENA_MAX": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
 
 
 def clean_up(name: str) -> None:
@@ -104,7 +131,8 @@ def clean_up(name: str) -> None:
 
 
 def delete_lost_nodes(api: Api, alive: set[str]) -> None:
-    """Delete every Node whose instance does not exist any more; Karpenter's finalizer may hold it a while."""
+    """Delete every Node whose instance does not exist any more; Karpenter's finalizer may hold it a
+    while."""
     for node in api.request("GET", "/api/v1/nodes")["items"]:
         place = node["spec"].get("providerID", "")
         lost = place.startswith("aws:///") and place.rpartition("/")[2] not in alive

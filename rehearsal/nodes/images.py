@@ -1,6 +1,7 @@
 """What a container image is in the rehearsal. A new controller is one line in PROGRAMS.
 
-There is no container runtime: an image is a program of the toolchain, the host's own programs (training), or simulated.
+There is no container runtime: an image is a program of the toolchain, the host's own programs
+(training), or simulated.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from rehearsal.nodes.environment import NotReady
 
 STAND_INS = Path(__file__).resolve().parent.parent / "standins"
 STAND_INS_AT, TOOLS_AT = "/opt/stand-ins/lib", "/opt/stand-ins/bin"
-TOOLS = {"git": "git.py", "nslookup": "nslookup.py", "pip": "pip.py", "pip3": "pip.py", "torchrun": "torchrun.py"}
+TOOLS = {
+    "git": "git.py",
+    "nslookup": "nslookup.py",
+    "pip": "pip.py",
+    "pip3": "pip.py",
+    "torchrun": "torchrun.py",
+}
 OURS = "trainyard"
 
 
@@ -39,12 +46,17 @@ class Program:
 PROGRAMS = {
     "karpenter/controller": Program(binary="karpenter", entrypoint="/ko-app/controller"),
     "trainer/trainer-controller-manager:v2.1.0": Program(binary="trainer", entrypoint="/manager"),
-    "trainer/trainer-controller-manager:v2.3.0": Program(binary="trainer-2.3", entrypoint="/manager"),
+    "trainer/trainer-controller-manager:v2.3.0": Program(
+        binary="trainer-2.3", entrypoint="/manager"
+    ),
     "jobset/jobset:v0.10.1": Program(binary="jobset", entrypoint="/manager"),
     "jobset/jobset:v0.12.0": Program(binary="jobset-0.12", entrypoint="/manager"),
-    "kubeflow/training-operator:v1-04f9f13": Program(binary="training-operator", entrypoint="/manager"),
+    "kubeflow/training-operator:v1-04f9f13": Program(
+        binary="training-operator", entrypoint="/manager"
+    ),
 }
-"""By the end of the image's name, so that a mirror's prefix does not matter; with its tag where there are several."""
+"""By the end of the image's name, so that a mirror's prefix does not matter; with its tag where
+there are several."""
 
 NETWORK = "amazon-k8s-cni"
 POD_IDENTITY_AGENT = "eks-pod-identity-agent"
@@ -62,39 +74,52 @@ def repository(image: str) -> str:
 def program(image: str) -> Program | None:
     """The controller an image contains, if the rehearsal has it."""
     names = f"/{repository(image)}", f"/{image.partition('@')[0]}"
-    return next((p for end, p in PROGRAMS.items() if any(name.endswith(f"/{end}") for name in names)), None)
+    return next(
+        (p for end, p in PROGRAMS.items() if any(name.endswith(f"/{end}") for name in names)), None
+    )
 
 
 def belongs_to(pod: Object, kind: str) -> bool:
-    """Whether an object of this kind owns the pod. Pods of a Job run their own commands; only those of a DaemonSet
-    change their node, since a CSI driver's controller has the same image as its node part."""
+    """Whether an object of this kind owns the pod. Pods of a Job run their own commands; only those
+    of a DaemonSet change their node, since a CSI driver's controller has the same image as its node
+    part."""
     return any(owner["kind"] == kind for owner in pod["metadata"].get("ownerReferences", []))
 
 
 def interpreter_folders() -> list[str]:
     """Where this interpreter and its packages live, as far as that is not under /usr anyway."""
-    return [p for p in dict.fromkeys((sys.base_prefix, sys.prefix)) if not p.startswith("/usr/") and p != "/usr"]
+    return [
+        p
+        for p in dict.fromkeys((sys.base_prefix, sys.prefix))
+        if not p.startswith("/usr/") and p != "/usr"
+    ]
 
 
 def training_path() -> str:
     """PATH of a training container."""
-    return os.pathsep.join((TOOLS_AT, str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"))
+    return os.pathsep.join(
+        (TOOLS_AT, str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin")
+    )
 
 
 def training_tools(image: str) -> dict[str, str]:
     """Links to the stand-ins; where torch is, torchrun is not among them."""
-    return {f"{TOOLS_AT}/{tool}": f"{STAND_INS_AT}/{file}" for tool, file in TOOLS.items()
-            if not (tool == "torchrun" and has_torch(image))}
+    return {
+        f"{TOOLS_AT}/{tool}": f"{STAND_INS_AT}/{file}"
+        for tool, file in TOOLS.items()
+        if not (tool == "torchrun" and has_torch(image))
+    }
 
 
 def has_torch(image: str) -> bool:
-    """Whether an image gets the real torch: those called trainyard/…, where torch is beside this interpreter. What
-    others contain nobody knows here, and mostly it is for GPUs."""
+    """Whether an image gets the real torch: those called trainyard/…, where torch is beside this
+    interpreter. What others contain nobody knows here, and mostly it is for GPUs."""
     return ours(image) and importlib.util.find_spec("torch") is not None
 
 
 def ours(image: str) -> bool:
-    """Whether it is made from workloads/: trainyard/torch-cpu is torch alone, the others are samples."""
+    """Whether it is made from workloads/: trainyard/torch-cpu is torch alone, the others are
+    samples."""
     return f"/{repository(image)}".rpartition("/")[0].endswith(f"/{OURS}")
 
 

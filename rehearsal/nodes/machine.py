@@ -1,6 +1,8 @@
-"""One instance from power-on: `python -m rehearsal.nodes.machine ID REGION` boots, joins the cluster, runs pods.
+"""One instance from power-on: `python -m rehearsal.nodes.machine ID REGION` boots, joins the
+cluster, runs pods.
 
-Its kubelet watches the pods bound to the node and gives each a Pod; beats; shows devices while their plugins run.
+Its kubelet watches the pods bound to the node and gives each a Pod; beats; shows devices while
+their plugins run.
 """
 
 from __future__ import annotations
@@ -31,11 +33,16 @@ HEARTBEAT_SECONDS, LOOK_SECONDS = 8.0, 0.5
 WATCH_SECONDS, RETRY_SECONDS = 60, 0.5
 NO_NETWORK = "container runtime network not ready: cni plugin not initialized"
 PLUGINS = {GPU: images.NVIDIA_PLUGIN, EFA: images.EFA_PLUGIN}
-REFERENCE = re.compile(r"(?:[a-zA-Z0-9.-]+(?::\d+)?/)?[a-z0-9]+(?:(?:[._/]|__|-+)[a-z0-9]+)*"
-                       r"(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?")
+REFERENCE = re.compile(
+    r"(?:[a-zA-Z0-9.-]+(?::\d+)?/)?[a-z0-9]+(?:(?:[._/]|__|-+)[a-z0-9]+)*"
+    r"(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
+)
 OWN_REGISTRY = re.compile(rf"{ACCOUNT}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/([^:@]+)[:@]?(.*)")
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "AccessKeyId", "AWS_SECRET_ACCESS_KEY": "SecretAccessKey",
-               "AWS_SESSION_TOKEN": "SessionToken"}
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "AccessKeyId",
+    "AWS_SECRET_ACCESS_KEY": "SecretAccessKey",
+    "AWS_SESSION_TOKEN": "SessionToken",
+}
 
 
 @dataclass(kw_only=True)
@@ -79,18 +86,31 @@ class Kubelet:
         return node.allocatable(self.capacity)
 
     def pull(self, image: str) -> None:
-        """NotReady, in kubelet's and containerd's words, for a malformed name and for what the account's own registry
-        does not hold; every other registry has everything."""
+        """NotReady, in kubelet's and containerd's words, for a malformed name and for what the
+        account's own registry does not hold; every other registry has everything."""
         if not REFERENCE.fullmatch(image):
-            raise NotReady(f'Failed to apply default image tag "{image}": couldn\'t parse image name "{image}": invalid'
-                           " reference format", "InvalidImageName")
+            raise NotReady(
+                f'Failed to apply default image tag "{image}": couldn\'t parse image name'
+                f' "{image}": invalid reference format',
+                "InvalidImageName",
+            )
         try:
             if own := OWN_REGISTRY.fullmatch(image):
-                self.account.ecr("DescribeImages", {"repositoryName": own[1], "imageIds": [
-                    {"imageDigest" if "@" in image else "imageTag": own[2] or "latest"}]})
+                self.account.ecr(
+                    "DescribeImages",
+                    {
+                        "repositoryName": own[1],
+                        "imageIds": [
+                            {"imageDigest" if "@" in image else "imageTag": own[2] or "latest"}
+                        ],
+                    },
+                )
         except AwsError:
-            raise NotReady(f'rpc error: code = NotFound desc = failed to pull and unpack image "{image}": failed to'
-                           f' resolve reference "{image}": {image}: not found', "ErrImagePull") from None
+            raise NotReady(
+                f'rpc error: code = NotFound desc = failed to pull and unpack image "{image}":'
+                f' failed to resolve reference "{image}": {image}: not found',
+                "ErrImagePull",
+            ) from None
 
     def log(self, line: str) -> None:
         """One line on standard error, not twice in a row."""
@@ -100,22 +120,32 @@ class Kubelet:
 
     def has_daemon(self, image: str) -> bool:
         """Whether a DaemonSet's pod of this image runs here."""
-        return any(images.belongs_to(pod.obj, "DaemonSet") and pod.uses(image) for pod in list(self.pods.values()))
+        return any(
+            images.belongs_to(pod.obj, "DaemonSet") and pod.uses(image)
+            for pod in list(self.pods.values())
+        )
 
     def find(self, name: str) -> Pod | None:
         """A pod by namespace/name."""
         return next((p for p in list(self.pods.values()) if p.name == name), None)
 
     def pod_identity(self, pod: Object) -> dict[str, str]:
-        """Credentials of the pod's association, if there is one and the agent that hands them out runs here."""
+        """Credentials of the pod's association, if there is one and the agent that hands them out
+        runs here."""
         if not self.has_daemon(images.POD_IDENTITY_AGENT):
             return {}
-        query = urlencode({"cluster": self.config.cluster, "namespace": pod["metadata"]["namespace"],
-                           "service_account": pod["spec"].get("serviceAccountName", "default")})
+        query = urlencode(
+            {
+                "cluster": self.config.cluster,
+                "namespace": pod["metadata"]["namespace"],
+                "service_account": pod["spec"].get("serviceAccountName", "default"),
+            }
+        )
         found = self.account.private(f"/pod-identity?{query}")
         return {variable: found[key] for variable, key in CREDENTIALS.items()} if found else {}
 
-    # ---- pods ------------------------------------------------------------------------------------------------------
+    # ---- pods
+    # ----------------------------------------------------------------------------------------------
 
     def watch(self) -> None:
         """Follow the pods of this node for ever."""
@@ -134,7 +164,9 @@ class Kubelet:
         for pod in listed["items"]:
             self._see(pod)
         version = listed["metadata"]["resourceVersion"]
-        for event in self.api.watch(f"{path}&resourceVersion={version}", timeout_seconds=WATCH_SECONDS):
+        for event in self.api.watch(
+            f"{path}&resourceVersion={version}", timeout_seconds=WATCH_SECONDS
+        ):
             if event["type"] == "ERROR":
                 raise ApiError(event["object"].get("code", 500), event["object"])
             if event["type"] == "DELETED":
@@ -153,7 +185,8 @@ class Kubelet:
         if pod := self.pods.pop(uid, None):
             pod.update(None)
 
-    # ---- the node --------------------------------------------------------------------------------------------------
+    # ---- the node
+    # ----------------------------------------------------------------------------------------------
 
     def register(self) -> None:
         """Try as long as the instance lives; what a refusal says goes to the log, as on AWS."""
@@ -161,7 +194,9 @@ class Kubelet:
         wanted = node.node(self.config, self.instance)
         while True:
             try:
-                self.api.request("POST", "/api/v1/nodes", wanted | {"status": self._status({}, starting)})
+                self.api.request(
+                    "POST", "/api/v1/nodes", wanted | {"status": self._status({}, starting)}
+                )
                 return self.log(f"registered node {self.name}")
             except TROUBLE as error:
                 if isinstance(error, ApiError) and error.code == 409:
@@ -170,7 +205,8 @@ class Kubelet:
             time.sleep(RETRY_SECONDS)
 
     def heartbeat(self) -> None:
-        """Renew lease and status for ever; a change is told at once. Without the VPC CNI's pod a node is not ready."""
+        """Renew lease and status for ever; a change is told at once. Without the VPC CNI's pod a
+        node is not ready."""
         told, beaten = None, 0.0
         while True:
             state = self.has_daemon(images.NETWORK), self._shown_devices()
@@ -184,7 +220,9 @@ class Kubelet:
 
     def _shown_devices(self) -> dict[str, int]:
         """What device plugins registered: 0 where the plugin's pod went away again."""
-        running = {kind: self.devices[kind] for kind, image in PLUGINS.items() if self.has_daemon(image)}
+        running = {
+            kind: self.devices[kind] for kind, image in PLUGINS.items() if self.has_daemon(image)
+        }
         self._shown = dict.fromkeys(self._shown, 0) | running
         return self._shown
 
@@ -192,12 +230,23 @@ class Kubelet:
         if self._ready_since[0] != ready or not self._ready_since[1]:
             self._ready_since = ready, node.now()
         message = "kubelet is posting ready status" if ready else NO_NETWORK
-        self.api.apply({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                        "metadata": {"name": self.name, "namespace": "kube-node-lease"},
-                        "spec": {"holderIdentity": self.name, "leaseDurationSeconds": 40,
-                                 "renewTime": node.now()[:-1] + ".000000Z"}}, manager="kubelet")
+        self.api.apply(
+            {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": self.name, "namespace": "kube-node-lease"},
+                "spec": {
+                    "holderIdentity": self.name,
+                    "leaseDurationSeconds": 40,
+                    "renewTime": node.now()[:-1] + ".000000Z",
+                },
+            },
+            manager="kubelet",
+        )
         status = self._status(shown, node.ready_condition(ready, message, self._ready_since[1]))
-        self.api.request("PATCH", f"/api/v1/nodes/{self.name}/status", {"status": status}, content_type=STRATEGIC)
+        self.api.request(
+            "PATCH", f"/api/v1/nodes/{self.name}/status", {"status": status}, content_type=STRATEGIC
+        )
 
     def _status(self, shown: dict[str, int], ready: Object) -> Object:
         """The version is the control plane's: EKS images follow it."""
@@ -207,11 +256,23 @@ class Kubelet:
 
 
 def boot(name: str, account: Account, world: paths.World) -> Kubelet:
-    """The instance's kubelet, after the time a boot takes; NoNodeConfig where the user data does not make a node."""
-    instance = account.ec2("DescribeInstances", **{"InstanceId.1": name})["reservationSet"][0]["instancesSet"][0]
-    kind = account.ec2("DescribeInstanceTypes", **{"InstanceType.1": instance["instanceType"]})["instanceTypeSet"][0]
-    disks = account.ec2("DescribeVolumes", **{"Filter.1.Name": "attachment.instance-id", "Filter.1.Value.1": name})
-    data = account.ec2("DescribeInstanceAttribute", InstanceId=name, Attribute="userData").get("userData") or {}
+    """The instance's kubelet, after the time a boot takes; NoNodeConfig where the user data does
+    not make a node."""
+    instance = account.ec2("DescribeInstances", **{"InstanceId.1": name})["reservationSet"][0][
+        "instancesSet"
+    ][0]
+    kind = account.ec2("DescribeInstanceTypes", **{"InstanceType.1": instance["instanceType"]})[
+        "instanceTypeSet"
+    ][0]
+    disks = account.ec2(
+        "DescribeVolumes", **{"Filter.1.Name": "attachment.instance-id", "Filter.1.Value.1": name}
+    )
+    data = (
+        account.ec2("DescribeInstanceAttribute", InstanceId=name, Attribute="userData").get(
+            "userData"
+        )
+        or {}
+    )
     launched = datetime.fromisoformat(instance["launchTime"]).timestamp()
     time.sleep(max(0.0, launched + TYPICAL["ec2.instance-boot"] / world.speed - time.time()))
     config = node.node_config(base64.b64decode(data.get("value") or "").decode())
@@ -220,10 +281,23 @@ def boot(name: str, account: Account, world: paths.World) -> Kubelet:
     if (paths.NODES / "ami").exists():
         shutil.copytree(paths.NODES / "ami", folder / "host", dirs_exist_ok=True)
     (folder / "ca.crt").write_bytes(config.authority)
-    api = Api(config.endpoint, ca_file=str(folder / "ca.crt"), token=InstanceToken(account, name, config.cluster))
-    return Kubelet(api=api, account=account, world=world, instance=instance, config=config, address=address,
-                   capacity=node.capacity(config, kind, sum(int(d["size"]) for d in disks.get("volumeSet") or [])),
-                   devices=node.devices(instance, kind))
+    api = Api(
+        config.endpoint,
+        ca_file=str(folder / "ca.crt"),
+        token=InstanceToken(account, name, config.cluster),
+    )
+    return Kubelet(
+        api=api,
+        account=account,
+        world=world,
+        instance=instance,
+        config=config,
+        address=address,
+        capacity=node.capacity(
+            config, kind, sum(int(d["size"]) for d in disks.get("volumeSet") or [])
+        ),
+        devices=node.devices(instance, kind),
+    )
 
 
 def main(name: str, region: str) -> None:
@@ -236,7 +310,9 @@ def main(name: str, region: str) -> None:
         threading.Event().wait()
         return
     kubelet.register()
-    threading.Thread(target=logs.server(kubelet.address, kubelet.find).serve_forever, daemon=True).start()
+    threading.Thread(
+        target=logs.server(kubelet.address, kubelet.find).serve_forever, daemon=True
+    ).start()
     threading.Thread(target=kubelet.heartbeat, daemon=True).start()
     kubelet.watch()
 

@@ -1,4 +1,5 @@
-"""Addresses, cables and host names of pods and nodes on the world's bridge. Runs inside the world's namespaces."""
+"""Addresses, cables and host names of pods and nodes on the world's bridge. Runs inside the world's
+namespaces."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from pathlib import Path
 from rehearsal import paths
 
 HOSTS = paths.NODES / "hosts"
-"""One file that is every pod's /etc/hosts: the headless services' records. Rewritten in place: it is bind-mounted."""
+"""One file that is every pod's /etc/hosts: the headless services' records. Rewritten in place: it
+is bind-mounted."""
 
 
 @contextmanager
@@ -31,13 +33,19 @@ def node_address() -> str:
     """Take a free address for a node, 10.244.255.1 to .254; the bridge itself is the register."""
     for last in range(1, 255):
         address = f"10.244.255.{last}"
-        if subprocess.run(["ip", "addr", "add", f"{address}/32", "dev", "br0"], capture_output=True).returncode == 0:
+        if (
+            subprocess.run(
+                ["ip", "addr", "add", f"{address}/32", "dev", "br0"], capture_output=True
+            ).returncode
+            == 0
+        ):
             return address
     raise OSError("the rehearsal has 254 addresses for nodes and all are taken")
 
 
 def pod_address() -> str:
-    """10.244.1.0 to 10.244.254.255, each only after 65,000 other pods: nobody may remember whose it was."""
+    """10.244.1.0 to 10.244.254.255, each only after 65,000 other pods: nobody may remember whose it
+    was."""
     with _locked(paths.NODES / "last-address") as file:
         number = max(256, (int(os.read(file, 16) or 0) + 1) % (255 * 256))
         os.pwrite(file, f"{number:<6}".encode(), 0)
@@ -47,13 +55,24 @@ def pod_address() -> str:
 def connect(pid: int, address: str) -> None:
     """Give the network namespace of a process one end of a cable to the bridge."""
     cable = "p" + "-".join(address.split(".")[2:])
-    _batch(["ip"], f"link add {cable} type veth peer name eth0 netns {pid}", f"link set {cable} master br0 up")
-    _batch(["nsenter", "-t", str(pid), "-n", "ip"], "link set lo up", f"addr add {address}/16 dev eth0",
-           "link set eth0 up", f"route add default via {paths.BRIDGE}")
+    _batch(
+        ["ip"],
+        f"link add {cable} type veth peer name eth0 netns {pid}",
+        f"link set {cable} master br0 up",
+    )
+    _batch(
+        ["nsenter", "-t", str(pid), "-n", "ip"],
+        "link set lo up",
+        f"addr add {address}/16 dev eth0",
+        "link set eth0 up",
+        f"route add default via {paths.BRIDGE}",
+    )
 
 
 def _batch(ip: list[str], *commands: str) -> None:
-    done = subprocess.run([*ip, "-batch", "-"], input="\n".join(commands), capture_output=True, text=True)
+    done = subprocess.run(
+        [*ip, "-batch", "-"], input="\n".join(commands), capture_output=True, text=True
+    )
     if done.returncode:
         raise OSError(f"ip {commands[0]} …: {done.stderr.strip()}")
 
@@ -71,7 +90,9 @@ def remove_hosts(owner: str) -> None:
     """Forget the names of a pod, or of every pod of a machine. Readers never meet an empty file."""
     with _locked(HOSTS) as file:
         lines = os.read(file, os.fstat(file).st_size).decode().splitlines(keepends=True)
-        kept = "".join(line for line in lines if not line.partition(" # ")[2].startswith(owner)).encode()
+        kept = "".join(
+            line for line in lines if not line.partition(" # ")[2].startswith(owner)
+        ).encode()
         os.pwrite(file, kept, 0)
         os.ftruncate(file, len(kept))
 

@@ -1,4 +1,5 @@
-"""A node as its instance makes it: user data to labels and taints, instance type to capacity. Pure."""
+"""A node as its instance makes it: user data to labels and taints, instance type to capacity.
+Pure."""
 
 from __future__ import annotations
 
@@ -50,13 +51,21 @@ def node_config(user_data: str) -> NodeConfig:
     for text in texts or ([user_data] if "node.eks.aws" in user_data else []):
         spec = merged(spec, yaml.safe_load(text).get("spec", {}))
     cluster = spec.get("cluster", {})
-    if missing := [k for k in ("name", "apiServerEndpoint", "certificateAuthority") if not cluster.get(k)]:
-        raise NoNodeConfig(f"the user data has no NodeConfig with cluster.{', cluster.'.join(missing)}")
+    if missing := [
+        k for k in ("name", "apiServerEndpoint", "certificateAuthority") if not cluster.get(k)
+    ]:
+        raise NoNodeConfig(
+            f"the user data has no NodeConfig with cluster.{', cluster.'.join(missing)}"
+        )
     kubelet = spec.get("kubelet", {})
-    return NodeConfig(cluster=cluster["name"], endpoint=cluster["apiServerEndpoint"],
-                      authority=base64.b64decode(cluster["certificateAuthority"]), kubelet=kubelet.get("config", {}),
-                      flags=tuple(word for flag in kubelet.get("flags", []) for word in shlex.split(flag)),
-                      raid=spec.get("instance", {}).get("localStorage", {}).get("strategy") == "RAID0")
+    return NodeConfig(
+        cluster=cluster["name"],
+        endpoint=cluster["apiServerEndpoint"],
+        authority=base64.b64decode(cluster["certificateAuthority"]),
+        kubelet=kubelet.get("config", {}),
+        flags=tuple(word for flag in kubelet.get("flags", []) for word in shlex.split(flag)),
+        raid=spec.get("instance", {}).get("localStorage", {}).get("strategy") == "RAID0",
+    )
 
 
 def merged(left: Any, right: Any) -> Any:
@@ -70,12 +79,18 @@ def labels(config: NodeConfig, instance: Object) -> dict[str, str]:
     """The user data's labels and those of kubelet and cloud provider."""
     flags = [flag.partition("=")[2] for flag in config.flags if flag.startswith("--node-labels=")]
     own = dict(pair.split("=", 1) for flag in flags for pair in flag.split(",") if pair)
-    zone, zone_id = (instance["placement"][key] for key in ("availabilityZone", "availabilityZoneId"))
+    zone, zone_id = (
+        instance["placement"][key] for key in ("availabilityZone", "availabilityZoneId")
+    )
     return own | {
-        "kubernetes.io/hostname": instance["privateDnsName"], "kubernetes.io/os": "linux",
+        "kubernetes.io/hostname": instance["privateDnsName"],
+        "kubernetes.io/os": "linux",
         "kubernetes.io/arch": ARCHITECTURES[instance.get("architecture") or "x86_64"],
-        "node.kubernetes.io/instance-type": instance["instanceType"], "topology.kubernetes.io/zone": zone,
-        "topology.kubernetes.io/region": zone[:-1], "topology.k8s.aws/zone-id": zone_id}
+        "node.kubernetes.io/instance-type": instance["instanceType"],
+        "topology.kubernetes.io/zone": zone,
+        "topology.kubernetes.io/region": zone[:-1],
+        "topology.k8s.aws/zone-id": zone_id,
+    }
 
 
 def devices(instance: Object, kind: Object) -> dict[str, int]:
@@ -86,13 +101,22 @@ def devices(instance: Object, kind: Object) -> dict[str, int]:
 
 
 def capacity(config: NodeConfig, kind: Object, disk_gib: int) -> dict[str, str]:
-    """Without devices: those come with their plugin's pod. Pods have one address each, as the VPC CNI gives them
-    without prefix delegation."""
-    cards, local = kind["networkInfo"], int((kind.get("instanceStorageInfo") or {}).get("totalSizeInGB") or 0)
-    addresses = int(cards["maximumNetworkInterfaces"]) * (int(cards["ipv4AddressesPerInterface"]) - 1) + 2
-    return {"cpu": kind["vCpuInfo"]["defaultVCpus"], "pods": str(config.kubelet.get("maxPods") or addresses),
-            "memory": f"{int(int(kind['memoryInfo']['sizeInMiB']) * VM_OVERHEAD)}Mi", "hugepages-2Mi": "0",
-            "ephemeral-storage": f"{local}G" if config.raid and local else f"{disk_gib}Gi"}
+    """Without devices: those come with their plugin's pod. Pods have one address each, as the VPC
+    CNI gives them without prefix delegation."""
+    cards, local = (
+        kind["networkInfo"],
+        int((kind.get("instanceStorageInfo") or {}).get("totalSizeInGB") or 0),
+    )
+    addresses = (
+        int(cards["maximumNetworkInterfaces"]) * (int(cards["ipv4AddressesPerInterface"]) - 1) + 2
+    )
+    return {
+        "cpu": kind["vCpuInfo"]["defaultVCpus"],
+        "pods": str(config.kubelet.get("maxPods") or addresses),
+        "memory": f"{int(int(kind['memoryInfo']['sizeInMiB']) * VM_OVERHEAD)}Mi",
+        "hugepages-2Mi": "0",
+        "ephemeral-storage": f"{local}G" if config.raid and local else f"{disk_gib}Gi",
+    }
 
 
 def allocatable(given: dict[str, str]) -> dict[str, str]:
@@ -106,28 +130,55 @@ def allocatable(given: dict[str, str]) -> dict[str, str]:
 def node(config: NodeConfig, instance: Object) -> Object:
     """The Node a kubelet registers, without its status."""
     place = f"aws:///{instance['placement']['availabilityZone']}/{instance['instanceId']}"
-    return {"apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": instance["privateDnsName"], "labels": labels(config, instance)},
-            "spec": {"providerID": place, "taints": config.kubelet.get("registerWithTaints", [])}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": instance["privateDnsName"], "labels": labels(config, instance)},
+        "spec": {"providerID": place, "taints": config.kubelet.get("registerWithTaints", [])},
+    }
 
 
-def status(instance: Object, address: str, version: str, given: dict[str, str], ready: Object) -> Object:
+def status(
+    instance: Object, address: str, version: str, given: dict[str, str], ready: Object
+) -> Object:
     """A node's status; `given` is its capacity with devices."""
     name = instance["privateDnsName"]
-    info = {"architecture": ARCHITECTURES[instance.get("architecture") or "x86_64"], "operatingSystem": "linux",
-            "machineID": instance["instanceId"], "systemUUID": instance["instanceId"], "bootID": instance["instanceId"],
-            "kernelVersion": "6.12.40-64.114.amzn2023.x86_64", "osImage": "Amazon Linux 2023 (rehearsed)",
-            "containerRuntimeVersion": "process-pods://1", "kubeletVersion": f"{version}-eks", "kubeProxyVersion": ""}
-    return {"capacity": given, "allocatable": allocatable(given), "nodeInfo": info,
-            "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name},
-                          {"type": "InternalDNS", "address": name}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}}, "conditions": [ready]}
+    info = {
+        "architecture": ARCHITECTURES[instance.get("architecture") or "x86_64"],
+        "operatingSystem": "linux",
+        "machineID": instance["instanceId"],
+        "systemUUID": instance["instanceId"],
+        "bootID": instance["instanceId"],
+        "kernelVersion": "6.12.40-64.114.amzn2023.x86_64",
+        "osImage": "Amazon Linux 2023 (rehearsed)",
+        "containerRuntimeVersion": "process-pods://1",
+        "kubeletVersion": f"{version}-eks",
+        "kubeProxyVersion": "",
+    }
+    return {
+        "capacity": given,
+        "allocatable": allocatable(given),
+        "nodeInfo": info,
+        "addresses": [
+            {"type": "InternalIP", "address": address},
+            {"type": "Hostname", "address": name},
+            {"type": "InternalDNS", "address": name},
+        ],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "conditions": [ready],
+    }
 
 
 def ready_condition(value: bool, message: str, since: str) -> Object:
     """Whether the node is ready, as of now."""
-    return {"type": "Ready", "status": str(value), "reason": "KubeletReady" if value else "KubeletNotReady",
-            "message": message, "lastTransitionTime": since, "lastHeartbeatTime": now()}
+    return {
+        "type": "Ready",
+        "status": str(value),
+        "reason": "KubeletReady" if value else "KubeletNotReady",
+        "message": message,
+        "lastTransitionTime": since,
+        "lastHeartbeatTime": now(),
+    }
 
 
 def now() -> str:

@@ -1,4 +1,5 @@
-"""The life of one pod on its node: mounted, started, served, ended. Each pod has a thread of its own."""
+"""The life of one pod on its node: mounted, started, served, ended. Each pod has a thread of its
+own."""
 
 from __future__ import annotations
 
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
 
 TICK, REFRESH_SECONDS = 0.2, 1.0
 QUIET_ATTEMPTS = 5
-"""A node may learn of a pod before the API server lets it read the pod's secrets: no event for what passes in 1 s."""
+"""A node may learn of a pod before the API server lets it read the pod's secrets: no event for what
+passes in 1 s."""
 TOO_LONG = "Pod was active on the node longer than the specified deadline"
 SHORTEST_GRACE = 3.0
-"""A grace period is divided by the world's speed, but nothing that needs no longer than this is cut short."""
+"""A grace period is divided by the world's speed, but nothing that needs no longer than this is cut
+short."""
 STRATEGIC = "application/strategic-merge-patch+json"
 FINAL = ("Succeeded", "Failed")
 
@@ -37,7 +40,8 @@ class Deleted(Exception):
 
 
 class Pod:
-    """One pod, by uid. The kubelet calls update(); everything else happens in run(), in the pod's thread."""
+    """One pod, by uid. The kubelet calls update(); everything else happens in run(), in the pod's
+    thread."""
 
     def __init__(self, obj: Object, kubelet: Kubelet) -> None:
         self.obj, self.kubelet = obj, kubelet
@@ -48,11 +52,19 @@ class Pod:
         self._of_job = any(images.belongs_to(obj, kind) for kind in ("Job", "PyTorchJob"))
         full_name = f"{self.meta['name']}_{self.meta['namespace']}({self.meta['uid']})"
         policy = self.spec["restartPolicy"]
-        self.containers = [Container(c, pod=full_name, policy=policy, start=self._start,
-                                     address=lambda: self.address) for c in self.spec["containers"]]
+        self.containers = [
+            Container(
+                c, pod=full_name, policy=policy, start=self._start, address=lambda: self.address
+            )
+            for c in self.spec["containers"]
+        ]
         again = "Never" if policy == "Never" else "OnFailure"
-        self.init = [Container(c, pod=full_name, policy=again, start=self._start, address=lambda: self.address)
-                     for c in self.spec.get("initContainers", [])]
+        self.init = [
+            Container(
+                c, pod=full_name, policy=again, start=self._start, address=lambda: self.address
+            )
+            for c in self.spec.get("initContainers", [])
+        ]
         self._path = f"/api/v1/namespaces/{self.meta['namespace']}/pods/{self.meta['name']}"
         self._gone, self._changed = False, threading.Event()
         self._volumes = Volumes(obj, self.folder, kubelet)
@@ -64,12 +76,15 @@ class Pod:
         self._why: dict[str, str] = {}
         self._told: set[str] = set()
 
-    # ---- what the kubelet sees -------------------------------------------------------------------------------------
+    # ---- what the kubelet sees
+    # ----------------------------------------------------------------------------------------------
 
     def uses(self, image: str) -> bool:
         """Whether it runs an image whose repository ends with this word."""
-        return any(images.repository(c.spec["image"]).rpartition("/")[2] == image and c.process is not None
-                   for c in self.containers)
+        return any(
+            images.repository(c.spec["image"]).rpartition("/")[2] == image and c.process is not None
+            for c in self.containers
+        )
 
     def update(self, obj: Object | None) -> None:
         """The object has changed; None when it was removed."""
@@ -81,7 +96,8 @@ class Pod:
         """Output of the n-th run of a container."""
         return self.folder / f"{container}.{run}.log"
 
-    # ---- its life --------------------------------------------------------------------------------------------------
+    # ---- its life
+    # ----------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """From arrival to deletion."""
@@ -109,7 +125,10 @@ class Pod:
                 self._phase = "Running"
             if self._phase not in FINAL and time.monotonic() > deadline:
                 self._stop(self.spec["terminationGracePeriodSeconds"])
-                self._phase, self._why = "Failed", {"reason": "DeadlineExceeded", "message": TOO_LONG}
+                self._phase, self._why = (
+                    "Failed",
+                    {"reason": "DeadlineExceeded", "message": TOO_LONG},
+                )
             self._report()
             if self._phase not in FINAL:
                 self._nap(TICK)
@@ -187,7 +206,8 @@ class Pod:
     def _owner(self) -> str:
         return f"{self.kubelet.id} {self.meta['uid']}"
 
-    # ---- its containers --------------------------------------------------------------------------------------------
+    # ---- its containers
+    # ----------------------------------------------------------------------------------------------
 
     def _has_program(self, spec: Object) -> bool:
         """Whether something of a container runs here: a controller, or a Job's own command."""
@@ -197,55 +217,99 @@ class Pod:
         place, log = self.folder / container.name, self.log_file(container.name, container.runs)
         place.mkdir(parents=True, exist_ok=True)
         try:
-            if self._of_job:  # of the platform's images every registry has those that the charts name
+            if (
+                self._of_job
+            ):  # of the platform's images every registry has those that the charts name
                 self.kubelet.pull(container.spec["image"])
             if not self._sandbox or not self._has_program(container.spec):
-                log.write_text(f"simulated by the rehearsal: nothing of {container.spec['image']} runs\n")
+                log.write_text(
+                    f"simulated by the rehearsal: nothing of {container.spec['image']} runs\n"
+                )
                 return process.Simulated(process.SIMULATED_JOB_SECONDS if self._of_job else None)
             return self._sandbox.start(self._plan(container.spec, place), place, log)
         except TROUBLE as error:
             raise NotReady(str(error)) from None
 
     def _plan(self, spec: Object, place: Path) -> process.Plan:
-        program, hostname = images.program(spec["image"]), self.spec.get("hostname") or self.meta["name"]
-        base = self._base() | {"HOSTNAME": hostname, "PATH": "/usr/bin:/bin" if program else images.training_path()}
+        program, hostname = (
+            images.program(spec["image"]),
+            self.spec.get("hostname") or self.meta["name"],
+        )
+        base = self._base() | {
+            "HOSTNAME": hostname,
+            "PATH": "/usr/bin:/bin" if program else images.training_path(),
+        }
         seen = self.obj | {"status": {"podIP": self.address, "hostIP": self.kubelet.address}}
         env = environment(seen, spec, base, self.kubelet.allocatable, self._volumes.data)
         command = spec.get("command") or ([program.entrypoint] if program else [])
         limits = spec.get("resources", {}).get("limits", {})
-        devices = [file.format(i) for kind, file in DEVICE_FILES.items() for i in range(int(limits.get(kind, 0)))]
+        devices = [
+            file.format(i)
+            for kind, file in DEVICE_FILES.items()
+            for i in range(int(limits.get(kind, 0)))
+        ]
         return process.Plan(
-            root=str(place / "root"), hostname=hostname, env=env, folder=spec.get("workingDir", "/"),
+            root=str(place / "root"),
+            hostname=hostname,
+            env=env,
+            folder=spec.get("workingDir", "/"),
             argv=[expand(word, env) for word in [*command, *spec.get("args", [])]],
-            mounts=process.mounts(program, self._volumes.mounts(spec), images.sample_files(spec["image"])),
+            mounts=process.mounts(
+                program, self._volumes.mounts(spec), images.sample_files(spec["image"])
+            ),
             links={} if program else images.training_tools(spec["image"]),
-            files=dict.fromkeys(devices, "") | {"/etc/resolv.conf": process.RESOLVER})
+            files=dict.fromkeys(devices, "") | {"/etc/resolv.conf": process.RESOLVER},
+        )
 
     def _base(self) -> dict[str, str]:
         """What cluster and Pod Identity set."""
         world, port = self.kubelet.world, str(self.kubelet.world.api_port)
-        return {"HOME": "/root", "KUBERNETES_SERVICE_HOST": paths.BRIDGE, "KUBERNETES_SERVICE_PORT": port,
-                "KUBERNETES_SERVICE_PORT_HTTPS": port, "AWS_REGION": self.kubelet.zone[:-1],
-                "AWS_ENDPOINT_URL": world.account_url_for_pods,
-                "AWS_EC2_METADATA_DISABLED": "true"} | self.kubelet.pod_identity(self.obj)
+        return {
+            "HOME": "/root",
+            "KUBERNETES_SERVICE_HOST": paths.BRIDGE,
+            "KUBERNETES_SERVICE_PORT": port,
+            "KUBERNETES_SERVICE_PORT_HTTPS": port,
+            "AWS_REGION": self.kubelet.zone[:-1],
+            "AWS_ENDPOINT_URL": world.account_url_for_pods,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        } | self.kubelet.pod_identity(self.obj)
 
-    # ---- what it tells the API server ------------------------------------------------------------------------------
+    # ---- what it tells the API server
+    # ----------------------------------------------------------------------------------------------
 
     def _status(self) -> Object:
         started, ready = bool(self.address), all(c.ready for c in self.containers)
         first = {"initContainerStatuses": [c.status() for c in self.init]} if self.init else {}
-        values = {"PodReadyToStartContainers": started and self._phase not in FINAL,
-                  "Initialized": started and all(c.exit_code == 0 for c in self.init),
-                  "ContainersReady": ready, "Ready": ready}
+        values = {
+            "PodReadyToStartContainers": started and self._phase not in FINAL,
+            "Initialized": started and all(c.exit_code == 0 for c in self.init),
+            "ContainersReady": ready,
+            "Ready": ready,
+        }
         if values != self._conditions[0]:
             self._conditions = values, now()
-        reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(self._phase, "ContainersNotReady")
-        return {"phase": self._phase, **self._why, "startTime": self._start_time,
-                "conditions": [{"type": kind, "status": str(value), "lastTransitionTime": self._conditions[1],
-                                "reason": "" if value else reason} for kind, value in values.items()],
-                "hostIP": self.kubelet.address, "hostIPs": [{"ip": self.kubelet.address}],
-                **({"podIP": self.address, "podIPs": [{"ip": self.address}]} if self.address else {}),
-                "containerStatuses": [c.status() for c in self.containers], **first}
+        reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(
+            self._phase, "ContainersNotReady"
+        )
+        return {
+            "phase": self._phase,
+            **self._why,
+            "startTime": self._start_time,
+            "conditions": [
+                {
+                    "type": kind,
+                    "status": str(value),
+                    "lastTransitionTime": self._conditions[1],
+                    "reason": "" if value else reason,
+                }
+                for kind, value in values.items()
+            ],
+            "hostIP": self.kubelet.address,
+            "hostIPs": [{"ip": self.kubelet.address}],
+            **({"podIP": self.address, "podIPs": [{"ip": self.address}]} if self.address else {}),
+            "containerStatuses": [c.status() for c in self.containers],
+            **first,
+        }
 
     def _report(self) -> bool:
         """Send the status if it changed; whether the API server knows it."""
@@ -265,13 +329,28 @@ class Pod:
             return
         self._told.add(message)
         self.kubelet.log(f"{self.name}: {reason}: {message}")
-        about = {"kind": "Pod", "apiVersion": "v1"} | {k: self.meta[k] for k in ("namespace", "name", "uid")}
-        self._ask("POST", f"/api/v1/namespaces/{self.meta['namespace']}/events", {
-            "metadata": {"generateName": f"{self.meta['name']}."}, "involvedObject": about, "type": "Warning",
-            "reason": reason, "message": message[:1000], "firstTimestamp": now(), "lastTimestamp": now(), "count": 1,
-            "source": {"component": "kubelet", "host": self.spec["nodeName"]}})
+        about = {"kind": "Pod", "apiVersion": "v1"} | {
+            k: self.meta[k] for k in ("namespace", "name", "uid")
+        }
+        self._ask(
+            "POST",
+            f"/api/v1/namespaces/{self.meta['namespace']}/events",
+            {
+                "metadata": {"generateName": f"{self.meta['name']}."},
+                "involvedObject": about,
+                "type": "Warning",
+                "reason": reason,
+                "message": message[:1000],
+                "firstTimestamp": now(),
+                "lastTimestamp": now(),
+                "count": 1,
+                "source": {"component": "kubelet", "host": self.spec["nodeName"]},
+            },
+        )
 
-    def _ask(self, method: str, path: str, body: Object, content_type: str = "application/json") -> bool:
+    def _ask(
+        self, method: str, path: str, body: Object, content_type: str = "application/json"
+    ) -> bool:
         """Whether the API server did it, or the pod is gone anyway."""
         try:
             self.kubelet.api.request(method, path, body, content_type=content_type)

@@ -1,7 +1,8 @@
-"""Program inside a container's namespaces: builds its root file system from a Plan in JSON, then becomes its command.
+"""Program inside a container's namespaces: builds its root file system from a Plan in JSON, then
+becomes its command.
 
-It runs as `python -I -S sandbox.py plan.json` under unshare and must need nothing but the standard library.
-What is mounted into which kind of container is decided in process.py.
+It runs as `python -I -S sandbox.py plan.json` under unshare and must need nothing but the standard
+library. What is mounted into which kind of container is decided in process.py.
 """
 
 from __future__ import annotations
@@ -30,19 +31,29 @@ def check(result: int, what: str) -> None:
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
     """mount(2)."""
-    check(libc.mount(source.encode(), target.encode(), kind.encode() or None, flags, data.encode() or None),
-          f"mount {source} on {target}")
+    check(
+        libc.mount(
+            source.encode(), target.encode(), kind.encode() or None, flags, data.encode() or None
+        ),
+        f"mount {source} on {target}",
+    )
 
 
 def read_only(target: str) -> None:
-    """mount_setattr(2), recursively: a plain remount would have to repeat every locked flag of the host's mount."""
+    """mount_setattr(2), recursively: a plain remount would have to repeat every locked flag of the
+    host's mount."""
     attributes = (ctypes.c_uint64 * 4)(MOUNT_ATTR_RDONLY, 0, 0, 0)
-    check(libc.syscall(SYS_MOUNT_SETATTR, AT_FDCWD, target.encode(), AT_RECURSIVE, ctypes.byref(attributes), 32),
-          f"make {target} read-only")
+    check(
+        libc.syscall(
+            SYS_MOUNT_SETATTR, AT_FDCWD, target.encode(), AT_RECURSIVE, ctypes.byref(attributes), 32
+        ),
+        f"make {target} read-only",
+    )
 
 
 def bind(root: str, source: str, target: str, readonly: bool) -> None:
-    """A file or folder of the host at `target`; a symbolic link such as /lib of a merged /usr is repeated."""
+    """A file or folder of the host at `target`; a symbolic link such as /lib of a merged /usr is
+    repeated."""
     place = root + target
     os.makedirs(os.path.dirname(place), exist_ok=True)
     if os.path.islink(source) and source == target:

@@ -1,4 +1,5 @@
-"""A pod's volumes: where each lies on the host, or what keeps it from being mounted. One function a type (SOURCES)."""
+"""A pod's volumes: where each lies on the host, or what keeps it from being mounted. One function a
+type (SOURCES)."""
 
 from __future__ import annotations
 
@@ -20,10 +21,17 @@ if TYPE_CHECKING:
 
 HALF_OF_THE_MEMORY = "50%"
 """Size of a memory volume without sizeLimit."""
-ABSENT_KEY = {"configMap": "configmap references non-existent config key",
-              "secret": "references non-existent secret key"}
-PATH_TYPES = {"": (Path.exists, "path"), "Directory": (Path.is_dir, "directory"), "File": (Path.is_file, "file")}
-"""Type of a hostPath → what must be there. The words are the kubelet's: pkg/volume of Kubernetes 1.34."""
+ABSENT_KEY = {
+    "configMap": "configmap references non-existent config key",
+    "secret": "references non-existent secret key",
+}
+PATH_TYPES = {
+    "": (Path.exists, "path"),
+    "Directory": (Path.is_dir, "directory"),
+    "File": (Path.is_file, "file"),
+}
+"""Type of a hostPath → what must be there. The words are the kubelet's: pkg/volume of Kubernetes
+1.34."""
 TOKEN_AGE = 0.8
 """Share of a service account token's life after which the kubelet replaces it."""
 
@@ -37,17 +45,22 @@ class Volumes:
         self._signed: dict[Path, float] = {}
 
     def prepare(self, *, again: bool = False) -> None:
-        """Make every volume mountable, or `again` project what may have changed; NotReady says what is missing."""
+        """Make every volume mountable, or `again` project what may have changed; NotReady says what
+        is missing."""
         for volume in self.pod["spec"].get("volumes", []):
             name, kind = volume["name"], next(k for k in volume if k != "name")
             if again and SOURCES.get(kind) is not projection:
                 continue
             if kind not in SOURCES:
-                raise NotReady(f'volume "{name}": the rehearsal does not mount volumes of type {kind}')
+                raise NotReady(
+                    f'volume "{name}": the rehearsal does not mount volumes of type {kind}'
+                )
             try:
                 self._ready[name] = SOURCES[kind](self, name, volume)
             except NotReady as missing:
-                raise NotReady(f'MountVolume.SetUp failed for volume "{name}" : {missing}') from None
+                raise NotReady(
+                    f'MountVolume.SetUp failed for volume "{name}" : {missing}'
+                ) from None
 
     def mounts(self, container: Object) -> list[Mount]:
         """A container's own mounts."""
@@ -62,10 +75,13 @@ class Volumes:
         inside = Path(source.source, wanted.get("subPath", ""))
         if not inside.exists():
             inside.mkdir(parents=True)
-        return replace(source, source=str(inside), read_only=source.read_only or bool(wanted.get("readOnly")))
+        return replace(
+            source, source=str(inside), read_only=source.read_only or bool(wanted.get("readOnly"))
+        )
 
     def get(self, kind: str, name: str, optional: bool = False) -> Object:
-        """An object of the pod's namespace, with the node's rights; an optional one that is absent is empty."""
+        """An object of the pod's namespace, with the node's rights; an optional one that is absent
+        is empty."""
         path = f"/api/v1/namespaces/{self.pod['metadata']['namespace']}/{kind}/{name}"
         found = absent_is_none(lambda: self.kubelet.api.request("GET", path))
         if found is None and not optional:
@@ -73,9 +89,17 @@ class Volumes:
         return found or {}
 
     def data(self, kind: str, source: Object) -> dict[str, bytes]:
-        """What the ConfigMap or Secret holds that a source names; nothing where it is optional and absent."""
-        obj = self.get(f"{kind.lower()}s", source.get("secretName") or source["name"], source.get("optional", False))
-        plain = {k: base64.b64decode(v) if kind == "secret" else v.encode() for k, v in obj.get("data", {}).items()}
+        """What the ConfigMap or Secret holds that a source names; nothing where it is optional and
+        absent."""
+        obj = self.get(
+            f"{kind.lower()}s",
+            source.get("secretName") or source["name"],
+            source.get("optional", False),
+        )
+        plain = {
+            k: base64.b64decode(v) if kind == "secret" else v.encode()
+            for k, v in obj.get("data", {}).items()
+        }
         return plain | {k: base64.b64decode(v) for k, v in obj.get("binaryData", {}).items()}
 
     def own_folder(self, name: str) -> Path:
@@ -90,7 +114,10 @@ class Volumes:
             case "configMap" | "secret":
                 return _chosen(self.data(kind, source), source, ABSENT_KEY[kind])
             case "downwardAPI":
-                return {i["path"]: field(self.pod, i["fieldRef"]["fieldPath"]).encode() for i in source["items"]}
+                return {
+                    i["path"]: field(self.pod, i["fieldRef"]["fieldPath"]).encode()
+                    for i in source["items"]
+                }
             case "serviceAccountToken":
                 return {source["path"]: self._token(place / source["path"], source)}
         raise NotReady(f"the rehearsal does not project {kind}")
@@ -103,10 +130,18 @@ class Volumes:
         meta, account = self.pod["metadata"], self.pod["spec"]["serviceAccountName"]
         bound = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
         answer = self.kubelet.api.request(
-            "POST", f"/api/v1/namespaces/{meta['namespace']}/serviceaccounts/{account}/token",
-            {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {
-                "expirationSeconds": life, "boundObjectRef": bound,
-                "audiences": [source["audience"]] if source.get("audience") else []}})
+            "POST",
+            f"/api/v1/namespaces/{meta['namespace']}/serviceaccounts/{account}/token",
+            {
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenRequest",
+                "spec": {
+                    "expirationSeconds": life,
+                    "boundObjectRef": bound,
+                    "audiences": [source["audience"]] if source.get("audience") else [],
+                },
+            },
+        )
         self._signed[file] = time.monotonic()
         return answer["status"]["token"].encode()
 
@@ -121,7 +156,8 @@ def _chosen(data: dict[str, bytes], source: Object, absent: str) -> dict[str, by
 
 
 def projection(volumes: Volumes, name: str, volume: Object) -> Mount:
-    """A folder with exactly the files of one source, or of several; unchanged files are not touched."""
+    """A folder with exactly the files of one source, or of several; unchanged files are not
+    touched."""
     place, files = volumes.own_folder(name), dict[str, bytes]()
     for part in volume["projected"]["sources"] if "projected" in volume else [volume]:
         kind = next(k for k in part if k != "name")
@@ -133,16 +169,23 @@ def projection(volumes: Volumes, name: str, volume: Object) -> Mount:
             fresh = place / f".{file.name}.new"
             fresh.write_bytes(data)
             fresh.replace(file)
-    for file in [f for f in place.rglob("*") if f.is_file() and str(f.relative_to(place)) not in files]:
+    for file in [
+        f for f in place.rglob("*") if f.is_file() and str(f.relative_to(place)) not in files
+    ]:
         file.unlink()
     return Mount(source=str(place), read_only=True)
 
 
 def empty_dir(volumes: Volumes, name: str, volume: Object) -> Mount:
-    """A folder as old as the pod, or memory, which only one container may use: it is mounted inside its sandbox."""
+    """A folder as old as the pod, or memory, which only one container may use: it is mounted inside
+    its sandbox."""
     if volume["emptyDir"].get("medium") != "Memory":
         return Mount(source=str(volumes.own_folder(name)))
-    users = [c for c in volumes.pod["spec"]["containers"] if any(m["name"] == name for m in c.get("volumeMounts", []))]
+    users = [
+        c
+        for c in volumes.pod["spec"]["containers"]
+        if any(m["name"] == name for m in c.get("volumeMounts", []))
+    ]
     if len(users) > 1:
         raise NotReady("the rehearsal does not share a memory volume between containers")
     limit = volume["emptyDir"].get("sizeLimit")
@@ -167,13 +210,17 @@ def claim(volumes: Volumes, name: str, volume: Object) -> Mount:
     found = volumes.get("persistentvolumeclaims", wanted)
     if found["status"]["phase"] != "Bound":
         raise NotReady(f'persistentvolumeclaim "{wanted}" is not bound')
-    bound = volumes.kubelet.api.request("GET", f"/api/v1/persistentvolumes/{found['spec']['volumeName']}")
+    bound = volumes.kubelet.api.request(
+        "GET", f"/api/v1/persistentvolumes/{found['spec']['volumeName']}"
+    )
     csi = bound["spec"].get("csi") or {"driver": "no CSI driver"}
     if csi["driver"] not in DRIVERS:
         raise NotReady(f"the rehearsal does not mount persistent volumes of {csi['driver']}")
     image, check = DRIVERS[csi["driver"]]
     if not volumes.kubelet.has_daemon(image):
-        raise NotReady(f"driver name {csi['driver']} not found in the list of registered CSI drivers")
+        raise NotReady(
+            f"driver name {csi['driver']} not found in the list of registered CSI drivers"
+        )
     try:
         check(volumes.kubelet, csi)
     except AwsError as error:
@@ -189,11 +236,16 @@ def lustre(kubelet: Kubelet, csi: Object) -> None:
     system: dict[str, Any] = found["FileSystems"][0]
     if system["Lifecycle"] not in ("AVAILABLE", "UPDATING"):
         raise NotReady(f"{csi['volumeHandle']} is {system['Lifecycle']}")
-    facts = {"dnsname": system.get("DNSName"), "mountname": system.get("LustreConfiguration", {}).get("MountName")}
+    facts = {
+        "dnsname": system.get("DNSName"),
+        "mountname": system.get("LustreConfiguration", {}).get("MountName"),
+    }
     for key, actual in facts.items():
         if (said := csi.get("volumeAttributes", {}).get(key)) != actual:
-            raise NotReady(f"mount.lustre: {key} is {said!r}, the file system's is {actual!r}: Is the MGS specification"
-                           " correct?")
+            raise NotReady(
+                f"mount.lustre: {key} is {said!r}, the file system's is {actual!r}: Is the MGS"
+                " specification correct?"
+            )
 
 
 def efs(kubelet: Kubelet, csi: Object) -> None:
@@ -207,12 +259,23 @@ def efs(kubelet: Kubelet, csi: Object) -> None:
     targets = kubelet.account.efs(f"/mount-targets?FileSystemId={name}")["MountTargets"]
     zones = [t.get("AvailabilityZoneName") for t in targets if t["LifeCycleState"] == "available"]
     if kubelet.zone not in zones:
-        raise NotReady(f'Failed to resolve "{name}": check that the file system has a mount target in {kubelet.zone}')
+        raise NotReady(
+            f'Failed to resolve "{name}": check that the file system has a mount target in'
+            f" {kubelet.zone}"
+        )
 
 
 DRIVERS: dict[str, tuple[str, Callable[[Kubelet, Object], None]]] = {
-    "fsx.csi.aws.com": ("aws-fsx-csi-driver", lustre), "efs.csi.aws.com": ("aws-efs-csi-driver", efs)}
+    "fsx.csi.aws.com": ("aws-fsx-csi-driver", lustre),
+    "efs.csi.aws.com": ("aws-efs-csi-driver", efs),
+}
 """CSI driver → the image of its node part, and whether one of its volumes can be mounted."""
 SOURCES: dict[str, Callable[[Volumes, str, Object], Mount]] = {
-    "configMap": projection, "secret": projection, "downwardAPI": projection, "projected": projection,
-    "emptyDir": empty_dir, "hostPath": host_path, "persistentVolumeClaim": claim}
+    "configMap": projection,
+    "secret": projection,
+    "downwardAPI": projection,
+    "projected": projection,
+    "emptyDir": empty_dir,
+    "hostPath": host_path,
+    "persistentVolumeClaim": claim,
+}

@@ -1,4 +1,5 @@
-"""Starts, watches and stops the control plane's processes; they die with the process that holds the ControlPlane."""
+"""Starts, watches and stops the control plane's processes; they die with the process that holds the
+ControlPlane."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _GRACE_SECONDS = 5.0
 
 
 class ControlPlane:
-    """One cluster's control plane. A thread of its own owns the processes: start and stop may be called from any."""
+    """One cluster's control plane. A thread of its own owns the processes: start and stop may be
+    called from any."""
 
     def __init__(self, world: paths.World) -> None:
         self.world = world
@@ -36,14 +38,19 @@ class ControlPlane:
         self._thread = threading.Thread(target=self._supervise, daemon=True)
 
     def start(self, version: str, service_cidr: str) -> None:
-        """Begin to start; goes on with the data that stop(wipe=False), or a process that died, left behind."""
+        """Begin to start; goes on with the data that stop(wipe=False), or a process that died, left
+        behind."""
         if version != VERSION:
-            raise ValueError(f"the rehearsal's control plane is Kubernetes {VERSION}, not {version}")
+            raise ValueError(
+                f"the rehearsal's control plane is Kubernetes {VERSION}, not {version}"
+            )
         if not (paths.PLANE / "sa.pub").exists():
             pki.write(paths.PLANE, self.world.api_url, service_cidr)
         write_configuration(self.world)
         self.parts = parts(self.world, service_cidr)
-        self._pool = urllib3.PoolManager(ca_certs=str(paths.PLANE / "ca.crt"), retries=False, timeout=2)
+        self._pool = urllib3.PoolManager(
+            ca_certs=str(paths.PLANE / "ca.crt"), retries=False, timeout=2
+        )
         self._thread.start()
 
     def ready(self) -> bool:
@@ -51,7 +58,8 @@ class ControlPlane:
         return bool(self.parts) and all(part.healthy for part in self.parts)
 
     def stop(self, wipe: bool = True) -> None:
-        """End every part, for good; with `wipe` the cluster's data, keys and kubeconfigs are gone too."""
+        """End every part, for good; with `wipe` the cluster's data, keys and kubeconfigs are gone
+        too."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -60,7 +68,8 @@ class ControlPlane:
             shutil.rmtree(paths.PLANE, ignore_errors=True)
 
     def _supervise(self) -> None:
-        # The kernel kills a child when the *thread* that started it ends, so this one starts all and stays.
+        # The kernel kills a child when the *thread* that started it ends, so this one starts all
+        # and stays.
         paths.LOGS.mkdir(parents=True, exist_ok=True)
         while not self._stopping.wait(_TICK):
             for part in self.parts:
@@ -85,7 +94,11 @@ class ControlPlane:
         last = part.log.read_text(errors="replace").rstrip().rpartition("\n")[2]
         self.problem = f"{part.name} ended with {status}: {last[:300]}"
         _LOG.warning("%s; it is started again (%s)", self.problem, part.log)
-        part.process, part.healthy, part.not_before = None, False, time.monotonic() + _RESTART_SECONDS
+        part.process, part.healthy, part.not_before = (
+            None,
+            False,
+            time.monotonic() + _RESTART_SECONDS,
+        )
 
     def _answers(self, part: Part) -> bool:
         try:
@@ -95,10 +108,17 @@ class ControlPlane:
 
 
 def _launch(part: Part) -> subprocess.Popen[bytes]:
-    # Nothing of the user's environment: a proxy named there would get the API server's calls to webhooks.
+    # Nothing of the user's environment: a proxy named there would get the API server's calls to
+    # webhooks.
     with part.log.open("ab") as log:
-        return subprocess.Popen(part.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                                cwd=paths.PLANE, env={"PATH": os.environ["PATH"]})
+        return subprocess.Popen(
+            part.command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=paths.PLANE,
+            env={"PATH": os.environ["PATH"]},
+        )
 
 
 def _end(part: Part) -> None:

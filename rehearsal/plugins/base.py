@@ -1,7 +1,8 @@
-"""What every resource plugin of the rehearsal shares: Pulumi's provider protocol over gRPC, errors, waiting, leaving.
+"""What every resource plugin of the rehearsal shares: Pulumi's provider protocol over gRPC, errors,
+waiting, leaving.
 
-A plugin subclasses Plugin (plain Python in and out, see wire.py) and calls serve(). To serve another method of the
-protocol, add it to Servicer.
+A plugin subclasses Plugin (plain Python in and out, see wire.py) and calls serve(). To serve
+another method of the protocol, add it to Servicer.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class Invalid(Refused):
 
 
 class NotReady(Refused):
-    """The object exists but did not become ready: the engine keeps it in its state, with the reasons."""
+    """The object exists but did not become ready: the engine keeps it in its state, with the
+    reasons."""
 
     def __init__(self, id_: str, state: Properties, inputs: Properties, *reasons: str) -> None:
         super().__init__("; ".join(reasons))
@@ -72,7 +74,8 @@ class Call:
     seed: bytes = b""
     """The engine's random seed for names, the same in preview and update."""
     ignored: tuple[str, ...] = ()
-    """Property paths of ignoreChanges; the engine has put their old values into the new inputs already."""
+    """Property paths of ignoreChanges; the engine has put their old values into the new inputs
+    already."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     report: Callable[[str], None] = lambda text: None
     """Show what is being waited for, in the resource's line of the display."""
@@ -94,8 +97,11 @@ class Call:
         if self.cancelled.wait(seconds):
             raise Cancelled(f"interrupted while waiting: {why}".removesuffix(": "))
 
-    def until(self, done: Callable[[], Any], *, default: float, what: str, every: float = 0.25) -> Any:
-        """The first true answer of `done`, asked again and again; Refused after the timeout (or `default`) seconds."""
+    def until(
+        self, done: Callable[[], Any], *, default: float, what: str, every: float = 0.25
+    ) -> Any:
+        """The first true answer of `done`, asked again and again; Refused after the timeout (or
+        `default`) seconds."""
         seconds = self.timeout or default
         end = time.monotonic() + seconds
         while not (answer := done()):
@@ -125,7 +131,8 @@ class Found(NamedTuple):
 
 
 class Plugin:
-    """One package of resources. Inputs and state are plain dictionaries in Pulumi's (camelCase) names."""
+    """One package of resources. Inputs and state are plain dictionaries in Pulumi's (camelCase)
+    names."""
 
     name: ClassVar[str]
     version: ClassVar[str]
@@ -147,7 +154,8 @@ class Plugin:
         return Diff(changes=changes(old, new))
 
     def create(self, call: Call, inputs: Properties) -> tuple[str, Properties]:
-        """Id and state; with call.preview only what is known beforehand, and "" as id. May raise NotReady."""
+        """Id and state; with call.preview only what is known beforehand, and "" as id. May raise
+        NotReady."""
         raise Refused(f"this {self.name} plugin does not create {call.type}")
 
     def read(self, call: Call, inputs: Properties, state: Properties) -> Found | None:
@@ -168,7 +176,9 @@ class Plugin:
 class Servicer(rpc.ResourceProviderServicer):
     """The protocol's side of a plugin."""
 
-    def __init__(self, plugin: Plugin, report: Callable[[str, str], None] = lambda urn, text: None) -> None:
+    def __init__(
+        self, plugin: Plugin, report: Callable[[str, str], None] = lambda urn, text: None
+    ) -> None:
         self.plugin = plugin
         self.report = report
         self.cancelled = threading.Event()
@@ -180,7 +190,9 @@ class Servicer(rpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=self.plugin.version)
 
     def GetSchema(self, request, context):
-        return pb.GetSchemaResponse(schema=json.dumps({"name": self.plugin.name, "version": self.plugin.version}))
+        return pb.GetSchemaResponse(
+            schema=json.dumps({"name": self.plugin.name, "version": self.plugin.version})
+        )
 
     def Attach(self, request, context):
         return empty_pb2.Empty()
@@ -205,7 +217,9 @@ class Servicer(rpc.ResourceProviderServicer):
     def Check(self, request, context):
         with self._answering(context):
             call = self._call(request, seed=request.randomSeed)
-            return self._checked(lambda: self.plugin.check(call, plain(request.olds), plain(request.news)))
+            return self._checked(
+                lambda: self.plugin.check(call, plain(request.olds), plain(request.news))
+            )
 
     def Diff(self, request, context):
         with self._answering(context):
@@ -226,12 +240,20 @@ class Servicer(rpc.ResourceProviderServicer):
             if not found:
                 return pb.ReadResponse()
             id_ = found.id or request.id
-            return pb.ReadResponse(id=id_, inputs=struct(found.inputs), properties=struct(found.state))
+            return pb.ReadResponse(
+                id=id_, inputs=struct(found.inputs), properties=struct(found.state)
+            )
 
     def Update(self, request, context):
         with self._answering(context):
             ignored = tuple(request.ignoreChanges)
-            call = self._call(request, id=request.id, preview=request.preview, timeout=request.timeout, ignored=ignored)
+            call = self._call(
+                request,
+                id=request.id,
+                preview=request.preview,
+                timeout=request.timeout,
+                ignored=ignored,
+            )
             properties = plain(request.old_inputs), plain(request.news), plain(request.olds)
             return pb.UpdateResponse(properties=struct(self.plugin.update(call, *properties)))
 
@@ -248,17 +270,22 @@ class Servicer(rpc.ResourceProviderServicer):
 
     def _call(self, request: Any, **details: Any) -> Call:
         urn = request.urn
-        return Call(urn=urn, cancelled=self.cancelled, report=lambda text: self.report(urn, text), **details)
+        return Call(
+            urn=urn, cancelled=self.cancelled, report=lambda text: self.report(urn, text), **details
+        )
 
     def _checked(self, check: Callable[[], Properties]) -> pb.CheckResponse:
         try:
             return pb.CheckResponse(inputs=struct(check()))
         except Invalid as fault:
-            return pb.CheckResponse(failures=[pb.CheckFailure(property=fault.property, reason=fault.reason)])
+            return pb.CheckResponse(
+                failures=[pb.CheckFailure(property=fault.property, reason=fault.reason)]
+            )
 
     @contextmanager
     def _answering(self, context: grpc.ServicerContext) -> Iterator[None]:
-        """Every error becomes an answer the engine understands; a fault of the plugin shows where it happened."""
+        """Every error becomes an answer the engine understands; a fault of the plugin shows where
+        it happened."""
         try:
             yield
         except NotReady as fault:
@@ -272,37 +299,51 @@ class Servicer(rpc.ResourceProviderServicer):
 def _abort_not_ready(context: grpc.ServicerContext, fault: NotReady) -> NoReturn:
     status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(fault))
     state, inputs = struct(fault.state), struct(fault.inputs)
-    detail = pb.ErrorResourceInitFailed(id=fault.id, properties=state, inputs=inputs, reasons=fault.reasons)
+    detail = pb.ErrorResourceInitFailed(
+        id=fault.id, properties=state, inputs=inputs, reasons=fault.reasons
+    )
     status.details.add().Pack(detail)
     context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
     context.abort(grpc.StatusCode.UNKNOWN, str(fault))
 
 
 def _diff(diff: Diff) -> pb.DiffResponse:
-    kinds = {path: kind + "_replace" if path in diff.replaces else kind for path, kind in diff.changes.items()}
+    kinds = {
+        path: kind + "_replace" if path in diff.replaces else kind
+        for path, kind in diff.changes.items()
+    }
     return pb.DiffResponse(
         changes=pb.DiffResponse.DIFF_SOME if kinds else pb.DiffResponse.DIFF_NONE,
         diffs=sorted(set(map(top, kinds))),
         replaces=sorted(diff.replaces),
         deleteBeforeReplace=bool(diff.delete_before_replace and diff.replaces),
         hasDetailedDiff=True,
-        detailedDiff={p: pb.PropertyDiff(kind=pb.PropertyDiff.Kind.Value(k.upper())) for p, k in kinds.items()},
+        detailedDiff={
+            p: pb.PropertyDiff(kind=pb.PropertyDiff.Kind.Value(k.upper())) for p, k in kinds.items()
+        },
     )
 
 
 def engine_log(address: str) -> Callable[[str, str], None]:
-    """A function that shows a line of progress at a resource, through the engine at this address."""
+    """A function that shows a line of progress at a resource, through the engine at this
+    address."""
     engine = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address))
 
     def log(urn: str, text: str) -> None:
-        engine.Log(engine_pb2.LogRequest(severity=engine_pb2.INFO, message=text, urn=urn, ephemeral=True))
+        engine.Log(
+            engine_pb2.LogRequest(severity=engine_pb2.INFO, message=text, urn=urn, ephemeral=True)
+        )
 
     return log
 
 
 def serve(plugin: Plugin) -> None:
-    """Serve the plugin on a free port of the loopback, print the port, and leave when told or when the engine dies."""
-    options = [("grpc.max_receive_message_length", MESSAGE_LIMIT), ("grpc.max_send_message_length", MESSAGE_LIMIT)]
+    """Serve the plugin on a free port of the loopback, print the port, and leave when told or when
+    the engine dies."""
+    options = [
+        ("grpc.max_receive_message_length", MESSAGE_LIMIT),
+        ("grpc.max_send_message_length", MESSAGE_LIMIT),
+    ]
     server = grpc.server(futures.ThreadPoolExecutor(WORKERS), options=options)
     report = engine_log(sys.argv[1]) if len(sys.argv) > 1 else lambda urn, text: None
     rpc.add_ResourceProviderServicer_to_server(Servicer(plugin, report), server)

@@ -1,8 +1,9 @@
-"""pulumi-resource-eks: eks:index:Cluster as a bare control plane, with the children of the genuine component.
+"""pulumi-resource-eks: eks:index:Cluster as a bare control plane, with the children of the genuine
+component.
 
-After nodejs/eks/cluster/cluster.ts of pulumi-eks 4.4 (createCore). What it builds beyond the control plane (node
-groups, security groups, add-ons, OIDC provider, storage classes) is not here: WITHOUT says which inputs leave it away,
-and any input that is in neither table is refused by name.
+After nodejs/eks/cluster/cluster.ts of pulumi-eks 4.4 (createCore). What it builds beyond the
+control plane (node groups, security groups, add-ons, OIDC provider, storage classes) is not here:
+WITHOUT says which inputs leave it away, and any input that is in neither table is refused by name.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ WITHOUT = {
 MAY_BE_SILENT = words("corednsAddonOptions createOidcProvider createInstanceRole")
 """Those among them whose default is that value too, given the others."""
 IMPLEMENTED = words(
-    "bootstrapSelfManagedAddons endpointPrivateAccess endpointPublicAccess kubernetesServiceIpAddressRange name "
-    "privateSubnetIds publicAccessCidrs publicSubnetIds tags version vpcId"
+    "bootstrapSelfManagedAddons endpointPrivateAccess endpointPublicAccess"
+    " kubernetesServiceIpAddressRange name privateSubnetIds publicAccessCidrs publicSubnetIds tags"
+    " version vpcId"
 )
 CLUSTER_POLICY = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
 
@@ -56,22 +58,28 @@ class ServiceRole(pulumi.ComponentResource):
         self.role = aws.iam.Role(
             f"{name}-role",
             description="Allows EKS to manage clusters on your behalf.",
-            assume_role_policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}, separators=(",", ":")),
+            assume_role_policy=json.dumps(
+                {"Version": "2012-10-17", "Statement": [statement]}, separators=(",", ":")
+            ),
             tags=tags,
             opts=mine,
         )
-        arn = aws.get_partition_output(opts=pulumi.InvokeOutputOptions(parent=self)).partition.apply(
-            lambda partition: CLUSTER_POLICY.replace("arn:aws:", f"arn:{partition}:")
-        )
+        arn = aws.get_partition_output(
+            opts=pulumi.InvokeOutputOptions(parent=self)
+        ).partition.apply(lambda partition: CLUSTER_POLICY.replace("arn:aws:", f"arn:{partition}:"))
         attachment = f"{name}-{hashlib.sha1(CLUSTER_POLICY.encode()).hexdigest()[:8]}"
-        self.attachment = aws.iam.RolePolicyAttachment(attachment, policy_arn=arn, role=self.role.name, opts=mine)
+        self.attachment = aws.iam.RolePolicyAttachment(
+            attachment, policy_arn=arn, role=self.role.name, opts=mine
+        )
         self.register_outputs({})
 
 
 class Cluster(pulumi.ComponentResource):
     """The control plane, who may use it, and a Kubernetes provider for it."""
 
-    def __init__(self, name: str, given: dict[str, Any], opts: pulumi.ResourceOptions | None) -> None:
+    def __init__(
+        self, name: str, given: dict[str, Any], opts: pulumi.ResourceOptions | None
+    ) -> None:
         super().__init__("eks:index:Cluster", name, {}, opts)
         self.name, self.given = name, given
         mine = pulumi.ResourceOptions(parent=self)
@@ -87,13 +95,16 @@ class Cluster(pulumi.ComponentResource):
     def _control_plane(self, first: list[pulumi.Resource]) -> aws.eks.Cluster:
         given = self.given
         cidr = given.get("kubernetesServiceIpAddressRange")
-        subnets = pulumi.Output.all(given.get("publicSubnetIds"), given.get("privateSubnetIds")).apply(
-            lambda parts: [id_ for part in parts for id_ in part or []]
-        )
+        subnets = pulumi.Output.all(
+            given.get("publicSubnetIds"), given.get("privateSubnetIds")
+        ).apply(lambda parts: [id_ for part in parts for id_ in part or []])
         tags = pulumi.Output.from_input(given.get("tags")).apply(
             lambda tags: {"Name": f"{self.name}-eksCluster", **(tags or {})}
         )
-        ignored = ["accessConfig.bootstrapClusterCreatorAdminPermissions", "bootstrapSelfManagedAddons"]
+        ignored = [
+            "accessConfig.bootstrapClusterCreatorAdminPermissions",
+            "bootstrapSelfManagedAddons",
+        ]
         bootstraps = given.get("bootstrapSelfManagedAddons")
         return aws.eks.Cluster(
             f"{self.name}-eksCluster",
@@ -107,7 +118,9 @@ class Cluster(pulumi.ComponentResource):
                 endpointPublicAccess=given.get("endpointPublicAccess"),
                 publicAccessCidrs=given.get("publicAccessCidrs"),
             ),
-            access_config=_present(authenticationMode="API", bootstrapClusterCreatorAdminPermissions=True),
+            access_config=_present(
+                authenticationMode="API", bootstrapClusterCreatorAdminPermissions=True
+            ),
             kubernetes_network_config=_present(serviceIpv4Cidr=cidr) if cidr else None,
             tags=tags,
             opts=pulumi.ResourceOptions(parent=self, ignore_changes=ignored, depends_on=first),
@@ -116,7 +129,9 @@ class Cluster(pulumi.ComponentResource):
     def outputs(self) -> dict[str, Any]:
         group = self.eks.vpc_config.cluster_security_group_id
         issuer = self.eks.identities[0].oidcs[0].issuer
-        subnets = {key: self.given.get(key) for key in ("publicSubnetIds", "privateSubnetIds", "vpcId")}
+        subnets = {
+            key: self.given.get(key) for key in ("publicSubnetIds", "privateSubnetIds", "vpcId")
+        }
         core = _present(
             **subnets,
             cluster=self.eks,
@@ -149,18 +164,34 @@ class _KubernetesProvider(pulumi.ProviderResource):
 
 
 def kubeconfig(name: str, endpoint: str, authority: Any, arn: str) -> dict[str, Any]:
-    """How a client reaches the cluster; the profile is left to whoever uses it, as the genuine component does."""
-    info = {"name": "KUBERNETES_EXEC_INFO", "value": '{"apiVersion": "client.authentication.k8s.io/v1beta1"}'}
+    """How a client reaches the cluster; the profile is left to whoever uses it, as the genuine
+    component does."""
+    info = {
+        "name": "KUBERNETES_EXEC_INFO",
+        "value": '{"apiVersion": "client.authentication.k8s.io/v1beta1"}',
+    }
     command = {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "command": "aws",
-        "args": ["--region", arn.split(":")[3], "eks", "get-token", "--cluster-name", name, "--output", "json"],
+        "args": [
+            "--region",
+            arn.split(":")[3],
+            "eks",
+            "get-token",
+            "--cluster-name",
+            name,
+            "--output",
+            "json",
+        ],
         "env": [info],
     }
     return {
         "apiVersion": "v1",
         "clusters": [
-            {"cluster": {"server": endpoint, "certificate-authority-data": authority["data"]}, "name": "kubernetes"}
+            {
+                "cluster": {"server": endpoint, "certificate-authority-data": authority["data"]},
+                "name": "kubernetes",
+            }
         ],
         "contexts": [{"context": {"cluster": "kubernetes", "user": "aws"}, "name": "aws"}],
         "current-context": "aws",
@@ -182,7 +213,8 @@ def faults(given: dict[str, Any]) -> list[str]:
 
 
 def _is(given: Any, wanted: Any) -> bool:
-    """Whether the input is what it must be; of options, only what they must say counts, not the SDK's defaults."""
+    """Whether the input is what it must be; of options, only what they must say counts, not the
+    SDK's defaults."""
     if isinstance(wanted, dict) and isinstance(given, dict):
         return all(given.get(key) == value for key, value in wanted.items())
     return given == wanted
@@ -198,7 +230,11 @@ class Eks(Provider):
         super().__init__(version, schema=json.dumps({"name": "eks", "version": version}))
 
     def construct(
-        self, name: str, resource_type: str, inputs: Any, options: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        resource_type: str,
+        inputs: Any,
+        options: pulumi.ResourceOptions | None = None,
     ) -> ConstructResult:
         if resource_type != "eks:index:Cluster":
             raise NotImplementedError(f"this eks plugin does not implement {resource_type}")

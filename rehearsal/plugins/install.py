@@ -1,7 +1,9 @@
-"""Puts the plugins where the engine looks: PULUMI_HOME/plugins/<kind>-<name>-v<version>/pulumi-<kind>-<name>.
+"""Puts the plugins where the engine looks:
+PULUMI_HOME/plugins/<kind>-<name>-v<version>/pulumi-<kind>-<name>.
 
-The versions are those of the installed SDKs, which is what a program asks for. The language host lies there too: the
-engine prefers one that is bundled with pulumi (the genuine one), and warns about one on PATH.
+The versions are those of the installed SDKs, which is what a program asks for. The language host
+lies there too: the engine prefers one that is bundled with pulumi (the genuine one), and warns
+about one on PATH.
 """
 
 from __future__ import annotations
@@ -28,7 +30,10 @@ SCRIPT = """#!/bin/sh
 # Written by rehearsal/plugins/install.py at every start; helm and the AWS CLI are looked for in these folders first.
 PATH={path}:$PATH PULUMI_LANGUAGE_PYTHON_EXEC={executor} exec {command} "$@"
 """
-PROGRAM = "import runpy, sys; sys.path.insert(0, {checkout!r}); runpy.run_module({module!r}, run_name='__main__')"
+PROGRAM = (
+    "import runpy, sys; sys.path.insert(0, {checkout!r}); runpy.run_module({module!r},"
+    " run_name='__main__')"
+)
 
 
 def install(pulumi_home: Path, bin_dir: Path) -> None:
@@ -46,7 +51,8 @@ def install(pulumi_home: Path, bin_dir: Path) -> None:
 
 
 def language_exec() -> Path:
-    """Upstream's program that runs a Python program, in the module cache that pulumi was built from."""
+    """Upstream's program that runs a Python program, in the module cache that pulumi was built
+    from."""
     module = f"github.com/pulumi/pulumi/sdk/v3@v{metadata.version('pulumi')}"
     return paths.CACHE / "go" / "mod" / module / LANGUAGE_EXEC
 
@@ -57,7 +63,9 @@ def _ours(module: str) -> list[str]:
 
 def _write(file: Path, command: list[str], bin_dir: Path, executor: Path) -> None:
     path = shlex.quote(f"{bin_dir}:{Path(sys.executable).parent}")
-    text = SCRIPT.format(path=path, executor=shlex.quote(str(executor)), command=shlex.join(command))
+    text = SCRIPT.format(
+        path=path, executor=shlex.quote(str(executor)), command=shlex.join(command)
+    )
     new = file.with_suffix(".new")
     new.write_text(text)
     new.chmod(0o755)

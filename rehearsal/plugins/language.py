@@ -1,7 +1,9 @@
-"""pulumi-language-python: runs the Python program for the engine, as the host that a released pulumi brings does.
+"""pulumi-language-python: runs the Python program for the engine, as the host that a released
+pulumi brings does.
 
-The upstream host is no module of the Go proxy; a pulumi that has it beside itself uses that one. The program runs
-through upstream's own pulumi-language-python-exec, which install.py puts beside this host.
+The upstream host is no module of the Go proxy; a pulumi that has it beside itself uses that one.
+The program runs through upstream's own pulumi-language-python-exec, which install.py puts beside
+this host.
 """
 
 from __future__ import annotations
@@ -42,11 +44,15 @@ def interpreter(info: Any) -> tuple[str, dict[str, str]]:
     """The program's Python and its environment, by the `virtualenv` option of Pulumi.yaml."""
     options = json_format.MessageToDict(info.options) if info.HasField("options") else {}
     if "virtualenv" not in options:
-        raise FileNotFoundError("the rehearsal's language host needs runtime.options.virtualenv in Pulumi.yaml")
+        raise FileNotFoundError(
+            "the rehearsal's language host needs runtime.options.virtualenv in Pulumi.yaml"
+        )
     home = Path(info.root_directory or ".") / options["virtualenv"]
     python = Path(os.path.abspath(home)) / "bin" / "python"
     if not python.exists():
-        raise FileNotFoundError(f"no virtual environment at {home}: make it, or change runtime.options in Pulumi.yaml")
+        raise FileNotFoundError(
+            f"no virtual environment at {home}: make it, or change runtime.options in Pulumi.yaml"
+        )
     path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
     return str(python), {**os.environ, "VIRTUAL_ENV": str(python.parent.parent), "PATH": path}
 
@@ -73,9 +79,13 @@ class Host(language_pb2_grpc.LanguageRuntimeServicer):
 
     def GetRequiredPackages(self, request, context):
         python, environment = interpreter(request.info)
-        answer = subprocess.run([python, "-c", SCAN], env=environment, capture_output=True, text=True, check=True)
+        answer = subprocess.run(
+            [python, "-c", SCAN], env=environment, capture_output=True, text=True, check=True
+        )
         packages = [
-            plugin_pb2.PackageDependency(name=name, kind="resource", version=f"v{version}", server=server)
+            plugin_pb2.PackageDependency(
+                name=name, kind="resource", version=f"v{version}", server=server
+            )
             for name, version, server in json.loads(answer.stdout)
         ]
         return language_pb2.GetRequiredPackagesResponse(packages=packages)
@@ -95,7 +105,9 @@ class Host(language_pb2_grpc.LanguageRuntimeServicer):
         self.running.discard(program)
         if status == MESSAGE_SHOWN:
             return language_pb2.RunResponse(bail=True)
-        return language_pb2.RunResponse(error=f"Program exited with non-zero exit code: {status}" if status else "")
+        return language_pb2.RunResponse(
+            error=f"Program exited with non-zero exit code: {status}" if status else ""
+        )
 
     def _arguments(self, request: Any) -> list[str]:
         options = {
@@ -120,7 +132,9 @@ class Host(language_pb2_grpc.LanguageRuntimeServicer):
 
 def main() -> None:
     executor = Path(os.environ.pop("PULUMI_LANGUAGE_PYTHON_EXEC"))
-    server = grpc.server(futures.ThreadPoolExecutor(16), options=[("grpc.max_receive_message_length", MESSAGE_LIMIT)])
+    server = grpc.server(
+        futures.ThreadPoolExecutor(16), options=[("grpc.max_receive_message_length", MESSAGE_LIMIT)]
+    )
     language_pb2_grpc.add_LanguageRuntimeServicer_to_server(Host(sys.argv[-1], executor), server)
     announce(server)
     stay()

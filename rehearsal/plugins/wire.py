@@ -1,6 +1,8 @@
-"""Pulumi's property values as plain Python: unknowns are UNKNOWN, secrets are unwrapped, whole numbers are ints.
+"""Pulumi's property values as plain Python: unknowns are UNKNOWN, secrets are unwrapped, whole
+numbers are ints.
 
-No plugin accepts secrets, so the engine itself marks every output whose input of the same name was secret.
+No plugin accepts secrets, so the engine itself marks every output whose input of the same name was
+secret.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET, OUTPUT = "1b47061264138c4ac30d75fd1eb44270", "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 BRIDGE_DEFAULTS = "__defaults"
-"""Which inputs were defaults: written by the genuine plugins into their state, no property of anything."""
+"""Which inputs were defaults: written by the genuine plugins into their state, no property of
+anything."""
 
 Properties = dict[str, Any]
 Changes = dict[str, str]
@@ -55,14 +58,22 @@ def unknown(value: Any) -> bool:
     return any(map(unknown, value)) if isinstance(value, list) else value == UNKNOWN
 
 
-def changes(old: Any, new: Any, path: str = "", same: Callable[[Any, Any], bool] = lambda a, b: a == b) -> Changes:
-    """Where two values differ; a property that is None is one that is absent. `same` says what counts as equal."""
+def changes(
+    old: Any, new: Any, path: str = "", same: Callable[[Any, Any], bool] = lambda a, b: a == b
+) -> Changes:
+    """Where two values differ; a property that is None is one that is absent. `same` says what
+    counts as equal."""
     if same(old, new):
         return {}
     if isinstance(old, dict) and isinstance(new, dict):
-        return _merged(changes(old.get(k), new.get(k), join(path, k), same) for k in sorted({*old, *new}))
+        return _merged(
+            changes(old.get(k), new.get(k), join(path, k), same) for k in sorted({*old, *new})
+        )
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        return _merged(changes(a, b, f"{path}[{i}]", same) for i, (a, b) in enumerate(zip(old, new, strict=True)))
+        return _merged(
+            changes(a, b, f"{path}[{i}]", same)
+            for i, (a, b) in enumerate(zip(old, new, strict=True))
+        )
     return {path: "add" if old is None else "delete" if new is None else "update"}
 
 
@@ -71,7 +82,8 @@ def _merged(parts: Any) -> Changes:
 
 
 def join(path: str, key: str) -> str:
-    """A property path one step down; keys with dots, brackets or quotes are quoted as the engine does."""
+    """A property path one step down; keys with dots, brackets or quotes are quoted as the engine
+    does."""
     if any(c in key for c in '.["]'):
         quoted = key.replace('"', '\\"')
         return f'{path}["{quoted}"]'

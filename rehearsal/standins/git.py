@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -S
-"""git for training containers: clones from the checkout's workloads/ what is there, and has no network for the rest."""
+"""git for training containers: clones from the checkout's workloads/ what is there, and has no
+network for the rest."""
 
 import argparse
 import os
@@ -7,7 +8,14 @@ import shutil
 import sys
 
 MIRROR = os.environ.get("GIT_MIRROR", "/opt/mirror")
-WITH_VALUE = (("-b", "--branch"), ("--depth",), ("-o", "--origin"), ("-j", "--jobs"), ("-c", "--config"), ("--filter",))
+WITH_VALUE = (
+    ("-b", "--branch"),
+    ("--depth",),
+    ("-o", "--origin"),
+    ("-j", "--jobs"),
+    ("-c", "--config"),
+    ("--filter",),
+)
 
 
 def host(url: str) -> str:

@@ -1,7 +1,8 @@
-"""Where the stand-in torchrun's nodes and ranks meet: a TCP server beside the agent of the rendezvous host.
+"""Where the stand-in torchrun's nodes and ranks meet: a TCP server beside the agent of the
+rendezvous host.
 
-One JSON value a line. Nodes join until the world is complete; then all ranks meet at every step, so that the loss of
-one is noticed by all. A round that is lost is followed by another.
+One JSON value a line. Nodes join until the world is complete; then all ranks meet at every step, so
+that the loss of one is noticed by all. A round that is lost is followed by another.
 """
 
 from __future__ import annotations
@@ -146,7 +147,9 @@ class Hub:
         if missing := set(ranks) - set(steps):
             _miss(missing, patience)
         if len(set(steps.values())) > 1:
-            raise Lost(f"ranks are at different steps {sorted(set(steps.values()))}: not one checkpoint")
+            raise Lost(
+                f"ranks are at different steps {sorted(set(steps.values()))}: not one checkpoint"
+            )
         for line in ranks.values():
             line.say("")
         return steps[0]

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -S
-"""alpine's nslookup, by which a PyTorchJob's workers wait for their master: asks what every pod's /etc/hosts says.
+"""alpine's nslookup, by which a PyTorchJob's workers wait for their master: asks what every pod's
+/etc/hosts says.
 
 There a pod has its name, which is also that of its Service, from the moment it has an address.
 """

@@ -4,8 +4,13 @@
 import argparse
 import sys
 
-WITH_VALUE = (("-i", "--index-url"), ("--extra-index-url",), ("-f", "--find-links"), ("-t", "--target"),
-              ("-c", "--constraint"))
+WITH_VALUE = (
+    ("-i", "--index-url"),
+    ("--extra-index-url",),
+    ("-f", "--find-links"),
+    ("-t", "--target"),
+    ("-c", "--constraint"),
+)
 
 
 def requirements(path: str) -> list[str]:
@@ -28,7 +33,10 @@ def main(arguments: list[str]) -> int:
     try:
         names = [*(name for file in asked.requirement for name in requirements(file)), *asked.names]
     except OSError as error:
-        sys.exit(f"ERROR: Could not open requirements file: [Errno {error.errno}] {error.strerror}: '{error.filename}'")
+        sys.exit(
+            f"ERROR: Could not open requirements file: [Errno {error.errno}] {error.strerror}:"
+            f" '{error.filename}'"
+        )
     if not names:
         sys.exit("ERROR: You must give at least one requirement to install")
     print(f"stand-in pip: would install {', '.join(names)}")

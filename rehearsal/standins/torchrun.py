@@ -1,9 +1,11 @@
 #!/usr/bin/env -S python3 -S
-"""torchrun for containers without torch: the same flags and checks, real ranks that really meet, no training.
+"""torchrun for containers without torch: the same flags and checks, real ranks that really meet, no
+training.
 
-The agent (this program) joins the rendezvous, starts its ranks and ends as torchrun ends. The node whose address the
-endpoint is hosts the hub (hub.py). Facts of torch are in FLAGS and the constants below it. TRAINYARD_STEPS and
-TRAINYARD_STEP_SECONDS set the length; CHECKPOINT_DIR, if set, must be mounted storage.
+The agent (this program) joins the rendezvous, starts its ranks and ends as torchrun ends. The node
+whose address the endpoint is hosts the hub (hub.py). Facts of torch are in FLAGS and the constants
+below it. TRAINYARD_STEPS and TRAINYARD_STEP_SECONDS set the length; CHECKPOINT_DIR, if set, must be
+mounted storage.
 """
 
 import argparse
@@ -17,10 +19,26 @@ from pathlib import Path
 
 import hub
 
-FLAGS = {"nnodes": "1:1", "nproc_per_node": "1", "rdzv_backend": "static", "rdzv_endpoint": "", "rdzv_id": "none",
-         "rdzv_conf": "", "max_restarts": "0", "monitor_interval": "0.1", "start_method": "spawn", "role": "default",
-         "log_dir": "", "redirects": "0", "tee": "0", "node_rank": "0", "master_addr": "127.0.0.1",
-         "master_port": "29500", "local_addr": "", "event_log_handler": "null"}
+FLAGS = {
+    "nnodes": "1:1",
+    "nproc_per_node": "1",
+    "rdzv_backend": "static",
+    "rdzv_endpoint": "",
+    "rdzv_id": "none",
+    "rdzv_conf": "",
+    "max_restarts": "0",
+    "monitor_interval": "0.1",
+    "start_method": "spawn",
+    "role": "default",
+    "log_dir": "",
+    "redirects": "0",
+    "tee": "0",
+    "node_rank": "0",
+    "master_addr": "127.0.0.1",
+    "master_port": "29500",
+    "local_addr": "",
+    "event_log_handler": "null",
+}
 """torchrun's options with a value and their defaults; each may also come from PET_<NAME>."""
 SWITCHES = ("standalone", "module", "no_python", "run_path")
 RDZV_PORT = 29400
@@ -45,33 +63,50 @@ class Refused(SystemExit):
         super().__init__(1)
 
 
-# ---- what is asked for ---------------------------------------------------------------------------------------------
+# ---- what is asked for
+# --------------------------------------------------------------------------------------------------
+
 
 def arguments(argv: list[str], env: dict[str, str]) -> argparse.Namespace:
     """torchrun's command line; underscores and dashes mean the same."""
     parser = argparse.ArgumentParser(prog="torchrun", allow_abbrev=False)
     for name, default in FLAGS.items():
-        parser.add_argument(f"--{name}", f"--{name.replace('_', '-')}", dest=name,
-                            default=env.get(f"PET_{name.upper()}", default))
+        parser.add_argument(
+            f"--{name}",
+            f"--{name.replace('_', '-')}",
+            dest=name,
+            default=env.get(f"PET_{name.upper()}", default),
+        )
     for name in SWITCHES:
-        parser.add_argument(f"--{name}", f"--{name.replace('_', '-')}", dest=name, action="store_true")
+        parser.add_argument(
+            f"--{name}", f"--{name.replace('_', '-')}", dest=name, action="store_true"
+        )
     parser.add_argument("script")
     parser.add_argument("script_args", nargs=argparse.REMAINDER)
     args = parser.parse_args(argv)
     if args.standalone:
         args.rdzv_backend, args.rdzv_endpoint, args.nnodes = "c10d", "localhost:0", "1"
     if args.rdzv_backend not in JOIN_SECONDS:
-        raise Refused(f"the rehearsal's torchrun does not implement the rendezvous backend {args.rdzv_backend!r}")
+        raise Refused(
+            "the rehearsal's torchrun does not implement the rendezvous backend"
+            f" {args.rdzv_backend!r}"
+        )
     if len(set(args.nnodes.split(":"))) > 1:
         raise Refused(f"the rehearsal's torchrun does not implement elastic --nnodes={args.nnodes}")
     if args.module or args.no_python:
-        raise Refused("the rehearsal's torchrun runs scripts only, neither --module nor --no_python")
+        raise Refused(
+            "the rehearsal's torchrun runs scripts only, neither --module nor --no_python"
+        )
     return args
 
 
 def gpus() -> int:
     """GPUs of this container."""
-    return sum(name.removeprefix("nvidia").isdigit() for name in os.listdir("/dev") if name.startswith("nvidia"))
+    return sum(
+        name.removeprefix("nvidia").isdigit()
+        for name in os.listdir("/dev")
+        if name.startswith("nvidia")
+    )
 
 
 def ranks_here(nproc: str) -> int:
@@ -88,18 +123,27 @@ def ranks_here(nproc: str) -> int:
 def check(script: str, ranks: int) -> None:
     """What would fail in the ranks of a real run."""
     if not os.path.exists(script):
-        raise Refused(f"{sys.executable}: can't open file '{os.path.abspath(script)}': "
-                      "[Errno 2] No such file or directory")
+        raise Refused(
+            f"{sys.executable}: can't open file '{os.path.abspath(script)}': "
+            "[Errno 2] No such file or directory"
+        )
     compile(Path(script).read_text(), script, "exec")
     if gpus() and ranks > gpus():
-        raise Refused(f"RuntimeError: CUDA error: invalid device ordinal ({ranks} ranks, {gpus()} GPUs on this node)")
+        raise Refused(
+            f"RuntimeError: CUDA error: invalid device ordinal ({ranks} ranks, {gpus()} GPUs on"
+            " this node)"
+        )
     memory = os.statvfs("/dev/shm")
     if gpus() and ranks > 1 and memory.f_blocks * memory.f_frsize <= NCCL_SHM:
-        raise Refused("RuntimeError: Bus error: insufficient shared memory (shm): /dev/shm has "
-                      f"{memory.f_blocks * memory.f_frsize // 2**20} MiB and NCCL needs more for {ranks} GPUs")
+        raise Refused(
+            "RuntimeError: Bus error: insufficient shared memory (shm): /dev/shm has "
+            f"{memory.f_blocks * memory.f_frsize // 2**20} MiB and NCCL needs more for {ranks} GPUs"
+        )
 
 
-# ---- the agent: one for each node ----------------------------------------------------------------------------------
+# ---- the agent: one for each node
+# --------------------------------------------------------------------------------------------------
+
 
 def endpoint(args: argparse.Namespace) -> tuple[str, int]:
     """Host and port of the rendezvous."""
@@ -122,25 +166,39 @@ def is_this_machine(host: str) -> bool:
 
 
 def join(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> dict[str, int]:
-    """Meet the other nodes: this node's place in the world. --rdzv_conf may set how long that may take."""
+    """Meet the other nodes: this node's place in the world. --rdzv_conf may set how long that may
+    take."""
     conf = dict(pair.split("=", 1) for pair in args.rdzv_conf.split(",") if "=" in pair)
-    seconds = float(conf.get("join_timeout") or conf.get("timeout") or JOIN_SECONDS[args.rdzv_backend])
+    seconds = float(
+        conf.get("join_timeout") or conf.get("timeout") or JOIN_SECONDS[args.rdzv_backend]
+    )
     try:
         line = hub.connect(address, CONNECT_SECONDS)
-        line.say({"run": args.rdzv_id, "ranks": ranks, "node_rank": int(args.node_rank),
-                  "fixed": args.rdzv_backend == "static"})
+        line.say(
+            {
+                "run": args.rdzv_id,
+                "ranks": ranks,
+                "node_rank": int(args.node_rank),
+                "fixed": args.rdzv_backend == "static",
+            }
+        )
         return line.hear(seconds)
     except TimeoutError:
         raise Refused("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError") from None
     except (OSError, hub.Lost) as error:
-        raise Refused(f"torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the "
-                      f"C10d store has failed. See inner exception for details. ({address[0]}: {error})") from None
+        raise Refused(
+            "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to"
+            f" the C10d store has failed. See inner exception for details. ({address[0]}: {error})"
+        ) from None
 
 
 def attempt(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> bool:
     """One round: meet, train, end together; the first rank that fails ends the others."""
     world = join(args, address, ranks)
-    processes = [FORK.Process(target=rank, args=(world["first"] + i, world["size"], i, address)) for i in range(ranks)]
+    processes = [
+        FORK.Process(target=rank, args=(world["first"] + i, world["size"], i, address))
+        for i in range(ranks)
+    ]
     for process in processes:
         process.start()
     while any(p.exitcode is None for p in processes) and not any(p.exitcode for p in processes):
@@ -150,18 +208,31 @@ def attempt(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> b
         process.kill()
         process.join()
     if failed:
-        report = {"rank": world["first"] + local, "local_rank": local, "exitcode": failed, "host": socket.gethostname()}
-        print(f"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: {args.script} FAILED "
-              f"{json.dumps(report)}", file=sys.stderr, flush=True)
+        report = {
+            "rank": world["first"] + local,
+            "local_rank": local,
+            "exitcode": failed,
+            "host": socket.gethostname(),
+        }
+        print(
+            f"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: {args.script}"
+            f" FAILED {json.dumps(report)}",
+            file=sys.stderr,
+            flush=True,
+        )
     return not failed
 
 
 def main(argv: list[str]) -> int:
-    """As torchrun: every failed round costs one restart. c10d finds the host by its address, static by its rank."""
+    """As torchrun: every failed round costs one restart. c10d finds the host by its address, static
+    by its rank."""
     args = arguments(argv, dict(os.environ))
     ranks = ranks_here(args.nproc_per_node)
     check(args.script, ranks)
-    print(f"stand-in torchrun: no torch here, so {args.script} is checked and not executed", flush=True)
+    print(
+        f"stand-in torchrun: no torch here, so {args.script} is checked and not executed",
+        flush=True,
+    )
     host, port = endpoint(args)
     beside = None
     if args.node_rank == "0" if args.rdzv_backend == "static" else is_this_machine(host):
@@ -175,29 +246,39 @@ def main(argv: list[str]) -> int:
     return 0 if complete else 1
 
 
-# ---- the ranks -----------------------------------------------------------------------------------------------------
+# ---- the ranks
+# --------------------------------------------------------------------------------------------------
+
 
 def rank(number: int, size: int, local: int, address: tuple[str, int]) -> None:
     """One rank's process; exit code 1 where a peer is lost, as a collective that fails."""
-    print(f"[rank {number}/{size}] node {socket.gethostname()} {f'gpu {local}' if gpus() else 'cpu'}", flush=True)
+    print(
+        f"[rank {number}/{size}] node {socket.gethostname()} {f'gpu {local}' if gpus() else 'cpu'}",
+        flush=True,
+    )
     try:
         folder = checkpoint_folder()
         line = hub.connect(address, hub.FIRST_STEP_SECONDS)
         line.say({"rank": number})
         train(number, line, folder)
     except (hub.Lost, OSError, RuntimeError) as error:
-        print(f"[rank {number}/{size}] {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        print(
+            f"[rank {number}/{size}] {type(error).__name__}: {error}", file=sys.stderr, flush=True
+        )
         sys.exit(1)
 
 
 def checkpoint_folder() -> Path | None:
-    """Where checkpoints go: on a volume, since the container's own root ends with the pod. Only the folder is made."""
+    """Where checkpoints go: on a volume, since the container's own root ends with the pod. Only the
+    folder is made."""
     if not (name := os.environ.get("CHECKPOINT_DIR")):
         return None
     folder = Path(name)
     place = folder if folder.is_dir() else folder.parent
     if place.stat().st_dev == Path("/").stat().st_dev:
-        raise RuntimeError(f"CHECKPOINT_DIR {name} is on the container's own root: no volume is mounted there")
+        raise RuntimeError(
+            f"CHECKPOINT_DIR {name} is on the container's own root: no volume is mounted there"
+        )
     folder.mkdir(exist_ok=True)
     return folder
 

@@ -1,7 +1,8 @@
 """Builds the programs the rehearsal runs and links them into paths.BIN.
 
-`ensure()` is all a caller needs; what there is to build is in programs.py, which Go builds it in go.py. Set
-TRAINYARD_GO_CACHE=keep to keep the compiler's cache (about 8 GB) after everything is built.
+`ensure()` is all a caller needs; what there is to build is in programs.py, which Go builds it in
+go.py. Set TRAINYARD_GO_CACHE=keep to keep the compiler's cache (about 8 GB) after everything is
+built.
 """
 
 from __future__ import annotations
@@ -53,7 +54,11 @@ def locked(report: Report) -> Iterator[None]:
     """Only one process builds; the others wait and say so."""
     paths.CACHE.mkdir(parents=True, exist_ok=True)
     with (paths.CACHE / "toolchain.lock").open("w") as file:
-        with heartbeat(lambda seconds: report(f"waiting for another build of the toolchain … {_duration(seconds)}")):
+        with heartbeat(
+            lambda seconds: report(
+                f"waiting for another build of the toolchain … {_duration(seconds)}"
+            )
+        ):
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -61,13 +66,18 @@ def locked(report: Report) -> Iterator[None]:
 def _build_all(missing: list[Program], report: Report) -> None:
     if not missing:  # another process built them, while this one waited
         return
-    names, seconds = ", ".join(program.name for program in missing), sum(program.seconds for program in missing)
+    names, seconds = (
+        ", ".join(program.name for program in missing),
+        sum(program.seconds for program in missing),
+    )
     report(f"building once from pinned sources: {names}; about {_duration(seconds)} on two cores")
     for number, program in enumerate(missing, 1):
         _build(program, f"{program.name} {number}/{len(missing)}", report)
     if os.environ.get("TRAINYARD_GO_CACHE") != "keep":
         report("removing the compiler's cache (TRAINYARD_GO_CACHE=keep keeps it)")
-        subprocess.run([go.executable(report), "clean", "-cache"], env=go.environment(), check=False)
+        subprocess.run(
+            [go.executable(report), "clean", "-cache"], env=go.environment(), check=False
+        )
 
 
 def _build(program: Program, label: str, report: Report) -> None:
@@ -76,9 +86,15 @@ def _build(program: Program, label: str, report: Report) -> None:
     command = [go.executable(report), "build", *program.flags, "-o", str(partial), program.package]
     report(f"building {label} …")
     started = time.monotonic()
-    if go.run(command, cwd=go.FOLDER / program.folder, log=log,
-              beat=lambda seconds: report(f"building {label} … {_duration(seconds)}")):
-        raise ToolchainError(f"{program.name} could not be built (all of it: {log}):\n{go.tail(log)}")
+    if go.run(
+        command,
+        cwd=go.FOLDER / program.folder,
+        log=log,
+        beat=lambda seconds: report(f"building {label} … {_duration(seconds)}"),
+    ):
+        raise ToolchainError(
+            f"{program.name} could not be built (all of it: {log}):\n{go.tail(log)}"
+        )
     partial.replace(program.built)
     report(f"built {label} in {_duration(time.monotonic() - started)}")
 

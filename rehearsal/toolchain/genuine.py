@@ -1,4 +1,5 @@
-"""The released pulumi-kubernetes plugin, which is better than ours: used where it is found or can be downloaded.
+"""The released pulumi-kubernetes plugin, which is better than ours: used where it is found or can
+be downloaded.
 
 KUBERNETES_PROVIDER=own passes it by, KUBERNETES_PROVIDER=genuine demands it.
 """
@@ -22,25 +23,37 @@ AGAIN = 24 * 3600
 
 
 def kubernetes_provider(version: str) -> Path | None:
-    """The plugin in PULUMI_HOME, in ~/.pulumi or downloaded by us; ToolchainError where it is demanded and missing."""
+    """The plugin in PULUMI_HOME, in ~/.pulumi or downloaded by us; ToolchainError where it is
+    demanded and missing."""
     choice, found = os.environ.get("KUBERNETES_PROVIDER", ""), _found(version)
     if choice == "genuine" and not found:
-        raise ToolchainError("KUBERNETES_PROVIDER=genuine, but it is neither here nor to be downloaded: "
-                             f"`pulumi plugin install resource kubernetes {version}` brings it")
+        raise ToolchainError(
+            "KUBERNETES_PROVIDER=genuine, but it is neither here nor to be downloaded: "
+            f"`pulumi plugin install resource kubernetes {version}` brings it"
+        )
     return None if choice == "own" else found
 
 
 def download(version: str, report: Report, pulumi: Path = paths.BIN / "pulumi") -> None:
-    """Have the plugin in DOWNLOADS if it can be had; where it was refused, ours is used and a day passes."""
-    choice, refused = os.environ.get("KUBERNETES_PROVIDER", ""), DOWNLOADS / f"no-kubernetes-{version}"
+    """Have the plugin in DOWNLOADS if it can be had; where it was refused, ours is used and a day
+    passes."""
+    choice, refused = (
+        os.environ.get("KUBERNETES_PROVIDER", ""),
+        DOWNLOADS / f"no-kubernetes-{version}",
+    )
     lately = refused.exists() and time.time() - refused.stat().st_mtime < AGAIN
     if choice == "own" or _found(version) or (lately and choice != "genuine"):
         return
     DOWNLOADS.mkdir(parents=True, exist_ok=True)
     report("asking for the released kubernetes plugin …")
     try:
-        subprocess.run([pulumi, "plugin", "install", "resource", "kubernetes", version], timeout=PATIENCE, check=True,
-                       env=os.environ | {"PULUMI_HOME": str(DOWNLOADS)}, capture_output=True)
+        subprocess.run(
+            [pulumi, "plugin", "install", "resource", "kubernetes", version],
+            timeout=PATIENCE,
+            check=True,
+            env=os.environ | {"PULUMI_HOME": str(DOWNLOADS)},
+            capture_output=True,
+        )
         report(f"the released kubernetes plugin {version} runs (KUBERNETES_PROVIDER=own for ours)")
     except (subprocess.SubprocessError, OSError):
         refused.touch()
@@ -49,5 +62,8 @@ def download(version: str, report: Report, pulumi: Path = paths.BIN / "pulumi") 
 
 def _found(version: str) -> Path | None:
     homes = (Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi"), DOWNLOADS)
-    plugins = (home / f"plugins/resource-kubernetes-v{version}/pulumi-resource-kubernetes" for home in homes)
+    plugins = (
+        home / f"plugins/resource-kubernetes-v{version}/pulumi-resource-kubernetes"
+        for home in homes
+    )
     return next((plugin for plugin in plugins if plugin.exists()), None)

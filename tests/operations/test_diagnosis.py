@@ -1,4 +1,5 @@
-"""What `make status` says, from snapshots: each cause is named, and a finished job is left alone."""
+"""What `make status` says, from snapshots: each cause is named, and a finished job is left
+alone."""
 
 from __future__ import annotations
 
@@ -17,26 +18,63 @@ Object = dict[str, Any]
 
 def _object(kind: str, name: str, age: int = 300, **rest: Any) -> Object:
     created = (NOW - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    meta = {"name": name, "namespace": "training", "creationTimestamp": created, **rest.pop("metadata", {})}
+    meta = {
+        "name": name,
+        "namespace": "training",
+        "creationTimestamp": created,
+        **rest.pop("metadata", {}),
+    }
     return {"kind": kind, "metadata": meta, **rest}
 
 
 def _job(command: str = "torchrun --rdzv_endpoint=a:1", **status: Any) -> Object:
-    return _object("TrainJob", "run", spec={"runtimeRef": {"name": "torch"}, "trainer": {
-        "numNodes": 2, "command": ["/bin/bash", "-c", command]}}, status=status)
+    return _object(
+        "TrainJob",
+        "run",
+        spec={
+            "runtimeRef": {"name": "torch"},
+            "trainer": {"numNodes": 2, "command": ["/bin/bash", "-c", command]},
+        },
+        status=status,
+    )
 
 
-CONTROLLERS = [_object("Deployment", name, status={"availableReplicas": 1}) for name in
-               ("karpenter", "jobset-controller", "kubeflow-trainer-controller-manager")]
-PYTORCH_JOB = _object("PyTorchJob", "old", status={"conditions": [
-    {"type": "Created", "status": "True"}, {"type": "Running", "status": "True", "reason": "r", "message": "m"}]},
-    spec={"pytorchReplicaSpecs": {kind: {"replicas": n, "template": {"spec": {"containers": [{
-        "command": ["torchrun", "--nnodes=4", "a.py"]}]}}} for kind, n in (("Master", 1), ("Worker", 2))}})
+CONTROLLERS = [
+    _object("Deployment", name, status={"availableReplicas": 1})
+    for name in ("karpenter", "jobset-controller", "kubeflow-trainer-controller-manager")
+]
+PYTORCH_JOB = _object(
+    "PyTorchJob",
+    "old",
+    status={
+        "conditions": [
+            {"type": "Created", "status": "True"},
+            {"type": "Running", "status": "True", "reason": "r", "message": "m"},
+        ]
+    },
+    spec={
+        "pytorchReplicaSpecs": {
+            kind: {
+                "replicas": n,
+                "template": {
+                    "spec": {"containers": [{"command": ["torchrun", "--nnodes=4", "a.py"]}]}
+                },
+            }
+            for kind, n in (("Master", 1), ("Worker", 2))
+        }
+    },
+)
 
 
-def _said(logs: dict[str, str] | None = None, spoke: dict[str, datetime] | None = None, **objects: list[Object]) -> str:
+def _said(
+    logs: dict[str, str] | None = None,
+    spoke: dict[str, datetime] | None = None,
+    **objects: list[Object],
+) -> str:
     found = {"trainjobs": [_job()], "deployments": CONTROLLERS, **objects}
-    return "\n".join(map(str, diagnose(Snapshot(objects=found, logs=logs or {}, spoke=spoke or {}, at=NOW))))
+    return "\n".join(
+        map(str, diagnose(Snapshot(objects=found, logs=logs or {}, spoke=spoke or {}, at=NOW)))
+    )
 
 
 def test_a_running_job_with_its_controllers_is_left_alone():
@@ -61,33 +99,54 @@ def test_kinds_that_nobody_serves_name_their_release():
 
 
 def test_a_role_that_is_too_narrow_is_named_from_the_controllers_log():
-    log = ('jobsets.jobset.x-k8s.io is forbidden: User \\"system:serviceaccount:kubeflow-system:trainer\\" cannot'
-           ' create resource \\"jobsets\\" in API group')
+    log = (
+        "jobsets.jobset.x-k8s.io is forbidden: User"
+        ' \\"system:serviceaccount:kubeflow-system:trainer\\" cannot create resource \\"jobsets\\"'
+        " in API group"
+    )
     said = _said(logs={"kubeflow-system/trainer": log})
     assert "system:serviceaccount:kubeflow-system:trainer may not create jobsets" in said
     assert "its Role is too narrow" in said
 
 
 def test_a_call_that_aws_refuses_is_named_once():
-    log = "UnauthorizedOperation: you are not authorized\nUnauthorizedOperation: you are not authorized"
+    log = (
+        "UnauthorizedOperation: you are not authorized\nUnauthorizedOperation: you are not"
+        " authorized"
+    )
     assert _said(logs={"kube-system/karpenter": log}).count("AWS refused a call") == 1
 
 
 def test_a_condition_of_the_node_class_that_is_false_is_named():
-    broken = _object("EC2NodeClass", "gpu", status={"conditions": [
-        {"type": "SubnetsReady", "status": "False", "message": "no subnet"}]})
+    broken = _object(
+        "EC2NodeClass",
+        "gpu",
+        status={
+            "conditions": [{"type": "SubnetsReady", "status": "False", "message": "no subnet"}]
+        },
+    )
     assert "SubnetsReady is False" in _said(ec2nodeclasses=[broken])
 
 
-@pytest.mark.parametrize("state, words", [
-    ({}, "is not launched"),
-    ({"Launched": "True"}, "needs an access entry"),
-    ({"Launched": "True", "Registered": "True"}, "device plugin is missing"),
-])
+@pytest.mark.parametrize(
+    "state, words",
+    [
+        ({}, "is not launched"),
+        ({"Launched": "True"}, "needs an access entry"),
+        ({"Launched": "True", "Registered": "True"}, "device plugin is missing"),
+    ],
+)
 def test_a_node_that_does_not_come_names_the_step_it_hangs_at(state: dict[str, str], words: str):
     every = {"Launched": "Unknown", "Registered": "Unknown", "Initialized": "Unknown", **state}
-    claim = _object("NodeClaim", "gpu-x", status={"conditions": [
-        {"type": kind, "status": status, "message": ""} for kind, status in every.items()]})
+    claim = _object(
+        "NodeClaim",
+        "gpu-x",
+        status={
+            "conditions": [
+                {"type": kind, "status": status, "message": ""} for kind, status in every.items()
+            ]
+        },
+    )
     assert words in _said(nodeclaims=[claim])
 
 
@@ -97,13 +156,22 @@ def test_a_node_that_is_just_coming_is_not_worth_a_word():
 
 def test_a_command_without_a_rendezvous_endpoint_is_named_also_when_its_line_continues():
     assert "no --rdzv_endpoint" in _said(trainjobs=[_job("torchrun \\\n --rdzv_backend=c10d a.py")])
-    assert _said(trainjobs=[_job("torchrun --nproc_per_node=8 a.py")]) == "", "it goes by PET_MASTER_ADDR"
+    assert _said(trainjobs=[_job("torchrun --nproc_per_node=8 a.py")]) == "", (
+        "it goes by PET_MASTER_ADDR"
+    )
 
 
 def test_a_failed_job_says_the_reason_and_its_last_words():
-    failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "ReachedMaxRestarts", "message": "m"}])
-    said = _said(trainjobs=[failed], pods=[_pod("run-node-0-0-x", phase="Failed", node="n1")],
-                 logs={"training/run-node-0-0-x": "a\nboom"})
+    failed = _job(
+        conditions=[
+            {"type": "Failed", "status": "True", "reason": "ReachedMaxRestarts", "message": "m"}
+        ]
+    )
+    said = _said(
+        trainjobs=[failed],
+        pods=[_pod("run-node-0-0-x", phase="Failed", node="n1")],
+        logs={"training/run-node-0-0-x": "a\nboom"},
+    )
     assert "ReachedMaxRestarts" in said
     assert "last words: boom" in said
 
@@ -112,29 +180,62 @@ def test_an_event_about_nothing_that_has_a_name_is_no_obstacle():
     assert _said(events=[_object("Event", "e", involvedObject={}, message="hello")]) == ""
 
 
-def _pod(name: str, node: str | None = None, age: int = 300, phase: str = "Pending", **container: Any) -> Object:
-    return _object("Pod", name, age, metadata={"labels": {"jobset.sigs.k8s.io/jobset-name": "run"}},
-                   spec={"nodeName": node} if node else {}, status={
-                       "phase": phase, "containerStatuses": [{"state": {}} | container]})
+def _pod(
+    name: str, node: str | None = None, age: int = 300, phase: str = "Pending", **container: Any
+) -> Object:
+    return _object(
+        "Pod",
+        name,
+        age,
+        metadata={"labels": {"jobset.sigs.k8s.io/jobset-name": "run"}},
+        spec={"nodeName": node} if node else {},
+        status={"phase": phase, "containerStatuses": [{"state": {}} | container]},
+    )
 
 
 def _node(region: str) -> Object:
-    return _object("Node", "n1", metadata={"labels": {
-        "node.kubernetes.io/instance-type": "g6e.48xlarge", "topology.kubernetes.io/region": region}})
+    return _object(
+        "Node",
+        "n1",
+        metadata={
+            "labels": {
+                "node.kubernetes.io/instance-type": "g6e.48xlarge",
+                "topology.kubernetes.io/region": region,
+            }
+        },
+    )
 
 
-def _event(about: str, message: str, kind: str = "Pod", by: str = "default-scheduler", at: str = "1",
-           **rest: Any) -> Object:
-    return _object("Event", f"e-{at}", involvedObject={"name": about, "kind": kind}, type="Warning", message=message,
-                   source={"component": by}, lastTimestamp=at, **rest)
+def _event(
+    about: str,
+    message: str,
+    kind: str = "Pod",
+    by: str = "default-scheduler",
+    at: str = "1",
+    **rest: Any,
+) -> Object:
+    return _object(
+        "Event",
+        f"e-{at}",
+        involvedObject={"name": about, "kind": kind},
+        type="Warning",
+        message=message,
+        source={"component": by},
+        lastTimestamp=at,
+        **rest,
+    )
 
 
 def test_a_pod_that_nothing_places_says_what_the_scheduler_says():
-    assert "0/2 nodes" in _said(pods=[_pod("run-node-0-0-x")], events=[_event("run-node-0-0-x", "0/2 nodes")])
+    assert "0/2 nodes" in _said(
+        pods=[_pod("run-node-0-0-x")], events=[_event("run-node-0-0-x", "0/2 nodes")]
+    )
 
 
 def test_a_pod_that_hangs_on_its_node_says_so():
-    said = _said(pods=[_pod("run-node-0-0-x", node="n1")], events=[_event("run-node-0-0-x", "cannot mount")])
+    said = _said(
+        pods=[_pod("run-node-0-0-x", node="n1")], events=[_event("run-node-0-0-x", "cannot mount")]
+    )
     assert "run-node-0-0-x is Pending for 300 s" in said and "cannot mount" in said
 
 
@@ -143,41 +244,72 @@ def test_half_a_gang_says_what_is_missing_since_when_and_what_the_other_half_cos
     said = _said(pods=pods, nodes=[_node("us-east-1")])
     assert "TrainJob run misses 1 of 2 nodes since 11:57:50 (130 s)" in said
     assert "the 1 it has wait idle, 30.13 USD an hour" in said
-    assert "no price known an hour" in _said(pods=pods, nodes=[_node("ap-northeast-3")]), "never a neighbour's price"
+    assert "no price known an hour" in _said(pods=pods, nodes=[_node("ap-northeast-3")]), (
+        "never a neighbour's price"
+    )
 
 
 def test_what_karpenter_says_of_capacity_comes_before_what_the_scheduler_says():
-    events = [_event("run-node-0-1-x", "0/2 nodes", at="3"),
-              _event("g6e-abc", "all requested instance types were unavailable", "NodeClaim", "karpenter", "1",
-                     reason="InsufficientCapacityError"),
-              _event("run-node-0-1-x", "no instance type met", by="karpenter", at="2", reason="FailedScheduling")]
+    events = [
+        _event("run-node-0-1-x", "0/2 nodes", at="3"),
+        _event(
+            "g6e-abc",
+            "all requested instance types were unavailable",
+            "NodeClaim",
+            "karpenter",
+            "1",
+            reason="InsufficientCapacityError",
+        ),
+        _event(
+            "run-node-0-1-x",
+            "no instance type met",
+            by="karpenter",
+            at="2",
+            reason="FailedScheduling",
+        ),
+    ]
     said = _said(pods=[_pod("run-node-0-0-x"), _pod("run-node-0-1-x")], events=events)
     assert "misses 2 of 2 nodes" in said and "instance types were unavailable" in said
-    assert "no instance type met" in _said(pods=[_pod("run-node-0-1-x")], events=[events[0], events[2]])
+    assert "no instance type met" in _said(
+        pods=[_pod("run-node-0-1-x")], events=[events[0], events[2]]
+    )
 
 
 def test_a_gang_that_is_just_assembling_is_not_worth_a_word():
-    assert _said(pods=[_pod("run-node-0-0-x", node="n1", phase="Running"), _pod("run-node-0-1-x", age=5)]) == ""
+    assert (
+        _said(
+            pods=[_pod("run-node-0-0-x", node="n1", phase="Running"), _pod("run-node-0-1-x", age=5)]
+        )
+        == ""
+    )
 
 
 def test_what_crashes_says_how_often_with_which_code_and_its_last_words():
     end = {"terminated": {"exitCode": 127, "reason": "Error"}}
     looping = _pod("run-node-0-0-x", node="n1", phase="Running", restartCount=4, lastState=end)
-    said = _said(pods=[looping], logs={"training/run-node-0-0-x": "bash: torchrunn: command not found"})
+    said = _said(
+        pods=[looping], logs={"training/run-node-0-0-x": "bash: torchrunn: command not found"}
+    )
     assert "TrainJob run crashes again and again: 4 restarts" in said
     assert "exit code 127: command not found; last words: bash: torchrunn" in said
 
 
 @pytest.mark.parametrize("times, named", [(3, True), (1, False)])
-def test_a_gang_that_starts_anew_again_and_again_is_named_and_one_that_lost_a_node_is_not(times: int, named: bool):
+def test_a_gang_that_starts_anew_again_and_again_is_named_and_one_that_lost_a_node_is_not(
+    times: int, named: bool
+):
     said = _said(jobsets=[_object("JobSet", "run", status={"restarts": times})])
     assert ("TrainJob run crashes again and again: 3 restarts" in said) == named
 
 
 def test_a_job_whose_pods_are_refused_says_by_what():
-    refused = _event("run-node-0", 'violates PodSecurity "baseline:latest"', "Job", reason="FailedCreate")
+    refused = _event(
+        "run-node-0", 'violates PodSecurity "baseline:latest"', "Job", reason="FailedCreate"
+    )
     assert 'run-node-0 makes no pods\n    violates PodSecurity "baseline' in _said(events=[refused])
-    assert _said(events=[refused], pods=[_pod("run-node-0-0-x", node="n1", phase="Running")]) == "", "it has some now"
+    assert (
+        _said(events=[refused], pods=[_pod("run-node-0-0-x", node="n1", phase="Running")]) == ""
+    ), "it has some now"
 
 
 @pytest.mark.parametrize("nodes, named", [("=3", True), (" 2", False), ("=1:3", False)])
@@ -200,13 +332,31 @@ def test_a_job_that_stands_still_says_since_when_what_it_costs_and_who_fell_sile
 
 def test_a_worker_that_waits_for_its_master_is_named_after_what_keeps_the_master():
     def pod(role: str, **status: Any) -> Object:
-        labels = {f"training.kubeflow.org/{key}": value for key, value in {
-            "job-name": "old", "replica-type": role, "replica-index": "0"}.items()}
-        return _object("Pod", f"old-{role}-0", metadata={"labels": labels}, spec={"nodeName": "n1"},
-                       status={"phase": "Pending", **status})
+        labels = {
+            f"training.kubeflow.org/{key}": value
+            for key, value in {
+                "job-name": "old",
+                "replica-type": role,
+                "replica-index": "0",
+            }.items()
+        }
+        return _object(
+            "Pod",
+            f"old-{role}-0",
+            metadata={"labels": labels},
+            spec={"nodeName": "n1"},
+            status={"phase": "Pending", **status},
+        )
 
-    pods = [pod("worker", initContainerStatuses=[{"name": "init-pytorch", "state": {"running": {}}}]),
-            pod("master", containerStatuses=[{"state": {"waiting": {"reason": "InvalidImageName", "message": "A"}}}])]
+    pods = [
+        pod("worker", initContainerStatuses=[{"name": "init-pytorch", "state": {"running": {}}}]),
+        pod(
+            "master",
+            containerStatuses=[
+                {"state": {"waiting": {"reason": "InvalidImageName", "message": "A"}}}
+            ],
+        ),
+    ]
     said = _said(trainjobs=[], pytorchjobs=[PYTORCH_JOB], pods=pods)
     assert said.index("pod old-master-0 is Pending") < said.index("pod old-worker-0 is Pending")
     assert "init-pytorch waits until the master's name is known" in said
@@ -217,9 +367,18 @@ def test_a_worker_that_waits_for_its_master_is_named_after_what_keeps_the_master
 def test_pods_that_a_run_has_left_behind_are_named_with_what_they_cost(state: str):
     def said(phase: str, seconds: int) -> str:
         ended = (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        job = PYTORCH_JOB | {"status": {"conditions": [{"type": state, "status": "True", "lastTransitionTime": ended}]}}
-        pod = _object("Pod", "old-worker-0", metadata={"labels": {"training.kubeflow.org/job-name": "old"}},
-                      spec={"nodeName": "n1"}, status={"phase": phase})
+        job = PYTORCH_JOB | {
+            "status": {
+                "conditions": [{"type": state, "status": "True", "lastTransitionTime": ended}]
+            }
+        }
+        pod = _object(
+            "Pod",
+            "old-worker-0",
+            metadata={"labels": {"training.kubeflow.org/job-name": "old"}},
+            spec={"nodeName": "n1"},
+            status={"phase": phase},
+        )
         return _said(trainjobs=[], pytorchjobs=[job], pods=[pod], nodes=[_node("us-east-1")])
 
     left = "PyTorchJob old ended 60 s ago, and its old-worker-0 has not: 30.13 USD an hour"
@@ -229,17 +388,40 @@ def test_pods_that_a_run_has_left_behind_are_named_with_what_they_cost(state: st
 
 
 def test_a_pytorch_job_whose_failed_pods_are_deleted_crashes_too():
-    said = [_event("old", "job old is restarting because Worker replica(s) failed.", "PyTorchJob", at=str(at),
-                   reason="PyTorchJobRestarting", count=2) for at in range(2)]
-    last = _event("old", "Pod: training.old-worker-0 exited with code 139", "PyTorchJob", reason="ExitedWithCode")
+    said = [
+        _event(
+            "old",
+            "job old is restarting because Worker replica(s) failed.",
+            "PyTorchJob",
+            at=str(at),
+            reason="PyTorchJobRestarting",
+            count=2,
+        )
+        for at in range(2)
+    ]
+    last = _event(
+        "old",
+        "Pod: training.old-worker-0 exited with code 139",
+        "PyTorchJob",
+        reason="ExitedWithCode",
+    )
     found = _said(trainjobs=[], pytorchjobs=[PYTORCH_JOB], events=[*said, last])
-    assert "PyTorchJob old crashes again and again: 4 restarts\n    exit code 139: segmentation fault" in found
+    assert (
+        "PyTorchJob old crashes again and again: 4 restarts\n    exit code 139: segmentation fault"
+        in found
+    )
 
 
 def test_a_pytorch_job_whose_pods_are_refused_says_by_what():
-    refused = _event("old", 'Error creating: pods "old-master-0" is forbidden: exceeded quota', "PyTorchJob",
-                     reason="FailedCreatePod")
-    assert "old makes no pods\n    Error creating" in _said(pytorchjobs=[PYTORCH_JOB], events=[refused])
+    refused = _event(
+        "old",
+        'Error creating: pods "old-master-0" is forbidden: exceeded quota',
+        "PyTorchJob",
+        reason="FailedCreatePod",
+    )
+    assert "old makes no pods\n    Error creating" in _said(
+        pytorchjobs=[PYTORCH_JOB], events=[refused]
+    )
 
 
 def test_a_pytorch_job_is_diagnosed_like_a_train_job():
@@ -247,4 +429,8 @@ def test_a_pytorch_job_is_diagnosed_like_a_train_job():
     assert "there is no Deployment of training-operator" in said
     assert "PyTorchJob old: its torchrun waits for 4 nodes, and it has 3" in said
     [job] = Snapshot(objects={"pytorchjobs": [PYTORCH_JOB]}).jobs()
-    assert (job.nodes, job.state, job.selector) == (3, "Running", "training.kubeflow.org/job-name=old")
+    assert (job.nodes, job.state, job.selector) == (
+        3,
+        "Running",
+        "training.kubeflow.org/job-name=old",
+    )

@@ -13,7 +13,12 @@ class Kubectl:
     """Two jobs of one kind; `stays` do not end, `mute` says nothing after the deletions."""
 
     def __init__(self, *stays: str, served: bool = True, mute: bool = False) -> None:
-        self.stays, self.served, self.mute, self.asked = stays, served, mute, list[tuple[str, ...]]()
+        self.stays, self.served, self.mute, self.asked = (
+            stays,
+            served,
+            mute,
+            list[tuple[str, ...]](),
+        )
 
     def __call__(self, *words: str) -> str:
         self.asked.append(words)
@@ -25,8 +30,14 @@ class Kubectl:
             raise RuntimeError("the server doesn't have a resource type")
         if "--output=name" in words:
             return "\n".join(f"trainjob/{name}" for name in self.stays)
-        return json.dumps({"items": [{"kind": "TrainJob", "metadata": {"namespace": "t", "name": name}}
-                                     for name in "ab"]})
+        return json.dumps(
+            {
+                "items": [
+                    {"kind": "TrainJob", "metadata": {"namespace": "t", "name": name}}
+                    for name in "ab"
+                ]
+            }
+        )
 
 
 def test_every_job_is_named_and_ended(capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,7 +47,9 @@ def test_every_job_is_named_and_ended(capsys: pytest.CaptureFixture[str]) -> Non
     assert [words[2] for words in kubectl.asked if words[0] == "delete"] == ["a", "b"]
 
 
-def test_one_that_does_not_end_keeps_nobody_else_and_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_that_does_not_end_keeps_nobody_else_and_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     kubectl = Kubectl("a")
     assert drain._end_all(kubectl, drain.KIND) == 1
     assert "still there: trainjob/a\n" in capsys.readouterr().out

@@ -13,9 +13,12 @@ import pytest
 
 from operations import kubectl
 
-PLUGIN = {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable,
-          "env": [{"name": "A", "value": "b"}],
-          "args": ["-c", "import os; print('{\"status\": {\"token\": \"' + os.environ['A'] + '\"}}')"]}
+PLUGIN = {
+    "apiVersion": "client.authentication.k8s.io/v1",
+    "command": sys.executable,
+    "env": [{"name": "A", "value": "b"}],
+    "args": ["-c", "import os; print('{\"status\": {\"token\": \"' + os.environ['A'] + '\"}}')"],
+}
 
 
 def _environment(folder: Path, user: dict[str, Any]) -> dict[str, str]:
@@ -33,31 +36,44 @@ def test_a_program_that_gives_tokens_is_asked_once_and_nobody_else_reads_its_tok
     assert {**made, "KUBECONFIG": "before"} == environment
     file = Path(made["KUBECONFIG"])
     written = json.loads(file.read_text())
-    assert written["current-context"] == "c" and written["users"] == [{"name": "me", "user": {"token": "b"}}]
+    assert written["current-context"] == "c" and written["users"] == [
+        {"name": "me", "user": {"token": "b"}}
+    ]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize(("seconds", "asked"), [(60, 1), (0, 3)])
 def test_it_is_asked_anew_before_its_token_ends(
-        monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seconds: int, asked: int):
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seconds: int, asked: int
+):
     """A repair may wait half an hour for what AWS still makes."""
     monkeypatch.setattr(kubectl, "TOKEN_SECONDS", seconds)
     counted = f"open({str(tmp_path / 'asked')!r}, 'a').write('x'); {PLUGIN['args'][1]}"
-    login = kubectl.login(_environment(tmp_path, {"exec": PLUGIN | {"args": ["-c", counted]}}), tmp_path)
+    login = kubectl.login(
+        _environment(tmp_path, {"exec": PLUGIN | {"args": ["-c", counted]}}), tmp_path
+    )
     for _ in range(3):
         login()
     assert (tmp_path / "asked").read_text() == "x" * asked
 
 
-@pytest.mark.parametrize("user", [
-    {"token": "t"}, {"exec": PLUGIN | {"command": "/nowhere"}}, {"exec": PLUGIN | {"args": ["-c", "print(1 / 0)"]}},
-    {"exec": PLUGIN | {"args": ["-c", "print('{}')"]}}])
+@pytest.mark.parametrize(
+    "user",
+    [
+        {"token": "t"},
+        {"exec": PLUGIN | {"command": "/nowhere"}},
+        {"exec": PLUGIN | {"args": ["-c", "print(1 / 0)"]}},
+        {"exec": PLUGIN | {"args": ["-c", "print('{}')"]}},
+    ],
+)
 def test_other_credentials_are_left_to_kubectl(tmp_path: Path, user: dict[str, Any]):
     environment = _environment(tmp_path, user)
     assert kubectl.login(environment, tmp_path)() == environment
 
 
-def test_where_there_is_no_cluster_and_where_there_is_no_kubectl_its_callers_learn_it_themselves(tmp_path: Path):
+def test_where_there_is_no_cluster_and_where_there_is_no_kubectl_its_callers_learn_it_themselves(
+    tmp_path: Path,
+):
     (tmp_path / "kubectl").write_text("#!/bin/sh\necho no cluster >&2; exit 1\n")
     (tmp_path / "kubectl").chmod(0o755)
     for path in (tmp_path, tmp_path / "nowhere"):

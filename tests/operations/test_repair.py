@@ -1,4 +1,5 @@
-"""What is taken back into the state after a killed update, with a Pulumi and an account that only answer."""
+"""What is taken back into the state after a killed update, with a Pulumi and an account that only
+answer."""
 
 from __future__ import annotations
 
@@ -24,11 +25,15 @@ COMPONENT = {"type": "trainyard:network:Network", "name": "network", "component"
 class Stack:
     """The commands that were given to it, and a state with one pending create."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, pending: bool, failed: bool, found: Found | None) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *, pending: bool, failed: bool, found: Found | None
+    ) -> None:
         self.commands: list[tuple[str, ...]] = []
         self.imported: dict[str, Any] = {}
         operation = {"type": "creating", "resource": {"urn": URN}}
-        self.state = {"deployment": {"resources": [], "pending_operations": [operation] if pending else []}}
+        self.state = {
+            "deployment": {"resources": [], "pending_operations": [operation] if pending else []}
+        }
         monkeypatch.setattr(repair, "deployment", lambda _: self.state)
         monkeypatch.setattr(repair, "last_update_failed", lambda _: failed)
         monkeypatch.setattr(repair, "pulumi", self.pulumi)
@@ -54,7 +59,9 @@ def test_after_an_update_that_ended_well_nothing_is_asked(monkeypatch: pytest.Mo
     assert stack.commands == []
 
 
-def test_an_object_that_a_killed_engine_forgot_is_imported_under_its_component(monkeypatch: pytest.MonkeyPatch):
+def test_an_object_that_a_killed_engine_forgot_is_imported_under_its_component(
+    monkeypatch: pytest.MonkeyPatch,
+):
     stack = Stack(monkeypatch, pending=True, failed=False, found=Found(id="vpc-1"))
     assert [line for line in repair.repair("dev") if "vpc-1" in line]
     assert stack.imported["resources"] == [COMPONENT, ENTRY | {"id": "vpc-1"}]
@@ -66,7 +73,9 @@ def test_what_was_never_made_is_left_to_the_next_update(monkeypatch: pytest.Monk
     assert stack.imported == {}
 
 
-def test_a_lost_answer_leaves_no_pending_operation_and_is_looked_for_all_the_same(monkeypatch: pytest.MonkeyPatch):
+def test_a_lost_answer_leaves_no_pending_operation_and_is_looked_for_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+):
     stack = Stack(monkeypatch, pending=False, failed=True, found=Found(id="vpc-1"))
     repair.repair("dev")
     assert ("stack", "import") not in stack.commands
@@ -74,7 +83,8 @@ def test_a_lost_answer_leaves_no_pending_operation_and_is_looked_for_all_the_sam
 
 
 def test_the_kubeconfig_that_the_cluster_is_asked_with_is_gone_afterwards(
-        monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     asked: list[str] = []
 
@@ -83,24 +93,46 @@ def test_the_kubeconfig_that_the_cluster_is_asked_with_is_gone_afterwards(
         return subprocess.CompletedProcess(words, 0, "{}" if "view" in words else "found")
 
     monkeypatch.setattr(subprocess, "run", run)
-    provider = {"type": "pulumi:providers:kubernetes", "urn": "a", "inputs": {"kubeconfig": "of the cluster"}}
+    provider = {
+        "type": "pulumi:providers:kubernetes",
+        "urn": "a",
+        "inputs": {"kubeconfig": "of the cluster"},
+    }
     with repair.Cluster.of({"deployment": {"resources": [provider]}}) as cluster:
-        assert cluster.object({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}) == Found(id="a")
+        assert cluster.object(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
+        ) == Found(id="a")
     assert asked == ["of the cluster"] * 2 and [*tmp_path.iterdir()] == []
     with repair.Cluster.of({"deployment": {}}) as cluster:
-        assert cluster.object({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}) is None
+        assert (
+            cluster.object({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}})
+            is None
+        )
 
 
 @moto.mock_aws
 def test_a_group_that_is_taken_back_reaches_nobody_as_one_that_was_made_whole():
-    session = boto3.Session(region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
+    session = boto3.Session(
+        region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
+    )
     ec2 = session.client("ec2")
     group = ec2.create_security_group(GroupName="nodes", Description="nodes")["GroupId"]
-    ec2.authorize_security_group_egress(GroupId=group, IpPermissions=[{"IpProtocol": "tcp", "FromPort": 1, "ToPort": 2,
-                                                                      "IpRanges": [{"CidrIp": "10.0.0.0/8"}]}])
+    ec2.authorize_security_group_egress(
+        GroupId=group,
+        IpPermissions=[
+            {
+                "IpProtocol": "tcp",
+                "FromPort": 1,
+                "ToPort": 2,
+                "IpRanges": [{"CidrIp": "10.0.0.0/8"}],
+            }
+        ],
+    )
     for kind in ("aws:ec2/vpc:Vpc", "aws:ec2/securityGroup:SecurityGroup"):
         finders.finish(session, kind, group)
-    rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group]}])["SecurityGroupRules"]
+    rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group]}])[
+        "SecurityGroupRules"
+    ]
     assert [rule["CidrIpv4"] for rule in rules if rule["IsEgress"]] == ["10.0.0.0/8"]
 
 
@@ -114,15 +146,26 @@ class Fsx:
 
     def describe_data_repository_associations(self, NextToken: str = "") -> dict[str, Any]:
         ours = [{"Key": key, "Value": value} for key, value in self.TAGS.items()]
-        first = {"Associations": [{"AssociationId": "dra-1", "Lifecycle": "AVAILABLE", "Tags": ours[:2]},
-                                  {"AssociationId": "dra-2", "Lifecycle": "DELETING", "Tags": ours}], "NextToken": "n"}
-        return {"Associations": [{"AssociationId": "dra-3", "Lifecycle": "CREATING", "Tags": ours}]
-                } if NextToken else first
+        first = {
+            "Associations": [
+                {"AssociationId": "dra-1", "Lifecycle": "AVAILABLE", "Tags": ours[:2]},
+                {"AssociationId": "dra-2", "Lifecycle": "DELETING", "Tags": ours},
+            ],
+            "NextToken": "n",
+        }
+        return (
+            {"Associations": [{"AssociationId": "dra-3", "Lifecycle": "CREATING", "Tags": ours}]}
+            if NextToken
+            else first
+        )
 
 
 def test_a_link_to_s3_that_a_killed_update_left_is_found_by_its_tags_on_any_page():
-    found = finders.find(Fsx(), "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",  # type: ignore[arg-type]
-                         {"tags": Fsx.TAGS})
+    found = finders.find(
+        Fsx(),  # type: ignore[arg-type]
+        "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
+        {"tags": Fsx.TAGS},
+    )
     assert found == Found(id="dra-3", settled=False)
 
 
@@ -135,9 +178,18 @@ def test_what_aws_lets_us_make_twice_is_not_looked_for():
     assert finders.find(None, "aws:iam/rolePolicy:RolePolicy", {}) is None  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("code", ["NoSuchEntity", "ResourceNotFoundException", "InvalidVpcID.NotFound",
-                                  "AWS.SimpleQueueService.NonExistentQueue"])
-def test_every_way_in_which_aws_says_no_such_thing_is_understood(monkeypatch: pytest.MonkeyPatch, code: str):
+@pytest.mark.parametrize(
+    "code",
+    [
+        "NoSuchEntity",
+        "ResourceNotFoundException",
+        "InvalidVpcID.NotFound",
+        "AWS.SimpleQueueService.NonExistentQueue",
+    ],
+)
+def test_every_way_in_which_aws_says_no_such_thing_is_understood(
+    monkeypatch: pytest.MonkeyPatch, code: str
+):
     def absent(*_: Any) -> None:
         raise ClientError({"Error": {"Code": code, "Message": ""}}, "Describe")
 

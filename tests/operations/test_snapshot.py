@@ -9,11 +9,18 @@ from typing import Any
 from operations import snapshot
 
 RANKS = 512
-LABELS = {"TrainJob": "jobset.sigs.k8s.io/jobset-name", "PyTorchJob": "training.kubeflow.org/job-name"}
+LABELS = {
+    "TrainJob": "jobset.sigs.k8s.io/jobset-name",
+    "PyTorchJob": "training.kubeflow.org/job-name",
+}
 
 
 def _pod(name: str, phase: str = "Running", **labels: str) -> dict[str, Any]:
-    return {"kind": "Pod", "metadata": {"namespace": "t", "name": name, "labels": labels}, "status": {"phase": phase}}
+    return {
+        "kind": "Pod",
+        "metadata": {"namespace": "t", "name": name, "labels": labels},
+        "status": {"phase": phase},
+    }
 
 
 class Kubectl:
@@ -21,8 +28,12 @@ class Kubectl:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, ...]] = []
-        self.gangs = {f"{label}={kind.lower()}": [_pod(f"{kind.lower()}-{n}", **{label: kind.lower()})
-                                                  for n in range(RANKS)] for kind, label in LABELS.items()}
+        self.gangs = {
+            f"{label}={kind.lower()}": [
+                _pod(f"{kind.lower()}-{n}", **{label: kind.lower()}) for n in range(RANKS)
+            ]
+            for kind, label in LABELS.items()
+        }
 
     def __call__(self, *words: str) -> str:
         self.calls.append(words)
@@ -30,14 +41,34 @@ class Kubectl:
             return "\n".join(snapshot.KINDS)
         pods = [pod for gang in self.gangs.values() for pod in gang]
         if words[0] == "get":
-            return json.dumps({"items": [*pods, _pod("karpenter", **{"control-plane": "x"}), _pod("web", app="x")]})
+            return json.dumps(
+                {
+                    "items": [
+                        *pods,
+                        _pod("karpenter", **{"control-plane": "x"}),
+                        _pod("web", app="x"),
+                    ]
+                }
+            )
         if words[1] == "karpenter":
             return "launches"
-        [gang] = [gang for selector, gang in self.gangs.items() if f"--selector={selector}" in words]
+        [gang] = [
+            gang for selector, gang in self.gangs.items() if f"--selector={selector}" in words
+        ]
         stamp = "2026-11-21T12:00:0{}Z " if "--timestamps" in words else ""
-        lines = [f"[pod/{pod['metadata']['name']}/{side}] {stamp.format(n)}{side} of {pod['metadata']['name']}\n"
-                 for pod in gang for n, side in enumerate(("node", "sidecar"))]
-        return "".join([*lines, "[pod/trainjob-0/old] unable to retrieve container logs\n", "error: has not started\n"])
+        lines = [
+            f"[pod/{pod['metadata']['name']}/{side}] {stamp.format(n)}{side} of"
+            f" {pod['metadata']['name']}\n"
+            for pod in gang
+            for n, side in enumerate(("node", "sidecar"))
+        ]
+        return "".join(
+            [
+                *lines,
+                "[pod/trainjob-0/old] unable to retrieve container logs\n",
+                "error: has not started\n",
+            ]
+        )
 
 
 def test_the_calls_grow_with_the_runs_and_not_with_their_ranks():
@@ -54,4 +85,6 @@ def test_every_rank_has_its_own_lines_and_the_time_of_its_last():
     assert len(taken.logs) == RANKS * len(LABELS) + 1 and taken.logs["t/karpenter"] == "launches"
     assert taken.logs["t/trainjob-511"] == "node of trainjob-511\nsidecar of trainjob-511"
     assert taken.spoke["t/trainjob-511"] == datetime(2026, 11, 21, 12, 0, 1, tzinfo=UTC)
-    assert "t/pytorchjob-510" in taken.spoke and "t/pytorchjob-511" not in taken.spoke, "it has ended"
+    assert "t/pytorchjob-510" in taken.spoke and "t/pytorchjob-511" not in taken.spoke, (
+        "it has ended"
+    )

@@ -62,8 +62,12 @@ class Kubernetes:
     def apply(self, obj: dict[str, Any], *, manager: str) -> None:
         meta = obj["metadata"] | {"generation": 1, "managedFields": [{"manager": manager}]}
         copies = obj.get("spec", {}).get("replicas", 1) if self.available else 0
-        status = {"observedGeneration": 1, "availableReplicas": copies, "desiredNumberScheduled": 1,
-                  "numberAvailable": copies}
+        status = {
+            "observedGeneration": 1,
+            "availableReplicas": copies,
+            "desiredNumberScheduled": 1,
+            "numberAvailable": copies,
+        }
         self.objects[_name(obj)] = obj | {"metadata": meta, "status": status}
 
     def delete(self, obj: dict[str, Any]) -> None:
@@ -74,8 +78,13 @@ class Kubernetes:
         return {"items": self.nodes}
 
     def join(self, *ids: str) -> None:
-        self.nodes += [{"spec": {"providerID": f"aws:///zone/{id_}"},
-                        "status": {"conditions": [{"type": "Ready", "status": "True"}]}} for id_ in ids]
+        self.nodes += [
+            {
+                "spec": {"providerID": f"aws:///zone/{id_}"},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+            }
+            for id_ in ids
+        ]
 
 
 def _name(obj: dict[str, Any]) -> str:
@@ -88,14 +97,27 @@ class Account:
     def __init__(self, port: int) -> None:
         self.url, self.planes, self.kubernetes = f"http://127.0.0.1:{port}", [], Kubernetes()
 
-    def client(self, service: str, credentials: dict[str, str] | None = None, region: str = REGION) -> Any:
-        keys = credentials or {"AccessKeyId": identity.DEVELOPER_KEY, "SecretAccessKey": identity.DEVELOPER_SECRET}
-        return boto3.client(service, endpoint_url=self.url, region_name=region, aws_access_key_id=keys["AccessKeyId"],
-                            aws_secret_access_key=keys["SecretAccessKey"], aws_session_token=keys.get("SessionToken"),
-                            config=Config(retries={"total_max_attempts": 1}))
+    def client(
+        self, service: str, credentials: dict[str, str] | None = None, region: str = REGION
+    ) -> Any:
+        keys = credentials or {
+            "AccessKeyId": identity.DEVELOPER_KEY,
+            "SecretAccessKey": identity.DEVELOPER_SECRET,
+        }
+        return boto3.client(
+            service,
+            endpoint_url=self.url,
+            region_name=region,
+            aws_access_key_id=keys["AccessKeyId"],
+            aws_secret_access_key=keys["SecretAccessKey"],
+            aws_session_token=keys.get("SessionToken"),
+            config=Config(retries={"total_max_attempts": 1}),
+        )
 
     def world(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        answer = _HTTP.request(method, f"{self.url}/_world/{path}", body=None if body is None else json.dumps(body))
+        answer = _HTTP.request(
+            method, f"{self.url}/_world/{path}", body=None if body is None else json.dumps(body)
+        )
         return answer.status, json.loads(answer.data)
 
     def keep(self) -> None:
@@ -116,7 +138,12 @@ def served(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Account]:
         patch.setattr(paths, name, folder if name == "STATE" else folder / name.lower())
     paths.LOGS.mkdir()
     paths.remember(paths.World(api_port=6443, account_port=0, speed=AT_ONCE))
-    for held in (eks.CLUSTERS, storage.FILE_SYSTEMS, storage.ASSOCIATIONS, services._deleted_queues):
+    for held in (
+        eks.CLUSTERS,
+        storage.FILE_SYSTEMS,
+        storage.ASSOCIATIONS,
+        services._deleted_queues,
+    ):
         held.clear()
     CLOCK.forget()
     FAULTS.clear()
@@ -146,24 +173,34 @@ def refused(code: str) -> Iterator[None]:
 
 
 def trust(*services_: str) -> str:
-    statement = {"Effect": "Allow", "Principal": {"Service": list(services_)},
-                 "Action": ["sts:AssumeRole", "sts:TagSession"]}
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": list(services_)},
+        "Action": ["sts:AssumeRole", "sts:TagSession"],
+    }
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
 class Network:
-    """A VPC with two private subnets in two zones, one public, an internet gateway and a security group."""
+    """A VPC with two private subnets in two zones, one public, an internet gateway and a security
+    group."""
 
     def __init__(self, account: Account) -> None:
         self.ec2 = account.client("ec2")
         self.vpc = self.ec2.create_vpc(CidrBlock="10.20.0.0/16")["Vpc"]["VpcId"]
-        self.subnets = [self.subnet(f"10.20.{16 * number}.0/20", zone) for number, zone in enumerate("ac")]
+        self.subnets = [
+            self.subnet(f"10.20.{16 * number}.0/20", zone) for number, zone in enumerate("ac")
+        ]
         self.gateway = self.ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
         self.ec2.attach_internet_gateway(InternetGatewayId=self.gateway, VpcId=self.vpc)
-        self.group = self.ec2.create_security_group(GroupName="node", Description="nodes", VpcId=self.vpc)["GroupId"]
+        self.group = self.ec2.create_security_group(
+            GroupName="node", Description="nodes", VpcId=self.vpc
+        )["GroupId"]
 
     def subnet(self, cidr: str, zone: str) -> str:
-        made = self.ec2.create_subnet(VpcId=self.vpc, CidrBlock=cidr, AvailabilityZone=f"{REGION}{zone}")
+        made = self.ec2.create_subnet(
+            VpcId=self.vpc, CidrBlock=cidr, AvailabilityZone=f"{REGION}{zone}"
+        )
         return made["Subnet"]["SubnetId"]
 
     def nat(self) -> tuple[str, str]:
@@ -188,8 +225,19 @@ def profile(account: Account, name: str, *policies: str) -> str:
 
 
 def create_cluster(account: Account, network: Network, **more: Any) -> Any:
-    role_arn = role(account, "cluster", "eks.amazonaws.com") if "roleArn" not in more else more.pop("roleArn")
-    wanted = {"name": "demo", "version": "1.34", "roleArn": role_arn, "bootstrapSelfManagedAddons": False,
-              "resourcesVpcConfig": {"subnetIds": network.subnets}, "accessConfig": {"authenticationMode": "API"},
-              "kubernetesNetworkConfig": {"serviceIpv4Cidr": "172.20.0.0/16"}, "tags": {"Name": "demo"}}
+    role_arn = (
+        role(account, "cluster", "eks.amazonaws.com")
+        if "roleArn" not in more
+        else more.pop("roleArn")
+    )
+    wanted = {
+        "name": "demo",
+        "version": "1.34",
+        "roleArn": role_arn,
+        "bootstrapSelfManagedAddons": False,
+        "resourcesVpcConfig": {"subnetIds": network.subnets},
+        "accessConfig": {"authenticationMode": "API"},
+        "kubernetesNetworkConfig": {"serviceIpv4Cidr": "172.20.0.0/16"},
+        "tags": {"Name": "demo"},
+    }
     return account.client("eks").create_cluster(**(wanted | more))["cluster"]

@@ -36,17 +36,25 @@ class ApiServer:
     def kubeconfig(self, server: str = "", **user: Any) -> str:
         """The administrator's, or another user's, or another server's."""
         cluster = {"server": server or self.url, "certificate-authority": self.authority}
-        return json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "it",
-                           "clusters": [{"name": "it", "cluster": cluster}],
-                           "users": [{"name": "it", "user": user or {"token": TOKEN}}],
-                           "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}]})
+        return json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "it",
+                "clusters": [{"name": "it", "cluster": cluster}],
+                "users": [{"name": "it", "user": user or {"token": TOKEN}}],
+                "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+            }
+        )
 
 
 @pytest.fixture(scope="session")
 def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     missing = [name for name in PROGRAMS if not (paths.BIN / name).exists()]
     if missing:
-        pytest.skip(f"needs {', '.join(missing)} of the rehearsal's toolchain, which `make up` builds")
+        pytest.skip(
+            f"needs {', '.join(missing)} of the rehearsal's toolchain, which `make up` builds"
+        )
     with ExitStack() as stack:
         yield start(stack, tmp_path_factory.mktemp("plane"))
 
@@ -56,26 +64,59 @@ def start(stack: ExitStack, folder: Path) -> ApiServer:
     url, authority = f"https://127.0.0.1:{port}", str(folder / "ca.crt")
     pki.write(folder, url, SERVICES)
     (folder / "tokens.csv").write_text(f"{TOKEN},admin,admin,system:masters\n")
-    _run(stack, folder, "etcd", data_dir=folder / "etcd", listen_client_urls=f"http://127.0.0.1:{etcd}",
-         advertise_client_urls=f"http://127.0.0.1:{etcd}", listen_peer_urls=f"http://127.0.0.1:{peers}",
-         unsafe_no_fsync="true")
-    _run(stack, folder, "kube-apiserver", etcd_servers=f"http://127.0.0.1:{etcd}", secure_port=port,
-         bind_address="127.0.0.1", service_cluster_ip_range=SERVICES, token_auth_file=folder / "tokens.csv",
-         authorization_mode="RBAC", client_ca_file=authority, endpoint_reconciler_type="none",
-         tls_cert_file=folder / "apiserver.crt", tls_private_key_file=folder / "apiserver.key",
-         service_account_issuer="https://kubernetes.default.svc", service_account_key_file=folder / "sa.pub",
-         service_account_signing_key_file=folder / "sa.key", enable_priority_and_fairness="false")
+    _run(
+        stack,
+        folder,
+        "etcd",
+        data_dir=folder / "etcd",
+        listen_client_urls=f"http://127.0.0.1:{etcd}",
+        advertise_client_urls=f"http://127.0.0.1:{etcd}",
+        listen_peer_urls=f"http://127.0.0.1:{peers}",
+        unsafe_no_fsync="true",
+    )
+    _run(
+        stack,
+        folder,
+        "kube-apiserver",
+        etcd_servers=f"http://127.0.0.1:{etcd}",
+        secure_port=port,
+        bind_address="127.0.0.1",
+        service_cluster_ip_range=SERVICES,
+        token_auth_file=folder / "tokens.csv",
+        authorization_mode="RBAC",
+        client_ca_file=authority,
+        endpoint_reconciler_type="none",
+        tls_cert_file=folder / "apiserver.crt",
+        tls_private_key_file=folder / "apiserver.key",
+        service_account_issuer="https://kubernetes.default.svc",
+        service_account_key_file=folder / "sa.pub",
+        service_account_signing_key_file=folder / "sa.key",
+        enable_priority_and_fairness="false",
+    )
     admin = Api(url, ca_file=authority, token=lambda: TOKEN)
     _until_answering(admin)
-    _run(stack, folder, "kube-controller-manager", kubeconfig=folder / "kube-controller-manager.kubeconfig",
-         leader_elect="false", secure_port=manager, use_service_account_credentials="true", root_ca_file=authority,
-         service_account_private_key_file=folder / "sa.key", kube_api_qps=500, kube_api_burst=1000,
-         pvclaimbinder_sync_period="1s")
+    _run(
+        stack,
+        folder,
+        "kube-controller-manager",
+        kubeconfig=folder / "kube-controller-manager.kubeconfig",
+        leader_elect="false",
+        secure_port=manager,
+        use_service_account_credentials="true",
+        root_ca_file=authority,
+        service_account_private_key_file=folder / "sa.key",
+        kube_api_qps=500,
+        kube_api_burst=1000,
+        pvclaimbinder_sync_period="1s",
+    )
     return ApiServer(url=url, authority=authority, admin=admin)
 
 
 def _run(stack: ExitStack, folder: Path, program: str, **flags: object) -> None:
-    command = [str(paths.BIN / program), *(f"--{name.replace('_', '-')}={value}" for name, value in flags.items())]
+    command = [
+        str(paths.BIN / program),
+        *(f"--{name.replace('_', '-')}={value}" for name, value in flags.items()),
+    ]
     log = stack.enter_context((folder / f"{program}.log").open("wb"))
     process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command], stdout=log, stderr=log)
     stack.callback(process.wait)

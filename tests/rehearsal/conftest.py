@@ -1,4 +1,5 @@
-"""A project of two stacks with a state folder of its own, for tests of what drives engine and world."""
+"""A project of two stacks with a state folder of its own, for tests of what drives engine and
+world."""
 
 import sys
 from pathlib import Path
@@ -10,7 +11,10 @@ import yaml
 from rehearsal import engine, paths
 
 FAKE = Path(__file__).with_name("fake_pulumi.py")
-ENVIRONMENT = {"aws:region": "eu-north-1", "trainyard:environment": {"zone": "a", "cluster": {"version": "1.34"}}}
+ENVIRONMENT = {
+    "aws:region": "eu-north-1",
+    "trainyard:environment": {"zone": "a", "cluster": {"version": "1.34"}},
+}
 TEAM = {"aws:region": "eu-north-1", "trainyard:team": {"environment": "dev"}}
 
 
@@ -41,5 +45,7 @@ def write_stack_file(file: Path, config: dict[str, Any]) -> None:
 def _install_fake(program: Path) -> None:
     """A copy of the shell under the engine's name, so that the process is called pulumi."""
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec -a pulumi {sys.executable} {FAKE} "$@"\n'.replace("/bin/sh", "/bin/bash"))
+    program.write_text(
+        f'#!/bin/sh\nexec -a pulumi {sys.executable} {FAKE} "$@"\n'.replace("/bin/sh", "/bin/bash")
+    )
     program.chmod(0o755)

@@ -1,4 +1,5 @@
-"""Stands in for the embedded account where a test is about the world: health, inventory and faults, nothing of AWS."""
+"""Stands in for the embedded account where a test is about the world: health, inventory and faults,
+nothing of AWS."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ class Answer(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/_world/crash":
             self.server.shutdown()
-        self._send({"/_world/health": {"ok": True}, "/_world/inventory": [], "/_world/faults": FAULTS}.get(self.path))
+        self._send(
+            {"/_world/health": {"ok": True}, "/_world/inventory": [], "/_world/faults": FAULTS}.get(
+                self.path
+            )
+        )
 
     def do_POST(self) -> None:
         FAULTS.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))

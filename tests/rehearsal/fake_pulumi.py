@@ -1,6 +1,8 @@
-"""Stands in for the pulumi program where a test is about what drives it: keeps a lock, writes events, can be cancelled.
+"""Stands in for the pulumi program where a test is about what drives it: keeps a lock, writes
+events, can be cancelled.
 
-Its program has one VPC; FAKE_SECONDS is how long that takes to make, FAKE_STUBBORN makes it deaf to ctrl-C.
+Its program has one VPC; FAKE_SECONDS is how long that takes to make, FAKE_STUBBORN makes it deaf to
+ctrl-C.
 """
 
 from __future__ import annotations
@@ -13,14 +15,20 @@ import time
 from pathlib import Path
 from typing import Any
 
-BACKEND = Path(os.environ["PULUMI_BACKEND_URL"].removeprefix("file://").partition("?")[0]) / ".pulumi"
+BACKEND = (
+    Path(os.environ["PULUMI_BACKEND_URL"].removeprefix("file://").partition("?")[0]) / ".pulumi"
+)
 STATE = BACKEND / "stacks/trainyard"
 LOCKS = BACKEND / "locks/organization/trainyard"
 URN = "urn:pulumi:{stack}::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
 
 
 def _step(kind: str, stack: str, operation: str) -> dict[str, Any]:
-    return {kind: {"metadata": {"op": operation, "urn": URN.format(stack=stack), "new": {"custom": True}}}}
+    return {
+        kind: {
+            "metadata": {"op": operation, "urn": URN.format(stack=stack), "new": {"custom": True}}
+        }
+    }
 
 
 def _update(stack: str, words: list[str], operation: str) -> None:
@@ -38,7 +46,11 @@ def _update(stack: str, words: list[str], operation: str) -> None:
             time.sleep(0.02)
         print(json.dumps(_step("resOutputsEvent", stack, operation)), file=log)
     lock.unlink()
-    resources = [{"urn": URN.format(stack=stack), "id": "vpc-1", "custom": True}] if operation == "create" else []
+    resources = (
+        [{"urn": URN.format(stack=stack), "id": "vpc-1", "custom": True}]
+        if operation == "create"
+        else []
+    )
     (STATE / f"{stack}.json").write_text(json.dumps(resources))
     sys.exit(255 if cancelled else 0)
 
@@ -52,7 +64,11 @@ def main(words: list[str]) -> None:
             with open(f"Pulumi.{name}.yaml", "a") as file:
                 file.write("encryptionsalt: v1:salt\n")
         case ["stack", "export", *_]:
-            print(json.dumps({"deployment": {"resources": json.loads((STATE / f"{stack}.json").read_text())}}))
+            print(
+                json.dumps(
+                    {"deployment": {"resources": json.loads((STATE / f"{stack}.json").read_text())}}
+                )
+            )
         case ["stack", "output", *_]:
             print(json.dumps({"jobs": {}, "kubeconfig": KUBECONFIG}))
         case ["cancel", *_]:
@@ -64,11 +80,23 @@ def main(words: list[str]) -> None:
 
 
 KUBECONFIG = {
-    "apiVersion": "v1", "kind": "Config", "current-context": "here",
+    "apiVersion": "v1",
+    "kind": "Config",
+    "current-context": "here",
     "clusters": [{"name": "here", "cluster": {"server": "https://127.0.0.1:1"}}],
     "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
-    "users": [{"name": "me", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "aws",
-                                               "args": ["eks", "get-token"]}}}],
+    "users": [
+        {
+            "name": "me",
+            "user": {
+                "exec": {
+                    "apiVersion": "client.authentication.k8s.io/v1beta1",
+                    "command": "aws",
+                    "args": ["eks", "get-token"],
+                }
+            },
+        }
+    ],
 }
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""A world for the tests of nodes: a real control plane and the fleet, against an account of a few canned answers.
+"""A world for the tests of nodes: a real control plane and the fleet, against an account of a few
+canned answers.
 
-As a program it is that world, in namespaces of its own: it reads an order in JSON a line, and answers with one.
+As a program it is that world, in namespaces of its own: it reads an order in JSON a line, and
+answers with one.
 """
 
 from __future__ import annotations
@@ -23,9 +25,15 @@ from rehearsal.plane import ControlPlane, admin
 
 NAMESPACE = ("unshare", "-U", "-r", "-m", "-n")
 ZONE, CLUSTER, TYPE = "ap-northeast-2a", "rehearsed", "g6e.48xlarge"
-TYPES = {TYPE: {"instanceType": TYPE, "vCpuInfo": {"defaultVCpus": "192"}, "memoryInfo": {"sizeInMiB": "1572864"},
-                "gpuInfo": {"gpus": [{"count": "8"}]}, "networkInfo": {"maximumNetworkInterfaces": "4",
-                                                                       "ipv4AddressesPerInterface": "30"}}}
+TYPES = {
+    TYPE: {
+        "instanceType": TYPE,
+        "vCpuInfo": {"defaultVCpus": "192"},
+        "memoryInfo": {"sizeInMiB": "1572864"},
+        "gpuInfo": {"gpus": [{"count": "8"}]},
+        "networkInfo": {"maximumNetworkInterfaces": "4", "ipv4AddressesPerInterface": "30"},
+    }
+}
 USER_DATA = """MIME-Version: 1.0
 Content-Type: multipart/mixed; boundary="//"
 
@@ -59,10 +67,15 @@ class Cloud:
         number = len(self.instances) + 10
         cards = [{"interfaceType": "efa"}] * efa + [{"interfaceType": "interface"}]
         self.instances[name] = {
-            "instanceId": name, "instanceType": TYPE, "instanceState": {"name": "running"}, "architecture": "x86_64",
-            "privateDnsName": f"ip-10-0-0-{number}.ap-northeast-2.compute.internal", "networkInterfaceSet": cards,
+            "instanceId": name,
+            "instanceType": TYPE,
+            "instanceState": {"name": "running"},
+            "architecture": "x86_64",
+            "privateDnsName": f"ip-10-0-0-{number}.ap-northeast-2.compute.internal",
+            "networkInterfaceSet": cards,
             "launchTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "placement": {"availabilityZone": ZONE, "availabilityZoneId": "apne2-az1"}}
+            "placement": {"availabilityZone": ZONE, "availabilityZoneId": "apne2-az1"},
+        }
 
     def state(self, name: str, state: str) -> None:
         """Another state of an instance."""
@@ -85,17 +98,23 @@ class Cloud:
         """A describe call's answer."""
         wanted = query.get("InstanceId.1")
         found = [i for i in self.instances.values() if wanted in (None, i["instanceId"])]
-        return {"DescribeInstances": {"reservationSet": [{"instancesSet": [i]} for i in found]},
-                "DescribeInstanceTypes": {"instanceTypeSet": [TYPES[query.get("InstanceType.1", TYPE)]]},
-                "DescribeVolumes": {"volumeSet": [{"size": "100"}]},
-                "DescribeInstanceAttribute": {"userData": {"value": self.user_data()}}}[action]
+        return {
+            "DescribeInstances": {"reservationSet": [{"instancesSet": [i]} for i in found]},
+            "DescribeInstanceTypes": {
+                "instanceTypeSet": [TYPES[query.get("InstanceType.1", TYPE)]]
+            },
+            "DescribeVolumes": {"volumeSet": [{"size": "100"}]},
+            "DescribeInstanceAttribute": {"userData": {"value": self.user_data()}},
+        }[action]
 
 
 def xml(value: Any) -> str:
     """EC2's way of writing data."""
     if isinstance(value, dict):
         return "".join(f"<{k}>{xml(v)}</{k}>" for k, v in value.items())
-    return "".join(f"<item>{xml(v)}</item>" for v in value) if isinstance(value, list) else str(value)
+    return (
+        "".join(f"<item>{xml(v)}</item>" for v in value) if isinstance(value, list) else str(value)
+    )
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -112,7 +131,12 @@ class Handler(BaseHTTPRequestHandler):
             key = "stranger" if "stranger" in words[1] else words[1]
             found = {"AccessKeyId": key, "SecretAccessKey": "s", "SessionToken": "t"}
         if words[0] == "inventory":
-            found = [{"type": "eks-cluster", "id": f"arn:aws:eks:ap-northeast-2:123456789012:cluster/{CLUSTER}"}]
+            found = [
+                {
+                    "type": "eks-cluster",
+                    "id": f"arn:aws:eks:ap-northeast-2:123456789012:cluster/{CLUSTER}",
+                }
+            ]
         if words[0] == "pod-identity":
             found = self.cloud.identities.get(dict(parse_qsl(url.query))["service_account"])
         self._send(404 if found is None else 200, json.dumps(found))
@@ -123,15 +147,24 @@ class Handler(BaseHTTPRequestHandler):
         if self.path.startswith("/_world/token-review"):
             review = json.loads(body)
             user = self.cloud.node_of(review["spec"]["token"])
-            review["status"] = {"authenticated": bool(user), "user": {
-                "username": user or "", "groups": ["system:bootstrappers", "system:nodes"]}}
+            review["status"] = {
+                "authenticated": bool(user),
+                "user": {
+                    "username": user or "",
+                    "groups": ["system:bootstrappers", "system:nodes"],
+                },
+            }
             return self._send(200, json.dumps(review))
         if "ContainerRegistry" in self.headers.get("X-Amz-Target", ""):
             return self._send(400, '{"__type": "RepositoryNotFoundException"}')
         if "X-Amz-Target" in self.headers:
             name = json.loads(body)["FileSystemIds"][0]
             known = name in self.cloud.lustre
-            answer = {"FileSystems": [self.cloud.lustre[name]]} if known else {"message": f"{name} does not exist"}
+            answer = (
+                {"FileSystems": [self.cloud.lustre[name]]}
+                if known
+                else {"message": f"{name} does not exist"}
+            )
             return self._send(200 if known else 400, json.dumps(answer))
         query = dict(parse_qsl(body))
         self._send(200, f"<Response>{xml(self.cloud.ec2(query['Action'], query))}</Response>")
@@ -153,8 +186,12 @@ def kubeconfig() -> str:
 
 def kubectl(*words: str, stdin: str = "") -> dict[str, Any]:
     """Run kubectl inside."""
-    done = subprocess.run([paths.BIN / "kubectl", "--kubeconfig", kubeconfig(), *words], input=stdin, text=True,
-                          capture_output=True)
+    done = subprocess.run(
+        [paths.BIN / "kubectl", "--kubeconfig", kubeconfig(), *words],
+        input=stdin,
+        text=True,
+        capture_output=True,
+    )
     return {"rc": done.returncode, "out": done.stdout, "err": done.stderr}
 
 
@@ -166,24 +203,38 @@ def shell(command: str) -> dict[str, Any]:
 
 def main() -> None:
     """Until standard input ends."""
-    for command in ("ip link set lo up", "ip link add br0 type bridge", "ip addr add 10.244.0.1/16 dev br0",
-                    "ip link set br0 up"):
+    for command in (
+        "ip link set lo up",
+        "ip link add br0 type bridge",
+        "ip addr add 10.244.0.1/16 dev br0",
+        "ip link set br0 up",
+    ):
         subprocess.run(command.split(), check=True)
     world = paths.remember(paths.World(api_port=16643, account_port=16644, speed=60))
     cloud = Cloud(world)
-    server = ThreadingHTTPServer(("0.0.0.0", world.account_port), type("H", (Handler,), {"cloud": cloud}))
+    server = ThreadingHTTPServer(
+        ("0.0.0.0", world.account_port), type("H", (Handler,), {"cloud": cloud})
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     plane = ControlPlane(world)
     plane.start("1.34", "10.100.0.0/16")
     while not plane.ready():
         time.sleep(0.1)
-    fleet = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "rehearsal.nodes.fleet"],
-                             stdin=subprocess.DEVNULL)
+    fleet = subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "rehearsal.nodes.fleet"],
+        stdin=subprocess.DEVNULL,
+    )
     orders: dict[str, Callable[..., Any]] = {
-        "kubectl": kubectl, "shell": shell, "launch": cloud.launch, "state": cloud.state,
-        "vanish": cloud.instances.pop, "lustre": cloud.lustre.update, "identities": cloud.identities.update,
+        "kubectl": kubectl,
+        "shell": shell,
+        "launch": cloud.launch,
+        "state": cloud.state,
+        "vanish": cloud.instances.pop,
+        "lustre": cloud.lustre.update,
+        "identities": cloud.identities.update,
         "apply": lambda text: kubectl("apply", "-f", "-", stdin=text),
-        "get": lambda path: admin(world).request("GET", path)}
+        "get": lambda path: admin(world).request("GET", path),
+    }
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
         order, *words = json.loads(line)
@@ -200,8 +251,14 @@ class Client:
 
     def __init__(self, state: Path) -> None:
         env = {**os.environ, "TRAINYARD_REHEARSAL": str(state), "PYTHONPATH": str(paths.CHECKOUT)}
-        self._process = subprocess.Popen([*NAMESPACE, sys.executable, __file__], env=env, text=True,
-                                         cwd=paths.CHECKOUT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen(
+            [*NAMESPACE, sys.executable, __file__],
+            env=env,
+            text=True,
+            cwd=paths.CHECKOUT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         self.state = state
         self._answer()
 

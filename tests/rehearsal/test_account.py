@@ -1,4 +1,5 @@
-"""The embedded account as a server: who may call, what goes wrong on purpose, what does not exist."""
+"""The embedded account as a server: who may call, what goes wrong on purpose, what does not
+exist."""
 
 from __future__ import annotations
 
@@ -35,19 +36,28 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account
 
 
 def launch(account: Account, network: Network, profile_name: str) -> str:
-    newest = "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended/image_id"
+    newest = (
+        "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended/image_id"
+    )
     image = account.client("ssm").get_parameter(Name=newest)
     made = network.ec2.run_instances(
-        MinCount=1, MaxCount=1, ImageId=image["Parameter"]["Value"], InstanceType="m7i.large",
-        SubnetId=network.subnets[0], IamInstanceProfile={"Name": profile_name})
+        MinCount=1,
+        MaxCount=1,
+        ImageId=image["Parameter"]["Value"],
+        InstanceType="m7i.large",
+        SubnetId=network.subnets[0],
+        IamInstanceProfile={"Name": profile_name},
+    )
     return made["Instances"][0]["InstanceId"]
 
 
 def token(account: Account, credentials: dict[str, str] | None, cluster: str) -> str:
     """As `aws eks get-token` makes it."""
     client = account.client("sts", credentials)
-    client.meta.events.register("before-sign.sts.GetCallerIdentity",
-                                lambda request, **_: request.headers.add_header("x-k8s-aws-id", cluster))
+    client.meta.events.register(
+        "before-sign.sts.GetCallerIdentity",
+        lambda request, **_: request.headers.add_header("x-k8s-aws-id", cluster),
+    )
     url = client.generate_presigned_url("get_caller_identity", ExpiresIn=60, HttpMethod="GET")
     return "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
 
@@ -71,9 +81,17 @@ def test_an_unknown_access_key_is_refused_as_each_service_does(account: Account)
         account.client("eks", nobody).list_clusters()
 
 
-@pytest.mark.parametrize(("service", "operation"), [
-    ("ec2", "describe_vpn_concentrators"), ("eks", "list_capabilities"), ("lambda", "list_functions")])
-def test_what_the_account_does_not_implement_is_named(account: Account, service: str, operation: str) -> None:
+@pytest.mark.parametrize(
+    ("service", "operation"),
+    [
+        ("ec2", "describe_vpn_concentrators"),
+        ("eks", "list_capabilities"),
+        ("lambda", "list_functions"),
+    ],
+)
+def test_what_the_account_does_not_implement_is_named(
+    account: Account, service: str, operation: str
+) -> None:
     given = {"clusterName": "demo"} if service == "eks" else {}
     with pytest.raises(ClientError, match="the rehearsal's account does not implement") as caught:
         getattr(account.client(service), operation)(**given)
@@ -81,7 +99,9 @@ def test_what_the_account_does_not_implement_is_named(account: Account, service:
     assert service in str(caught.value)
 
 
-def test_an_instance_gets_its_roles_credentials_and_may_do_what_the_role_allows(account: Account) -> None:
+def test_an_instance_gets_its_roles_credentials_and_may_do_what_the_role_allows(
+    account: Account,
+) -> None:
     profile(account, "node", "AmazonEKSWorkerNodePolicy")
     instance = launch(account, Network(account), "node")
     status, credentials = account.world("GET", f"instances/{instance}/credentials")
@@ -99,15 +119,26 @@ def test_an_instance_gets_its_roles_credentials_and_may_do_what_the_role_allows(
 
 def test_a_deny_wins_over_an_allow(account: Account) -> None:
     arn = role(account, "r", "ec2.amazonaws.com")
-    statements = [{"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"},
-                  {"Effect": "Deny", "Action": "ec2:DescribeVpcs", "Resource": "*"}]
+    statements = [
+        {"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"},
+        {"Effect": "Deny", "Action": "ec2:DescribeVpcs", "Resource": "*"},
+    ]
     policy = json.dumps({"Version": "2012-10-17", "Statement": statements})
     account.client("iam").put_role_policy(RoleName="r", PolicyName="p", PolicyDocument=policy)
     document = json.loads(trust("ec2.amazonaws.com"))
-    document["Statement"].append({"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{identity.ACCOUNT}:root"},
-                                  "Action": "sts:AssumeRole"})
-    account.client("iam").update_assume_role_policy(RoleName="r", PolicyDocument=json.dumps(document))
-    credentials = account.client("sts").assume_role(RoleArn=arn, RoleSessionName="session")["Credentials"]
+    document["Statement"].append(
+        {
+            "Effect": "Allow",
+            "Principal": {"AWS": f"arn:aws:iam::{identity.ACCOUNT}:root"},
+            "Action": "sts:AssumeRole",
+        }
+    )
+    account.client("iam").update_assume_role_policy(
+        RoleName="r", PolicyDocument=json.dumps(document)
+    )
+    credentials = account.client("sts").assume_role(RoleArn=arn, RoleSessionName="session")[
+        "Credentials"
+    ]
     assert account.client("ec2", credentials).describe_subnets()
     with refused("UnauthorizedOperation"):
         account.client("ec2", credentials).describe_vpcs()
@@ -144,14 +175,22 @@ def test_a_node_is_let_in_only_by_an_access_entry_of_its_role(account: Account) 
     instance = launch(account, network, "node")
     credentials = account.world("GET", f"instances/{instance}/credentials")[1]
     assert not review(account, token(account, credentials, "demo"))["authenticated"]
-    account.client("eks").create_access_entry(clusterName="demo", principalArn=arn, type="EC2_LINUX")
-    name = network.ec2.describe_instances(InstanceIds=[instance])["Reservations"][0]["Instances"][0]["PrivateDnsName"]
+    account.client("eks").create_access_entry(
+        clusterName="demo", principalArn=arn, type="EC2_LINUX"
+    )
+    name = network.ec2.describe_instances(InstanceIds=[instance])["Reservations"][0]["Instances"][
+        0
+    ]["PrivateDnsName"]
     assert review(account, token(account, credentials, "demo"))["user"] == {
-        "username": f"system:node:{name}", "groups": ["system:bootstrappers", "system:nodes"]}
+        "username": f"system:node:{name}",
+        "groups": ["system:bootstrappers", "system:nodes"],
+    }
 
 
 def test_a_throttled_call_fails_once_and_then_works(account: Account) -> None:
-    account.world("POST", "faults", {"kind": "throttle", "service": "ec2", "action": "Describe*", "count": 1})
+    account.world(
+        "POST", "faults", {"kind": "throttle", "service": "ec2", "action": "Describe*", "count": 1}
+    )
     with refused("RequestLimitExceeded"):
         account.client("ec2").describe_vpcs()
     assert account.client("ec2").describe_vpcs()
@@ -168,8 +207,12 @@ def test_a_lost_answer_leaves_what_was_made(account: Account) -> None:
 def test_a_retry_with_the_same_token_makes_nothing_twice(account: Account) -> None:
     network = Network(account)
     address = network.ec2.allocate_address(Domain="vpc")["AllocationId"]
-    ids = {network.ec2.create_nat_gateway(SubnetId=network.subnets[0], AllocationId=address, ClientToken="once")[
-        "NatGateway"]["NatGatewayId"] for _ in range(2)}
+    ids = {
+        network.ec2.create_nat_gateway(
+            SubnetId=network.subnets[0], AllocationId=address, ClientToken="once"
+        )["NatGateway"]["NatGatewayId"]
+        for _ in range(2)
+    }
     assert len(ids) == 1
 
 
@@ -199,18 +242,28 @@ def test_a_queue_cannot_be_made_again_right_after_it_was_deleted(account: Accoun
         sqs.create_queue(QueueName="q")
 
 
-@pytest.mark.parametrize(("name", "document", "code"), [
-    ("n" * 65, trust("ec2.amazonaws.com"), "ValidationError"),
-    ("with space", trust("ec2.amazonaws.com"), "ValidationError"),
-    ("r", trust("ec2"), "MalformedPolicyDocument"),
-])
-def test_a_role_that_iam_would_refuse_is_refused(account: Account, name: str, document: str, code: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "document", "code"),
+    [
+        ("n" * 65, trust("ec2.amazonaws.com"), "ValidationError"),
+        ("with space", trust("ec2.amazonaws.com"), "ValidationError"),
+        ("r", trust("ec2"), "MalformedPolicyDocument"),
+    ],
+)
+def test_a_role_that_iam_would_refuse_is_refused(
+    account: Account, name: str, document: str, code: str
+) -> None:
     with refused(code):
         account.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=document)
 
 
-def test_an_inline_policy_has_a_largest_size_and_a_role_with_policies_stays(account: Account) -> None:
-    iam, arn = account.client("iam"), role(account, "r", "ec2.amazonaws.com", "AmazonEKSWorkerNodePolicy")
+def test_an_inline_policy_has_a_largest_size_and_a_role_with_policies_stays(
+    account: Account,
+) -> None:
+    iam, arn = (
+        account.client("iam"),
+        role(account, "r", "ec2.amazonaws.com", "AmazonEKSWorkerNodePolicy"),
+    )
     statement = {"Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::" + "b" * 10240}
     large = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     with refused("LimitExceeded"):
@@ -228,19 +281,23 @@ def test_instance_profiles_are_listed_by_path(account: Account) -> None:
     assert [one["InstanceProfileName"] for one in found] == ["karpenters"]
 
 
-def test_the_aws_command_line_gets_a_token_that_the_account_accepts(account: Account,
-                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_aws_command_line_gets_a_token_that_the_account_accepts(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
     create_cluster(account, Network(account))
     monkeypatch.setenv("AWS_ENDPOINT_URL", account.url)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", identity.DEVELOPER_KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", identity.DEVELOPER_SECRET)
     from awscli.customizations.eks.get_token import STSClientFactory, TokenGenerator
+
     client = STSClientFactory(Session()).get_sts_client(region_name=REGION)
     assert review(account, TokenGenerator(client).get_token("demo"))["authenticated"]
 
 
 def test_a_registry_holds_what_was_pushed(account: Account) -> None:
-    manifest = json.dumps({"schemaVersion": 2, "mediaType": "m", "config": {"size": 1}, "layers": []})
+    manifest = json.dumps(
+        {"schemaVersion": 2, "mediaType": "m", "config": {"size": 1}, "layers": []}
+    )
     account.client("ecr").create_repository(repositoryName="train")
     account.client("ecr").put_image(repositoryName="train", imageTag="1", imageManifest=manifest)
     asked = {"repositoryName": "train", "imageIds": [{"imageTag": "1"}]}

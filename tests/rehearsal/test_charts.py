@@ -18,7 +18,8 @@ VALUES = {"karpenter": ["--set=settings.clusterName=trainyard"]}
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The source of one chart, as it would lie in a module; the mirror is empty and lists only this chart."""
+    """The source of one chart, as it would lie in a module; the mirror is empty and lists only this
+    chart."""
     source = tmp_path / "module/charts/example"
     (source / "templates").mkdir(parents=True)
     (source / "Chart.yaml").write_text("name: example\nversion: 0.0.0-dev\n")
@@ -27,14 +28,22 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(paths, "CHARTS", tmp_path / "cache/charts")
     monkeypatch.setattr(go, "module_folder", lambda folder, module, report: tmp_path / "module")
-    mirror_only(monkeypatch, ("Chart.yaml", "version: .*", "version: {number}"),
-                ("Chart.yaml", "", "appVersion: {version}"))
+    mirror_only(
+        monkeypatch,
+        ("Chart.yaml", "version: .*", "version: {number}"),
+        ("Chart.yaml", "", "appVersion: {version}"),
+    )
     return source
 
 
 def mirror_only(monkeypatch: pytest.MonkeyPatch, *edits: tuple[str, str, str]) -> None:
-    example = charts.Chart(place="example", folder="jobset", module="sigs.k8s.io/jobset", source="charts/example",
-                           edits=edits)
+    example = charts.Chart(
+        place="example",
+        folder="jobset",
+        module="sigs.k8s.io/jobset",
+        source="charts/example",
+        edits=edits,
+    )
     monkeypatch.setattr(charts, "CHARTS", (example,))
 
 
@@ -42,9 +51,13 @@ def said_nothing(text: str) -> None:
     raise AssertionError(text)
 
 
-def test_a_chart_lies_in_a_folder_of_its_name_with_the_versions_of_its_release(module: Path) -> None:
+def test_a_chart_lies_in_a_folder_of_its_name_with_the_versions_of_its_release(
+    module: Path,
+) -> None:
     mirror = charts.ensure(lambda text: None)
-    assert (mirror / "example/Chart.yaml").read_text() == "name: example\nversion: 0.10.1\nappVersion: v0.10.1\n"
+    assert (
+        mirror / "example/Chart.yaml"
+    ).read_text() == "name: example\nversion: 0.10.1\nappVersion: v0.10.1\n"
     assert (mirror / "example/templates/secret.yaml").read_text() == "kind: Secret\n"
 
 
@@ -53,7 +66,9 @@ def test_a_mirror_that_exists_is_not_made_again(module: Path) -> None:
     charts.ensure(said_nothing)
 
 
-def test_a_line_that_is_not_there_to_replace_is_an_error(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_is_not_there_to_replace_is_an_error(
+    module: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mirror_only(monkeypatch, ("Chart.yaml", "tag: main", "tag: {version}"))
     with pytest.raises(ToolchainError, match="0 lines match 'tag: main'"):
         charts.ensure(lambda text: None)
@@ -68,8 +83,15 @@ def mirror() -> Path:
 
 
 def rendered(mirror: Path, name: str) -> list[dict[str, Any]]:
-    command = [str(paths.BIN / "helm"), "template", re.sub(r"-[\d.]+$", "", name), str(mirror / name),
-               "--namespace=kube-system", "--kube-version=1.34.0", "--include-crds"]
+    command = [
+        str(paths.BIN / "helm"),
+        "template",
+        re.sub(r"-[\d.]+$", "", name),
+        str(mirror / name),
+        "--namespace=kube-system",
+        "--kube-version=1.34.0",
+        "--include-crds",
+    ]
     done = subprocess.run([*command, *VALUES.get(name, [])], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return [document for document in yaml.load_all(done.stdout, yaml.CSafeLoader) if document]
@@ -81,25 +103,48 @@ def images(objects: list[dict[str, Any]]) -> set[str]:
 
 
 @pytest.mark.world
-@pytest.mark.parametrize(("name", "expected"), [
-    ("karpenter", {"public.ecr.aws/karpenter/controller:1.14.1"}),
-    ("karpenter-crd", set()),
-    ("kubeflow-trainer-2.1.0", {"ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.1.0",
-                                "registry.k8s.io/jobset/jobset:v0.10.1"}),
-    ("kubeflow-trainer-2.3.0", {"ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0",
-                                "registry.k8s.io/jobset/jobset:v0.12.0"}),
-    ("nvidia-device-plugin", {"nvcr.io/nvidia/k8s-device-plugin:v0.18.0"})])
-def test_a_chart_of_the_mirror_renders_the_images_of_its_release(mirror: Path, name: str, expected: set[str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("karpenter", {"public.ecr.aws/karpenter/controller:1.14.1"}),
+        ("karpenter-crd", set()),
+        (
+            "kubeflow-trainer-2.1.0",
+            {
+                "ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.1.0",
+                "registry.k8s.io/jobset/jobset:v0.10.1",
+            },
+        ),
+        (
+            "kubeflow-trainer-2.3.0",
+            {
+                "ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0",
+                "registry.k8s.io/jobset/jobset:v0.12.0",
+            },
+        ),
+        ("nvidia-device-plugin", {"nvcr.io/nvidia/k8s-device-plugin:v0.18.0"}),
+    ],
+)
+def test_a_chart_of_the_mirror_renders_the_images_of_its_release(
+    mirror: Path, name: str, expected: set[str]
+) -> None:
     assert images(rendered(mirror, name)) == expected
 
 
 @pytest.mark.world
-@pytest.mark.parametrize(("name", "version", "app_version"), [
-    ("karpenter", "1.14.1", "1.14.1"), ("karpenter-crd", "1.14.1", "1.14.1"),
-    ("kubeflow-trainer-2.1.0", "2.1.0", "v2.1.0"), ("kubeflow-trainer-2.3.0", "2.3.0", None),
-    ("nvidia-device-plugin", "0.18.0", "0.18.0")])
-def test_a_chart_of_the_mirror_says_the_versions_of_its_release(mirror: Path, name: str, version: str,
-                                                               app_version: str | None) -> None:
+@pytest.mark.parametrize(
+    ("name", "version", "app_version"),
+    [
+        ("karpenter", "1.14.1", "1.14.1"),
+        ("karpenter-crd", "1.14.1", "1.14.1"),
+        ("kubeflow-trainer-2.1.0", "2.1.0", "v2.1.0"),
+        ("kubeflow-trainer-2.3.0", "2.3.0", None),
+        ("nvidia-device-plugin", "0.18.0", "0.18.0"),
+    ],
+)
+def test_a_chart_of_the_mirror_says_the_versions_of_its_release(
+    mirror: Path, name: str, version: str, app_version: str | None
+) -> None:
     chart = yaml.safe_load((mirror / name / "Chart.yaml").read_text())
     assert name in (chart["name"], f"{chart['name']}-{version}")
     assert (chart["version"], chart.get("appVersion")) == (version, app_version)
@@ -107,10 +152,21 @@ def test_a_chart_of_the_mirror_says_the_versions_of_its_release(mirror: Path, na
 
 @pytest.mark.world
 @pytest.mark.parametrize("release", charts.CRDS)
-def test_a_release_brings_the_kinds_the_graph_uses_and_each_once(mirror: Path, release: str) -> None:
-    objects = rendered(mirror, "karpenter-crd") + rendered(charts.OWN, f"kubeflow-trainer-crds-{release}")
+def test_a_release_brings_the_kinds_the_graph_uses_and_each_once(
+    mirror: Path, release: str
+) -> None:
+    objects = rendered(mirror, "karpenter-crd") + rendered(
+        charts.OWN, f"kubeflow-trainer-crds-{release}"
+    )
     kinds = [o["spec"]["names"]["kind"] for o in objects if o["kind"] == "CustomResourceDefinition"]
-    assert set(kinds) >= {"NodePool", "NodeClaim", "EC2NodeClass", "ClusterTrainingRuntime", "TrainJob", "JobSet"}
+    assert set(kinds) >= {
+        "NodePool",
+        "NodeClaim",
+        "EC2NodeClass",
+        "ClusterTrainingRuntime",
+        "TrainJob",
+        "JobSet",
+    }
     assert len(kinds) == len(set(kinds))
 
 
@@ -124,6 +180,8 @@ def test_our_charts_of_crds_are_what_upstreams_modules_hold(mirror: Path, releas
 def test_a_newer_releases_workloads_can_replace_an_olders_in_place(mirror: Path) -> None:
     """A Deployment's selector can never change."""
     releases = (rendered(mirror, f"kubeflow-trainer-{release}") for release in charts.CRDS)
-    older, newer = ({o["metadata"]["name"]: o["spec"]["selector"] for o in objects if o["kind"] == "Deployment"}
-                    for objects in releases)
+    older, newer = (
+        {o["metadata"]["name"]: o["spec"]["selector"] for o in objects if o["kind"] == "Deployment"}
+        for objects in releases
+    )
     assert older == newer and len(older) == 2

@@ -22,7 +22,9 @@ def machine(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Nothing runs; everything that would be built is there; every job is Complete."""
     (paths.STATE / "world.json").unlink()
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
-    monkeypatch.setattr(world, "PARTS", ("tests.rehearsal.fake_account", "tests.rehearsal.fake_fleet"))
+    monkeypatch.setattr(
+        world, "PARTS", ("tests.rehearsal.fake_account", "tests.rehearsal.fake_fleet")
+    )
     monkeypatch.setattr(cli.toolchain, "ensure", lambda **_: None)
     monkeypatch.setattr(cli.charts, "ensure", lambda *_: None)
     monkeypatch.setattr(cli, "_finish", lambda *_: 0)
@@ -32,12 +34,19 @@ def machine(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def _inventory(monkeypatch: pytest.MonkeyPatch, *things: dict[str, Any]) -> None:
     ask = world.ask
-    monkeypatch.setattr(world, "ask", lambda method, path, body=None:
-                        list(things) if path == "inventory" else ask(method, path, body))
+    monkeypatch.setattr(
+        world,
+        "ask",
+        lambda method, path, body=None: (
+            list(things) if path == "inventory" else ask(method, path, body)
+        ),
+    )
 
 
 @needs_namespaces
-def test_up_makes_the_stack_and_down_leaves_nothing(machine: Path, capsys: pytest.CaptureFixture[str]):
+def test_up_makes_the_stack_and_down_leaves_nothing(
+    machine: Path, capsys: pytest.CaptureFixture[str]
+):
     assert cli.main(["up"]) == 0
     assert len(engine.resources(engine.find("dev"))) == 1
     assert cli.main(["down"]) == 0
@@ -66,32 +75,50 @@ def test_down_of_the_environment_takes_its_teams_with_it(machine: Path):
 
 @needs_namespaces
 def test_what_is_left_in_the_account_without_a_stack_is_named_and_fails(
-        machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     cli.main(["up"])
-    _inventory(monkeypatch, {"type": "ec2:instance", "id": "i-1", "name": "forgotten", "state": "running", "tags": {}})
+    _inventory(
+        monkeypatch,
+        {"type": "ec2:instance", "id": "i-1", "name": "forgotten", "state": "running", "tags": {}},
+    )
     assert cli.main(["down"]) == 1
     assert "ec2:instance  i-1  forgotten  running" in capsys.readouterr().out
     assert cli.main(["down", "--force"]) == 0
     assert not world.running()
 
 
-@pytest.mark.parametrize(("stack", "said", "looks"), [
-    ("dev", "2 faults in the stack file", "make check  #"), ("dev", "connection reset", "make status  #"),
-    ("team", "connection reset", "make status STACK=team  #")])
+@pytest.mark.parametrize(
+    ("stack", "said", "looks"),
+    [
+        ("dev", "2 faults in the stack file", "make check  #"),
+        ("dev", "connection reset", "make status  #"),
+        ("team", "connection reset", "make status STACK=team  #"),
+    ],
+)
 def test_after_a_failure_the_next_command_is_the_one_that_helps(
-        checkout: Path, capsys: pytest.CaptureFixture[str], stack: str, said: str, looks: str):
+    checkout: Path, capsys: pytest.CaptureFixture[str], stack: str, said: str, looks: str
+):
     found, stages = engine.find(stack), Stages(Display())
     paths.LOGS.mkdir(parents=True)
     found.log.write_text("")
     stages.consume([{"diagnosticEvent": {"severity": "error", "message": said}}])
     assert cli._failed(found, stages, 255) == 1
     shown = capsys.readouterr().out
-    assert f"program: {said}" in shown and f"  {looks}" in shown and f"make up{found.chosen}  #" in shown
+    assert (
+        f"program: {said}" in shown
+        and f"  {looks}" in shown
+        and f"make up{found.chosen}  #" in shown
+    )
 
 
-@pytest.mark.parametrize(("name", "left"), [("Created by Amazon FSx for fs-1", False), ("of somebody", True)])
+@pytest.mark.parametrize(
+    ("name", "left"), [("Created by Amazon FSx for fs-1", False), ("of somebody", True)]
+)
 def test_an_interface_that_aws_made_for_kept_data_is_not_left_over(name: str, left: bool):
-    assert cli._is_of({"type": "network-interface", "id": "eni-1", "name": name}, {"fs-1"}) is not left
+    assert (
+        cli._is_of({"type": "network-interface", "id": "eni-1", "name": name}, {"fs-1"}) is not left
+    )
 
 
 @needs_namespaces
@@ -106,9 +133,17 @@ def test_faults_reach_the_account(machine: Path, capsys: pytest.CaptureFixture[s
 def test_env_survives_a_shell(machine: Path):
     cli.main(["up"])
     command = [".venv/bin/python", "-m", "rehearsal", "env"]
-    exports = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True,
-                             env=os.environ | {"TRAINYARD_REHEARSAL": str(paths.STATE)}, check=True).stdout
-    told = subprocess.run(["sh", "-euc", exports + 'echo "$AWS_ENDPOINT_URL $PATH"'], capture_output=True, text=True)
+    exports = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TRAINYARD_REHEARSAL": str(paths.STATE)},
+        check=True,
+    ).stdout
+    told = subprocess.run(
+        ["sh", "-euc", exports + 'echo "$AWS_ENDPOINT_URL $PATH"'], capture_output=True, text=True
+    )
     assert told.stdout.startswith(f"{paths.world().account_url} ")
     assert str(Path(os.environ["PATH"].split(":")[0])) in told.stdout
 
@@ -120,26 +155,32 @@ def test_down_without_a_world_says_so(machine: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("command", ["env", "kubeconfig", "fault"])
 def test_a_command_that_needs_a_world_says_how_to_get_one(
-        machine: Path, command: str, capsys: pytest.CaptureFixture[str]):
+    machine: Path, command: str, capsys: pytest.CaptureFixture[str]
+):
     assert cli.main([command]) == 1
     assert "`make up` starts one" in capsys.readouterr().err
 
 
 def test_up_on_a_machine_without_namespaces_exits_2_at_once(
-        machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     monkeypatch.setattr(world, "obstacle", lambda: "remedy: sudo sysctl …")
     assert cli.main(["up"]) == 2
     assert "sysctl" in capsys.readouterr().err
 
 
-def test_a_second_up_is_refused_while_one_is_at_work(machine: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_second_up_is_refused_while_one_is_at_work(
+    machine: Path, capsys: pytest.CaptureFixture[str]
+):
     with (paths.STATE / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert cli.main(["up"]) == 1
     assert "at work here" in capsys.readouterr().err
 
 
-def test_an_unknown_stack_is_refused_before_anything_starts(machine: Path, capsys: pytest.CaptureFixture[str]):
+def test_an_unknown_stack_is_refused_before_anything_starts(
+    machine: Path, capsys: pytest.CaptureFixture[str]
+):
     assert cli.main(["up", "--stack", "prod"]) == 1
     assert "the stacks are dev, team" in capsys.readouterr().err
     assert not world.running()

@@ -36,21 +36,33 @@ def _up(stack: Stack, events: Callable[[list[Any]], None] = _ignore) -> int:
 def _at_work(stack: Stack) -> Iterator[int]:
     """Another engine that holds the stack's lock; killed in the end."""
     command = [paths.BIN / "pulumi", "up", "--event-log", paths.STATE / "e"]
-    with subprocess.Popen(command, env=engine.environment(stack) | {"FAKE_SECONDS": "30"}) as process:
+    with subprocess.Popen(
+        command, env=engine.environment(stack) | {"FAKE_SECONDS": "30"}
+    ) as process:
         processes.wait(lambda: engine._lock_owners(stack) == [process.pid], 10)
         yield process.pid
         process.kill()
 
 
 def test_a_stack_without_a_file_is_refused_with_those_that_have_one(checkout: Path):
-    with pytest.raises(engine.EngineError, match=r"Pulumi.prod.yaml does not exist: the stacks are dev, team"):
+    with pytest.raises(
+        engine.EngineError, match=r"Pulumi.prod.yaml does not exist: the stacks are dev, team"
+    ):
         engine.find("prod")
 
 
-@pytest.mark.parametrize(("text", "says"), [
-    ("config: {a: b: c}", "Pulumi.dev.yaml is not YAML: .*line 1"), ("", "wants a mapping `config`"),
-    ("config: [a]", "wants a mapping `config`"), ("- config", "wants a mapping `config`")])
-def test_what_is_no_stack_file_is_refused_in_a_line(checkout: Path, dev: Stack, text: str, says: str):
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("config: {a: b: c}", "Pulumi.dev.yaml is not YAML: .*line 1"),
+        ("", "wants a mapping `config`"),
+        ("config: [a]", "wants a mapping `config`"),
+        ("- config", "wants a mapping `config`"),
+    ],
+)
+def test_what_is_no_stack_file_is_refused_in_a_line(
+    checkout: Path, dev: Stack, text: str, says: str
+):
     (checkout / "Pulumi.dev.yaml").write_text(text)
     for asks in (lambda: dev.settings, lambda: engine.refresh_copy(dev)):
         with pytest.raises(engine.EngineError, match=says):
@@ -60,12 +72,17 @@ def test_what_is_no_stack_file_is_refused_in_a_line(checkout: Path, dev: Stack, 
 def test_settings_of_a_wrong_kind_reach_the_program_which_judges_them(checkout: Path, dev: Stack):
     (checkout / "Pulumi.dev.yaml").write_text("config: {'trainyard:environment': seoul}")
     engine.refresh_copy(dev)
-    assert dev.settings == {"trainyard:environment": "seoul"} and dev.section("trainyard:environment") == {}
+    assert (
+        dev.settings == {"trainyard:environment": "seoul"}
+        and dev.section("trainyard:environment") == {}
+    )
     (checkout / "Pulumi.team.yaml").write_text("config: {'trainyard:team': vision}")
     assert engine.find("team").refers_to is None
 
 
-def test_the_copy_differs_from_the_tracked_file_by_where_charts_come_from(checkout: Path, dev: Stack):
+def test_the_copy_differs_from_the_tracked_file_by_where_charts_come_from(
+    checkout: Path, dev: Stack
+):
     assert dev.settings == ENVIRONMENT
     copied = yaml.safe_load(dev.copy.read_text())["config"]
     assert copied["trainyard:environment"].pop("artifacts") == {"charts": str(paths.CHARTS)}
@@ -73,7 +90,9 @@ def test_the_copy_differs_from_the_tracked_file_by_where_charts_come_from(checko
 
 
 def test_a_team_is_refused_while_its_environment_is_not_up(checkout: Path):
-    with pytest.raises(engine.EngineError, match="team stands on dev, which is not up: `make up STACK=dev`"):
+    with pytest.raises(
+        engine.EngineError, match="team stands on dev, which is not up: `make up STACK=dev`"
+    ):
         engine.prepare(engine.find("team"), _ignore)
 
 
@@ -105,7 +124,9 @@ def test_the_passphrase_is_for_our_eyes_only(dev: Stack):
     assert len(file.read_text()) == 32
 
 
-def test_the_engine_gets_its_region_and_nobody_elses_identity(dev: Stack, monkeypatch: pytest.MonkeyPatch):
+def test_the_engine_gets_its_region_and_nobody_elses_identity(
+    dev: Stack, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("AWS_PROFILE", "production")
     told = engine.environment(dev)
     assert told["AWS_REGION"] == "eu-north-1"
@@ -129,7 +150,9 @@ def test_the_first_interrupt_lets_the_engine_finish(dev: Stack, monkeypatch: pyt
     assert not engine._lock_owners(dev)
 
 
-def test_the_second_interrupt_kills_the_engine_and_the_next_run_works(dev: Stack, monkeypatch: pytest.MonkeyPatch):
+def test_the_second_interrupt_kills_the_engine_and_the_next_run_works(
+    dev: Stack, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("FAKE_SECONDS", "30")
     monkeypatch.setenv("FAKE_STUBBORN", "yes")
     for delay in (0.5, 0.7):
@@ -154,11 +177,16 @@ def test_the_lock_of_a_killed_engine_is_taken_away(dev: Stack):
 
 def test_the_lock_of_a_living_engine_is_respected(dev: Stack, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(engine, "LOCK_SECONDS", 0.2)
-    with _at_work(dev) as pid, pytest.raises(engine.EngineError, match=f"process {pid} still works on stack dev"):
+    with (
+        _at_work(dev) as pid,
+        pytest.raises(engine.EngineError, match=f"process {pid} still works on stack dev"),
+    ):
         engine.prepare(dev, _ignore)
 
 
-def test_an_engine_whose_driver_was_killed_cancels_itself(dev: Stack, monkeypatch: pytest.MonkeyPatch):
+def test_an_engine_whose_driver_was_killed_cancels_itself(
+    dev: Stack, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("FAKE_SECONDS", "30")
     driver = os.fork()
     if not driver:
@@ -174,7 +202,10 @@ def test_a_plugin_that_outlived_its_engine_is_ended(dev: Stack):
     program = paths.BIN / "pulumi"
     program.write_text(program.read_text().replace("exec", "sleep 1000 >/dev/null 2>&1 & exec"))
     assert _up(dev) == 0
-    session, marker = int((paths.STATE / "engine").read_text()), f"TRAINYARD_REHEARSAL={paths.STATE}"
+    session, marker = (
+        int((paths.STATE / "engine").read_text()),
+        f"TRAINYARD_REHEARSAL={paths.STATE}",
+    )
     assert processes.wait(lambda: processes.in_session(session, marker) == [], 5)
 
 

@@ -22,7 +22,9 @@ PULUMI = paths.BIN / "pulumi"
 
 
 def info(root: Path, **options: Any) -> Any:
-    return language_pb2.ProgramInfo(root_directory=str(root), program_directory=str(root), options=struct(options))
+    return language_pb2.ProgramInfo(
+        root_directory=str(root), program_directory=str(root), options=struct(options)
+    )
 
 
 def environment_of(root: Path, name: str) -> Path:
@@ -49,10 +51,15 @@ def test_a_missing_virtualenv_is_named(tmp_path: Path) -> None:
 
 
 def test_the_packages_of_the_programs_own_environment_say_which_plugins_it_needs() -> None:
-    venv = info(Path(sys.executable).parent.parent.parent, virtualenv=Path(sys.executable).parent.parent.name)
+    venv = info(
+        Path(sys.executable).parent.parent.parent,
+        virtualenv=Path(sys.executable).parent.parent.name,
+    )
     request = language_pb2.GetRequiredPackagesRequest(info=venv)
     packages = language.Host("", Path()).GetRequiredPackages(request, MagicMock()).packages
-    wanted = {name: f"v{metadata.version(f'pulumi-{name}')}" for name in ("aws", "eks", "kubernetes")}
+    wanted = {
+        name: f"v{metadata.version(f'pulumi-{name}')}" for name in ("aws", "eks", "kubernetes")
+    }
     assert {package.name: package.version for package in packages} == wanted
 
 
@@ -71,9 +78,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_plugin_lies_under_the_version_of_its_sdk(home: Path) -> None:
     files = [file for file in home.glob("plugins/*/pulumi-*") if os.access(file, os.X_OK)]
     found = {str(file.relative_to(home / "plugins")) for file in files}
-    resources = {f"resource-{name}-v{metadata.version(f'pulumi-{name}')}/pulumi-resource-{name}"
-                 for name in ("aws", "eks", "kubernetes")}
-    assert found == resources | {f"language-python-v{metadata.version('pulumi')}/pulumi-language-python"}
+    resources = {
+        f"resource-{name}-v{metadata.version(f'pulumi-{name}')}/pulumi-resource-{name}"
+        for name in ("aws", "eks", "kubernetes")
+    }
+    assert found == resources | {
+        f"language-python-v{metadata.version('pulumi')}/pulumi-language-python"
+    }
 
 
 def test_plugins_are_put_over_older_ones(home: Path) -> None:
@@ -84,17 +95,21 @@ def test_plugins_are_put_over_older_ones(home: Path) -> None:
 
 @pytest.mark.parametrize("name", ["aws", "eks", "kubernetes"])
 def test_an_installed_plugin_starts_anywhere_says_its_port_and_leaves_quietly(
-        name: str, home: Path, tmp_path: Path) -> None:
+    name: str, home: Path, tmp_path: Path
+) -> None:
     program = next(home.glob(f"plugins/resource-{name}-*/pulumi-resource-{name}"))
-    plugin = subprocess.Popen([program, "127.0.0.1:1"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    plugin = subprocess.Popen(
+        [program, "127.0.0.1:1"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert plugin.stdout
     assert int(plugin.stdout.readline()) > 0
     plugin.send_signal(2)
     assert plugin.communicate(timeout=10) == (b"", b"")
 
 
-def test_a_genuine_kubernetes_provider_is_used_in_place_of_ours(tmp_path: Path, home: Path,
-                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_genuine_kubernetes_provider_is_used_in_place_of_ours(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     version = metadata.version("pulumi-kubernetes")
     genuine = tmp_path / f"theirs/plugins/resource-kubernetes-v{version}/pulumi-resource-kubernetes"
     genuine.parent.mkdir(parents=True)
@@ -106,7 +121,9 @@ def test_a_genuine_kubernetes_provider_is_used_in_place_of_ours(tmp_path: Path, 
     assert f"exec {genuine}" in ours.read_text()
 
 
-def test_our_own_plugin_is_not_taken_for_the_genuine_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_own_plugin_is_not_taken_for_the_genuine_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KUBERNETES_PROVIDER", "")
     monkeypatch.setenv("PULUMI_HOME", str(home))
     install.install(home, paths.BIN)
@@ -116,24 +133,35 @@ def test_our_own_plugin_is_not_taken_for_the_genuine_one(home: Path, monkeypatch
 
 @pytest.mark.world
 @pytest.mark.skipif(not PULUMI.exists(), reason="no pulumi: the toolchain was never built here")
-def test_the_real_engine_runs_a_program_through_the_host(home: Path, tmp_path: Path,
-                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_real_engine_runs_a_program_through_the_host(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(paths, "BACKEND", tmp_path / "backend")
     project = tmp_path / "project"
     project.mkdir()
     (tmp_path / "backend").mkdir()
     venv = Path(sys.executable).parent.parent
-    (project / "Pulumi.yaml").write_text(f"name: p\nruntime: {{name: python, options: {{virtualenv: {venv}}}}}\n")
+    (project / "Pulumi.yaml").write_text(
+        f"name: p\nruntime: {{name: python, options: {{virtualenv: {venv}}}}}\n"
+    )
     (project / "__main__.py").write_text(
         "import pulumi\npulumi.export('said', pulumi.Config().require('word'))\n"
-        "if pulumi.Config().get('fail'): raise pulumi.RunError('no, thanks')\n")
-    environment = {**os.environ, "PULUMI_HOME": str(home), "PULUMI_BACKEND_URL": engine.backend_url(),
-                   "PULUMI_CONFIG_PASSPHRASE": "x", "PULUMI_SKIP_UPDATE_CHECK": "true",
-                   "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true"}
+        "if pulumi.Config().get('fail'): raise pulumi.RunError('no, thanks')\n"
+    )
+    environment = {
+        **os.environ,
+        "PULUMI_HOME": str(home),
+        "PULUMI_BACKEND_URL": engine.backend_url(),
+        "PULUMI_CONFIG_PASSPHRASE": "x",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+    }
 
     def pulumi(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(PULUMI), *arguments, "--non-interactive"]
-        return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=120)
+        return subprocess.run(
+            command, cwd=project, env=environment, capture_output=True, text=True, timeout=120
+        )
 
     assert pulumi("stack", "init", "dev").returncode == 0
     assert pulumi("up", "-s", "dev", "--yes", "--skip-preview", "-c", "word=hello").returncode == 0
@@ -141,4 +169,6 @@ def test_the_real_engine_runs_a_program_through_the_host(home: Path, tmp_path: P
     failed = pulumi("preview", "-s", "dev", "-c", "fail=yes")
     assert failed.returncode != 0
     assert "no, thanks" in failed.stdout + failed.stderr
-    assert list((tmp_path / "backend").rglob("dev.json")) and not list((tmp_path / "backend").rglob("*.attrs"))
+    assert list((tmp_path / "backend").rglob("dev.json")) and not list(
+        (tmp_path / "backend").rglob("*.attrs")
+    )

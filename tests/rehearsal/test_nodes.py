@@ -15,18 +15,34 @@ from rehearsal.nodes.environment import NotReady, environment, expand, quantity
 from rehearsal.nodes.node import EFA, GPU
 
 AUTHORITY = base64.b64encode(b"ca").decode()
-PART = "--//\nContent-Type: application/node.eks.aws\n\napiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n"
-USER_DATA = ('MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="//"\n\n' + PART +
-             f"  cluster: {{name: c, apiServerEndpoint: 'https://a', certificateAuthority: {AUTHORITY}}}\n"
-             "  kubelet: {config: {maxPods: 20, registerWithTaints: [{key: a, effect: NoSchedule}]}}\n" + PART +
-             '  kubelet: {config: {registerWithTaints: [{key: b, effect: NoExecute}]}, '
-             'flags: ["--node-labels=x=1,y=2"]}\n--//--\n')
-INSTANCE = {"instanceId": "i-1", "privateDnsName": "ip-1", "instanceType": "g6e.48xlarge", "architecture": "x86_64",
-            "placement": {"availabilityZone": "ap-northeast-2a", "availabilityZoneId": "apne2-az1"},
-            "networkInterfaceSet": [{"interfaceType": kind} for kind in ("efa", "efa-only", "interface")]}
-KIND = {"vCpuInfo": {"defaultVCpus": "192"}, "memoryInfo": {"sizeInMiB": "1572864"},
-        "gpuInfo": {"gpus": [{"count": "8"}]}, "instanceStorageInfo": {"totalSizeInGB": "7600"},
-        "networkInfo": {"maximumNetworkInterfaces": "15", "ipv4AddressesPerInterface": "50"}}
+PART = (
+    "--//\nContent-Type: application/node.eks.aws\n\napiVersion: node.eks.aws/v1alpha1\nkind:"
+    " NodeConfig\nspec:\n"
+)
+USER_DATA = (
+    'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="//"\n\n'
+    + PART
+    + f"  cluster: {{name: c, apiServerEndpoint: 'https://a', certificateAuthority: {AUTHORITY}}}\n"
+    "  kubelet: {config: {maxPods: 20, registerWithTaints: [{key: a, effect: NoSchedule}]}}\n"
+    + PART
+    + "  kubelet: {config: {registerWithTaints: [{key: b, effect: NoExecute}]}, "
+    'flags: ["--node-labels=x=1,y=2"]}\n--//--\n'
+)
+INSTANCE = {
+    "instanceId": "i-1",
+    "privateDnsName": "ip-1",
+    "instanceType": "g6e.48xlarge",
+    "architecture": "x86_64",
+    "placement": {"availabilityZone": "ap-northeast-2a", "availabilityZoneId": "apne2-az1"},
+    "networkInterfaceSet": [{"interfaceType": kind} for kind in ("efa", "efa-only", "interface")],
+}
+KIND = {
+    "vCpuInfo": {"defaultVCpus": "192"},
+    "memoryInfo": {"sizeInMiB": "1572864"},
+    "gpuInfo": {"gpus": [{"count": "8"}]},
+    "instanceStorageInfo": {"totalSizeInGB": "7600"},
+    "networkInfo": {"maximumNetworkInterfaces": "15", "ipv4AddressesPerInterface": "50"},
+}
 
 
 def container(name: str = "main", **more: Any) -> dict[str, Any]:
@@ -34,8 +50,10 @@ def container(name: str = "main", **more: Any) -> dict[str, Any]:
 
 
 def pod(*containers: dict[str, Any]) -> dict[str, Any]:
-    return {"metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": {"a/b": "c"}},
-            "spec": {"containers": list(containers), "nodeName": "ip-1"}}
+    return {
+        "metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": {"a/b": "c"}},
+        "spec": {"containers": list(containers), "nodeName": "ip-1"},
+    }
 
 
 def held(*_: Any) -> dict[str, bytes]:
@@ -50,8 +68,13 @@ def test_every_node_config_of_the_user_data_counts() -> None:
 
 
 def test_a_script_beside_the_node_config_is_left_alone() -> None:
-    script = '--//\nContent-Type: text/x-shellscript; charset="us-ascii"\n\n#!/bin/bash\nkind: NodeConfig\n'
-    assert node.node_config(USER_DATA.replace(PART, script + PART, 1)) == node.node_config(USER_DATA)
+    script = (
+        '--//\nContent-Type: text/x-shellscript; charset="us-ascii"\n\n#!/bin/bash\nkind:'
+        " NodeConfig\n"
+    )
+    assert node.node_config(USER_DATA.replace(PART, script + PART, 1)) == node.node_config(
+        USER_DATA
+    )
 
 
 @pytest.mark.parametrize("text", ["", "#!/bin/bash\necho hello\n"])
@@ -77,7 +100,9 @@ def test_pods_are_limited_by_addresses_where_the_user_data_says_nothing() -> Non
     assert node.capacity(config, KIND, 100)["pods"] == "737"
 
 
-@pytest.mark.parametrize(("text", "value"), [("64Gi", 64 * 2**30), ("1500m", 1.5), ("2k", 2000), ("1e3", 1000), (5, 5)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("64Gi", 64 * 2**30), ("1500m", 1.5), ("2k", 2000), ("1e3", 1000), (5, 5)]
+)
 def test_quantities(text: str, value: float) -> None:
     assert quantity(text) == value
 
@@ -92,19 +117,33 @@ def test_variables_are_expanded_from_those_before_and_unknown_ones_stay() -> Non
 def test_fields_and_resources_of_the_pod_reach_its_environment() -> None:
     fields = {"L": "metadata.labels['a/b']", "N": "spec.nodeName", "NS": "metadata.namespace"}
     env = [{"name": k, "valueFrom": {"fieldRef": {"fieldPath": v}}} for k, v in fields.items()]
-    env.append({"name": "M", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}})
+    env.append(
+        {
+            "name": "M",
+            "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}},
+        }
+    )
     spec = container(env=env, resources={"limits": {"memory": "1Gi"}})
-    assert environment(pod(spec), spec, {}, {}, held) == {"L": "c", "N": "ip-1", "NS": "n", "M": "1024"}
+    assert environment(pod(spec), spec, {}, {}, held) == {
+        "L": "c",
+        "N": "ip-1",
+        "NS": "n",
+        "M": "1024",
+    }
 
 
 @pytest.mark.parametrize("kind", ["configMap", "secret"])
 def test_keys_of_objects_reach_the_environment_and_a_missing_one_is_named(kind: str) -> None:
     def asked(key: str, **more: Any) -> dict[str, str]:
-        spec = container(env=[{"name": "T", "valueFrom": {f"{kind}KeyRef": {"name": "o", "key": key, **more}}}])
+        spec = container(
+            env=[{"name": "T", "valueFrom": {f"{kind}KeyRef": {"name": "o", "key": key, **more}}}]
+        )
         return environment(pod(spec), spec, {}, {}, held)
 
     assert asked("k") == {"T": "v"} and asked("other", optional=True) == {}
-    with pytest.raises(NotReady, match=f"^couldn't find key other in {kind[0].upper()}{kind[1:]} n/o$"):
+    with pytest.raises(
+        NotReady, match=f"^couldn't find key other in {kind[0].upper()}{kind[1:]} n/o$"
+    ):
         asked("other")
 
 
@@ -112,19 +151,37 @@ def test_what_the_kubelet_does_not_know_is_named() -> None:
     spec = container(env=[{"name": "T", "valueFrom": {"fileKeyRef": {"key": "TOKEN"}}}])
     with pytest.raises(NotReady, match=r"does not know valueFrom\.fileKeyRef"):
         environment(pod(spec), spec, {}, {}, held)
-    asks = {"readinessProbe": {"exec": {"command": ["true"]}}, "livenessProbe": {"httpGet": {"scheme": "HTTP"}}}
-    spec = {"initContainers": [container(restartPolicy="Always")],
-            "containers": [container(startupProbe={"httpGet": {}}, **asks)]}
-    assert refused(spec) == ["startupProbe", "initContainers that go on", "readinessProbe by anything but HTTP"]
+    asks = {
+        "readinessProbe": {"exec": {"command": ["true"]}},
+        "livenessProbe": {"httpGet": {"scheme": "HTTP"}},
+    }
+    spec = {
+        "initContainers": [container(restartPolicy="Always")],
+        "containers": [container(startupProbe={"httpGet": {}}, **asks)],
+    }
+    assert refused(spec) == [
+        "startupProbe",
+        "initContainers that go on",
+        "readinessProbe by anything but HTTP",
+    ]
 
 
-@pytest.mark.parametrize(("image", "binary"), [
-    ("public.ecr.aws/karpenter/controller:1.14.1@sha256:abc", "karpenter"),
-    ("registry.k8s.io/jobset/jobset:v0.10.1", "jobset"),
-    ("registry.k8s.io/jobset/jobset:v0.12.0", "jobset-0.12"),
-    ("ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0", "trainer-2.3"),
-    ("123.dkr.ecr.x.amazonaws.com/mirror/kubeflow/trainer/trainer-controller-manager:v2.1.0", "trainer")])
-def test_controllers_are_known_by_their_repository_behind_any_mirror(image: str, binary: str) -> None:
+@pytest.mark.parametrize(
+    ("image", "binary"),
+    [
+        ("public.ecr.aws/karpenter/controller:1.14.1@sha256:abc", "karpenter"),
+        ("registry.k8s.io/jobset/jobset:v0.10.1", "jobset"),
+        ("registry.k8s.io/jobset/jobset:v0.12.0", "jobset-0.12"),
+        ("ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0", "trainer-2.3"),
+        (
+            "123.dkr.ecr.x.amazonaws.com/mirror/kubeflow/trainer/trainer-controller-manager:v2.1.0",
+            "trainer",
+        ),
+    ],
+)
+def test_controllers_are_known_by_their_repository_behind_any_mirror(
+    image: str, binary: str
+) -> None:
     found = images.program(image)
     assert found and found.binary == binary
 
@@ -139,10 +196,19 @@ def test_a_volume_at_dev_shm_replaces_the_default() -> None:
     assert [m.size for m in mounts if m.target == "/dev/shm"] == ["1g"]
 
 
-@pytest.mark.parametrize(("image", "real"), [
-    ("trainyard/torch-cpu:2.15", True), ("123.dkr.ecr.x.amazonaws.com/mirror/trainyard/ddp@sha256:abc", True),
-    ("pytorch/pytorch:2.4.1-cuda11.8-cudnn9-runtime", False), ("mytrainyard/ddp:1", False), ("ddp:1", False)])
-def test_only_images_of_the_samples_get_the_real_torch(image: str, real: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("image", "real"),
+    [
+        ("trainyard/torch-cpu:2.15", True),
+        ("123.dkr.ecr.x.amazonaws.com/mirror/trainyard/ddp@sha256:abc", True),
+        ("pytorch/pytorch:2.4.1-cuda11.8-cudnn9-runtime", False),
+        ("mytrainyard/ddp:1", False),
+        ("ddp:1", False),
+    ],
+)
+def test_only_images_of_the_samples_get_the_real_torch(
+    image: str, real: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: object())
     assert (f"{images.TOOLS_AT}/torchrun" not in images.training_tools(image)) == real
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
@@ -163,7 +229,9 @@ def test_host_names_need_a_subdomain() -> None:
     assert network.host_names({"hostname": "a-0", "subdomain": "a"}, "n")[:2] == ["a-0", "a-0.a"]
 
 
-def test_hosts_of_a_machine_are_forgotten_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hosts_of_a_machine_are_forgotten_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(network, "HOSTS", tmp_path / "hosts")
     for owner in ("i-1 u", "i-1 v", "i-10 w"):
         network.add_hosts(owner, "10.244.1.1", [owner[-1]])
@@ -178,11 +246,17 @@ def test_a_failing_container_is_restarted_as_its_policy_says() -> None:
         def poll(self) -> int | None:
             return next(codes)
 
-    made = Container(container(), pod="p_n(u)", policy="OnFailure", start=lambda _: Ended(None), address=str)
+    made = Container(
+        container(), pod="p_n(u)", policy="OnFailure", start=lambda _: Ended(None), address=str
+    )
     assert [made.tick() for _ in range(2)] == [
-        None, ("BackOff", "Back-off restarting failed container main in pod p_n(u)")]
+        None,
+        ("BackOff", "Back-off restarting failed container main in pod p_n(u)"),
+    ]
     assert made.exit_code is None and made.status()["state"]["waiting"] == {
-        "reason": "CrashLoopBackOff", "message": "back-off 1s restarting failed container=main pod=p_n(u)"}
+        "reason": "CrashLoopBackOff",
+        "message": "back-off 1s restarting failed container=main pod=p_n(u)",
+    }
     made._due = 0
     made.tick()
     made.tick()
@@ -201,7 +275,11 @@ def test_an_image_that_is_not_there_is_told_as_a_kubelet_tells_it() -> None:
 
 
 def test_what_an_image_may_be_called() -> None:
-    good = ["pytorch/pytorch", "public.ecr.aws/a/b-c:2.8.0-gpu@sha256:" + "0" * 64, "localhost:5000/a__b:1"]
+    good = [
+        "pytorch/pytorch",
+        "public.ecr.aws/a/b-c:2.8.0-gpu@sha256:" + "0" * 64,
+        "localhost:5000/a__b:1",
+    ]
     bad = ["pytorch:2:7", "PyTorch", "https://ghcr.io/a", "team//a", "a/b:", "a b"]
     assert [name for name in good + bad if machine.REFERENCE.fullmatch(name)] == good
 
@@ -213,5 +291,10 @@ def test_the_end_of_a_log() -> None:
 
 def test_answers_of_ec2_become_plain_data() -> None:
     from xml.etree import ElementTree
+
     text = '<R xmlns="http://x"><set><item><a>1</a></item></set><empty/><tags><item>t</item></tags></R>'
-    assert plain(ElementTree.fromstring(text)) == {"set": [{"a": "1"}], "empty": None, "tags": ["t"]}
+    assert plain(ElementTree.fromstring(text)) == {
+        "set": [{"a": "1"}],
+        "empty": None,
+        "tags": ["t"],
+    }

@@ -1,7 +1,8 @@
-"""The control plane in a network namespace of its own, seen through kubectl by people, nodes and strangers.
+"""The control plane in a network namespace of its own, seen through kubectl by people, nodes and
+strangers.
 
-Run as a program this file is what stands in for the account: it owns the ControlPlane, reviews tokens and obeys lines
-on its standard input.
+Run as a program this file is what stands in for the account: it owns the ControlPlane, reviews
+tokens and obeys lines on its standard input.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from rehearsal.toolchain.programs import BY_NAME
 WORLD = paths.World(api_port=16443, account_port=16444, speed=60)
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 NAMESPACE = ("unshare", "-U", "-r", "-m", "-n")
-TOKENS = {"alice": ("arn:aws:sts::123456789012:assumed-role/admin/alice", ["system:masters"]),
-          "node-a": ("system:node:node-a", ["system:bootstrappers", "system:nodes"]),
-          "node-b": ("system:node:node-b", ["system:bootstrappers", "system:nodes"])}
+TOKENS = {
+    "alice": ("arn:aws:sts::123456789012:assumed-role/admin/alice", ["system:masters"]),
+    "node-a": ("system:node:node-a", ["system:bootstrappers", "system:nodes"]),
+    "node-b": ("system:node:node-b", ["system:bootstrappers", "system:nodes"]),
+}
 
 
 class Account(BaseHTTPRequestHandler):
@@ -38,7 +41,10 @@ class Account(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         user, groups = TOKENS.get(review["spec"]["token"], ("", []))
-        review["status"] = {"authenticated": bool(user), "user": {"username": user, "groups": groups}}
+        review["status"] = {
+            "authenticated": bool(user),
+            "user": {"username": user, "groups": groups},
+        }
         answer = json.dumps(review).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(answer)))
@@ -61,10 +67,14 @@ def obey() -> None:
         planes[-1].start("1.34", "10.100.0.0/16")
 
     orders: dict[str, Callable[..., Any]] = {
-        "start": start, "stop": lambda: planes[-1].stop(), "pause": lambda: planes[-1].stop(wipe=False),
+        "start": start,
+        "stop": lambda: planes[-1].stop(),
+        "pause": lambda: planes[-1].stop(wipe=False),
         "pids": lambda: {part.name: part.process.pid for part in planes[-1].parts if part.process},
         "ready": lambda: planes[-1].ready(),
-        "version": lambda: admin(WORLD).request("GET", "/version")["gitVersion"], "stranger": stranger}
+        "version": lambda: admin(WORLD).request("GET", "/version")["gitVersion"],
+        "stranger": stranger,
+    }
     for line in sys.stdin:
         order, *arguments = line.split()
         print(json.dumps(orders[order](*arguments)), flush=True)
@@ -85,8 +95,13 @@ class Inside:
         self.state = state
         imports = os.pathsep.join([str(paths.CHECKOUT), *sys.path])
         environment = os.environ | {"TRAINYARD_REHEARSAL": str(state), "PYTHONPATH": imports}
-        self.process = subprocess.Popen([*NAMESPACE, sys.executable, __file__], text=True, env=environment,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [*NAMESPACE, sys.executable, __file__],
+            text=True,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
 
     def order(self, line: str) -> Any:
         assert self.process.stdin and self.process.stdout
@@ -96,15 +111,40 @@ class Inside:
     def until_ready(self, seconds: float = 60) -> None:
         wait_for(lambda: self.order("ready"), seconds)
 
-    def kubectl(self, *arguments: str, token: str | None = None, given: Any = None) -> subprocess.CompletedProcess[str]:
+    def kubectl(
+        self, *arguments: str, token: str | None = None, given: Any = None
+    ) -> subprocess.CompletedProcess[str]:
         """As system:masters, or as whoever the token says."""
         plane = self.state / "plane"
-        who = [f"--kubeconfig={plane / 'admin.kubeconfig'}"] if token is None else [
-            "--kubeconfig=/dev/null", f"--server={WORLD.api_url}", f"--certificate-authority={plane / 'ca.crt'}",
-            f"--token={token}"]
-        enter = ["nsenter", f"--target={self.process.pid}", "--user", "--net", "--preserve-credentials"]
-        return subprocess.run([*enter, str(paths.BIN / "kubectl"), *who, f"--cache-dir={self.state / 'kubectl'}",
-                               *arguments], capture_output=True, text=True, input=given and json.dumps(given))
+        who = (
+            [f"--kubeconfig={plane / 'admin.kubeconfig'}"]
+            if token is None
+            else [
+                "--kubeconfig=/dev/null",
+                f"--server={WORLD.api_url}",
+                f"--certificate-authority={plane / 'ca.crt'}",
+                f"--token={token}",
+            ]
+        )
+        enter = [
+            "nsenter",
+            f"--target={self.process.pid}",
+            "--user",
+            "--net",
+            "--preserve-credentials",
+        ]
+        return subprocess.run(
+            [
+                *enter,
+                str(paths.BIN / "kubectl"),
+                *who,
+                f"--cache-dir={self.state / 'kubectl'}",
+                *arguments,
+            ],
+            capture_output=True,
+            text=True,
+            input=given and json.dumps(given),
+        )
 
     def get(self, *arguments: str) -> Any:
         done = self.kubectl("get", "--output=json", *arguments)
@@ -156,8 +196,12 @@ def plane(inside: Inside) -> Inside:
 
 
 def pod(name: str, **spec: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
-            "spec": {"containers": [{"name": "main", "image": "busybox"}]} | spec}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "main", "image": "busybox"}]} | spec,
+    }
 
 
 def node(name: str) -> dict[str, Any]:
@@ -169,8 +213,9 @@ def test_another_kubernetes_version_is_refused_by_name() -> None:
         ControlPlane(WORLD).start("1.33", "10.100.0.0/16")
 
 
-def test_a_plane_that_was_never_started_is_not_ready_and_stops_quietly(tmp_path: Path,
-                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plane_that_was_never_started_is_not_ready_and_stops_quietly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(paths, "PLANE", tmp_path / "plane")
     plane = ControlPlane(WORLD)
     assert not plane.ready()
@@ -189,10 +234,26 @@ def test_the_service_kubernetes_has_the_first_address_of_the_clusters_range(plan
 
 @world
 def test_the_servers_certificate_names_every_address_it_is_called_by(plane: Inside) -> None:
-    shown = subprocess.run(["openssl", "x509", "-in", str(plane.state / "plane/apiserver.crt"), "-noout", "-ext",
-                            "subjectAltName"], capture_output=True, text=True).stdout
-    for name in ("IP Address:127.0.0.1", "IP Address:10.244.0.1", "IP Address:10.100.0.1", "DNS:localhost",
-                 "DNS:kubernetes.default.svc"):
+    shown = subprocess.run(
+        [
+            "openssl",
+            "x509",
+            "-in",
+            str(plane.state / "plane/apiserver.crt"),
+            "-noout",
+            "-ext",
+            "subjectAltName",
+        ],
+        capture_output=True,
+        text=True,
+    ).stdout
+    for name in (
+        "IP Address:127.0.0.1",
+        "IP Address:10.244.0.1",
+        "IP Address:10.100.0.1",
+        "DNS:localhost",
+        "DNS:kubernetes.default.svc",
+    ):
         assert name in shown
 
 
@@ -244,14 +305,27 @@ def test_a_pod_that_asks_for_gpus_tolerates_their_taint(plane: Inside) -> None:
 
 
 @world
-@pytest.mark.parametrize(("kind", "version"), [("Deployment", "apps/v1"), ("StatefulSet", "apps/v1"),
-                                               ("ReplicaSet", "apps/v1"), ("Job", "batch/v1")])
+@pytest.mark.parametrize(
+    ("kind", "version"),
+    [
+        ("Deployment", "apps/v1"),
+        ("StatefulSet", "apps/v1"),
+        ("ReplicaSet", "apps/v1"),
+        ("Job", "batch/v1"),
+    ],
+)
 def test_controllers_make_the_pods_of_a_workload(plane: Inside, kind: str, version: str) -> None:
     name = kind.lower()
     selector = {} if kind == "Job" else {"selector": {"matchLabels": {"app": name}}}
     spec = pod(name, restartPolicy="Never" if kind == "Job" else "Always")["spec"]
-    made = plane.create({"apiVersion": version, "kind": kind, "metadata": {"name": name},
-                         "spec": {"template": {"metadata": {"labels": {"app": name}}, "spec": spec}, **selector}})
+    made = plane.create(
+        {
+            "apiVersion": version,
+            "kind": kind,
+            "metadata": {"name": name},
+            "spec": {"template": {"metadata": {"labels": {"app": name}}, "spec": spec}, **selector},
+        }
+    )
     assert "created" in made
     wait_for(lambda: plane.get("pods", f"--selector=app={name}").get("items"))
 
@@ -260,8 +334,12 @@ def test_controllers_make_the_pods_of_a_workload(plane: Inside, kind: str, versi
 def test_a_deleted_owner_takes_its_objects_along(plane: Inside) -> None:
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}}
     plane.create(owner)
-    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner",
-                 "uid": plane.get("configmap", "owner")["metadata"]["uid"]}
+    reference = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": "owner",
+        "uid": plane.get("configmap", "owner")["metadata"]["uid"],
+    }
     plane.create(owner | {"metadata": {"name": "owned", "ownerReferences": [reference]}})
     plane.kubectl("delete", "configmap", "owner")
     wait_for(lambda: not plane.get("configmap", "owned"))

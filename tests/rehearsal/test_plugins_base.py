@@ -19,7 +19,18 @@ from pulumi.runtime.proto import status_pb2
 
 from rehearsal import paths
 from rehearsal.plugins.base import Call, Diff, Found, Invalid, NotReady, Plugin, Refused, Servicer
-from rehearsal.plugins.wire import OUTPUT, SECRET, SIGNATURE, UNKNOWN, Properties, changes, join, plain, struct, unknown
+from rehearsal.plugins.wire import (
+    OUTPUT,
+    SECRET,
+    SIGNATURE,
+    UNKNOWN,
+    Properties,
+    changes,
+    join,
+    plain,
+    struct,
+    unknown,
+)
 
 URN = "urn:pulumi:dev::project::eks:index:Cluster$toy:index:Box::the::box"
 
@@ -48,7 +59,11 @@ class Toy(Plugin):
         return ("", inputs) if call.preview else ("box-1", inputs)
 
     def read(self, call: Call, inputs: Properties, state: Properties) -> Found | None:
-        return None if call.id == "gone" else Found({"kind": "found"}, {"kind": "found", "size": 1}, "lasting")
+        return (
+            None
+            if call.id == "gone"
+            else Found({"kind": "found"}, {"kind": "found", "size": 1}, "lasting")
+        )
 
 
 @pytest.fixture
@@ -87,7 +102,12 @@ def test_changes_are_paths_and_a_property_that_is_none_is_an_absent_one() -> Non
     old = {"tags": {"a": "1", "k8s.io/x": "y"}, "ports": [1, 2], "gone": "x", "none": None}
     new = {"tags": {"a": "2", "k8s.io/x": "z", "b": "3"}, "ports": [1, 3]}
     assert changes(old, new) == {
-        "gone": "delete", "ports[1]": "update", "tags.a": "update", "tags.b": "add", 'tags["k8s.io/x"]': "update"}
+        "gone": "delete",
+        "ports[1]": "update",
+        "tags.a": "update",
+        "tags.b": "add",
+        'tags["k8s.io/x"]': "update",
+    }
 
 
 def test_a_list_of_another_length_is_one_change() -> None:
@@ -110,16 +130,23 @@ def test_a_name_gets_the_same_letters_in_preview_and_update_and_others_in_a_repl
 
 def test_an_input_that_cannot_be_right_is_a_failure_of_check_that_names_it(client: Any) -> None:
     answer = client.Check(pb.CheckRequest(urn=URN, news=struct({"kind": "wrong"})))
-    assert [(failure.property, failure.reason) for failure in answer.failures] == [("kind", "cannot be wrong")]
+    assert [(failure.property, failure.reason) for failure in answer.failures] == [
+        ("kind", "cannot be wrong")
+    ]
 
 
 def test_a_diff_says_which_paths_replace(client: Any) -> None:
-    old, new = struct({"size": 1, "look": {"color": "red"}}), struct({"size": 2, "look": {"color": "blue"}})
+    old, new = (
+        struct({"size": 1, "look": {"color": "red"}}),
+        struct({"size": 2, "look": {"color": "blue"}}),
+    )
     answer = client.Diff(pb.DiffRequest(urn=URN, id="box-1", old_inputs=old, olds=old, news=new))
     assert answer.changes == pb.DiffResponse.DIFF_SOME
     assert list(answer.replaces) == ["size"]
     assert answer.deleteBeforeReplace
-    kinds = {path: pb.PropertyDiff.Kind.Name(diff.kind) for path, diff in answer.detailedDiff.items()}
+    kinds = {
+        path: pb.PropertyDiff.Kind.Name(diff.kind) for path, diff in answer.detailedDiff.items()
+    }
     assert kinds == {"size": "UPDATE_REPLACE", "look.color": "UPDATE"}
     assert list(answer.diffs) == ["look", "size"]
 
@@ -130,19 +157,27 @@ def test_equal_inputs_are_no_diff(client: Any) -> None:
     assert answer.changes == pb.DiffResponse.DIFF_NONE
 
 
-def test_an_object_that_was_made_but_is_not_ready_is_kept_with_its_state_and_the_reasons(client: Any) -> None:
+def test_an_object_that_was_made_but_is_not_ready_is_kept_with_its_state_and_the_reasons(
+    client: Any,
+) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         create(client, kind="broken")
     failed: Any = caught.value
-    status = status_pb2.Status.FromString(dict(failed.trailing_metadata())["grpc-status-details-bin"])
+    status = status_pb2.Status.FromString(
+        dict(failed.trailing_metadata())["grpc-status-details-bin"]
+    )
     detail = pb.ErrorResourceInitFailed()
     assert status.details[0].Unpack(detail)
     assert (detail.id, list(detail.reasons)) == ("box-1", ["the lid is missing", "so is the floor"])
     assert plain(detail.properties) == {"half": True}
 
 
-def test_a_refusal_is_shown_without_a_traceback_and_names_what_is_not_implemented(client: Any) -> None:
-    with pytest.raises(grpc.RpcError, match="this toy plugin does not delete toy:index:Box") as caught:
+def test_a_refusal_is_shown_without_a_traceback_and_names_what_is_not_implemented(
+    client: Any,
+) -> None:
+    with pytest.raises(
+        grpc.RpcError, match="this toy plugin does not delete toy:index:Box"
+    ) as caught:
         client.Delete(pb.DeleteRequest(urn=URN, id="box-1"))
     assert "Traceback" not in str(caught.value)
 
@@ -162,23 +197,34 @@ def test_a_wait_ends_at_the_timeout_the_program_gives() -> None:
         Call(urn=URN, timeout=0.1).until(lambda: False, default=60, what="the box", every=0.05)
 
 
-def test_an_object_that_is_gone_is_read_as_nothing_and_a_found_one_may_have_another_id(client: Any) -> None:
+def test_an_object_that_is_gone_is_read_as_nothing_and_a_found_one_may_have_another_id(
+    client: Any,
+) -> None:
     assert client.Read(pb.ReadRequest(urn=URN, id="gone")).id == ""
     found = client.Read(pb.ReadRequest(urn=URN, id="asked-for"))
     assert (found.id, plain(found.inputs)) == ("lasting", {"kind": "found"})
 
 
 def test_the_engine_is_asked_to_keep_secrets_itself(client: Any) -> None:
-    answer = client.Configure(pb.ConfigureRequest(args=struct({"token": {SIGNATURE: SECRET, "value": "x"}})))
+    answer = client.Configure(
+        pb.ConfigureRequest(args=struct({"token": {SIGNATURE: SECRET, "value": "x"}}))
+    )
     assert answer.supportsPreview
     assert not answer.acceptSecrets
 
 
 def test_a_plugin_leaves_when_its_engine_is_killed() -> None:
-    plugin = "from rehearsal.plugins.base import Plugin, serve\nclass T(Plugin): name, version = 't', '1'\nserve(T())"
-    engine = f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {plugin!r}]);" \
-             "print('plugin', p.pid, flush=True); p.wait()"
-    parent = subprocess.Popen([sys.executable, "-c", engine], stdout=subprocess.PIPE, text=True, cwd=paths.CHECKOUT)
+    plugin = (
+        "from rehearsal.plugins.base import Plugin, serve\nclass T(Plugin): name, version = 't',"
+        " '1'\nserve(T())"
+    )
+    engine = (
+        f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {plugin!r}]);"
+        "print('plugin', p.pid, flush=True); p.wait()"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", engine], stdout=subprocess.PIPE, text=True, cwd=paths.CHECKOUT
+    )
     assert parent.stdout
     said = [parent.stdout.readline().split() for _ in range(2)]
     pid = next(int(words[1]) for words in said if words[0] == "plugin")

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from api_server import ApiServer
 
 pytest_plugins = ("api_server",)
-pytestmark = pytest.mark.skipif(not (shutil.which("helm") or (paths.BIN / "helm").exists()), reason="needs helm")
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("helm") or (paths.BIN / "helm").exists()), reason="needs helm"
+)
 SETTINGS = """apiVersion: v1
 kind: ConfigMap
 metadata: {name: "{{ .Release.Name }}", namespace: "{{ .Release.Namespace }}"}
@@ -58,10 +60,13 @@ def configured(api_server: ApiServer, **options: str) -> Kubernetes:
 
 @pytest.fixture
 def chart(tmp_path: Path) -> Path:
-    """A chart of one ConfigMap, and of a Deployment that never gets ready where there are no nodes."""
+    """A chart of one ConfigMap, and of a Deployment that never gets ready where there are no
+    nodes."""
     folder = tmp_path / "chart"
     (folder / "templates").mkdir(parents=True)
-    (folder / "Chart.yaml").write_text("apiVersion: v2\nname: demo\nversion: 1.0.0\nappVersion: v9\n")
+    (folder / "Chart.yaml").write_text(
+        "apiVersion: v2\nname: demo\nversion: 1.0.0\nappVersion: v9\n"
+    )
     (folder / "values.yaml").write_text("size: 1\ncolor: red\nhangs: false\n")
     (folder / "templates/settings.yaml").write_text(SETTINGS)
     (folder / "templates/workload.yaml").write_text(WORKLOAD)
@@ -72,11 +77,15 @@ def release(chart: Path, **more: Any) -> dict[str, Any]:
     return {"chart": str(chart), "name": f"r-{uuid.uuid4().hex[:6]}", "namespace": "default"} | more
 
 
-def checked(plugin: Kubernetes, inputs: dict[str, Any], old: dict[str, Any] | None = None) -> dict[str, Any]:
+def checked(
+    plugin: Kubernetes, inputs: dict[str, Any], old: dict[str, Any] | None = None
+) -> dict[str, Any]:
     return plugin.check(call(), old or {}, inputs)
 
 
-def installed(plugin: Kubernetes, inputs: dict[str, Any], **details: Any) -> tuple[str, dict[str, Any]]:
+def installed(
+    plugin: Kubernetes, inputs: dict[str, Any], **details: Any
+) -> tuple[str, dict[str, Any]]:
     return plugin.create(call(**details), checked(plugin, inputs))
 
 
@@ -88,6 +97,7 @@ def settings(api_server: ApiServer, id_: str) -> dict[str, Any]:
 
 
 # Inputs
+
 
 def test_the_version_is_that_of_the_chart_and_defaults_are_helm_s(plugin, chart):
     inputs = checked(plugin, {"chart": str(chart), "skipCrds": False})
@@ -116,12 +126,20 @@ def test_options_nobody_implements_are_refused_by_name(plugin, chart):
 
 # The life of a release
 
+
 def test_a_release_is_installed_upgraded_and_uninstalled(api_server: ApiServer, plugin, chart):
     inputs = checked(plugin, release(chart, values={"size": 2, "nested": {"a": 1}}))
     id_, state = plugin.create(call(), inputs)
     assert settings(api_server, id_) == {"size": "2", "color": "red"}
-    assert state["status"] == {"name": inputs["name"], "namespace": "default", "revision": 1, "status": "deployed",
-                               "chart": "demo", "version": "1.0.0", "appVersion": "v9"}
+    assert state["status"] == {
+        "name": inputs["name"],
+        "namespace": "default",
+        "revision": 1,
+        "status": "deployed",
+        "chart": "demo",
+        "version": "1.0.0",
+        "appVersion": "v9",
+    }
     assert state["resourceNames"] == {"ConfigMap/v1": [id_]}
     assert not plugin.diff(call(id=id_), inputs, inputs, state).changes
 
@@ -129,7 +147,10 @@ def test_a_release_is_installed_upgraded_and_uninstalled(api_server: ApiServer, 
     changed = plugin.diff(call(id=id_), inputs, new, state).changes
     assert changed == {"values.color": "add", "values.size": "delete", "values.nested": "delete"}
     after = plugin.update(call(id=id_), inputs, new, state)
-    assert settings(api_server, id_) == {"size": "1", "color": "blue"} and after["status"]["revision"] == 2
+    assert (
+        settings(api_server, id_) == {"size": "1", "color": "blue"}
+        and after["status"]["revision"] == 2
+    )
 
     plugin.delete(call(id=id_), after)
     assert not settings(api_server, id_) and plugin.read(call(id=id_), inputs, after) is None
@@ -141,10 +162,19 @@ def test_a_release_goes_to_a_namespace_it_makes(api_server: ApiServer, plugin, c
     assert settings(api_server, id_)
 
 
-def test_what_is_nobodys_is_taken_only_where_the_release_says_so(api_server: ApiServer, plugin, chart):
+def test_what_is_nobodys_is_taken_only_where_the_release_says_so(
+    api_server: ApiServer, plugin, chart
+):
     inputs = release(chart)
-    api_server.admin.apply({"apiVersion": "v1", "kind": "ConfigMap", "data": {"size": "0"},
-                            "metadata": {"name": inputs["name"], "namespace": "default"}}, manager="nobody")
+    api_server.admin.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "data": {"size": "0"},
+            "metadata": {"name": inputs["name"], "namespace": "default"},
+        },
+        manager="nobody",
+    )
     with pytest.raises(Refused, match="invalid ownership metadata"):
         installed(plugin, inputs)
     id_, _ = installed(plugin, inputs | {"takeOwnership": True})
@@ -163,7 +193,9 @@ def test_a_chart_with_other_contents_but_the_same_version_is_no_difference(plugi
     (chart / "values.yaml").write_text("size: 7\n")
     assert not plugin.diff(call(id="default/x"), old, checked(plugin, inputs, old), old).changes
     (chart / "Chart.yaml").write_text("apiVersion: v2\nname: demo\nversion: 1.0.1\n")
-    assert plugin.diff(call(id="default/x"), old, checked(plugin, inputs, old), old).changes == {"version": "update"}
+    assert plugin.diff(call(id="default/x"), old, checked(plugin, inputs, old), old).changes == {
+        "version": "update"
+    }
 
 
 def test_a_name_in_use_is_refused(plugin, chart):
@@ -176,7 +208,9 @@ def test_a_name_in_use_is_refused(plugin, chart):
 
 def test_a_release_that_does_not_get_ready_stays_in_the_state_as_failed(plugin, chart):
     inputs = checked(plugin, release(chart, timeout=1, values={"hangs": True}))
-    with pytest.raises(NotReady, match="was created, but failed to initialize completely") as caught:
+    with pytest.raises(
+        NotReady, match="was created, but failed to initialize completely"
+    ) as caught:
         plugin.create(call(), inputs)
     assert caught.value.state["status"]["status"] == "failed"
     mended = inputs | {"values": {"hangs": False}}
@@ -193,12 +227,19 @@ def test_the_user_s_interrupt_ends_helm_which_writes_that_down(plugin, chart):
     assert time.monotonic() - began < 10 and caught.value.state["status"]["status"] == "failed"
 
 
-def test_a_plugin_that_is_killed_takes_helm_along_and_leaves_the_release_pending(api_server: ApiServer, plugin, chart):
+def test_a_plugin_that_is_killed_takes_helm_along_and_leaves_the_release_pending(
+    api_server: ApiServer, plugin, chart
+):
     inputs = checked(plugin, release(chart, values={"hangs": True}))
-    program = (f"from test_plugins_helm import *; p = Kubernetes(); p.configure({{'kubeconfig': "
-               f"{api_server.kubeconfig()!r}}}); p.create(call(), {inputs!r})")
-    victim = subprocess.Popen([sys.executable, "-c", program], cwd=Path(__file__).parent,
-                              env=os.environ | {"PYTHONPATH": str(paths.CHECKOUT)})
+    program = (
+        "from test_plugins_helm import *; p = Kubernetes(); p.configure({'kubeconfig': "
+        f"{api_server.kubeconfig()!r}}}); p.create(call(), {inputs!r})"
+    )
+    victim = subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=Path(__file__).parent,
+        env=os.environ | {"PYTHONPATH": str(paths.CHECKOUT)},
+    )
     id_ = f"default/{inputs['name']}"
     while not settings(api_server, id_):
         time.sleep(0.1)
@@ -216,7 +257,9 @@ def test_a_release_changed_behind_our_back_shows_at_the_refresh(plugin, chart):
     plugin.update(call(id=id_), inputs, inputs | {"values": {"size": 5}}, state)
     found = plugin.read(call(id=id_), inputs, state)
     assert found and found.state["status"]["revision"] == 2
-    assert plugin.diff(call(id=id_), found.inputs, inputs, found.state).changes == {"values.size": "update"}
+    assert plugin.diff(call(id=id_), found.inputs, inputs, found.state).changes == {
+        "values.size": "update"
+    }
 
 
 def test_an_import_needs_only_the_id(plugin, chart):
@@ -246,5 +289,9 @@ def test_no_kubeconfig_is_left_on_the_disk(plugin, chart, tmp_path, monkeypatch)
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
     installed(plugin, release(chart))
-    assert not [file for file in (tmp_path / "tmp").rglob("*") if file.is_file() and "let-me-in" in file.read_text()]
+    assert not [
+        file
+        for file in (tmp_path / "tmp").rglob("*")
+        if file.is_file() and "let-me-in" in file.read_text()
+    ]
     assert json.loads(plugin._cluster.access.text)

@@ -39,7 +39,9 @@ def config_map(name: str | None = None, space: str = "default", **data: str) -> 
 
 
 def widget(name: str, annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    meta = {"name": name, "namespace": "default"} | ({"annotations": annotations} if annotations else {})
+    meta = {"name": name, "namespace": "default"} | (
+        {"annotations": annotations} if annotations else {}
+    )
     return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": meta, "spec": spec}
 
 
@@ -60,7 +62,9 @@ def configured(api_server: ApiServer, **options: Any) -> Kubernetes:
     return made
 
 
-def created(plugin: Kubernetes, type_: str, inputs: dict[str, Any], **details: Any) -> tuple[str, dict[str, Any]]:
+def created(
+    plugin: Kubernetes, type_: str, inputs: dict[str, Any], **details: Any
+) -> tuple[str, dict[str, Any]]:
     return plugin.create(call(type_, **details), plugin.check(call(type_), {}, inputs))
 
 
@@ -68,12 +72,27 @@ def created(plugin: Kubernetes, type_: str, inputs: dict[str, Any], **details: A
 def widgets(api_server: ApiServer) -> None:
     """A kind of custom resources with a status."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema},
-               "subresources": {"status": {}}}
-    api_server.admin.apply({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": CRD_KIND},
-        "spec": {"group": "example.com", "scope": "Namespaced", "versions": [version],
-                 "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"}}}, manager="test")
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+    api_server.admin.apply(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": CRD_KIND},
+            "spec": {
+                "group": "example.com",
+                "scope": "Namespaced",
+                "versions": [version],
+                "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
+            },
+        },
+        manager="test",
+    )
     until(lambda: served(api_server.admin))
 
 
@@ -97,7 +116,12 @@ def until(done: Callable[[], Any], seconds: float = 20) -> Any:
 
 
 def report(api, obj: dict[str, Any], **status: Any) -> None:
-    api.request("PATCH", api.path(obj) + "/status", {"status": status}, content_type="application/merge-patch+json")
+    api.request(
+        "PATCH",
+        api.path(obj) + "/status",
+        {"status": status},
+        content_type="application/merge-patch+json",
+    )
 
 
 def later(seconds: float, what: Callable[[], Any]) -> None:
@@ -106,13 +130,36 @@ def later(seconds: float, what: Callable[[], Any]) -> None:
 
 # Inputs
 
-@pytest.mark.parametrize(("type_", "obj", "named"), [
-    ("core/v1:ConfigMap", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a"}}, "metadata.name"),
-    ("core/v1:NamespacePatch", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}, "NamespacePatch"),
-    ("core/v1:Service", {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}, "v1:Service"),
-    ("core/v1:Namespace", {"apiVersion": "v1", "kind": "Namespace", "metadata": {
-        "name": "a", "annotations": {"pulumi.com/skipAwait": "true"}}}, "pulumi.com/skipAwait"),
-])
+
+@pytest.mark.parametrize(
+    ("type_", "obj", "named"),
+    [
+        (
+            "core/v1:ConfigMap",
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a"}},
+            "metadata.name",
+        ),
+        (
+            "core/v1:NamespacePatch",
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}},
+            "NamespacePatch",
+        ),
+        (
+            "core/v1:Service",
+            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}},
+            "v1:Service",
+        ),
+        (
+            "core/v1:Namespace",
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": "a", "annotations": {"pulumi.com/skipAwait": "true"}},
+            },
+            "pulumi.com/skipAwait",
+        ),
+    ],
+)
 def test_what_it_does_not_do_is_refused_by_name(plugin, type_, obj, named):
     with pytest.raises(Refused, match=named):
         plugin.check(call(type_), {}, obj)
@@ -126,6 +173,7 @@ def test_every_kind_and_release_of_the_program_is_implemented():
 
 
 # Creating
+
 
 def test_an_object_is_created_and_its_state_is_the_live_one(api_server: ApiServer, plugin):
     id_, state = created(plugin, "core/v1:ConfigMap", config_map(unique("made"), a="1"))
@@ -146,15 +194,23 @@ def test_an_object_that_exists_already_is_an_error(api_server: ApiServer, plugin
 def test_an_object_of_a_kind_nobody_serves_is_refused_after_some_retries(plugin):
     seen: list[str] = []
     with pytest.raises(Refused, match='no matches for kind "Gadget" in version "example.com/v9"'):
-        created(plugin, "example.com/v9:Gadget", {"apiVersion": "example.com/v9", "kind": "Gadget",
-                                                  "metadata": {"name": "a"}}, report=seen.append)
+        created(
+            plugin,
+            "example.com/v9:Gadget",
+            {"apiVersion": "example.com/v9", "kind": "Gadget", "metadata": {"name": "a"}},
+            report=seen.append,
+        )
     assert len(seen) == 2
 
 
 def test_an_object_waits_a_while_for_its_namespace(api_server: ApiServer, plugin):
     space = unique("late")
-    later(0.1, lambda: api_server.admin.apply(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}, manager="test"))
+    later(
+        0.1,
+        lambda: api_server.admin.apply(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}, manager="test"
+        ),
+    )
     assert created(plugin, "core/v1:ConfigMap", config_map("a", space))[0] == f"{space}/a"
 
 
@@ -165,7 +221,11 @@ def test_a_preview_shows_what_the_api_server_would_refuse(plugin):
 
 
 def test_a_preview_passes_where_it_cannot_know(plugin):
-    unserved = {"apiVersion": "example.com/v9", "kind": "Gadget", "metadata": {"name": "a", "namespace": "default"}}
+    unserved = {
+        "apiVersion": "example.com/v9",
+        "kind": "Gadget",
+        "metadata": {"name": "a", "namespace": "default"},
+    }
     assert plugin.create(call("example.com/v9:Gadget", preview=True), unserved) == ("", unserved)
     homeless = config_map("a", "not-there-yet")
     assert plugin.create(call("core/v1:ConfigMap", preview=True), homeless) == ("", homeless)
@@ -175,7 +235,15 @@ def test_a_preview_passes_where_it_cannot_know(plugin):
 
 # Differences and updates
 
-def diff(plugin: Kubernetes, type_: str, old: dict[str, Any], new: dict[str, Any], state=None, **details: Any):
+
+def diff(
+    plugin: Kubernetes,
+    type_: str,
+    old: dict[str, Any],
+    new: dict[str, Any],
+    state=None,
+    **details: Any,
+):
     return plugin.diff(call(type_, id="default/it", **details), old, new, state or old)
 
 
@@ -187,16 +255,26 @@ def test_what_controllers_wrote_is_no_difference(plugin):
 
 def test_a_field_that_drifted_is_a_difference_once_it_was_read(plugin):
     old = widget("a", size=1)
-    assert diff(plugin, "example.com/v1:Widget", old, old, widget("a", size=2)).changes == {"spec.size": "update"}
+    assert diff(plugin, "example.com/v1:Widget", old, old, widget("a", size=2)).changes == {
+        "spec.size": "update"
+    }
 
 
 def test_equal_quantities_are_no_difference(plugin):
-    old = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"},
-           "spec": {"hard": {"cpu": "1000m", "memory": "1024Mi", "requests.nvidia.com/gpu": 8}}}
-    canonical = old | {"spec": {"hard": {"cpu": "1", "memory": "1Gi", "requests.nvidia.com/gpu": "8"}}}
+    old = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"hard": {"cpu": "1000m", "memory": "1024Mi", "requests.nvidia.com/gpu": 8}},
+    }
+    canonical = old | {
+        "spec": {"hard": {"cpu": "1", "memory": "1Gi", "requests.nvidia.com/gpu": "8"}}
+    }
     assert not diff(plugin, "core/v1:ResourceQuota", old, old, canonical).changes
     more = old | {"spec": {"hard": old["spec"]["hard"] | {"cpu": "2"}}}
-    assert diff(plugin, "core/v1:ResourceQuota", old, more, canonical).changes == {"spec.hard.cpu": "update"}
+    assert diff(plugin, "core/v1:ResourceQuota", old, more, canonical).changes == {
+        "spec.hard.cpu": "update"
+    }
 
 
 def test_an_empty_value_that_the_api_server_drops_is_no_difference(plugin):
@@ -204,13 +282,16 @@ def test_an_empty_value_that_the_api_server_drops_is_no_difference(plugin):
     del stored["spec"]["storageClassName"]
     assert not diff(plugin, "core/v1:PersistentVolume", old, old, stored).changes
     own = widget("a", color="")
-    assert diff(plugin, "example.com/v1:Widget", own, own, widget("a")).changes == {"spec.color": "add"}
+    assert diff(plugin, "example.com/v1:Widget", own, own, widget("a")).changes == {
+        "spec.color": "add"
+    }
 
 
 def test_the_annotation_of_a_run_has_the_path_the_engine_expects(plugin):
     old, new = widget("a", {"trainyard.io/run": "1"}), widget("a", {"trainyard.io/run": "2"})
-    assert diff(plugin, "example.com/v1:Widget", old, new).changes == {'metadata.annotations["trainyard.io/run"]':
-                                                                       "update"}
+    assert diff(plugin, "example.com/v1:Widget", old, new).changes == {
+        'metadata.annotations["trainyard.io/run"]': "update"
+    }
 
 
 def test_ignored_paths_are_no_difference(plugin):
@@ -218,17 +299,44 @@ def test_ignored_paths_are_no_difference(plugin):
     assert not diff(plugin, "example.com/v1:Widget", old, old, drifted, ignored=("spec",)).changes
 
 
-@pytest.mark.parametrize(("obj", "path", "value"), [
-    (config_map("a"), ("metadata", "name"), "b"),
-    (config_map("a"), ("metadata", "namespace"), "other"),
-    (config_map("a", x="1"), ("data", "x"), "2"),
-    ({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a"}, "spec": {"volumeName": "x"}},
-     ("spec", "volumeName"), "y"),
-    ({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "a"},
-      "spec": {"csi": {"volumeHandle": "x"}}}, ("spec", "csi", "volumeHandle"), "y"),
-    ({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "a"},
-      "spec": {"selector": {"matchLabels": {"a": "b"}}}}, ("spec", "selector", "matchLabels", "a"), "c"),
-])
+@pytest.mark.parametrize(
+    ("obj", "path", "value"),
+    [
+        (config_map("a"), ("metadata", "name"), "b"),
+        (config_map("a"), ("metadata", "namespace"), "other"),
+        (config_map("a", x="1"), ("data", "x"), "2"),
+        (
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": "a"},
+                "spec": {"volumeName": "x"},
+            },
+            ("spec", "volumeName"),
+            "y",
+        ),
+        (
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": "a"},
+                "spec": {"csi": {"volumeHandle": "x"}},
+            },
+            ("spec", "csi", "volumeHandle"),
+            "y",
+        ),
+        (
+            {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "metadata": {"name": "a"},
+                "spec": {"selector": {"matchLabels": {"a": "b"}}},
+            },
+            ("spec", "selector", "matchLabels", "a"),
+            "c",
+        ),
+    ],
+)
 def test_some_fields_need_a_new_object(plugin, obj, path, value):
     new = json.loads(json.dumps(obj))
     place = new
@@ -266,11 +374,15 @@ def test_a_field_somebody_else_took_is_a_conflict(api_server: ApiServer, plugin,
     assert live(api_server, state)["spec"] == {"size": 7}
 
 
-def test_an_update_leaves_ignored_fields_to_whoever_wrote_them(api_server: ApiServer, plugin, widgets):
+def test_an_update_leaves_ignored_fields_to_whoever_wrote_them(
+    api_server: ApiServer, plugin, widgets
+):
     id_, state = created(plugin, "example.com/v1:Widget", widget(unique("w"), size=1))
     api_server.admin.apply(widget(state["metadata"]["name"], size=7), manager="other")
     new = widget(state["metadata"]["name"], {"run": "2"}, size=1)
-    updated = plugin.update(call("example.com/v1:Widget", id=id_, ignored=("spec",)), new, new, state)
+    updated = plugin.update(
+        call("example.com/v1:Widget", id=id_, ignored=("spec",)), new, new, state
+    )
     assert updated["spec"] == {"size": 7} and updated["metadata"]["annotations"]["run"] == "2"
 
 
@@ -286,15 +398,21 @@ def test_what_the_api_server_calls_immutable_fails_the_update(plugin):
 
 # Waiting
 
+
 def test_a_custom_resource_is_ready_at_once_without_the_annotation(plugin, widgets):
     created(plugin, "example.com/v1:Widget", widget(unique("w")))
 
 
-@pytest.mark.parametrize(("goal", "status"), [
-    ("condition=Ready", {"conditions": [{"type": "Ready", "status": "True"}]}),
-    ("condition=Busy=False", {"conditions": [{"type": "Busy", "status": "False"}]}),
-])
-def test_a_custom_resource_waits_for_what_its_annotation_names(api_server: ApiServer, plugin, widgets, goal, status):
+@pytest.mark.parametrize(
+    ("goal", "status"),
+    [
+        ("condition=Ready", {"conditions": [{"type": "Ready", "status": "True"}]}),
+        ("condition=Busy=False", {"conditions": [{"type": "Busy", "status": "False"}]}),
+    ],
+)
+def test_a_custom_resource_waits_for_what_its_annotation_names(
+    api_server: ApiServer, plugin, widgets, goal, status
+):
     made = widget(unique("w"), {"pulumi.com/waitFor": goal})
     later(0.5, lambda: report(api_server.admin, made, **status))
     began = time.monotonic()
@@ -302,7 +420,9 @@ def test_a_custom_resource_waits_for_what_its_annotation_names(api_server: ApiSe
     assert time.monotonic() - began >= 0.4
 
 
-def test_a_goal_nobody_understands_is_refused_before_anything_is_made(api_server: ApiServer, plugin, widgets):
+def test_a_goal_nobody_understands_is_refused_before_anything_is_made(
+    api_server: ApiServer, plugin, widgets
+):
     for goal in ("Ready", "jsonpath={.status.phase}=Up", '["condition=Ready"]'):
         made = widget(unique("w"), {"pulumi.com/waitFor": goal})
         with pytest.raises(Refused):
@@ -310,7 +430,9 @@ def test_a_goal_nobody_understands_is_refused_before_anything_is_made(api_server
         assert api_server.admin.get(made) is None
 
 
-def test_an_object_that_never_gets_ready_stays_in_the_state_with_the_reason(api_server: ApiServer, plugin, widgets):
+def test_an_object_that_never_gets_ready_stays_in_the_state_with_the_reason(
+    api_server: ApiServer, plugin, widgets
+):
     made = widget(unique("w"), {"pulumi.com/waitFor": "condition=Ready"})
     with pytest.raises(NotReady, match="(?s)was successfully created, but .* timed out") as caught:
         created(plugin, "example.com/v1:Widget", made, timeout=0.3)
@@ -322,40 +444,79 @@ def test_an_interrupt_ends_the_wait_and_keeps_the_object(plugin, widgets):
     interrupted = threading.Event()
     later(0.3, interrupted.set)
     with pytest.raises(NotReady, match="cancelled") as caught:
-        created(plugin, "example.com/v1:Widget", widget(unique("w"), {"pulumi.com/waitFor": "condition=Ready"}),
-                cancelled=interrupted)
+        created(
+            plugin,
+            "example.com/v1:Widget",
+            widget(unique("w"), {"pulumi.com/waitFor": "condition=Ready"}),
+            cancelled=interrupted,
+        )
     assert caught.value.id
 
 
 def volume(name: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
-        "capacity": {"storage": "1Ti"}, "accessModes": ["ReadWriteMany"], "storageClassName": "",
-        "csi": {"driver": "fsx.csi.aws.com", "volumeHandle": "fs-1"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "1Ti"},
+            "accessModes": ["ReadWriteMany"],
+            "storageClassName": "",
+            "csi": {"driver": "fsx.csi.aws.com", "volumeHandle": "fs-1"},
+        },
+    }
 
 
 def claim(name: str, volume_name: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "default"},
-            "spec": {"accessModes": ["ReadWriteMany"], "storageClassName": "", "volumeName": volume_name,
-                     "resources": {"requests": {"storage": "1Ti"}}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "accessModes": ["ReadWriteMany"],
+            "storageClassName": "",
+            "volumeName": volume_name,
+            "resources": {"requests": {"storage": "1Ti"}},
+        },
+    }
 
 
 def test_a_volume_is_awaited_until_it_is_available_and_a_claim_until_it_is_bound(plugin):
     name = unique("v")
-    assert created(plugin, "core/v1:PersistentVolume", volume(name))[1]["status"]["phase"] == "Available"
-    assert created(plugin, "core/v1:PersistentVolumeClaim", claim(name, name))[1]["status"]["phase"] == "Bound"
+    assert (
+        created(plugin, "core/v1:PersistentVolume", volume(name))[1]["status"]["phase"]
+        == "Available"
+    )
+    assert (
+        created(plugin, "core/v1:PersistentVolumeClaim", claim(name, name))[1]["status"]["phase"]
+        == "Bound"
+    )
 
 
 def test_a_quota_is_awaited_until_its_controller_saw_it(plugin):
-    inputs = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": unique("q")},
-              "spec": {"hard": {"requests.nvidia.com/gpu": "8"}}}
-    assert created(plugin, "core/v1:ResourceQuota", inputs)[1]["status"]["hard"] == {"requests.nvidia.com/gpu": "8"}
+    inputs = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": unique("q")},
+        "spec": {"hard": {"requests.nvidia.com/gpu": "8"}},
+    }
+    assert created(plugin, "core/v1:ResourceQuota", inputs)[1]["status"]["hard"] == {
+        "requests.nvidia.com/gpu": "8"
+    }
 
 
 def workload(kind: str, name: str) -> dict[str, Any]:
     labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
-    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name, "namespace": "default"},
-            "spec": {"selector": {"matchLabels": labels}, "template": template}}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "a", "image": "a"}]},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
 
 
 def test_a_daemon_set_without_nodes_is_ready(plugin):
@@ -364,16 +525,29 @@ def test_a_daemon_set_without_nodes_is_ready(plugin):
 
 
 def test_a_daemon_set_that_is_not_ready_everywhere_names_its_pods():
-    half = workload("DaemonSet", "d") | {"status": {"desiredNumberScheduled": 2, "currentNumberScheduled": 2,
-                                                    "updatedNumberScheduled": 2, "numberAvailable": 1}}
+    half = workload("DaemonSet", "d") | {
+        "status": {
+            "desiredNumberScheduled": 2,
+            "currentNumberScheduled": 2,
+            "updatedNumberScheduled": 2,
+            "numberAvailable": 1,
+        }
+    }
     waiting_ = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
-    pod = {"metadata": {"namespace": "default", "name": "d-1"}, "status": {"containerStatuses": [{"state": waiting_}]}}
+    pod = {
+        "metadata": {"namespace": "default", "name": "d-1"},
+        "status": {"containerStatuses": [{"state": waiting_}]},
+    }
     api = Mock(request=lambda *_: {"items": [pod]})
     assert kinds.of(half).unmet(half, api) == [
-        "numberAvailable: 1/2", "numberReady: 0/2", "[Pod default/d-1]: ImagePullBackOff: no such image"]
+        "numberAvailable: 1/2",
+        "numberReady: 0/2",
+        "[Pod default/d-1]: ImagePullBackOff: no such image",
+    ]
 
 
 # Reading and deleting
+
 
 def test_a_refresh_sees_only_the_fields_the_program_gave(api_server: ApiServer, plugin, widgets):
     inputs = widget(unique("w"), size=1)
@@ -383,13 +557,22 @@ def test_a_refresh_sees_only_the_fields_the_program_gave(api_server: ApiServer, 
     report(api_server.admin, inputs, phase="Up")
     found = plugin.read(call("example.com/v1:Widget", id=id_), inputs, state)
     assert found and found.inputs == inputs | {"metadata": found.inputs["metadata"]}
-    assert found.state["status"] == {"phase": "Up"} and "managedFields" not in found.state["metadata"]
-    assert not plugin.diff(call("example.com/v1:Widget", id=id_), found.inputs, inputs, found.state).changes
+    assert (
+        found.state["status"] == {"phase": "Up"} and "managedFields" not in found.state["metadata"]
+    )
+    assert not plugin.diff(
+        call("example.com/v1:Widget", id=id_), found.inputs, inputs, found.state
+    ).changes
 
 
 def test_an_object_that_is_gone_reads_as_nothing(plugin):
     inputs = config_map(unique("never"))
-    assert plugin.read(call("core/v1:ConfigMap", id=f"default/{inputs['metadata']['name']}"), inputs, inputs) is None
+    assert (
+        plugin.read(
+            call("core/v1:ConfigMap", id=f"default/{inputs['metadata']['name']}"), inputs, inputs
+        )
+        is None
+    )
     assert plugin.read(call("example.com/v9:Gadget", id="a"), {}, {}) is None
 
 
@@ -404,16 +587,27 @@ def test_a_deletion_waits_until_the_finalizers_are_gone(api_server: ApiServer, p
     inputs = widget(unique("w"))
     inputs["metadata"]["finalizers"] = ["example.com/keep"]
     id_, state = created(plugin, "example.com/v1:Widget", inputs)
-    with pytest.raises(Refused, match=r"finalizers might be preventing deletion \(example.com/keep"):
+    with pytest.raises(
+        Refused, match=r"finalizers might be preventing deletion \(example.com/keep"
+    ):
         plugin.delete(call("example.com/v1:Widget", id=id_, timeout=0.3), state)
     free = {"metadata": {"finalizers": None}}
-    later(0.3, lambda: api_server.admin.request("PATCH", api_server.admin.path(inputs), free,
-                                                content_type="application/merge-patch+json"))
+    later(
+        0.3,
+        lambda: api_server.admin.request(
+            "PATCH",
+            api_server.admin.path(inputs),
+            free,
+            content_type="application/merge-patch+json",
+        ),
+    )
     plugin.delete(call("example.com/v1:Widget", id=id_), state)
     assert api_server.admin.get(inputs) is None
 
 
-def test_an_object_that_somebody_made_again_counts_as_deleted(api_server: ApiServer, plugin, widgets):
+def test_an_object_that_somebody_made_again_counts_as_deleted(
+    api_server: ApiServer, plugin, widgets
+):
     inputs = widget(unique("w"))
     id_, state = created(plugin, "example.com/v1:Widget", inputs)
     first = live(api_server, state)
@@ -434,18 +628,25 @@ def test_an_interrupt_ends_a_deletion_that_hangs(plugin, widgets):
 
 def test_deleting_what_is_gone_or_of_no_kind_any_more_is_no_error(plugin):
     plugin.delete(call("core/v1:ConfigMap", id="default/never-was"), config_map("never-was"))
-    plugin.delete(call("example.com/v9:Gadget", id="a"), {"apiVersion": "example.com/v9", "kind": "Gadget"})
+    plugin.delete(
+        call("example.com/v9:Gadget", id="a"), {"apiVersion": "example.com/v9", "kind": "Gadget"}
+    )
 
 
 # The provider
 
+
 def test_only_another_identifier_makes_another_cluster(api_server: ApiServer):
     here, there = api_server.kubeconfig("https://one"), api_server.kubeconfig("https://two")
     diffed = Kubernetes().diff_config
-    assert not diffed({"kubeconfig": here, "clusterIdentifier": "a"},
-                      {"kubeconfig": there, "clusterIdentifier": "a"}).replaces
-    assert diffed({"kubeconfig": here, "clusterIdentifier": "a"},
-                  {"kubeconfig": here, "clusterIdentifier": "b"}).replaces == {"clusterIdentifier"}
+    assert not diffed(
+        {"kubeconfig": here, "clusterIdentifier": "a"},
+        {"kubeconfig": there, "clusterIdentifier": "a"},
+    ).replaces
+    assert diffed(
+        {"kubeconfig": here, "clusterIdentifier": "a"},
+        {"kubeconfig": here, "clusterIdentifier": "b"},
+    ).replaces == {"clusterIdentifier"}
     assert diffed({"kubeconfig": here}, {"kubeconfig": there}).replaces == {"kubeconfig"}
 
 
@@ -466,7 +667,9 @@ def test_a_cluster_that_does_not_answer_stops_everything_but_previews(api_server
         plugin.delete(call("core/v1:ConfigMap", id="default/a"), inputs)
 
 
-def test_an_api_server_that_stops_answering_costs_no_object_that_is_waited_for(plugin, widgets, monkeypatch):
+def test_an_api_server_that_stops_answering_costs_no_object_that_is_waited_for(
+    plugin, widgets, monkeypatch
+):
     made = widget(unique("w"), {"pulumi.com/waitFor": "condition=Ready"})
     later(0.3, lambda: monkeypatch.setattr(plugin._cluster.api, "server", "https://127.0.0.1:9"))
     with pytest.raises(NotReady) as caught:
@@ -483,7 +686,9 @@ def test_who_is_not_let_in_has_an_unreachable_cluster(api_server: ApiServer):
         plugin.create(call("core/v1:ConfigMap"), config_map("a"))
 
 
-def test_a_credential_plugin_is_run_as_client_go_does_and_its_token_kept(api_server: ApiServer, tmp_path: Path):
+def test_a_credential_plugin_is_run_as_client_go_does_and_its_token_kept(
+    api_server: ApiServer, tmp_path: Path
+):
     script = tmp_path / "get-token"
     script.write_text(f"""#!{sys.executable}
 import json, os, pathlib
@@ -493,8 +698,11 @@ asked = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
 print(json.dumps(asked | {{"status": {{"token": "let-me-in", "expirationTimestamp": "2999-01-01T00:00:00Z"}}}}))
 """)
     script.chmod(0o755)
-    entry = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": str(script),
-             "env": [{"name": "PROFILE", "value": "mine"}]}
+    entry = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": str(script),
+        "env": [{"name": "PROFILE", "value": "mine"}],
+    }
     text = api_server.kubeconfig(exec=entry)
     client = access(load(text)).api
     client.request("GET", "/api/v1/namespaces")

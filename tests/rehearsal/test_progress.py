@@ -55,7 +55,9 @@ def test_time_in_which_two_resources_were_made_at_once_counts_once():
 
 def test_what_failed_is_named_with_its_message():
     clock = Clock()
-    clock.after(1, {"diagnosticEvent": {"severity": "error", "urn": VPC, "message": "VpcLimitExceeded\n"}})
+    clock.after(
+        1, {"diagnosticEvent": {"severity": "error", "urn": VPC, "message": "VpcLimitExceeded\n"}}
+    )
     assert clock.stages.errors == [("Vpc network", "VpcLimitExceeded")]
 
 
@@ -65,14 +67,26 @@ def test_what_the_program_says_is_shown_and_what_providers_say_is_not():
     stack = "urn:pulumi:dev::p::pulumi:pulumi:Stack::p-dev"
     for event in (said, said | {"urn": stack}, said | {"urn": VPC, "message": "waits for a route"}):
         clock.after(1, {"diagnosticEvent": event})
-    assert [line.split(maxsplit=1)[1] for line in clock.lines] == ["program       t5-large starts a run"] * 2
+    assert [line.split(maxsplit=1)[1] for line in clock.lines] == [
+        "program       t5-large starts a run"
+    ] * 2
 
 
 def test_a_component_that_is_in_no_table_is_a_stage_of_its_own():
-    assert progress.stage_of("urn:pulumi:dev::p::trainyard:new:Queues$aws:sqs/queue:Queue::q") == "Queues"
+    assert (
+        progress.stage_of("urn:pulumi:dev::p::trainyard:new:Queues$aws:sqs/queue:Queue::q")
+        == "Queues"
+    )
 
 
 def test_a_condition_that_is_false_does_not_end_a_job():
-    job = {"status": {"conditions": [{"type": "Failed", "status": "False"}, {"type": "Complete", "status": "True"}]}}
+    job = {
+        "status": {
+            "conditions": [
+                {"type": "Failed", "status": "False"},
+                {"type": "Complete", "status": "True"},
+            ]
+        }
+    }
     assert progress.ended(job) == "Complete"
     assert progress.ended({}) is None

@@ -19,8 +19,14 @@ FAST = {"TRAINYARD_STEPS": "6", "TRAINYARD_STEP_SECONDS": "0.05", "HEARTBEAT_SEC
 
 
 def start(tool: str, *words: str, cwd: Path, **env: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, images.STAND_INS / f"{tool}.py", *words], cwd=cwd, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | FAST | env)
+    return subprocess.Popen(
+        [sys.executable, images.STAND_INS / f"{tool}.py", *words],
+        cwd=cwd,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=os.environ | FAST | env,
+    )
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
@@ -36,7 +42,10 @@ def trains(process: subprocess.Popen[str]) -> None:
 
 
 def children(process: subprocess.Popen[str]) -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    return [
+        int(pid)
+        for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    ]
 
 
 def run(tool: str, *words: str, cwd: Path, **env: str) -> tuple[int, str]:
@@ -51,28 +60,54 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def two_nodes(folder: Path, *, first: dict[str, Any] | None = None, second: dict[str, Any] | None = None,
-              words: tuple[str, ...] = ()) -> list[subprocess.Popen[str]]:
-    flags = ("--nnodes=2", "--nproc-per-node=2", "--rdzv_backend=static", f"--master_port={free_port()}", *words)
-    return [start("torchrun", *flags, f"--node_rank={i}", "train.py", cwd=folder, **(env or {}))
-            for i, env in enumerate((first, second))]
+def two_nodes(
+    folder: Path,
+    *,
+    first: dict[str, Any] | None = None,
+    second: dict[str, Any] | None = None,
+    words: tuple[str, ...] = (),
+) -> list[subprocess.Popen[str]]:
+    flags = (
+        "--nnodes=2",
+        "--nproc-per-node=2",
+        "--rdzv_backend=static",
+        f"--master_port={free_port()}",
+        *words,
+    )
+    return [
+        start("torchrun", *flags, f"--node_rank={i}", "train.py", cwd=folder, **(env or {}))
+        for i, env in enumerate((first, second))
+    ]
 
 
 def test_git_clones_what_the_checkout_has(folder: Path) -> None:
-    code, output = run("git", "clone", "--depth", "1", "https://github.com/x/training.git", "code", cwd=folder,
-                       GIT_MIRROR=str(folder / "mirror"))
+    code, output = run(
+        "git",
+        "clone",
+        "--depth",
+        "1",
+        "https://github.com/x/training.git",
+        "code",
+        cwd=folder,
+        GIT_MIRROR=str(folder / "mirror"),
+    )
     assert code == 0, output
     assert (folder / "code/samples/a.py").exists()
 
 
 def test_git_has_no_network_for_the_rest(folder: Path) -> None:
-    code, output = run("git", "clone", "https://github.com/x/other", cwd=folder, GIT_MIRROR=str(folder / "mirror"))
+    code, output = run(
+        "git", "clone", "https://github.com/x/other", cwd=folder, GIT_MIRROR=str(folder / "mirror")
+    )
     assert code == 128 and "Could not resolve host: github.com" in output
 
 
 def test_git_refuses_a_folder_that_is_not_empty_and_what_it_does_not_know(folder: Path) -> None:
     assert "already exists" in run("git", "clone", "https://a/training", "mirror", cwd=folder)[1]
-    assert run("git", "pull", cwd=folder) == (128, "fatal: the rehearsal's git does not implement 'pull'\n")
+    assert run("git", "pull", cwd=folder) == (
+        128,
+        "fatal: the rehearsal's git does not implement 'pull'\n",
+    )
 
 
 @pytest.mark.parametrize("url", ["git@github.com:x/y.git", "https://u:p@github.com/x/y"])
@@ -83,7 +118,9 @@ def test_git_names_the_host(url: str) -> None:
 def test_pip_says_what_it_would_install(folder: Path) -> None:
     (folder / "requirements.txt").write_text("# comment\ntorch>=2.4  # why\n\n-i https://x\n")
     assert run("pip", "install", "-q", "-r", "requirements.txt", "numpy", cwd=folder) == (
-        0, "stand-in pip: would install torch>=2.4, numpy\n")
+        0,
+        "stand-in pip: would install torch>=2.4, numpy\n",
+    )
 
 
 def test_pip_needs_its_requirements_file(folder: Path) -> None:
@@ -107,17 +144,31 @@ def test_two_nodes_make_one_world_and_the_environment_sets_flags(folder: Path) -
 
 
 def test_a_node_without_an_endpoint_waits_for_itself(folder: Path) -> None:
-    code, output = run("torchrun", "--nnodes=2", "--rdzv_backend=c10d", "--rdzv_conf=timeout=1",
-                       f"--rdzv_endpoint=localhost:{free_port()}", "train.py", cwd=folder)
+    code, output = run(
+        "torchrun",
+        "--nnodes=2",
+        "--rdzv_backend=c10d",
+        "--rdzv_conf=timeout=1",
+        f"--rdzv_endpoint=localhost:{free_port()}",
+        "train.py",
+        cwd=folder,
+    )
     assert code == 1 and "RendezvousTimeoutError" in output
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (("nope.py",), "can't open file"), (("--nproc_per_node=gpu", "train.py"), "Cuda is not available"),
-    (("--nproc_per_node=many", "train.py"), "Unsupported nproc_per_node"),
-    (("--nnodes=1:4", "train.py"), "does not implement elastic --nnodes=1:4"),
-    (("--rdzv_backend=etcd", "train.py"), "does not implement the rendezvous backend 'etcd'")])
-def test_torchrun_fails_as_torchrun_does(folder: Path, words: tuple[str, ...], message: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("nope.py",), "can't open file"),
+        (("--nproc_per_node=gpu", "train.py"), "Cuda is not available"),
+        (("--nproc_per_node=many", "train.py"), "Unsupported nproc_per_node"),
+        (("--nnodes=1:4", "train.py"), "does not implement elastic --nnodes=1:4"),
+        (("--rdzv_backend=etcd", "train.py"), "does not implement the rendezvous backend 'etcd'"),
+    ],
+)
+def test_torchrun_fails_as_torchrun_does(
+    folder: Path, words: tuple[str, ...], message: str
+) -> None:
     code, output = run("torchrun", *words, cwd=folder)
     assert code == 1 and message in output
 
@@ -143,8 +194,15 @@ def test_a_node_that_falls_silent_is_missed(folder: Path) -> None:
 
 
 def test_a_restart_is_paid_from_max_restarts(folder: Path) -> None:
-    job = start("torchrun", "--standalone", "--nproc_per_node=2", "--max_restarts=1", "train.py", cwd=folder,
-                TRAINYARD_STEPS="30")
+    job = start(
+        "torchrun",
+        "--standalone",
+        "--nproc_per_node=2",
+        "--max_restarts=1",
+        "train.py",
+        cwd=folder,
+        TRAINYARD_STEPS="30",
+    )
     trains(job)
     os.kill(children(job)[-1], signal.SIGKILL)  # the first is the hub
     code, output = ended(job)
@@ -152,7 +210,9 @@ def test_a_restart_is_paid_from_max_restarts(folder: Path) -> None:
 
 
 def test_the_volume_of_a_checkpoint_folder_must_exist(folder: Path) -> None:
-    code, output = run("torchrun", "train.py", cwd=folder, CHECKPOINT_DIR=str(folder / "volume/run"))
+    code, output = run(
+        "torchrun", "train.py", cwd=folder, CHECKPOINT_DIR=str(folder / "volume/run")
+    )
     assert code == 1 and "FileNotFoundError" in output
 
 
@@ -166,7 +226,9 @@ def test_training_resumes_from_its_checkpoint(folder: Path) -> None:
     store = Path("/dev/shm") / f"trainyard-{os.getpid()}"
     try:
         run("torchrun", "train.py", cwd=folder, CHECKPOINT_DIR=str(store))
-        output = run("torchrun", "train.py", cwd=folder, CHECKPOINT_DIR=str(store), TRAINYARD_STEPS="8")[1]
+        output = run(
+            "torchrun", "train.py", cwd=folder, CHECKPOINT_DIR=str(store), TRAINYARD_STEPS="8"
+        )[1]
         assert "resumed from step 3" in output and "step 5/8" in output and "step 4/8" not in output
     finally:
         for file in store.iterdir():

@@ -26,7 +26,8 @@ echo "a program" > "$2"
 
 
 class Workshop:
-    """A toolchain with empty caches; `said` is what it reported, `calls` what Go was asked to do."""
+    """A toolchain with empty caches; `said` is what it reported, `calls` what Go was asked to
+    do."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -71,9 +72,16 @@ def test_nothing_runs_and_nothing_is_said_when_all_is_built(workshop: Workshop) 
 
 def test_each_program_is_announced_and_its_time_told(workshop: Workshop) -> None:
     workshop.ensure("etcd", "helm")
-    assert workshop.said[0] == "building once from pinned sources: etcd, helm; about 1m51s on two cores"
-    assert workshop.said[1:] == ["building etcd 1/2 …", "built etcd 1/2 in 0s",
-                                 "building helm 2/2 …", "built helm 2/2 in 0s"]
+    assert (
+        workshop.said[0]
+        == "building once from pinned sources: etcd, helm; about 1m51s on two cores"
+    )
+    assert workshop.said[1:] == [
+        "building etcd 1/2 …",
+        "built etcd 1/2 in 0s",
+        "building helm 2/2 …",
+        "built helm 2/2 in 0s",
+    ]
 
 
 def test_a_long_build_shows_life(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,16 +91,20 @@ def test_a_long_build_shows_life(workshop: Workshop, monkeypatch: pytest.MonkeyP
     assert workshop.said.count("building etcd 1/1 … 0s") >= 3
 
 
-def test_a_failed_build_shows_the_end_of_the_compilers_output(workshop: Workshop,
-                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_build_shows_the_end_of_the_compilers_output(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GO_FAILS", "yes")
-    with pytest.raises(toolchain.ToolchainError, match=r"(?s)etcd could not be built.*undefined: answer"):
+    with pytest.raises(
+        toolchain.ToolchainError, match=r"(?s)etcd could not be built.*undefined: answer"
+    ):
         workshop.ensure("etcd")
     assert not (paths.BIN / "etcd").exists()
 
 
-def test_what_was_built_before_an_interruption_is_not_built_again(workshop: Workshop,
-                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_built_before_an_interruption_is_not_built_again(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workshop.ensure("etcd")
     monkeypatch.setenv("GO_FAILS", "yes")
     with pytest.raises(toolchain.ToolchainError):
@@ -100,10 +112,15 @@ def test_what_was_built_before_an_interruption_is_not_built_again(workshop: Work
     monkeypatch.delenv("GO_FAILS")
     workshop.ensure("etcd", "helm")
     assert [call.rpartition(" ")[2] for call in workshop.calls] == [
-        "go.etcd.io/etcd/server/v3", "helm.sh/helm/v3/cmd/helm", "helm.sh/helm/v3/cmd/helm"]
+        "go.etcd.io/etcd/server/v3",
+        "helm.sh/helm/v3/cmd/helm",
+        "helm.sh/helm/v3/cmd/helm",
+    ]
 
 
-def test_an_interruption_ends_the_compiler_at_once(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_ends_the_compiler_at_once(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GO_SECONDS", "30")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a worker of pytest-xdist ignores it
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -116,7 +133,9 @@ def test_an_interruption_ends_the_compiler_at_once(workshop: Workshop, monkeypat
     assert (paths.BIN / "etcd").exists()
 
 
-def test_two_callers_build_a_program_once(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_callers_build_a_program_once(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GO_SECONDS", "0.3")
     callers = [threading.Thread(target=workshop.ensure, args=("etcd",)) for _ in range(2)]
     for caller in callers:
@@ -133,8 +152,9 @@ def test_a_link_to_an_older_build_is_replaced(workshop: Workshop) -> None:
     assert (paths.BIN / "etcd").resolve() == BY_NAME["etcd"].built
 
 
-def test_the_compilers_cache_goes_after_a_build_unless_it_shall_stay(workshop: Workshop,
-                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compilers_cache_goes_after_a_build_unless_it_shall_stay(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workshop.ensure("etcd")
     assert "clean -cache" not in workshop.calls
     monkeypatch.delenv("TRAINYARD_GO_CACHE")
@@ -162,7 +182,9 @@ def test_a_module_that_is_not_pinned_is_named() -> None:
 
 def test_every_program_is_a_tool_of_its_go_mod() -> None:
     """So that `go mod tidy` keeps what it needs."""
-    assert [p.name for p in PROGRAMS if p.package not in (FOLDER / p.folder / "go.mod").read_text()] == []
+    assert [
+        p.name for p in PROGRAMS if p.package not in (FOLDER / p.folder / "go.mod").read_text()
+    ] == []
 
 
 def test_the_go_from_pypi_builds_every_program() -> None:
@@ -178,17 +200,27 @@ def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def a_pulumi(folder: Path, does: str) -> Path:
-    """A `pulumi` that does this when it is told to install a plugin; each call leaves a line in `calls`."""
+    """A `pulumi` that does this when it is told to install a plugin; each call leaves a line in
+    `calls`."""
     program = folder / "pulumi"
     program.write_text(f'#!/bin/sh\necho "$@" >> {folder}/calls\n{does}\n')
     program.chmod(0o755)
     return program
 
 
-@pytest.mark.parametrize(("choice", "installed", "used"), [
-    ("", True, True), ("", False, False), ("own", True, False), ("own", False, False), ("genuine", True, True)])
+@pytest.mark.parametrize(
+    ("choice", "installed", "used"),
+    [
+        ("", True, True),
+        ("", False, False),
+        ("own", True, False),
+        ("own", False, False),
+        ("genuine", True, True),
+    ],
+)
 def test_the_genuine_kubernetes_provider_is_used_where_it_is_found(
-        choice: str, installed: bool, used: bool, theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    choice: str, installed: bool, used: bool, theirs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KUBERNETES_PROVIDER", choice)
     if installed:
         theirs.parent.mkdir(parents=True)
@@ -197,7 +229,9 @@ def test_the_genuine_kubernetes_provider_is_used_where_it_is_found(
 
 
 @pytest.mark.usefixtures("theirs")
-def test_a_genuine_provider_that_was_demanded_and_is_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_genuine_provider_that_was_demanded_and_is_missing_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("KUBERNETES_PROVIDER", "genuine")
     with pytest.raises(toolchain.ToolchainError, match="pulumi plugin install resource kubernetes"):
         genuine.kubernetes_provider("4.34.2")
@@ -205,8 +239,9 @@ def test_a_genuine_provider_that_was_demanded_and_is_missing_is_an_error(monkeyp
 
 @pytest.mark.parametrize(("choice", "used"), [("", True), ("genuine", True), ("own", False)])
 @pytest.mark.usefixtures("theirs")
-def test_a_genuine_provider_that_can_be_downloaded_is_used(choice: str, used: bool, tmp_path: Path,
-                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_genuine_provider_that_can_be_downloaded_is_used(
+    choice: str, used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KUBERNETES_PROVIDER", choice)
     put = 'd="$PULUMI_HOME/plugins/resource-$4-v$5"; mkdir -p "$d"; touch "$d/pulumi-resource-$4"'
     pulumi = a_pulumi(tmp_path, put)
@@ -215,12 +250,16 @@ def test_a_genuine_provider_that_can_be_downloaded_is_used(choice: str, used: bo
     found = genuine.kubernetes_provider("4.34.2")
     assert (found is not None and tmp_path / "downloads" in found.parents) is used
     assert (tmp_path / "calls").exists() is used
-    assert not used or (tmp_path / "calls").read_text() == "plugin install resource kubernetes 4.34.2\n"
+    assert (
+        not used
+        or (tmp_path / "calls").read_text() == "plugin install resource kubernetes 4.34.2\n"
+    )
 
 
 @pytest.mark.usefixtures("theirs")
 def test_a_download_that_fails_is_tried_again_another_day_or_when_it_is_demanded(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pulumi, said = a_pulumi(tmp_path, "exit 1"), list[str]()
     monkeypatch.setenv("KUBERNETES_PROVIDER", "")
     for _ in range(2):
@@ -240,6 +279,11 @@ def test_go_sum_names_everything_a_build_needs(folder: str, tmp_path: Path) -> N
     if not (paths.CACHE / "go/mod").exists():
         pytest.skip("no module cache: the toolchain was never built here")
     packages = sorted(program.package for program in PROGRAMS if program.folder == folder)
-    listed = subprocess.run([go.executable(print), "list", "-deps", *packages], cwd=FOLDER / folder, text=True,
-                            capture_output=True, env=go.environment() | {"GOPROXY": "off", "GOSUMDB": "off"})
+    listed = subprocess.run(
+        [go.executable(print), "list", "-deps", *packages],
+        cwd=FOLDER / folder,
+        text=True,
+        capture_output=True,
+        env=go.environment() | {"GOPROXY": "off", "GOSUMDB": "off"},
+    )
     assert listed.returncode == 0, listed.stderr

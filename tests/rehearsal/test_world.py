@@ -36,8 +36,12 @@ def _pid(name: str) -> int:
 
 def _inside(command: str) -> str:
     flags = ["--user", "--net", "--mount", "--pid", "--preserve-credentials"]
-    return subprocess.run(["nsenter", "--target", str(_pid("fake_account")), *flags, "sh", "-c", command],
-                          check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["nsenter", "--target", str(_pid("fake_account")), *flags, "sh", "-c", command],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
 
 
 @needs_namespaces
@@ -48,7 +52,10 @@ def test_the_account_answers_outside_at_the_address_it_is_known_by(started: path
 @needs_namespaces
 def test_the_world_has_a_bridge_that_the_machine_does_not_see(started: paths.World):
     assert paths.BRIDGE in _inside("ip -brief address show br0")
-    assert paths.BRIDGE not in subprocess.run(["ip", "-brief", "address"], capture_output=True, text=True).stdout
+    assert (
+        paths.BRIDGE
+        not in subprocess.run(["ip", "-brief", "address"], capture_output=True, text=True).stdout
+    )
 
 
 @needs_namespaces
@@ -89,13 +96,17 @@ def test_a_fleet_that_ended_is_started_again_and_that_is_said(started: paths.Wor
     assert processes.wait(lambda: any(p.name.endswith("fake_fleet") for p in world.census()), 10)
     before = _pid("fake_fleet")
     os.kill(before, signal.SIGKILL)
-    assert processes.wait(lambda: any(p.name.endswith("fake_fleet") and p.pid != before for p in world.census()), 10)
+    assert processes.wait(
+        lambda: any(p.name.endswith("fake_fleet") and p.pid != before for p in world.census()), 10
+    )
     assert "fake_fleet ended with -9" in world.incidents()[0]
     assert not world.lost()
 
 
 @needs_namespaces
-def test_an_account_that_ended_is_not_started_again_because_it_would_know_nothing(started: paths.World):
+def test_an_account_that_ended_is_not_started_again_because_it_would_know_nothing(
+    started: paths.World,
+):
     os.kill(_pid("fake_account"), signal.SIGKILL)
     assert processes.wait(world.lost, 10)
     assert not any(process.name.endswith("fake_account") for process in world.census())
@@ -124,9 +135,13 @@ def test_a_pid_that_was_given_to_another_process_is_not_taken_for_the_keeper(sta
 
 
 def test_a_machine_without_namespaces_is_told_the_remedy(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(world, "NAMESPACES", (sys.executable, "-c", "raise SystemExit('Operation not permitted')"))
+    monkeypatch.setattr(
+        world, "NAMESPACES", (sys.executable, "-c", "raise SystemExit('Operation not permitted')")
+    )
     monkeypatch.setattr(world, "_sysctl", {"kernel.apparmor_restrict_unprivileged_userns": "1"}.get)
-    assert "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0" in (world.obstacle() or "")
+    assert "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0" in (
+        world.obstacle() or ""
+    )
 
 
 def test_a_state_folder_too_deep_for_unix_sockets_is_refused(monkeypatch: pytest.MonkeyPatch):

@@ -1,4 +1,5 @@
-"""The samples under torchrun, two nodes of two processes on this machine, and what their logs say."""
+"""The samples under torchrun, two nodes of two processes on this machine, and what their logs
+say."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def resumed(log: str) -> list[int]:
 
 @dataclass(kw_only=True)
 class Run:
-    """One run of a sample, or several after one another in the same folder, which has checkpoints and log."""
+    """One run of a sample, or several after one another in the same folder, which has checkpoints
+    and log."""
 
     sample: str
     folder: Path
@@ -40,16 +42,37 @@ class Run:
 
     def start(self) -> Run:
         self.folder.mkdir(exist_ok=True)
-        env = os.environ | {"PYTHONPATH": f"{WORKLOADS}:{SLOW_DISK.parent}", "OMP_NUM_THREADS": "1",
-                            "CHECKPOINT_DIR": str(self.checkpoints)} | self.env
+        env = (
+            os.environ
+            | {
+                "PYTHONPATH": f"{WORKLOADS}:{SLOW_DISK.parent}",
+                "OMP_NUM_THREADS": "1",
+                "CHECKPOINT_DIR": str(self.checkpoints),
+            }
+            | self.env
+        )
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         with (self.folder / "log").open("ab") as log:
-            self.agents = [subprocess.Popen(
-                [Path(sys.executable).with_name("torchrun"), f"--nnodes={NODES}", f"--node_rank={node}",
-                 f"--nproc_per_node={RANKS // NODES}", "--master_addr=127.0.0.1", f"--master_port={port}",
-                 WORKLOADS / self.sample / "train.py", *self.flags],
-                env=env, stdout=log, stderr=log, cwd=self.folder) for node in range(NODES)]
+            self.agents = [
+                subprocess.Popen(
+                    [
+                        Path(sys.executable).with_name("torchrun"),
+                        f"--nnodes={NODES}",
+                        f"--node_rank={node}",
+                        f"--nproc_per_node={RANKS // NODES}",
+                        "--master_addr=127.0.0.1",
+                        f"--master_port={port}",
+                        WORKLOADS / self.sample / "train.py",
+                        *self.flags,
+                    ],
+                    env=env,
+                    stdout=log,
+                    stderr=log,
+                    cwd=self.folder,
+                )
+                for node in range(NODES)
+            ]
         return self
 
     def wait(self) -> list[int]:
@@ -73,7 +96,11 @@ class Run:
     def latest(self) -> int:
         """Step of the newest complete checkpoint; -1 where there is none."""
         pointer = self.checkpoints / "latest"
-        return int(pointer.read_text().removeprefix("step-").removesuffix(".pt")) if pointer.exists() else -1
+        return (
+            int(pointer.read_text().removeprefix("step-").removesuffix(".pt"))
+            if pointer.exists()
+            else -1
+        )
 
     @property
     def log(self) -> str:
@@ -82,4 +109,6 @@ class Run:
 
 def workers(agent: subprocess.Popen[bytes]) -> list[int]:
     """The processes that train under a torchrun."""
-    return [int(pid) for pid in Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()]
+    return [
+        int(pid) for pid in Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
+    ]

@@ -1,4 +1,5 @@
-"""On PYTHONPATH it makes a slow disk: flushing the file that STALL_AT names takes a minute, once: time for a kill."""
+"""On PYTHONPATH it makes a slow disk: flushing the file that STALL_AT names takes a minute, once:
+time for a kill."""
 
 import os
 import time

@@ -2,8 +2,8 @@
 
     torchrun --nproc_per_node=2 train.py --steps 300
 
-With GPUs a process takes one each (nccl), without it computes on the CPU (gloo). What a step learns from depends on
-step and rank only, so that a resumed run ends where an undisturbed one ends.
+With GPUs a process takes one each (nccl), without it computes on the CPU (gloo). What a step learns
+from depends on step and rank only, so that a resumed run ends where an undisturbed one ends.
 """
 
 import argparse
@@ -37,7 +37,9 @@ def main() -> None:
     dist.init_process_group("nccl" if cuda else "gloo")
     rank, ranks = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)
-    network = nn.Sequential(nn.Linear(1, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1)).to(device)
+    network = nn.Sequential(
+        nn.Linear(1, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1)
+    ).to(device)
     checkpoints, first = Checkpoints(options.steps_per_checkpoint), 0
     optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3)
     if saved := checkpoints.load():
@@ -53,11 +55,18 @@ def main() -> None:
         optimizer.step()
         if rank == 0 and step % 10 == 0:
             print(f"step {step} loss {loss.item():.6f} ranks {ranks}", flush=True)
-        checkpoints.step_done(step, options.steps,
-                              lambda: {"model": network.state_dict(), "optimizer": optimizer.state_dict()})
+        checkpoints.step_done(
+            step,
+            options.steps,
+            lambda: {"model": network.state_dict(), "optimizer": optimizer.state_dict()},
+        )
     with torch.no_grad():
         points, values = batch(1024, 0, device)
-        print(f"rank {rank} of {ranks}: final loss {nn.functional.mse_loss(model(points), values):.8f}", flush=True)
+        print(
+            f"rank {rank} of {ranks}: final loss"
+            f" {nn.functional.mse_loss(model(points), values):.8f}",
+            flush=True,
+        )
     dist.destroy_process_group()
 
 

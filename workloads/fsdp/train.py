@@ -1,9 +1,10 @@
-"""A small encoder-decoder as T5 is one, its weights shared out over all processes (FSDP); it learns to copy.
+"""A small encoder-decoder as T5 is one, its weights shared out over all processes (FSDP); it learns
+to copy.
 
     torchrun --nproc_per_node=2 train.py --width 128 --layers 2
 
-With GPUs a process takes one each (nccl), without it computes on the CPU (gloo). A checkpoint is the whole model,
-gathered by rank 0, so it may be resumed by another number of processes.
+With GPUs a process takes one each (nccl), without it computes on the CPU (gloo). A checkpoint is
+the whole model, gathered by rank 0, so it may be resumed by another number of processes.
 """
 
 import argparse
@@ -26,7 +27,9 @@ class Seq2Seq(nn.Module):
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()
         self.embed, self.place = nn.Embedding(VOCABULARY, width), nn.Embedding(LENGTH, width)
-        self.body = nn.Transformer(width, 4, layers, layers, 4 * width, dropout=0.0, batch_first=True)
+        self.body = nn.Transformer(
+            width, 4, layers, layers, 4 * width, dropout=0.0, batch_first=True
+        )
         self.head = nn.Linear(width, VOCABULARY)
 
     def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -34,7 +37,7 @@ class Seq2Seq(nn.Module):
         return self.head(self.body(self._embedded(source), self._embedded(target), tgt_mask=mask))
 
     def _embedded(self, tokens: torch.Tensor) -> torch.Tensor:
-        return self.embed(tokens) + self.place.weight[:tokens.shape[1]]
+        return self.embed(tokens) + self.place.weight[: tokens.shape[1]]
 
 
 def parse() -> argparse.Namespace:
@@ -49,8 +52,12 @@ def parse() -> argparse.Namespace:
 
 def loss_of(model: nn.Module, size: int, seed: int, device: torch.device) -> torch.Tensor:
     """How badly the model copies sentences that depend on the seed only."""
-    tokens = torch.randint(VOCABULARY, (size, LENGTH), generator=torch.Generator().manual_seed(seed)).to(device)
-    return nn.functional.cross_entropy(model(tokens, tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+    tokens = torch.randint(
+        VOCABULARY, (size, LENGTH), generator=torch.Generator().manual_seed(seed)
+    ).to(device)
+    return nn.functional.cross_entropy(
+        model(tokens, tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()
+    )
 
 
 def sharded(options: argparse.Namespace, device: torch.device) -> nn.Module:
@@ -73,8 +80,13 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     checkpoints, first = Checkpoints(options.steps_per_checkpoint), 0
     if saved := checkpoints.load():
-        set_state_dict(model, optimizer, model_state_dict=saved["model"], optim_state_dict=saved["optimizer"],
-                       options=WHOLE)
+        set_state_dict(
+            model,
+            optimizer,
+            model_state_dict=saved["model"],
+            optim_state_dict=saved["optimizer"],
+            options=WHOLE,
+        )
         first = saved["step"] + 1
 
     def state() -> State:

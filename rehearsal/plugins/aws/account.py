@@ -17,13 +17,15 @@ from rehearsal.plugins.base import Call, Refused
 from rehearsal.plugins.wire import words
 
 THROTTLED = words(
-    "Throttling ThrottlingException ThrottledException RequestLimitExceeded RequestThrottled RequestThrottledException "
-    "TooManyRequestsException SlowDown BandwidthLimitExceeded EC2ThrottledException RateExceeded"
+    "Throttling ThrottlingException ThrottledException RequestLimitExceeded RequestThrottled"
+    " RequestThrottledException TooManyRequestsException SlowDown BandwidthLimitExceeded"
+    " EC2ThrottledException RateExceeded"
 )
 ATTEMPTS = 25
 """The genuine provider's max_retries."""
 SERVER_FAULT_ATTEMPTS = 3
-"""The SDKs' own number for answers 500 to 504. Only of questions: a lost answer to anything else must be seen."""
+"""The SDKs' own number for answers 500 to 504. Only of questions: a lost answer to anything else
+must be seen."""
 UNREACHABLE_ATTEMPTS = 9
 """aws-sdk-go-base gives up a refused connection sooner than a throttled call."""
 LONGEST_BACKOFF = 20.0
@@ -34,7 +36,8 @@ WAITED_OUT = (
     ("ResourceInUseException", "in progress"),
     ("ValidationException", "has targets"),
 )
-"""Refused now, done later: error code and part of its message that the genuine provider waits out."""
+"""Refused now, done later: error code and part of its message that the genuine provider waits
+out."""
 ABSENT = ("NotFound", "NoSuch", "DoesNotExist", "NonExistent", "InvalidPlacementGroup.Unknown")
 """Parts of error codes that say that an object does not exist."""
 
@@ -57,7 +60,8 @@ class Failed(Refused):
 
 
 class Clients:
-    """boto3 clients by service and region, made once: making one costs about 0.1 s and is not thread-safe."""
+    """boto3 clients by service and region, made once: making one costs about 0.1 s and is not
+    thread-safe."""
 
     def __init__(self, region: str | None) -> None:
         self.session = boto3.Session(region_name=region)
@@ -67,9 +71,12 @@ class Clients:
     def get(self, service: str, region: str) -> Any:
         with self.lock:
             if (service, region) not in self.clients:
-                # A lost answer must be seen, so botocore repeats nothing by itself: see Account.call.
+                # A lost answer must be seen, so botocore repeats nothing by itself: see
+                # Account.call.
                 config = Config(retries={"total_max_attempts": 1}, max_pool_connections=64)
-                self.clients[service, region] = self.session.client(service, region_name=region, config=config)
+                self.clients[service, region] = self.session.client(
+                    service, region_name=region, config=config
+                )
             return self.clients[service, region]
 
 
@@ -121,12 +128,15 @@ class Account:
 def _done(service: str, operation: str, answer: dict[str, Any]) -> dict[str, Any]:
     """The answer, unless it is the error of the one thing that a call for several was made for."""
     for failure in answer.get("FailedEntries") or []:
-        raise Failed(service, operation, failure.get("ErrorCode", ""), failure.get("ErrorMessage", ""))
+        raise Failed(
+            service, operation, failure.get("ErrorCode", ""), failure.get("ErrorMessage", "")
+        )
     return answer
 
 
 def _attempts(fault: Exception, operation: str) -> int:
-    """How often a call that failed so is made in all. A broken connection is final: AWS may have done the work."""
+    """How often a call that failed so is made in all. A broken connection is final: AWS may have
+    done the work."""
     if isinstance(fault, EndpointConnectionError):
         return UNREACHABLE_ATTEMPTS
     if not isinstance(fault, ClientError):
@@ -134,10 +144,16 @@ def _attempts(fault: Exception, operation: str) -> int:
     if fault.response["Error"]["Code"] in THROTTLED:
         return ATTEMPTS
     question = operation.startswith(("describe_", "get_", "list_"))
-    return SERVER_FAULT_ATTEMPTS if question and fault.response["ResponseMetadata"]["HTTPStatusCode"] >= 500 else 1
+    return (
+        SERVER_FAULT_ATTEMPTS
+        if question and fault.response["ResponseMetadata"]["HTTPStatusCode"] >= 500
+        else 1
+    )
 
 
 def _failed(service: str, operation: str, fault: Exception) -> Refused:
     if isinstance(fault, ClientError):
-        return Failed(service, operation, fault.response["Error"]["Code"], fault.response["Error"]["Message"])
+        return Failed(
+            service, operation, fault.response["Error"]["Code"], fault.response["Error"]["Message"]
+        )
     return Refused(f"{service}:{operation}: {fault}")

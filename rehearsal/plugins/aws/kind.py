@@ -1,8 +1,9 @@
-"""What the plugin knows of a resource type: a row of data. What no row can say is a method of a subclass.
+"""What the plugin knows of a resource type: a row of data. What no row can say is a method of a
+subclass.
 
-A row names AWS's operations, and where in their questions and answers a property stands: a path such as
-LustreConfiguration.DeploymentType or Attachments.0.VpcId. Another type is another row; another input of a type is
-another word in `replaces`, `fixed` or `updates`.
+A row names AWS's operations, and where in their questions and answers a property stands: a path
+such as LustreConfiguration.DeploymentType or Attachments.0.VpcId. Another type is another row;
+another input of a type is another word in `replaces`, `fixed` or `updates`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from rehearsal.plugins.wire import Properties, words
 Names = Mapping[str, str]
 NONE: frozenset[str] = frozenset()
 MAPS = words("tags labels")
-"""Properties whose keys are the user's: a missing key was taken away, while a missing field is left to AWS."""
+"""Properties whose keys are the user's: a missing key was taken away, while a missing field is left
+to AWS."""
 LOWER = ("ecr", "eks")
 """Services whose words begin in lower case, as the plugin's do."""
 NAMES = ("name", "nodeGroupName", "creationToken")
@@ -66,10 +68,14 @@ class Tagging:
         if not tags:
             return {}
         specification = [{"ResourceType": self.noun, "Tags": self.written(tags)}]
-        return {"TagSpecifications": specification} if self.noun else {self.born: self.written(tags)}
+        return (
+            {"TagSpecifications": specification} if self.noun else {self.born: self.written(tags)}
+        )
 
     def written(self, tags: dict[str, str]) -> Any:
-        return [{"Key": key, "Value": value} for key, value in tags.items()] if self.paired else tags
+        return (
+            [{"Key": key, "Value": value} for key, value in tags.items()] if self.paired else tags
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +109,8 @@ class Kind:
     replaces: frozenset[str] = NONE
     """Inputs, or paths in them, that take a new object when they change."""
     fixed: frozenset[str] = NONE
-    """Inputs that the genuine provider changes in place and this one does not: such a change is refused by name."""
+    """Inputs that the genuine provider changes in place and this one does not: such a change is
+    refused by name."""
     updates: Names = field(default_factory=dict)
     """Input → the operation that changes it in place."""
     later: frozenset[str] = NONE
@@ -119,11 +126,13 @@ class Kind:
     defaults: Properties = field(default_factory=dict)
     """What a silent program means."""
     unknown: Properties = field(default_factory=dict)
-    """Fields of given objects that only AWS knows, as UNKNOWN for the preview; missing properties need no entry."""
+    """Fields of given objects that only AWS knows, as UNKNOWN for the preview; missing properties
+    need no entry."""
     names: Names = field(default_factory=dict)
     """Input → its path in AWS, where that is not the same word in AWS's own case."""
     outputs: Names = field(default_factory=dict)
-    """Property → its path in what was found: what AWS adds, and inputs that it tells elsewhere than it takes them."""
+    """Property → its path in what was found: what AWS adds, and inputs that it tells elsewhere than
+    it takes them."""
     tagging: Tagging | None = None
     """None for a type that has no tags."""
     alone: bool = False
@@ -159,16 +168,34 @@ class Kind:
     def find(self, aws: Account, id_: str, hint: Properties) -> Seen | None:
         """The object by its id; `hint` is the state kept so far, empty on import."""
         place = self.place(id_, hint)
-        found = dig(aws.seen(self.service, self.read, **parameters(self.asks, place), **self.options), self.found)
+        found = dig(
+            aws.seen(self.service, self.read, **parameters(self.asks, place), **self.options),
+            self.found,
+        )
         if self.among:
-            found = next((one for one in found or [] if self.known(one).get(self.among) == place[self.among]), None)
+            found = next(
+                (
+                    one
+                    for one in found or []
+                    if self.known(one).get(self.among) == place[self.among]
+                ),
+                None,
+            )
         if not found or self.status_of(found) == "deleted":
             return None
         told = {key: value for key, value in place.items() if key != "id"}
         state = told | self.known(found) | self.details(aws, found)
-        lasting = self.identify(self.lasting or self.id, {**found, **state}) if self.import_id else ""
+        lasting = (
+            self.identify(self.lasting or self.id, {**found, **state}) if self.import_id else ""
+        )
         tags = self.tags_of(aws, {**state, "id": id_}, found)
-        return Seen(state=state, tags=tags, id=lasting, status=self.status_of(found), reason=self.reason_of(found))
+        return Seen(
+            state=state,
+            tags=tags,
+            id=lasting,
+            status=self.status_of(found),
+            reason=self.reason_of(found),
+        )
 
     def details(self, aws: Account, found: dict[str, Any]) -> Properties:
         """State that takes further questions."""
@@ -184,7 +211,11 @@ class Kind:
         way = self.tagging
         if not way:
             return {}
-        told = aws.call(self.service, way.listed, **{way.target: state[way.by]}) if way.listed else found
+        told = (
+            aws.call(self.service, way.listed, **{way.target: state[way.by]})
+            if way.listed
+            else found
+        )
         tags = told.get(way.tags) or {}
         return {tag["Key"]: tag["Value"] for tag in tags} if way.paired else tags
 
@@ -192,7 +223,9 @@ class Kind:
         """What comes after the create call, once the object is ready."""
         self.change(aws, id_, self.later & new.keys(), new, {})
 
-    def change(self, aws: Account, id_: str, changed: frozenset[str], new: Properties, state: Properties) -> None:
+    def change(
+        self, aws: Account, id_: str, changed: frozenset[str], new: Properties, state: Properties
+    ) -> None:
         """Set the changed inputs of an object that is there, those of one operation together."""
         calls: dict[tuple[str, str], set[str]] = {}
         for key in sorted(changed):
@@ -202,20 +235,29 @@ class Kind:
             if given := self.arguments(new, keys):
                 self.update(aws, operation, self.which(id_, state), given, new)
 
-    def update(self, aws: Account, operation: str, which: Properties, given: Properties, new: Properties) -> None:
+    def update(
+        self, aws: Account, operation: str, which: Properties, given: Properties, new: Properties
+    ) -> None:
         aws.call(self.service, operation, **which, **given)
 
     def withdraw(self, aws: Account, id_: str, keys: Collection[str], state: Properties) -> None:
         for key in keys:
             if key in self.undo and state.get(key):
-                aws.seen(self.service, self.undo[key], **self.which(id_, state), **self.arguments(state, {key}))
+                aws.seen(
+                    self.service,
+                    self.undo[key],
+                    **self.which(id_, state),
+                    **self.arguments(state, {key}),
+                )
 
     def remove(self, aws: Account, id_: str, state: Properties) -> None:
         if self.undo and (now := self.find(aws, id_, state)):
             self.withdraw(aws, id_, self.undo.keys(), now.state)
         aws.call(self.service, self.delete, **self.which(id_, state))
 
-    def retag(self, aws: Account, id_: str, state: Properties, put: dict[str, str], drop: list[str]) -> None:
+    def retag(
+        self, aws: Account, id_: str, state: Properties, put: dict[str, str], drop: list[str]
+    ) -> None:
         way = self.tagging
         assert way
         target = parameters({way.target: way.by}, {**state, "id": id_})
@@ -226,7 +268,8 @@ class Kind:
             aws.call(self.service, way.untag, **target, **{way.keys: keys})
 
     def place(self, id_: str, state: Properties) -> Properties:
-        """The properties that say which object it is: as the state knows them, or on import as its id tells them."""
+        """The properties that say which object it is: as the state knows them, or on import as its
+        id tells them."""
         keys = {*self.asks.values(), *self.drops.values(), self.among} - {"id", ""}
         if keys <= state.keys():
             return {"id": id_, **{key: state[key] for key in keys}}
@@ -237,8 +280,10 @@ class Kind:
 
     def which(self, id_: str, state: Properties) -> Properties:
         """The parameters that name one object in anything but a question."""
-        return parameters(self.drops or {name.removesuffix("s"): key for name, key in self.asks.items()},
-                          self.place(id_, state))
+        return parameters(
+            self.drops or {name.removesuffix("s"): key for name, key in self.asks.items()},
+            self.place(id_, state),
+        )
 
     def arguments(self, new: Properties, only: Collection[str] | None = None) -> dict[str, Any]:
         """Inputs as AWS's parameters: all that the create call takes, or only some."""
@@ -260,12 +305,16 @@ class Kind:
 
     def inward(self, path: str, value: Any) -> Any:
         if path.endswith("Document") and isinstance(value, dict):
-            return json.dumps(value, separators=(",", ":"))  # botocore has parsed some of them already
+            return json.dumps(
+                value, separators=(",", ":")
+            )  # botocore has parsed some of them already
         return value if self.service in LOWER else renamed(value, lower)
 
 
 def parameters(names: Names, values: Properties) -> dict[str, Any]:
-    return {name: [values[key]] if name.endswith("s") else values[key] for name, key in names.items()}
+    return {
+        name: [values[key]] if name.endswith("s") else values[key] for name, key in names.items()
+    }
 
 
 def dig(value: Any, path: str) -> Any:

@@ -10,7 +10,8 @@ from rehearsal.plugins.wire import Properties
 
 
 def same(old: Any, new: Any) -> bool:
-    """Equal, or both empty, or lists of the same plain values, or JSON texts of the same meaning."""
+    """Equal, or both empty, or lists of the same plain values, or JSON texts of the same
+    meaning."""
     if old == new or _empty(old) and _empty(new):
         return True
     if isinstance(old, list) and isinstance(new, list):
@@ -53,7 +54,8 @@ def filled(properties: Properties, defaults: Properties) -> Properties:
 
 
 def shaped(actual: Any, like: Any, *, whole: bool = False) -> Any:
-    """What of `actual` the program spoke of (or the whole of it), written as it wrote it where that means the same."""
+    """What of `actual` the program spoke of (or the whole of it), written as it wrote it where that
+    means the same."""
     if like is not None and same(actual, like):
         return like
     if isinstance(actual, dict) and isinstance(like, dict):

@@ -1,4 +1,5 @@
-"""Pulumi's side of the aws plugin: names, differences and states, the same for every resource type."""
+"""Pulumi's side of the aws plugin: names, differences and states, the same for every resource
+type."""
 
 from __future__ import annotations
 
@@ -16,11 +17,16 @@ from rehearsal.plugins.aws.meaning import filled, same, shaped
 from rehearsal.plugins.base import Call, Diff, Found, Invalid, NotReady, Plugin, Refused, serve
 from rehearsal.plugins.wire import Changes, Properties, changes, top, unknown, words
 
-KINDS = {kind.token: kind for module in (network, iam, eks, events, storage) for kind in module.KINDS}
+KINDS = {
+    kind.token: kind for module in (network, iam, eks, events, storage) for kind in module.KINDS
+}
 
-CONFIG = words("region version skipCredentialsValidation skipMetadataApiCheck skipRegionValidation "
-               "skipRequestingAccountId pluginDownloadURL")
-"""Provider settings: the region, and some that have no effect here. Any other is refused by name."""
+CONFIG = words(
+    "region version skipCredentialsValidation skipMetadataApiCheck skipRegionValidation "
+    "skipRequestingAccountId pluginDownloadURL"
+)
+"""Provider settings: the region, and some that have no effect here. Any other is refused by
+name."""
 PARTITION = "aws:index/getPartition:getPartition"
 
 Finish = Callable[[Properties], None]
@@ -73,7 +79,9 @@ class Aws(Plugin):
             return "", self._foreseen(kind, inputs, {})
         aws = self._account(call, inputs)
         id_ = kind.make(aws, inputs)
-        return id_, self._settled(aws, kind, id_, inputs, {}, lambda seen: kind.finish(aws, id_, inputs))
+        return id_, self._settled(
+            aws, kind, id_, inputs, {}, lambda seen: kind.finish(aws, id_, inputs)
+        )
 
     def update(self, call: Call, old: Properties, new: Properties, state: Properties) -> Properties:
         kind = _kind(call)
@@ -85,8 +93,14 @@ class Aws(Plugin):
             was, wanted = state.get("tags") or {}, new.get("tags") or {}
             put = {key: value for key, value in wanted.items() if was.get(key) != value}
             kind.retag(aws, call.id, state, put, sorted(was.keys() - wanted.keys()))
-        return self._settled(aws, kind, call.id, new, state, lambda seen: kind.change(
-            aws, call.id, changed, new, {**seen, **state}))
+        return self._settled(
+            aws,
+            kind,
+            call.id,
+            new,
+            state,
+            lambda seen: kind.change(aws, call.id, changed, new, {**seen, **state}),
+        )
 
     def read(self, call: Call, inputs: Properties, state: Properties) -> Found | None:
         kind = _kind(call)
@@ -102,21 +116,34 @@ class Aws(Plugin):
         aws = self._account(call, state)
         seconds = kind.minutes * 60
         aws.patiently(seconds, lambda: kind.remove(aws, call.id, state))
-        call.until(lambda: not kind.find(aws, call.id, state), default=seconds, what=f"{call.id} to be gone")
+        call.until(
+            lambda: not kind.find(aws, call.id, state),
+            default=seconds,
+            what=f"{call.id} to be gone",
+        )
 
     def invoke(self, token: str, arguments: Properties) -> Properties:
         if token != PARTITION:
             raise Refused(f"this aws plugin does not implement {token}")
-        partition = self.clients.session.get_partition_for_region(arguments.get("region") or self.region)
+        partition = self.clients.session.get_partition_for_region(
+            arguments.get("region") or self.region
+        )
         return {**arguments, "id": partition, "partition": partition}
 
     def _account(self, call: Call, properties: Properties) -> Account:
         return Account(self.clients, properties.get("region") or self.region, call)
 
     def _settled(
-        self, aws: Account, kind: Kind, id_: str, inputs: Properties, state: Properties, finish: Finish
+        self,
+        aws: Account,
+        kind: Kind,
+        id_: str,
+        inputs: Properties,
+        state: Properties,
+        finish: Finish,
     ) -> Properties:
-        """Make complete what was begun. Whatever goes wrong from here, the object is there and its state is kept."""
+        """Make complete what was begun. Whatever goes wrong from here, the object is there and its
+        state is kept."""
         hint = state or inputs
         try:
             finish(_ready(aws, kind, id_, hint).state)
@@ -130,9 +157,14 @@ class Aws(Plugin):
             raise NotReady(id_, kept, inputs, reason) from fault
 
     def _foreseen(self, kind: Kind, inputs: Properties, state: Properties) -> Properties:
-        """What is known before the update. The engine takes outputs that are missing here as unknown."""
+        """What is known before the update. The engine takes outputs that are missing here as
+        unknown."""
         known = filled(filled({"region": self.region, **inputs}, state), kind.unknown)
-        tags = {"tagsAll": inputs.get("tags") or {}} if kind.tagging and not unknown(inputs.get("tags")) else {}
+        tags = (
+            {"tagsAll": inputs.get("tags") or {}}
+            if kind.tagging and not unknown(inputs.get("tags"))
+            else {}
+        )
         return {**known, **tags}
 
 
@@ -143,16 +175,22 @@ def _kind(call: Call) -> Kind:
 
 
 def _state(aws: Account, kind: Kind, seen: Seen, inputs: Properties) -> Properties:
-    """The outputs: what AWS says, in the program's words, and what it does not say as the program said it."""
+    """The outputs: what AWS says, in the program's words, and what it does not say as the program
+    said it."""
     untold = {key: inputs[key] for key in kind.unread | kind.local if key in inputs}
     tags = {"tags": seen.tags, "tagsAll": seen.tags} if kind.tagging else {}
     return {**untold, **shaped(seen.state, inputs, whole=True), "region": aws.region, **tags}
 
 
 def _differences(kind: Kind, old: Properties, new: Properties, state: Properties) -> Changes:
-    """What of the program's wishes is not so. Where it is silent, AWS's choice and the defaults are no difference."""
+    """What of the program's wishes is not so. Where it is silent, AWS's choice and the defaults are
+    no difference."""
     was, wanted = filled(old, kind.defaults), filled(new, kind.defaults)
-    found = {key: "delete" for key, value in was.items() if key not in {*wanted, *kind.chosen, "region"} and value}
+    found = {
+        key: "delete"
+        for key, value in was.items()
+        if key not in {*wanted, *kind.chosen, "region"} and value
+    }
     for key, want in wanted.items():
         before = was.get(key, state.get(key))
         if before is not None or key not in kind.unread | kind.local:
@@ -161,38 +199,60 @@ def _differences(kind: Kind, old: Properties, new: Properties, state: Properties
 
 
 def _changed(kind: Kind, old: Properties, new: Properties, state: Properties) -> frozenset[str]:
-    """The properties to set: those that differ, and late ones that an interrupted create never came to."""
+    """The properties to set: those that differ, and late ones that an interrupted create never came
+    to."""
     late = {key: new[key] for key in kind.later & new.keys()}
-    undone = _differences(kind, {key: state[key] for key in late.keys() & state.keys()}, late, state)
-    changed = frozenset(map(top, {**_differences(kind, old, new, state), **undone})) - kind.unread - kind.local
+    undone = _differences(
+        kind, {key: state[key] for key in late.keys() & state.keys()}, late, state
+    )
+    changed = (
+        frozenset(map(top, {**_differences(kind, old, new, state), **undone}))
+        - kind.unread
+        - kind.local
+    )
     possible = {key for key in kind.updates if new.get(key) is not None or key in kind.undo}
     refused = sorted(key for key in changed - possible - {"tags"} if not unknown(new.get(key)))
     if refused:
-        raise Refused(f"this aws plugin cannot change {', '.join(refused)} of a {kind.token} in place, as AWS can")
+        raise Refused(
+            f"this aws plugin cannot change {', '.join(refused)} of a {kind.token} in place, as"
+            " AWS can"
+        )
     return changed & kind.updates.keys()
 
 
 def _replacing(kind: Kind, path: str) -> bool:
-    return any(path == fixed or path.startswith((fixed + ".", fixed + "[")) for fixed in {*kind.replaces, "region"})
+    return any(
+        path == fixed or path.startswith((fixed + ".", fixed + "["))
+        for fixed in {*kind.replaces, "region"}
+    )
 
 
 def _keeps_its_name(call: Call, kind: Kind, new: Properties) -> bool:
-    """Whether the program itself names the object: a second one of that name cannot stand beside it."""
+    """Whether the program itself names the object: a second one of that name cannot stand beside
+    it."""
     name = str(new.get(kind.auto_name, ""))
     return bool(name) and not re.fullmatch(re.escape(call.name) + "-[0-9a-f]{7}", name)
 
 
 def _inputs(kind: Kind, inputs: Properties, full: Properties) -> Properties:
-    """The inputs a program would give to have this object: the same ones as before or, on import, all but defaults."""
+    """The inputs a program would give to have this object: the same ones as before or, on import,
+    all but defaults."""
     if inputs:
-        known = {key: shaped(full[key], value) for key, value in inputs.items() if full.get(key) is not None}
-        return known | ({"tags": full["tags"]} if kind.tagging and (full["tags"] or "tags" in inputs) else {})
+        known = {
+            key: shaped(full[key], value)
+            for key, value in inputs.items()
+            if full.get(key) is not None
+        }
+        return known | (
+            {"tags": full["tags"]} if kind.tagging and (full["tags"] or "tags" in inputs) else {}
+        )
     wanted = {key: full.get(key) for key in kind.inputs | {"tags"}}
     return {key: value for key, value in wanted.items() if not same(value, kind.defaults.get(key))}
 
 
 def _ready(aws: Account, kind: Kind, id_: str, hint: Properties) -> Seen:
-    """The object once AWS has finished with it; Refused with AWS's reason if it failed or took too long."""
+    """The object once AWS has finished with it; Refused with AWS's reason if it failed or took too
+    long."""
     last = Seen(state={})
 
     def settled() -> bool:

@@ -10,8 +10,8 @@ from rehearsal.plugins.aws.kind import Kind, Tagging, upper
 from rehearsal.plugins.wire import Properties, words
 
 LUSTRE = words(
-    "deploymentType perUnitStorageThroughput dataCompressionType automaticBackupRetentionDays metadataConfiguration "
-    "efaEnabled"
+    "deploymentType perUnitStorageThroughput dataCompressionType automaticBackupRetentionDays"
+    " metadataConfiguration efaEnabled"
 )
 """Inputs that FSx takes and tells in a part of their own."""
 
@@ -28,14 +28,19 @@ class Lustre(Kind):
         if not (ids := found.get("NetworkInterfaceIds")):
             return {}
         answer = aws.seen("ec2", "describe_network_interfaces", NetworkInterfaceIds=ids) or {}
-        groups = {group["GroupId"] for one in answer.get("NetworkInterfaces", []) for group in one["Groups"]}
+        groups = {
+            group["GroupId"]
+            for one in answer.get("NetworkInterfaces", [])
+            for group in one["Groups"]
+        }
         return {"networkInterfaceIds": ids, "securityGroupIds": sorted(groups)}
 
     def arguments(self, new: Properties, only: Any = None) -> dict[str, Any]:
         return ({"FileSystemType": "LUSTRE"} if only is None else {}) | super().arguments(new, only)
 
     def remove(self, aws: Account, id_: str, state: Properties) -> None:
-        """Without a last backup, which is the provider's default; a scratch file system has none anyway."""
+        """Without a last backup, which is the provider's default; a scratch file system has none
+        anyway."""
         persistent = not str(state.get("deploymentType", "SCRATCH")).startswith("SCRATCH")
         backup = {"SkipFinalBackup": True} if persistent else None
         aws.call("fsx", "delete_file_system", FileSystemId=id_, LustreConfiguration=backup)
@@ -45,15 +50,21 @@ class Lustre(Kind):
 class Association(Kind):
     def remove(self, aws: Account, id_: str, state: Properties) -> None:
         """With its files in the file system, where the program said so."""
-        aws.call("fsx", "delete_data_repository_association", AssociationId=id_,
-                 DeleteDataInFileSystem=bool(state.get("deleteDataInFilesystem")))
+        aws.call(
+            "fsx",
+            "delete_data_repository_association",
+            AssociationId=id_,
+            DeleteDataInFileSystem=bool(state.get("deleteDataInFilesystem")),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Repository(Kind):
     def remove(self, aws: Account, id_: str, state: Properties) -> None:
         """With its images, where the program said so; AWS refuses to otherwise."""
-        aws.call("ecr", "delete_repository", repositoryName=id_, force=bool(state.get("forceDelete")))
+        aws.call(
+            "ecr", "delete_repository", repositoryName=id_, force=bool(state.get("forceDelete"))
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,55 +77,118 @@ class MountTarget(Kind):
 
 KINDS = (
     Lustre(
-        token="aws:fsx/lustreFileSystem:LustreFileSystem", service="fsx", create="create_file_system",
-        read="describe_file_systems", delete="delete_file_system", made="FileSystem", found="FileSystems.0",
-        id="{FileSystemId}", asks={"FileSystemIds": "id"}, status="Lifecycle", reason="FailureDetails.Message",
+        token="aws:fsx/lustreFileSystem:LustreFileSystem",
+        service="fsx",
+        create="create_file_system",
+        read="describe_file_systems",
+        delete="delete_file_system",
+        made="FileSystem",
+        found="FileSystems.0",
+        id="{FileSystemId}",
+        asks={"FileSystemIds": "id"},
+        status="Lifecycle",
+        reason="FailureDetails.Message",
         replaces=words(
             "subnetIds securityGroupIds fileSystemTypeVersion deploymentType metadataConfiguration efaEnabled"
         ),
         fixed=words("dataCompressionType"),
         updates=dict.fromkeys(
-            ("storageCapacity", "perUnitStorageThroughput", "automaticBackupRetentionDays"), "update_file_system"
+            ("storageCapacity", "perUnitStorageThroughput", "automaticBackupRetentionDays"),
+            "update_file_system",
         ),
-        chosen=words("fileSystemTypeVersion automaticBackupRetentionDays metadataConfiguration efaEnabled"),
+        chosen=words(
+            "fileSystemTypeVersion automaticBackupRetentionDays metadataConfiguration efaEnabled"
+        ),
         defaults={"deploymentType": "SCRATCH_1", "dataCompressionType": "NONE"},
-        names={"subnetIds": "SubnetIds.0"} | {key: f"LustreConfiguration.{upper(key)}" for key in LUSTRE},
-        outputs={"arn": "ResourceARN", "dnsName": "DNSName", "mountName": "LustreConfiguration.MountName"},
-        tagging=Tagging(target="ResourceARN", by="arn"), minutes=30,
+        names={"subnetIds": "SubnetIds.0"}
+        | {key: f"LustreConfiguration.{upper(key)}" for key in LUSTRE},
+        outputs={
+            "arn": "ResourceARN",
+            "dnsName": "DNSName",
+            "mountName": "LustreConfiguration.MountName",
+        },
+        tagging=Tagging(target="ResourceARN", by="arn"),
+        minutes=30,
     ),
     Association(
-        token="aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation", service="fsx",
-        create="create_data_repository_association", read="describe_data_repository_associations",
-        delete="delete_data_repository_association", made="Association", found="Associations.0", id="{AssociationId}",
-        asks={"AssociationIds": "id"}, status="Lifecycle", reason="FailureDetails.Message",
-        replaces=words("fileSystemId fileSystemPath dataRepositoryPath"), local=words("deleteDataInFilesystem"),
-        fixed=words("batchImportMetaDataOnCreate"), updates={"s3": "update_data_repository_association"},
-        chosen=words("s3"), defaults={"deleteDataInFilesystem": False, "batchImportMetaDataOnCreate": False},
+        token="aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
+        service="fsx",
+        create="create_data_repository_association",
+        read="describe_data_repository_associations",
+        delete="delete_data_repository_association",
+        made="Association",
+        found="Associations.0",
+        id="{AssociationId}",
+        asks={"AssociationIds": "id"},
+        status="Lifecycle",
+        reason="FailureDetails.Message",
+        replaces=words("fileSystemId fileSystemPath dataRepositoryPath"),
+        local=words("deleteDataInFilesystem"),
+        fixed=words("batchImportMetaDataOnCreate"),
+        updates={"s3": "update_data_repository_association"},
+        chosen=words("s3"),
+        defaults={"deleteDataInFilesystem": False, "batchImportMetaDataOnCreate": False},
         outputs={"arn": "ResourceARN", "associationId": "AssociationId"},
-        tagging=Tagging(target="ResourceARN", by="arn"), minutes=30,
+        tagging=Tagging(target="ResourceARN", by="arn"),
+        minutes=30,
     ),
     Kind(
-        token="aws:efs/fileSystem:FileSystem", service="efs", create="create_file_system",
-        read="describe_file_systems", delete="delete_file_system", found="FileSystems.0", id="{FileSystemId}",
-        asks={"FileSystemId": "id"}, status="LifeCycleState", replaces=words("creationToken encrypted"),
-        fixed=words("throughputMode"), chosen=words("encrypted"), defaults={"throughputMode": "bursting"},
-        outputs={"arn": "FileSystemArn"}, tagging=Tagging(target="ResourceId"),
+        token="aws:efs/fileSystem:FileSystem",
+        service="efs",
+        create="create_file_system",
+        read="describe_file_systems",
+        delete="delete_file_system",
+        found="FileSystems.0",
+        id="{FileSystemId}",
+        asks={"FileSystemId": "id"},
+        status="LifeCycleState",
+        replaces=words("creationToken encrypted"),
+        fixed=words("throughputMode"),
+        chosen=words("encrypted"),
+        defaults={"throughputMode": "bursting"},
+        outputs={"arn": "FileSystemArn"},
+        tagging=Tagging(target="ResourceId"),
     ),
     MountTarget(
-        token="aws:efs/mountTarget:MountTarget", service="efs", create="create_mount_target",
-        read="describe_mount_targets", delete="delete_mount_target", found="MountTargets.0", id="{MountTargetId}",
-        asks={"MountTargetId": "id"}, status="LifeCycleState", replaces=words("fileSystemId subnetId"),
-        updates={"securityGroups": "modify_mount_target_security_groups"}, chosen=words("securityGroups"),
-        outputs={"ipAddress": "IpAddress"}, minutes=10,
+        token="aws:efs/mountTarget:MountTarget",
+        service="efs",
+        create="create_mount_target",
+        read="describe_mount_targets",
+        delete="delete_mount_target",
+        found="MountTargets.0",
+        id="{MountTargetId}",
+        asks={"MountTargetId": "id"},
+        status="LifeCycleState",
+        replaces=words("fileSystemId subnetId"),
+        updates={"securityGroups": "modify_mount_target_security_groups"},
+        chosen=words("securityGroups"),
+        outputs={"ipAddress": "IpAddress"},
+        minutes=10,
     ),
     Repository(
-        token="aws:ecr/repository:Repository", service="ecr", create="create_repository", read="describe_repositories",
-        delete="delete_repository", made="repository", found="repositories.0", id="{repositoryName}",
-        asks={"repositoryNames": "id"}, replaces=words("name"), local=words("forceDelete"),
-        fixed=words("imageScanningConfiguration"), updates={"imageTagMutability": "put_image_tag_mutability"},
-        names={"name": "repositoryName"}, drops={"repositoryName": "id"},
+        token="aws:ecr/repository:Repository",
+        service="ecr",
+        create="create_repository",
+        read="describe_repositories",
+        delete="delete_repository",
+        made="repository",
+        found="repositories.0",
+        id="{repositoryName}",
+        asks={"repositoryNames": "id"},
+        replaces=words("name"),
+        local=words("forceDelete"),
+        fixed=words("imageScanningConfiguration"),
+        updates={"imageTagMutability": "put_image_tag_mutability"},
+        names={"name": "repositoryName"},
+        drops={"repositoryName": "id"},
         outputs={"arn": "repositoryArn", "repositoryUrl": "repositoryUri"},
-        tagging=Tagging(target="resourceArn", by="arn", tags="tags", keys="tagKeys", born="tags",
-                        listed="list_tags_for_resource"),
+        tagging=Tagging(
+            target="resourceArn",
+            by="arn",
+            tags="tags",
+            keys="tagKeys",
+            born="tags",
+            listed="list_tags_for_resource",
+        ),
     ),
-)  # fmt: skip
+)

@@ -1,4 +1,5 @@
-"""What differs between a Kubernetes object and what the program wants of it, and what of that takes a new object."""
+"""What differs between a Kubernetes object and what the program wants of it, and what of that takes
+a new object."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from rehearsal.plugins.wire import Changes, Properties, changes
 IDENTITY = ("metadata.name", "metadata.namespace")
 QUANTITIES = {"capacity", "hard", "limits", "requests"}
 UNITS = {"m": "1e-3", "k": "1e3", "M": "1e6", "G": "1e9", "T": "1e12"} | {
-    f"{letter}i": str(1024 ** power) for power, letter in enumerate("KMGTP", 1)}
+    f"{letter}i": str(1024**power) for power, letter in enumerate("KMGTP", 1)
+}
 
 
 def pruned(live: Any, own: Any) -> Any:
@@ -26,7 +28,9 @@ def pruned(live: Any, own: Any) -> Any:
     return live
 
 
-def differences(live: Object, old: Properties, new: Properties, ignored: tuple[str, ...]) -> Changes:
+def differences(
+    live: Object, old: Properties, new: Properties, ignored: tuple[str, ...]
+) -> Changes:
     """Between the live object, in the fields the program gave last time, and what it gives now."""
     before, wanted = pruned(live, old), deepcopy(new)
     if isinstance(meta := wanted.get("metadata"), dict):
@@ -34,14 +38,23 @@ def differences(live: Object, old: Properties, new: Properties, ignored: tuple[s
     if kinds.builtin(new["apiVersion"].rpartition("/")[0]):
         wanted = _without_empty(wanted, before)
     found = changes(_comparable(before), _comparable(wanted))
-    return {path: kind for path, kind in found.items() if not any(covers(outer, path) for outer in ignored)}
+    return {
+        path: kind
+        for path, kind in found.items()
+        if not any(covers(outer, path) for outer in ignored)
+    }
 
 
 def replacing(new: Object, found: Changes) -> frozenset[str]:
     """The changes among those found that need a new object."""
     fields = (*IDENTITY, *kinds.of(new).replaces)
-    return frozenset(path for path, kind in found.items() if any(
-        covers(field, path) or (kind != "update" and covers(path, field)) for field in fields))
+    return frozenset(
+        path
+        for path, kind in found.items()
+        if any(
+            covers(field, path) or (kind != "update" and covers(path, field)) for field in fields
+        )
+    )
 
 
 def covers(outer: str, path: str) -> bool:
@@ -50,7 +63,8 @@ def covers(outer: str, path: str) -> bool:
 
 
 def _same_place(live: Object, before: Properties, wanted: Properties) -> None:
-    """An object is where it is even if the program does not say; a cluster-wide one's namespace means nothing."""
+    """An object is where it is even if the program does not say; a cluster-wide one's namespace
+    means nothing."""
     if live.get("namespace"):
         before["namespace"] = live["namespace"]
         wanted["namespace"] = wanted.get("namespace") or "default"
@@ -60,9 +74,14 @@ def _same_place(live: Object, before: Properties, wanted: Properties) -> None:
 
 
 def _without_empty(wanted: Any, live: Any) -> Any:
-    """The wanted value without the empty ones that the API server drops from its own kinds, such as a class of ""."""
+    """The wanted value without the empty ones that the API server drops from its own kinds, such as
+    a class of ""."""
     if isinstance(wanted, dict) and isinstance(live, dict):
-        return {key: _without_empty(value, live.get(key)) for key, value in wanted.items() if value or key in live}
+        return {
+            key: _without_empty(value, live.get(key))
+            for key, value in wanted.items()
+            if value or key in live
+        }
     if isinstance(wanted, list) and isinstance(live, list) and len(wanted) == len(live):
         return [_without_empty(a, b) for a, b in zip(wanted, live, strict=True)]
     return wanted
@@ -74,8 +93,14 @@ def _comparable(value: Any) -> Any:
         return [_comparable(inner) for inner in value]
     if not isinstance(value, dict):
         return value
-    return {key: {name: _quantity(amount) for name, amount in inner.items()}
-            if key in QUANTITIES and isinstance(inner, dict) else _comparable(inner) for key, inner in value.items()}
+    return {
+        key: (
+            {name: _quantity(amount) for name, amount in inner.items()}
+            if key in QUANTITIES and isinstance(inner, dict)
+            else _comparable(inner)
+        )
+        for key, inner in value.items()
+    }
 
 
 def _quantity(value: Any) -> Any:

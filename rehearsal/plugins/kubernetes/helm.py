@@ -28,8 +28,10 @@ TIMEOUT = 300
 """Seconds Helm waits where the program does not say."""
 PATIENCE = 15
 """Seconds helm has to write down that it was interrupted."""
-INPUTS = words("name namespace chart version repositoryOpts values timeout createNamespace skipCrds takeOwnership"
-               " compat")
+INPUTS = words(
+    "name namespace chart version repositoryOpts values timeout createNamespace skipCrds"
+    " takeOwnership compat"
+)
 """Any other, and any other repository option than `repo`, is refused by name."""
 OUTPUTS = words("resourceNames status manifest")
 
@@ -42,9 +44,17 @@ class Releases:
 
     def check(self, call: Call, old: Properties, new: Properties) -> Properties:
         """The version becomes that of the chart itself, which is what a diff compares."""
-        inputs = {key: value for key, value in new.items() if key not in OUTPUTS and value not in (None, False, "")}
-        for option in sorted(inputs.keys() - INPUTS | (inputs.get("repositoryOpts") or {}).keys() - {"repo"}):
-            raise Invalid(option, "this rehearsal's kubernetes plugin does not implement it for Helm releases")
+        inputs = {
+            key: value
+            for key, value in new.items()
+            if key not in OUTPUTS and value not in (None, False, "")
+        }
+        for option in sorted(
+            inputs.keys() - INPUTS | (inputs.get("repositoryOpts") or {}).keys() - {"repo"}
+        ):
+            raise Invalid(
+                option, "this rehearsal's kubernetes plugin does not implement it for Helm releases"
+            )
         inputs = {"namespace": "default", "timeout": TIMEOUT} | inputs
         inputs["name"] = inputs.get("name") or old.get("name") or f"{call.name}-{call.suffix(8)}"
         if unknown(inputs):
@@ -52,7 +62,9 @@ class Releases:
         try:
             chart = yaml.safe_load(self._helm(call, "show", "chart", *_chart(inputs)))
         except Refused as fault:
-            raise Invalid("chart", f"{fault}; check the chart name and repository configuration.") from None
+            raise Invalid(
+                "chart", f"{fault}; check the chart name and repository configuration."
+            ) from None
         return inputs | {"version": chart["version"]}
 
     def diff(self, call: Call, old: Properties, new: Properties, state: Properties) -> Diff:
@@ -78,26 +90,55 @@ class Releases:
         if not live:
             return None
         if not inputs:
-            inputs = {"name": name, "namespace": namespace, "timeout": TIMEOUT, "chart": live["chart"],
-                      "version": live["chartVersion"], "values": live["config"]}
-        return Found(inputs, _state(inputs | {"values": state.get("values") or inputs.get("values") or {}}, live))
+            inputs = {
+                "name": name,
+                "namespace": namespace,
+                "timeout": TIMEOUT,
+                "chart": live["chart"],
+                "version": live["chartVersion"],
+                "values": live["config"],
+            }
+        return Found(
+            inputs,
+            _state(inputs | {"values": state.get("values") or inputs.get("values") or {}}, live),
+        )
 
     def delete(self, call: Call, state: Properties) -> None:
-        self._helm(call, "uninstall", state["name"], "--namespace", state["namespace"], "--wait", *_timeout(state))
+        self._helm(
+            call,
+            "uninstall",
+            state["name"],
+            "--namespace",
+            state["namespace"],
+            "--wait",
+            *_timeout(state),
+        )
 
     def _changed(self, call: Call, id_: str, verb: str, inputs: Properties, but: str) -> Properties:
-        """The release after helm's work; a revision that helm began but did not finish is kept, with its fault."""
+        """The release after helm's work; a revision that helm began but did not finish is kept,
+        with its fault."""
         if not self.cluster.access:
-            raise Refused(f"can't {verb} Helm Release with unreachable cluster: {self.cluster.reason}")
+            raise Refused(
+                f"can't {verb} Helm Release with unreachable cluster: {self.cluster.reason}"
+            )
         before = self._live(inputs)
         try:
-            self._helm(call, verb, inputs["name"], *_chart(inputs), *_options(verb, inputs),
-                       values=inputs.get("values") or {})
+            self._helm(
+                call,
+                verb,
+                inputs["name"],
+                *_chart(inputs),
+                *_options(verb, inputs),
+                values=inputs.get("values") or {},
+            )
         except Refused as fault:
             live = self._live(inputs)
             if not live or (before and live["version"] == before["version"]):
                 raise
-            said = f'Helm release "{id_}" {but} failed to initialize completely. Use Helm CLI to investigate: {fault}'
+            said = (
+                f'Helm release "{id_}" {but} failed to initialize completely. Use Helm CLI to'
+                f" investigate: {fault}"
+            )
             raise NotReady(id_, _state(inputs, live), inputs, said) from None
         return _state(inputs, self._live(inputs) or {})
 
@@ -112,10 +153,21 @@ class Releases:
             if "release: not found" in str(fault):
                 return None
             raise
-        found = {"chart": about["chart"], "chartVersion": about["version"], "appVersion": about["appVersion"]}
+        found = {
+            "chart": about["chart"],
+            "chartVersion": about["version"],
+            "appVersion": about["appVersion"],
+        }
         kept = {key: status[key] for key in ("name", "namespace", "version")}
-        return kept | found | {"status": status["info"]["status"], "config": status.get("config") or {},
-                               "objects": list(yaml.safe_load_all(status.get("manifest") or ""))}
+        return (
+            kept
+            | found
+            | {
+                "status": status["info"]["status"],
+                "config": status.get("config") or {},
+                "objects": list(yaml.safe_load_all(status.get("manifest") or "")),
+            }
+        )
 
     def _helm(self, call: Call, *arguments: str, values: Properties | None = None) -> str:
         """Helm's answer; it dies with this plugin, and the user's interrupt reaches it."""
@@ -127,8 +179,14 @@ class Releases:
         program = shutil.which("helm") or str(paths.BIN / "helm")
         command = ["setpriv", "--pdeathsig", "KILL", program, *arguments, *options]
         try:
-            with subprocess.Popen(command, pass_fds=tuple(files.values()), text=True, stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            with subprocess.Popen(
+                command,
+                pass_fds=tuple(files.values()),
+                text=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            ) as process:
                 answer, complaint = _finished(call, process)
         finally:
             for file in files.values():
@@ -140,7 +198,8 @@ class Releases:
 
 
 def _finished(call: Call, process: subprocess.Popen[str]) -> tuple[str, str]:
-    """What the program wrote, once it is over; interrupted, it may end by itself before it is killed."""
+    """What the program wrote, once it is over; interrupted, it may end by itself before it is
+    killed."""
     left = PATIENCE * 4
     while True:
         try:
@@ -160,13 +219,20 @@ def _chart(inputs: Properties) -> list[str]:
     chart = inputs["chart"]
     if Path(chart).exists():
         return [chart]
-    given = {"--repo": (inputs.get("repositoryOpts") or {}).get("repo"), "--version": inputs.get("version")}
+    given = {
+        "--repo": (inputs.get("repositoryOpts") or {}).get("repo"),
+        "--version": inputs.get("version"),
+    }
     return [chart, *(part for flag, value in given.items() if value for part in (flag, value))]
 
 
 def _options(verb: str, inputs: Properties) -> list[str]:
     flags = {"takeOwnership": "--take-ownership"}
-    flags |= {"createNamespace": "--create-namespace", "skipCrds": "--skip-crds"} if verb == "install" else {}
+    flags |= (
+        {"createNamespace": "--create-namespace", "skipCrds": "--skip-crds"}
+        if verb == "install"
+        else {}
+    )
     options = ["--namespace", inputs["namespace"], "--wait", *_timeout(inputs)]
     options += [flag for option, flag in flags.items() if inputs.get(option)]
     return options + (["--history-max", "0"] if verb == "upgrade" else [])
@@ -194,13 +260,29 @@ def _state(inputs: Properties, live: Object) -> Properties:
         kind = f"{obj['kind']}{group and '.'}{group}/{obj['apiVersion']}"
         space = obj["metadata"].get("namespace")
         names.setdefault(kind, []).append("/".join(filter(None, (space, obj["metadata"]["name"]))))
-    status = {"name": live["name"], "namespace": live["namespace"], "revision": live["version"],
-              "status": live["status"], "chart": live["chart"], "version": live["chartVersion"],
-              "appVersion": live["appVersion"]}
-    return inputs | {"values": _overlaid(inputs.get("values") or {}, live["config"]), "version": live["chartVersion"],
-                     "status": status, "resourceNames": names}
+    status = {
+        "name": live["name"],
+        "namespace": live["namespace"],
+        "revision": live["version"],
+        "status": live["status"],
+        "chart": live["chart"],
+        "version": live["chartVersion"],
+        "appVersion": live["appVersion"],
+    }
+    return inputs | {
+        "values": _overlaid(inputs.get("values") or {}, live["config"]),
+        "version": live["chartVersion"],
+        "status": status,
+        "resourceNames": names,
+    }
 
 
 def _overlaid(one: Properties, other: Properties) -> Properties:
-    return one | {key: _overlaid(one[key], value) if isinstance(value, dict) and isinstance(one.get(key), dict)
-                  else value for key, value in other.items()}
+    return one | {
+        key: (
+            _overlaid(one[key], value)
+            if isinstance(value, dict) and isinstance(one.get(key), dict)
+            else value
+        )
+        for key, value in other.items()
+    }

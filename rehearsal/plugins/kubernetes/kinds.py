@@ -1,7 +1,9 @@
-"""Kubernetes's own kinds that the program makes: what takes a new object, and when an object is ready.
+"""Kubernetes's own kinds that the program makes: what takes a new object, and when an object is
+ready.
 
-After provider/pkg/provider/diff.go and provider/pkg/await of pulumi-kubernetes 4.34.2; whatever else the API server
-calls immutable fails the update there, and here. Another kind is another line in KINDS.
+After provider/pkg/provider/diff.go and provider/pkg/await of pulumi-kubernetes 4.34.2; whatever
+else the API server calls immutable fails the update there, and here. Another kind is another line
+in KINDS.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ def builtin(group: str) -> bool:
 
 def condition(obj: Object, type_: str) -> Object:
     """A condition of the status, {} where it is missing."""
-    return next((c for c in status(obj, "conditions", []) if c["type"].lower() == type_.lower()), {})
+    return next(
+        (c for c in status(obj, "conditions", []) if c["type"].lower() == type_.lower()), {}
+    )
 
 
 def status(obj: Object, key: str, default: Any = 0) -> Any:
@@ -54,7 +58,8 @@ def status(obj: Object, key: str, default: Any = 0) -> Any:
 
 
 def stale(obj: Object, part: Object | None = None) -> bool:
-    """Whether the status, or a condition of it, was written for an older generation of the object."""
+    """Whether the status, or a condition of it, was written for an older generation of the
+    object."""
     observed = (part or {}).get("observedGeneration", status(obj, "observedGeneration", None))
     return observed is not None and observed < obj["metadata"].get("generation", 0)
 
@@ -74,16 +79,29 @@ def _daemon_set(obj: Object, api: Api) -> list[str]:
 
 def _pods(owner: Object, api: Api) -> list[str]:
     """What the pods of a workload wait for."""
-    selector = ",".join(f"{key}={value}" for key, value in owner["spec"]["selector"]["matchLabels"].items())
-    path = api.path({"apiVersion": "v1", "kind": "Pod", "metadata": owner["metadata"]}, collection=True)
+    selector = ",".join(
+        f"{key}={value}" for key, value in owner["spec"]["selector"]["matchLabels"].items()
+    )
+    path = api.path(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": owner["metadata"]}, collection=True
+    )
     pods = api.request("GET", f"{path}?labelSelector={selector}")["items"]
-    return [f"[Pod {pod['metadata']['namespace']}/{pod['metadata']['name']}]: {_waits_for(pod)}" for pod in pods
-            if condition(pod, "Ready").get("status") != "True"]
+    return [
+        f"[Pod {pod['metadata']['namespace']}/{pod['metadata']['name']}]: {_waits_for(pod)}"
+        for pod in pods
+        if condition(pod, "Ready").get("status") != "True"
+    ]
 
 
 def _waits_for(pod: Object) -> str:
-    waiting = [c["state"]["waiting"] for c in status(pod, "containerStatuses", []) if "waiting" in c.get("state", {})]
-    unmet = [c for c in status(pod, "conditions", []) if c.get("status") != "True" and c.get("message")]
+    waiting = [
+        c["state"]["waiting"]
+        for c in status(pod, "containerStatuses", [])
+        if "waiting" in c.get("state", {})
+    ]
+    unmet = [
+        c for c in status(pod, "conditions", []) if c.get("status") != "True" and c.get("message")
+    ]
     said = next(iter([*waiting, *unmet]), {})
     return f"{said.get('reason') or status(pod, 'phase', '')}: {said.get('message', 'not ready')}"
 
@@ -99,7 +117,9 @@ def _claim(obj: Object, api: Api) -> list[str]:
 
 
 def _quota(obj: Object, api: Api) -> list[str]:
-    return unless(obj["spec"].get("hard") == status(obj, "hard", None), "Quotas don't match after creation")
+    return unless(
+        obj["spec"].get("hard") == status(obj, "hard", None), "Quotas don't match after creation"
+    )
 
 
 KINDS: dict[tuple[str, str], Kind] = {
@@ -107,9 +127,14 @@ KINDS: dict[tuple[str, str], Kind] = {
     ("v1", "ConfigMap"): Kind(replaces=("binaryData", "data")),
     ("v1", "Namespace"): Kind(),
     ("v1", "PersistentVolume"): Kind(
-        replaces=tuple(f"spec.{source}" for source in ("csi", "hostPath", "local", "nfs")), unmet=_volume, limit=300),
+        replaces=tuple(f"spec.{source}" for source in ("csi", "hostPath", "local", "nfs")),
+        unmet=_volume,
+        limit=300,
+    ),
     ("v1", "PersistentVolumeClaim"): Kind(
-        replaces=("spec.accessModes", "spec.selector", "spec.storageClassName", "spec.volumeName"), unmet=_claim,
-        limit=300),
+        replaces=("spec.accessModes", "spec.selector", "spec.storageClassName", "spec.volumeName"),
+        unmet=_claim,
+        limit=300,
+    ),
     ("v1", "ResourceQuota"): Kind(replaces=("spec.scopes",), unmet=_quota, limit=60),
 }

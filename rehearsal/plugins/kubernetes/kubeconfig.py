@@ -1,4 +1,5 @@
-"""The cluster a provider is configured with: its kubeconfig read as client-go does, and a client for its API server.
+"""The cluster a provider is configured with: its kubeconfig read as client-go does, and a client
+for its API server.
 
 What an entry may hold is decided in access(); how a credential plugin is run, in Exec.
 """
@@ -25,11 +26,13 @@ CLUSTER = {"server", "certificate-authority", "certificate-authority-data"}
 
 
 class Rejected(ApiError, Refused):
-    """What the API server answered, or with code 0 that it did not; the whole message where nobody catches it."""
+    """What the API server answered, or with code 0 that it did not; the whole message where nobody
+    catches it."""
 
 
 class Client(Api):
-    """An API client that asks its credential plugin again after it was not let in, as client-go's does."""
+    """An API client that asks its credential plugin again after it was not let in, as client-go's
+    does."""
 
     credentials: Exec | None = None
 
@@ -56,10 +59,12 @@ class Access:
 
     @property
     def text(self) -> str:
-        """The kubeconfig for a program that works for this one: it comes with our token, as what is linked into the
-        genuine plugin shares its client."""
+        """The kubeconfig for a program that works for this one: it comes with our token, as what is
+        linked into the genuine plugin shares its client."""
         user = _named(self.config, "context", self.config["current-context"]).get("user", "")
-        return json.dumps(self.config | {"users": [{"name": user, "user": {"token": self.api.token()}}]})
+        return json.dumps(
+            self.config | {"users": [{"name": user, "user": {"token": self.api.token()}}]}
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +93,9 @@ class Exec:
 
     def token(self) -> str:
         with self._lock:
-            if not self._token or (self._expires and datetime.now(self._expires.tzinfo) >= self._expires):
+            if not self._token or (
+                self._expires and datetime.now(self._expires.tzinfo) >= self._expires
+            ):
                 self._keep(json.loads(self._output()))
             return self._token
 
@@ -98,27 +105,44 @@ class Exec:
 
     def _output(self) -> str:
         command = [self.entry["command"], *(self.entry.get("args") or [])]
-        asked = {"apiVersion": self.entry["apiVersion"], "kind": "ExecCredential", "spec": {"interactive": False}}
+        asked = {
+            "apiVersion": self.entry["apiVersion"],
+            "kind": "ExecCredential",
+            "spec": {"interactive": False},
+        }
         given = {variable["name"]: variable["value"] for variable in self.entry.get("env") or []}
         environment = os.environ | given | {"KUBERNETES_EXEC_INFO": json.dumps(asked)}
         failed = f"getting credentials: exec: executable {command[0]}"
         try:
-            answer = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            answer = subprocess.run(
+                command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+            )
         except FileNotFoundError:
             raise Refused(f"{failed} not found") from None
         if answer.returncode:
-            raise Refused(f"{failed} failed with exit code {answer.returncode}: {answer.stderr.strip()}")
+            raise Refused(
+                f"{failed} failed with exit code {answer.returncode}: {answer.stderr.strip()}"
+            )
         return answer.stdout
 
     def _keep(self, credential: Object) -> None:
         if credential.get("apiVersion") != self.entry["apiVersion"]:
-            raise Refused(f"getting credentials: exec plugin is configured to use API version "
-                          f"{self.entry['apiVersion']}, plugin returned version {credential.get('apiVersion')}")
+            raise Refused(
+                "getting credentials: exec plugin is configured to use API version"
+                f" {self.entry['apiVersion']}, plugin returned version"
+                f" {credential.get('apiVersion')}"
+            )
         status = credential.get("status") or {}
         if "token" not in status:
-            raise Refused("getting credentials: this rehearsal needs a token from an exec plugin, no certificate")
+            raise Refused(
+                "getting credentials: this rehearsal needs a token from an exec plugin, no"
+                " certificate"
+            )
         until = status.get("expirationTimestamp")
-        self._token, self._expires = status["token"], datetime.fromisoformat(until) if until else None
+        self._token, self._expires = (
+            status["token"],
+            datetime.fromisoformat(until) if until else None,
+        )
 
 
 def load(source: str | Object | None) -> Object:
@@ -133,10 +157,15 @@ def load(source: str | Object | None) -> Object:
 def access(config: Object) -> Access:
     """A client for the current context of a kubeconfig."""
     context = _named(config, "context", config.get("current-context", ""))
-    cluster, user = _named(config, "cluster", context["cluster"]), _named(config, "user", context.get("user", ""))
+    cluster, user = (
+        _named(config, "cluster", context["cluster"]),
+        _named(config, "user", context.get("user", "")),
+    )
     unknown = {*context} - {"cluster", "user"} | {*cluster} - CLUSTER | {*user} - {"exec", "token"}
     if unknown:
-        raise Refused(f"this rehearsal does not implement {', '.join(sorted(unknown))} in a kubeconfig")
+        raise Refused(
+            f"this rehearsal does not implement {', '.join(sorted(unknown))} in a kubeconfig"
+        )
     credentials = Exec(entry=user["exec"]) if "exec" in user else None
     token = credentials.token if credentials else lambda: user["token"]
     client = Client(cluster["server"], ca_file=_authority(cluster), token=token)
@@ -145,20 +174,28 @@ def access(config: Object) -> Access:
 
 
 def _named(config: Object, what: str, name: str) -> Object:
-    found = next((entry[what] for entry in config.get(f"{what}s") or [] if entry["name"] == name), None)
+    found = next(
+        (entry[what] for entry in config.get(f"{what}s") or [] if entry["name"] == name), None
+    )
     if found is None:
         raise Refused(f'{what} "{name}" does not exist in the kubeconfig')
     return found
 
 
 def _authority(cluster: Object) -> str:
-    """The path of the certificate authority; one that stands in the kubeconfig itself gets no file on the disk."""
+    """The path of the certificate authority; one that stands in the kubeconfig itself gets no file
+    on the disk."""
     data = cluster.get("certificate-authority-data")
-    return f"/proc/self/fd/{in_memory(base64.b64decode(data))}" if data else cluster["certificate-authority"]
+    return (
+        f"/proc/self/fd/{in_memory(base64.b64decode(data))}"
+        if data
+        else cluster["certificate-authority"]
+    )
 
 
 def in_memory(content: bytes) -> int:
-    """The descriptor of a file that is in memory only and vanishes with this process, however that ends."""
+    """The descriptor of a file that is in memory only and vanishes with this process, however that
+    ends."""
     descriptor = os.memfd_create("rehearsal")
     os.fchmod(descriptor, 0o600)
     os.write(descriptor, content)

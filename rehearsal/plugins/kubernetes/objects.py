@@ -1,7 +1,9 @@
-"""Objects of a cluster, as Pulumi resources: made and updated with server-side apply, awaited (waiting.py).
+"""Objects of a cluster, as Pulumi resources: made and updated with server-side apply, awaited
+(waiting.py).
 
-After provider.go and await.go of pulumi-kubernetes 4.34.2, with its messages. One difference: an object is made by
-applying it where there is none, and not by POST, so that its fields are the applier's from the start.
+After provider.go and await.go of pulumi-kubernetes 4.34.2, with its messages. One difference: an
+object is made by applying it where there is none, and not by POST, so that its fields are the
+applier's from the start.
 """
 
 from __future__ import annotations
@@ -16,14 +18,23 @@ from rehearsal.plugins.kubernetes.differences import IDENTITY, differences, prun
 from rehearsal.plugins.kubernetes.kubeconfig import Cluster
 from rehearsal.plugins.wire import Properties, unknown
 
-SERVER_FILLED = {"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
-                 "resourceVersion", "uid"}
+SERVER_FILLED = {
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "uid",
+}
 MANAGER = "pulumi-kubernetes"
 RETRIES = (1, 2, 4, 8, 16)
 """Seconds between the attempts to create an object whose kind or namespace does not exist yet."""
-CONFLICTS = ("server-side apply field conflict detected, see https://www.pulumi.com/registry/packages/kubernetes/"
-             "how-to-guides/managing-resources-with-server-side-apply/#handle-field-conflicts-on-existing-resources "
-             "for troubleshooting help")
+CONFLICTS = (
+    "server-side apply field conflict detected, see"
+    " https://www.pulumi.com/registry/packages/kubernetes/how-to-guides/managing-resources-with-server-side-apply/#handle-field-conflicts-on-existing-resources"
+    " for troubleshooting help"
+)
 NOT_OURS = "this rehearsal's kubernetes plugin does not implement"
 
 
@@ -47,7 +58,11 @@ class Objects:
     def diff(self, call: Call, old: Properties, new: Properties, state: Properties) -> Diff:
         found = differences(state, old, new, call.ignored)
         replaces = replacing(new, found)
-        return Diff(changes=found, replaces=replaces, delete_before_replace=not replaces & {"metadata", *IDENTITY})
+        return Diff(
+            changes=found,
+            replaces=replaces,
+            delete_before_replace=not replaces & {"metadata", *IDENTITY},
+        )
 
     def create(self, call: Call, inputs: Properties) -> tuple[str, Properties]:
         if call.preview and (unknown(inputs) or not self._served(inputs)):
@@ -58,22 +73,31 @@ class Objects:
         except ApiError as error:
             if call.preview and _cannot_preview(error):
                 return "", inputs
-            raise Refused(f'resource "{call.urn}" was not successfully created by the Kubernetes API server: '
-                          f"{error}") from None
+            raise Refused(
+                f'resource "{call.urn}" was not successfully created by the Kubernetes API server: '
+                f"{error}"
+            ) from None
         if call.preview:
             return "", _state({key: value for key, value in live.items() if key != "status"})
-        said = (f'resource "{call.urn}" was successfully created, but the Kubernetes API server reported that it '
-                f"failed to fully initialize or become live")
+        said = (
+            f'resource "{call.urn}" was successfully created, but the Kubernetes API server'
+            " reported that it failed to fully initialize or become live"
+        )
         live = self._awaited(call, inputs, live, said)
         return _id(live), _state(live)
 
     def update(self, call: Call, old: Properties, new: Properties, state: Properties) -> Properties:
         if call.preview and (unknown(new) or not self._served(new)):
             return new
-        said = f'the Kubernetes API server reported that "{call.id}" failed to fully initialize or become live'
+        said = (
+            f'the Kubernetes API server reported that "{call.id}" failed to fully initialize or'
+            " become live"
+        )
         live = self.cluster.api.get(_target(call, new))
         if not live:
-            raise Refused(f'update of resource "{call.urn}" failed: {new["kind"]} "{call.id}" not found')
+            raise Refused(
+                f'update of resource "{call.urn}" failed: {new["kind"]} "{call.id}" not found'
+            )
         try:
             live = self._applied(call, _keeping(live, new, call.ignored))
         except ApiError as error:
@@ -103,9 +127,12 @@ class Objects:
                 raise
 
     def _served(self, obj: Object) -> bool:
-        """Whether the API server is there and knows the kind: else a preview shows the inputs only."""
+        """Whether the API server is there and knows the kind: else a preview shows the inputs
+        only."""
         try:
-            return bool(self.cluster.access and self.cluster.api.resource(obj["apiVersion"], obj["kind"]))
+            return bool(
+                self.cluster.access and self.cluster.api.resource(obj["apiVersion"], obj["kind"])
+            )
         except ApiError as error:
             if error.code == 404:
                 return False
@@ -126,10 +153,15 @@ class Objects:
     def _new(self, call: Call, inputs: Object) -> Object:
         api = self.cluster.api
         if not self._served(inputs):
-            unknown_kind = f'no matches for kind "{inputs["kind"]}" in version "{inputs["apiVersion"]}"'
+            unknown_kind = (
+                f'no matches for kind "{inputs["kind"]}" in version "{inputs["apiVersion"]}"'
+            )
             raise ApiError(404, {"reason": "NoMatch", "message": unknown_kind})
         if api.get(inputs):
-            said = f'{inputs["kind"]} "{inputs["metadata"]["name"]}" already exists. To adopt it, use `pulumi import`.'
+            said = (
+                f'{inputs["kind"]} "{inputs["metadata"]["name"]}" already exists. To adopt it, use'
+                " `pulumi import`."
+            )
             raise ApiError(409, {"reason": "AlreadyExists", "message": said})
         return self._applied(call, inputs)
 
@@ -149,10 +181,14 @@ def _id(live: Object) -> str:
 
 
 def _target(call: Call, known: Properties) -> Object:
-    """The object an id stands for; the kind is that of the state, or of the type while there is none (import)."""
+    """The object an id stands for; the kind is that of the state, or of the type while there is
+    none (import)."""
     namespace, _, name = call.id.rpartition("/")
     _, version, kind = call.type.split(":")
-    kind_ = {"apiVersion": known.get("apiVersion") or version.removeprefix("core/"), "kind": known.get("kind") or kind}
+    kind_ = {
+        "apiVersion": known.get("apiVersion") or version.removeprefix("core/"),
+        "kind": known.get("kind") or kind,
+    }
     return kind_ | {"metadata": {"name": name} | ({"namespace": namespace} if namespace else {})}
 
 
@@ -162,7 +198,8 @@ def _state(live: Object) -> Properties:
 
 
 def _importable(live: Object) -> Properties:
-    """Inputs that would make the object; of a custom resource the genuine plugin knows the identity only."""
+    """Inputs that would make the object; of a custom resource the genuine plugin knows the identity
+    only."""
     meta = {key: value for key, value in live["metadata"].items() if key not in SERVER_FILLED}
     if not kinds.builtin(live["apiVersion"].rpartition("/")[0]):
         meta = {key: value for key, value in meta.items() if key in ("name", "namespace")}
@@ -176,8 +213,11 @@ def _no_namespace(error: ApiError) -> bool:
 
 def _cannot_preview(error: ApiError) -> bool:
     """Failures of a dry run that say nothing about the update itself."""
-    return (error.reason in ("Forbidden", "AlreadyExists") or _no_namespace(error)
-            or (error.code == 400 and "does not support dry run" in str(error)))
+    return (
+        error.reason in ("Forbidden", "AlreadyExists")
+        or _no_namespace(error)
+        or (error.code == 400 and "does not support dry run" in str(error))
+    )
 
 
 def _keeping(live: Object, new: Object, ignored: tuple[str, ...]) -> Object:

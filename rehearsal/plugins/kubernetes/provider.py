@@ -29,24 +29,30 @@ class Kubernetes(Plugin):
         self._cluster = Cluster()
 
     def check_config(self, inputs: Properties) -> Properties:
-        for option in sorted(key for key, value in inputs.items() if value is not None and key not in CONFIG):
+        for option in sorted(
+            key for key, value in inputs.items() if value is not None and key not in CONFIG
+        ):
             raise Invalid(option, f"{NOT_OURS} this provider setting")
         return inputs
 
     def diff_config(self, old: Properties, new: Properties) -> Diff:
-        """With identifiers only they tell clusters apart; without, every other kubeconfig is another cluster."""
+        """With identifiers only they tell clusters apart; without, every other kubeconfig is
+        another cluster."""
         found = changes(old, new)
         pointer = IDENTIFIER if old.get(IDENTIFIER) and new.get(IDENTIFIER) else "kubeconfig"
         return Diff(changes=found, replaces=frozenset({pointer} & found.keys()))
 
     def configure(self, config: Properties) -> None:
-        """Whether the cluster can be reached is found out here, once, as the genuine plugin does."""
+        """Whether the cluster can be reached is found out here, once, as the genuine plugin
+        does."""
         try:
             access = kubeconfig.access(kubeconfig.load(config.get("kubeconfig")))
             access.api.resource("v1", "Namespace")
             self._cluster = Cluster(access=access)
         except UNREADABLE as error:
-            self._cluster = Cluster(reason=f"unable to load schema information from the API server: {error}")
+            self._cluster = Cluster(
+                reason=f"unable to load schema information from the API server: {error}"
+            )
 
     def check(self, call: Call, old: Properties, new: Properties) -> Properties:
         return self._of(call).check(call, old, new)
@@ -67,7 +73,11 @@ class Kubernetes(Plugin):
         return self._of(call).delete(call, state)
 
     def _of(self, call: Call) -> Objects | helm.Releases:
-        return helm.Releases(cluster=self._cluster) if call.type == helm.TYPE else Objects(cluster=self._cluster)
+        return (
+            helm.Releases(cluster=self._cluster)
+            if call.type == helm.TYPE
+            else Objects(cluster=self._cluster)
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Waiting for an object: until it is ready (kinds.py, or what its annotation pulumi.com/waitFor says), or gone."""
+"""Waiting for an object: until it is ready (kinds.py, or what its annotation pulumi.com/waitFor
+says), or gone."""
 
 from __future__ import annotations
 
@@ -24,7 +25,11 @@ def annotated(obj: Object) -> Object:
 def until_ready(call: Call, api: Api, live: Object) -> tuple[Object, list[str]]:
     """The object when it is ready, or as it was last seen and why it is not ready."""
     goal, kind, name = asked_for(live), kinds.of(live), live["metadata"]["name"]
-    late = f"Timeout occurred polling for '{name}'" if kind.limit else f"'{name}' timed out waiting to be Ready"
+    late = (
+        f"Timeout occurred polling for '{name}'"
+        if kind.limit
+        else f"'{name}' timed out waiting to be Ready"
+    )
     end, shown = time.monotonic() + (kind.limit or call.timeout or DEFAULT), ""
     try:
         while missing := _missing(goal or kind.unmet, live, api):
@@ -69,7 +74,8 @@ def _missing(unmet: Unmet, live: Object, api: Api) -> list[str]:
 
 
 def _again(api: Api, live: Object) -> Object | None:
-    """The object read again, None if it is gone; while the API server cannot be asked, as it was."""
+    """The object read again, None if it is gone; while the API server cannot be asked, as it
+    was."""
     try:
         return api.get(live)
     except (ApiError, Refused):
@@ -83,7 +89,9 @@ def asked_for(obj: Object) -> Unmet | None:
         return None
     form, _, rest = value.partition("=")
     if form != "condition":
-        raise Refused(f"this rehearsal's kubernetes plugin waits for condition=… only, not for {value}")
+        raise Refused(
+            f"this rehearsal's kubernetes plugin waits for condition=… only, not for {value}"
+        )
     type_, _, wanted = rest.partition("=")
     return lambda live, api: unless(_holds(live, type_, wanted or "True"), f"Waiting for {rest}")
 

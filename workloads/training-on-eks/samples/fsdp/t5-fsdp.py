@@ -1,7 +1,8 @@
-"""A small encoder-decoder trained with FSDP: the shape of t5-large, sized by flags, with synthetic copy-task data.
+"""A small encoder-decoder trained with FSDP: the shape of t5-large, sized by flags, with synthetic
+copy-task data.
 
-torchrun starts one process a GPU (nccl) or, without GPUs, a few processes (gloo). With CHECKPOINT_DIR set, rank 0
-writes the model there and every rank resumes from it.
+torchrun starts one process a GPU (nccl) or, without GPUs, a few processes (gloo). With
+CHECKPOINT_DIR set, rank 0 writes the model there and every rank resumes from it.
 """
 
 import argparse
@@ -24,7 +25,9 @@ class Seq2Seq(nn.Module):
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()
         self.embed = nn.Embedding(VOCABULARY, width)
-        self.body = nn.Transformer(width, 4, layers, layers, 4 * width, dropout=0.0, batch_first=True)
+        self.body = nn.Transformer(
+            width, 4, layers, layers, 4 * width, dropout=0.0, batch_first=True
+        )
         self.head = nn.Linear(width, VOCABULARY)
 
     def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -43,7 +46,8 @@ def parse() -> argparse.Namespace:
 
 
 def checkpoint_file() -> str | None:
-    """Below a mounted volume: a missing parent is an error, not a folder that would end with the pod."""
+    """Below a mounted volume: a missing parent is an error, not a folder that would end with the
+    pod."""
     folder = os.environ.get("CHECKPOINT_DIR")
     if folder and not os.path.isdir(folder):
         with contextlib.suppress(FileExistsError):
@@ -52,7 +56,8 @@ def checkpoint_file() -> str | None:
 
 
 def save(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, path: str) -> None:
-    """Gather the shards on rank 0 and replace the file at once: a kill leaves the checkpoint before."""
+    """Gather the shards on rank 0 and replace the file at once: a kill leaves the checkpoint
+    before."""
     weights, moments = get_state_dict(model, optimizer, options=WHOLE)
     if dist.get_rank() == 0:
         torch.save({"step": step, "model": weights, "optimizer": moments}, path + ".new")
@@ -64,8 +69,13 @@ def resume(model: nn.Module, optimizer: torch.optim.Optimizer, path: str | None)
     if not path or not os.path.exists(path):
         return 0
     saved = torch.load(path, map_location="cpu")
-    set_state_dict(model, optimizer, options=WHOLE,
-                   model_state_dict=saved["model"], optim_state_dict=saved["optimizer"])
+    set_state_dict(
+        model,
+        optimizer,
+        options=WHOLE,
+        model_state_dict=saved["model"],
+        optim_state_dict=saved["optimizer"],
+    )
     if dist.get_rank() == 0:
         print(f"resumed from step {saved['step']}", flush=True)
     return saved["step"] + 1
@@ -78,7 +88,9 @@ def main() -> None:
     if cuda:
         torch.cuda.set_device(device)
     torch.manual_seed(0)
-    model = FullyShardedDataParallel(Seq2Seq(options.width, options.layers).to(device), device_id=device)
+    model = FullyShardedDataParallel(
+        Seq2Seq(options.width, options.layers).to(device), device_id=device
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     first = resume(model, optimizer, path)
     torch.manual_seed(1 + first + dist.get_rank())
