@@ -31,13 +31,13 @@ soak: $(DEVELOP)          ## what takes too long for every day: every mistake in
 	@.venv/bin/python -m rehearsal.soak
 
 check: $(PRODUCT)         ## can this stack file work? no engine, no cluster; LIVE=1 asks the account, and only reads
-	@.venv/bin/python -m stacks.check $(if $(filter 1,$(LIVE)),--live $(if $(DEADLINE),--deadline $(DEADLINE))) $(STACK)
+	@.venv/bin/python -m stacks.reports.check $(if $(filter 1,$(LIVE)),--live $(if $(DEADLINE),--deadline $(DEADLINE))) $(STACK)
 
 plan: $(PRODUCT)          ## what a stack file comes to: nodes, minutes, money; JSON=1 for machines
-	@.venv/bin/python -m stacks.show $(STACK) $(if $(JSON),--json)
+	@.venv/bin/python -m stacks.reports.plan $(STACK) $(if $(JSON),--json)
 
 migrate: $(PRODUCT)       ## FILE=job.yaml: a PyTorchJob or TrainJob as a stack-file entry, with what is wrong with it
-	@.venv/bin/python -m stacks.migrate $(FILE)
+	@.venv/bin/python -m stacks.manifests.migrate $(FILE)
 
 test: $(DEVELOP)          ## all of them; what needs a world is skipped where there can be none
 	@$(REHEARSAL) build
@@ -46,7 +46,7 @@ test: $(DEVELOP)          ## all of them; what needs a world is skipped where th
 
 train-real: $(TRAIN)      ## torch for the CPU: the samples of workloads/ trained, alone and in a world
 	@$(REHEARSAL) build
-	@.venv/bin/pytest tests/test_workloads.py tests/test_training_world.py
+	@.venv/bin/pytest tests/test_workloads.py tests/worlds/test_training_world.py
 
 lint: $(DEVELOP)
 	@.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/pyright
@@ -55,7 +55,7 @@ bench: $(DEVELOP)
 	@.venv/bin/python -m benchmarks
 
 schema: $(PRODUCT)        ## the JSON schema of stack files, for editors
-	@.venv/bin/python -m stacks.check --schema > docs/stack.schema.json
+	@.venv/bin/python -m stacks.reports.check --schema > docs/stack.schema.json
 
 $(PRODUCT): requirements.txt
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv

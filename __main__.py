@@ -5,10 +5,10 @@ import gc
 import pulumi
 
 from stacks import environment, team
-from stacks.config import read_engine
-from stacks.faults import Refused
 from stacks.plan import EnvironmentPlan, plan_stack
-from stacks.show import summary
+from stacks.reports.plan import summary
+from stacks.settings.problems import Refused
+from stacks.settings.reader import read_engine
 
 gc.set_threshold(
     50_000

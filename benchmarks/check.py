@@ -8,7 +8,7 @@ from benchmarks.measure import in_turns, table
 def main() -> None:
     runs = in_turns(
         {
-            "make check STACK=dev": ["-m", "stacks.check", "dev"],
+            "make check STACK=dev": ["-m", "stacks.reports.check", "dev"],
             "pydantic and yaml alone": ["-c", "import pydantic, yaml; pydantic.TypeAdapter(int)"],
         }
     )

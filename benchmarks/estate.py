@@ -12,9 +12,9 @@ from typing import Any
 import yaml
 
 from benchmarks.measure import CHECKOUT, in_turns, table
-from stacks import show
-from stacks.config import read, read_file
 from stacks.plan import EnvironmentPlan, plan_stack
+from stacks.reports.plan import as_json, data, text
+from stacks.settings.reader import read, read_file
 
 ME = ["-m", "benchmarks.estate"]
 
@@ -51,7 +51,7 @@ def teams(count: int) -> None:
 def shown(count: int) -> None:
     """The same, and all that `make plan` says of it."""
     plan = pools(count)
-    print(show.text(plan), show.as_json(show.data(plan)))
+    print(text(plan), as_json(data(plan)))
 
 
 def pools(count: int) -> EnvironmentPlan:

@@ -7,9 +7,9 @@ import statistics
 import time
 from pathlib import Path
 
-from stacks.case import cases_of
-from stacks.manifest import read_manifest
-from stacks.mistakes import findings
+from stacks.manifests.context import cases_of
+from stacks.manifests.document import read_manifest
+from stacks.manifests.rules import findings
 
 WORKLOADS = Path(__file__).resolve().parent.parent / "tests" / "workloads"
 ONE_MS, THOUSAND_S = 20, 5

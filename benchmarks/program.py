@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.measure import CHECKOUT, in_turns, table
 
 if TYPE_CHECKING:
-    from tests.recording import Graph
+    from tests.support.recording import Graph
 
 ME = ["-m", "benchmarks.program"]
 
@@ -50,13 +50,13 @@ def main() -> None:
 
 
 def _ours() -> Graph:
-    from tests.recording import deploy
+    from tests.support.recording import deploy
 
     return deploy("dev")
 
 
 def _flat(resources: Path) -> Graph:
-    from tests.recording import configuration, record, stack_values
+    from tests.support.recording import configuration, record, stack_values
 
     return record(
         lambda: _register(json.loads(resources.read_text())),
@@ -97,7 +97,7 @@ def _register(resources: list[tuple[str, str, dict[str, Any]]]) -> None:
     import pulumi_aws as aws
     import pulumi_kubernetes as k8s
 
-    from tests.recording import computed, identifier
+    from tests.support.recording import computed, identifier
 
     account = aws.Provider("aws", region="ap-northeast-2")
     cluster = k8s.Provider("cluster", kubeconfig="{}")
@@ -153,7 +153,7 @@ def _class(kind: str) -> Any:
 
 def _imports() -> None:
     for name in (
-        "tests.recording",
+        "tests.support.recording",
         "pulumi_aws.ec2",
         "pulumi_aws.eks",
         "pulumi_aws.iam",

@@ -2,7 +2,7 @@
 catalog.refresh`.
 
 Sources: EC2 DescribeInstanceTypes (as shipped in moto 5.2.5, 2026-10), which
-tests/test_instances.py compares field by field; RDMA from aws-ofi-nccl's platform table
+tests/catalog/test_instances.py compares field by field; RDMA from aws-ofi-nccl's platform table
 (src/platform-aws.cpp, 2026-08-21); NVLink from awsome-distributed-training's efa-cheatsheet
 (2025-08-31); AMX from Intel: Sapphire and Granite Rapids have it, which 7i and 8i are.
 """

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_aws as aws
 
-from components.plans import AddOnPlan, Identity
-from components.policies import pod_identity_trust
 from components.role import role
+from plans.parts import AddOnPlan, Identity
+from plans.policies import pod_identity_trust
 
 CNI_POLICY = "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"
 

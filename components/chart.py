@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as k8s
 
-from components.plans import ChartPlan
+from plans.parts import ChartPlan
 
 
 def release(

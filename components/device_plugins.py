@@ -6,8 +6,8 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.chart import release
-from components.plans import DevicePluginsPlan
-from components.training import GPU
+from plans.parts import DevicePluginsPlan
+from plans.pod_template import GPU
 
 NAMESPACE = "kube-system"
 EFA_LABELS = {"app.kubernetes.io/name": "aws-efa-k8s-device-plugin"}

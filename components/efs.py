@@ -8,9 +8,9 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from components.plans import EfsPlan
+from components.namespace import Volume
 from components.security_group import allow, security_group
-from components.workspace import Volume
+from plans.parts import EfsPlan
 
 NFS = (2049, 2049)
 

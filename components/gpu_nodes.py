@@ -6,10 +6,10 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from components.plans import GpuNodesPlan
-from components.policies import trust
 from components.role import role
 from components.system_nodes import NODE_POLICIES
+from plans.parts import GpuNodesPlan
+from plans.policies import trust
 
 
 class GpuNodes(pulumi.ComponentResource):

@@ -2,7 +2,7 @@
 and when.
 
 Type, size, kind of capacity: `pools` in the stack file. What follows from them, the EFA layout too:
-stacks/capacity.py.
+stacks/derive/capacity.py.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
-from components.lnet import with_lnet_over_efa
-from components.plans import GpuPoolPlan, NodeTypePlan
-from components.training import GPU, POOL, TAINT_VALUE
+from plans.lnet import with_lnet_over_efa
+from plans.parts import GpuPoolPlan, NodeTypePlan
+from plans.pod_template import GPU, POOL, TAINT_VALUE
 
 READY = {"pulumi.com/waitFor": "condition=Ready"}
 DRAIN = pulumi.CustomTimeouts(create="10m", delete="30m")

@@ -1,7 +1,7 @@
 """One training run, whichever controller runs it.
 
-What it runs: `jobs` in the stack file. What the object says: components/trainer_objects.py and
-pytorch_objects.py.
+What it runs: `jobs` in the stack file. What the object says: plans/trainer.py and
+plans/pytorch.py.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
-from catalog.runs import RUN_KINDS
-from components import waiting
-from components.plans import ConfigMapPlan, JobPlan, Spec
+from catalog.job_kinds import RUN_KINDS
+from components import wait_for_job
+from plans.parts import ConfigMapPlan, JobPlan, Spec
 
 RUN = "trainyard.io/run"
 """Annotation with the identity of the run."""
@@ -125,7 +125,7 @@ def _wait(run: pulumi.CustomResource, plan: JobPlan, kubeconfig: pulumi.Output[s
     # In a thread: other resources go on meanwhile.
     pulumi.Output.all(run.id, kubeconfig).apply(
         lambda known: asyncio.to_thread(
-            waiting.wait,
+            wait_for_job.wait,
             known[1],
             plan.kind,
             plan.namespace,

@@ -1,7 +1,7 @@
 """Karpenter: its permissions, the queue that tells it of interruptions, its CRDs and its
 controller.
 
-Version: catalog/versions.py. Permissions: components/policies.py.
+Version: catalog/versions.py. Permissions: plans/policies.py.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
-from components import policies
 from components.chart import release
 from components.cluster import ClusterCoordinates
-from components.plans import KarpenterPlan
 from components.role import role
+from plans import policies
+from plans.parts import KarpenterPlan
 
 NAMESPACE, SERVICE_ACCOUNT = "kube-system", "karpenter"
 

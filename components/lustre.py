@@ -9,9 +9,9 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from components.plans import LustrePlan, RepositoryPlan
+from components.namespace import Volume
 from components.security_group import allow, security_group, talk_to, talk_to_itself
-from components.workspace import Volume
+from plans.parts import LustrePlan, RepositoryPlan
 
 LUSTRE_PORTS = ((988, 988), (1018, 1023))
 """TCP ports between Lustre clients and servers (FSx for Lustre user guide,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from components.plans import NetworkPlan, ZonePlan
 from components.security_group import EVERYTHING, security_group, talk_to_itself
+from plans.parts import NetworkPlan, ZonePlan
 
 
 class Network(pulumi.ComponentResource):

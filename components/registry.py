@@ -10,7 +10,7 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from components.plans import RegistryPlan
+from plans.parts import RegistryPlan
 
 
 class Registry(pulumi.ComponentResource):

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
-from components.plans import Identity
-from components.policies import Document
+from plans.parts import Identity
+from plans.policies import Document
 
 
 def role(

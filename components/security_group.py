@@ -6,7 +6,7 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from components.plans import Identity
+from plans.parts import Identity
 
 EVERYTHING = "-1"
 Ports = tuple[int, int]

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_aws as aws
 
-from components.plans import SystemNodesPlan
-from components.policies import trust
 from components.role import role
+from plans.parts import SystemNodesPlan
+from plans.policies import trust
 
 NODE_POLICIES = (
     "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy",

@@ -1,7 +1,7 @@
 """Kubeflow Trainer v2 with JobSet, by Helm, and the runtimes that jobs refer to.
 
 Version and runtimes: `trainer` in the stack file. What a runtime says:
-components/trainer_objects.py. Why the CRDs have a chart of our own: docs/decisions/0002.
+plans/trainer.py. Why the CRDs have a chart of our own: docs/decisions/0002.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.chart import release
-from components.plans import RuntimePlan, TrainerPlan
+from plans.parts import RuntimePlan, TrainerPlan
 
 NAMESPACE = "kubeflow-system"
 

@@ -2,7 +2,7 @@
 published none.
 
 The chart and what it leaves out: components/charts/training-operator/README.md. Jobs:
-components/pytorch_objects.py.
+plans/pytorch.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pulumi
 
 from components.chart import release
-from components.plans import TrainingOperatorPlan
+from plans.parts import TrainingOperatorPlan
 
 NAMESPACE = "kubeflow"
 """Upstream's: people look for it there."""

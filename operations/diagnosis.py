@@ -1,6 +1,6 @@
 """Why a job does not run: pure functions from a snapshot to findings, the likeliest cause first.
 
-A new symptom is a row in signs.py where somebody says it, else a function in CAUSES: here what of
+A new symptom is a row in symptoms.py where somebody says it, else a function in CAUSES: here what of
 the cluster keeps jobs from running, in job_causes.py what of a job itself. Each looks at one thing
 and says what to do.
 """
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 from operations import job_causes, upgrade
-from operations.signs import GRACE_SECONDS, Finding
 from operations.snapshot import Snapshot, about
+from operations.symptoms import GRACE_SECONDS, Finding
 
 REQUIRED = {
     "trainjobs": "kubeflow-trainer-crds",
@@ -122,7 +122,7 @@ def _forbidden(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding(
                 what=f"{where}: AWS refused a call ({denied[1]})",
                 why=denied[0],
-                do="compare the role's policy with components/policies.py",
+                do="compare the role's policy with plans/policies.py",
             )
 
 

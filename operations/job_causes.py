@@ -10,8 +10,8 @@ from datetime import timedelta
 from decimal import Decimal
 
 from catalog.prices import price
-from operations.signs import EXITS, GRACE_SECONDS, MEETING, PENDING, WAITING, Finding, read
 from operations.snapshot import Job, Object, Snapshot, about, containers, full_name
+from operations.symptoms import EXITS, GRACE_SECONDS, MEETING, PENDING, WAITING, Finding, read
 
 MANY_RESTARTS = 3
 """Fewer may be nodes that were lost."""

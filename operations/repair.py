@@ -24,8 +24,8 @@ from typing import Any
 
 import boto3
 
-from operations.finders import Found, find, finish
 from operations.kubectl import Login, login
+from operations.lookup import Found, find, finish
 from operations.pulumi import PulumiError, deployment, last_update_failed, pulumi
 
 PATIENCE_SECONDS = 1800

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from catalog.runs import ENDED, RUN_KINDS, SUCCEEDED
+from catalog.job_kinds import ENDED, RUN_KINDS, SUCCEEDED
 from operations.kubectl import Kubectl, Object, kubectl_with, logged_in
 
 KINDS = (

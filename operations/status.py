@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
-from catalog.runs import RUN_KINDS
+from catalog.job_kinds import RUN_KINDS
 from operations import upgrade
 from operations.diagnosis import SILENCE, diagnose
 from operations.snapshot import Object, Snapshot, take

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from operations.drain import KIND
-from operations.signs import Finding
 from operations.snapshot import Object, Snapshot
+from operations.symptoms import Finding
 
 RELEASE = "kubeflow-trainer"
 """Part of the name of the controller's Deployment."""

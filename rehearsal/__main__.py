@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from importlib import metadata
 from typing import Any, NamedTuple
 
+from catalog.job_kinds import RUN_KINDS, SUCCEEDED
 from catalog.prices import lustre_per_month
-from catalog.runs import RUN_KINDS, SUCCEEDED
 from operations.kubectl import Environment, logged_in
 from rehearsal import charts, engine, paths, plane, progress, toolchain, world
 from rehearsal.engine import EngineError, Stack

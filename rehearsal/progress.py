@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
+from catalog.job_kinds import ENDED
 from catalog.latencies import STAGES
-from catalog.runs import ENDED
 from rehearsal.kube import Object
 from rehearsal.processes import HEARTBEAT_SECONDS, Process, heartbeat
 

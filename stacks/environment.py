@@ -17,13 +17,13 @@ from components.gpu_pool import GpuPool
 from components.job import Job
 from components.karpenter import Karpenter
 from components.lustre import Lustre
+from components.namespace import Volume, Workspace
 from components.network import Network
 from components.priority import Priority
 from components.registry import Registry
 from components.system_nodes import SystemNodes
 from components.trainer import Runtimes, Trainer
 from components.training_operator import TrainingOperator
-from components.workspace import Volume, Workspace
 from stacks.outputs import job_outputs, job_starts
 from stacks.plan import EnvironmentPlan
 

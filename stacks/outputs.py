@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from catalog.runs import RUN_KINDS
-from components.plans import JobPlan
-from stacks.money import JobCost, estimate
+from catalog.job_kinds import RUN_KINDS
+from plans.parts import JobPlan
 from stacks.plan import EnvironmentPlan, TeamPlan
+from stacks.reports.cost import JobCost, estimate
 
 
 def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """From what is wanted to what will be built: every derived fact, decided once, without the engine.
 
-`plan_environment` and `plan_team` return the plan together with every fault (rules.py) and every
+`plan_environment` and `plan_team` return the plan together with every fault (environment.py) and every
 notice. A stack file with faults has no plan.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 from catalog import versions
 from catalog.storage import DRIVERS
 from catalog.zones import zone_names
-from components.plans import (
+from plans.parts import (
     AddOnPlan,
     AddOnsPlan,
     ChartPlan,
@@ -41,17 +41,23 @@ from components.plans import (
     ZonePlan,
     digest,
 )
-from stacks import rules
-from stacks.capacity import CNI, PoolUse, pool_plan, pool_use
-from stacks.config import Reading, read_file
-from stacks.faults import Fault, Notice, Refused
-from stacks.goodput import Verdict
-from stacks.job_rules import job_notices
-from stacks.job_settings import AnyJob, JobConfig, manifests, typed
-from stacks.jobs import claim_name, file_faults, job_plan, runtime_plans
-from stacks.manifests import Manifest, manifest_plan, read_manifests, stand_in
-from stacks.settings import ArtifactsConfig, EnvironmentConfig, StackConfig, StoreConfig
-from stacks.storage import job_verdict, lustre_plans, sized
+from stacks.derive.capacity import CNI, PoolUse, pool_plan, pool_use
+from stacks.derive.goodput import Verdict
+from stacks.derive.jobs import claim_name, file_faults, job_plan, runtime_plans
+from stacks.derive.stores import job_verdict, lustre_plans, sized
+from stacks.manifests.admission import Manifest, manifest_plan, read_manifests, stand_in
+from stacks.rules.environment import (
+    environment_faults,
+    environment_notices,
+    first_types,
+    share_faults,
+    team_faults,
+)
+from stacks.rules.jobs import job_notices
+from stacks.settings.environment import ArtifactsConfig, EnvironmentConfig, StackConfig, StoreConfig
+from stacks.settings.job import AnyJob, JobConfig, manifests, typed
+from stacks.settings.problems import Fault, Notice, Refused
+from stacks.settings.reader import Reading, read_file
 
 ZONES = 3
 """Zones of the network, the training zone among them; EKS wants two, three keep the system nodes up
@@ -162,12 +168,12 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
     )
     faults = (
         *reading.faults,
-        *rules.environment_faults(config.region, wanted, zones, reading.set_aside, now),
+        *environment_faults(config.region, wanted, zones, reading.set_aside, now),
         *_file_faults("environment.jobs", wanted.jobs, folder),
         *wrong,
     )
     notices = (
-        *rules.environment_notices(config.region, wanted, now),
+        *environment_notices(config.region, wanted, now),
         *(n for m in read.values() for n in m.notices),
     )
     plan = (
@@ -215,8 +221,8 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
     jobs = _Jobs(folder, read)
     faults = (
         *reading.faults,
-        *rules.team_faults(config.region, team, base.config, reading.set_aside),
-        *rules.share_faults(team, jobs.described(team.jobs), environment),
+        *team_faults(config.region, team, base.config, reading.set_aside),
+        *share_faults(team, jobs.described(team.jobs), environment),
         *_file_faults("team.jobs", team.jobs, folder),
         *wrong,
     )
@@ -255,7 +261,7 @@ def zone_cidrs(cidr: str, zones: tuple[str, ...]) -> tuple[ZonePlan, ...]:
 
 def _sized(region: str, wanted: EnvironmentConfig) -> EnvironmentConfig:
     """The environment with every store's size decided."""
-    kinds = rules.first_types(wanted)
+    kinds = first_types(wanted)
     return replace(
         wanted,
         storage={name: sized(store, region, kinds) for name, store in wanted.storage.items()},

@@ -11,8 +11,8 @@ from pulumi.output import UNKNOWN
 from catalog.storage import DRIVERS
 from components.cluster import ClusterCoordinates
 from components.job import Job
-from components.plans import WorkspacePlan
-from components.workspace import Volume, Workspace
+from components.namespace import Volume, Workspace
+from plans.parts import WorkspacePlan
 from stacks.outputs import job_outputs, job_starts
 from stacks.plan import TeamPlan
 

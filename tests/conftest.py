@@ -16,8 +16,8 @@ import pytest
 from pulumi.runtime import settings
 
 from catalog import versions
-from tests.recording import CHECKOUT, Graph, deploy
-from tests.trainer_server import TrainerServer, installed
+from tests.support.recording import CHECKOUT, Graph, deploy
+from tests.support.trainer_server import TrainerServer, installed
 
 GOLDEN = CHECKOUT / "tests" / "golden"
 LONGEST = ("test_rehearsal", "test_capacity_world", "test_jobs_world", "test_sdk")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stacks.config import read
 from stacks.plan import plan_stack
-from tests.stackfile import at, faults
+from stacks.settings.reader import read
+from tests.support.stackfile import at, faults
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [

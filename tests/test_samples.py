@@ -7,7 +7,7 @@ import ast
 
 import pytest
 
-from tests.recording import CHECKOUT
+from tests.support.recording import CHECKOUT
 
 TESTS, T5 = (
     CHECKOUT / "tests",
@@ -56,7 +56,7 @@ def test_the_test_that_takes_it_to_its_end_is_there(where: str):
     file, _, test = where.partition(" ")
     functions = [
         node
-        for node in ast.parse((TESTS / file).read_text()).body
+        for node in ast.parse((TESTS / "worlds" / file).read_text()).body
         if isinstance(node, ast.FunctionDef)
     ]
     assert test in {function.name for function in functions}

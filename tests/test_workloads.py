@@ -13,7 +13,7 @@ import pytest
 
 from rehearsal import processes
 from rehearsal.trials import until
-from tests.recording import CHECKOUT
+from tests.support.recording import CHECKOUT
 from tests.workloads_train.runs import RANKS, WORKLOADS, Run, final, resumed, workers
 
 pytestmark = pytest.mark.skipif(

@@ -14,8 +14,8 @@ import moto
 import pytest
 from botocore.exceptions import ClientError
 
-from operations import finders, repair
-from operations.finders import Found
+from operations import lookup, repair
+from operations.lookup import Found
 
 URN = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
 ENTRY = {"type": "aws:ec2/vpc:Vpc", "name": "networkVpc", "logicalName": "network"}
@@ -129,7 +129,7 @@ def test_a_group_that_is_taken_back_reaches_nobody_as_one_that_was_made_whole():
         ],
     )
     for kind in ("aws:ec2/vpc:Vpc", "aws:ec2/securityGroup:SecurityGroup"):
-        finders.finish(session, kind, group)
+        lookup.finish(session, kind, group)
     rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group]}])[
         "SecurityGroupRules"
     ]
@@ -139,7 +139,7 @@ def test_a_group_that_is_taken_back_reaches_nobody_as_one_that_was_made_whole():
 class Fsx:
     """Associations on two pages: a stranger's, one of ours on its way out, and ours."""
 
-    TAGS: ClassVar = dict.fromkeys(finders.TAGS, "it")
+    TAGS: ClassVar = dict.fromkeys(lookup.TAGS, "it")
 
     def client(self, service: str) -> Fsx:
         return self
@@ -161,7 +161,7 @@ class Fsx:
 
 
 def test_a_link_to_s3_that_a_killed_update_left_is_found_by_its_tags_on_any_page():
-    found = finders.find(
+    found = lookup.find(
         Fsx(),  # type: ignore[arg-type]
         "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
         {"tags": Fsx.TAGS},
@@ -171,11 +171,11 @@ def test_a_link_to_s3_that_a_killed_update_left_is_found_by_its_tags_on_any_page
 
 def test_an_object_whose_inputs_are_not_known_yet_cannot_exist():
     unknown = {"vpcId": "04da6b54-80e4-46f7-96ec-b56ff0331ba9"}
-    assert finders.find(None, "aws:ec2/subnet:Subnet", unknown) is None  # type: ignore[arg-type]
+    assert lookup.find(None, "aws:ec2/subnet:Subnet", unknown) is None  # type: ignore[arg-type]
 
 
 def test_what_aws_lets_us_make_twice_is_not_looked_for():
-    assert finders.find(None, "aws:iam/rolePolicy:RolePolicy", {}) is None  # type: ignore[arg-type]
+    assert lookup.find(None, "aws:iam/rolePolicy:RolePolicy", {}) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -193,11 +193,11 @@ def test_every_way_in_which_aws_says_no_such_thing_is_understood(
     def absent(*_: Any) -> None:
         raise ClientError({"Error": {"Code": code, "Message": ""}}, "Describe")
 
-    monkeypatch.setitem(finders._FINDERS, "aws:iam/role:Role", absent)
-    assert finders.find(None, "aws:iam/role:Role", {}) is None  # type: ignore[arg-type]
+    monkeypatch.setitem(lookup._FINDERS, "aws:iam/role:Role", absent)
+    assert lookup.find(None, "aws:iam/role:Role", {}) is None  # type: ignore[arg-type]
 
 
 def test_an_object_that_aws_is_still_making_is_not_settled():
-    assert finders._state("c", "CREATING") == Found(id="c", settled=False)
-    assert finders._state("c", "ACTIVE") == Found(id="c")
-    assert finders._state("c", "DELETING") is None
+    assert lookup._state("c", "CREATING") == Found(id="c", settled=False)
+    assert lookup._state("c", "ACTIVE") == Found(id="c")
+    assert lookup._state("c", "DELETING") is None

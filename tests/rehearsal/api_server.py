@@ -1,6 +1,6 @@
 """A fixture: a Kubernetes API server on loopback with its controllers, but no nodes and no world.
 
-A test module uses it with pytest_plugins = ("api_server",).
+A test module uses it with pytest_plugins = ("tests.rehearsal.api_server",).
 """
 
 from __future__ import annotations

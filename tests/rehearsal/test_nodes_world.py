@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nodes_world import Client
 
 from rehearsal import paths
+from tests.rehearsal.nodes_world import Client
 
 pytestmark = pytest.mark.world
 DAEMONS = {

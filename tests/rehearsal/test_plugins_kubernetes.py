@@ -25,7 +25,7 @@ from rehearsal.plugins.wire import UNKNOWN
 if TYPE_CHECKING:
     from api_server import ApiServer
 
-pytest_plugins = ("api_server",)
+pytest_plugins = ("tests.rehearsal.api_server",)
 CRD_KIND = "widgets.example.com"
 
 

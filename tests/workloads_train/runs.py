@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rehearsal import processes
-from tests.recording import CHECKOUT
+from tests.support.recording import CHECKOUT
 
 WORKLOADS = CHECKOUT / "workloads"
 SLOW_DISK = Path(__file__).with_name("sitecustomize.py")

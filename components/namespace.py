@@ -1,0 +1,121 @@
+"""A namespace in which jobs run, with its claims on the environment's file systems and its share of
+the GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from catalog.storage import DRIVERS, Driver
+from plans.parts import ClaimPlan, WorkspacePlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Volume:
+    """A file system as its CSI driver addresses it."""
+
+    kind: str
+    """A key of DRIVERS."""
+    handle: pulumi.Input[str]
+    attributes: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    needs: tuple[pulumi.Resource, ...] = ()
+    """What brings its data: in place before anybody mounts it, and gone after."""
+
+    @property
+    def driver(self) -> Driver:
+        return DRIVERS[self.kind]
+
+
+REQUEST = "1Gi"
+"""What a claim asks for: it is bound by name, and the API server lets nobody change the figure when
+the store grows."""
+
+
+class Workspace(pulumi.ComponentResource):
+    """Namespace, quota, volumes and claims."""
+
+    namespace: pulumi.Output[str]
+    claims: dict[str, pulumi.Resource]
+    """store → its bound claim."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: WorkspacePlan,
+        *,
+        volumes: Mapping[str, Volume],
+        drivers: Mapping[str, pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("trainyard:jobs:Workspace", name, None, opts)
+        self._drivers, self._namespace = drivers, plan.namespace
+        # Training images run as root; host access, privileges and host ports stay refused, but
+        # where a job asks for a folder of its node: no level admits that alone.
+        level = "privileged" if plan.host_paths else "baseline"
+        namespace = k8s.core.v1.Namespace(
+            name,
+            metadata={
+                "name": plan.namespace,
+                "labels": {"pod-security.kubernetes.io/enforce": level},
+            },
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.namespace = namespace.metadata.name.apply(lambda made: made or "")
+        if plan.max_gpus:
+            self._quota(name, plan.max_gpus)
+        self.claims = {
+            claim.store: self._claim(claim, volumes[claim.store]) for claim in plan.claims
+        }
+        self.register_outputs({})
+
+    def _quota(self, name: str, gpus: int) -> k8s.core.v1.ResourceQuota:
+        return k8s.core.v1.ResourceQuota(
+            f"{name}-gpus",
+            metadata={"name": "gpus", "namespace": self.namespace},
+            spec={"hard": {"requests.nvidia.com/gpu": str(gpus)}},
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _claim(self, claim: ClaimPlan, volume: Volume) -> k8s.core.v1.PersistentVolumeClaim:
+        made = k8s.core.v1.PersistentVolume(
+            f"{self._namespace}-{claim.store}-volume",
+            metadata={"name": claim.volume_name},
+            spec=k8s.core.v1.PersistentVolumeSpecArgs(
+                access_modes=["ReadWriteMany"],
+                capacity={"storage": claim.capacity},
+                storage_class_name="",
+                persistent_volume_reclaim_policy="Retain",
+                mount_options=list(volume.driver.options),
+                # Reserved for this namespace: a volume is visible to the whole cluster.
+                claim_ref=k8s.core.v1.ObjectReferenceArgs(
+                    name=claim.name, namespace=self.namespace
+                ),
+                csi=k8s.core.v1.CSIPersistentVolumeSourceArgs(
+                    driver=volume.driver.name,
+                    volume_handle=volume.handle,
+                    volume_attributes=dict(volume.attributes),
+                ),
+            ),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=volume.needs),
+        )
+        return k8s.core.v1.PersistentVolumeClaim(
+            f"{self._namespace}-{claim.store}-claim",
+            metadata={"name": claim.name, "namespace": self.namespace},
+            spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
+                access_modes=["ReadWriteMany"],
+                storage_class_name="",
+                volume_name=made.metadata.name,
+                resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": REQUEST}),
+            ),
+            # Who mounts the claim needs the driver on the node, to unmount it too: pods would stay
+            # Terminating.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=self._driver(volume)),
+        )
+
+    def _driver(self, volume: Volume) -> list[pulumi.Resource]:
+        """The add-on of this stack that mounts the volume; none where another stack owns it."""
+        add_on = self._drivers.get(volume.driver.add_on)
+        return [add_on] if add_on else []

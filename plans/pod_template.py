@@ -1,0 +1,164 @@
+"""What the pods of a training run are, whichever kind of object describes them: image, command,
+devices, mounts.
+
+Pure data, and the parts of a pod that follow from it. The objects: plans/trainer.py and
+plans/pytorch.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from plans.parts import Spec
+
+GPU = "nvidia.com/gpu"
+EFA = "vpc.amazonaws.com/efa"
+TAINT_VALUE = "present"
+"""The only value that NVIDIA's node-feature-discovery worker tolerates."""
+POOL = "trainyard.io/pool"
+"""Label of a pool's nodes, whatever their type; on CPU nodes a taint too, which keeps everything
+but jobs away."""
+
+TOLERATIONS: list[Spec] = [
+    {"key": GPU, "operator": "Equal", "value": TAINT_VALUE, "effect": "NoSchedule"},
+    {"key": POOL, "operator": "Exists", "effect": "NoSchedule"},
+    # Leave a node that died after 30 s, not after the default 300: the whole gang waits for this
+    # pod.
+    {
+        "key": "node.kubernetes.io/unreachable",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 30,
+    },
+    {
+        "key": "node.kubernetes.io/not-ready",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 30,
+    },
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mount:
+    """A claim, mounted."""
+
+    store: str
+    """What the pod calls the volume."""
+    claim: str
+    path: str
+    directory: str | None = None
+    """A directory of the claim instead of its root; kubelet makes it where it is missing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecretKey:
+    """A value that stays in its Kubernetes Secret."""
+
+    secret: str
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostFolder:
+    """A folder of the node, read-only."""
+
+    name: str
+    """What the pod calls the volume."""
+    host: str
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """One run: a pod a node, all alike."""
+
+    image: str
+    command: tuple[str, ...]
+    """Empty: its runtime's."""
+    nodes: int
+    processes_per_node: int | str
+    resources: Mapping[str, int]
+    """Extended resources a pod; requests equal limits."""
+    node_selector: Mapping[str, str]
+    env: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, SecretKey] = field(default_factory=dict)
+    """Variable → where its value stays."""
+    mounts: tuple[Mount, ...] = ()
+    files: tuple[str, str] | None = None
+    """ConfigMap, and the folder its files appear in."""
+    host_folders: tuple[HostFolder, ...] = ()
+    local_scratch: str | None = None
+    """Folder on the node's NVMe; gone with the pod."""
+    shared_memory_gib: int
+    pull_secrets: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Of the pods."""
+    time_limit_minutes: int | None = None
+    """Counted from creation, or from the last resume; then the run is ended and has failed."""
+
+
+def resources(training: Training) -> Spec:
+    """Extended resources are never shared, so requests equal limits; of CPU, so that no rank is
+    throttled."""
+    amounts = {name: str(count) for name, count in sorted(training.resources.items())}
+    return {"requests": amounts, "limits": amounts}
+
+
+def env(training: Training) -> list[Spec]:
+    """Variables in clear, then those that stay in a Secret."""
+    return [
+        *({"name": name, "value": value} for name, value in sorted(training.env.items())),
+        *(secret_variable(name, at) for name, at in sorted(training.secrets.items())),
+    ]
+
+
+def secret_variable(name: str, at: SecretKey) -> Spec:
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": at.secret, "key": at.key}}}
+
+
+def volumes(training: Training) -> list[Spec]:
+    made: list[Spec] = [
+        {
+            "name": "dshm",
+            "emptyDir": {"medium": "Memory", "sizeLimit": f"{training.shared_memory_gib}Gi"},
+        }
+    ]
+    made += [
+        {"name": store, "persistentVolumeClaim": {"claimName": claim}}
+        for store, claim in sorted({(mount.store, mount.claim) for mount in training.mounts})
+    ]
+    if training.files:
+        made.append({"name": "files", "configMap": {"name": training.files[0]}})
+    made += [
+        {"name": each.name, "hostPath": {"path": each.host, "type": "Directory"}}
+        for each in training.host_folders
+    ]
+    if training.local_scratch:
+        made.append({"name": "local-scratch", "emptyDir": {}})
+    return made
+
+
+def volume_mounts(training: Training) -> list[Spec]:
+    made: list[Spec] = [{"name": "dshm", "mountPath": "/dev/shm"}]
+    made += [
+        {"name": mount.store, "mountPath": mount.path}
+        | ({"subPath": mount.directory} if mount.directory else {})
+        for mount in training.mounts
+    ]
+    if training.files:
+        made.append({"name": "files", "mountPath": training.files[1], "readOnly": True})
+    made += [
+        {"name": each.name, "mountPath": each.path, "readOnly": True}
+        for each in training.host_folders
+    ]
+    if training.local_scratch:
+        made.append({"name": "local-scratch", "mountPath": training.local_scratch})
+    return made
+
+
+def pod_metadata(training: Training) -> Spec:
+    """Karpenter leaves a node with this annotation alone: consolidation would end the run."""
+    labels: Spec = {"labels": dict(training.labels)} if training.labels else {}
+    return {"annotations": {"karpenter.sh/do-not-disrupt": "true"}, **labels}

@@ -1,0 +1,274 @@
+"""From a pool and its jobs to capacity: what a node is, where it may stand, how many there are,
+what quota they take.
+
+Sources: Karpenter 1.14 (NodePool, EC2NodeClass), the AWS EFA guide for interfaces, Service Quotas
+for vCPUs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from catalog import versions
+from catalog.instances import CPU_TYPES, GPU_TYPES, QUOTAS, InstanceType
+from catalog.storage import LNET_EFA_DEVICES
+from plans.parts import GpuPoolPlan, Identity, NetworkInterface, NodeTypePlan, SystemNodesPlan
+from plans.pod_template import EFA, GPU, POOL
+from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
+from stacks.settings.job import JobConfig
+
+TYPES: dict[str, InstanceType] = {**GPU_TYPES, **CPU_TYPES}
+"""What a pool may be made of."""
+MAX_PODS = 64
+"""Pods a node; fewer than EC2 allows, since kubelet reserves 11 MiB of memory for each."""
+CAPACITY_TYPES = {
+    "on_demand": "on-demand",
+    "spot": "spot",
+    "reservation": "reserved",
+    "block": "reserved",
+}
+"""Setting → Karpenter's karpenter.sh/capacity-type."""
+BLOCK_DRAIN_MINUTES = 10
+"""Karpenter drains a Capacity Block's nodes 40 minutes before its end, EC2 ends them 30 minutes
+before."""
+CNI = {"MINIMUM_IP_TARGET": 16, "WARM_IP_TARGET": 4}
+"""Addresses that the VPC CNI holds on a node: 16 cover the pods of a training node. Its default is
+a whole interface in reserve, 100 addresses a node of the large types (amazon-vpc-cni-k8s,
+eni-and-ip-target)."""
+SYSTEM = "system nodes"
+STANDARD = re.compile(r"[acdhimrtz][3-9][^.]*\.(?:large|(\d*)xlarge)")
+"""Types that count against Standard instances and have 4 vCPUs an xlarge, 2 a large (all but
+c4.8xlarge, with 36)."""
+FIRST_WEIGHT = 100
+"""Weight of the first choice of several types; the next one has one less."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolUse:
+    """What a pool may take, and which jobs it takes."""
+
+    capacity: str
+    instance_types: tuple[str, ...]
+    zones: tuple[str, ...]
+    max_nodes: int
+    kept_nodes: int
+    """Running whether a job needs them or not."""
+    reserved_nodes: int
+    """Instances of its reservation or block, which are paid all of the time; 0 without one."""
+    gpus_per_node: int
+    efa_per_node: int
+    quota: Mapping[str, int]
+    """Service Quotas code → vCPUs at max_nodes; empty for Capacity Blocks, which have none of
+    these."""
+    addresses: int
+    """Of its subnet, at max_nodes."""
+    at_once: Mapping[str, int]
+    """job → how many of its size run at once, when nothing else runs; 0: it does not fit."""
+
+
+def pool_plan(
+    me: Identity, name: str, pool: PoolConfig, zone: str, *, efa_lustre: bool = False
+) -> GpuPoolPlan:
+    """A pool of Karpenter's: one NodePool and EC2NodeClass a type. `efa_lustre`: some store is made
+    for EFA."""
+    own = pool.placement == "cluster"
+    reserved = _held(pool)
+    return GpuPoolPlan(
+        identity=me,
+        name=name,
+        types=tuple(_node_types(name, pool, efa_lustre)),
+        zones=(zone, *pool.fallback_zones),
+        capacity_type=CAPACITY_TYPES[pool.capacity],
+        reservation_id=reserved.id if reserved else None,
+        placement_group=(
+            me.name(f"{name}-nodes", zone)
+            if own
+            else reserved.placement_group
+            if reserved
+            else None
+        ),
+        own_placement_group=own,
+        max_nodes=pool.max_nodes,
+        replicas=pool.replicas + pool.warm_spares if pool.replicas else None,
+        drain_minutes=BLOCK_DRAIN_MINUTES if pool.capacity == "block" else None,
+        ami=versions.NODE_AMI,
+        root_volume_gib=pool.root_volume_gib,
+    )
+
+
+def pool_use(name: str, pool: PoolConfig, zone: str, jobs: Mapping[str, JobConfig]) -> PoolUse:
+    """What the pool may take, and how many of each job that fits it."""
+    kinds = [TYPES[kind] for kind in pool.instance_types]
+    held = _held(pool)
+    quota: dict[str, int] = {}
+    for kind in kinds:
+        if (code := quota_code(kind, pool.capacity)) is not None:
+            quota[code] = quota.get(code, 0) + pool.max_nodes * kind.vcpus
+    return PoolUse(
+        capacity=pool.capacity,
+        instance_types=pool.instance_types,
+        zones=(zone, *pool.fallback_zones),
+        max_nodes=pool.max_nodes,
+        kept_nodes=(pool.replicas or 0) + (pool.warm_spares if pool.replicas else 0),
+        reserved_nodes=held.instances if held else 0,
+        gpus_per_node=kinds[0].gpus,
+        efa_per_node=kinds[0].efa,
+        quota=quota,
+        addresses=addresses(pool),
+        at_once={
+            job: jobs_at_once(pool, wanted)
+            for job, wanted in jobs.items()
+            if wanted.pool == name or fits(pool, wanted)
+        },
+    )
+
+
+def _held(pool: PoolConfig) -> ReservationConfig | None:
+    """The reservation or block that its nodes come from."""
+    return pool.reservation if pool.capacity in ("reservation", "block") else None
+
+
+def quota_code(kind: InstanceType, capacity: str) -> str | None:
+    """The Service Quotas code that nodes of a type count against; None for a Capacity Block, and
+    where unknown."""
+    if capacity == "block":
+        return None
+    return kind.spot_quota if capacity == "spot" else QUOTAS[kind.quota]
+
+
+def system_quota(system: SystemNodesPlan) -> dict[str, int]:
+    """Service Quotas code → vCPUs of the system nodes; empty for a type whose name tells
+    neither."""
+    known = STANDARD.fullmatch(system.instance_type)
+    if known is None:
+        return {}
+    return {QUOTAS["standard"]: system.nodes * (2 if known[1] is None else 4 * int(known[1] or 1))}
+
+
+def quota_takers(uses: Mapping[str, PoolUse], system: SystemNodesPlan) -> dict[str, dict[str, int]]:
+    """Service Quotas code → who takes how many vCPUs of it when every pool is full."""
+    takers: dict[str, dict[str, int]] = {}
+    for who, quota in {
+        SYSTEM: system_quota(system),
+        **{name: use.quota for name, use in uses.items()},
+    }.items():
+        for code, vcpus in quota.items():
+            takers.setdefault(code, {})[who] = vcpus
+    return dict(sorted(takers.items()))
+
+
+def quota_needed(uses: Mapping[str, PoolUse], system: SystemNodesPlan) -> dict[str, int]:
+    """Service Quotas code → vCPUs when every pool is full."""
+    return {code: sum(takers.values()) for code, takers in quota_takers(uses, system).items()}
+
+
+def addresses(pool: PoolConfig) -> int:
+    """Addresses of the subnet that a full pool takes: each node its own and those of CNI; efa-only
+    interfaces none."""
+    return len(pool.instance_types) * pool.max_nodes * (1 + sum(CNI.values()))
+
+
+def largest_gang(pool: PoolConfig) -> int:
+    """Nodes that one job can have."""
+    held = (
+        [pool.reservation.instances]
+        if pool.capacity in ("reservation", "block") and pool.reservation
+        else []
+    )
+    return min([pool.max_nodes, *([pool.replicas] if pool.replicas else []), *held])
+
+
+def fits(pool: PoolConfig, job: JobConfig) -> bool:
+    """Whether the pool could take the job."""
+    several = len(pool.instance_types) > 1 or pool.fallback_zones
+    least = min(TYPES[kind].gpus for kind in pool.instance_types)
+    return job.nodes <= (1 if several else largest_gang(pool)) and (job.gpus_per_node or 0) <= least
+
+
+def jobs_at_once(pool: PoolConfig, job: JobConfig) -> int:
+    """How many jobs of this size the pool holds; those of one node may share one."""
+    if not fits(pool, job):
+        return 0
+    least = min(TYPES[kind].gpus for kind in pool.instance_types)
+    shares = least // job.gpus_per_node if job.gpus_per_node else 1
+    return pool.max_nodes * shares // job.nodes
+
+
+def job_type(job: JobConfig, environment: EnvironmentConfig) -> InstanceType | None:
+    """The first type of the job's pool; None where there is no such pool or type."""
+    pool = environment.pools.get(job.pool)
+    return TYPES.get(pool.instance_types[0]) if pool and pool.instance_types else None
+
+
+def resources(job: JobConfig, kind: InstanceType) -> dict[str, int]:
+    """What a pod of the job asks for. A pod without the node's EFA devices falls back to TCP,
+    silently; one node needs no fabric. On CPU nodes it leaves one vCPU to kubelet and the
+    DaemonSets."""
+    if not kind.gpus:
+        return {"cpu": kind.vcpus - 1}
+    return {GPU: job.gpus_per_node or kind.gpus} | (
+        {EFA: kind.efa} if kind.efa and job.nodes > 1 else {}
+    )
+
+
+def node_selector(job: JobConfig, environment: EnvironmentConfig) -> dict[str, str]:
+    """Where the job's pods may run: the pool, and of it one type in one zone where it has no
+    more."""
+    pool = environment.pools[job.pool]
+    kind = (
+        {"node.kubernetes.io/instance-type": pool.instance_types[0]}
+        if len(pool.instance_types) == 1
+        else {}
+    )
+    zone = {} if pool.fallback_zones else {"topology.kubernetes.io/zone": environment.zone}
+    return {POOL: job.pool, **kind, **zone}
+
+
+def efa_interfaces(kind: InstanceType) -> tuple[NetworkInterface, ...]:
+    """The network interfaces of a node: one that takes an IP address, and an efa-only one for each
+    EFA device.
+
+    Card 0 carries the addressed interface as device 0 and, where the card takes EFA, an efa-only
+    one as device 1; every other card has one as device 0 (AWS EFA guide; Karpenter design
+    efa-for-static-capacity). A card beyond the number of EFA devices is card 0, which is ENA only
+    (p6-b300).
+    """
+    first = NetworkInterface(card=0, device=0, kind="interface")
+    on_card_0 = (
+        [] if kind.cards > kind.efa else [NetworkInterface(card=0, device=1, kind="efa-only")]
+    )
+    others = [
+        NetworkInterface(card=card, device=0, kind="efa-only") for card in range(1, kind.cards)
+    ]
+    return (first, *[*on_card_0, *others][: kind.efa])
+
+
+def node_type_names(name: str, pool: PoolConfig) -> list[str]:
+    """Names of the pool's NodePools: its own for the first choice, then numbered."""
+    return [name, *(f"{name}-{number}" for number in range(2, len(pool.instance_types) + 1))]
+
+
+def lnet_devices(pool: PoolConfig, instance_type: str) -> int:
+    """EFA devices over which nodes of the type mount Lustre made for it; 0: they cannot. EFA does
+    not cross zones."""
+    return 0 if pool.fallback_zones else LNET_EFA_DEVICES.get(instance_type, 0)
+
+
+def _node_types(name: str, pool: PoolConfig, efa_lustre: bool) -> Iterable[NodeTypePlan]:
+    several = len(pool.instance_types) > 1
+    for place, (called, chosen) in enumerate(
+        zip(node_type_names(name, pool), pool.instance_types, strict=False)
+    ):
+        kind = TYPES[chosen]
+        yield NodeTypePlan(
+            name=called,
+            instance_type=chosen,
+            gpus=kind.gpus,
+            efa=kind.efa,
+            interfaces=efa_interfaces(kind),
+            lnet_efa=lnet_devices(pool, chosen) if efa_lustre else 0,
+            max_pods=min(MAX_PODS, kind.max_pods),
+            weight=FIRST_WEIGHT - place if several else None,
+        )

@@ -1,0 +1,331 @@
+"""From a job's description to its object: what a TrainJob or PyTorchJob says, which files go with
+it, and its identity.
+
+A TrainJob and a PyTorchJob of one description are twins: the same pods under another controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+from catalog import fabric
+from plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
+from plans.pod_template import HostFolder, Mount, SecretKey, Training
+from plans.pytorch import PyTorchJobSettings, pytorch_job_spec
+from plans.trainer import (
+    TUNED,
+    Fetched,
+    OwnRuntime,
+    own_runtime,
+    pod_jobs,
+    train_job_spec,
+    upstream_runtimes,
+)
+from stacks.derive.capacity import TYPES, node_selector, resources
+from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, StoreConfig
+from stacks.settings.job import JobConfig, TorchrunConfig, TorchtuneConfig
+from stacks.settings.problems import Fault
+
+CHECKPOINTS = "/checkpoints"
+"""Where a job finds its checkpoint directory, whatever store it lies on."""
+TENSORBOARD = "/tensorboard"
+CLEAN_PODS: dict[str, Literal["None", "Running", "All"]] = {
+    "none": "None",
+    "running": "Running",
+    "all": "All",
+}
+"""Setting → cleanPodPolicy."""
+CONFIG_MAP_BYTES = 1 << 20
+"""What the API server takes as the data of one ConfigMap (kubernetes core validation,
+MaxSecretSize)."""
+
+
+def job_plan(
+    name: str,
+    job: JobConfig,
+    environment: EnvironmentConfig,
+    namespace: str,
+    folder: Path,
+    runtimes: Mapping[str, RuntimePlan],
+) -> JobPlan:
+    """A job, decided. `folder`: where its files lie, which `file_faults` has looked at. `runtimes`:
+    by name."""
+    kind = TYPES[environment.pools[job.pool].instance_types[0]]
+    files = _config_map(name, job, folder)
+    mounts, places = _mounts(job, environment)
+    env = fabric.environment(kind, job.nodes) | job.env | places
+    training = Training(
+        image=job.image,
+        command=_command(job),
+        nodes=job.nodes,
+        processes_per_node=job.processes_per_node,
+        resources=resources(job, kind),
+        node_selector=node_selector(job, environment),
+        env=env,
+        secrets={
+            variable: SecretKey(secret=at.secret, key=at.key)
+            for variable, at in sorted(job.secrets.items())
+        },
+        mounts=mounts,
+        files=(files.name, job.files.path) if files and job.files else None,
+        # Sorted, here and above, as the engine hands settings over: another order in the file is
+        # not another run.
+        host_folders=tuple(
+            HostFolder(name=each, host=at.host, path=at.path)
+            for each, at in sorted(job.host_paths.items())
+        ),
+        local_scratch=job.local_scratch,
+        shared_memory_gib=job.shared_memory_gib,
+        pull_secrets=job.pull_secrets,
+        labels=dict(sorted(job.labels.items())),
+        time_limit_minutes=job.time_limit_minutes,
+    )
+    # What the job asks for, and not how this release of a controller spells it: an upgrade starts
+    # no run again.
+    asked: list[Any] = [asdict(training), job.runtime, *_recipe(job, environment)]
+    mounted = stores(job)
+    if job.pytorch_job is not None:
+        operator = _operator(job)
+        asked = [asdict(training), asdict(operator)]
+        kind_of_job, spec = "PyTorchJob", pytorch_job_spec(training, operator=operator)
+    else:
+        runtime = runtimes[job.runtime or ""]
+        mounted = tuple(sorted({*mounted, *runtime.stores}))
+        kind_of_job, spec = (
+            "TrainJob",
+            train_job_spec(
+                environment.trainer.version, runtime.name, training, jobs=pod_jobs(runtime.spec)
+            ),
+        )
+    return JobPlan(
+        name=name,
+        namespace=namespace,
+        kind=kind_of_job,
+        runtime=job.runtime,
+        pool=job.pool,
+        stores=mounted,
+        nodes=job.nodes,
+        checkpoints=env.get("CHECKPOINT_DIR"),
+        labels=training.labels,
+        spec=spec,
+        files=files,
+        priorities=_priorities(job, environment),
+        expected_hours=job.expected_hours,
+        wait=job.wait,
+        wait_minutes=job.wait_minutes,
+        run=f"{digest(asked)[:12]}-{job.run}",
+    )
+
+
+def runtime_plans(wanted: EnvironmentConfig) -> tuple[RuntimePlan, ...]:
+    """The runtimes of an environment: upstream's, then its own."""
+    version = wanted.trainer.version
+    shipped = upstream_runtimes(version)
+    found = {name: shipped[name] for name in wanted.trainer.runtimes}
+    found |= {
+        name: own_spec(version, own, wanted) for name, own in wanted.trainer.own_runtimes.items()
+    }
+    mounted = {
+        name: (own.torchtune.store,)
+        for name, own in wanted.trainer.own_runtimes.items()
+        if own.torchtune
+    }
+    return tuple(
+        RuntimePlan(name=name, framework=framework, spec=spec, stores=mounted.get(name, ()))
+        for name, (framework, spec) in found.items()
+    )
+
+
+def own_spec(
+    version: str, own: OwnRuntimeConfig, environment: EnvironmentConfig
+) -> tuple[str, Spec]:
+    """(framework, spec) of a runtime of the stack file for a Trainer version."""
+    fetched = _fetched(own.torchtune, environment) if own.torchtune else None
+    kind = (
+        "torch" if own.kind == "torchtune" and not fetched else own.kind
+    )  # refused, and looked at all the same
+    return own_runtime(
+        version,
+        OwnRuntime(
+            kind=kind,
+            image=own.image,
+            max_restarts=own.max_restarts,
+            fetched=fetched,
+            command=own.command,
+            priority=own.priority,
+        ),
+    )
+
+
+def _fetched(wanted: TorchtuneConfig, environment: EnvironmentConfig) -> Fetched | None:
+    if wanted.model not in TUNED:
+        return None
+    store, token = environment.storage.get(wanted.store), wanted.token
+    return Fetched(
+        model=wanted.model,
+        store=wanted.store,
+        directory=wanted.directory,
+        claim=claim_name(wanted.store, store, environment.zone) if store else wanted.store,
+        token=SecretKey(secret=token.secret, key=token.key) if token else None,
+    )
+
+
+def stores(job: JobConfig) -> tuple[str, ...]:
+    """The stores a job mounts."""
+    directories = [each.store for each in (job.checkpoints, job.tensorboard) if each]
+    return tuple(sorted({*job.storage, *directories}))
+
+
+def claim_name(name: str, store: StoreConfig, zone: str) -> str:
+    """Another where FSx would make another file system: jobs move to a new claim and nothing waits
+    for the old one."""
+    made = ["lustre", zone, store.lustre.deployment] if store.lustre else ["efs"]
+    if store.lustre and store.lustre.efa:
+        made += ["efa", str(store.lustre.throughput_mbps_per_tib)]
+    return f"{name}-{digest(made)[:8]}"
+
+
+def file_faults(path: str, job: JobConfig, folder: Path) -> Iterator[Fault]:
+    """What is wrong with the files that a job brings."""
+    if job.files is None:
+        return
+    path, names, size = f"{path}.files.sources", [Path(each).name for each in job.files.sources], 0
+    for source in job.files.sources:
+        file = folder / source
+        if not file.is_file():
+            yield Fault(
+                path=path,
+                rule="is a file of this checkout",
+                value=source,
+                way_out=(
+                    "name it from the project's folder; a folder belongs in an image or a store"
+                ),
+            )
+            continue
+        content = file.read_bytes()
+        size += len(content)
+        if not _is_text(content):
+            yield Fault(
+                path=path,
+                rule="is text",
+                value=source,
+                way_out="bake it into the image, or put it in a store",
+            )
+    if size > CONFIG_MAP_BYTES:
+        yield Fault(
+            path=path,
+            rule="fits a ConfigMap: 1 MiB together",
+            value=f"{size / CONFIG_MAP_BYTES:.1f} MiB",
+            way_out="bake it into the image (workloads/README.md), or put it into a store",
+        )
+    for twice in sorted({each for each in names if names.count(each) > 1}):
+        yield Fault(
+            path=path,
+            rule="has each file name once: folders are not kept",
+            value=twice,
+            way_out="rename one of the two",
+        )
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        return "\0" not in content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+
+
+def _config_map(name: str, job: JobConfig, folder: Path) -> ConfigMapPlan | None:
+    """Called by its content: a changed script is another run, and a running one keeps the script it
+    began with."""
+    if job.files is None:
+        return None
+    data = {Path(source).name: (folder / source).read_text("utf-8") for source in job.files.sources}
+    return ConfigMapPlan(name=f"{name}-files-{digest(data)[:8]}", data=data)
+
+
+def _mounts(
+    job: JobConfig, environment: EnvironmentConfig
+) -> tuple[tuple[Mount, ...], dict[str, str]]:
+    """What is mounted where, and the variables that say so.
+
+    A pod mounts a claim once: the TrainJob CRD keys mounts by volume, and with a second volume of
+    the same claim kubelet up to 1.34 never starts the pod (kubernetes#122140). So a directory is
+    mounted by itself only where nothing else of its store is.
+    """
+    wanted = {
+        variable: (path, at)
+        for variable, path, at in (
+            ("CHECKPOINT_DIR", CHECKPOINTS, job.checkpoints),
+            ("TENSORBOARD_DIR", TENSORBOARD, job.tensorboard),
+        )
+        if at
+    }
+    whole = {store: mount.path.rstrip("/") for store, mount in sorted(job.storage.items())}
+    used = [at.store for _, at in wanted.values()]
+    whole |= {
+        store: f"/stores/{store}" for store in used if used.count(store) > 1 and store not in whole
+    }
+    claims = {
+        store: claim_name(store, environment.storage[store], environment.zone)
+        for store in stores(job)
+    }
+    mounts = [Mount(store=store, claim=claims[store], path=path) for store, path in whole.items()]
+    mounts += [
+        Mount(store=at.store, claim=claims[at.store], path=path, directory=at.directory)
+        for path, at in wanted.values()
+        if at.store not in whole
+    ]
+    return tuple(mounts), {
+        variable: f"{whole[at.store]}/{at.directory}" if at.store in whole else path
+        for variable, (path, at) in wanted.items()
+    }
+
+
+def _priorities(job: JobConfig, environment: EnvironmentConfig) -> tuple[str, ...]:
+    own = environment.own_runtime(job)
+    return tuple(each for each in (job.priority, own and own.priority) if each)
+
+
+def _recipe(job: JobConfig, environment: EnvironmentConfig) -> list[str]:
+    """What a runtime of kind torchtune trains, and where: a job on it does not say so itself."""
+    own = environment.own_runtime(job)
+    at = own.torchtune if own else None
+    return [at.model, at.store, at.directory] if at else []
+
+
+def _command(job: JobConfig) -> tuple[str, ...]:
+    if job.torchrun:
+        return _torchrun(job.torchrun)
+    if job.script is None:
+        return job.command
+    # A failed clone or pip must fail the pod, not end in a torchrun without its script.
+    return ("/bin/bash", "-c", f"set -euo pipefail\n{job.script}")
+
+
+def _torchrun(wanted: TorchrunConfig) -> tuple[str, ...]:
+    """torchrun, which reads PET_NNODES, PET_NPROC_PER_NODE and PET_NODE_RANK by itself."""
+    meet = wanted.rendezvous
+    return (
+        "torchrun",
+        f"--max_restarts={wanted.max_restarts}",
+        f"--rdzv_backend={'etcd-v2' if meet else 'c10d'}",
+        f"--rdzv_endpoint={meet.etcd if meet else '$(PET_MASTER_ADDR):$(PET_MASTER_PORT)'}",
+        wanted.script,
+        *wanted.arguments,
+    )
+
+
+def _operator(job: JobConfig) -> PyTorchJobSettings:
+    wanted = job.pytorch_job
+    assert wanted is not None  # job_plan has looked
+    return PyTorchJobSettings(
+        clean_pods=CLEAN_PODS[wanted.clean_pods],
+        keep_finished_minutes=wanted.keep_finished_minutes,
+        restarts=wanted.restarts,
+        coordinator=wanted.coordinator,
+        priority=job.priority,
+        elastic=(job.elastic.min_nodes, job.elastic.max_nodes) if job.elastic else None,
+    )

@@ -1,0 +1,81 @@
+"""`make check`: say whether a stack file can work, without the engine, a cluster or an account.
+
+With LIVE=1 (`--live`) the account that the AWS CLI would use is asked as well, for DEADLINE
+seconds: preflight.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
+from stacks.reports.preflight import DEADLINE, Account, preflight
+from stacks.settings.problems import Fault, Notice
+from stacks.settings.reader import json_schema, read_file
+
+
+def main(arguments: list[str]) -> int:
+    """Check each named stack; 0 when all can work. `--schema` prints the JSON schema of stack files
+    instead."""
+    parser = argparse.ArgumentParser(prog="python -m stacks.reports.check")
+    parser.add_argument("stacks", nargs="*")
+    parser.add_argument("--live", action="store_true", help="ask the account too")
+    parser.add_argument(
+        "--deadline",
+        type=float,
+        default=DEADLINE,
+        metavar="SECONDS",
+        help="for all that it is asked",
+    )
+    parser.add_argument(
+        "--schema", action="store_true", help="print the JSON schema of stack files"
+    )
+    options = parser.parse_args(arguments)
+    if options.schema:
+        print(json.dumps(json_schema(), indent=1))
+        return 0
+    return max(
+        (_check(stack, options.deadline if options.live else None) for stack in options.stacks),
+        default=2,
+    )
+
+
+def _check(stack: str, deadline: float | None) -> int:
+    """`deadline`: of the account, None where it is not asked."""
+    try:
+        reading = read_file(stack)
+        planned = plan_stack(reading)
+    except FileNotFoundError as error:
+        print(f"{stack}: no stack file ({error.filename}); copy Pulumi.dev.yaml")
+        return 2
+    found: list[Fault | Notice] = [*planned.notices, *planned.faults]
+    if deadline is not None and planned.plan and reading.config:
+        asked = Account(planned.plan.identity.region)
+        told = preflight(asked, planned.plan, reading.config.environment, deadline)
+        found = [
+            notice for notice in planned.notices if notice.path not in {one.path for one in told}
+        ] + told
+    for finding in sorted(found, key=lambda finding: isinstance(finding, Fault)):
+        print(f"  {'fault' if isinstance(finding, Fault) else 'note '}  {finding}")
+    faults = sum(isinstance(finding, Fault) for finding in found)
+    if planned.plan is None or faults:
+        print(f"{stack}: {faults} fault{'s' * (faults != 1)}, nothing was created")
+        return 1
+    print(f"{stack}: {_summary(planned.plan)}\nnext: make preview STACK={stack}")
+    return 0
+
+
+def _summary(plan: EnvironmentPlan | TeamPlan) -> str:
+    jobs = f"{len(plan.jobs)} job{'s' * (len(plan.jobs) != 1)}"
+    if isinstance(plan, TeamPlan):
+        return f"namespace {plan.workspace.namespace} on {plan.environment}, {jobs}"
+    pools = ", ".join(
+        f"{p.name} {p.max_nodes} x {p.types[0].instance_type}" for p in plan.pools.values()
+    )
+    return f"zone {plan.zone}, pools {pools}, {jobs}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

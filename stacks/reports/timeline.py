@@ -1,0 +1,207 @@
+"""When things happen: the stages of this graph, what each waits for, and the longest way to the
+first training step.
+
+Edges are those of stacks/environment.py; tests/stacks/reports/test_timeline.py compares them with the graph itself.
+Seconds are medians and nothing queues: what a typical day takes at least, not a promise about AWS.
+What takes a second or two, such as roles, routes and Kubernetes objects, is no stage of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from catalog.latencies import JOB, STAGES, TYPICAL
+from plans.parts import JobPlan
+from stacks.plan import EnvironmentPlan, TeamPlan
+
+CONTROLLERS = {"TrainJob": "Trainer", "PyTorchJob": "training-operator"}
+"""Kind of job → the stage that it waits for where it has no runtime of the environment."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Something that takes noticeable time."""
+
+    name: str
+    seconds: float
+    after: tuple[str, ...] = ()
+    """Names of the stages it waits for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """Every stage at the earliest moment it can be; seconds since the start."""
+
+    stages: tuple[Stage, ...]
+    """None before what it waits for."""
+    job: str | None
+    """The job that makes the first step; None: the stack has none, and the end is when everything
+    is there."""
+    start: Mapping[str, float]
+    end: Mapping[str, float]
+    slack: Mapping[str, float | None]
+    """Seconds a stage may take longer without moving the first step; None where the first step does
+    not wait for it."""
+    critical: tuple[str, ...]
+    """Stages without slack, in order: the longest way."""
+    seconds: float
+    """From nothing to the first step."""
+
+    def what_if(self, stage: str, seconds: float) -> float:
+        """Seconds by which the first step comes earlier where `stage` takes `seconds`; negative
+        where it comes later. Raises KeyError for a stage that is not there."""
+        if stage not in self.start:
+            raise KeyError(stage)
+        changed = (replace(s, seconds=seconds) if s.name == stage else s for s in self.stages)
+        return self.seconds - _total(_ends(changed), self.job)
+
+
+def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
+    """The stages of a plan in time. A team's begin when its environment is there."""
+    stages = tuple(_environment(plan)) if isinstance(plan, EnvironmentPlan) else ()
+    ends = _ends(stages)
+    ways = {name: tuple(_job(plan, job)) for name, job in plan.jobs.items()}
+    first = min(ways, key=lambda name: _ends(ways[name], ends)["first step"], default=None)
+    return _timeline((*stages, *(ways[first] if first else ())), first)
+
+
+def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
+    """Seconds for which a job's nodes are paid before its first step."""
+    return (
+        JOB["image pull"]
+        + JOB["first step"]
+        + (0 if _stands(plan, job) else TYPICAL["ec2.instance-boot"])
+    )
+
+
+def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
+    """What is made before any job, in the order of stacks/environment.py."""
+    yield Stage(name="VPC", seconds=TYPICAL["ec2.vpc"])
+    yield Stage(name="subnets", seconds=TYPICAL["ec2.subnet"], after=("VPC",))
+    yield Stage(name="NAT gateway", seconds=TYPICAL["ec2.nat-gateway"], after=("subnets",))
+    yield Stage(name="security groups", seconds=TYPICAL["ec2.security-group"], after=("VPC",))
+    for name, store in plan.lustre.items():
+        yield Stage(
+            name=f"file system {name}",
+            seconds=TYPICAL["fsx.lustre"],
+            after=("subnets", "security groups"),
+        )
+        if linked := len(store.repositories):  # FSx makes one after the other
+            yield Stage(
+                name=f"repositories {name}",
+                seconds=linked * TYPICAL["fsx.association"],
+                after=(f"file system {name}",),
+            )
+    for store in plan.efs:
+        yield Stage(name=f"file system {store}", seconds=TYPICAL["efs.file-system"])
+        yield Stage(
+            name=f"mount target {store}",
+            seconds=TYPICAL["efs.mount-target"],
+            after=("subnets", "security groups", f"file system {store}"),
+        )
+    yield Stage(name="cluster", seconds=TYPICAL["eks.cluster"], after=("subnets",))
+    yield Stage(name="first add-ons", seconds=TYPICAL["eks.addon.vpc-cni"], after=("cluster",))
+    yield Stage(
+        name="system nodes",
+        seconds=TYPICAL["eks.nodegroup"],
+        after=("NAT gateway", "first add-ons"),
+    )
+    for add_on in plan.add_ons.after_nodes:
+        yield Stage(
+            name=add_on.name,
+            seconds=TYPICAL.get(f"eks.addon.{add_on.name}", TYPICAL["eks.addon"]),
+            after=("system nodes",),
+        )
+    yield Stage(name="interruption queue", seconds=TYPICAL["sqs.queue"])
+    yield Stage(
+        name="Karpenter", seconds=STAGES["karpenter"], after=("interruption queue", "coredns")
+    )
+    if plan.pools:
+        yield Stage(name="pools", seconds=STAGES["pools"], after=("Karpenter", "security groups"))
+    yield Stage(name="Trainer", seconds=STAGES["trainer"], after=("system nodes",))
+    if plan.runtimes:
+        yield Stage(name="runtimes", seconds=STAGES["runtimes"], after=("Trainer",))
+    if plan.training_operators:
+        # Nobody has measured it: a release of one controller with a webhook, as the Trainer's.
+        yield Stage(name="training-operator", seconds=STAGES["trainer"], after=("system nodes",))
+
+
+def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
+    """From what a job waits for to its first step. A static pool's nodes start with the pool,
+    others with the job."""
+    needs, pool = _needs(plan, job)
+    boot = TYPICAL["ec2.instance-boot"]
+    if _stands(plan, job):
+        yield Stage(name="first node", seconds=boot, after=pool)
+        yield Stage(name="image pull", seconds=JOB["image pull"], after=("first node", *needs))
+    else:
+        yield Stage(name="batching", seconds=JOB["batching"], after=(*pool, *needs))
+        yield Stage(name="first node", seconds=boot, after=("batching",))
+        yield Stage(name="image pull", seconds=JOB["image pull"], after=("first node",))
+    yield Stage(name="first step", seconds=JOB["first step"], after=("image pull",))
+
+
+def _needs(
+    plan: EnvironmentPlan | TeamPlan, job: JobPlan
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The stages before a job: its runtime or controller, file systems and their drivers; and its
+    pool."""
+    if isinstance(plan, TeamPlan):
+        return (), ()
+    lustre = [
+        name
+        for s in job.stores
+        if s in plan.lustre
+        for name in (
+            f"{'repositories' if plan.lustre[s].repositories else 'file system'} {s}",
+            "aws-fsx-csi-driver",
+        )
+    ]
+    efs = [
+        name
+        for s in job.stores
+        if s in plan.efs
+        for name in (f"mount target {s}", "aws-efs-csi-driver")
+    ]
+    runs = "runtimes" if job.runtime else CONTROLLERS[job.kind]
+    return (runs, *dict.fromkeys((*lustre, *efs))), ("pools",)
+
+
+def _stands(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> bool:
+    """Whether the job's nodes run before it asks for them."""
+    return isinstance(plan, EnvironmentPlan) and bool(plan.pools[job.pool].replicas)
+
+
+def _timeline(stages: tuple[Stage, ...], job: str | None) -> Timeline:
+    end = _ends(stages)
+    total = _total(end, job)
+    latest = {"first step": total} if job else {s.name: total for s in stages}
+    for stage in reversed(stages):
+        for before in stage.after if stage.name in latest else ():
+            latest[before] = min(latest.get(before, total), latest[stage.name] - stage.seconds)
+    start = {s.name: end[s.name] - s.seconds for s in stages}
+    slack = {
+        s.name: round(latest[s.name] - end[s.name], 3) if s.name in latest else None for s in stages
+    }
+    return Timeline(
+        stages=stages,
+        job=job,
+        start=start,
+        end=end,
+        slack=slack,
+        seconds=total,
+        critical=tuple(s.name for s in stages if slack[s.name] == 0),
+    )
+
+
+def _ends(stages: Iterable[Stage], before: Mapping[str, float] | None = None) -> dict[str, float]:
+    """When each stage ends at the earliest; `before` has those that are known."""
+    ends = dict(before or {})
+    for stage in stages:
+        ends[stage.name] = max((ends[name] for name in stage.after), default=0) + stage.seconds
+    return ends
+
+
+def _total(ends: Mapping[str, float], job: str | None) -> float:
+    return ends["first step"] if job else max(ends.values(), default=0)

@@ -1,0 +1,380 @@
+"""What cannot work, refused before anything is created: the environment as a whole. Each rule says
+what to do instead.
+
+Pools: pools.py. Jobs: jobs.py. Stores and checkpoints: stores.py. Sources: AWS service
+limits named beside the rules, and the traps in the shared facts (by-hand-and-traps.md §2).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from catalog import versions
+from catalog.instances import CPU_TYPES, GPU_TYPES
+from catalog.refresh import outdated
+from catalog.zones import OFFERS, SNAPSHOT, ZONE_LETTERS, zone_names
+from plans.trainer import upstream_runtimes
+from stacks.derive.capacity import TYPES
+from stacks.rules.jobs import job_faults, job_notices, torchtune_faults
+from stacks.rules.lustre_efa import efa_faults, efa_notices
+from stacks.rules.pools import pool_faults, pool_notices
+from stacks.rules.stores import store_faults
+from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
+from stacks.settings.job import JobConfig, typed
+from stacks.settings.problems import Fault, Notice
+
+RFC_1918 = tuple(
+    ipaddress.IPv4Network(c) for c in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
+)
+SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system", "kubeflow-system")
+"""They exist before us, or a chart makes them."""
+TAKEN_TAGS = re.compile(
+    r"aws:|trainyard:|karpenter\.(sh|k8s\.aws)/|eks:|kubernetes\.io/cluster|Name$", re.IGNORECASE
+)
+"""Keys that AWS, Karpenter (its EC2NodeClass refuses them) or this program sets."""
+TAGS = 40
+"""AWS takes 50 a resource; the rest are ours and Karpenter's."""
+
+
+def environment_faults(
+    region: str,
+    wanted: EnvironmentConfig,
+    zones: tuple[str, ...],
+    set_aside: frozenset[str],
+    now: datetime,
+) -> Iterator[Fault]:
+    """Every fault of an environment. `zones`: its network's. `set_aside`: names that were left out,
+    so that no second fault names them."""
+    at = "environment"
+    yield from _zone(region, wanted)
+    yield from _network(wanted)
+    yield from _cluster(wanted)
+    yield from _system_nodes(wanted)
+    yield from _tags(wanted)
+    if wanted.namespace in SYSTEM_NAMESPACES or wanted.namespace.startswith("kube-"):
+        yield Fault(
+            path=f"{at}.namespace",
+            rule="is for jobs only",
+            value=wanted.namespace,
+            way_out="training",
+        )
+    yield from pool_faults(region, wanted, zones, now)
+    for name, store in wanted.storage.items():
+        yield from store_faults(f"{at}.storage.{name}", store, region, first_types(wanted))
+        if store.lustre:  # of pools that were left out nothing is known
+            yield from efa_faults(
+                f"{at}.storage.{name}.lustre", store.lustre, {} if set_aside else wanted.pools
+            )
+    yield from _trainer(wanted)
+    yield from _training_operator(wanted)
+    for name, job in typed(wanted.jobs).items():
+        yield from job_faults(f"{at}.jobs.{name}", job, wanted, region, set_aside)
+
+
+def team_faults(
+    region: str, team: TeamConfig, base: StackConfig, set_aside: frozenset[str]
+) -> Iterator[Fault]:
+    """Every fault of a team on a sound environment."""
+    environment = base.environment
+    assert environment is not None  # plan_team has looked
+    if region != base.region:
+        yield Fault(
+            path="aws:region",
+            rule="is the environment's region",
+            value=region,
+            way_out=f"use {base.region}",
+        )
+    if team.namespace in (environment.namespace, *SYSTEM_NAMESPACES) or team.namespace.startswith(
+        "kube-"
+    ):
+        yield Fault(
+            path="team.namespace",
+            rule="is the team's own",
+            value=team.namespace,
+            way_out=f"take another, such as team-{team.namespace.removeprefix('kube-')}",
+        )
+    for name, job in typed(team.jobs).items():
+        yield from job_faults(f"team.jobs.{name}", job, environment, region, set_aside)
+
+
+def share_faults(
+    team: TeamConfig, jobs: Mapping[str, JobConfig], environment: EnvironmentConfig
+) -> Iterator[Fault]:
+    """Jobs larger than the team's share of the GPUs."""
+    for name, job in jobs.items():
+        if (
+            team.max_gpus
+            and job.pool in environment.pools
+            and (need := _gpus(job, environment)) > team.max_gpus
+        ):
+            yield Fault(
+                path=f"team.jobs.{name}.nodes",
+                rule="fits the team's max_gpus",
+                value=f"{need} GPUs",
+                way_out=f"raise team.max_gpus from {team.max_gpus} or take fewer nodes",
+            )
+
+
+def environment_notices(region: str, wanted: EnvironmentConfig, now: datetime) -> Iterator[Notice]:
+    """What works but should be known."""
+    if wanted.cluster.endpoint != "private" and "0.0.0.0/0" in wanted.cluster.public_access_cidrs:
+        yield Notice(
+            path="environment.cluster.public_access_cidrs",
+            text=(
+                "the API server answers the whole internet (with credentials only); list your own"
+                " addresses"
+            ),
+        )
+    if wanted.zone_id is None:
+        yield Notice(
+            path="environment.zone_id",
+            text=(
+                "unset, so what the zone sells is only checked by region"
+                " (make check LIVE=1 prints it)"
+            ),
+        )
+    if late := outdated(SNAPSHOT, now.date()):
+        yield Notice(path="environment.zone", text=f"the table of what is sold where {late}")
+    kubernetes, trainer = wanted.cluster.version, wanted.trainer.version
+    if (
+        kubernetes in versions.KUBERNETES
+        and trainer in versions.TRAINERS
+        and not versions.known_good(kubernetes, trainer)
+    ):
+        tried = ", ".join(
+            f"{known.trainer} with {known.kubernetes}" for known in versions.KNOWN_GOOD
+        )
+        yield Notice(
+            path="environment.trainer.version",
+            text=f"{trainer} was never tried with Kubernetes {kubernetes}; what was: {tried}",
+        )
+    yield from pool_notices(wanted, now)
+    for name, store in wanted.storage.items():
+        yield from efa_notices(f"environment.storage.{name}.lustre", store.lustre, wanted.pools)
+    yield from job_notices(typed(wanted.jobs), wanted, region, "environment.jobs")
+
+
+def first_types(wanted: EnvironmentConfig) -> list[str]:
+    """The first known type of each pool, those with the most GPUs before the others."""
+    found = [
+        pool.instance_types[0]
+        for pool in wanted.pools.values()
+        if pool.instance_types and pool.instance_types[0] in TYPES
+    ]
+    return sorted(found, key=lambda kind: -TYPES[kind].gpus)
+
+
+def _zone(region: str, wanted: EnvironmentConfig) -> Iterator[Fault]:
+    zone, known = wanted.zone, zone_names(region)
+    choices = f"use one of {', '.join(known)}"
+    if not known:
+        # The network takes its other zones from the table; EKS refuses a cluster with one.
+        yield Fault(
+            path="aws:region",
+            rule=f"is a region of the zone table (as of {SNAPSHOT})",
+            value=region,
+            way_out=f"one of {', '.join(ZONE_LETTERS)}, or add a row to catalog/zones.py",
+        )
+    elif zone == region or zone in ZONE_LETTERS:
+        yield Fault(
+            path="environment.zone", rule="is a zone, not a region", value=zone, way_out=choices
+        )
+    elif not zone.startswith(region):
+        yield Fault(
+            path="environment.zone",
+            rule=f"lies in aws:region ({region})",
+            value=zone,
+            way_out=choices,
+        )
+    elif zone not in known:
+        yield Fault(
+            path="environment.zone", rule=f"exists in {region}", value=zone, way_out=choices
+        )
+    ids = sorted({zone_id for sold in OFFERS.values() for zone_id in sold.get(region, "").split()})
+    if ids and wanted.zone_id and wanted.zone_id not in ids:
+        yield Fault(
+            path="environment.zone_id",
+            rule=f"is a zone id of {region} (as of {SNAPSHOT})",
+            value=wanted.zone_id,
+            way_out=f"one of {', '.join(ids)}; make check LIVE=1 prints it",
+        )
+
+
+def _network(wanted: EnvironmentConfig) -> Iterator[Fault]:
+    path, cidr = "environment.network.cidr", wanted.network.cidr
+    try:
+        vpc = ipaddress.IPv4Network(cidr)
+    except ValueError as error:
+        yield Fault(
+            path=path,
+            rule="is an IPv4 range",
+            value=cidr,
+            way_out=f"{error}; for example 10.0.0.0/16",
+        )
+        return
+    if not 16 <= vpc.prefixlen <= 20:
+        yield Fault(
+            path=path,
+            rule="is /16 to /20 (a VPC's largest is /16; GPU nodes need room)",
+            value=cidr,
+            way_out=f"{vpc.network_address}/16",
+        )
+    if not any(vpc.subnet_of(private) for private in RFC_1918):
+        yield Fault(
+            path=path, rule="is private (RFC 1918)", value=cidr, way_out="for example 10.0.0.0/16"
+        )
+
+
+def _cluster(wanted: EnvironmentConfig) -> Iterator[Fault]:
+    cluster = wanted.cluster
+    if cluster.version not in versions.KUBERNETES:
+        yield Fault(
+            path="environment.cluster.version",
+            rule="is a version with known add-ons",
+            value=cluster.version,
+            way_out=f"use {', '.join(versions.KUBERNETES)}, or add a row to catalog/versions.py",
+        )
+    path = "environment.cluster.public_access_cidrs"
+    if cluster.endpoint == "private" and cluster.public_access_cidrs:
+        yield Fault(
+            path=path,
+            rule="belongs to a public endpoint",
+            value=", ".join(cluster.public_access_cidrs),
+            way_out="drop it, or set endpoint: public-and-private",
+        )
+    if cluster.endpoint != "private" and not cluster.public_access_cidrs:
+        yield Fault(
+            path=path,
+            rule="says who may reach the public endpoint",
+            value="nothing",
+            way_out="list your addresses, such as [203.0.113.7/32]",
+        )
+    roles = [admin.role_arn for admin in cluster.admins.values()]
+    for twice in sorted({role for role in roles if roles.count(role) > 1}):
+        yield Fault(
+            path="environment.cluster.admins",
+            rule="names a role once: EKS has one access entry for each",
+            value=twice,
+            way_out="drop one of the two",
+        )
+    for cidr in cluster.public_access_cidrs:
+        if not _is_network(cidr):
+            yield Fault(
+                path=path,
+                rule="holds IPv4 ranges",
+                value=cidr,
+                way_out="for example 203.0.113.7/32",
+            )
+
+
+def _trainer(wanted: EnvironmentConfig) -> Iterator[Fault]:
+    trainer = wanted.trainer
+    if trainer.version not in versions.TRAINERS:
+        yield Fault(
+            path="environment.trainer.version",
+            rule="is a release this program has builders for",
+            value=trainer.version,
+            way_out=f"use {', '.join(versions.TRAINERS)}",
+        )
+        return
+    shipped = upstream_runtimes(trainer.version)
+    for name in trainer.runtimes:
+        if name not in shipped:
+            yield Fault(
+                path="environment.trainer.runtimes",
+                rule=f"is a runtime of Trainer {trainer.version}",
+                value=name,
+                way_out=f"one of {', '.join(shipped)}; your own go under own_runtimes",
+            )
+    for name, own in trainer.own_runtimes.items():
+        path = f"environment.trainer.own_runtimes.{name}"
+        if own.priority and own.priority not in wanted.priorities:
+            yield Fault(
+                path=f"{path}.priority",
+                rule="is one of environment.priorities",
+                value=own.priority,
+                way_out=f"one of {', '.join(wanted.priorities) or 'none yet'}",
+            )
+        yield from torchtune_faults(path, own, wanted)
+        if name in shipped:
+            yield Fault(
+                path=path, rule="does not take an upstream name", value=name, way_out=f"{name}-own"
+            )
+
+
+def _training_operator(wanted: EnvironmentConfig) -> Iterator[Fault]:
+    if (
+        wanted.training_operator
+        and wanted.training_operator.version not in versions.TRAINING_OPERATORS
+    ):
+        yield Fault(
+            path="environment.training_operator.version",
+            rule="is a release this program has a chart for",
+            value=wanted.training_operator.version,
+            way_out=f"use {', '.join(versions.TRAINING_OPERATORS)}",
+        )
+
+
+def _system_nodes(wanted: EnvironmentConfig) -> Iterator[Fault]:
+    path, kind = "environment.system_nodes.instance_type", wanted.system_nodes.instance_type
+    family, _, size = kind.partition(".")
+    if kind in GPU_TYPES:
+        yield Fault(
+            path=path,
+            rule="pays for no GPUs: controllers run there",
+            value=kind,
+            way_out="m7i.xlarge",
+        )
+    elif re.search(r"\dg", family):
+        yield Fault(
+            path=path, rule="is x86: the charts' images are", value=kind, way_out="m7i.xlarge"
+        )
+    elif size in ("", "nano", "micro", "small", "medium"):
+        yield Fault(
+            path=path,
+            rule="holds the controllers: 2 vCPU and 8 GiB at least",
+            value=kind,
+            way_out=f"m7i.xlarge, or one of {', '.join(list(CPU_TYPES)[:3])}",
+        )
+
+
+def _tags(wanted: EnvironmentConfig) -> Iterator[Fault]:
+    for key, value in wanted.tags.items():
+        if TAKEN_TAGS.match(key):
+            yield Fault(
+                path=f"environment.tags.{key}",
+                rule="is not a key that AWS, Karpenter or this program sets",
+                value=key,
+                way_out="take a name of your own, such as team or cost-center",
+            )
+        if not 1 <= len(key) <= 128 or len(value) > 256:
+            yield Fault(
+                path=f"environment.tags.{key[:20]}",
+                rule="is at most 128 characters, its value 256",
+                value=f"{len(key)} and {len(value)}",
+                way_out="shorten it",
+            )
+    if len(wanted.tags) > TAGS:
+        yield Fault(
+            path="environment.tags",
+            rule=f"are at most {TAGS}; AWS takes 50 with ours",
+            value=str(len(wanted.tags)),
+            way_out="drop some",
+        )
+
+
+def _gpus(job: JobConfig, environment: EnvironmentConfig) -> int:
+    return job.nodes * (
+        job.gpus_per_node or TYPES[environment.pools[job.pool].instance_types[0]].gpus
+    )
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.IPv4Network(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,314 @@
+"""The only place that reads a stack file: strictly, with all faults at once. What it may say:
+environment.py."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import pydantic
+import yaml
+
+from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
+from stacks.settings.job import NO_SETTINGS, Name
+from stacks.settings.problems import Fault
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A stack file as far as it could be read."""
+
+    config: StackConfig | None
+    """None where so much is wrong that nothing can be planned."""
+    faults: tuple[Fault, ...]
+    set_aside: frozenset[str] = frozenset()
+    """Names of pools, stores and jobs that were left out because their own settings are wrong."""
+
+
+class _Loader(yaml.CSafeLoader):
+    """Refuses a key that is given twice, as the engine does; PyYAML would silently take the
+    second."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        for key, _ in node.value:
+            if keys.count(key.value) > 1:
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key.value} is given twice", problem_mark=key.start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
+def read_file(stack: str, folder: Path = Path(".")) -> Reading:
+    """Read Pulumi.<stack>.yaml without the engine. Raises FileNotFoundError for a stack without a
+    file."""
+    project = yaml.load((folder / "Pulumi.yaml").read_text(), yaml.CSafeLoader)["name"]
+    text = (folder / f"Pulumi.{stack}.yaml").read_text()
+    try:
+        document = yaml.load(text, _Loader) or {}
+    except yaml.YAMLError as error:
+        return Reading(
+            config=None,
+            faults=(
+                Fault(
+                    path=f"Pulumi.{stack}.yaml",
+                    rule="must be YAML",
+                    value=" ".join(str(error).split()),
+                    way_out="mend that line",
+                ),
+            ),
+        )
+    values = (document.get("config") or {}) if isinstance(document, dict) else document
+    if not isinstance(values, dict):
+        return Reading(
+            config=None,
+            faults=(
+                Fault(
+                    path=f"Pulumi.{stack}.yaml",
+                    rule="holds settings under `config:`",
+                    value=_shown(values),
+                    way_out="copy Pulumi.dev.yaml",
+                ),
+            ),
+        )
+    return read(values, stack=stack, project=project)
+
+
+def read_engine() -> Reading:
+    """Read the configuration the engine hands to this program."""
+    import pulumi  # only here: `make check` needs no SDK
+
+    values = {key: _decoded(text) for key, text in pulumi.runtime.config.CONFIG.get().items()}
+    return read(values, stack=pulumi.get_stack(), project=pulumi.get_project())
+
+
+def read(values: Mapping[str, Any], *, stack: str, project: str) -> Reading:
+    """Turn configuration keys into types; every fault is reported, and what is sound is kept."""
+    own = {
+        str(key).partition(":")[2]: value
+        for key, value in values.items()
+        if str(key).startswith(f"{project}:")
+    }
+    raw = copy.deepcopy(
+        {"stack": stack, "project": project, "region": values.get("aws:region"), **own}
+    )
+    faults: list[Fault] = []
+    if raw["region"] is None:
+        faults.append(
+            Fault(
+                path="aws:region",
+                rule="must be set",
+                value="nothing",
+                way_out="pulumi config set aws:region <region>",
+            )
+        )
+        raw["region"] = "unknown"
+    given = [kind for kind in ("environment", "team") if own.get(kind) is not None]
+    if len(given) != 1:
+        faults.append(
+            Fault(
+                path=project,
+                rule="holds exactly one of environment and team",
+                value=" and ".join(given) or "neither",
+                way_out=f"{project}:environment: {{zone: …}}",
+            )
+        )
+    return _salvaged(raw, faults)
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON schema of a stack file, for editors. Settings of other projects and of the engine stay
+    free."""
+    kinds = {
+        kind: {"$ref": f"#/$defs/{made.__name__}"}
+        for kind, made in (
+            ("trainyard:environment", EnvironmentConfig),
+            ("trainyard:team", TeamConfig),
+        )
+    }
+    config = {
+        "type": "object",
+        "required": ["aws:region"],
+        "properties": {"aws:region": {"type": "string"}, **kinds},
+        "patternProperties": {"^trainyard:(?!environment$|team$)": False},
+        "oneOf": [{"required": [kind]} for kind in kinds],
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A stack file of Trainyard",
+        "type": "object",
+        "required": ["config"],
+        "properties": {"config": config},
+        "$defs": _on_one_line(_ADAPTER.json_schema()["$defs"]),
+    }
+
+
+def _on_one_line(schema: Any) -> Any:
+    """The schema with each description on one line, however the docstring is wrapped."""
+    if isinstance(schema, list):
+        return [_on_one_line(entry) for entry in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: " ".join(value.split())
+        if key == "description" and isinstance(value, str)
+        else _on_one_line(value)
+        for key, value in schema.items()
+    }
+
+
+_ADAPTER = pydantic.TypeAdapter(StackConfig)
+_NAMED = ("pools", "storage", "jobs", "own_runtimes", "admins")
+
+
+def _salvaged(raw: dict[str, Any], faults: list[Fault]) -> Reading:
+    """Validate; set what is wrong aside and validate the rest, so that its plan can be checked
+    too."""
+    set_aside: set[str] = set()
+    for _ in range(20):
+        try:
+            config = _ADAPTER.validate_python(raw)
+            return Reading(config=config, faults=tuple(faults), set_aside=frozenset(set_aside))
+        except pydantic.ValidationError as error:
+            found = [
+                {**each, "loc": _untagged(each["loc"])} for each in error.errors(include_url=False)
+            ]
+        faults += [fault for fault in _merged(map(_explained, found)) if fault not in faults]
+        spared = [_removed(raw, problem, set_aside) for problem in found]
+        if not all(spared):
+            break
+    return Reading(config=None, faults=tuple(faults))
+
+
+def _untagged(steps: Sequence[Any]) -> tuple[Any, ...]:
+    """A problem's place in the file: after a job's name pydantic says which kind of job it took it
+    for."""
+    return tuple(step for at, step in enumerate(steps) if not (at > 1 and steps[at - 2] == "jobs"))
+
+
+def _merged(faults: Iterable[Fault]) -> Iterable[Fault]:
+    """One fault a path: a value that fits no branch of a union is refused by each of them."""
+    found: dict[str, Fault] = {}
+    for fault in faults:
+        first = found.get(fault.path)
+        found[fault.path] = replace(first, rule=f"{first.rule} or {fault.rule}") if first else fault
+    return found.values()
+
+
+def _removed(raw: dict[str, Any], problem: Any, set_aside: set[str]) -> bool:
+    """Take the smallest part that holds the problem out of `raw`; False where it cannot be
+    spared."""
+    path = [p for p in problem["loc"] if p != "[key]"]
+    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return _without(raw, path)
+    for depth in range(len(path) - 1, 0, -1):
+        if path[depth - 1] in _NAMED:
+            set_aside.add(str(path[depth]))
+            return _without(raw, path[: depth + 1])
+    return False
+
+
+def _without(raw: dict[str, Any], path: list[Any]) -> bool:
+    holder: Any = raw
+    for step in path[:-1]:
+        holder = holder.get(step) if isinstance(holder, dict) else None
+    if isinstance(holder, dict):
+        holder.pop(path[-1], None)
+    return isinstance(holder, dict)
+
+
+def _explained(problem: Any) -> Fault:
+    """A pydantic error in our words: path, rule, value, way out."""
+    steps = [
+        str(p)
+        for p in problem["loc"]
+        if not re.match(r"\[key\]$|constrained-int$|literal\[", str(p))
+    ]
+    path, kind, value = ".".join(steps), problem["type"], problem.get("input")
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        known = _keys_at(steps[:-1]) if steps[:-1] else ["environment", "team"]
+        near = difflib.get_close_matches(steps[-1], known, n=1)
+        meant = NO_SETTINGS.get(re.sub("[-_]", "", steps[-1]).lower()) if "jobs" in steps else None
+        return Fault(
+            path=path,
+            rule="is not a setting",
+            value=_shown(value),
+            way_out=meant
+            or (f"did you mean {near[0]}?" if near else f"settings here: {', '.join(known)}"),
+        )
+    if kind in ("missing", "missing_keyword_only_argument"):
+        return Fault(path=path, rule="must be set", value="nothing", way_out=f"add {steps[-1]}")
+    if kind == "string_type" and isinstance(value, int | float):
+        return Fault(
+            path=path,
+            rule="must be text",
+            value=_shown(value),
+            way_out=f'quote it: "{_shown(value)}"',
+        )
+    if kind == "int_type" and isinstance(value, str) and value.isdecimal():
+        return Fault(
+            path=path,
+            rule="must be a number",
+            value=_shown(value),
+            way_out=f"without quotes: {value}",
+        )
+    if (
+        kind == "string_pattern_mismatch"
+        and problem["ctx"]["pattern"] == get_args(Name)[1].metadata[0].pattern
+    ):
+        return Fault(
+            path=path,
+            rule="is a name",
+            value=_shown(value),
+            way_out="lower-case letters, digits and dashes, starting with a letter, at most 32",
+        )
+    return Fault(
+        path=path,
+        rule=problem["msg"][0].lower() + problem["msg"][1:],
+        value=_shown(value),
+        way_out="see the sentence beside it in stacks/settings/environment.py",
+    )
+
+
+def _keys_at(steps: list[str]) -> list[str]:
+    """The settings of the dataclass that a path leads to; of a job, those of either kind."""
+    here: list[Any] = [StackConfig]
+    for step in steps:
+        here = [
+            kind
+            for each in here
+            for kind in _dataclasses(
+                get_type_hints(each).get(step)
+                if is_dataclass(each)
+                else (get_args(each) or (None, None))[1]
+            )
+        ]
+    return list(dict.fromkeys(f.name for each in here if is_dataclass(each) for f in fields(each)))
+
+
+def _dataclasses(kind: Any) -> list[Any]:
+    """X and Y of `X | Y | None`; anything else as it is."""
+    return (
+        [each for each in get_args(kind) if is_dataclass(each)]
+        if get_origin(kind) in (Union, UnionType)
+        else [kind]
+    )
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, default=str)[:80]
+
+
+def _decoded(text: str) -> Any:
+    """The engine sends objects as JSON text and everything else as it is."""
+    try:
+        return json.loads(text) if text[:1] in ("{", "[") else text
+    except ValueError:
+        return text

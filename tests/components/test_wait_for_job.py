@@ -1,0 +1,90 @@
+"""What `up` makes of a run's state, with a stand-in for kubectl."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components import wait_for_job
+from components.wait_for_job import RunFailed, wait
+
+
+@pytest.fixture
+def says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Decide what kubectl answers, one status a call, the last one for ever; none stands for no
+    answer."""
+    monkeypatch.setattr(wait_for_job, "POLL_SECONDS", 0.01)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    def decide(*statuses: dict[str, Any] | None) -> None:
+        for number, status in enumerate(statuses):
+            (tmp_path / f"{number}.json").write_text(
+                "" if status is None else json.dumps({"status": status})
+            )
+        program = tmp_path / "kubectl"
+        program.write_text(f"""#!/bin/bash
+case "$*" in
+*" logs "*) echo '[pod/job-node-0-0] loss is nan'; exit;;
+esac
+n=$(cat {tmp_path}/n 2>/dev/null || echo 0); echo $((n + 1)) > {tmp_path}/n
+[ -e {tmp_path}/$n.json ] || n={len(statuses) - 1}
+cat {tmp_path}/$n.json; [ -s {tmp_path}/$n.json ]
+""")
+        program.chmod(0o755)
+
+    return decide
+
+
+def _condition(kind: str) -> dict[str, Any]:
+    return {"conditions": [{"type": kind, "status": "True"}]}
+
+
+READY, STARTING = (
+    {"jobsStatus": [{"name": "node", "ready": 1}]},
+    {"jobsStatus": [{"name": "node", "ready": 0}]},
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "until", "statuses", "end"),
+    [
+        ("TrainJob", "complete", [{}, None, STARTING, READY, _condition("Complete")], "Complete"),
+        ("TrainJob", "running", [{}, STARTING, READY], "Running"),
+        ("TrainJob", "running", [_condition("Complete")], "Complete"),
+        (
+            "PyTorchJob",
+            "complete",
+            [_condition("Created"), _condition("Running"), _condition("Succeeded")],
+            "Succeeded",
+        ),
+        ("PyTorchJob", "running", [_condition("Created"), _condition("Running")], "Running"),
+    ],
+)
+def test_it_ends_when_the_run_is_where_it_should_be(
+    says: Any, kind: str, until: str, statuses: list[Any], end: str
+) -> None:
+    says(*statuses)
+    assert wait("kubeconfig", kind, "training", "job", until=until, minutes=1) == end
+
+
+@pytest.mark.parametrize("until", ["running", "complete"])
+def test_a_failed_run_is_said_with_the_last_lines_of_its_ranks(says: Any, until: str) -> None:
+    says(STARTING, _condition("Failed"))
+    with pytest.raises(RunFailed, match=r"TrainJob training/job is Failed; (?s:.*)loss is nan"):
+        wait("kubeconfig", "TrainJob", "training", "job", until=until, minutes=1)
+
+
+def test_the_time_is_limited(says: Any) -> None:
+    says(STARTING)
+    with pytest.raises(RunFailed, match=r"is Waiting after 0.001 minutes \(wait_minutes\)"):
+        wait("kubeconfig", "TrainJob", "training", "job", until="running", minutes=0.001)
+
+
+def test_without_kubectl_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RunFailed, match="needs kubectl on this machine"):
+        wait("kubeconfig", "TrainJob", "training", "job", until="running", minutes=1)

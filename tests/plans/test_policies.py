@@ -1,0 +1,181 @@
+"""IAM documents: no more than is needed, and nothing that AWS would refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from plans import policies
+from tests.support.recording import Graph
+
+READS = re.compile(r"(Describe|Get|List|Receive)[A-Za-z]*$")
+MADE = (
+    "fleet",
+    "instance",
+    "volume",
+    "network-interface",
+    "launch-template",
+    "spot-instances-request",
+)
+"""What Karpenter creates: it may only do so with the tags of this cluster."""
+
+DOCUMENTS = {
+    "nodes": policies.karpenter_nodes(region="eu-west-1", cluster="dev-cluster-0"),
+    "identity": policies.karpenter_identity(
+        node_role_arn="arn:role", cluster_arn="arn:cluster", queue_arn="arn:queue"
+    ),
+    "discovery": policies.karpenter_discovery(region="eu-west-1"),
+    "queue": policies.interruption_queue("arn:queue"),
+}
+
+
+def _all(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _allowed() -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, document in DOCUMENTS.items():
+        for statement in document["Statement"]:
+            if statement["Effect"] == "Allow":
+                yield name, statement
+
+
+def _writes(statement: dict[str, Any]) -> list[str]:
+    return [a for a in _all(statement["Action"]) if not READS.match(a.partition(":")[2])]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_document_is_one_that_iam_reads(name: str) -> None:
+    document = json.loads(json.dumps(DOCUMENTS[name]))
+    assert document["Version"] == "2012-10-17"
+    sids = [s["Sid"] for s in document["Statement"] if "Sid" in s]
+    assert len(sids) == len(set(sids)) and all(re.fullmatch("[A-Za-z0-9]+", sid) for sid in sids)
+    for statement in document["Statement"]:
+        assert set(statement) <= {"Sid", "Effect", "Principal", "Action", "Resource", "Condition"}
+        assert all(
+            re.fullmatch(r"[a-z0-9]+:[A-Za-z]+|sqs:\*", action)
+            for action in _all(statement["Action"])
+        )
+
+
+def test_nothing_is_allowed_by_wildcard() -> None:
+    for name, statement in _allowed():
+        assert not [a for a in _all(statement["Action"]) if "*" in a], name
+        assert statement.get("Principal") != "*", name
+
+
+def test_whatever_writes_has_a_condition_or_names_what_it_writes_to() -> None:
+    for name, statement in _allowed():
+        if _writes(statement) and "Condition" not in statement:
+            assert all(r.startswith("arn:") for r in _all(statement["Resource"])), (
+                name,
+                statement["Sid"],
+            )
+            assert not [
+                r for r in _all(statement["Resource"]) if re.search(rf":({'|'.join(MADE)})/", r)
+            ], name
+
+
+def test_reads_are_the_only_thing_allowed_everywhere() -> None:
+    everywhere = [a for _, s in _allowed() if s.get("Resource") == "*" for a in _all(s["Action"])]
+    assert everywhere and all(READS.match(action.partition(":")[2]) for action in everywhere)
+
+
+def test_karpenter_launches_tags_and_ends_only_what_carries_this_clusters_tag() -> None:
+    tag = "kubernetes.io/cluster/dev-cluster-0"
+    for statement in DOCUMENTS["nodes"]["Statement"]:
+        if any(re.search(rf":({'|'.join(MADE)})/", r) for r in _all(statement["Resource"])):
+            equal = statement["Condition"]["StringEquals"]
+            assert (
+                equal.get(f"aws:RequestTag/{tag}", equal.get(f"aws:ResourceTag/{tag}")) == "owned"
+            ), statement["Sid"]
+
+
+def test_ending_an_instance_asks_for_the_tag_it_has_and_not_for_one_it_is_given() -> None:
+    [end] = [
+        s for s in DOCUMENTS["nodes"]["Statement"] if "ec2:TerminateInstances" in _all(s["Action"])
+    ]
+    assert all("ResourceTag" in key for test in end["Condition"].values() for key in test)
+
+
+def test_the_node_role_is_handed_to_ec2_only() -> None:
+    [handed] = [s for _, s in _allowed() if s["Action"] == "iam:PassRole"]
+    assert handed["Resource"] == "arn:role"
+    assert handed["Condition"] == {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com"]}}
+
+
+def test_karpenter_owns_no_instance_profile() -> None:
+    actions = {a for _, s in _allowed() for a in _all(s["Action"])}
+    assert {a for a in actions if "InstanceProfile" in a} == {
+        "iam:GetInstanceProfile",
+        "iam:ListInstanceProfiles",
+    }
+
+
+def test_the_queue_refuses_what_is_not_encrypted_on_its_way() -> None:
+    allow, deny = DOCUMENTS["queue"]["Statement"]
+    assert allow["Principal"] == {"Service": ["events.amazonaws.com", "sqs.amazonaws.com"]}
+    assert (deny["Effect"], deny["Condition"]) == (
+        "Deny",
+        {"Bool": {"aws:SecureTransport": "false"}},
+    )
+
+
+def test_a_region_that_is_not_the_stacks_is_not_looked_at() -> None:
+    [read] = [s for s in DOCUMENTS["discovery"]["Statement"] if s.get("Sid") == "ReadRegion"]
+    assert read["Condition"] == {"StringEquals": {"aws:RequestedRegion": "eu-west-1"}}
+
+
+@pytest.mark.parametrize(
+    ("document", "service", "actions"),
+    [
+        (policies.trust("ec2.amazonaws.com"), "ec2.amazonaws.com", ["sts:AssumeRole"]),
+        (
+            policies.pod_identity_trust(),
+            "pods.eks.amazonaws.com",
+            ["sts:AssumeRole", "sts:TagSession"],
+        ),
+    ],
+)
+def test_a_role_trusts_one_service(
+    document: dict[str, Any], service: str, actions: list[str]
+) -> None:
+    [statement] = document["Statement"]
+    assert (statement["Principal"], statement["Action"]) == ({"Service": service}, actions)
+
+
+def test_a_role_of_the_graph_holds_at_most_what_iam_takes_inline(dev: Graph) -> None:
+    """10,240 characters of inline documents a role, 2,048 of trust; blanks do not count."""
+    held: dict[str, int] = {}
+    for policy in dev.of("RolePolicy"):
+        text = json.dumps(json.loads(policy.inputs["policy"]), separators=(",", ":"))
+        held[policy.inputs["role"]] = held.get(policy.inputs["role"], 0) + len(text)
+    assert held and max(held.values()) <= 10_240, held
+    assert all(len(role.inputs["assumeRolePolicy"]) <= 2_048 for role in dev.of("Role"))
+
+
+def test_documents_of_the_graph_name_the_graphs_own_resources(dev: Graph) -> None:
+    def resources(sid: str) -> Any:
+        document = json.loads(dev["RolePolicy karpenter-identity"].inputs["policy"])
+        return next(s["Resource"] for s in document["Statement"] if s["Sid"] == sid)
+
+    assert resources("PassNodeRole") == "arn:aws:iam:::gpu-nodes"
+    assert resources("ReadInterruptions") == "arn:aws:sqs:::karpenter"
+    assert (
+        resources("ReadCluster")
+        == f"arn:aws:eks:::cluster/{dev['eks:index:Cluster cluster'].inputs['name']}"
+    )
+    assert (
+        json.loads(dev["QueuePolicy karpenter"].inputs["policy"])["Statement"][0]["Resource"]
+        == "arn:aws:sqs:::karpenter"
+    )
+
+
+def test_karpenters_region_and_cluster_are_the_plans(dev: Graph) -> None:
+    text = dev["RolePolicy karpenter-nodes"].inputs["policy"]
+    assert f"kubernetes.io/cluster/{dev['eks:index:Cluster cluster'].inputs['name']}" in text
+    assert "arn:aws:ec2:ap-northeast-2:*:instance/*" in text and "eu-west-1" not in text

@@ -1,0 +1,308 @@
+"""Checkpoint storage: published tables, figures worked out by hand, simulated failures, and what
+FSx sells.
+
+The tables are those of the shared facts (§3.2 and §4.3, 2026-11-20). They take "1.2 TiB" at its
+word; FSx means 1200 GiB, so the same file system is slower here by 1024/1000.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from catalog.prices import lustre_per_month
+from stacks.derive import goodput
+from stacks.derive.goodput import (
+    Store,
+    Training,
+    Verdict,
+    for_model,
+    mtbf_hours,
+    verdict,
+    young_daly,
+)
+
+P5, G6E = "p5.48xlarge", "g6e.48xlarge"
+EFA_GIB = {125: 38400, 250: 19200, 500: 9600, 1000: 4800}
+
+SCRATCH = Store(kind="lustre", capacity_gib=1200, deployment="SCRATCH_2")
+AI_ON_EKS = Store(kind="lustre", capacity_gib=2400, tier=500)
+EFA_SMALL = Store(kind="lustre", capacity_gib=4800, tier=1000, efa=True)
+EFA_LARGE = Store(kind="lustre", capacity_gib=19200, tier=1000, efa=True)
+EFS = Store(kind="efs", region="us-east-1")
+
+
+def _of(
+    store: Store,
+    *,
+    billion: float = 70,
+    nodes: int = 16,
+    stall_seconds: float | None = None,
+    interval_seconds: float | None = None,
+) -> Verdict:
+    training = Training(
+        parameters_billion=billion, nodes=nodes, instance_type=P5, stall_seconds=stall_seconds
+    )
+    return verdict(training, store, mounted_over_efa=True, interval_seconds=interval_seconds)
+
+
+@pytest.mark.parametrize(
+    "store, seconds_30b, seconds_70b, short_of_a_tib",
+    [
+        (SCRATCH, 3000, 7000, 1.024),
+        (AI_ON_EKS, 300, 700, 1.024),
+        (EFA_SMALL, 75, 175, 1.024),
+        (EFA_LARGE, 18.75, 43.75, 1.024),
+        (EFS, 67, 156, 1),
+    ],
+)
+def test_a_checkpoint_takes_the_published_time_and_on_lustre_what_its_capacity_is_short_of_a_tib(
+    store: Store, seconds_30b: float, seconds_70b: float, short_of_a_tib: float
+) -> None:
+    assert _of(store, billion=30).write_seconds == pytest.approx(
+        seconds_30b * short_of_a_tib, rel=0.005
+    )
+    assert _of(store, billion=70).write_seconds == pytest.approx(
+        seconds_70b * short_of_a_tib, rel=0.005
+    )
+
+
+@pytest.mark.parametrize(
+    "store, stall, percents, hours",
+    [
+        (SCRATCH, 7000, (87.0, 73.9, 63.0), 30),
+        (AI_ON_EKS, 700, (95.9, 91.7, 88.1), 9.5),
+        (EFA_LARGE, 43.75, (98.9, 97.8, 96.8), 2.4),
+    ],
+)
+def test_goodput_is_the_published_one_and_that_of_what_is_really_sold_half_a_point_below_at_most(
+    store: Store, stall: float, percents: tuple[float, ...], hours: float
+) -> None:
+    for nodes, percent in zip((16, 64, 128), percents, strict=True):
+        published = 100 * goodput.goodput(
+            stall_seconds=stall, mtbf_seconds=mtbf_hours(nodes) * 3600
+        )
+        assert published == pytest.approx(percent, abs=0.06)
+        assert published - 0.5 < 100 * _of(store, nodes=nodes).goodput < published
+    assert young_daly(stall, mtbf_hours(16) * 3600) / 3600 == pytest.approx(hours, abs=0.05)
+
+
+def test_the_hours_between_failures_are_the_published_ones() -> None:
+    assert [round(mtbf_hours(nodes)) for nodes in (16, 64, 128)] == [231, 58, 29]
+    assert round(mtbf_hours(16384 // 8, 3.8), 1) == 3.1, "Llama 3's 16,384 GPUs"
+
+
+def test_efa_counts_only_when_nodes_that_may_really_mount_over_it() -> None:
+    def write(instance_type: str, mounted: bool, store: Store = EFA_LARGE) -> float:
+        return goodput.bytes_per_second(
+            store, nodes=1, instance_type=instance_type, mounted_over_efa=mounted
+        ).write
+
+    assert write(P5, True) == 15.9e9
+    assert write(P5, False) == write(G6E, True) == write("p4d.24xlarge", True) == 2.48e9
+    assert write(P5, True, Store(kind="lustre", capacity_gib=19200, tier=1000)) == 2.48e9, (
+        "made without EFA"
+    )
+
+
+def test_few_nodes_are_limited_by_themselves_and_many_by_the_file_system() -> None:
+    def writes(store: Store) -> list[float]:
+        return [
+            goodput.bytes_per_second(store, nodes=n, instance_type=P5).write for n in (1, 4, 100)
+        ]
+
+    assert writes(Store(kind="lustre", capacity_gib=9 * 1024, tier=1000)) == [2.48e9, 9e9, 9e9]
+    assert writes(EFS) == [1500 * 2**20, 5 * 2**30, 5 * 2**30]
+    assert writes(Store(kind="efs", region="ap-northeast-2")) == [2**30, 2**30, 2**30]
+
+
+def test_a_given_interval_is_judged_as_it_is() -> None:
+    hourly = _of(EFA_LARGE, interval_seconds=3600)
+    assert (
+        hourly.interval_given and hourly.interval_seconds == 3600 and hourly.checkpoints_held == 24
+    )
+    assert hourly.goodput == pytest.approx(
+        1 - 44.8 / 3600 - (1800 + 300) / hourly.mtbf_hours / 3600
+    )
+
+
+def test_an_asynchronous_save_costs_its_stall_and_what_is_lost_while_it_is_written() -> None:
+    hourly = _of(AI_ON_EKS, stall_seconds=2, interval_seconds=3600)
+    assert hourly.save_fits_interval
+    assert hourly.goodput == pytest.approx(
+        1 - 2 / 3600 - (1800 + 716.8 + 300) / hourly.mtbf_hours / 3600
+    )
+
+
+def test_an_asynchronous_save_longer_than_the_interval_makes_the_next_one_wait() -> None:
+    late = _of(AI_ON_EKS, stall_seconds=2, interval_seconds=600)
+    assert not late.save_fits_interval and late.stall_seconds == pytest.approx(2 + 716.8 - 600)
+    best = _of(SCRATCH, stall_seconds=2)
+    assert (
+        best.save_fits_interval
+        and best.interval_seconds == best.write_seconds == 2 * best.read_seconds == 7168
+    )
+
+
+def test_lustre_without_a_size_or_a_speed_is_no_file_system() -> None:
+    with pytest.raises(ValueError):
+        Store(kind="lustre", capacity_gib=2400)
+
+
+# Failures, simulated.
+
+
+def _simulated(v: Verdict, jobs: int = 10_000) -> float:
+    """Goodput of that many jobs of 20 saves, one after the other; a failure may hit training, a
+    save or a restart."""
+    chance, mtbf, lag = (
+        random.Random(4),
+        v.mtbf_hours * 3600,
+        v.write_seconds - min(v.write_seconds, v.stall_seconds),
+    )
+    clock = useful = 0.0
+    for _ in range(jobs):
+        done, failure, saves = 0.0, clock + chance.expovariate(1 / mtbf), [(clock, 0.0)]
+        while done < 20 * v.interval_seconds:
+            end = clock + v.interval_seconds + v.stall_seconds
+            if end <= failure:
+                clock, done = end, done + v.interval_seconds
+                saves = [*saves[-1:], (clock + lag, done)]
+                continue
+            done = max((kept for durable, kept in saves if durable <= failure), default=0.0)
+            clock, saves = failure, [(failure, done)]
+            failure = clock + chance.expovariate(1 / mtbf)
+            while failure < clock + goodput.RESTART_SECONDS:
+                clock, failure = failure, failure + chance.expovariate(1 / mtbf)
+            clock += goodput.RESTART_SECONDS
+        useful += done
+    return useful / clock
+
+
+@pytest.mark.parametrize(
+    "v",
+    [
+        _of(EFA_LARGE),
+        _of(EFA_LARGE, nodes=128),
+        _of(AI_ON_EKS),
+        _of(AI_ON_EKS, nodes=32),
+        _of(EFS),
+        _of(EFA_LARGE, interval_seconds=1800),
+        _of(AI_ON_EKS, nodes=99, stall_seconds=2),
+    ],
+)
+def test_the_formula_is_what_ten_thousand_jobs_see(v: Verdict) -> None:
+    assert v.goodput == pytest.approx(_simulated(v), abs=0.003)
+
+
+@pytest.mark.parametrize(
+    "v", [_of(SCRATCH), _of(SCRATCH, nodes=128), _of(SCRATCH, nodes=128, stall_seconds=2)]
+)
+def test_where_much_is_lost_the_formula_promises_too_little_not_too_much(v: Verdict) -> None:
+    assert v.goodput < _simulated(v, jobs=1000)
+
+
+# What is chosen.
+
+trainings = st.fixed_dictionaries(
+    {
+        "parameters_billion": st.floats(0.5, 500),
+        "nodes": st.integers(1, 256),
+        "instance_type": st.sampled_from([P5, G6E]),
+        "efa": st.booleans(),
+        "blocking": st.booleans(),
+        "region": st.sampled_from(["us-east-1", "ap-northeast-2"]),
+    }
+)
+
+SOLD = [
+    Store(kind="lustre", capacity_gib=gib, tier=tier, efa=efa)
+    for tier, step in EFA_GIB.items()
+    for efa, gibs in (
+        (False, [1200, *range(2400, 2**20 + 1, 2400)]),
+        (True, range(step, 2**20 + 1, step)),
+    )
+    for gib in gibs
+]
+"""What FSx sells, written down once more."""
+
+
+def _usd(store: Store) -> float:
+    return lustre_per_month("us-east-1", "PERSISTENT_2", store.tier, store.capacity_gib or 0) or 0
+
+
+@given(trainings, st.sampled_from([0.9, 0.95, 0.98, 0.99]))
+def test_what_is_chosen_is_sold_and_does_it_and_nothing_cheaper_does(
+    settings: dict[str, Any], target: float
+) -> None:
+    choice = for_model(**settings, goodput=target)
+    assume(choice is not None)
+    assert choice and choice.store in SOLD and choice.store.efa == settings["efa"]
+    assert choice.usd_per_month == (
+        _usd(choice.store) if settings["region"] == "us-east-1" else None
+    )
+    training = Training(
+        **{key: settings[key] for key in ("parameters_billion", "nodes", "instance_type")},
+        stall_seconds=None if settings["blocking"] else goodput.ASYNC_STALL_SECONDS,
+    )
+
+    def does_it(store: Store) -> bool:
+        v = verdict(training, store, mounted_over_efa=settings["efa"])
+        return v.goodput >= target and (v.checkpoints_held or 0) >= 3
+
+    assert does_it(choice.store)
+    assert not [
+        s for s in SOLD if s.efa == choice.store.efa and _usd(s) < _usd(choice.store) and does_it(s)
+    ]
+
+
+@given(trainings, st.sampled_from([0.98, 0.99]))
+def test_where_nothing_is_chosen_the_best_there_is_falls_short(
+    settings: dict[str, Any], target: float
+) -> None:
+    best = for_model(**settings, goodput=None)
+    assert best and (for_model(**settings, goodput=target) is None) == (
+        best.verdict.goodput < target
+    )
+
+
+def test_no_file_system_is_chosen_that_cannot_hold_three_checkpoints() -> None:
+    held = {"nodes": 256, "instance_type": P5, "region": "us-east-1", "goodput": None}
+    assert for_model(parameters_billion=31_000, **held) and not for_model(
+        parameters_billion=32_000, **held
+    )
+
+
+@pytest.mark.parametrize("nodes, target", [(16, 0.989), (64, 0.978)])
+def test_the_goodput_we_promise_costs_two_percent_of_the_gpus_at_most(
+    nodes: int, target: float
+) -> None:
+    choice = for_model(
+        parameters_billion=70, nodes=nodes, instance_type=P5, region="", goodput=target, efa=True
+    )
+    assert choice and _usd(choice.store) < 0.02 * nodes * 55.04 * 730
+
+
+@given(
+    st.sampled_from(sorted(EFA_GIB)),
+    st.integers(1, 100),
+    st.integers(1, 100),
+    st.integers(1, 256),
+    st.none() | st.floats(0.1, 60),
+    st.none() | st.floats(60, 86400),
+)
+def test_more_throughput_never_lowers_goodput(
+    tier: int, steps: int, more: int, nodes: int, stall: float | None, interval: float | None
+) -> None:
+    def of(capacity: int, tier: int) -> float:
+        store = Store(kind="lustre", capacity_gib=2400 * capacity, tier=tier)
+        return _of(store, nodes=nodes, stall_seconds=stall, interval_seconds=interval).goodput
+
+    assert (
+        of(steps + more, tier) >= of(steps, tier) - 1e-12
+        and of(steps, 1000) >= of(steps, tier) - 1e-12
+    )

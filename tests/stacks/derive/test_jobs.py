@@ -1,0 +1,220 @@
+"""From a job's description to its object, its files and its identity."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog import versions
+from plans.parts import JobPlan
+from stacks.derive.jobs import file_faults
+from stacks.settings.job import FilesConfig, JobConfig
+from tests.support.cases.jobs import JOB, SCRIPT, TOKEN, pytorch_job, tune
+from tests.support.recording import CHECKOUT
+from tests.support.stackfile import SCRATCH, Edit, at, environment_plan, without
+
+
+def job(*edits: Edit) -> JobPlan:
+    return environment_plan(*edits).jobs["t5-large"]
+
+
+def pod(planned: JobPlan) -> dict[str, Any]:
+    return planned.spec["podTemplateOverrides"][0]["spec"]
+
+
+def container(planned: JobPlan) -> dict[str, Any]:
+    return pod(planned)["containers"][0]
+
+
+def mounted(planned: JobPlan) -> dict[str, str]:
+    return {mount["mountPath"]: mount["name"] for mount in container(planned)["volumeMounts"]}
+
+
+# Twins.
+
+
+def test_one_description_gives_a_train_job_and_its_pytorch_job_twin() -> None:
+    train, legacy = job(), job(*pytorch_job())
+    assert (train.kind, legacy.kind, legacy.runtime) == ("TrainJob", "PyTorchJob", None)
+    replicas = legacy.spec["pytorchReplicaSpecs"]
+    assert (
+        sum(each["replicas"] for each in replicas.values())
+        == train.spec["trainer"]["numNodes"]
+        == legacy.nodes
+    )
+    for replica in replicas.values():
+        made, [body] = replica["template"]["spec"], replica["template"]["spec"]["containers"]
+        assert (
+            body["command"] == train.spec["trainer"]["command"]
+            and body["image"] == train.spec["trainer"]["image"]
+        )
+        assert body["resources"] == train.spec["trainer"]["resourcesPerNode"]
+        assert body["volumeMounts"] == container(train)["volumeMounts"]
+        assert {key: made[key] for key in ("nodeSelector", "tolerations", "volumes")} == {
+            key: pod(train)[key] for key in ("nodeSelector", "tolerations", "volumes")
+        }
+
+
+# What a job brings.
+
+
+def test_a_script_of_the_checkout_is_a_config_map_called_by_its_content() -> None:
+    files = [
+        without(SCRIPT),
+        at(f"{JOB}.files", {"sources": ["README.md"], "path": "/code"}),
+        at(f"{JOB}.torchrun", {"script": "/code/README.md"}),
+    ]
+    planned = job(*files)
+    assert planned.files and planned.files.data == {
+        "README.md": (CHECKOUT / "README.md").read_text()
+    }
+    assert planned.files.name.startswith("t5-large-files-") and mounted(planned)["/code"] == "files"
+    assert {"name": "files", "configMap": {"name": planned.files.name}} in pod(planned)["volumes"]
+
+
+def test_a_changed_script_is_another_run(tmp_path: Path) -> None:
+    def run(text: str) -> str:
+        (tmp_path / "train.py").write_text(text)
+        edits = [
+            without(SCRIPT),
+            at(f"{JOB}.files", {"sources": ["train.py"]}),
+            at(f"{JOB}.torchrun", {"script": "/workspace/train.py"}),
+        ]
+        return environment_plan(*edits, folder=tmp_path).jobs["t5-large"].run
+
+    assert run("print(1)") == run("print(1)") != run("print(2)")
+
+
+def test_another_release_of_the_trainer_is_another_object_and_not_another_run() -> None:
+    older, newer = job(), job(at("trainer.version", "2.3.0"))
+    assert older.spec != newer.spec and older.run == newer.run
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "is a file of this checkout"),
+        (b"\0binary", "is text"),
+        (b"\xff\xfe", "is text"),
+        (b"a" * ((1 << 20) + 1), "fits a ConfigMap: 1 MiB together, got 1.0 MiB"),
+    ],
+)
+def test_files_that_no_config_map_takes_are_refused(
+    tmp_path: Path, content: bytes | None, says: str
+) -> None:
+    if content is not None:
+        (tmp_path / "train.py").write_bytes(content)
+    [fault] = file_faults("jobs.a", _bringing("train.py"), tmp_path)
+    assert fault.path == "jobs.a.files.sources" and says in str(fault)
+
+
+def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "train.py").write_text("")
+    [fault] = file_faults("jobs.a", _bringing("a/train.py", "b/train.py"), tmp_path)
+    assert "folders are not kept, got train.py" in str(fault)
+
+
+def _bringing(*sources: str) -> JobConfig:
+    return JobConfig(
+        nodes=1, pool="g6e", image="i:1", runtime="r", files=FilesConfig(sources=sources)
+    )
+
+
+def test_a_secret_stays_where_it_is() -> None:
+    planned = job(at(f"{JOB}.secrets", TOKEN), at(f"{JOB}.pull_secrets", ["registry"]))
+    assert {
+        "name": "HF_TOKEN",
+        "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": "token"}},
+    } in (planned.spec["trainer"]["env"])
+    assert pod(planned)["imagePullSecrets"] == [{"name": "registry"}]
+
+
+def test_a_folder_of_the_node_is_read_only_and_opens_the_namespace() -> None:
+    edits = [at(f"{JOB}.host_paths", {"data": {"host": "/data/scripts", "path": "/scripts"}})]
+    plan = environment_plan(*edits)
+    assert {"name": "data", "hostPath": {"path": "/data/scripts", "type": "Directory"}} in pod(
+        plan.jobs["t5-large"]
+    )["volumes"]
+    [mount] = [
+        each for each in container(plan.jobs["t5-large"])["volumeMounts"] if each["name"] == "data"
+    ]
+    assert (
+        mount["readOnly"]
+        and plan.workspace.host_paths
+        and not environment_plan().workspace.host_paths
+    )
+
+
+def test_events_and_checkpoints_on_one_store_are_below_one_mount() -> None:
+    """The TrainJob CRD keys mounts by volume, so there cannot be two of one claim."""
+    planned = job(at(f"{JOB}.tensorboard", {"store": "scratch", "directory": "events"}))
+    env = {each["name"]: each["value"] for each in planned.spec["trainer"]["env"]}
+    assert env == {
+        "CHECKPOINT_DIR": "/stores/scratch/t5-large",
+        "TENSORBOARD_DIR": "/stores/scratch/events",
+    }
+    assert list(mounted(planned)) == ["/dev/shm", "/stores/scratch"]
+
+
+def test_torchrun_meets_at_the_first_node_or_at_an_etcd() -> None:
+    def command(**more: Any) -> list[str]:
+        return job(
+            without(SCRIPT),
+            at(f"{JOB}.torchrun", {"script": "a.py", "arguments": ["--x", "1"], **more}),
+        ).spec["trainer"]["command"]
+
+    assert command() == [
+        "torchrun",
+        "--max_restarts=0",
+        "--rdzv_backend=c10d",
+        "--rdzv_endpoint=$(PET_MASTER_ADDR):$(PET_MASTER_PORT)",
+        "a.py",
+        "--x",
+        "1",
+    ]
+    assert command(rendezvous={"etcd": "etcd:2379"})[2:4] == [
+        "--rdzv_backend=etcd-v2",
+        "--rdzv_endpoint=etcd:2379",
+    ]
+
+
+def test_labels_are_of_the_job_and_of_its_pods() -> None:
+    planned = job(at(f"{JOB}.labels", {"kueue.x-k8s.io/queue-name": "team"}))
+    assert planned.labels == planned.spec["podTemplateOverrides"][0]["metadata"]["labels"]
+
+
+@pytest.mark.parametrize("version", versions.TRAINERS)
+def test_a_job_on_a_torchtune_runtime_runs_its_recipe_and_has_its_store(version: str) -> None:
+    bare = [
+        at(f"{JOB}.checkpoints", None),
+        at(f"{JOB}.storage", {}),
+        at("trainer.version", version),
+    ]
+    plan = environment_plan(*tune(), *bare)
+    planned, [runtime] = (
+        plan.jobs["t5-large"],
+        [each for each in plan.runtimes if each.name == "tune"],
+    )
+    assert "command" not in planned.spec["trainer"] and planned.stores == ("scratch",)
+    assert f"'claimName': '{SCRATCH}'" in str(runtime.spec) and "volumeClaimPolicies" not in str(
+        runtime.spec
+    )
+
+
+def test_another_model_to_tune_is_another_run_and_another_token_is_not() -> None:
+    fetched = {"model": "qwen2.5-1.5b", "store": "scratch", "directory": "tuned"}
+    other = {"model": "llama3.2-1b"}
+    assert job(*tune()).run == job(*tune(torchtune=fetched | {"token": TOKEN["HF_TOKEN"]})).run
+    assert job(*tune()).run != job(*tune(torchtune=fetched | other)).run
+
+
+def test_a_job_needs_its_runtimes_priority() -> None:
+    own = "trainer.own_runtimes.torch-distributed-resilient.priority"
+    assert job(at("priorities", {"high": 9}), at(own, "high")).priorities == ("high",)
+    assert job(
+        at("priorities", {"high": 9}), *pytorch_job(), at(f"{JOB}.priority", "high")
+    ).priorities == ("high",)

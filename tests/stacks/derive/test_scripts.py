@@ -1,0 +1,78 @@
+"""A script's starts of torchrun are read as the shell and torchrun read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from stacks.derive.scripts import Launch, launches
+
+
+def one(script: str) -> Launch:
+    [launch] = launches(script)
+    return launch
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        (
+            "torchrun --nnodes=2 --nproc_per_node=8 --rdzv_backend=c10d --rdzv_endpoint=a:1 t.py"
+            " --nnodes 9"
+        ),
+        (
+            "exec torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint a:1 -m"
+            " t --rdzv_endpoint=b"
+        ),
+        (
+            "A=1 python3 -m torch.distributed.run --nnodes 2 \\\n  --nproc_per_node 8 \\\n"
+            " --rdzv_backend=c10d --rdzv_endpoint a:1 t.py"
+        ),
+        (
+            "# torchrun --standalone x.py\ncd /app && /opt/conda/bin/torchrun --no-python --nnodes"
+            " 2 --nproc_per_node=8 --rdzv_backend=c10d --rdzv_endpoint=a:1 t.sh; echo torchrun"
+        ),
+    ],
+)
+def test_options_count_until_the_program(script: str) -> None:
+    launch = one(script)
+    assert (launch.nodes, launch.ranks, launch.backend, launch.endpoint) == (
+        "2",
+        "8",
+        "c10d",
+        "a:1",
+    )
+    assert not launch.alone
+
+
+@pytest.mark.parametrize(
+    ("script", "alone"),
+    [
+        ("torchrun t.py", False),
+        ("torchrun --standalone t.py", True),
+        ("torchrun --rdzv_backend=c10d t.py", True),
+        ("torchrun --rdzv_backend=static t.py", False),
+        ("torchrun --master_addr=$A t.py", False),
+        ("torchrun --rdzv_endpoint=localhost:1 t.py", True),
+        ("torchrun --master-addr 127.0.0.1 t.py", True),
+        ("torchrun --rdzv_backend=c10d $MORE t.py", False),
+        ("torchrun t.py --standalone", False),
+    ],
+)
+def test_a_start_is_alone_where_each_node_would_wait_at_its_own_localhost(
+    script: str, alone: bool
+) -> None:
+    assert one(script).alone == alone
+
+
+def test_every_start_knows_its_line_and_where_options_go() -> None:
+    script = "set -e\n  # torchrun no.py\ntorchrun a.py && \\\n  torchrun b.py | tee log\n"
+    first, second = launches(script)
+    assert (first.line, second.line, second.text) == (3, 4, "torchrun b.py")
+    assert script[second.at :].startswith(" b.py")
+
+
+@pytest.mark.parametrize(
+    "script", ["", "python t.py", "pip install torchrun-x", "# torchrun t.py", "torchrun_a t.py"]
+)
+def test_what_is_no_start_is_none(script: str) -> None:
+    assert launches(script) == []

@@ -1,0 +1,396 @@
+"""A file that is a job is ready for the graph, or refused for what its pool and its environment
+cannot do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stacks.manifests.admission import KINDS, Manifest, judged
+from stacks.settings.environment import EnvironmentConfig
+from tests.support.cases.jobs import tune
+from tests.support.recording import WORKLOADS
+from tests.support.stackfile import at, environment_plan, reading
+
+VALID = WORKLOADS / "valid"
+CLAIMS = {"fsx-pvc": "scratch-1", "fsx": "scratch-1", "ckpt": "home-2"}
+JOB = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: a}
+spec:
+  runtimeRef: {name: torch-distributed}
+  trainer:
+    numNodes: 2
+    image: a/b:1
+    command: [bash, -c, "torchrun train.py"]
+    resourcesPerNode: {limits: {nvidia.com/gpu: 8}}
+"""
+V1 = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: a, namespace: training}
+spec:
+  pytorchReplicaSpecs:
+    Master: {replicas: 1, template: {spec: {containers: [{name: pytorch, image: "a/b:1", command: [torchrun, t.py],
+      resources: {limits: {nvidia.com/gpu: 8}}}]}}}
+"""
+
+
+def environment() -> EnvironmentConfig:
+    config = reading(
+        at("pools.cpu", {"instance_types": ["m7i.8xlarge"], "max_nodes": 4}),
+        at("pools.any", {"instance_types": ["g6e.12xlarge", "g6.12xlarge"], "max_nodes": 4}),
+        at("pools.p5", {"instance_types": ["p5.48xlarge"], "max_nodes": 8}),
+    ).config
+    assert config and config.environment
+    return config.environment
+
+
+def made(
+    text: str, pool: str = "g6e", claims: Mapping[str, str] = CLAIMS, **given: Any
+) -> Manifest:
+    asked: dict[str, Any] = {
+        "trainer": "2.1.0",
+        "operator": "1.8.1",
+        "namespace": "training",
+        "production": False,
+    }
+    return judged(
+        text, "x.yaml", environment=environment(), pool=pool, claims=claims, **asked | given
+    )
+
+
+def said(text: str, pool: str = "g6e", **given: Any) -> list[str]:
+    return [str(fault) for fault in made(text, pool, **given).faults]
+
+
+@pytest.mark.parametrize(
+    ("name", "pool", "kinds"),
+    [
+        ("trainjob-own-runtime-beside", "g6e", ["TrainingRuntime", "TrainJob"]),
+        ("trainjob-script-from-configmap", "cpu", ["ConfigMap", "TrainJob"]),
+        ("trainjob-overrides", "p5", ["TrainJob"]),
+        ("pytorchjob-torchrun-env", "g6e", ["PyTorchJob"]),
+    ],
+)
+def test_objects_come_in_the_order_of_creation_in_our_namespace_and_otherwise_as_they_are(
+    name: str, pool: str, kinds: list[str]
+) -> None:
+    text = (
+        (VALID / f"{name}.yaml")
+        .read_text()
+        .replace("namespace: ml, ", "")
+        .replace("namespace: a, ", "")
+    )
+    if pool == "cpu":
+        text = text.replace(
+            "      spec:\n", "      spec:\n        tolerations: [{operator: Exists}]\n"
+        )
+    found = made("---\n".join(reversed(text.split("---\n"))), pool)
+    assert found.faults == () and [each["kind"] for each in found.objects] == kinds
+    assert {each["metadata"].pop("namespace") for each in found.objects} == {"training"}
+    written = sorted(
+        (each for each in yaml.safe_load_all(text) if each),
+        key=lambda each: KINDS.index(each["kind"]),
+    )
+    back = yaml.safe_dump_all(found.objects).replace(
+        "scratch-1", "fsx" if "own" in name else "fsx-pvc"
+    )
+    assert [*yaml.safe_load_all(back)] == written
+
+
+def test_a_cluster_runtime_has_no_namespace_and_claims_are_ours_wherever_they_stand() -> None:
+    text = (
+        (VALID / "trainjob-own-runtime-beside.yaml")
+        .read_text()
+        .replace("namespace: a, ", "")
+        .replace("kind: TrainingRuntime", "kind: ClusterTrainingRuntime")
+        .replace("{kind: ClusterTrainingRuntime, name", "{name")
+    )
+    runtime, job = made(text).objects
+    assert "namespace" not in runtime["metadata"] and job["metadata"]["namespace"] == "training"
+    assert "'claimName': 'scratch-1'" in str(runtime)
+
+
+POD, FIRST = "{spec: {con", "apiVersion"
+SMALL = JOB.replace("gpu: 8", "gpu: 4").replace("numNodes: 2", "numNodes: 1")
+ON_CPU = JOB.replace(
+    "resourcesPerNode: {limits: {nvidia.com/gpu: 8}}", "numProcPerNode: 1"
+).replace(
+    "  trainer",
+    """\
+  podTemplateOverrides: [{targetJobs: [{name: node}], spec: {tolerations: [{operator: Exists}]}}]
+  trainer""",
+)
+
+
+def other(kind: str) -> tuple[str, str]:
+    return FIRST, f"kind: {kind}\nmetadata: {{name: b}}\n---\n{FIRST}"
+
+
+def pod(text: str) -> tuple[str, str]:
+    return POD, POD.replace("con", f"{text}, con")
+
+
+REFUSED: dict[str, tuple[str, str, tuple[str, str], str, str, str]] = {
+    # case: (pool, file, (what stands there, what stands there by mistake), where, rule, way out)
+    "a secret": ("g6e", JOB, other("Secret"), "1 kind", "is one of", "kubectl makes a Secret"),
+    "another kind": ("g6e", JOB, other("Service"), "1 kind", "is one of ConfigMap", "take it out"),
+    "two jobs": (
+        "g6e",
+        JOB,
+        (FIRST, f"{JOB.replace('name: a', 'name: b')}---\n{FIRST}"),
+        "13 kind",
+        "only job",
+        "a file",
+    ),
+    "no job": (
+        "g6e",
+        JOB,
+        (JOB, "kind: ConfigMap\nmetadata: {name: a}"),
+        "",
+        "holds a TrainJob",
+        "write it",
+    ),
+    "a runtime of nobody": (
+        "g6e",
+        JOB,
+        ("torch-distributed", "mine"),
+        "5 spec.runtimeRef.name",
+        "is a runtime of",
+        "torch-distributed-resilient",
+    ),
+    "a namespaced runtime that is not in the file": (
+        "g6e",
+        JOB,
+        ("{name: torch-d", "{kind: TrainingRuntime, name: torch-d"),
+        "5 spec.runtimeRef.name",
+        "of the file",
+        "one of",
+    ),
+    "another namespace": (
+        "g6e",
+        JOB,
+        ("name: a", "name: a, namespace: b"),
+        "3 metadata.namespace",
+        "left out",
+        "training",
+    ),
+    "a generated name": (
+        "g6e",
+        JOB,
+        ("name: a", "generateName: a-"),
+        "3 metadata.generateName",
+        "has a name",
+        "name",
+    ),
+    "a claim without a store": (
+        "g6e",
+        V1,
+        pod("volumes: [{name: d, persistentVolumeClaim: {claimName: c}}]"),
+        "volumes[0].persistentVolumeClaim.claimName",
+        "claim that has a store",
+        "claims: {c: …}, one of scratch",
+    ),
+    "more nodes than the pool": (
+        "g6e",
+        JOB,
+        ("numNodes: 2", "numNodes: 99"),
+        "7 spec.trainer.numNodes",
+        "fits pool g6e",
+        "another pool",
+    ),
+    "two nodes of several types": (
+        "any",
+        SMALL,
+        ("numNodes: 1", "numNodes: 2"),
+        "7 spec.trainer.numNodes",
+        "gets 1",
+        "another pool",
+    ),
+    "more GPUs than the type": (
+        "any",
+        SMALL,
+        ("gpu: 4", "gpu: 8"),
+        "10 spec.trainer.resourcesPerNode.limits.nvidia.com/gpu",
+        "which has 4",
+        "4, or another",
+    ),
+    "another type": (
+        "g6e",
+        V1,
+        pod("nodeSelector: {node.kubernetes.io/instance-type: p4d.24xlarge}"),
+        "nodeSelector.node.kubernetes.io/instance-type",
+        "selects nodes of pool g6e",
+        "g6e.48xlarge",
+    ),
+    "another zone": (
+        "g6e",
+        V1,
+        pod("nodeSelector: {topology.kubernetes.io/zone: ap-northeast-2d}"),
+        "topology.kubernetes.io/zone",
+        "selects nodes",
+        "ap-northeast-2a",
+    ),
+    "a label of nobody": (
+        "g6e",
+        V1,
+        pod("nodeSelector: {nodeType: nvidia}"),
+        "nodeSelector.nodeType",
+        "selects nodes of pool g6e",
+        "trainyard.io/pool: g6e",
+    ),
+    "no toleration": (
+        "cpu",
+        ON_CPU,
+        ("{operator: Exists}", "{key: a, operator: Exists}"),
+        "4 spec",
+        "tolerates the taint of pool cpu",
+        "trainyard.io/pool",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_the_stack_cannot_do_is_refused_alone_with_its_line_and_a_way_out(case: str) -> None:
+    pool, text, (there, instead), where, rule, way_out = REFUSED[case]
+    assert said(text, pool) == [] and there in text
+    [fault] = said(text.replace(there, instead, 1), pool)
+    assert where in fault.partition(": ")[0] and fault.startswith("x.yaml")
+    assert rule in fault.partition(", got ")[0] and way_out in fault.partition(", got ")[2]
+
+
+TYPE, FAMILY = "node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family"
+COUNT, HOST = "karpenter.k8s.aws/instance-gpu-count", "kubernetes.io/hostname"
+
+
+def term(*requirements: str) -> str:
+    return f"{{matchExpressions: [{', '.join(f'{{{each}}}' for each in requirements)}]}}"
+
+
+def wants(label: str, operator: str, *values: str) -> str:
+    given = f", values: {json.dumps(values)}" if values else ""
+    return f"key: {label}, operator: {operator}{given}"
+
+
+def affinity(*terms: str, preferred: str = "") -> tuple[str, str]:
+    more = (
+        ", preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference:"
+        f" {preferred}}}]" * bool(preferred)
+    )
+    return pod(
+        "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution:"
+        f" {{nodeSelectorTerms: [{', '.join(terms)}]}}{more}}}}}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pool", "selector"),
+    [
+        ("g6e", affinity(term(wants(TYPE, "NotIn", "p5.48xlarge")))),
+        ("g6e", affinity(term(wants("eks.amazonaws.com/compute-type", "NotIn", "fargate")))),
+        ("g6e", affinity(term(wants(HOST, "NotIn", "ip-10-0-0-1.ec2.internal")))),
+        ("g6e", affinity(term(wants("eks.amazonaws.com/nodegroup", "DoesNotExist")))),
+        ("g6e", affinity(term(wants(FAMILY, "Exists"), wants(HOST, "Exists")))),
+        ("g6e", affinity(term(wants(COUNT, "Gt", "4")), term(wants(COUNT, "Lt", "2")))),
+        ("g6e", affinity(term(wants("karpenter.k8s.aws/instance-generation", "Gt", "3")))),
+        ("g6e", affinity(term(wants(FAMILY, "In", "p5", "g6e")))),
+        (
+            "g6e",
+            affinity(
+                term(wants(FAMILY, "In", "p5")),
+                term(wants("nodeType", "In", "x")),
+                term(wants(FAMILY, "In", "g6e")),
+            ),
+        ),
+        ("g6e", affinity(term(wants("kubernetes.io/zone", "Exists")), term(wants(HOST, "Exists")))),
+        ("g6e", affinity(term(wants("beta.kubernetes.io/arch", "In", "amd64")))),
+        (
+            "g6e",
+            affinity(
+                term(wants(FAMILY, "Exists")), preferred=term(wants("nodeType", "In", "nvidia"))
+            ),
+        ),
+        (
+            "g6e",
+            pod(
+                "affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution:"
+                " [{weight: 1, podAffinityTerm: {topologyKey: kubernetes.io/zone}}]}}"
+            ),
+        ),
+        (
+            "g6e",
+            pod(
+                "topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/zone,"
+                " whenUnsatisfiable: ScheduleAnyway}]"
+            ),
+        ),
+        ("p5", affinity(term(wants("karpenter.k8s.aws/instance-gpu-name", "In", "h100", "h200")))),
+    ],
+)
+def test_a_selector_that_a_node_can_fit_is_no_fault(pool: str, selector: tuple[str, str]) -> None:
+    text = V1.replace("gpu: 8", "gpu: 8, vpc.amazonaws.com/efa: 32").replace(*selector)
+    assert text != V1 and said(text, pool) == []
+
+
+@pytest.mark.parametrize(
+    ("selector", "got", "way_out"),
+    [
+        (
+            affinity(term(wants(TYPE, "NotIn", "g6e.48xlarge", "p5.48xlarge"))),
+            "NotIn g6e.48xlarge, p5.48xlarge",
+            "drop it",
+        ),
+        (affinity(term(wants(FAMILY, "DoesNotExist"))), "DoesNotExist", "drop it: theirs is g6e"),
+        (affinity(term(wants(HOST, "DoesNotExist"))), "DoesNotExist", "drop it"),
+        (affinity(term(wants("nodeType", "Exists"))), "Exists", "trainyard.io/pool: g6e"),
+        (affinity(term(wants(COUNT, "Gt", "8"))), "Gt 8", "theirs is 8"),
+        (affinity(term(wants(COUNT, "Lt", "8"))), "Lt 8", "theirs is 8"),
+        (affinity(term(wants(FAMILY, "In", "g6e"), wants(COUNT, "In", "4"))), "4", "8"),
+        (affinity(term(wants(FAMILY, "In", "p5")), term(wants(FAMILY, "In", "p4d"))), "p5", "g6e"),
+    ],
+)
+def test_a_selector_that_no_node_of_the_pool_fits_is_one_fault(
+    selector: tuple[str, str], got: str, way_out: str
+) -> None:
+    [fault] = said(V1.replace(*selector))
+    assert "matchExpressions" in fault and "selects nodes of pool g6e" in fault
+    assert f"got {got}" in fault and way_out in fault.partition(", got ")[2]
+
+
+def test_a_controller_must_be_there() -> None:
+    assert said(V1) == []
+    assert "environment.training_operator" in said(V1, operator=None)[0]
+    assert "environment.trainer" in said(JOB, trainer=None)[0]
+
+
+def test_the_pool_s_type_counts_and_in_production_nothing_moves() -> None:
+    [fault] = said(JOB, "p5")
+    assert "asks for EFA on p5.48xlarge" in fault
+    latest = JOB.replace("a/b:1", "a/b:latest")
+    assert (
+        said(latest) == []
+        and len(made(latest).notices) == 1
+        and len(said(latest, production=True)) == 1
+    )
+    assert said(JOB.replace("  trainer", "  runtimePatches: []\n  trainer"), trainer="2.1.0") != []
+
+
+def test_a_file_on_a_torchtune_runtime_has_its_store_too(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(
+        JOB.replace("torch-distributed", "tune").replace("numNodes: 2", "numNodes: 1")
+    )
+    of_file = at("jobs", {"theirs": {"manifest": "job.yaml", "pool": "g6e"}})
+    found = environment_plan(tune()[0], of_file, folder=tmp_path).jobs["theirs"]
+    assert (found.runtime, found.stores) == ("tune", ("scratch",))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "a", "{", "kind: [1]", "metadata: 3\nkind: PyTorchJob"])
+def test_what_is_no_job_is_refused(text: str) -> None:
+    assert said(text)

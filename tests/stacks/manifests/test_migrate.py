@@ -1,0 +1,302 @@
+"""A job that somebody has becomes an entry that the planner accepts, and what is lost is said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pydantic
+import pytest
+import yaml
+
+from stacks.manifests import migrate
+from stacks.settings.job import JobConfig
+from tests.support.recording import WORKLOADS
+from tests.support.stackfile import Edit, at, faults
+
+FOLDER = WORKLOADS
+CPU = at("pools.cpu", {"instance_types": ["m7i.8xlarge"], "max_nodes": 4})
+GPU = at("pools.gpu", {"instance_types": ["g6e.12xlarge"], "max_nodes": 4})
+
+
+def printed(
+    capsys: pytest.CaptureFixture[str], *names: str, code: int = 0
+) -> tuple[dict[str, Any], list[str]]:
+    """The entries and the comments that the command prints for files."""
+    files = [
+        str(path)
+        for name in names
+        for path in ([name] if name.startswith("/") else sorted(FOLDER.glob(f"{name}*")))
+    ]
+    assert migrate.main(files) == code
+    said = capsys.readouterr().out
+    return (yaml.safe_load(said) or {}).get("jobs", {}), [
+        line for line in said.splitlines() if line.startswith("#")
+    ]
+
+
+def refused(entries: dict[str, Any], *edits: Edit, stores: Sequence[str] = ()) -> list[str]:
+    """Faults of the dev stack with the entries in it and with stores of the names they give; files
+    of ConfigMaps are yet to be written."""
+    made = [at(f"storage.{store}", {"efs": {}, "data": "delete"}) for store in stores]
+    found = faults(*edits, *made, *(at(f"jobs.{name}", entry) for name, entry in entries.items()))
+    return [fault for fault in found if "is a file of this checkout" not in fault]
+
+
+def typed(entry: dict[str, Any]) -> JobConfig:
+    """The entry as settings; a setting that does not exist is refused."""
+    assert {*entry} <= {*JobConfig.__annotations__}
+    return pydantic.TypeAdapter(JobConfig).validate_python(entry)
+
+
+def test_what_a_job_said_of_its_pods_places_and_of_s3_is_answered(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "spread.yaml"
+    given = (FOLDER / "valid/trainjob-spread-and-schedulers.yaml").read_text()
+    file.write_text(
+        given.replace("image: acme/train:2", "image: acme/train:2, command: [torchrun, a.py]")
+    )
+    _, spread = printed(capsys, str(file))
+    assert any("podAntiAffinity: pods ask for whole nodes" in line for line in spread), spread
+    _, copied = printed(capsys, "valid/trainjob-checkpoints-to-s3")
+    [said] = [line for line in copied if "s3://" in line]
+    assert "lustre.repositories" in said and "pods have no AWS identity" in said
+
+
+def test_a_command_that_is_text_stays_the_text_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    entries, _ = printed(capsys, "b-t5-large")
+    script = entries["t5-large"]["script"]
+    assert (
+        script.startswith("git clone ") and "'" not in script and script.endswith(" t5-fsdp.py\n")
+    )
+
+
+def test_a_train_job_becomes_an_entry_with_the_same_script(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    entries, said = printed(capsys, "a-t5")
+    [job] = yaml.safe_load_all((FOLDER / "a-t5-large.trainjob.yaml").read_text())
+    entry = entries["t5-large"]
+    assert entry["script"] == job["spec"]["trainer"]["command"][2]
+    assert (entry["runtime"], entry["nodes"], entry["pool"]) == ("torch-distributed", 2, "g6e")
+    assert "gpus_per_node" not in entry and refused(entries) == []
+    assert any("nodeSelector: the pool decides" in line for line in said)
+
+
+def test_the_30b_job_comes_out_repaired(capsys: pytest.CaptureFixture[str]) -> None:
+    entries, said = printed(capsys, "e-q")
+    entry = entries["qwen3-30b-fullft"]
+    assert entry["checkpoints"] == {"store": "llm-checkpoints", "directory": "qwen3-30b-fullft"}
+    assert {store: mount["path"] for store, mount in entry["storage"].items()} == {
+        "llm-datasets": "/mnt/datasets",
+        "llm-checkpoints": "/mnt/checkpoints",
+    }
+    assert entry["script"].startswith(
+        "export MASTER_ADDR=${PET_MASTER_ADDR}\ntorchrun --nproc_per_node=8 --nnodes=2"
+    )
+    assert (
+        "PYTORCH_JOB" not in entry["script"]
+        and "--rdzv_endpoint=${MASTER_ADDR}:29400" in entry["script"]
+    )
+    assert refused(entries, stores=["llm-datasets", "llm-checkpoints"]) == []
+    told = "\n".join(said)
+    for words in (
+        "affinity: the pool decides",
+        "resources: GPUs, EFA",
+        "max_restarts",
+        "is one comment",
+        "MASTER_ADDR comes from PET_*",
+        "qwen3-30b-fullft: {pytorch_job: {clean_pods: none}}",
+    ):
+        assert words in told
+    assert entry["secrets"]["HUGGING_FACE_HUB_TOKEN"] == {
+        "secret": "hf-token",
+        "key": "HUGGING_FACE_HUB_TOKEN",
+    }
+    assert {*entry["secrets"]} >= {"LANGFUSE_HOST", "LANGFUSE_SECRET_KEY"} and entry[
+        "shared_memory_gib"
+    ] == 64
+
+
+def test_a_plain_python_script_gets_what_v1_gave_it(capsys: pytest.CaptureFixture[str]) -> None:
+    entries, said = printed(capsys, "c-")
+    entry = entries["pytorch-dist-job"]
+    assert entry["script"].splitlines()[:4] == [
+        *(f"export {name}=${{PET_{name}}}" for name in ("MASTER_ADDR", "MASTER_PORT")),
+        "export RANK=${PET_NODE_RANK}",
+        "export WORLD_SIZE=$((PET_NNODES * 1))",
+    ]
+    assert (entry["nodes"], entry["gpus_per_node"]) == (3, 1) and refused(entries, GPU) == []
+    assert any("is YAML" in line for line in said) and any("NCCL" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    "name", ["d-trainjob-with-configmap", "d-trainjob-with-hostpath", "d-trainjob-with-image"]
+)
+def test_a_job_on_cpus_takes_image_and_command_from_its_runtime(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries, said = printed(capsys, name, "d-training")
+    [entry] = entries.values()
+    assert (entry["processes_per_node"], entry["pool"], entry["runtime"]) == (
+        2,
+        "cpu",
+        "training-runtime-demo",
+    )
+    assert "${PET_NODE_RANK}" in entry["script"]
+    runtime = at(
+        "trainer.own_runtimes.training-runtime-demo", {"image": "a/b:1", "max_restarts": 0}
+    )
+    assert refused(entries, CPU, runtime) == []
+    files = {"sources": ["pytorch-demo.py"], "path": "/workspace"} if "configmap" in name else None
+    assert entry.get("files") == files
+    assert ("host_paths" in entry) == ("hostpath" in name)
+    assert ("files: write pytorch-demo.py from kubectl get configmap" in "\n".join(said)) == (
+        "configmap" in name
+    )
+
+
+@pytest.mark.parametrize(
+    "path", sorted(FOLDER.glob("valid/*job*.yaml")), ids=lambda path: path.stem
+)
+def test_what_is_printed_is_a_job_of_a_stack_file(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = migrate.main([str(path)])
+    said = capsys.readouterr().out
+    if "# cannot be migrated: nothing" not in said:
+        assert code == 1
+        return
+    entries = yaml.safe_load(said)["jobs"]
+    twins = as_pytorch_jobs([line for line in said.splitlines() if line.startswith("#")])
+    for name, twin in twins.items():
+        assert typed({**entries[name], "runtime": None, **twin}).pytorch_job
+    assert code == 0 and all(typed(entry).runtime for entry in entries.values())
+    known = [
+        at(
+            f"pools.{entry['pool']}",
+            {
+                "instance_types": ["m7i.8xlarge" if entry["pool"] == "cpu" else "p5.48xlarge"],
+                "max_nodes": 8,
+            },
+        )
+        for entry in entries.values()
+    ]
+    known += [
+        at(f"trainer.own_runtimes.{name}", {"image": "a/b:1"})
+        for name in ("resilient", "jax-distributed")
+    ]
+    known += [
+        at(f"storage.{store}", {"efs": {}})
+        for e in entries.values()
+        for store in e.get("storage", {})
+    ]
+    found = refused(
+        {name: {**entry, "allow_no_checkpoint": True} for name, entry in entries.items()}, *known
+    )
+    assert [fault for fault in found if ".jobs." in fault and "fits" not in fault] == []
+
+
+def as_pytorch_jobs(said: list[str]) -> dict[str, dict[str, Any]]:
+    """What takes the place of `runtime` where a job stays a PyTorchJob."""
+    at = next(number for number, line in enumerate(said) if "in the place of runtime" in line)
+    lines = [line[4:] for line in said[at + 1 :] if ": {pytorch_job" in line]
+    return yaml.safe_load("\n".join(lines)) or {}
+
+
+V1 = """\
+kind: PyTorchJob
+metadata: {name: 7-Very.Long-name-of-a-job-that-does-not-end-here}
+spec:
+  nprocPerNode: "4"
+  runPolicy: {ttlSecondsAfterFinished: 60, backoffLimit: 3}
+  pytorchReplicaSpecs:
+    Master: {replicas: 1, template: {spec: {containers: [{name: pytorch, image: "a/b:1", envFrom: [{}],
+      command: [torchrun, --node_rank, $(RANK), --x=a b, train.py], env: [{name: WORLD_SIZE, value: "8"}],
+      resources: {limits: {nvidia.com/gpu: 8}}, volumeMounts: [{name: d, mountPath: /checkpoints}]}],
+      volumes: [{name: d, persistentVolumeClaim: {claimName: ckpt}}]}}}
+    Worker: {replicas: 1}
+"""
+
+
+def test_words_are_quoted_variables_are_the_shell_s_and_torchrun_meets(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "x.yaml").write_text(V1)
+    entries, said = printed(capsys, str(tmp_path / "x.yaml"))
+    [(name, entry)] = entries.items()
+    assert name == "very-long-name-of-a-job-that-d" and entry["processes_per_node"] == 4
+    meets = "--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}"
+    assert (
+        entry["script"]
+        == f"export RANK=${{PET_NODE_RANK}}\ntorchrun {meets} --node_rank ${{RANK}} '--x=a b'"
+        " train.py\n"
+    )
+    told = "\n".join(said)
+    for words in (
+        "env.WORLD_SIZE: dropped",
+        "keep_finished_minutes: 1",
+        "name each variable in env",
+        "claim ckpt is",
+    ):
+        assert words in told
+    assert "storage" not in entry, "/checkpoints is the place of `checkpoints`"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("kind: ConfigMap", "no PyTorchJob and no TrainJob"),
+        ("kind: PyTorchJob\nspec: {}", "no container"),
+        (
+            "kind: TrainJob\nspec: {runtimeRef: {name: torch-distributed}, trainer: {}}",
+            "no image or no command",
+        ),
+        ("{", "no PyTorchJob"),
+    ],
+)
+def test_what_cannot_be_migrated_ends_with_1_and_the_reason(
+    text: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.yaml").write_text(text)
+    entries, said = printed(capsys, str(tmp_path / "x.yaml"), code=1)
+    assert entries == {} and why in said[-1]
+
+
+def test_what_only_a_pytorch_job_has_is_kept_in_its_twin(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, said = printed(capsys, "valid/pytorchjob-torchrun-env")
+    own = {"clean_pods": "none", "restarts": 3, "keep_finished_minutes": 1440}
+    assert as_pytorch_jobs(said) == {"bert": {"pytorch_job": own, "time_limit_minutes": 14400}}
+    entries, said = printed(capsys, "valid/pytorchjob-elastic")
+    assert as_pytorch_jobs(said)["elastic-echo"]["elastic"] == {"min_nodes": 1, "max_nodes": 3}
+    entries, said = printed(capsys, "c-")
+    twin = as_pytorch_jobs(said)["pytorch-dist-job"]
+    assert twin["pytorch_job"]["coordinator"] and (
+        entries["pytorch-dist-job"]["nodes"],
+        twin["nodes"],
+    ) == (3, 2)
+
+
+def test_a_config_map_beside_the_job_names_what_to_write(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    entries, said = printed(capsys, "valid/trainjob-script-from-configmap")
+    assert entries["from-configmap"]["files"] == {"sources": ["train.py"], "path": "/script"}
+    assert (
+        "#   files: write train.py from trainjob-script-from-configmap.yaml:5 data.train.py" in said
+    )
+
+
+def test_folders_of_the_node_and_pull_secrets_have_settings(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    nfs = printed(capsys, "valid/trainjob-nfs-and")[0]["nfs"]
+    assert (nfs["local_scratch"], nfs["host_paths"]) == (
+        "/tmp",
+        {"host": {"host": "/data", "path": "/d"}},
+    )
+    assert printed(capsys, "valid/trainjob-overrides")[0]["llama"]["pull_secrets"] == ["registry"]

@@ -1,0 +1,927 @@
+"""Mistakes are named with their line, a rule and a way out; what is none passes without a word."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from catalog import versions
+from plans.trainer import upstream_runtimes
+from stacks.manifests import rules
+from stacks.manifests.context import cases_of
+from stacks.manifests.document import read_manifest
+from stacks.manifests.rules import findings
+from stacks.rules.pods import TOKEN
+from stacks.settings.problems import Notice
+from tests.support.crds import upstream
+from tests.support.recording import WORKLOADS
+from tests.support.stackfile import reading
+
+FOLDER = WORKLOADS
+VALID = sorted(FOLDER.glob("valid/*.yaml"))
+
+
+def judged(*texts: str, **given: Any) -> list[str]:
+    """Findings of files that belong together, notices with a mark."""
+    read = [read_manifest(text, "x.yaml") for text in texts]
+    found = [
+        *(fault for _, faults in read for fault in faults),
+        *findings(cases_of([workload for found, _ in read for workload in found], **given)),
+    ]
+    return [f"{'note: ' if isinstance(each, Notice) else ''}{each}" for each in found]
+
+
+def sample(name: str) -> str:
+    return next(FOLDER.glob(f"{name}*")).read_text()
+
+
+# The inputs.
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a-max",
+        "a-torch",
+        "d-gpu",
+        "d-retry",
+        "d-training",
+        "d-trainjob-with-configmap",
+        "d-trainjob-with-hostpath",
+        "e-ds",
+    ],
+)
+def test_valid_inputs_pass_without_a_word(name: str) -> None:
+    assert judged(sample(name)) == judged(sample(name), sample("d-training")) == []
+
+
+@pytest.mark.parametrize("path", VALID, ids=lambda path: path.stem)
+def test_what_people_write_legally_passes_without_a_word(path: Path) -> None:
+    release = "2.3.0" if path.stem.endswith("on-2.3") else next(iter(versions.TRAINERS))
+    assert judged(path.read_text(), release=release) == [] and len(VALID) >= 40
+
+
+UPSTREAM = {
+    "2.1.0": (
+        "github.com/kubeflow/trainer/v2@v2.1.0/manifests/base/runtimes",
+        "github.com/kubeflow/training-operator@v1.8.1/examples/pytorch",
+    ),
+    "2.3.0": ("github.com/kubeflow/trainer/v2@v2.3.0/manifests/base/runtimes",),
+}
+
+
+@pytest.mark.parametrize(
+    ("release", "folder"), [(release, each) for release in UPSTREAM for each in UPSTREAM[release]]
+)
+def test_upstream_s_own_runtimes_and_examples_are_not_refused(release: str, folder: str) -> None:
+    found = [(path.name, path.read_text()) for path in upstream(folder).glob("**/*.yaml")]
+    found = [
+        (name, text)
+        for name, text in found
+        if re.search(r"kind: .*(TrainingRuntime|PyTorchJob)", text)
+    ]
+    faults = [
+        (name, each)
+        for name, text in found
+        for each in judged(text, release=release)
+        if "note: " not in each
+    ]
+    assert len(found) >= 5 and faults == []
+
+
+def test_what_moves_is_noted_and_not_refused() -> None:
+    clone, install = judged(sample("a-t5"))
+    assert clone.startswith("note: x.yaml:22 spec.trainer.command: clones")
+    assert "git checkout" in clone
+    assert install.startswith("note: x.yaml:22 spec.trainer.command: installs")
+    [latest] = judged(sample("d-trainjob-with-image"))
+    assert latest.startswith("note: x.yaml:11 spec.trainer.image: latest") and "digest" in latest
+
+
+def test_restarts_that_resume_from_nothing_are_noted() -> None:
+    [note] = [each for each in judged(sample("a-t5"), sample("a-max")) if "restarts" in each]
+    assert note.startswith("note: x.yaml:5 spec: 5 restarts begin at step 0")
+
+
+_POD = "spec.pytorchReplicaSpecs.{}.template.spec"
+_MAIN = f"{_POD}.containers[0]"
+_LABEL = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0]"
+FLAWED: dict[str, list[tuple[int, str, str, str]]] = {
+    "b-t5": [
+        (6, "spec.backoffLimit", "Trainer 2.1.0", "failurePolicy.maxRestarts"),
+        (7, "spec.restartPolicy", "Trainer 2.1.0", "failurePolicy.maxRestarts"),
+        (10, "spec.podTemplateOverrides[0].targetJobs", "is a list", "- name: node"),
+        (11, "spec.podTemplateOverrides[0].targetJobs.name", "job of its runtime", "name: node"),
+        (
+            15,
+            "spec.podTemplateOverrides[0].spec.nodeSelector.topology.kubernetes.io/zone",
+            "not a region",
+            "ap-northeast-2a",
+        ),
+        (23, "spec.trainer.command", "is a list", "/bin/bash, -c"),
+        (23, "spec.trainer.command", "rendezvous", "--rdzv_endpoint"),
+        (31, "spec.trainer.resourcesPerNode.limits.nvidia.com", "resource", "nvidia.com/gpu"),
+    ],
+    "c-pytorch": [
+        (39, "", "is YAML", "indent"),
+        (11, "spec.pytorchReplicaSpecs.Master", "NCCL", "nvidia.com/gpu"),
+        (20, f"{_MAIN.format('Master')}.args", "filled in", "write"),
+        (40, f"{_MAIN.format('Worker')}.args", "filled in", "write"),
+    ],
+    "d-elastic": [
+        (6, "spec.mlPolicy.torch.elasticPolicy", "Trainer 2.1 does not", "fix mlPolicy.numNodes")
+    ],
+    "e-qwen": [
+        (39, f"{_MAIN.format('Master')}.args", "is one comment", "`|`"),
+        *[
+            row
+            for role, line in (("Master", 0), ("Worker", 100))
+            for row in (
+                (34 + line, f"{_POD.format(role)}.containers", "named pytorch", "name: pytorch"),
+                (36 + line, f"{_MAIN.format(role)}.image", "filled in", "registry/name"),
+                (
+                    39 + line,
+                    f"{_MAIN.format(role)}.args",
+                    "variable that training-operator",
+                    "$(MASTER_ADDR)",
+                ),
+                (
+                    21 + line,
+                    f"{_POD.format(role)}.nodeSelector.nvidia.com/gpu.product",
+                    "label",
+                    "instance-type",
+                ),
+                (31 + line, f"{_POD.format(role)}.{_LABEL}.key", "label", "instance-type"),
+            )
+        ],
+        *[
+            row
+            for role, line in (("Master", 83), ("Worker", 167))
+            for row in (
+                (line, f"{_MAIN.format(role)}.resources", "EFA", "vpc.amazonaws.com/efa: 32"),
+                (
+                    line + 7,
+                    f"{_MAIN.format(role)}.resources.requests.cpu",
+                    "limit (16)",
+                    "16 in both",
+                ),
+                (
+                    line + 8,
+                    f"{_MAIN.format(role)}.resources.requests.memory",
+                    "limit (128Gi)",
+                    "128Gi in both",
+                ),
+            )
+        ],
+    ],
+}
+
+
+@pytest.mark.parametrize("name", FLAWED)
+def test_every_fault_of_a_flawed_input_is_refused_once_and_nothing_else(name: str) -> None:
+    found = [each for each in judged(sample(name)) if not each.startswith("note: ")]
+    for line, path, rule, way_out in FLAWED[name]:
+        said = [
+            each
+            for each in found
+            if each.startswith(f"x.yaml:{line} {path}".rstrip() + ": ")
+            and rule in each.partition(", got ")[0]
+            and way_out in each.partition(", got ")[2]
+        ]
+        assert len(said) == 1, (line, path, found)
+    assert len(found) == len(FLAWED[name])
+
+
+def test_four_gpus_and_eight_processes_are_refused_whichever_file_says_it() -> None:
+    eight = (
+        sample("d-trainjob-with-image")
+        .replace("numProcPerNode: 2", "numProcPerNode: 8")
+        .replace("latest", "1")
+    )
+    [fault] = judged(eight, sample("d-gpu"))
+    assert "numProcPerNode: is at most the GPUs of a pod, got 8" in fault
+    [fault] = judged(sample("d-gpu").replace("numProcPerNode: gpu", "numProcPerNode: 8"))
+    assert fault.startswith("x.yaml:4 spec.mlPolicy.torch.numProcPerNode: is at most")
+
+
+# One mistake at a time, in a job, a runtime or a PyTorchJob that has no other.
+
+JOB = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: a}
+spec:
+  runtimeRef: {name: torch-distributed}
+  trainer:
+    numNodes: 2
+    image: a/b:1
+    command: [bash, -c, "torchrun train.py"]
+    resourcesPerNode: {limits: {nvidia.com/gpu: 4}}
+"""
+V1 = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: a}
+spec:
+  pytorchReplicaSpecs:
+    Master: {replicas: 1, template: &pod {spec: {containers: [{name: pytorch, image: "a/b:1", command: [torchrun, t.py],
+      resources: {limits: {nvidia.com/gpu: 4}}}]}}}
+    Worker: {replicas: 1, template: *pod}
+"""
+ONE = V1[: V1.index("    Worker")]
+POD = "{spec: {con"
+P5_POD = POD.replace("con", "nodeSelector: {node.kubernetes.io/instance-type: p5.48xlarge}, con")
+ON_P5 = ONE.replace(POD, P5_POD)
+ALWAYS, ON_HOST = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "topologyKey: kubernetes.io/hostname",
+)
+RUNTIME = sample("a-torch")
+MPI = (FOLDER / "valid" / "runtime-mpi.yaml").read_text()
+SCRIPT = '[bash, -c, "torchrun train.py"]'
+TRAINER = "  trainer:\n"
+SPEC, COUNT = "spec:\n", "    numProcPerNode: 2\n"
+TO_NODE = "  podTemplateOverrides: [{{targetJobs: [{{name: node}}], spec: {{{}}}}}]\n"
+
+
+def also(text: str) -> tuple[str, str]:
+    return SPEC, f"{SPEC}  {text.strip()}\n"
+
+
+def script(text: str) -> tuple[str, str]:
+    return SCRIPT, f"[bash, -c, {json.dumps(text)}]"
+
+
+MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
+    # case: (file, (what stands there, what stands there by mistake), path, rule, way out)
+    "T1": (
+        RUNTIME,
+        ("    spec:\n      repl", "    spec:\n      ttlSecondsAfterFinished: 60\n      repl"),
+        "spec.template.spec.ttlSecondsAfterFinished",
+        "runs again (T1)",
+        "drop it",
+    ),
+    "T1b": (
+        MPI,
+        (
+            "- name: node\n        template: {spec: {",
+            "- name: node\n        template: {spec: {ttlSecondsAfterFinished: 60, ",
+        ),
+        "[1].template.spec.ttlSecondsAfterFinished",
+        "(T1b)",
+        "drop it",
+    ),
+    "T2": (JOB, (JOB[JOB.index(TRAINER) :], ""), "spec", "PET_*", "trainer: {numNodes: 1}"),
+    "T3": (
+        RUNTIME,
+        ("trainjob-ancestor-step", "trainjob-ancestor"),
+        "spec.template.spec.replicatedJobs",
+        "(T3)",
+        "trainjob-ancestor-step: trainer",
+    ),
+    "T4": (
+        JOB,
+        (TRAINER, f"{TRAINER}    env: [{{name: PET_NNODES, value: '3'}}]\n"),
+        "env[0].name",
+        "(T4)",
+        "drop it",
+    ),
+    "T5": (MPI, ("numNodes: 1", "numNodes: 3"), "spec.mlPolicy.numNodes", "1 launcher", "drop it"),
+    "T7": (
+        JOB + "---\n" + MPI.replace("runLauncherAsNode: true", "runLauncherAsNode: false"),
+        ("torch-distributed}", "my-mpi}"),
+        "resourcesPerNode",
+        "(T7)",
+        "runtime's job node",
+    ),
+    "T6": (
+        JOB.replace("torch-d", "deepspeed-d"),
+        ("numNodes: 2", "numNodes: 1"),
+        "numNodes",
+        "(T6)",
+        "torch runtime",
+    ),
+    "T8": (
+        JOB.replace("torch-d", "deepspeed-d"),
+        also(TO_NODE.format("tolerations: [{key: a, operator: Exists}]")),
+        "podTemplateOverrides[0].spec.tolerations",
+        "every pod that trains (T8)",
+        "launcher too",
+    ),
+    "T9": (
+        MPI,
+        ("spec: {template", "spec: {backoffLimit: 0, template"),
+        "replicatedJobs[0]",
+        "(T9)",
+        "dependsOn",
+    ),
+    "T10": (
+        JOB.replace("nvidia.com/gpu: 4", "nvidia.com/mig-1g.9gb: 1").replace(
+            TRAINER, TRAINER + COUNT
+        ),
+        (COUNT, ""),
+        "resourcesPerNode",
+        "(T10)",
+        "numProcPerNode",
+    ),
+    "T11": (
+        RUNTIME.replace(
+            "      replicated", "      failurePolicy: {maxRestarts: 1}\n      replicated"
+        ),
+        (
+            "                containers",
+            "                restartPolicy: OnFailure\n                containers",
+        ),
+        "spec.restartPolicy",
+        "(T11)",
+        "Never",
+    ),
+    "T13": (
+        RUNTIME,
+        (
+            "  template:\n    spec:\n      repl",
+            (
+                "  template:\n    metadata: {annotations: "
+                "{karpenter.sh/do-not-disrupt: 'true'}}\n    spec:\n      repl"
+            ),
+        ),
+        "do-not-disrupt",
+        "(T13)",
+        "replicatedJobs[].template",
+    ),
+    "T14": (
+        JOB,
+        also("labels: {kueue.x-k8s.io/queue-name: q}"),
+        "queue-name",
+        "(T14)",
+        "metadata.labels",
+    ),
+    "T15": (
+        JOB,
+        (SPEC, f"status: {{jobsStatus: [{{name: node, active: 1}}]}}\n{SPEC}"),
+        "jobsStatus[0]",
+        "(T15)",
+        "another name",
+    ),
+    "T16": (JOB, also("managedBy: kueue.x-k8s.io/multikueue"), "managedBy", "before 2.3", "drop"),
+    "T18": (
+        JOB,
+        ("name: a}", f"name: {'a' * 49}}}"),
+        "metadata.name",
+        "leaves pods room",
+        "at most 46",
+    ),
+    "an API that is not served": (
+        JOB,
+        ("v1alpha1", "v2alpha1"),
+        "apiVersion",
+        "served",
+        "v1alpha1",
+    ),
+    "v1 with the API of v2": (
+        V1,
+        ("kubeflow.org/v1", "kubeflow.org/v2"),
+        "apiVersion",
+        "served",
+        "kubeflow.org/v1",
+    ),
+    "another job than node": (
+        RUNTIME,
+        ("name: node\n        replicas", "name: worker\n        replicas"),
+        "replicatedJobs[0]",
+        "called node",
+        "name: node",
+    ),
+    "env in an override": (
+        JOB,
+        also(TO_NODE.format("containers: [{name: node, env: [{name: A}]}]")),
+        "env",
+        "webhook",
+        "trainer.env",
+    ),
+    "a target given as text": (
+        JOB,
+        also("podTemplateOverrides: [{targetJobs: [node]}]"),
+        "targetJobs[0]",
+        "is a map",
+        "indent",
+    ),
+    "a field spelt wrongly": (
+        JOB,
+        ("numNodes", "numNode"),
+        "spec.trainer.numNode",
+        "drops others",
+        "numNodes?",
+    ),
+    "a field of a pod spelt wrongly": (
+        ONE,
+        ("command:", "comand:"),
+        "comand",
+        "drops others",
+        "command?",
+    ),
+    "a gang field": (
+        JOB,
+        also("schedulingPolicy: {}"),
+        "schedulingPolicy",
+        "2.1.0",
+        "podGroupPolicy",
+    ),
+    "a patch of a later release": (
+        JOB,
+        also("runtimePatches: []"),
+        "runtimePatches",
+        "Trainer 2.1.0",
+        "podTemplateOverrides",
+    ),
+    "a number for a variable": (
+        JOB,
+        (TRAINER, f"{TRAINER}    env: [{{name: A, value: 3}}]\n"),
+        "value",
+        "is text",
+        '"3"',
+    ),
+    "a number that is text": (
+        JOB,
+        ("numNodes: 2", "numNodes: '2'"),
+        "numNodes",
+        "whole number",
+        "without quotes: 2",
+    ),
+    "processes of v1 as a number": (V1, also("nprocPerNode: 4"), "nprocPerNode", "is text", '"4"'),
+    "more processes than GPUs in v1": (
+        V1,
+        also("nprocPerNode: '8'"),
+        "nprocPerNode",
+        "GPUs",
+        "auto",
+    ),
+    "a number in a command": (JOB, (SCRIPT, "[train, 3]"), "command[1]", "is text", '"3"'),
+    "half a CPU as a number": (
+        JOB,
+        ("limits: {", "limits: {cpu: 0.5, "),
+        "limits.cpu",
+        "whole number or",
+        '"0.5"',
+    ),
+    "no such label": (
+        JOB,
+        also(TO_NODE.format("nodeSelector: {kubernetes.io/zone: a}")),
+        "kubernetes.io/zone",
+        "label",
+        "topology.kubernetes.io/zone",
+    ),
+    "no such topology": (
+        ONE,
+        (
+            "{spec: {con",
+            "{spec: {topologySpreadConstraints: [{topologyKey: kubernetes.io/region}], con",
+        ),
+        "topologyKey",
+        "label",
+        "topology.kubernetes.io/region",
+    ),
+    "requests unlike limits": (
+        JOB,
+        ("{limits:", "{requests: {nvidia.com/gpu: 2}, limits:"),
+        "requests.nvidia.com/gpu",
+        "extended",
+        "4 in both",
+    ),
+    "a place for a name": (
+        JOB,
+        ("a/b:1", "${REGISTRY}/b:1"),
+        "image",
+        "filled in",
+        "registry/name",
+    ),
+    "a comment as the script": (
+        JOB,
+        script("# all of it torchrun train.py"),
+        "command",
+        "one comment",
+        "`|`",
+    ),
+    "a comment inside folded text": (
+        JOB,
+        script("torchrun # 2 nodes --x train.py"),
+        "command",
+        "after #",
+        "`|`",
+    ),
+    "something after a backslash": (
+        JOB,
+        script("torchrun \\ \n train.py"),
+        "command",
+        "backslash",
+        "delete",
+    ),
+    "a comment between continued lines": (
+        JOB,
+        script("torchrun \\\n # why\n t.py"),
+        "command",
+        "backslash",
+        "delete",
+    ),
+    "no URL": (JOB, script("git clone --branch v1 github.com/a/b"), "command", "URL", "https://"),
+    "a rank of nobody": (
+        JOB,
+        script("echo $RANK"),
+        "command",
+        "variable that Trainer 2.1.0",
+        "PET_NODE_RANK",
+    ),
+    "an address of nobody": (
+        JOB,
+        script("torchrun --rdzv_endpoint=$(MASTER_ADDR):1 t.py"),
+        "command",
+        "variable",
+        "PET_MASTER_ADDR",
+    ),
+    "a local rank in v1": (
+        ONE,
+        ("[torchrun, t.py]", "[bash, -c, 'echo $LOCAL_RANK']"),
+        "command",
+        "v1.8.1",
+        "MASTER_",
+    ),
+    "each its own localhost": (
+        JOB,
+        script("torchrun --standalone train.py"),
+        "command",
+        "rendezvous",
+        "rdzv_endpoint",
+    ),
+    "an endpoint at home": (
+        JOB,
+        script("torchrun --rdzv_endpoint=127.0.0.1:2 t.py"),
+        "command",
+        "rendezvous",
+        "PET_",
+    ),
+    "the same rank on every node": (
+        JOB,
+        script("torchrun --node_rank=0 --master_addr=$PET_MASTER_ADDR t.py"),
+        "command",
+        "its own rank",
+        "PET_NODE_RANK",
+    ),
+    "another container than node": (
+        RUNTIME,
+        ("                  name: node", "                  name: trainer"),
+        "replicatedJobs[0]",
+        "container named node",
+        "name: node",
+    ),
+    "another number of nodes": (
+        JOB,
+        script("torchrun --nnodes=1 t.py"),
+        "command",
+        "the job's 2 nodes",
+        "PET_NNODES",
+    ),
+    "more ranks than GPUs": (
+        JOB,
+        script("torchrun --nproc_per_node 8 t.py"),
+        "command",
+        "4 GPUs",
+        "per_node=4",
+    ),
+    "checkpoints in the container": (
+        JOB,
+        script("torchrun t.py --output_dir /out"),
+        "command",
+        "shared",
+        "Claim",
+    ),
+    "no master": (
+        V1,
+        ("    Master", "    Worker2"),
+        "pytorchReplicaSpecs",
+        "MASTER_ADDR",
+        "Master",
+    ),
+    "a token": (
+        JOB,
+        script(f"export HF_TOKEN=hf_{'a' * 30}"),
+        "command[2]",
+        "no token",
+        "secretKeyRef",
+    ),
+    "an amount that Kubernetes does not read": (
+        JOB,
+        ("limits: {", "limits: {memory: 64GB, "),
+        "limits.memory",
+        "is an amount",
+        "64Gi",
+    ),
+    "a field of a pod on a JobSet": (
+        RUNTIME,
+        ("      repl", "      hostIPC: true\n      repl"),
+        "hostIPC",
+        "drops others",
+        "fields here",
+    ),
+    "restarts spelt wrongly": (
+        RUNTIME,
+        ("      repl", "      failurePolicy: {maxRestart: 3}\n      repl"),
+        "maxRestart",
+        "drops",
+        "mean max",
+    ),
+    "a claim that is no field": (
+        JOB,
+        also(TO_NODE.format("volumes: [{name: a, persistentVolumeClaim: {claim: b}}]")),
+        "persistentVolumeClaim.claim",
+        "drops others",
+        "claimName?",
+    ),
+    "part of the GPUs, privileged": (
+        ON_P5,
+        ("{name: pytorch,", "{name: pytorch, securityContext: {privileged: true},"),
+        "securityContext.privileged",
+        "4 of 8 GPUs",
+        "IPC_LOCK",
+    ),
+    "pods that share a node": (
+        JOB,
+        also(TO_NODE.format(f"affinity: {{podAffinity: {{{ALWAYS}: [{{{ON_HOST}}}]}}}}")),
+        "topologyKey",
+        "on one node",
+        "instance-type",
+    ),
+    "shared memory beyond the limit": (
+        ONE.replace("limits: {", "limits: {memory: 64Gi, "),
+        (
+            POD,
+            POD.replace(
+                "con", "volumes: [{name: d, emptyDir: {medium: Memory, sizeLimit: 65536Mi}}], con"
+            ),
+        ),
+        "sizeLimit",
+        "a part of",
+        "half",
+    ),
+    "NVLink that is not there": (
+        ON_P5.replace("p5.48xlarge", "g6e.48xlarge"),
+        ("[torchrun, t.py]", "[bash, -c, 'NCCL_P2P_LEVEL=NVL torchrun t.py']"),
+        "command",
+        "NVL without NVLink",
+        "drop",
+    ),
+    "a large ConfigMap": (
+        "kind: ConfigMap\ndata:\n  a: X",
+        ("X", "x" * (2**20 + 1)),
+        "data",
+        "1 MiB",
+        "image",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_is_refused_alone_with_its_rule_and_a_way_out(case: str) -> None:
+    text, (right, wrong), path, rule, way_out = MISTAKES[case]
+    assert judged(text) == [] and right in text
+    [fault] = judged(text.replace(right, wrong, 1))
+    assert not TOKEN.search(fault)
+    where, _, rest = fault.partition(": ")
+    assert not fault.startswith("note") and where.startswith("x.yaml:") and where.endswith(path)
+    assert rule in rest.partition(", got ")[0] and way_out in rest.partition(", got ")[2]
+
+
+NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
+    # case: (file, (what stands there, what stands there instead), what is said)
+    "a variable that does nothing": (
+        JOB,
+        (TRAINER, f"{TRAINER}    env: [{{name: NCCL_NETWORK_TIMEOUT, value: '1'}}]\n"),
+        "is no variable of NCCL",
+    ),
+    "another in a script": (
+        JOB,
+        script("export FI_EFA_SET_DEFAULT_GDR=1; torchrun t.py"),
+        "no variable of libfabric",
+    ),
+    "parts of nodes": (V1, (POD, P5_POD), "4 of a node's 8 GPUs"),
+    "latest": (JOB, ("a/b:1", "a/b:latest"), "latest is another image tomorrow: take a version"),
+    "no tag": (JOB, ("a/b:1", "localhost:5000/b"), "latest is another image tomorrow"),
+    "a clone of whatever is newest": (
+        JOB,
+        script("git clone https://github.com/a/b; torchrun t.py"),
+        "git checkout",
+    ),
+    "packages at start": (
+        JOB,
+        script("pip install x; pip install y; torchrun t"),
+        "installs packages at every start",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOTED)
+def test_what_works_and_should_be_known_is_noted_alone(case: str) -> None:
+    text, (there, instead), said = NOTED[case]
+    [note] = judged(text.replace(there, instead, 1))
+    assert note.startswith("note: x.yaml:") and said in note
+
+
+@pytest.mark.parametrize(
+    "case", ["latest", "no tag", "a clone of whatever is newest", "packages at start"]
+)
+def test_in_production_what_moves_is_refused(case: str) -> None:
+    text, (there, instead), said = NOTED[case]
+    [fault] = judged(text.replace(there, instead, 1), production=True)
+    assert "stays the same" in fault and said.partition(":")[0] in fault
+
+
+def test_amounts_are_compared_as_kubernetes_reads_them() -> None:
+    written = (
+        "requests: {cpu: 1, memory: 8Gi, nvidia.com/gpu: 4}, limits: {cpu: 1000m, memory: 8192Mi, "
+    )
+    assert judged(JOB.replace("limits: {", written)) == []
+    [fault] = judged(JOB.replace("limits: {", written.replace("1000m", "1100m")))
+    assert "requests.cpu: equals its limit (1100m)" in fault
+
+
+@cache
+def provoked() -> str:
+    """Everything that is said in this file."""
+    said = [
+        each
+        for text, (there, instead), *_ in [*MISTAKES.values(), *NOTED.values()]
+        for each in judged(text.replace(there, instead, 1))
+    ]
+    said += [each for name in FLAWED for each in judged(sample(name))]
+    said += judged(sample("d-gpu").replace("numProcPerNode: gpu", "numProcPerNode: 8"))
+    said += judged(JOB.replace("numNodes: 2", "numProcPerNode: 8"))
+    said += judged((FOLDER / "valid" / "trainjob-overrides.yaml").read_text(), release="2.3.0")
+    return "\n".join(said)
+
+
+def test_every_row_is_caused_by_a_test_above() -> None:
+    requirements = [row[2] for rows in rules.ROWS.values() for row in rows] + [
+        row[2] for row in rules.TEXTS
+    ]
+    assert [text for text in requirements if text not in provoked()] == []
+
+
+TRAPS = {
+    # Silent failures T1 to T19 of trainer.md, traps of by-hand-and-traps.md → what is said, or -
+    # and why nothing is.
+    **{
+        f"T{n}": f"(T{n})"
+        for n in (
+            "1",
+            "1b",
+            "2",
+            "3",
+            "4",
+            "5",
+            "6",
+            "7",
+            "8",
+            "9",
+            "10",
+            "11",
+            "13",
+            "14",
+            "15",
+            "16",
+            "18",
+        )
+    },
+    "T12": "- legal, and what one wants without checkpoints; a runtime of ours has max_restarts",
+    "T17": (
+        "- an order of deletion: the graph deletes jobs before their runtime, and that before the"
+        " controller"
+    ),
+    "T19": "is a field of Trainer 2.3.0",
+    "1": "is a zone, not a region",
+    "2": "is a resource of nodes",
+    "3": "spec.backoffLimit: is a field of Trainer 2.1.0",
+    "4": "targetJobs: is a list",
+    "5": "is a job of its runtime",
+    "6": "command: is a list",
+    "7": "a rendezvous endpoint",
+    "8": "spec.schedulingPolicy: is a field",
+    "9": "is called node",
+    "10": "is refused by the webhook",
+    "11": "ends continued lines",
+    "12": "clones from a URL",
+    "13": "is no variable of NCCL",
+    "14": "- a command that people type; `make status` prints it",
+    "15": "- manifests.py: is a runtime of the file or of the environment",
+    "16": "numProcPerNode: is at most the GPUs",
+    "17": "- as T12",
+    "18": "hostIPC: is a field of",
+    "19": "runtimePatches: [{manager",
+    "20": "changes nothing (T15)",
+    "21": "apiVersion: is served",
+    "22": "- an order of installation: the graph waits for the webhook",
+    "23": "holds no token in clear",
+    "24": "is left out with 4 of 8 GPUs",
+    "25": "saves on shared storage",
+    "26": "installs packages at every start",
+    "27": "latest is another image",
+    "28": "is YAML",
+    "29": "is a rank of NCCL",
+    "30": "has a container named pytorch",
+    "31": "is one comment",
+    "32": "variable that training-operator v1.8.1 provides",
+    "33": "is a label that nodes have",
+    "34": "asks for EFA on p5.48xlarge",
+    "35": "keeps pods on one node",
+    "36": "got kubernetes.io/zone",
+    "37": "- commands that people type",
+    "38": "sends over the network what NVLink could",
+    "82": "is a part of the container's memory limit",
+}
+
+
+def test_every_known_trap_is_said_or_has_a_reason_why_it_is_not_for_a_file() -> None:
+    assert {*map(str, range(1, 39)), *(f"T{n}" for n in range(1, 20))} <= {*TRAPS}
+    assert {
+        trap: said
+        for trap, said in TRAPS.items()
+        if not said.startswith("- ") and said not in provoked()
+    } == {}
+
+
+@pytest.mark.parametrize("value", ["~", "1", "[1, [~]]", "[{}]", "{a: {b: [1]}}"])
+def test_no_shape_is_too_wrong_to_be_judged(value: str) -> None:
+    for text in (JOB, V1, RUNTIME, MPI, sample("e-q")):
+        for path, line in read_manifest(text, "x.yaml")[0][0].lines.items():
+            changed = text.splitlines()
+            if path and "Worker" not in path and f"{path[-1]}:" in changed[line - 1]:
+                before, key, _ = changed[line - 1].partition(f"{path[-1]}:")
+                judged("\n".join([*changed[: line - 1], f"{before}{key} {value}"]))
+
+
+# Which release.
+
+
+@pytest.mark.parametrize("release", ["2.2.1", "2.3.0"])
+def test_what_a_release_no_longer_has_is_refused_with_its_name_and_what_came_instead(
+    release: str,
+) -> None:
+    found = judged(
+        (FOLDER / "valid" / "trainjob-overrides.yaml").read_text(),
+        sample("a-torch-d"),
+        release=release,
+    )
+    assert [fault.partition(": ")[0].split()[1] for fault in found] == [
+        "spec.labels",
+        "spec.podTemplateOverrides",
+        "spec.mlPolicy.torch.numProcPerNode",
+    ]
+    assert all(f"Trainer {release}" in fault for fault in found) and "runtimePatches" in found[1]
+
+
+def test_a_deadline_and_patches_belong_to_later_releases() -> None:
+    later = JOB.replace(*also("activeDeadlineSeconds: 60\n  runtimePatches: [{manager: a.io/b}]"))
+    assert judged(later, release="2.2.0") == [] and len(judged(later)) == 2
+    assert judged(JOB.replace("numNodes: 2", "numProcPerNode: auto")) == []
+    [fault] = judged(JOB.replace("numNodes: 2", "numProcPerNode: auto"), release="2.3.0")
+    assert "numProcPerNode: is a whole number" in fault
+
+
+def test_a_patch_is_of_a_job_that_its_runtime_has() -> None:
+    """2.3's webhook lets it pass, and JobSet refuses what comes of it: only an event says so."""
+    patches = (
+        "runtimePatches: [{manager: a.io/b, trainingRuntimeSpec: {template: {spec: {replicatedJobs:"
+        " [{name: NAME, template: {spec: {}}}]}}}}]"
+    )
+    assert judged(JOB.replace(*also(patches.replace("NAME", "node"))), release="2.3.0") == []
+    [fault] = judged(JOB.replace(*also(patches.replace("NAME", "worker"))), release="2.3.0")
+    assert "replicatedJobs[0].name: is a job of its runtime" in fault and "name: node" in fault
+
+
+@pytest.mark.parametrize("release", versions.TRAINERS)
+def test_the_runtimes_of_upstream_have_no_mistakes(release: str) -> None:
+    for name, (_, spec) in upstream_runtimes(release).items():
+        runtime = {
+            "apiVersion": rules.SERVED,
+            "kind": "TrainingRuntime",
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+        assert judged(yaml.safe_dump(runtime), release=release) == []
+
+
+# Against an environment.
+
+
+def test_an_environment_s_runtimes_count() -> None:
+    config = reading().config
+    assert config and config.environment
+    resilient = JOB.replace("torch-distributed", "torch-distributed-resilient")
+    assert judged(resilient) == []
+    assert ["5 restarts" in note for note in judged(resilient, environment=config.environment)] == [
+        True
+    ]

@@ -1,0 +1,217 @@
+"""What a stack costs: to the cent where prices are known, and no guess where they are not."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from catalog.prices import Price
+from stacks.plan import plan_stack
+from stacks.reports import cost
+from stacks.reports.cost import Line, estimate
+from stacks.settings.reader import read
+from tests.support.recording import Graph
+from tests.support.stackfile import Edit, at, environment_plan, sound_stacks, team_plan
+
+PRICES = {
+    ("eks", "cluster"): ("0.10", "hour"),
+    ("nat", "hour"): ("0.045", "hour"),
+    ("nat", "gb"): ("0.045", "GB"),
+    ("ec2", "m7i.xlarge"): ("0.2016", "hour"),
+    ("ec2", "g6e.48xlarge"): ("30.13118", "hour"),
+    ("ec2-spot", "g6e.48xlarge"): ("9", "hour"),
+    ("ec2-block", "p5.48xlarge"): ("34.608", "hour"),
+    ("ebs", "gp3"): ("0.08", "GB-month"),
+    ("ebs", "gp3-iops"): ("0.005", "IOPS-month"),
+    ("ebs", "gp3-mbps"): ("0.04", "MBps-month"),
+    ("efs", "standard"): ("0.30", "GB-month"),
+    ("fsx-lustre", "PERSISTENT_2-500"): ("0.34", "GB-month"),
+}
+RESERVATION = {"id": "cr-0123456789abcdef0", "instances": 6}
+BLOCK = {**RESERVATION, "starts": "2100-12-01T11:30:00Z", "ends": "2100-12-08T11:30:00Z"}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Prices that do not change with the catalogue; gives the regions that were asked for."""
+    regions: set[str] = set()
+
+    def price(service: str, sku: str, region: str) -> Price | None:
+        regions.add(region)
+        usd, unit = PRICES.get((service, sku), (None, ""))
+        as_of = "2026-07-20" if service == "ec2" else "2026-11-20"
+        return Price(usd=Decimal(usd), unit=unit, kind="", as_of=as_of, source="") if usd else None
+
+    monkeypatch.setattr(cost, "price", price)
+    return regions
+
+
+def _hours(lines: tuple[Line, ...]) -> dict[str, str]:
+    return {line.what: str(line.usd_per_hour) for line in lines}
+
+
+def test_an_idle_stack_costs_what_its_parts_cost_by_hand(asked: set[str]) -> None:
+    found = estimate(environment_plan())
+    assert _hours(found.fixed) == {
+        "control plane": "0.100000",
+        "NAT gateway": "0.045000",
+        "2 system nodes m7i.xlarge": "0.403200",
+        "disks of system nodes": "0.010959",
+    }
+    assert [(line.what, str(line.usd_per_month)) for line in found.storage] == [
+        ("Lustre scratch, 4800 GiB PERSISTENT_2-500", "1632.00")
+    ]
+    assert (
+        found.idle.usd_per_month
+        == Decimal("73.00") + Decimal("32.85") + Decimal("294.34") + 8 + 1632
+    )
+    assert (found.idle.priced, found.idle.lines, found.idle.as_of) == (5, 5, "2026-07-20")
+
+
+def test_work_costs_the_nodes_of_all_jobs_and_their_disks(asked: set[str]) -> None:
+    found = estimate(environment_plan())
+    disks = f"{2 * (200 * 0.08 + 1000 * 0.005 + 875 * 0.04) / 730:.6f}"
+    assert _hours(found.work) == {
+        "2 x g6e.48xlarge in g6e": "60.262360",
+        "disks of 2 nodes in g6e": disks,
+    }
+    assert found.at_work.usd_per_hour == found.idle.usd_per_hour + sum(
+        line.usd_per_hour or 0 for line in found.work
+    )
+
+
+def test_a_job_says_what_an_hour_and_what_its_cold_start_cost(asked: set[str]) -> None:
+    (job,) = estimate(environment_plan()).jobs
+    assert (job.nodes, job.usd_per_hour, job.cold_start_seconds) == (2, Decimal("60.415785"), 160)
+    assert job.cold_start_usd == Decimal("2.69")
+
+
+def test_pools_do_not_grow_beyond_their_limit_however_many_jobs_wait(asked: set[str]) -> None:
+    job = {
+        "runtime": "torch-distributed",
+        "nodes": 2,
+        "pool": "g6e",
+        "image": "image:1",
+        "command": ["true"],
+    }
+    found = estimate(environment_plan(at("jobs", {f"j{i}": job for i in range(9)})))
+    assert "4 x g6e.48xlarge in g6e" in _hours(found.work) and len(found.jobs) == 9
+
+
+# Kinds of capacity.
+
+KINDS: dict[str, tuple[list[Edit], dict[str, str], dict[str, str]]] = {
+    "spot": ([at("pools.g6e.capacity", "spot")], {}, {"2 x g6e.48xlarge in g6e": "18.000000"}),
+    "kept": (
+        [at("pools.g6e.replicas", 2)],
+        {"2 x g6e.48xlarge in g6e": "60.262360", "disks of 2 nodes in g6e": "0.153425"},
+        {},
+    ),
+    "reservation": (
+        [at("pools.g6e.capacity", "reservation"), at("pools.g6e.reservation", RESERVATION)],
+        {"6 x g6e.48xlarge in g6e": "180.787080"},
+        {"disks of 2 nodes in g6e": "0.153425"},
+    ),
+    "reservation, some kept": (
+        [
+            at("pools.g6e.capacity", "reservation"),
+            at("pools.g6e.reservation", RESERVATION),
+            at("pools.g6e.replicas", 2),
+        ],
+        {"6 x g6e.48xlarge in g6e": "180.787080", "disks of 2 nodes in g6e": "0.153425"},
+        {},
+    ),
+    "block": (
+        [
+            at("pools.g6e.instance_types", ["p5.48xlarge"]),
+            at("pools.g6e.capacity", "block"),
+            at("pools.g6e.reservation", BLOCK),
+        ],
+        {"6 x p5.48xlarge in g6e": "207.648000"},
+        {"disks of 2 nodes in g6e": "0.153425"},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_paid_while_no_job_runs_follows_from_the_kind_of_capacity(
+    kind: str, asked: set[str]
+) -> None:
+    edits, idle, work = KINDS[kind]
+    found = estimate(environment_plan(*edits))
+    assert {what: usd for what, usd in _hours(found.fixed).items() if "g6e" in what} == idle
+    assert (
+        _hours(found.work).items() >= work.items() and not _hours(found.work).keys() & idle.keys()
+    )
+
+
+def test_a_reservation_costs_all_of_its_instances_however_few_nodes_the_pool_takes(
+    asked: set[str],
+) -> None:
+    """6 x 30.13118 an hour, 730 hours, whether max_nodes is 4 or 6 and with no job at all."""
+    edits = [at("pools.g6e.capacity", "reservation"), at("pools.g6e.reservation", RESERVATION)]
+    for more in ([], [at("pools.g6e.max_nodes", 6)], [at("jobs", {})]):
+        line = next(
+            line for line in estimate(environment_plan(*edits, *more)).fixed if "g6e" in line.what
+        )
+        assert (str(line.usd_per_month), line.assumption) == (
+            "131974.57",
+            "all of the reservation, used or not",
+        )
+
+
+# What is not known.
+
+
+def test_only_the_regions_own_prices_are_asked_for(asked: set[str]) -> None:
+    assert estimate(environment_plan()).at_work.priced == 7 and asked == {"ap-northeast-2"}
+
+
+def test_one_unknown_price_leaves_its_line_open_and_the_sum_a_lower_bound(
+    asked: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(PRICES, ("ebs", "gp3-iops"))
+    found = estimate(environment_plan())
+    assert _hours(found.work)["disks of 2 nodes in g6e"] == "None"
+    assert (found.at_work.priced, found.at_work.lines) == (6, 7)
+    assert found.jobs[0].usd_per_hour is None and found.jobs[0].cold_start_usd is None
+
+
+def test_what_grows_with_use_has_a_rate_and_is_in_no_sum(asked: set[str]) -> None:
+    found = estimate(environment_plan())
+    assert {line.what: line.assumption for line in found.usage} == {
+        "NAT gateway data": "0.045 USD a GB, by use",
+        "EFS home": "0.30 USD a GB-month, by use",
+    }
+    assert all(line.usd_per_hour is None and line.usd_per_month is None for line in found.usage)
+
+
+def test_a_team_pays_for_its_jobs_only(asked: set[str]) -> None:
+    found = estimate(team_plan())
+    assert found.at_work.lines == 0 and found.jobs[0].usd_per_hour == Decimal("30.131180")
+
+
+def test_a_job_that_says_its_hours_has_a_price_with_its_cold_start(asked: set[str]) -> None:
+    """2 nodes at 60.415785 an hour, 10 h and 160 s."""
+    found = estimate(environment_plan(at("jobs.t5-large.expected_hours", 10))).jobs[0]
+    assert found.usd == Decimal("606.84") and estimate(environment_plan()).jobs[0].usd is None
+
+
+@given(stack=sound_stacks())
+def test_months_add_up_to_the_cent_and_work_is_never_cheaper_than_idle(
+    stack: dict[str, Any],
+) -> None:
+    found = estimate(plan_stack(read(stack, stack="dev", project="trainyard")).accepted())
+    lines = (*found.fixed, *found.storage, *found.work)
+    assert found.at_work.usd_per_month == sum(line.usd_per_month or 0 for line in lines)
+    assert found.at_work.usd_per_hour >= found.idle.usd_per_hour
+    assert all((line.usd_per_hour is None) == (line.usd_per_month is None) for line in lines)
+
+
+def test_disks_are_priced_as_the_components_make_them(dev: Graph) -> None:
+    assert dev["NodeGroup system"].inputs["diskSize"] == cost.SYSTEM_DISK_GIB
+    disk = dev["EC2NodeClass g6e-class"].inputs["spec"]["blockDeviceMappings"][0]["ebs"]
+    assert (disk["iops"], disk["throughput"]) == (3000 + cost.DISK_IOPS, 125 + cost.DISK_MBPS)

@@ -1,0 +1,421 @@
+"""What only the account knows is said before anything is created, and asked without changing
+anything."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from time import monotonic
+from typing import Any
+from unittest.mock import Mock
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from plans.parts import Identity
+from stacks.reports import check, preflight
+from stacks.reports.preflight import Account, NotAnswered
+from stacks.settings.problems import Fault, Notice
+from tests.support.recording import CHECKOUT
+from tests.support.stackfile import Edit, at, environment_plan, reading, team_plan
+
+REGION, ZONE = "ap-northeast-2", "ap-northeast-2a"
+ROLE, SESSION = (
+    "arn:aws:iam::123456789012:role/path/Admin",
+    "arn:aws:sts::123456789012:assumed-role/Admin/me",
+)
+ID, STARTS, ENDS = (
+    "cr-0123456789abcdef0",
+    datetime(2098, 12, 1, 11, 30, tzinfo=UTC),
+    datetime(2098, 12, 8, tzinfo=UTC),
+)
+DESCRIBED = {
+    "State": "active",
+    "InstanceType": "p5.48xlarge",
+    "AvailabilityZone": ZONE,
+    "TotalInstanceCount": 2,
+    "AvailableInstanceCount": 1,
+    "StartDate": STARTS,
+    "EndDate": ENDS,
+    "ReservationType": "capacity-block",
+}
+SOUND: dict[str, Any] = {
+    "caller_arn": SESSION,
+    "has_cluster": False,
+    "reservation": DESCRIBED,
+    "zones": {f"{REGION}{letter}": f"apne2-az{number}" for number, letter in enumerate("abc", 1)},
+    "offers": {"g6e.48xlarge": [ZONE], "p5.48xlarge": [ZONE]},
+    "quota": (768, 0),
+    "addresses": (None, 0),
+}
+
+
+def account(**answers: Any) -> Any:
+    """An account that answers so, and soundly otherwise."""
+    told = Mock(spec=Account)
+    for name, answer in (SOUND | answers).items():
+        how = "side_effect" if isinstance(answer, Exception) else "return_value"
+        getattr(told, name).configure_mock(**{how: answer})
+    return told
+
+
+def block(settings: dict[str, Any]) -> None:
+    """An edit: the pool of two p5 is a Capacity Block."""
+    held = {"id": ID, "instances": 2, "starts": STARTS.isoformat(), "ends": ENDS.isoformat()}
+    settings["pools"]["h100"] |= {"capacity": "block", "reservation": held}
+
+
+def found(*edits: Edit, **answers: Any) -> list[Fault | Notice]:
+    config = reading(*edits).config
+    assert config
+    return preflight.preflight(account(**answers), environment_plan(*edits), config.environment)
+
+
+def faults(*edits: Edit, **answers: Any) -> list[str]:
+    return [str(one) for one in found(*edits, **answers) if isinstance(one, Fault)]
+
+
+# What the answers mean.
+
+
+def test_a_sound_account_says_who_asks_and_which_id_the_zone_has() -> None:
+    who, zone_id = (str(one) for one in found())
+    assert who == f"account: answers {SESSION}" and zone_id.endswith(
+        "line into the stack file: zone_id: apne2-az1"
+    )
+    assert len(found(at("zone_id", "apne2-az1"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("caller", "exists", "refused"),
+    [
+        (SESSION, False, True),
+        (ROLE, False, True),
+        (SESSION, True, False),
+        (SESSION.replace("Admin", "Other"), False, False),
+        (SESSION.replace("123", "321"), False, False),
+        ("arn:aws:iam::123456789012:user/Admin", False, False),
+    ],
+)
+def test_who_creates_the_cluster_is_no_second_admin_of_it(
+    caller: str, exists: bool, refused: bool
+) -> None:
+    said = faults(at("cluster.admins.me.role_arn", ROLE), caller_arn=caller, has_cluster=exists)
+    assert [one.endswith(f"got {ROLE}; drop it") for one in said] == [True][:refused]
+
+
+def test_zones_that_the_account_lacks_or_knows_by_another_id_are_refused() -> None:
+    [lacking] = faults(zones={ZONE: "apne2-az1", f"{REGION}b": "apne2-az2"})
+    assert "got ap-northeast-2c; it has ap-northeast-2a, ap-northeast-2b;" in lacking
+    [other] = faults(
+        at("zone_id", "apne2-az2"),
+        at("pools.h100.instance_types", ["g6e.48xlarge"]),
+        quota=(1536, 0),
+    )
+    assert (
+        other == "environment.zone_id: is what ap-northeast-2a is in this account, got apne2-az2;"
+        " zone_id: apne2-az1"
+    )
+
+
+def test_a_type_is_refused_where_the_account_cannot_buy_it_and_where_it_can_is_said() -> None:
+    two_zones = at("pools.g6e.fallback_zones", [f"{REGION}b"])
+    g6e, h100 = faults(two_zones, at("jobs", {}), offers={"g6e.48xlarge": [ZONE, f"{REGION}c"]})
+    assert (
+        g6e
+        == "environment.pools.g6e.fallback_zones: is sold to this account in ap-northeast-2b, got"
+        " g6e.48xlarge; ap-northeast-2 has it in ap-northeast-2a, ap-northeast-2c"
+    )
+    assert h100.startswith("environment.pools.h100.instance_types: ") and h100.endswith(
+        "has it in no zone"
+    )
+
+
+def test_a_quota_that_full_pools_exceed_is_refused_with_the_command_that_raises_it() -> None:
+    system, h100, g6e = faults(quota=(0, 4))
+    assert (
+        "fit quota L-417A185B, 0 vCPUs, when full, got 384 for h100 beside 4 that run already;"
+        " lower max_nod" in h100
+    )
+    assert system.startswith(
+        "environment.system_nodes: fit quota L-1216C47A, 0 vCPUs, got 8 for system nodes beside 4"
+    )
+    assert (
+        "got 768 for g6e beside 4" in g6e
+        and "--quota-code L-DB2E81BA --desired-value 772 --region" in g6e
+    )
+
+
+def test_a_capacity_block_needs_no_quota_and_says_what_is_free_or_when_it_begins() -> None:
+    assert faults(block) == [] and len(faults(block, quota=(0, 0))) == 2, "g6e and the system nodes"
+    assert "environment.pools.h100.reservation: 1 of 2 instances are free" in [
+        str(one) for one in found(block)
+    ]
+    assert "is scheduled; its jobs wait until 2098-12-01 11:30" in str(
+        found(block, reservation=DESCRIBED | {"State": "scheduled"})
+    )
+
+
+@pytest.mark.parametrize(
+    ("described", "says"),
+    [
+        ({}, f"reservation.id: is active or will be, got {ID}, unknown to this account"),
+        ({"State": "expired"}, f"reservation.id: is active or will be, got {ID}, expired"),
+        (
+            {"InstanceType": "p5en.48xlarge"},
+            f"h100.instance_types: is that of {ID}, got p5.48xlarge; p5en.48xlarge",
+        ),
+        ({"AvailabilityZone": f"{REGION}b"}, "got ap-northeast-2a; ap-northeast-2b"),
+        ({"ReservationType": "default"}, f"capacity: is that of {ID}, got block; reservation"),
+        (
+            {"StartDate": ENDS},
+            f"starts: is that of {ID}, got 2098-12-01 11:30:00+00:00; 2098-12-08 00:00",
+        ),
+        ({"EndDate": None}, f"ends: is that of {ID}, got 2098-12-08 00:00:00+00:00; drop it"),
+        ({"TotalInstanceCount": 1}, f"max_nodes: is that of {ID}, got 2; 1"),
+    ],
+)
+def test_a_reservation_that_is_not_what_the_stack_file_says_is_refused(
+    described: dict[str, Any], says: str
+) -> None:
+    [said] = faults(block, reservation=DESCRIBED | described if described else {})
+    assert says in said
+
+
+def test_a_reservation_gives_its_instances_only_in_the_group_it_was_made_in() -> None:
+    named = at("pools.h100.reservation.placement_group", "near")
+    near = DESCRIBED | {
+        "PlacementGroupArn": f"arn:aws:ec2:{REGION}:123456789012:placement-group/near"
+    }
+    says = f"environment.pools.h100.reservation.placement_group: is that of {ID}, got "
+    assert faults(block, named, reservation=near) == []
+    assert faults(block, named) == [says + "near; drop it"] and faults(block, reservation=near) == [
+        says + "None; near"
+    ]
+
+
+def test_nodes_that_stand_already_need_no_more_addresses() -> None:
+    assert faults(addresses=(126, 0)) == faults(addresses=(105, 1)) == []
+    [said] = faults(addresses=(104, 1))
+    assert said.startswith(
+        "environment.pools: fit the 104 free addresses of the zone's subnet when full, got 105;"
+    )
+
+
+# What is not answered.
+
+
+def test_what_is_denied_is_said_once_and_the_rest_still_asked_unless_nobody_knows_who_asks() -> (
+    None
+):
+    reason = NotAnswered("servicequotas:GetServiceQuota: AccessDenied")
+    _, *zones, denied = found(quota=reason, zones={})
+    assert str(denied) == f"account: could not ask {reason}" and len(zones) == 3
+    assert [str(one) for one in found(caller_arn=reason, zones={})] == [
+        f"account: could not ask {reason}"
+    ]
+
+
+def test_a_team_asks_who_it_is_and_no_more() -> None:
+    [said] = preflight.preflight(asked := account(), team_plan(), None)
+    assert str(said) == f"account: answers {SESSION}; a team has nothing more to ask it"
+    assert [name for name, *_ in asked.method_calls] == ["caller_arn"]
+
+
+# What has no answer in time.
+
+
+def test_a_question_without_an_answer_is_named_and_the_others_are_judged() -> None:
+    asked = account(zones={ZONE: "apne2-az1", f"{REGION}b": "apne2-az2"})
+    asked.addresses.side_effect = lambda *rest: Event().wait(60)
+    config = reading().config
+    assert config
+    said = [
+        str(one)
+        for one in preflight.preflight(asked, environment_plan(), config.environment, deadline=0.5)
+    ]
+    assert "account: did not say in 0.5 s: free addresses, which is unchecked" in said
+    assert any("environment.zone: is available to this account" in one for one in said)
+    assert sum("did not say" in one for one in said) == 1
+
+
+def test_a_fault_of_ours_is_not_hidden() -> None:
+    with pytest.raises(ZeroDivisionError):
+        found(zones=ZeroDivisionError())
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+    """An endpoint on loopback that takes every question and answers none but those whose words are
+    in the set."""
+    answered, over = set[str](), Event()
+
+    class Endpoint(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            if not any(word in body for word in answered):
+                over.wait(60)
+            told = f"<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>{SESSION}</Arn></GetCallerIdentityResult>"
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(f"{told}</GetCallerIdentityResponse>".encode())
+
+        do_GET = do_POST
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "testing")
+        monkeypatch.delenv("AWS_PROFILE", raising=False)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        yield answered
+        over.set()
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], ["who asks"]),
+        (
+            ["GetCallerIdentity"],
+            ["its zones", "what it may buy", "quota L-DB2E81BA", "free addresses"],
+        ),
+    ],
+)
+def test_a_check_of_an_account_that_hangs_ends_in_time_and_says_what_it_did_not_learn(
+    words: list[str], says: list[str], hanging: set[str]
+) -> None:
+    hanging.update(words)
+    began = monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "stacks.reports.check", "--live", "--deadline", "2.5", "dev"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert monotonic() - began < 30 and "Traceback" not in done.stderr
+    assert all(
+        f"note   account: did not say in 2.5 s: {what}, which is unchecked" in done.stdout
+        for what in says
+    )
+    assert done.returncode == 0 and "next: make preview STACK=dev" in done.stdout
+
+
+# `make check`.
+
+
+def test_a_plain_check_does_not_load_botocore() -> None:
+    program = "import sys; from stacks.reports.check import main; main(['dev']); sys.exit('botocore' in sys.modules)"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True
+        ).returncode
+        == 0
+    )
+
+
+@pytest.mark.parametrize(("quota", "code"), [((768, 0), 0), ((767, 0), 1)])
+def test_a_live_check_fails_where_the_account_has_something_against_it(
+    quota: Any, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(check, "Account", lambda region: account(quota=quota))
+    assert (check.main(["--live", "dev"]), check.main(["dev"])) == (code, 0)
+    live, plain = capsys.readouterr().out.split("dev: ")[:2]
+    assert "zone_id: apne2-az1" in live and "unset" not in live and "unset" in plain
+    assert ("  fault  environment.pools: fit quota" in live) == bool(code)
+
+
+# The account itself.
+
+ME = Identity(project="trainyard", stack="dev", region=REGION)
+
+
+@pytest.fixture
+def ours(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        yield Account(REGION)
+
+
+def test_every_question_reads() -> None:
+    actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', inspect.getsource(Account))
+    assert len(actions) == 8 and all(action.startswith(("Get", "Describe")) for action in actions)
+
+
+def test_an_account_is_asked_through_botocore(ours: Account) -> None:
+    assert ours.caller_arn().startswith("arn:aws:sts::123456789012:") and not ours.has_cluster(
+        "dev"
+    )
+    assert (
+        ours.zones()[ZONE] == "apne2-az1" and ZONE in ours.offers(["g6e.48xlarge"])["g6e.48xlarge"]
+    )
+
+
+def test_what_is_ours_is_told_by_its_tags(ours: Account) -> None:
+    ec2 = boto3.client("ec2", REGION)
+    [subnet] = ec2.describe_subnets(Filters=[{"Name": "availability-zone", "Values": [ZONE]}])[
+        "Subnets"
+    ]
+    made = ec2.run_instances(
+        ImageId="ami-12c6146b", InstanceType="p5.48xlarge", MinCount=3, MaxCount=3
+    )["Instances"]
+    for id_, name in (
+        (subnet["SubnetId"], "network-private-a"),
+        (made[0]["InstanceId"], "h100-node"),
+    ):
+        tags = {"project": "trainyard", "stack": "dev", "name": name}.items()
+        ec2.create_tags(
+            Resources=[id_],
+            Tags=[{"Key": f"trainyard:{key}", "Value": value} for key, value in tags],
+        )
+    assert ours.addresses(ME, "network-private-b", ["g6e"]) == (None, 0)
+    assert ours.addresses(ME, "network-private-a", ["h100"]) == (4091 - 3, 1)
+    with Stubber(ours._clients["servicequotas"]) as stub:
+        stub.add_response("get_service_quota", {"Quota": {"Value": 768.0}})
+        assert ours.quota(ME, "dev-system", "L-417A185B") == (768, 2 * 192)
+
+
+def test_a_reservation_that_ec2_does_not_know_is_empty_and_one_that_is_denied_not_answered(
+    ours: Account,
+) -> None:
+    with Stubber(ours._clients["ec2"]) as stub:
+        stub.add_response(
+            "describe_capacity_reservations", {"CapacityReservations": [{"State": "active"}]}
+        )
+        stub.add_client_error(
+            "describe_capacity_reservations", "InvalidCapacityReservationId.NotFound"
+        )
+        stub.add_client_error("describe_capacity_reservations", "UnauthorizedOperation")
+        assert (ours.reservation(ID), ours.reservation(ID)) == ({"State": "active"}, {})
+        with pytest.raises(
+            NotAnswered, match="^ec2:DescribeCapacityReservations: UnauthorizedOperation$"
+        ):
+            ours.reservation(ID)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("AWS_PROFILE", "nobody"), ("AWS_ENDPOINT_URL", "http://127.0.0.1:9")]
+)
+def test_profile_and_endpoint_are_those_of_the_aws_cli(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "TIMEOUTS", {"retries": {"total_max_attempts": 1}})
+    for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", name):
+        monkeypatch.setenv(key, value)
+    with pytest.raises(NotAnswered, match=f"^sts:GetCallerIdentity: .*{value}"):
+        Account(REGION).caller_arn()

@@ -1,0 +1,206 @@
+"""When the first training step comes, and what it waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from catalog.latencies import STAGES
+from stacks.plan import plan_stack
+from stacks.reports import timeline
+from stacks.reports.timeline import Timeline, cold_start, schedule
+from stacks.settings.reader import read
+from tests.support.cases.jobs import pytorch_job
+from tests.support.recording import Graph, deploy
+from tests.support.stackfile import at, environment_plan, sound_stacks, team_plan, values
+
+BOUND = 948
+"""Seconds (15.8 min): the shortest way of an independent graph of 95 resources (shared facts
+§1.2)."""
+
+# What waits for what.
+
+RESOURCES: dict[str, list[str]] = {
+    "VPC": ["Vpc network"],
+    "subnets": ["Subnet network-private-a", "Subnet network-public-a"],
+    "NAT gateway": ["NatGateway network-nat-a"],
+    "security groups": ["SecurityGroup nodes", "SecurityGroup scratch", "SecurityGroup home"],
+    "file system scratch": ["LustreFileSystem scratch"],
+    "file system home": ["FileSystem home"],
+    "mount target home": ["MountTarget home"],
+    "cluster": ["eks:index:Cluster cluster"],
+    "first add-ons": ["Addon vpc-cni", "Addon kube-proxy", "Addon eks-pod-identity-agent"],
+    "system nodes": ["NodeGroup system"],
+    "coredns": ["Addon coredns"],
+    "aws-fsx-csi-driver": ["Addon aws-fsx-csi-driver"],
+    "aws-efs-csi-driver": ["Addon aws-efs-csi-driver"],
+    "interruption queue": ["Queue karpenter"],
+    "Karpenter": ["Release karpenter"],
+    "pools": ["NodePool g6e-pool"],
+    "Trainer": ["Release kubeflow-trainer"],
+    "runtimes": ["ClusterTrainingRuntime torch-distributed-resilient"],
+    "batching": ["TrainJob t5-large"],
+}
+"""Stage → the resources it is about; batching begins when the job is there."""
+
+
+def test_every_stage_before_the_jobs_nodes_is_about_resources() -> None:
+    assert {s.name for s in schedule(environment_plan()).stages} - set(RESOURCES) == {
+        "first node",
+        "image pull",
+        "first step",
+    }
+
+
+@pytest.mark.parametrize("stage", RESOURCES)
+def test_a_stage_waits_for_exactly_what_its_resources_wait_for(dev: Graph, stage: str) -> None:
+    earlier = set[str]().union(*(dev.before(dev[resource]) for resource in RESOURCES[stage]))
+    in_graph = {
+        other
+        for other, resources in RESOURCES.items()
+        if other != stage and earlier & {str(dev[resource]) for resource in resources}
+    }
+    assert _before(schedule(environment_plan()), stage) == in_graph
+
+
+def test_a_job_waits_for_the_links_of_its_store_which_fsx_makes_one_after_the_other() -> None:
+    linked = at(
+        "storage.scratch.lustre.repositories",
+        {name: {"s3": f"s3://{name}-sets", "path": f"/{name}"} for name in ("text", "images")},
+    )
+    timeline = schedule(environment_plan(linked))
+    assert "repositories scratch" in _before(timeline, "batching")
+    assert timeline.end["repositories scratch"] - timeline.end["file system scratch"] == 2 * 300
+
+
+def test_a_pytorch_job_waits_for_its_operator_and_for_no_runtime() -> None:
+    edits = pytorch_job()
+    graph = deploy("dev", lambda given: given.update(values(*edits)))
+    run, operator = (
+        graph["kubernetes:kubeflow.org/v1:PyTorchJob t5-large"],
+        graph["Release training-operator"],
+    )
+    assert graph.waits_for(run, operator) and not any(
+        "Runtime" in each for each in graph.before(run)
+    )
+    timeline = schedule(environment_plan(*edits))
+    before = _before(timeline, "batching")
+    assert "training-operator" in before and not {"runtimes", "Trainer"} & before
+    assert graph.waits_for(operator, graph["NodeGroup system"])
+    assert _before(timeline, "training-operator") == _before(timeline, "Trainer")
+    assert not any(
+        "training-operator" in stage.name for stage in schedule(environment_plan()).stages
+    )
+
+
+def _before(timeline: Timeline, stage: str) -> set[str]:
+    after = next(s.after for s in timeline.stages if s.name == stage)
+    return set(after).union(*(_before(timeline, earlier) for earlier in after))
+
+
+@given(stack=sound_stacks())
+def test_no_stage_begins_early_and_the_longest_way_is_as_long_as_all_of_it(
+    stack: dict[str, Any],
+) -> None:
+    timeline = schedule(plan_stack(read(stack, stack="dev", project="trainyard")).accepted())
+    for stage in timeline.stages:
+        assert all(timeline.end[earlier] <= timeline.start[stage.name] for earlier in stage.after)
+    way = [s.seconds for s in timeline.stages if s.name in timeline.critical]
+    assert sum(way) == pytest.approx(timeline.seconds)
+    assert all(slack is None or slack >= 0 for slack in timeline.slack.values())
+
+
+# How long it takes.
+
+
+def test_the_longest_way_is_the_lower_bound_but_for_the_image_pull_on_our_system() -> None:
+    """The bound's own stages are the same, but it pulls with SOCI on Bottlerocket, maps public
+    addresses in its subnets (9 s) and counts a second for the TrainJob."""
+    timeline = schedule(environment_plan())
+    assert timeline.seconds == 12 + 2 + 540 + 35 + 110 + 20 + 60 + 6 + 10 + 75 + 40 + 45
+    assert timeline.seconds == BOUND + (40 - 23) - 9 - 1
+    assert timeline.seconds - timeline.what_if("image pull", 23) == pytest.approx(BOUND, rel=0.02)
+
+
+def test_stages_last_as_long_as_make_up_expects() -> None:
+    timeline = schedule(environment_plan())
+    end, start = timeline.end, timeline.start
+    ours = {
+        "network": end["NAT gateway"],
+        "storage": end["file system scratch"] - start["security groups"],
+        "cluster": end["first add-ons"] - start["cluster"],
+        "system nodes": end["coredns"] - start["system nodes"],
+        "jobs": timeline.seconds - start["batching"],
+        **{
+            stage: end[name] - start[name]
+            for stage, name in (
+                ("karpenter", "Karpenter"),
+                ("pools", "pools"),
+                ("trainer", "Trainer"),
+                ("runtimes", "runtimes"),
+            )
+        },
+    }
+    assert set(ours) == set(STAGES)
+    assert ours == {stage: pytest.approx(STAGES[stage], rel=0.1) for stage in ours}
+
+
+def test_a_file_system_decides_only_when_it_takes_as_long_as_the_cluster_and_its_nodes() -> None:
+    """The bound's own figure: FSx becomes critical above about 12.7 minutes."""
+    timeline = schedule(environment_plan())
+    assert (600 + (timeline.slack["file system scratch"] or 0)) / 60 == pytest.approx(12.7, abs=0.1)
+    assert timeline.what_if("file system scratch", 762) == 0
+    assert timeline.what_if("file system scratch", 1200) == 762 - 1200
+
+
+def test_nothing_comes_of_a_change_within_a_stages_slack_and_all_of_what_goes_beyond() -> None:
+    timeline = schedule(environment_plan())
+    for stage in timeline.stages:
+        slack = timeline.slack[stage.name]
+        longer = stage.seconds + (slack or 0)
+        assert timeline.what_if(stage.name, longer) == 0
+        assert timeline.what_if(stage.name, longer + 7) == (0 if slack is None else -7)
+    with pytest.raises(KeyError):
+        timeline.what_if("image-pull", 1)
+
+
+# Which job.
+
+
+def test_a_job_waits_for_its_own_file_systems_only() -> None:
+    bare = [at("jobs.t5-large.checkpoints", None), at("jobs.t5-large.allow_no_checkpoint", True)]
+    slack = schedule(environment_plan(*bare)).slack
+    assert slack["file system scratch"] is None and slack["aws-fsx-csi-driver"] is None
+
+
+def test_the_first_step_is_of_the_job_that_can_begin_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(timeline.TYPICAL, "fsx.lustre", 3000)
+    light = {
+        "runtime": "torch-distributed",
+        "nodes": 1,
+        "pool": "g6e",
+        "image": "image:1",
+        "command": ["true"],
+    }
+    assert schedule(environment_plan(at("jobs.light", light))).job == "light"
+    assert schedule(environment_plan()).job == "t5-large"
+
+
+def test_kept_nodes_boot_with_their_pool_and_not_with_the_job() -> None:
+    usual, kept = environment_plan(), environment_plan(at("pools.g6e.replicas", 2))
+    timeline, job = schedule(kept), kept.jobs["t5-large"]
+    assert (
+        "batching" not in timeline.start and timeline.start["first node"] == timeline.end["pools"]
+    )
+    assert schedule(usual).seconds - timeline.seconds == 10
+    assert (cold_start(usual, job), cold_start(kept, job)) == (75 + 40 + 45, 40 + 45)
+
+
+def test_a_stack_without_jobs_ends_when_everything_is_there_and_a_team_begins_then() -> None:
+    timeline, team = schedule(environment_plan(at("jobs", {}))), schedule(team_plan())
+    assert timeline.job is None and timeline.seconds == timeline.end["pools"]
+    assert None not in timeline.slack.values()
+    assert team.critical == ("batching", "first node", "image pull", "first step")
+    assert team.seconds == 10 + 75 + 40 + 45

@@ -1,0 +1,169 @@
+"""Which file system follows from a model, what its checkpoints take there, and what is said about
+it."""
+
+from __future__ import annotations
+
+import pytest
+
+from stacks.plan import EnvironmentPlan, TeamPlan
+from tests.support.cases.environment import JOB, MODEL
+from tests.support.stackfile import at, environment_plan, faults, planned, team_plan
+
+LUSTRE = "storage.scratch.lustre"
+
+
+def notices(*edits) -> str:
+    return "\n".join(str(n) for n in planned(*edits).notices)
+
+
+def test_a_store_by_model_is_the_cheapest_that_keeps_its_goodput() -> None:
+    """70B on 16 nodes: 840 GB, a failure every 231 h. To 2400 GiB at 500 MB/s per TiB a save takes
+    717 s, W* is √(2·717·830769) = 34510 s, and 1 − 717/34510 − (17255 + 300)/830769 = 95.8 %. At
+    250 it would be 94.1 %; 7200 GiB at 125 reach 95.2 % and cost more (1044 against 816 USD a month
+    in us-east-1)."""
+    plan = environment_plan(at(LUSTRE, {"for_model": {"parameters_billion": 70, "nodes": 16}}))
+    found = plan.lustre["scratch"]
+    assert (found.capacity_gib, found.throughput_mbps_per_tib, found.deployment) == (
+        2400,
+        500,
+        "PERSISTENT_2",
+    )
+
+
+def test_more_goodput_is_a_faster_store() -> None:
+    def size(goodput: float) -> float:
+        store = environment_plan(
+            at(
+                LUSTRE,
+                {"for_model": {"parameters_billion": 70, "nodes": 16, "goodput_percent": goodput}},
+            )
+        ).lustre["scratch"]
+        return store.capacity_gib * (store.throughput_mbps_per_tib or 0)
+
+    assert size(90) < size(95) < size(98)
+
+
+def test_the_claim_has_the_size_that_was_chosen() -> None:
+    plan = environment_plan(at(LUSTRE, {"for_model": {"parameters_billion": 70, "nodes": 16}}))
+    [claim] = [c for c in plan.workspace.claims if c.store == "scratch"]
+    assert claim.capacity == f"{plan.lustre['scratch'].capacity_gib}Gi"
+
+
+def test_a_plan_has_the_verdict_of_each_job_that_says_how_large_its_model_is() -> None:
+    """70B to 9600 GiB at 500 MB/s per TiB over TCP from 2 nodes: 4.69 GB/s, 179 s."""
+    assert environment_plan().checkpoints == {}
+    found = environment_plan(*MODEL, at(f"{JOB}.checkpoints.interval_minutes", 30)).checkpoints[
+        "t5-large"
+    ]
+    assert found.bytes == 840e9 and found.write_seconds == pytest.approx(179.2, abs=0.1)
+    assert found.interval_seconds == 1800
+    assert found.goodput == pytest.approx(1 - 179.2 / 1800 - 1200 / 6646154, abs=1e-4)
+
+
+def test_a_team_has_verdicts_on_its_environments_stores() -> None:
+    plan = team_plan(at("jobs.vit-base.parameters_billion", 0.086))
+    assert isinstance(plan, TeamPlan) and set(plan.checkpoints) == {"vit-base"}
+
+
+def test_a_store_that_leaves_little_time_is_said_with_what_would_be_better() -> None:
+    """At 125 MB/s per TiB and 4800 GiB, 1434 s every half hour is 44 % of the time."""
+    said = notices(
+        at(f"{JOB}.parameters_billion", 70),
+        at(f"{JOB}.checkpoints.interval_minutes", 30),
+        at(f"{LUSTRE}.throughput_mbps_per_tib", 125),
+    )
+    assert "a save takes 24 minutes, which leaves 20% of the time" in said and "GiB at" in said
+
+
+def test_checkpoints_on_scratch_are_said() -> None:
+    assert "a failed server takes the checkpoints" in notices(
+        at(LUSTRE, {"capacity_gib": 2400, "deployment": "SCRATCH_2"})
+    )
+
+
+def test_an_asynchronous_save_stalls_training_for_a_moment_only() -> None:
+    every = at(f"{JOB}.checkpoints.interval_minutes", 30)
+    blocking = environment_plan(*MODEL, every).checkpoints["t5-large"]
+    late = environment_plan(*MODEL, every, at(f"{JOB}.checkpoints.asynchronous", True)).checkpoints[
+        "t5-large"
+    ]
+    assert late.stall_seconds < 1 and late.goodput > blocking.goodput + 0.05
+
+
+EFA = at(LUSTRE, {"capacity_gib": 9600, "throughput_mbps_per_tib": 1000, "efa": True})
+P5 = at(f"{JOB}.pool", "h100")
+
+
+def test_efa_counts_where_the_jobs_nodes_mount_over_it() -> None:
+    """840 GB from 2 nodes: 15.9 GB/s each over EFA are more than the disks' 9.375; over TCP 2.48
+    each are less."""
+    over_efa = environment_plan(EFA, P5, at(f"{JOB}.parameters_billion", 70)).checkpoints[
+        "t5-large"
+    ]
+    over_tcp = environment_plan(EFA, at(f"{JOB}.parameters_billion", 70)).checkpoints["t5-large"]
+    without_efa = environment_plan(
+        EFA, P5, at(f"{JOB}.parameters_billion", 70), at(f"{LUSTRE}.efa", False)
+    )
+    assert over_efa.write_seconds == pytest.approx(840 / 9.375)
+    assert (
+        over_tcp.write_seconds
+        == without_efa.checkpoints["t5-large"].write_seconds
+        == pytest.approx(840 / 4.96)
+    )
+
+
+def test_efa_counts_in_no_other_zone() -> None:
+    away = at("pools.h100.fallback_zones", ["ap-northeast-2b"])
+    more = at("pools.more", {"instance_types": ["p5.48xlarge"], "max_nodes": 1})
+    found = environment_plan(
+        EFA, P5, away, more, at(f"{JOB}.nodes", 1), at(f"{JOB}.parameters_billion", 70)
+    )
+    assert found.checkpoints["t5-large"].write_seconds == pytest.approx(840 / 2.48)
+
+
+def test_a_store_for_a_model_is_of_a_size_that_is_sold_with_efa() -> None:
+    model = at(LUSTRE, {"efa": True, "for_model": {"parameters_billion": 70, "nodes": 16}})
+    for edits in ([], [at("pools.h100", {"instance_types": ["p5en.48xlarge"], "max_nodes": 2})]):
+        found = environment_plan(model, *edits).lustre["scratch"]
+        assert (
+            found.capacity_gib * (found.throughput_mbps_per_tib or 0) % 4_800_000 == 0 and found.efa
+        )
+
+
+def test_a_job_whose_nodes_mount_over_tcp_all_the_same_is_told_so() -> None:
+    assert (
+        "environment.jobs.t5-large.pool: g6e.48xlarge mounts scratch over TCP: it loses packets"
+        in notices(EFA)
+    )
+    assert "over TCP" not in notices(EFA, P5)
+
+
+def test_more_devices_than_fsx_connects_are_said() -> None:
+    assert "have 1032 EFA devices for it, and FSx takes 1024" in notices(
+        EFA, at("pools.h100.max_nodes", 129)
+    )
+    assert "FSx takes 1024" not in notices(EFA, at("pools.h100.max_nodes", 128))
+
+
+def test_what_fsx_makes_anew_is_claimed_under_another_name() -> None:
+    def claim(*edits) -> str:
+        return next(
+            c.name for c in environment_plan(*edits).workspace.claims if c.store == "scratch"
+        )
+
+    names = {claim(), claim(EFA), claim(EFA, at(f"{LUSTRE}.throughput_mbps_per_tib", 500))}
+    assert len(names) == 3 and claim() == claim(EFA, at(f"{LUSTRE}.efa", False))
+
+
+def test_a_goodput_that_cannot_be_kept_is_refused_with_the_store_that_would() -> None:
+    [fault] = faults(
+        at(f"{JOB}.parameters_billion", 70),
+        at(f"{LUSTRE}", {"capacity_gib": 4800, "throughput_mbps_per_tib": 125}),
+        at(f"{JOB}.goodput_percent", 99),
+    )
+    assert "MB/s per TiB gives 99" in fault
+
+
+def test_backups_are_of_the_file_system() -> None:
+    plan = environment_plan(at(f"{LUSTRE}.backup_days", 7))
+    assert isinstance(plan, EnvironmentPlan) and plan.lustre["scratch"].backup_days == 7

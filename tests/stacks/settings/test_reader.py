@@ -1,0 +1,325 @@
+"""Reading stack files: strict at every depth, everything wrong at once, and nothing twice."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pulumi
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stacks.plan import plan_stack
+from stacks.settings.reader import StackConfig, json_schema, read, read_engine, read_file
+from tests.support.recording import CHECKOUT, NoLookups, configuration, stack_values
+from tests.support.stackfile import ENVIRONMENT, TEAM, at, faults, reading, values, without
+
+JOB = "jobs.t5-large"
+OWN = "trainer.own_runtimes.torch-distributed-resilient"
+
+# One mistyped key in every kind of mapping a stack file has, and what was meant.
+MISTYPED = {
+    "poolz": "pools",
+    "network.cdir": "cidr",
+    "cluster.verison": "version",
+    "system_nodes.node": "nodes",
+    "pools.g6e.max_node": "max_nodes",
+    "storage.scratch.date": "data",
+    "storage.scratch.lustre.capacity_gb": "capacity_gib",
+    "trainer.versions": "version",
+    f"{OWN}.max_restart": "max_restarts",
+    f"{JOB}.node": "nodes",
+    f"{JOB}.storage.scratch.pth": "path",
+    f"{JOB}.checkpoints.dir": "directory",
+    "artifacts.chart": "charts",
+}
+
+
+@pytest.mark.parametrize("path", MISTYPED)
+def test_a_mistyped_key_is_refused_at_every_depth_and_the_right_one_is_named(path: str) -> None:
+    edits = [at("artifacts.charts", "/charts")] if path.startswith("artifacts") else []
+    assert [
+        f
+        for f in faults(*edits, at(path, 1))
+        if f.startswith(f"environment.{path}: is not a setting, got 1; ")
+        and MISTYPED[path] in f.partition(";")[2]
+    ], faults(*edits, at(path, 1))
+
+
+def test_a_key_that_resembles_nothing_lists_what_there_is() -> None:
+    assert faults(at("network.subnets", 3)) == [
+        "environment.network.subnets: is not a setting, got 3; settings here: cidr"
+    ]
+
+
+def test_a_key_beside_environment_and_team_is_refused() -> None:
+    extra = {**values(), "trainyard:zone": "ap-northeast-2a"}
+    assert [str(f) for f in read(extra, stack="dev", project="trainyard").faults] == [
+        'zone: is not a setting, got "ap-northeast-2a"; settings here: environment, team'
+    ]
+
+
+def test_settings_of_other_projects_are_none_of_our_business() -> None:
+    extra = {**values(), "other:zone": "{not json", "aws:profile": "me"}
+    assert not read(extra, stack="dev", project="trainyard").faults
+
+
+def test_faults_of_every_depth_are_reported_together() -> None:
+    found = faults(
+        without("zone"),
+        at("cluster.version", 1.34),
+        at("pools.g6e.max_nodes", "many"),
+        at("storage.home.efz", {}),
+        at(f"{JOB}.nodes", 0),
+    )
+    assert {f.partition(":")[0] for f in found} == {
+        "environment.zone",
+        "environment.cluster.version",
+        "environment.pools.g6e.max_nodes",
+        "environment.storage.home.efz",
+        f"environment.{JOB}.nodes",
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "quoted"),
+    [
+        ("cluster.version", 1.34, '"1.34"'),
+        ("trainer.version", 2, '"2"'),
+        ("tags", {"cost-center": 17}, '"17"'),
+        (f"{JOB}.env", {"DEBUG": True}, '"true"'),
+    ],
+)
+def test_text_without_its_quotes_is_refused_with_the_text_that_was_meant(
+    path: str, value: Any, quoted: str
+) -> None:
+    [fault] = faults(at(path, value))
+    assert fault.endswith(f"quote it: {quoted}") and "must be text" in fault
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("4", 'must be a number, got "4"; without quotes: 4'),
+        (True, "valid integer, got true"),
+        (4.0, "valid integer"),
+        (0, "greater than or equal to 1, got 0"),
+        (None, "valid integer, got null"),
+    ],
+)
+def test_a_number_is_a_number_and_nothing_that_looks_like_one(value: Any, says: str) -> None:
+    found = faults(at("pools.h100.max_nodes", value))
+    assert (
+        len(found) == 1
+        and says in found[0]
+        and found[0].startswith("environment.pools.h100.max_nodes: ")
+    ), found
+
+
+def test_a_value_that_fits_no_branch_of_a_union_is_one_fault_with_a_path_of_ours() -> None:
+    [fault] = faults(at(f"{JOB}.processes_per_node", "many"))
+    assert (
+        fault.startswith(f"environment.{JOB}.processes_per_node: ")
+        and "integer" in fault
+        and "'auto'" in fault
+    )
+
+
+@pytest.mark.parametrize("name", ["G6E", "g6.e", "-g6e", "g6e-", "6e", "a" * 33, ""])
+def test_a_name_that_kubernetes_or_aws_would_refuse_is_refused(name: str) -> None:
+    pool = {"instance_types": ["g6e.48xlarge"], "max_nodes": 1}
+    [fault] = faults(lambda s: s["pools"].update({name: pool}))
+    assert fault.startswith(f"environment.pools.{name}: is a name") and "at most 32" in fault
+
+
+@pytest.mark.parametrize("stack", ["Dev", "team.vision", "a" * 33])
+def test_a_stack_name_that_cannot_begin_the_name_of_a_cluster_is_refused(stack: str) -> None:
+    assert read(values(), stack=stack, project="trainyard").faults[0].rule == "is a name"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "zone",
+        "cluster",
+        "cluster.version",
+        "pools",
+        "pools.g6e.max_nodes",
+        "trainer",
+        "trainer.runtimes",
+        f"{JOB}.image",
+        f"{JOB}.pool",
+        f"{OWN}.image",
+    ],
+)
+def test_a_required_thing_has_no_default(path: str) -> None:
+    assert f"environment.{path}: must be set, got nothing; add {path.rpartition('.')[2]}" in faults(
+        without(path)
+    )
+
+
+@pytest.mark.parametrize("settings", [{}, {ENVIRONMENT: None}, {ENVIRONMENT: {}, TEAM: {}}])
+def test_a_stack_is_an_environment_or_a_team_and_not_both_or_neither(
+    settings: dict[str, Any],
+) -> None:
+    found = read({"aws:region": "eu-west-1", **settings}, stack="dev", project="trainyard")
+    assert found.faults[0].rule == "holds exactly one of environment and team"
+
+
+def test_a_stack_without_a_region_says_how_to_set_it() -> None:
+    found = read({ENVIRONMENT: values()[ENVIRONMENT]}, stack="dev", project="trainyard")
+    assert "pulumi config set aws:region" in str(found.faults[0])
+
+
+# Salvage: what is sound is checked although something else is wrong, and nothing is complained of
+# twice.
+
+
+def test_a_broken_pool_is_one_fault_and_not_a_second_one_at_the_job_that_uses_it() -> None:
+    assert faults(at("pools.g6e.max_nodes", "many")) == [
+        'environment.pools.g6e.max_nodes: input should be a valid integer, got "many"; '
+        "see the sentence beside it in stacks/settings/environment.py"
+    ]
+
+
+@pytest.mark.parametrize("path", ["storage.scratch.data", f"{OWN}.max_restarts", f"{JOB}.nodes"])
+def test_a_broken_part_is_set_aside_and_the_rest_is_still_checked(path: str) -> None:
+    found = faults(at(path, "nonsense"), at("network.cidr", "8.8.8.0/24"))
+    assert [f.partition(":")[0] for f in found] == [
+        f"environment.{path}",
+        *["environment.network.cidr"] * 2,
+    ]
+
+
+def test_a_mistyped_key_does_not_hide_what_the_rules_refuse() -> None:
+    found = faults(at("pools.g6e.max_node", 4), at("zone", "ap-northeast-2"))
+    assert [f.partition(":")[0] for f in found] == [
+        "environment.pools.g6e.max_node",
+        "environment.zone",
+    ]
+
+
+def test_a_sound_file_has_no_faults_and_sets_nothing_aside() -> None:
+    found = reading()
+    assert (found.faults, found.set_aside) == ((), frozenset())
+    assert isinstance(found.config, StackConfig)
+
+
+# Two readers, one meaning.
+
+
+@pytest.mark.parametrize("stack", ["dev", "team-vision"])
+def test_the_engine_and_the_file_give_the_same_configuration(stack: str) -> None:
+    pulumi.runtime.set_mocks(NoLookups(), project="trainyard", stack=stack)
+    pulumi.runtime.set_all_config(configuration(stack_values(stack)))
+    assert read_engine() == read_file(stack, CHECKOUT)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("config: {a: [}", "must be YAML"),
+        ("config:\n  - a\n", "holds settings under `config:`"),
+        ("just words", "holds settings under `config:`"),
+        ("", "must be set"),
+        ("config:\n", "must be set"),
+        ("config:\n  aws:region: a\n  aws:region: b\n", "aws:region is given twice"),
+    ],
+)
+def test_a_file_that_is_no_stack_file_is_a_fault_and_not_a_traceback(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: trainyard\n")
+    (tmp_path / "Pulumi.x.yaml").write_text(text)
+    found = plan_stack(read_file("x", tmp_path))
+    assert found.plan is None and says in str(found.faults[0])
+
+
+def test_a_pool_that_is_given_twice_is_refused_as_the_engine_would(tmp_path: Path) -> None:
+    text = (CHECKOUT / "Pulumi.dev.yaml").read_text().replace("      h100: {", "      g6e: {")
+    (tmp_path / "Pulumi.yaml").write_text("name: trainyard\n")
+    (tmp_path / "Pulumi.dev.yaml").write_text(text)
+    assert "g6e is given twice" in str(read_file("dev", tmp_path).faults[0])
+
+
+ANYTHING = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-1, 10**6),
+    st.floats(allow_nan=False),
+    st.text(max_size=8),
+    st.sampled_from(
+        [
+            "ap-northeast-2",
+            "10.0.0.0/8",
+            "g6e.48xlarge",
+            "/dev/shm",
+            "keep",
+            "private",
+            "torchrun x",
+        ]
+    ),
+    st.lists(st.one_of(st.integers(0, 9), st.text(max_size=4)), max_size=2),
+    st.dictionaries(
+        st.one_of(st.text(max_size=6), st.integers(), st.booleans()), st.integers(0, 3), max_size=2
+    ),
+)
+
+
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    return [path, *(p for key, item in inner for p in _paths(item, (*path, key)))]
+
+
+@given(stack=st.sampled_from(["dev", "team-vision"]), data=st.data())
+def test_whatever_stands_in_a_stack_file_there_is_a_plan_or_a_fault_and_never_a_traceback(
+    stack: str, data: st.DataObject
+) -> None:
+    spoiled = copy.deepcopy(stack_values(stack))
+    for _ in range(data.draw(st.integers(1, 3))):
+        *way, last = data.draw(st.sampled_from(_paths(spoiled)[1:] or [("config",)]))
+        holder: Any = spoiled
+        for step in way:
+            holder = holder[step]
+        holder[last] = data.draw(ANYTHING)
+    found = plan_stack(read(spoiled, stack=stack, project="trainyard"), CHECKOUT)
+    assert (found.plan is None) == bool(found.faults)
+    assert all(f.path and f.rule and f.way_out for f in found.faults)
+
+
+# The schema that editors use.
+
+
+def test_the_schema_in_docs_is_the_one_that_the_types_give() -> None:
+    written = json.loads((CHECKOUT / "docs" / "stack.schema.json").read_text())
+    assert written == json_schema(), "make schema"
+
+
+@pytest.mark.parametrize("stack", ["dev", "team-vision"])
+def test_the_schema_accepts_the_stack_files_of_the_checkout(stack: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+    jsonschema.validate({"config": stack_values(stack)}, json_schema())
+
+
+@pytest.mark.parametrize("path", MISTYPED)
+def test_the_schema_refuses_what_the_reader_refuses(path: str) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"config": values(at(path, 1))}, json_schema())
+
+
+@pytest.mark.parametrize(
+    "extra", [{"trainyard:zone": "a"}, {TEAM: {"environment": "dev", "namespace": "a"}}]
+)
+def test_the_schema_knows_the_keys_of_the_project(extra: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"config": {**values(), **extra}}, json_schema())

@@ -1,0 +1,319 @@
+"""Impossible and sound jobs: what tests/support/cases/environment.py is for the rest of a stack file."""
+
+from __future__ import annotations
+
+from tests.support.stackfile import Edit, at, without
+
+JOB = "jobs.t5-large"
+SCRIPT, RUNTIME, SECRETS = f"{JOB}.script", f"{JOB}.runtime", f"{JOB}.secrets"
+OPERATOR = at("training_operator", {"version": "1.8.1"})
+PRIORITIES = at("priorities", {"high": 1000})
+SAMPLE = "workloads/training-on-eks/samples/fsdp/t5-fsdp.py"
+TOKEN = {"HF_TOKEN": {"secret": "hf-token", "key": "token"}}
+
+
+def pytorch_job(**more: object) -> list[Edit]:
+    """The dev file's job, by the training-operator."""
+    return [OPERATOR, without(RUNTIME), at(f"{JOB}.pytorch_job", more)]
+
+
+def tune(**more: object) -> list[Edit]:
+    """A job of one node on a runtime of kind torchtune."""
+    fetched = {"model": "qwen2.5-1.5b", "store": "scratch", "directory": "tuned"}
+    own = {"kind": "torchtune", "image": "registry/tune:1", "max_restarts": 0, "torchtune": fetched}
+    return [
+        at("trainer.own_runtimes.tune", own | more),
+        at(RUNTIME, "tune"),
+        at(f"{JOB}.nodes", 1),
+        without(SCRIPT),
+    ]
+
+
+# name → (edits, path below `environment`, part of what it says)
+REFUSED: dict[str, tuple[list[Edit], str, str]] = {
+    "a job of no controller": (
+        [without(RUNTIME)],
+        JOB,
+        "exactly one of runtime (a TrainJob) and pytorch_job",
+    ),
+    "a job of two controllers": ([OPERATOR, at(f"{JOB}.pytorch_job", {})], JOB, "got both"),
+    "a launcher of another image than its nodes": (
+        [
+            at("trainer.own_runtimes.torch-distributed-resilient.kind", "mpi"),
+            at(f"{JOB}.image", "other:1"),
+        ],
+        f"{JOB}.image",
+        "a job replaces the launcher's only",
+    ),
+    "torchtune on two nodes": (
+        [*tune(), at(f"{JOB}.nodes", 2)],
+        f"{JOB}.nodes",
+        "is 1 with torchtune",
+    ),
+    "torchtune with a command that names no recipe": (
+        [*tune(), at(f"{JOB}.command", ["tune", "run"])],
+        f"{JOB}.command",
+        "the model in the runtime's name",
+    ),
+    "a mount where torchtune works": (
+        [*tune(), at(f"{JOB}.storage", {"home": {"path": "/workspace"}})],
+        f"{JOB}.storage",
+        "mounts one thing at a path, got /workspace",
+    ),
+    "torchtune on nothing": (
+        tune(torchtune=None),
+        "trainer.own_runtimes.tune.torchtune",
+        "goes with kind torchtune",
+    ),
+    "what torchtune needs, for torchrun": (
+        tune(kind="torch"),
+        "trainer.own_runtimes.tune.torchtune",
+        "got torch",
+    ),
+    "torchtune on a store that is not there": (
+        tune(torchtune={"model": "qwen2.5-1.5b", "store": "nowhere", "directory": "tuned"}),
+        "trainer.own_runtimes.tune.torchtune.store",
+        "one of scratch, home",
+    ),
+    "torchtune outside its store": (
+        tune(torchtune={"model": "qwen2.5-1.5b", "store": "home", "directory": "a/../../b"}),
+        "trainer.own_runtimes.tune.torchtune.directory",
+        "refuses `..`",
+    ),
+    "a model that upstream has no recipe for": (
+        tune(torchtune={"model": "gpt-2", "store": "home", "directory": "a"}),
+        "trainer.own_runtimes.tune.torchtune.model",
+        "qwen2.5-1.5b",
+    ),
+    "another recipe in a torchtune runtime": (
+        tune(command=["python"]),
+        "trainer.own_runtimes.tune.command",
+        "is the recipe's",
+    ),
+    "nothing to run on a torch runtime": (
+        [without(SCRIPT)],
+        JOB,
+        "exactly one of script, command and torchrun",
+    ),
+    "a PyTorchJob that nobody runs": (
+        [without(RUNTIME), at(f"{JOB}.pytorch_job", {})],
+        f"{JOB}.pytorch_job",
+        "training_operator: {version: 1.8.1}",
+    ),
+    "a training-operator without a chart": (
+        [at("training_operator", {"version": "1.7.0"})],
+        "training_operator.version",
+        "use 1.8.1",
+    ),
+    "restarts of a PyTorchJob from nothing": (
+        [*pytorch_job(restarts=3), without(f"{JOB}.checkpoints")],
+        f"{JOB}.checkpoints",
+        "is what 3 restarts resume from",
+    ),
+    "a TrainJob's own priority": (
+        [PRIORITIES, at(f"{JOB}.priority", "high")],
+        f"{JOB}.priority",
+        "is of the runtime",
+    ),
+    "a priority that is not there": (
+        [*pytorch_job(), at(f"{JOB}.priority", "high")],
+        f"{JOB}.priority",
+        "none yet",
+    ),
+    "a runtime's priority that is not there": (
+        [at("trainer.own_runtimes.torch-distributed-resilient.priority", "high")],
+        "trainer.own_runtimes.torch-distributed-resilient.priority",
+        "is one of environment.priorities",
+    ),
+    "a time limit that Trainer 2.1 drops": (
+        [at(f"{JOB}.time_limit_minutes", 60)],
+        f"{JOB}.time_limit_minutes",
+        "is unknown to Trainer 2.1.0",
+    ),
+    "an elastic TrainJob": (
+        [at(f"{JOB}.elastic", {"min_nodes": 1, "max_nodes": 4})],
+        f"{JOB}.elastic",
+        "JobSet cannot resize",
+    ),
+    "an elastic job that is coordinated": (
+        [*pytorch_job(coordinator=True), at(f"{JOB}.elastic", {"min_nodes": 1, "max_nodes": 4})],
+        f"{JOB}.elastic",
+        "drop elastic or coordinator",
+    ),
+    "an elastic job that begins outside its bounds": (
+        [*pytorch_job(), at(f"{JOB}.elastic", {"min_nodes": 3, "max_nodes": 4})],
+        f"{JOB}.elastic",
+        "min_nodes ≤ 2",
+    ),
+    "an elastic job larger than its pool": (
+        [*pytorch_job(), at(f"{JOB}.elastic", {"min_nodes": 1, "max_nodes": 9})],
+        f"{JOB}.elastic.max_nodes",
+        "at most 4",
+    ),
+    "an up that ends before the run": (
+        [at(f"{JOB}.wait", "complete"), at(f"{JOB}.expected_hours", 10)],
+        f"{JOB}.wait_minutes",
+        "630",
+    ),
+    "a script and torchrun": (
+        [at(f"{JOB}.torchrun", {"script": "train.py"})],
+        JOB,
+        "got script and torchrun",
+    ),
+    "torchrun of a file that is not brought": (
+        [
+            without(SCRIPT),
+            at(f"{JOB}.files", {"sources": ["README.md"]}),
+            at(f"{JOB}.torchrun", {"script": "/workspace/train.py"}),
+        ],
+        f"{JOB}.torchrun.script",
+        "one of README.md",
+    ),
+    "an image without a tag": (
+        [at(f"{JOB}.image", "registry:5000/image")],
+        f"{JOB}.image",
+        "whatever is newest",
+    ),
+    "a path that is mounted twice": (
+        [at(f"{JOB}.local_scratch", "/workspace/"), at(f"{JOB}.files", {"sources": ["README.md"]})],
+        f"{JOB}.storage",
+        "mounts one thing at a path, got /workspace",
+    ),
+    "a job that spreads its pods": (
+        [at(f"{JOB}.podAntiAffinity", {})],
+        f"{JOB}.podAntiAffinity",
+        "pods ask for whole nodes, so each has its own",
+    ),
+    "a job that selects its nodes": (
+        [at(f"{JOB}.node_selector", {"a": "b"})],
+        f"{JOB}.node_selector",
+        "the pool decides where pods run",
+    ),
+    "checkpoints that a node copies to S3": (
+        [at(f"{JOB}.checkpoints.copy_to", "s3://bucket/run")],
+        f"{JOB}.checkpoints.copy_to",
+        "whose lustre.repositories export to S3",
+    ),
+    "checkpoints on the node": (
+        [at(f"{JOB}.checkpoints.store", "local")],
+        f"{JOB}.checkpoints.store",
+        "one of scratch, home; to S3: a Lustre store",
+    ),
+    "checkpoints in a bucket": (
+        [at(f"{JOB}.checkpoints.directory", "s3://bucket/run")],
+        f"{JOB}.checkpoints.directory",
+        "is a directory of its store",
+    ),
+    "events to a store that is not there": (
+        [at(f"{JOB}.tensorboard", {"store": "logs", "directory": "a"})],
+        f"{JOB}.tensorboard.store",
+        "one of scratch, home",
+    ),
+    "events outside their store": (
+        [at(f"{JOB}.tensorboard", {"store": "home", "directory": "a/../../b"})],
+        f"{JOB}.tensorboard.directory",
+        "refuses `..`",
+    ),
+    "a secret for nobody": (
+        [at(SECRETS, {"HF-TOKEN": TOKEN["HF_TOKEN"]})],
+        f"{SECRETS}.HF-TOKEN",
+        "is a variable's name",
+    ),
+    "a secret that the Trainer sets": (
+        [at(SECRETS, {"PET_NNODES": TOKEN["HF_TOKEN"]})],
+        f"{SECRETS}.PET_NNODES",
+        "none that the Trainer sets",
+    ),
+    "a variable in clear and in a Secret": (
+        [at(SECRETS, TOKEN), at(f"{JOB}.env", {"HF_TOKEN": "x"})],
+        f"{SECRETS}.HF_TOKEN",
+        "is given once",
+    ),
+    "a label that is a sentence": (
+        [at(f"{JOB}.labels", {"note": "two words"})],
+        f"{JOB}.labels.note",
+        "annotation",
+    ),
+    "in production, a clone of whatever is newest": (
+        [at("production", True)],
+        f"{JOB}.script",
+        "is pinned in production, got clones whatever is newest",
+    ),
+    "in production, packages at start": (
+        [at("production", True)],
+        f"{JOB}.script",
+        "got installs packages",
+    ),
+    "in production, latest": (
+        [at("production", True), at(f"{JOB}.image", "image:latest")],
+        f"{JOB}.image",
+        "take a version, or a digest",
+    ),
+}
+
+SOUND: dict[str, list[Edit]] = {
+    "a PyTorchJob": pytorch_job(),
+    "a PyTorchJob with everything": [
+        *pytorch_job(clean_pods="all", keep_finished_minutes=60, restarts=2, coordinator=True),
+        PRIORITIES,
+        at(f"{JOB}.priority", "high"),
+        at(f"{JOB}.time_limit_minutes", 600),
+    ],
+    "torchtune": tune(),
+    "torchtune in the newest release, of a gated model, with a recipe of the job's": [
+        *tune(
+            torchtune={
+                "model": "llama3.2-1b",
+                "store": "home",
+                "directory": "tuned",
+                "token": TOKEN["HF_TOKEN"],
+            }
+        ),
+        at("trainer.version", "2.3.0"),
+        at(SCRIPT, "tune run lora_finetune_single_device --config a.yaml"),
+    ],
+    "an elastic PyTorchJob": [
+        *pytorch_job(restarts=2),
+        at(f"{JOB}.elastic", {"min_nodes": 1, "max_nodes": 4}),
+    ],
+    "a runtime with a priority": [
+        PRIORITIES,
+        at("trainer.own_runtimes.torch-distributed-resilient.priority", "high"),
+    ],
+    "a script of this checkout": [
+        without(SCRIPT),
+        at(f"{JOB}.files", {"sources": ["README.md", SAMPLE]}),
+        at(f"{JOB}.torchrun", {"script": "/workspace/t5-fsdp.py", "arguments": ["--epochs", "1"]}),
+    ],
+    "torchrun of a script in the image": [
+        without(SCRIPT),
+        at(f"{JOB}.torchrun", {"script": "train.py"}),
+    ],
+    "an etcd to meet at": [
+        without(SCRIPT),
+        at(f"{JOB}.torchrun", {"script": "a.py", "rendezvous": {"etcd": "etcd:2379"}}),
+    ],
+    "a folder of the node": [at(f"{JOB}.host_paths", {"data": {"host": "/data", "path": "/data"}})],
+    "secrets, pulled by a secret": [at(SECRETS, TOKEN), at(f"{JOB}.pull_secrets", ["registry"])],
+    "labels of other schedulers": [
+        at(f"{JOB}.labels", {"kueue.x-k8s.io/queue-name": "team", "app": "llm"})
+    ],
+    "events beside checkpoints": [
+        at(f"{JOB}.tensorboard", {"store": "scratch", "directory": "events"})
+    ],
+    "local NVMe": [at(f"{JOB}.local_scratch", "/local")],
+    "an up that waits": [
+        at(f"{JOB}.wait", "complete"),
+        at(f"{JOB}.expected_hours", 1),
+        at(f"{JOB}.wait_minutes", 90),
+    ],
+    "production": [
+        at("production", True),
+        at(SCRIPT, "torchrun --nproc_per_node=8 train.py"),
+        at(f"{JOB}.image", "registry/image@sha256:" + "0" * 64),
+    ],
+    "a clone of a commit, in production": [
+        at("production", True),
+        at(SCRIPT, "git clone https://a/b\ngit -C b checkout 1a2b3c\npython b/a.py"),
+    ],
+}

@@ -1,0 +1,255 @@
+"""Every mistake of the troubleshooting chapters, made for real in a TrainJob and in a PyTorchJob;
+and a node that vanishes under a gang meanwhile."""
+
+from __future__ import annotations
+
+import copy
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+import pytest
+import yaml
+
+from rehearsal import world
+from rehearsal.trials import Object, Trial, rehearsing, until
+from tests.support.recording import stack_values
+
+pytestmark = [
+    pytest.mark.world,
+    pytest.mark.soak,
+    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+]
+MEET = (
+    "touch x.py; torchrun --nnodes=2 --nproc_per_node=1 --rdzv_id=$HOSTNAME --rdzv_backend=c10d"
+    " --rdzv_endpoint=$PET_MASTER_ADDR:29500 --rdzv_conf=join_timeout=5,read_timeout=5 x.py ||"
+    " sleep 900"
+)
+KEY = {"name": "T", "valueFrom": {"configMapKeyRef": {"name": "kube-root-ca.crt", "key": "token"}}}
+MISTAKES: dict[str, tuple[Callable[[Object, Object], object], tuple[str, ...]]] = {
+    "resources": (
+        lambda trainer, _: trainer.update(resourcesPerNode=_asks(gpus=16)),
+        (
+            "misses 1 of 1 nodes",
+            "resources: no node has",
+            '"16"',
+            "→ ask for what a node of the pool has",
+        ),
+    ),
+    "label": (
+        lambda _, pod: pod["nodeSelector"].update({"example.com/disk": "nvme"}),
+        ("label: no pool", '"example.com/disk"', "→ kubectl get nodepools"),
+    ),
+    "taint": (
+        lambda trainer, pod: (
+            trainer.update(resourcesPerNode=_asks(gpus=0)),
+            pod.pop("tolerations"),
+        ),
+        ("taint: not tolerated: ", "→ add a toleration"),
+    ),
+    "claim": (
+        lambda _, pod: _mount(pod, {"persistentVolumeClaim": {"claimName": "nowhere"}}),
+        (
+            "claim: there is no PersistentVolumeClaim nowhere",
+            "→ kubectl -n training get persistentvolumeclaims",
+        ),
+    ),
+    "image": (
+        lambda trainer, _: trainer.update(
+            image="123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/train:1"
+        ),
+        ("is Pending for", "train:1: not found", "→ aws ecr describe-images"),
+    ),
+    "crashes": (
+        lambda trainer, _: trainer["command"].__setitem__(-1, "sleep 8; echo $((7 / 0))"),
+        ("crashes again and again", "exit code 1", "division by 0", "--previous"),
+    ),
+    "key": (
+        lambda trainer, _: trainer["env"].append(KEY),
+        (
+            "there is no key token in ConfigMap training/kube-root-ca.crt",
+            "→ kubectl -n training get configmaps",
+        ),
+    ),
+    "host": (
+        lambda _, pod: _mount(pod, {"hostPath": {"path": "/data/x", "type": "Directory"}}),
+        (
+            "the node does not have this path: /data/x is not a directory",
+            "→ a node has what AMI and user data",
+        ),
+    ),
+    "strangers": (
+        lambda trainer, _: (trainer["command"].__setitem__(-1, MEET), trainer.update(numNodes=2)),
+        ("its ranks do not meet", "not all nodes came to the rendezvous", "→ compare --nnodes"),
+    ),
+    "still": (
+        lambda trainer, _: trainer["command"].__setitem__(-1, "echo step 1; sleep 900"),
+        ("stands still", "an hour", "→ kubectl -n training logs {first}"),
+    ),
+}
+"""Name of a job of one node and one GPU → the mistake in its trainer or its pods, and what the
+finding says of it. {first} is its first pod."""
+V1 = "v1-"
+"""Before the name: the same mistake in a PyTorchJob."""
+NAMES = [*MISTAKES, *(V1 + name for name in MISTAKES)]
+
+
+def _asks(gpus: int) -> Object:
+    amounts = {"cpu": "1", "memory": "1Gi"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
+    return {"requests": amounts, "limits": amounts}
+
+
+def _mount(pod: Object, source: Object) -> None:
+    pod["volumes"].append({"name": "wrong", **source})
+    pod["containers"][0]["volumeMounts"].append({"name": "wrong", "mountPath": "/wrong"})
+
+
+@pytest.fixture(scope="module")
+def trial() -> Iterator[Trial]:
+    config = stack_values("dev")
+    config["trainyard:environment"]["training_operator"] = {"version": "1.8.1"}
+    with rehearsing(files={"Pulumi.dev.yaml": yaml.safe_dump({"config": config})}) as made:
+        assert made.do("up") == 0, made.log.read_text()
+        yield made
+
+
+def _instances(trial: Trial, job: str) -> dict[str, Object]:
+    """Instance → node of each pod of the job, by rank."""
+    pods = trial.get(f"pods -n training -l jobset.sigs.k8s.io/jobset-name={job}")["items"]
+    pods.sort(key=lambda pod: pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"])
+    nodes = [trial.get(f"node {pod['spec']['nodeName']}") for pod in pods]
+    return {node["spec"]["providerID"].rpartition("/")[2]: node for node in nodes}
+
+
+@pytest.fixture(scope="module")
+def vanished(trial: Trial) -> tuple[str, float]:
+    """The instance of the second rank of a gang that had saved something, and when it went."""
+    trial.apply(trial.copy_of("t5-large", "survives", env_TRAINYARD_STEPS="120"))
+    logs = "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=survives --tail=-1"
+    assert until(lambda: "step 9/" in trial.shell(logs, check=False), seconds=90)
+    instance = list(_instances(trial, "survives"))[1]
+    assert trial.do("fault", "vanish", "--instance", instance) == 0
+    return instance, time.time()
+
+
+@pytest.fixture(scope="module")
+def findings(trial: Trial, vanished: tuple[str, float]) -> list[str]:
+    """What status says of all mistakes, made at once, until it has named each."""
+    trial.shell(
+        "kubectl label namespace training --overwrite pod-security.kubernetes.io/enforce=privileged"
+    )
+    base, jobs = trial.copy_of("t5-large", "base"), list[Object]()
+    base["spec"]["runtimeRef"]["name"] = "torch-distributed"  # restarts containers in place
+    base["spec"]["trainer"] |= {"numNodes": 1, "resourcesPerNode": _asks(gpus=1)}
+    for name, (edit, _) in MISTAKES.items():
+        jobs.append(copy.deepcopy(base) | {"metadata": {"name": name, "namespace": "training"}})
+        edit(jobs[-1]["spec"]["trainer"], jobs[-1]["spec"]["podTemplateOverrides"][0]["spec"])
+    jobs += [_as_pytorch_job(job) for job in jobs]
+    trial.apply({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": jobs})
+    end, said = time.monotonic() + 300, list[str]()
+    while not all(_named(said, name) for name in NAMES) and time.monotonic() < end:
+        said += _status(trial).split("\n! ")
+    return said
+
+
+def _status(trial: Trial) -> str:
+    return trial.shell(f"{sys.executable} -m operations.status 0.25", check=False)
+
+
+def _as_pytorch_job(job: Object) -> Object:
+    """On the other pool: the nodes of the first are for the gang that lost one."""
+    trainer, pod = (
+        job["spec"]["trainer"],
+        copy.deepcopy(job["spec"]["podTemplateOverrides"][0]["spec"]),
+    )
+    pod["nodeSelector"] |= {
+        "trainyard.io/pool": "h100",
+        "node.kubernetes.io/instance-type": "p5.48xlarge",
+    }
+    pod["containers"][0] |= {
+        "name": "pytorch",
+        "image": trainer["image"],
+        "command": trainer["command"],
+        "env": trainer["env"],
+        "resources": trainer["resourcesPerNode"],
+    }
+    counts = {"Master": 1} | (
+        {"Worker": trainer["numNodes"] - 1} if trainer["numNodes"] > 1 else {}
+    )
+    replicas = {
+        role: {"replicas": count, "restartPolicy": "OnFailure", "template": {"spec": pod}}
+        for role, count in counts.items()
+    }
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "spec": {"pytorchReplicaSpecs": replicas},
+        "metadata": {"name": V1 + job["metadata"]["name"], "namespace": "training"},
+    }
+
+
+def _named(findings: list[str], name: str) -> bool:
+    first = f"{name}-master-0" if name.startswith(V1) else f"{name}-node-0-0"
+    wanted = [words.replace("{first}", first) for words in MISTAKES[name.removeprefix(V1)][1]]
+    return any(
+        f" {name}" in finding and all(words in finding for words in wanted) for finding in findings
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_mistake_is_named_with_its_cause_and_the_next_command(findings: list[str], name: str):
+    assert _named(findings, name), "\n! ".join(findings)
+
+
+def test_pods_that_a_failed_pytorch_job_leaves_behind_are_named(trial: Trial):
+    """The worker looks for its master or waits for it, with GPUs in hand."""
+    job = trial.copy_of("t5-large", "leaves", script=lambda _: "exit 3")
+    left = _as_pytorch_job(job)
+    left["spec"]["runPolicy"] = {"cleanPodPolicy": "None"}
+    for replica in left["spec"]["pytorchReplicaSpecs"].values():
+        replica["restartPolicy"] = "Never"
+    left["spec"]["pytorchReplicaSpecs"]["Worker"]["template"] = {
+        "spec": {
+            **left["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"],
+            "containers": [
+                {
+                    "name": "pytorch",
+                    "image": job["spec"]["trainer"]["image"],
+                    "command": ["sleep", "600"],
+                }
+            ],
+        }
+    }
+    trial.apply(left)
+    assert until(
+        lambda: re.search(
+            rf"PyTorchJob {V1}leaves ended \d+ s ago, and its {V1}leaves-worker-0 has not",
+            _status(trial),
+        ),
+        seconds=90,
+        every=5,
+    ), _status(trial)
+    trial.shell(f"kubectl -n training delete pytorchjob {V1}leaves --wait")
+
+
+def test_a_node_that_vanishes_is_replaced_in_its_zone_and_the_gang_resumes(
+    trial: Trial, vanished: tuple[str, float]
+):
+    assert until(lambda: trial.condition("survives"), seconds=240) == "Complete", _status(trial)
+    (instance, when), now = vanished, _instances(trial, "survives")
+    zones = [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in now.values()]
+    jobset = trial.get("jobset survives -n training")["status"]
+    assert instance not in now and zones == ["ap-northeast-2a"] * 2 and jobset["restarts"] == 1
+    said = trial.shell(
+        "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=survives --tail=-1"
+    )
+    assert "resumed from step " in said and "step 120/120" in said
+    complete = next(c for c in jobset["conditions"] if c["type"] == "Completed")
+    times = (
+        max(n["metadata"]["creationTimestamp"] for n in now.values()),
+        complete["lastTransitionTime"],
+    )
+    replaced, ended = (datetime.fromisoformat(at).timestamp() - when for at in times)
+    print(f"a node vanished: replaced after {replaced:.0f} s, the run complete after {ended:.0f} s")

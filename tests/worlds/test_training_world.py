@@ -1,0 +1,184 @@
+"""The TrainJobs of tests/workloads/d-* train for real on two CPU nodes, are disturbed, and end as
+if they had not been. What is changed of them, `_runtime` and `_job` say."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from plans.pod_template import TOLERATIONS
+from rehearsal import processes, world
+from rehearsal.trials import Object, Trial, rehearsing, until
+from tests.support.recording import CHECKOUT, stack_values
+from tests.workloads_train.runs import RANKS, SLOW_DISK, WORKLOADS, Run, final, resumed
+
+pytestmark = [
+    pytest.mark.world,
+    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch") is None,
+        reason="real training needs torch: make train-real",
+    ),
+]
+
+FLAGS = {
+    "ddp": ("--steps=200", "--steps-per-checkpoint=50"),
+    "fsdp": ("--steps=120", "--steps-per-checkpoint=1000"),
+}
+POOLS = {"cpu": {"instance_types": ["m7i.4xlarge"], "max_nodes": 2}}
+TORCH = "trainyard/torch-cpu:2.15"
+
+
+def _brought(name: str) -> Object:
+    return yaml.safe_load((CHECKOUT / "tests" / "workloads" / f"d-{name}.yaml").read_text())
+
+
+def _runtime() -> Object:
+    runtime = _brought("training-runtime-demo")
+    runtime["spec"]["template"]["spec"]["failurePolicy"] = {"maxRestarts": 3}
+    job = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
+    job["backoffLimit"] = 0  # a pod alone would meet nobody
+    [container] = job["template"]["spec"]["containers"]
+    container |= {"image": TORCH, "command": [*container["command"][:-1], "/workspace/train.py"]}
+    return runtime
+
+
+def _job(trial: Trial, name: str, sample: str, env: dict[str, str]) -> Object:
+    """The variant of that name, of which `checkpoints` is the only volume that all its pods
+    share."""
+    job = _brought(f"trainjob-with-{name}")
+    job["metadata"] = {"name": name, "namespace": "training"}
+    whole_nodes = {"cpu": "10", "memory": "2Gi"}  # more than half of one
+    job["spec"]["trainer"] |= {
+        "args": list(FLAGS[sample]),
+        "resourcesPerNode": {"requests": whole_nodes, "limits": whole_nodes},
+        "env": [
+            {"name": key, "value": value}
+            for key, value in {"CHECKPOINT_DIR": "/checkpoints", **env}.items()
+        ],
+    }
+    [override] = job["spec"].setdefault(
+        "podTemplateOverrides", [{"targetJobs": [{"name": "node"}], "spec": {}}]
+    )
+    pod = override["spec"]
+    pod |= {"nodeSelector": {"trainyard.io/pool": "cpu"}, "tolerations": TOLERATIONS}
+    claim = next(
+        c["metadata"]["name"] for c in trial.get("pvc -n training")["items"] if "scratch" in str(c)
+    )
+    pod.setdefault("volumes", []).append(
+        {"name": "checkpoints", "persistentVolumeClaim": {"claimName": claim}}
+    )
+    [container] = pod.setdefault("containers", [{"name": "node"}])
+    container.setdefault("volumeMounts", []).append(
+        {"name": "checkpoints", "mountPath": "/checkpoints", "subPath": name}
+    )
+    return job
+
+
+@pytest.fixture(scope="module")
+def trial() -> Iterator[Trial]:
+    """A world with the runtime; the scripts in a ConfigMap and on the disk of every node."""
+    config = stack_values("dev")
+    config["trainyard:environment"] |= {"pools": POOLS, "jobs": {}}
+    scripts = [WORKLOADS / "ddp" / "train.py", WORKLOADS / "checkpoints.py"]
+    with rehearsing(files={"Pulumi.dev.yaml": yaml.safe_dump({"config": config})}) as made:
+        assert made.do("up") == 0, made.log.read_text()
+        on_disk = (
+            made.state / "nodes/ami/data/kubeflow-training/scripts"
+        )  # of every node that boots from now on
+        on_disk.mkdir(parents=True)
+        for script in scripts:
+            (on_disk / script.name).write_text(script.read_text())
+        made.apply(_runtime())
+        files = {f.name: f.read_text() for f in (*scripts, SLOW_DISK)}
+        made.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "data": files,
+                "metadata": {"name": "pytorch-demo-script", "namespace": "training"},
+            }
+        )
+        made.shell(
+            "kubectl label namespace training pod-security.kubernetes.io/enforce=privileged"
+            " --overwrite"
+        )
+        yield made
+
+
+def _logs(trial: Trial, name: str) -> str:
+    return trial.shell(
+        f"kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name={name} --tail=-1", check=False
+    )
+
+
+def _pod(trial: Trial, name: str, index: int) -> str:
+    """The pod of a node."""
+    labels = (
+        f"jobset.sigs.k8s.io/jobset-name={name},batch.kubernetes.io/job-completion-index={index}"
+    )
+    return trial.get(f"pods -n training -l {labels}")["items"][0]["metadata"]["name"]
+
+
+def _ends_like(trial: Trial, name: str, undisturbed: Run) -> list[int]:
+    """Whatever was done to it; the steps from which it resumed."""
+    assert undisturbed.wait() == [0, 0], undisturbed.log
+    assert until(lambda: trial.condition(name), seconds=240) == "Complete", _logs(trial, name)
+    assert trial.get(f"jobset {name} -n training")["status"]["restarts"] == 1
+    pods = trial.get(f"pods -n training -l jobset.sigs.k8s.io/jobset-name={name}")["items"]
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == 2
+    log = _logs(trial, name)
+    assert final(log) == [pytest.approx(final(undisturbed.log)[0], rel=1e-4)] * RANKS, log
+    return resumed(log)
+
+
+@pytest.fixture(scope="module")
+def ddp(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Outside any world, and undisturbed."""
+    return Run(sample="ddp", folder=tmp_path_factory.mktemp("ddp"), flags=FLAGS["ddp"]).start()
+
+
+def test_from_a_configmap_and_killed_in_the_middle_of_a_checkpoint(trial: Trial, ddp: Run):
+    trial.apply(
+        _job(
+            trial, "configmap", "ddp", {"PYTHONPATH": "/workspace", "STALL_AT": "step-00000149.pt"}
+        )
+    )
+    assert until(
+        lambda: [*trial.state.glob("file-systems/*/configmap/step-00000149.pt.new")],
+        seconds=180,
+        every=0.2,
+    )
+    trial.shell(
+        f"kubectl delete pod {_pod(trial, 'configmap', 0)} -n training --grace-period=0 --force"
+    )
+    assert _ends_like(trial, "configmap", ddp) == [99], "the checkpoint before"
+
+
+def test_from_a_folder_of_the_node_and_one_rank_killed(trial: Trial, ddp: Run):
+    trial.apply(_job(trial, "hostpath", "ddp", {}))
+    assert until(
+        lambda: [*trial.state.glob("file-systems/*/hostpath/latest")], seconds=120, every=0.2
+    )
+    ranks = [
+        pid
+        for pid in trial.processes("/workspace/train.py")
+        if "torchrun" not in str(processes.command(pid))
+    ]
+    processes.kill(ranks[-1:])
+    assert len(_ends_like(trial, "hostpath", ddp)) == 1
+
+
+def test_from_an_image_and_a_node_asked_to_leave(trial: Trial, tmp_path: Path):
+    job = _job(trial, "image", "fsdp", {})
+    job["spec"]["trainer"]["image"] = "trainyard/fsdp:1"
+    trial.apply(job)
+    assert until(lambda: "step 20 loss" in _logs(trial, "image"), seconds=120, every=0.5)
+    trial.shell(f"kubectl delete pod {_pod(trial, 'image', 1)} -n training")
+    undisturbed = Run(sample="fsdp", folder=tmp_path, flags=FLAGS["fsdp"]).start()
+    [step] = _ends_like(trial, "image", undisturbed)
+    assert 20 <= step < 119, "saved because it was asked to stop"
