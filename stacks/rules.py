@@ -22,6 +22,8 @@ from stacks.faults import Fault, Notice
 from stacks.job_rules import job_faults, job_notices, torchtune_faults
 from stacks.job_settings import JobConfig, typed
 from stacks.lustre_efa import efa_faults, efa_notices
+from stacks.mount_targets import name_faults
+from stacks.network_rules import network_zone_faults
 from stacks.pool_rules import pool_faults, pool_notices
 from stacks.settings import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.storage import store_faults
@@ -51,6 +53,7 @@ def environment_faults(
     at = "environment"
     yield from _zone(region, wanted)
     yield from _network(wanted)
+    yield from network_zone_faults(region, wanted)
     yield from _cluster(wanted)
     yield from _system_nodes(wanted)
     yield from _tags(wanted)
@@ -68,6 +71,7 @@ def environment_faults(
             yield from efa_faults(
                 f"{at}.storage.{name}.lustre", store.lustre, {} if set_aside else wanted.pools
             )
+    yield from name_faults(wanted, zones)
     yield from _trainer(wanted)
     yield from _training_operator(wanted)
     for name, job in typed(wanted.jobs).items():

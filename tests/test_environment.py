@@ -937,6 +937,27 @@ def test_servers_and_clients_of_efa_let_everything_through_in_both_directions_by
     assert graph.waits_for(
         graph["LustreFileSystem scratch"], graph["SecurityGroupEgressRule scratch-servers-out"]
     )
+    assert not [r for r in graph.of("SecurityGroupEgressRule") if r.inputs["ipProtocol"] == "tcp"]
+    assert not [n for n in graph.nodes.values() if "servers-988" in n.name], (
+        "all traffic holds those ports"
+    )
+
+
+def test_a_volume_of_efs_waits_for_the_mount_targets_of_all_zones() -> None:
+    away = ["ap-northeast-2c", "ap-northeast-2b"]
+    graph = changed(at("pools.h100.fallback_zones", away))
+    subnet = {s.id: s.inputs["availabilityZone"] for s in graph.of("Subnet")}
+    assert {t.name: subnet[t.inputs["subnetId"]] for t in graph.of("MountTarget")} == {
+        "home": "ap-northeast-2a",
+        "home-b": "ap-northeast-2b",
+        "home-c": "ap-northeast-2c",
+    }
+    volume = graph["PersistentVolume training-home-volume"]
+    assert volume.inputs["spec"]["csi"]["volumeHandle"] == "home-id"
+    for target in graph.of("MountTarget"):
+        assert target.inputs["securityGroups"] == ["home-id"]
+        assert graph.waits_for(volume, target)
+        assert graph.waits_for(target, graph["SecurityGroupIngressRule home-nfs"])
 
 
 def test_only_nodes_that_can_have_lustre_go_over_efa(dev: Graph) -> None:
