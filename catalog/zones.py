@@ -44,6 +44,11 @@ ZONE_LETTERS: dict[str, str] = {
 }
 """region → the letters its zone names end with (one account's view; never fewer than two)."""
 
+WITHOUT_EKS = ("use1-az3", "usw1-az2", "cac1-az3")
+"""Zone ids in which EKS places no control plane: CreateCluster with a subnet in one of them fails
+with UnsupportedAvailabilityZoneException. From eksctl (pkg/az/az.go, zoneIDsToAvoid) and the EKS
+user guide (network-reqs, subnet requirements), both of 2026; China's regions are left out."""
+
 OFFERS_FILE = Path(__file__).with_name("offers.json")
 _FILE = json.loads(OFFERS_FILE.read_text())
 

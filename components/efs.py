@@ -1,9 +1,12 @@
-"""Home directories, code and data sets: one EFS file system, mounted in the training zone.
+"""Home directories, code and data sets: one EFS file system, with a mount target in every zone that
+a pool may launch nodes in.
 
 Its data's fate: `storage.<name>.data` in the stack file.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import pulumi
 import pulumi_aws as aws
@@ -26,7 +29,7 @@ class Efs(pulumi.ComponentResource):
         plan: EfsPlan,
         *,
         vpc_id: pulumi.Input[str],
-        subnet_id: pulumi.Input[str],
+        subnet_in: Mapping[str, pulumi.Input[str]],
         clients: pulumi.Input[str],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -35,22 +38,28 @@ class Efs(pulumi.ComponentResource):
         nfs = allow(self, f"{name}-nfs", plan.identity, group.id, source=clients, ports=NFS)
         file_system = aws.efs.FileSystem(
             name,
-            creation_token=plan.identity.name(name),
+            creation_token=plan.creation_token,
             encrypted=True,
             throughput_mode="elastic",
             tags=plan.identity.tags(name),
             opts=pulumi.ResourceOptions(parent=self, protect=plan.keep),
         )
-        target = aws.efs.MountTarget(
-            name,
-            file_system_id=file_system.id,
-            subnet_id=subnet_id,
-            security_groups=[group.id],
-            # Until the last volume is gone clients must reach it, or their unmount hangs.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[nfs]),
-        )
+        targets = [
+            aws.efs.MountTarget(
+                # The training zone's has the store's own name, whichever zone that is.
+                f"{name}-{zone[-1]}" if number else name,
+                file_system_id=file_system.id,
+                subnet_id=subnet_in[zone],
+                security_groups=[group.id],
+                # Until the last volume is gone clients must reach it, or their unmount hangs.
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[nfs]),
+            )
+            for number, zone in enumerate(plan.zones)
+        ]
 
-        # The id of the mount target's file system: a pod that mounts before the target exists waits
-        # two minutes.
-        self.volume = Volume(kind="efs", handle=target.file_system_id)
+        # The file system's id, taken from all mount targets: its DNS name resolves only in a zone
+        # with a mount target (EFS user guide, mounting-fs-mount-cmd-dns-name), so a volume waits
+        # for every one of them, and they outlive it.
+        ids = pulumi.Output.all(*(target.file_system_id for target in targets))
+        self.volume = Volume(kind="efs", handle=ids.apply(lambda same: same[0]))
         self.register_outputs({"file_system_id": file_system.id})

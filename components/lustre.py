@@ -10,7 +10,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components.namespace import Volume
-from components.security_group import allow, security_group, talk_to, talk_to_itself
+from components.security_group import allow, let_out, security_group, talk_to, talk_to_itself
 from plans.parts import LustrePlan, RepositoryPlan
 
 LUSTRE_PORTS = ((988, 988), (1018, 1023))
@@ -50,8 +50,9 @@ class Lustre(pulumi.ComponentResource):
             )
             for first, last in LUSTRE_PORTS
         ]
-        if plan.efa:
-            rules += self._efa(name, plan, group.id, clients)
+        # EFA lets everything through in both directions, TCP with it.
+        both_ways = self._efa if plan.efa else self._servers_call_clients
+        rules += both_ways(name, plan, group.id, clients)
         file_system = aws.fsx.LustreFileSystem(
             name,
             subnet_ids=subnet_id,
@@ -85,6 +86,41 @@ class Lustre(pulumi.ComponentResource):
             attributes={"dnsname": file_system.dns_name, "mountname": file_system.mount_name},
         )
         self.register_outputs({"file_system_id": file_system.id})
+
+    def _servers_call_clients(
+        self, name: str, plan: LustrePlan, servers: pulumi.Input[str], clients: pulumi.Input[str]
+    ) -> list[pulumi.Resource]:
+        """The ports that a server needs to open a connection to a client, from both sides.
+
+        A client opens the first connection, and both directions use it. When it is lost, the server
+        opens one of its own, for lock callbacks; without these rules that connection times out, and
+        the server evicts the client: ranks get EIO (user guide, limit-access-security-groups,
+        "Lustre client VPC security group rules").
+        Clients need no egress rule: the GPU nodes' own group lets them reach every address
+        (components/network.py, nodes-out).
+        """
+        return [
+            rule
+            for first, last in LUSTRE_PORTS
+            for rule in (
+                let_out(
+                    self,
+                    f"{name}-clients-{first}-out",
+                    plan.identity,
+                    servers,
+                    target=clients,
+                    ports=(first, last),
+                ),
+                allow(
+                    self,
+                    f"{name}-servers-{first}-in",
+                    plan.identity,
+                    clients,
+                    source=servers,
+                    ports=(first, last),
+                ),
+            )
+        ]
 
     def _efa(
         self, name: str, plan: LustrePlan, servers: pulumi.Input[str], clients: pulumi.Input[str]

@@ -170,6 +170,8 @@ class Network(pulumi.ComponentResource):
             self, name, self._plan.identity, vpc.id, "GPU nodes: EFA among themselves"
         )
         rules = talk_to_itself(self, name, self._plan.identity, group.id)
+        # This rule is also what lets nodes reach Lustre (988, 1018-1023) and EFS (2049): no store
+        # makes an egress rule for its clients.
         out = aws.vpc.SecurityGroupEgressRule(
             f"{name}-out",
             security_group_id=group.id,

@@ -53,6 +53,29 @@ def allow(
     )
 
 
+def let_out(
+    parent: pulumi.Resource,
+    name: str,
+    identity: Identity,
+    group_id: pulumi.Input[str],
+    *,
+    target: pulumi.Input[str],
+    ports: Ports,
+) -> aws.vpc.SecurityGroupEgressRule:
+    """Let the group's members reach TCP `ports` of members of `target`."""
+    return aws.vpc.SecurityGroupEgressRule(
+        name,
+        security_group_id=group_id,
+        referenced_security_group_id=target,
+        ip_protocol="tcp",
+        from_port=ports[0],
+        to_port=ports[1],
+        description=name,
+        tags=identity.tags(name),
+        opts=pulumi.ResourceOptions(parent=parent),
+    )
+
+
 def talk_to_itself(
     parent: pulumi.Resource,
     name: str,

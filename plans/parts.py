@@ -30,6 +30,12 @@ class Identity:
         one can stand beside the old."""
         return f"{self.stack}-{logical}-{digest([self.project, self.region, *forcing])[:8]}"
 
+    def short_name(self, logical: str, most: int) -> str:
+        """`name`, where that has `most` characters or fewer; else its beginning and a digest of the
+        whole."""
+        whole = self.name(logical)
+        return whole if len(whole) <= most else f"{whole[: most - 9]}-{digest([whole])[:8]}"
+
     def tags(self, logical: str, **more: str) -> dict[str, str]:
         """Tags of one object; project, stack and logical name tell an orphan from a stranger's
         resource."""
@@ -94,6 +100,11 @@ class LustrePlan:
 class EfsPlan:
     identity: Identity
     keep: bool
+    creation_token: str
+    """At most 64 characters."""
+    zones: tuple[str, ...]
+    """Names of the zones that get a mount target, the training zone first: every zone that a pool
+    may launch nodes in."""
 
 
 @dataclass(frozen=True, kw_only=True)

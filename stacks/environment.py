@@ -35,15 +35,15 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     on_aws = pulumi.ResourceOptions(providers=[account])
 
     network = Network("network", plan.network, opts=on_aws)
-    place = {
-        "vpc_id": network.vpc_id,
-        "subnet_id": network.training_subnet_id,
-        "clients": network.node_security_group_id,
-    }
+    place = {"vpc_id": network.vpc_id, "clients": network.node_security_group_id}
     stores = {
-        name: Lustre(name, lustre, **place, opts=on_aws) for name, lustre in plan.lustre.items()
+        name: Lustre(name, lustre, subnet_id=network.training_subnet_id, **place, opts=on_aws)
+        for name, lustre in plan.lustre.items()
     }
-    stores |= {name: Efs(name, efs, **place, opts=on_aws) for name, efs in plan.efs.items()}
+    stores |= {
+        name: Efs(name, efs, subnet_in=network.subnet_in, **place, opts=on_aws)
+        for name, efs in plan.efs.items()
+    }
     registries = {
         key: Registry(key, registry, opts=on_aws) for key, registry in plan.registries.items()
     }

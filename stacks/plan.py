@@ -44,6 +44,7 @@ from plans.parts import (
 from stacks.derive.capacity import CNI, PoolUse, pool_plan, pool_use
 from stacks.derive.goodput import Verdict
 from stacks.derive.jobs import claim_name, file_faults, job_plan, runtime_plans
+from stacks.derive.mount_targets import efs_plans, mount_zones
 from stacks.derive.stores import job_verdict, lustre_plans, sized
 from stacks.manifests.admission import Manifest, manifest_plan, read_manifests, stand_in
 from stacks.rules.environment import (
@@ -54,14 +55,15 @@ from stacks.rules.environment import (
     team_faults,
 )
 from stacks.rules.jobs import job_notices
+from stacks.rules.network import stack_faults
 from stacks.settings.environment import ArtifactsConfig, EnvironmentConfig, StackConfig, StoreConfig
 from stacks.settings.job import AnyJob, JobConfig, manifests, typed
 from stacks.settings.problems import Fault, Notice, Refused
 from stacks.settings.reader import Reading, read_file
 
 ZONES = 3
-"""Zones of the network, the training zone among them; EKS wants two, three keep the system nodes up
-when one fails."""
+"""Zones of a network whose stack file lists none, the training zone among them; EKS wants two, three
+keep the system nodes up when one fails."""
 
 CHARTS: dict[str, ChartPlan] = {
     "karpenter-crd": ChartPlan(
@@ -162,12 +164,13 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
     wanted = config.environment
     if wanted is None:
         return Planned(plan=None, faults=reading.faults)
-    zones = _zones(config.region, wanted.zone)
+    zones = _zones(config.region, wanted)
     read, wrong = read_manifests(
         "environment.jobs", manifests(wanted.jobs), wanted, wanted.namespace, folder
     )
     faults = (
         *reading.faults,
+        *stack_faults(config.stack),
         *environment_faults(config.region, wanted, zones, reading.set_aside, now),
         *_file_faults("environment.jobs", wanted.jobs, folder),
         *wrong,
@@ -340,11 +343,7 @@ def _environment(
             zones=zone_cidrs(wanted.network.cidr, zones),
         ),
         lustre=lustre_plans(me, wanted.storage),
-        efs={
-            name: EfsPlan(identity=me, keep=s.data == "keep")
-            for name, s in wanted.storage.items()
-            if s.efs
-        },
+        efs=efs_plans(me, wanted.storage, mount_zones(zones, wanted.pools)),
         registries={
             name: RegistryPlan(identity=me, name=f"{config.stack}/{name}", keep=each.data == "keep")
             for name, each in wanted.registries.items()
@@ -450,9 +449,12 @@ def _host_paths(jobs: Mapping[str, JobConfig]) -> bool:
     return any(job.host_paths for job in jobs.values())
 
 
-def _zones(region: str, training: str) -> tuple[str, ...]:
-    others = [zone for zone in zone_names(region) if zone != training]
-    return (training, *others[: ZONES - 1])
+def _zones(region: str, wanted: EnvironmentConfig) -> tuple[str, ...]:
+    """The zones of the network, the training zone first; the others in the order of their names,
+    however the stack file lists them."""
+    listed = wanted.network.zones or zone_names(region)
+    others = sorted({*listed} - {wanted.zone})
+    return (wanted.zone, *(others if wanted.network.zones else others[: ZONES - 1]))
 
 
 def _service_cidr(wanted: EnvironmentConfig) -> str:

@@ -29,6 +29,9 @@ KINDS = {
 }
 """What belongs to a cluster → the parameter that names one, its word in answers, its word in
 ARNs."""
+WITHOUT_EKS = ("use1-az3", "usw1-az2", "cac1-az3")
+"""Zone ids in which EKS places no control plane (eksctl, pkg/az/az.go); a list of its own, so that
+an error in the program's is seen."""
 INVALID, IN_USE, ABSENT = (
     "InvalidParameterException",
     "ResourceInUseException",
@@ -199,6 +202,7 @@ def _check_new(call: Call) -> list[Any]:
         "could not be assumed because it does not exist or the trusted entity is not correct",
     )
     subnets = _placed(call.region, call["resourcesVpcConfig"])
+    _refuse_zones(call, subnets)
     vpc = ipaddress.IPv4Network(call.ec2.get_vpc(subnets[0].vpc_id).cidr_block)
     refuse(
         ipaddress.IPv4Network(service_cidr).overlaps(vpc),
@@ -215,6 +219,21 @@ def _placed(region: str, config: Fields) -> list[Any]:
     zones = {subnet.availability_zone for subnet in subnets}
     refuse(len(zones) < 2, INVALID, "Subnets specified must be in at least two different AZs")
     return subnets
+
+
+def _refuse_zones(call: Call, subnets: list[Any]) -> None:
+    """EKS's words, as terraform users report them for us-east-1e."""
+    zones = {zone.name: zone.zone_id for zone in call.ec2.describe_availability_zones()}
+    without = {one.availability_zone for one in subnets if one.availability_zone_id in WITHOUT_EKS}
+    usable = sorted(name for name, id_ in zones.items() if id_ not in WITHOUT_EKS)
+    refuse(
+        without,
+        "UnsupportedAvailabilityZoneException",
+        f"Cannot create cluster '{call['name']}' because EKS does not support creating control"
+        f" plane instances in {', '.join(sorted(without))}, the targeted availability zone. Retry"
+        " cluster creation using control plane subnets that span at least two of these"
+        f" availability zones: {', '.join(usable)}.",
+    )
 
 
 def _view(call: Call, group: str, vpc: str) -> Fields:

@@ -20,6 +20,8 @@ from catalog.instances import QUOTAS
 from plans.parts import Identity
 from stacks.derive.capacity import CNI, SYSTEM, TYPES, quota_takers
 from stacks.plan import EnvironmentPlan, TeamPlan
+from stacks.reports.service_roles import role_findings, service_roles
+from stacks.reports.zone_choice import eks_zone_faults, instead
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
 from stacks.settings.problems import Fault, Notice
 
@@ -129,6 +131,12 @@ def checks(
             for name, pool in wanted.pools.items()
             if (held := pool.reservation)
         },
+        **{
+            f"role {role.name}": lambda role=role: role_findings(
+                plan, role, account.has_role(role.name)
+            )
+            for role in service_roles(plan)
+        },
         "free addresses": lambda: address_findings(
             plan,
             *account.addresses(
@@ -167,8 +175,9 @@ def zone_findings(
             path="environment.zone",
             rule="is available to this account, and so are the network's others",
             value=missing,
-            way_out=f"it has {', '.join(sorted(zones))}; their letters are in catalog/zones.py",
+            way_out=f"it has {', '.join(sorted(zones))}; {instead(plan, zones)}",
         )
+    yield from eks_zone_faults(plan, zones)
     mine = zones.get(plan.zone)
     if mine and zone_id is None:
         yield Notice(
@@ -293,6 +302,9 @@ class Account:
     def has_cluster(self, name: str) -> bool:
         return bool(self._ask("eks:DescribeCluster", unless="ResourceNotFound", name=name))
 
+    def has_role(self, name: str) -> bool:
+        return bool(self._ask("iam:GetRole", unless="NoSuchEntity", RoleName=name))
+
     def zones(self) -> dict[str, str]:
         """Name → id of the zones that are available."""
         found = self._ask("ec2:DescribeAvailabilityZones")["AvailabilityZones"]
@@ -393,7 +405,7 @@ class Account:
         make, settings = session.Session().create_client, config.Config(**TIMEOUTS)
         return {
             name.replace("-", ""): make(name, self._region, config=settings)
-            for name in ("sts", "ec2", "eks", "service-quotas")
+            for name in ("sts", "ec2", "eks", "iam", "service-quotas")
         }
 
 

@@ -20,8 +20,9 @@ from plans.trainer import upstream_runtimes
 from stacks.derive.capacity import TYPES
 from stacks.rules.jobs import job_faults, job_notices, torchtune_faults
 from stacks.rules.lustre_efa import efa_faults, efa_notices
+from stacks.rules.network import network_zone_faults
 from stacks.rules.pools import pool_faults, pool_notices
-from stacks.rules.stores import store_faults
+from stacks.rules.stores import mount_target_faults, store_faults
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.settings.job import JobConfig, typed
 from stacks.settings.problems import Fault, Notice
@@ -51,6 +52,7 @@ def environment_faults(
     at = "environment"
     yield from _zone(region, wanted)
     yield from _network(wanted)
+    yield from network_zone_faults(region, wanted)
     yield from _cluster(wanted)
     yield from _system_nodes(wanted)
     yield from _tags(wanted)
@@ -68,6 +70,7 @@ def environment_faults(
             yield from efa_faults(
                 f"{at}.storage.{name}.lustre", store.lustre, {} if set_aside else wanted.pools
             )
+    yield from mount_target_faults(wanted, zones)
     yield from _trainer(wanted)
     yield from _training_operator(wanted)
     for name, job in typed(wanted.jobs).items():

@@ -87,11 +87,12 @@ def job_notices(
                     " sends over the network what could stay in one: fewer, whole nodes"
                 ),
             )
-        if pool and pool.fallback_zones and (away := stores(job)):
+        if pool and pool.fallback_zones and (away := _in_one_zone(job, environment)):
             yield Notice(
                 path=f"{path}.pool",
                 text=(
-                    f"may run in another zone than {', '.join(away)}: slower, and"
+                    f"may run in another zone than {', '.join(away)}, which"
+                    f" {'stays' if len(away) == 1 else 'stay'} in {environment.zone}: slower, and"
                     " $0.01 a GB each way"
                 ),
             )
@@ -104,6 +105,16 @@ def job_notices(
             yield from tcp_notices(f"{path}.pool", mounted, pool)
         yield from pod_notices(path, job, environment)
         yield from checkpoint_notices(path, job, environment, region)
+
+
+def _in_one_zone(job: JobConfig, environment: EnvironmentConfig) -> list[str]:
+    """The Lustre stores that a job mounts; an EFS store has a mount target in every zone of a
+    pool."""
+    return [
+        name
+        for name in stores(job)
+        if name in environment.storage and environment.storage[name].lustre
+    ]
 
 
 def _gang(

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from catalog.instances import REFUSED
+from catalog.service_roles import SPOT
 from catalog.zones import SNAPSHOT, ZONE_LETTERS, regions_with, zone_ids_with
 from stacks.derive.capacity import TYPES, addresses, node_type_names
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
@@ -63,6 +64,14 @@ def pool_notices(wanted: EnvironmentConfig, now: datetime) -> Iterator[Notice]:
             yield Notice(
                 path=f"{path}.capacity", text="spot goes away at two minutes' notice: save often"
             )
+    if spot := [name for name, pool in wanted.pools.items() if pool.capacity == "spot"]:
+        yield Notice(
+            path="account",
+            text=(
+                f"must have the role {SPOT.name} for spot pools ({', '.join(spot)}): make check"
+                f" LIVE=1 looks for it, and `{SPOT.command}` makes it"
+            ),
+        )
 
 
 def _types(path: str, region: str, wanted: EnvironmentConfig, pool: PoolConfig) -> Iterator[Fault]:

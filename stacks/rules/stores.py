@@ -13,6 +13,7 @@ from stacks.derive.goodput import (
     CHECKPOINTS_KEPT,
     LARGEST_GIB,
 )
+from stacks.derive.mount_targets import mount_zones
 from stacks.derive.stores import chosen, client, job_verdict
 from stacks.rules.lustre_repositories import repository_faults
 from stacks.settings.environment import EnvironmentConfig, LustreConfig, StoreConfig
@@ -246,3 +247,23 @@ def _better(job: JobConfig, environment: EnvironmentConfig, region: str) -> str:
         f"Lustre of {choice.store.capacity_gib} GiB at {choice.store.tier} MB/s per TiB gives"
         f" {choice.verdict.goodput:.1%}"
     )
+
+
+def mount_target_faults(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> Iterator[Fault]:
+    """Stores with the name of another store's mount target in a fallback zone: Pulumi refuses two
+    mount targets of one name. `zones`: those of the network, the training zone first."""
+    efs = [name for name, store in wanted.storage.items() if store.efs]
+    taken = {
+        f"{name}-{zone[-1]}": (name, zone)
+        for name in efs
+        for zone in mount_zones(zones, wanted.pools)[1:]
+    }
+    for name in efs:
+        if name in taken:
+            store, zone = taken[name]
+            yield Fault(
+                path=f"environment.storage.{name}",
+                rule=f"must not have the name of {store}'s mount target in {zone}",
+                value=name,
+                way_out="rename one of the two stores",
+            )

@@ -21,6 +21,10 @@ class NetworkConfig:
 
     cidr: str = "10.0.0.0/16"
     """/16 to /20 inside RFC 1918; private subnets take an eighth of it each."""
+    zones: tuple[str, ...] = ()
+    """The zones with subnets, by name, two or more; `environment.zone` is always one of them. Left
+    out: that zone and the region's first two others. Another list is another cluster: EKS never
+    leaves the zones it began in."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +172,7 @@ class LustreConfig:
 @dataclass(frozen=True, kw_only=True)
 class EfsConfig:
     """EFS, elastic throughput: code, data sets and home directories, not checkpoints of large
-    models."""
+    models. It has a mount target in `environment.zone` and in every fallback zone of a pool."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -354,8 +354,36 @@ def test_members_of_a_group_reach_each_other_and_file_systems_answer_gpu_nodes_o
         ("scratch-id", "scratch-id", "-1 -"),
         ("scratch-id", "nodes-id", "tcp 988-988"),
         ("scratch-id", "nodes-id", "tcp 1018-1023"),
+        ("nodes-id", "scratch-id", "tcp 988-988"),
+        ("nodes-id", "scratch-id", "tcp 1018-1023"),
         ("home-id", "nodes-id", "tcp 2049-2049"),
     }
+
+
+def test_a_lustre_server_may_open_a_connection_to_a_client(dev: Graph) -> None:
+    """From both sides, as AWS's page for the clients' group asks; nodes themselves may reach
+    everything."""
+    out = {
+        (i["securityGroupId"], i["referencedSecurityGroupId"], i["fromPort"], i["toPort"])
+        for i in (rule.inputs for rule in dev.of("SecurityGroupEgressRule"))
+        if i["ipProtocol"] == "tcp"
+    }
+    assert out == {
+        ("scratch-id", "nodes-id", 988, 988),
+        ("scratch-id", "nodes-id", 1018, 1023),
+    }
+    nodes = dev["SecurityGroupEgressRule nodes-out"].inputs
+    assert (nodes["securityGroupId"], nodes["ipProtocol"], nodes["cidrIpv4"]) == (
+        "nodes-id",
+        "-1",
+        "0.0.0.0/0",
+    )
+    volume = dev["PersistentVolume training-scratch-volume"]
+    for kind, name in (("Ingress", "servers-{}-in"), ("Egress", "clients-{}-out")):
+        for port in (988, 1018):
+            rule = dev[f"SecurityGroup{kind}Rule scratch-{name.format(port)}"]
+            assert dev.waits_for(dev["LustreFileSystem scratch"], rule), "FSx looks at creation"
+            assert dev.waits_for(volume, rule), "it stays until nobody mounts the file system"
 
 
 def test_efa_may_leave_towards_its_own_group_by_id(dev: Graph) -> None:
@@ -909,6 +937,27 @@ def test_servers_and_clients_of_efa_let_everything_through_in_both_directions_by
     assert graph.waits_for(
         graph["LustreFileSystem scratch"], graph["SecurityGroupEgressRule scratch-servers-out"]
     )
+    assert not [r for r in graph.of("SecurityGroupEgressRule") if r.inputs["ipProtocol"] == "tcp"]
+    assert not [n for n in graph.nodes.values() if "servers-988" in n.name], (
+        "all traffic holds those ports"
+    )
+
+
+def test_a_volume_of_efs_waits_for_the_mount_targets_of_all_zones() -> None:
+    away = ["ap-northeast-2c", "ap-northeast-2b"]
+    graph = changed(at("pools.h100.fallback_zones", away))
+    subnet = {s.id: s.inputs["availabilityZone"] for s in graph.of("Subnet")}
+    assert {t.name: subnet[t.inputs["subnetId"]] for t in graph.of("MountTarget")} == {
+        "home": "ap-northeast-2a",
+        "home-b": "ap-northeast-2b",
+        "home-c": "ap-northeast-2c",
+    }
+    volume = graph["PersistentVolume training-home-volume"]
+    assert volume.inputs["spec"]["csi"]["volumeHandle"] == "home-id"
+    for target in graph.of("MountTarget"):
+        assert target.inputs["securityGroups"] == ["home-id"]
+        assert graph.waits_for(volume, target)
+        assert graph.waits_for(target, graph["SecurityGroupIngressRule home-nfs"])
 
 
 def test_only_nodes_that_can_have_lustre_go_over_efa(dev: Graph) -> None:

@@ -42,6 +42,30 @@ def eks(account: Account, network: Network) -> Any:
     return account.client("eks")
 
 
+def test_eks_refuses_subnets_in_zones_that_have_none_of_its_control_planes(
+    account: Account,
+) -> None:
+    """In moto's account us-east-1e is use1-az3."""
+    ec2, eks = (account.client(name, region="us-east-1") for name in ("ec2", "eks"))
+    vpc = ec2.create_vpc(CidrBlock="10.20.0.0/16")["Vpc"]["VpcId"]
+    a, e = (
+        ec2.create_subnet(
+            VpcId=vpc, CidrBlock=f"10.20.{number}.0/24", AvailabilityZone=f"us-east-1{zone}"
+        )["Subnet"]["SubnetId"]
+        for number, zone in enumerate("ae")
+    )
+    with refused("UnsupportedAvailabilityZoneException"):
+        eks.create_cluster(
+            name="demo",
+            version="1.34",
+            roleArn=role(account, "cluster", "eks.amazonaws.com"),
+            resourcesVpcConfig={"subnetIds": [a, e]},
+            accessConfig={"authenticationMode": "API"},
+            kubernetesNetworkConfig={"serviceIpv4Cidr": "172.20.0.0/16"},
+        )
+    assert not eks.list_clusters()["clusters"]
+
+
 def addon(name: str) -> dict[str, str]:
     return {
         "clusterName": "demo",

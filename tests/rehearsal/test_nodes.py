@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rehearsal.nodes import images, logs, machine, network, node, process
+from rehearsal.nodes import images, logs, machine, network, node, process, volumes
 from rehearsal.nodes.aws import plain
 from rehearsal.nodes.container import Container, refused
 from rehearsal.nodes.environment import NotReady, environment, expand, quantity
@@ -298,3 +299,24 @@ def test_answers_of_ec2_become_plain_data() -> None:
         "empty": None,
         "tags": ["t"],
     }
+
+
+def test_efs_is_mounted_only_where_its_zone_has_a_mount_target() -> None:
+    """As the DNS name of the file system resolves only there."""
+
+    def ask(path: str) -> dict[str, Any]:
+        target = {"AvailabilityZoneName": "ap-northeast-2a", "LifeCycleState": "available"}
+        coming = {"AvailabilityZoneName": "ap-northeast-2b", "LifeCycleState": "creating"}
+        return {
+            "FileSystems": [{"LifeCycleState": "available"}],
+            "MountTargets": [target, coming],
+        }
+
+    def mount(zone: str) -> None:
+        kubelet: Any = SimpleNamespace(zone=zone, account=SimpleNamespace(efs=ask))
+        volumes.efs(kubelet, {"volumeHandle": "fs-1"})
+
+    mount("ap-northeast-2a")
+    for zone in ("ap-northeast-2b", "ap-northeast-2c"):
+        with pytest.raises(NotReady, match=f'Failed to resolve "fs-1".* mount target in {zone}$'):
+            mount(zone)

@@ -102,11 +102,14 @@ def cidrs(draw: st.DrawFn) -> str:
     return f"{whole.network_address + index * 2 ** (32 - prefix)}/{prefix}"
 
 
-@given(cidr=cidrs(), zones=st.integers(1, 3))
+@given(cidr=cidrs(), zones=st.integers(1, 6))
 def test_subnets_lie_in_the_vpc_apart_from_each_other_and_are_large_enough(
     cidr: str, zones: int
 ) -> None:
-    vpc, planned = ipaddress.IPv4Network(cidr), zone_cidrs(cidr, ("xa", "xb", "xc")[:zones])
+    vpc, planned = (
+        ipaddress.IPv4Network(cidr),
+        zone_cidrs(cidr, tuple(f"x{letter}" for letter in "abcdef")[:zones]),
+    )
     subnets = [ipaddress.IPv4Network(c) for z in planned for c in (z.private_cidr, z.public_cidr)]
     assert all(subnet.subnet_of(vpc) for subnet in subnets)
     assert not any(a.overlaps(b) for i, a in enumerate(subnets) for b in subnets[i + 1 :])
@@ -123,6 +126,52 @@ def test_services_never_share_addresses_with_the_vpc(cidr: str) -> None:
 def test_the_training_zone_comes_first_and_two_others_keep_the_controllers_up() -> None:
     zones = environment_plan(at("zone", "ap-northeast-2c")).network.zones
     assert [z.name for z in zones] == ["ap-northeast-2c", "ap-northeast-2a", "ap-northeast-2b"]
+
+
+def test_a_network_has_the_zones_that_the_stack_file_lists_and_the_training_zone() -> None:
+    def zones(*listed: str) -> list[str]:
+        names = [f"ap-northeast-2{letter}" for letter in listed]
+        return [z.letter for z in environment_plan(at("network.zones", names)).network.zones]
+
+    assert zones("d", "a") == zones("d") == ["a", "d"]
+    assert zones("d", "c", "b", "a") == zones("b", "c", "d") == ["a", "b", "c", "d"]
+    default = environment_plan()
+    assert environment_plan(
+        at("network.zones", ["ap-northeast-2c", "ap-northeast-2b"])
+    ).network == (default.network), "the same zones, and so the same cluster"
+    assert (
+        environment_plan(at("network.zones", ["ap-northeast-2d"])).cluster.name
+        != default.cluster.name
+    ), "EKS never leaves the zones it began in"
+
+
+def test_efs_has_a_mount_target_where_a_pool_may_launch_nodes() -> None:
+    def zones(*edits: Edit) -> str:
+        return "".join(zone[-1] for zone in environment_plan(*edits).efs["home"].zones)
+
+    b_and_c = at("pools.h100.fallback_zones", ["ap-northeast-2c", "ap-northeast-2b"])
+    more = at(
+        "pools.more",
+        {
+            "instance_types": ["p5.48xlarge"],
+            "max_nodes": 1,
+            "fallback_zones": ["ap-northeast-2b"],
+        },
+    )
+    assert (zones(), zones(more), zones(more, b_and_c)) == ("a", "ab", "abc")
+    assert zones(at("zone", "ap-northeast-2b"), at("pools.h100.fallback_zones", [])) == "b"
+
+
+def test_a_creation_token_fits_and_stays_what_it_was_where_it_did() -> None:
+    def token(stack: str, store: str) -> str:
+        found = values(at(f"storage.{store}", {"efs": {}}))
+        plan = plan_stack(read(found, stack=stack, project="trainyard")).accepted()
+        assert isinstance(plan, EnvironmentPlan)
+        return plan.efs[store].creation_token
+
+    assert token("dev", "home") == ME.name("home")
+    long = [token("s" * 32, "h" * 31 + end) for end in "ab"]
+    assert [len(one) for one in long] == [64, 64] and long[0] != long[1]
 
 
 # Nodes.

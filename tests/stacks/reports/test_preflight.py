@@ -21,11 +21,13 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from plans.parts import Identity
+from stacks.plan import EnvironmentPlan, plan_stack
 from stacks.reports import check, preflight
 from stacks.reports.preflight import Account, NotAnswered
 from stacks.settings.problems import Fault, Notice
+from stacks.settings.reader import read
 from tests.support.recording import CHECKOUT
-from tests.support.stackfile import Edit, at, environment_plan, reading, team_plan
+from tests.support.stackfile import Edit, at, environment_plan, reading, team_plan, values
 
 REGION, ZONE = "ap-northeast-2", "ap-northeast-2a"
 ROLE, SESSION = (
@@ -55,6 +57,7 @@ SOUND: dict[str, Any] = {
     "offers": {"g6e.48xlarge": [ZONE], "p5.48xlarge": [ZONE]},
     "quota": (768, 0),
     "addresses": (None, 0),
+    "has_role": True,
 }
 
 
@@ -124,6 +127,87 @@ def test_zones_that_the_account_lacks_or_knows_by_another_id_are_refused() -> No
         other == "environment.zone_id: is what ap-northeast-2a is in this account, got apne2-az2;"
         " zone_id: apne2-az1"
     )
+
+
+@pytest.mark.parametrize(
+    ("ids", "says"),
+    [
+        (
+            {"b": "use1-az3"},
+            [
+                "environment.network.zones: must be in zones in which EKS places control planes,"
+                " got us-east-1b, which is use1-az3 in this account; network.zones: [us-east-1a,"
+                " us-east-1c, us-east-1f]"
+            ],
+        ),
+        (
+            {"a": "use1-az3"},
+            [
+                "environment.zone: must be in zones in which EKS places control planes, got"
+                " us-east-1a, which is use1-az3 in this account; zone: us-east-1f, and zone_id:"
+                " use1-az1"
+            ],
+        ),
+        ({"d": "use1-az3"}, []),
+    ],
+)
+def test_a_zone_in_which_eks_has_no_control_plane_is_refused_by_its_id(
+    ids: dict[str, str], says: list[str]
+) -> None:
+    """f is az1 here: what to write instead is chosen by id, not by letter."""
+    zones = {"a": "use1-az6", "b": "use1-az5", "c": "use1-az4", "d": "use1-az2", "f": "use1-az1"}
+    found = values(at("zone", "us-east-1a"))
+    found["aws:region"] = "us-east-1"
+    plan = plan_stack(read(found, stack="dev", project="trainyard"), CHECKOUT).accepted()
+    assert isinstance(plan, EnvironmentPlan)
+    named = {f"us-east-1{letter}": id_ for letter, id_ in (zones | ids).items()}
+    refused = preflight.zone_findings(plan, None, named)
+    assert [str(one) for one in refused if isinstance(one, Fault)] == says
+
+
+def test_another_zone_for_a_zone_that_the_account_lacks_is_a_line_of_the_stack_file() -> None:
+    [lacking] = faults(zones={ZONE: "apne2-az1", f"{REGION}d": "apne2-az4", f"{REGION}b": "x"})
+    assert lacking.endswith("; network.zones: [ap-northeast-2a, ap-northeast-2b, ap-northeast-2d]")
+    [*_, alone] = faults(zones={ZONE: "apne2-az1"})
+    assert alone.endswith("; another region: EKS wants two zones")
+
+
+SPOT = at("pools.h100.capacity", "spot")
+
+
+def test_a_spot_pool_is_refused_in_an_account_that_never_had_spot_instances() -> None:
+    [said] = faults(SPOT, has_role=False)
+    assert said == (
+        "environment.pools.h100.capacity: must not be spot in an account without the role"
+        " AWSServiceRoleForEC2Spot: EC2 launches no spot instance without it, and Karpenter may not"
+        " make it, got spot; run `aws iam create-service-linked-role --aws-service-name"
+        " spot.amazonaws.com`, once for the account"
+    )
+    assert faults(SPOT) == [] and faults(has_role=False) == []
+
+
+def test_roles_that_services_make_themselves_are_named_with_the_command_for_who_may() -> None:
+    said = [str(one) for one in found(has_role=False) if "has no role" in str(one)]
+    assert [re.findall(r"AWSServiceRole\w+|\S+\.amazonaws\.com", one) for one in said] == [
+        ["AWSServiceRoleForAmazonEKS", "eks.amazonaws.com"],
+        ["AWSServiceRoleForAmazonEKSNodegroup", "eks-nodegroup.amazonaws.com"],
+        ["AWSServiceRoleForAmazonFSx", "fsx.amazonaws.com"],
+        ["AWSServiceRoleForAmazonElasticFileSystem", "elasticfilesystem.amazonaws.com"],
+    ]
+    assert said[2] == (
+        "account: has no role AWSServiceRoleForAmazonFSx: FSx makes it when it is first needed, if"
+        " you may call iam:CreateServiceLinkedRole; if not, somebody who may must first run"
+        " `aws iam create-service-linked-role --aws-service-name fsx.amazonaws.com`"
+    )
+    assert "has no role" not in str(found())
+
+
+def test_a_role_that_may_not_be_looked_at_is_said_once() -> None:
+    reason = NotAnswered("iam:GetRole: AccessDenied")
+    assert [str(one) for one in found(SPOT, has_role=reason)].count(
+        f"account: could not ask {reason}"
+    ) == 1
+    assert faults(SPOT, has_role=reason) == []
 
 
 def test_a_type_is_refused_where_the_account_cannot_buy_it_and_where_it_can_is_said() -> None:
@@ -354,7 +438,7 @@ def ours(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
 
 def test_every_question_reads() -> None:
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', inspect.getsource(Account))
-    assert len(actions) == 8 and all(action.startswith(("Get", "Describe")) for action in actions)
+    assert len(actions) == 9 and all(action.startswith(("Get", "Describe")) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:
@@ -364,6 +448,12 @@ def test_an_account_is_asked_through_botocore(ours: Account) -> None:
     assert (
         ours.zones()[ZONE] == "apne2-az1" and ZONE in ours.offers(["g6e.48xlarge"])["g6e.48xlarge"]
     )
+    boto3.client("iam").create_role(
+        RoleName="AWSServiceRoleForEC2Spot",
+        Path="/aws-service-role/",
+        AssumeRolePolicyDocument="{}",
+    )
+    assert ours.has_role("AWSServiceRoleForEC2Spot") and not ours.has_role("AWSServiceRoleForX")
 
 
 def test_what_is_ours_is_told_by_its_tags(ours: Account) -> None:

@@ -11,7 +11,15 @@ import pytest
 
 from stacks.plan import plan_stack
 from stacks.reports import check
-from stacks.rules import environment, jobs, lustre_repositories, pods, pools, stores
+from stacks.rules import (
+    environment,
+    jobs,
+    lustre_repositories,
+    network,
+    pods,
+    pools,
+    stores,
+)
 from stacks.settings.reader import read
 from tests.support.cases import environment as environments
 from tests.support.cases import jobs as described
@@ -55,6 +63,13 @@ def test_a_region_without_known_zones_is_refused_because_one_zone_makes_no_clust
     moved["aws:region"] = "mars-north-1"
     [fault] = plan_stack(read(moved, stack="dev", project="trainyard")).faults
     assert fault.path == "aws:region" and "catalog/zones.py" in fault.way_out
+
+
+@pytest.mark.parametrize("stack", ["sg", "sg-prod"])
+def test_a_stack_whose_security_groups_ec2_would_refuse_is_refused(stack: str) -> None:
+    [fault] = plan_stack(read(values(), stack=stack, project="trainyard")).faults
+    assert fault.path == "stack" and f"got {stack}; rename the stack" in str(fault)
+    assert not plan_stack(read(values(), stack="sgd", project="trainyard")).faults
 
 
 @pytest.mark.parametrize("case", TEAM_REFUSED)
@@ -104,7 +119,15 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above() -> None:
     """Counted by line: a new rule without a case fails here."""
     offered = {
         (module.__file__, number)
-        for module in (environment, pools, jobs, pods, stores, lustre_repositories)
+        for module in (
+            environment,
+            network,
+            pools,
+            jobs,
+            pods,
+            stores,
+            lustre_repositories,
+        )
         for number, line in enumerate(inspect.getsource(module).splitlines(), start=1)
         if "yield Fault(" in line
     }
@@ -127,6 +150,7 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above() -> None:
             planned(*edits, stack="team-vision")
         test_a_region_without_known_zones_is_refused_because_one_zone_makes_no_cluster()
         test_a_team_in_another_region_than_its_environment_is_refused()
+        test_a_stack_whose_security_groups_ec2_would_refuse_is_refused("sg")
     finally:
         sys.settrace(before)
     assert sorted(offered - seen) == [], "lines that no case reaches"
@@ -198,6 +222,11 @@ NOTICES: dict[str, tuple[list[Edit], str]] = {
         [at(f"{JOB}.host_paths", {"data": {"host": "/data", "path": "/data"}})],
         "must exist on every node",
     ),
+    "a role of the account that spot needs": (
+        [at("pools.h100.capacity", "spot")],
+        "must have the role AWSServiceRoleForEC2Spot for spot pools (h100): make check LIVE=1 looks"
+        " for it, and `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com`",
+    ),
     "local files without NVMe": (
         [
             at(f"{JOB}.local_scratch", "/local"),
@@ -214,6 +243,20 @@ NOTICES: dict[str, tuple[list[Edit], str]] = {
 def test_what_should_be_known_is_said(case: str) -> None:
     edits, says = NOTICES[case]
     assert [n for n in planned(*edits).notices if says in n.text]
+
+
+def test_only_stores_that_stay_in_one_zone_are_far_from_a_job_in_another() -> None:
+    def said(*edits: Edit) -> list[str]:
+        away = at("pools.g6e.fallback_zones", ["ap-northeast-2b"])
+        found = planned(away, at(f"{JOB}.nodes", 1), *edits).notices
+        return [str(n) for n in found if "another zone" in n.text]
+
+    on_efs = at(f"{JOB}.checkpoints.store", "home")
+    assert said() == [
+        "environment.jobs.t5-large.pool: may run in another zone than scratch, which stays in"
+        " ap-northeast-2a: slower, and $0.01 a GB each way"
+    ]
+    assert said(on_efs) == []
 
 
 def test_a_stack_without_such_a_thing_has_nothing_to_be_told() -> None:

@@ -52,7 +52,7 @@ def test_a_mistyped_key_is_refused_at_every_depth_and_the_right_one_is_named(pat
 
 def test_a_key_that_resembles_nothing_lists_what_there_is() -> None:
     assert faults(at("network.subnets", 3)) == [
-        "environment.network.subnets: is not a setting, got 3; settings here: cidr"
+        "environment.network.subnets: is not a setting, got 3; settings here: cidr, zones"
     ]
 
 

@@ -37,6 +37,44 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "zone",
         "exists in ap-northeast-2",
     ),
+    "zone without a control plane": (
+        [at("zone_id", "use1-az3")],
+        "zone_id",
+        "must be the id of a zone in which EKS places control planes, got use1-az3",
+    ),
+    "network in another region's zone": (
+        [at("network.zones", ["ap-northeast-2a", "us-east-1b"])],
+        "network.zones",
+        "must name zones of ap-northeast-2, and none of them twice, got [ap-northeast-2a,"
+        " us-east-1b]; zones: [ap-northeast-2a, ap-northeast-2b]",
+    ),
+    "network in one zone twice": (
+        [at("network.zones", ["ap-northeast-2c", "ap-northeast-2c"])],
+        "network.zones",
+        "; zones: [ap-northeast-2c]",
+    ),
+    "network in one zone": (
+        [at("network.zones", ["ap-northeast-2a"])],
+        "network.zones",
+        "a second zone beside environment.zone: EKS wants two, got [ap-northeast-2a]; zones:"
+        " [ap-northeast-2a, ap-northeast-2b]",
+    ),
+    "fallback zone that the network leaves out": (
+        [
+            at("network.zones", ["ap-northeast-2c"]),
+            at("pools.h100.fallback_zones", ["ap-northeast-2b"]),
+        ],
+        "pools.h100.fallback_zones",
+        "one of ap-northeast-2c",
+    ),
+    "store with the name of a mount target": (
+        [
+            at("pools.h100.fallback_zones", ["ap-northeast-2b"]),
+            at("storage.home-b", {"efs": {}}),
+        ],
+        "storage.home-b",
+        "must not have the name of home's mount target in ap-northeast-2b",
+    ),
     "no range": ([at("network.cidr", "10.0.0.0/99")], "network.cidr", "is an IPv4 range"),
     "host bits": ([at("network.cidr", "10.0.0.1/16")], "network.cidr", "has host bits set"),
     "network too large": ([at("network.cidr", "10.0.0.0/12")], "network.cidr", "/16 to /20"),
@@ -766,6 +804,14 @@ SOUND: dict[str, list[Edit]] = {
     "as it is": [],
     "another zone": [at("zone", "ap-northeast-2c")],
     "with its zone id": [at("zone_id", "apne2-az1")],
+    "zones of its own, in any order": [
+        at("network.zones", ["ap-northeast-2d", "ap-northeast-2a"]),
+        at("pools.h100.fallback_zones", ["ap-northeast-2d"]),
+    ],
+    "two stores whose mount targets have names of their own": [
+        at("pools.h100.fallback_zones", ["ap-northeast-2b"]),
+        at("storage.home-c", {"efs": {}}),
+    ],
     "a small private network": [at("network.cidr", "192.168.16.0/20")],
     "a private endpoint": [
         at("cluster.endpoint", "private"),

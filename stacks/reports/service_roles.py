@@ -1,0 +1,52 @@
+"""Which service-linked roles a plan needs, and what follows when the account lacks one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from catalog.service_roles import EFS, EKS, FSX, NODE_GROUPS, SPOT, ServiceRole
+from stacks.plan import EnvironmentPlan
+from stacks.settings.problems import Fault, Notice
+
+
+def service_roles(plan: EnvironmentPlan) -> tuple[ServiceRole, ...]:
+    """The roles that the plan's services work with."""
+    return (
+        EKS,
+        NODE_GROUPS,
+        *([FSX] if plan.lustre else []),
+        *([EFS] if plan.efs else []),
+        *([SPOT] if _spot_pools(plan) else []),
+    )
+
+
+def role_findings(
+    plan: EnvironmentPlan, role: ServiceRole, exists: bool
+) -> Iterator[Fault | Notice]:
+    """Nothing where the account has the role."""
+    if exists:
+        return
+    if role.maker:
+        yield Notice(
+            path="account",
+            text=(
+                f"has no role {role.name}: {role.maker} makes it when it is first needed, if you"
+                " may call iam:CreateServiceLinkedRole; if not, somebody who may must first run"
+                f" `{role.command}`"
+            ),
+        )
+        return
+    for name in _spot_pools(plan):
+        yield Fault(
+            path=f"environment.pools.{name}.capacity",
+            rule=(
+                f"must not be spot in an account without the role {role.name}: EC2 launches no spot"
+                " instance without it, and Karpenter may not make it"
+            ),
+            value="spot",
+            way_out=f"run `{role.command}`, once for the account",
+        )
+
+
+def _spot_pools(plan: EnvironmentPlan) -> list[str]:
+    return [name for name, pool in plan.pools.items() if pool.capacity_type == "spot"]
