@@ -287,9 +287,8 @@ def _destroy(stack: Stack, display: Display) -> int:
     display.line("engine", f"destroys stack {stack.name}")
     _repair(stack, display)
     if stack.refers_to is None and engine.outputs(stack).get("kubeconfig"):
-        engine.write_kubeconfig(stack)
         # jobs that no stack owns would hold their runtime and their nodes
-        _operate(stack, display, "drain", "ends jobs that no stack owns")
+        _operate(stack, display, "drain", "ends jobs that no stack owns", stack.name, "--yes")
     stages = Stages(display)
     status = _update(stack, stages, "destroy", "--exclude-protected")
     return _failed(stack, stages, status) if status else 0
