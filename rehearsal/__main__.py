@@ -71,7 +71,8 @@ def _build(display: Display, programs: Iterable[str] = toolchain.DEFAULT) -> Non
 
 def _repair(stack: Stack, display: Display) -> None:
     """What a killed engine forgot is found again before the next update would make it twice."""
-    if _operate(stack, display, "repair", "compares the stack with the account", stack.name):
+    doing = "compares the stack with the account"
+    if _operate(stack, display, "repair", doing, stack.name, "--yes"):
         display.line("repair", "could not compare the stack with the account")
 
 
