@@ -1,9 +1,19 @@
 """`make bench`: every measurement, one after the other, each with its comparison from the same
 minutes."""
 
+import command_line
 from benchmarks import check, estate, manifests, program
 
-check.main()
-manifests.main()
-estate.main()
-program.main()
+
+def main(arguments: list[str]) -> int:
+    """Run them all; 0."""
+    command_line.parser(
+        "benchmarks", "Run every measurement, each beside its comparison."
+    ).parse_args(arguments)
+    for module in (check, manifests, estate, program):
+        module.main([])
+    return 0
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import command_line
 from benchmarks.measure import in_turns, table
 
 
-def main() -> None:
+def main(arguments: list[str]) -> int:
+    """Measure, and print a table; 0."""
+    command_line.parser(
+        "benchmarks.check", "Measure how long `make check` takes in a fresh process."
+    ).parse_args(arguments)
     runs = in_turns(
         {
             "make check STACK=dev": ["-m", "stacks.reports.check", "dev"],
@@ -16,7 +21,8 @@ def main() -> None:
         "check: a stack file checked in a fresh"
         f" process\n{table(runs, 'pydantic and yaml alone')}\n"
     )
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    command_line.run(main)

@@ -4,13 +4,14 @@ two hundred jobs."""
 from __future__ import annotations
 
 import copy
-import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+import command_line
 from benchmarks.measure import CHECKOUT, in_turns, table
 from stacks.plan import EnvironmentPlan, plan_stack
 from stacks.reports.plan import as_json, data, text
@@ -19,7 +20,32 @@ from stacks.settings.reader import read, read_file
 ME = ["-m", "benchmarks.estate"]
 
 
-def main() -> None:
+def main(arguments: list[str]) -> int:
+    """All measurements, each in processes of this module; or one of those processes; 0."""
+    parser = command_line.parser(
+        "benchmarks.estate", "Measure what planning costs as teams, pools and jobs grow in number."
+    )
+    parser.add_argument(
+        "estate",
+        nargs="?",
+        choices=ESTATES,
+        metavar="ESTATE",
+        help=f"plan one estate and measure nothing: {', '.join(ESTATES)}",
+    )
+    parser.add_argument(
+        "count", nargs="?", type=int, metavar="COUNT", help="so many teams or pools of the estate"
+    )
+    options = parser.parse_args(arguments)
+    if options.estate and options.count is None:
+        parser.error("COUNT is missing: of an estate, how many?")
+    if options.estate:
+        ESTATES[options.estate](options.count)
+    else:
+        _measure()
+    return 0
+
+
+def _measure() -> None:
     runs = in_turns(
         {
             "1 team": [*ME, "teams", "1"],
@@ -69,8 +95,8 @@ def pools(count: int) -> EnvironmentPlan:
     return plan
 
 
+ESTATES: dict[str, Callable[[int], object]] = {"teams": teams, "pools": pools, "shown": shown}
+
+
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        {"teams": teams, "pools": pools, "shown": shown}[sys.argv[1]](int(sys.argv[2]))
-    else:
-        main()
+    command_line.run(main)

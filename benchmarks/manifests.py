@@ -7,6 +7,7 @@ import statistics
 import time
 from pathlib import Path
 
+import command_line
 from stacks.manifests.context import cases_of
 from stacks.manifests.document import read_manifest
 from stacks.manifests.rules import findings
@@ -16,7 +17,11 @@ ONE_MS, THOUSAND_S = 20, 5
 """What is accepted for the slowest of them, and for a thousand."""
 
 
-def main() -> None:
+def main(arguments: list[str]) -> int:
+    """Measure, and print what was taken; 0."""
+    command_line.parser(
+        "benchmarks.manifests", "Measure how long YAML files of jobs take to be read and judged."
+    ).parse_args(arguments)
     texts = [path.read_text() for path in sorted(WORKLOADS.glob("**/*.yaml"))]
     medians = [statistics.median(_seconds(text) for _ in range(9)) for text in texts]
     started = time.perf_counter()
@@ -28,6 +33,7 @@ def main() -> None:
         f" {max(medians) * 1000:.1f} ms (≤ {ONE_MS}), a thousand"
         f" {time.perf_counter() - started:.1f} s (≤ {THOUSAND_S})\n"
     )
+    return 0
 
 
 def _seconds(text: str) -> float:
@@ -37,4 +43,4 @@ def _seconds(text: str) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    command_line.run(main)

@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import command_line
 from benchmarks.measure import CHECKOUT, in_turns, table
 
 if TYPE_CHECKING:
@@ -25,7 +26,46 @@ if TYPE_CHECKING:
 ME = ["-m", "benchmarks.program"]
 
 
-def main() -> None:
+def main(arguments: list[str]) -> int:
+    """All measurements, each in processes of this module; or one of those processes; 0."""
+    parser = command_line.parser(
+        "benchmarks.program", "Measure what plan and components cost beside a flat program."
+    )
+    parser.add_argument(
+        "program",
+        nargs="?",
+        choices=("ours", "write", "flat", "imports"),
+        metavar="PROGRAM",
+        help="run one program and measure nothing: ours, flat, imports, or write for FILE",
+    )
+    parser.add_argument(
+        "file", nargs="?", type=Path, metavar="FILE", help="of write and flat: the resources"
+    )
+    parser.add_argument(
+        "--rarely", action="store_true", help="of flat: collect garbage as seldom as ours does"
+    )
+    options = parser.parse_args(arguments)
+    if (options.file is not None) != (options.program in ("write", "flat")):
+        parser.error("FILE belongs to write and to flat")
+    if options.rarely and options.program != "flat":
+        parser.error("--rarely belongs to flat")
+    match options.program:
+        case "ours":
+            _ours()
+        case "write":
+            _write(options.file)
+        case "flat":
+            if options.rarely:
+                gc.set_threshold(50_000)  # as __main__.py does
+            _flat(options.file)
+        case "imports":
+            _imports()
+        case _:
+            _measure()
+    return 0
+
+
+def _measure() -> None:
     """Without the SDK in this process: a child's largest memory begins with its parent's."""
     with tempfile.TemporaryDirectory() as folder:
         resources = Path(folder) / "resources.json"
@@ -39,7 +79,7 @@ def main() -> None:
             {
                 "ours": [*ME, "ours"],
                 "flat": [*ME, "flat", str(resources)],
-                "flat, collecting as ours": [*ME, "flat", str(resources), "rarely"],
+                "flat, collecting as ours": [*ME, "flat", str(resources), "--rarely"],
                 "the SDK's imports alone": [*ME, "imports"],
             }
         )
@@ -170,16 +210,4 @@ def _imports() -> None:
 
 
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["ours"]:
-            _ours()
-        case ["write", where]:
-            _write(Path(where))
-        case ["flat", where, *rarely]:
-            if rarely:
-                gc.set_threshold(50_000)  # as __main__.py does
-            _flat(Path(where))
-        case ["imports"]:
-            _imports()
-        case _:
-            main()
+    command_line.run(main)

@@ -8,10 +8,8 @@ ec2:DescribeInstanceTypeOfferings; `--from-moto` takes what the installed moto s
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
@@ -20,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import command_line
 from catalog.instances import CPU_TYPES, GPU_TYPES
 from catalog.prices import ON_DEMAND, ON_DEMAND_FILE, PriceList
 from catalog.zones import OFFERS, OFFERS_FILE, SNAPSHOT, ZONE_LETTERS
@@ -223,21 +222,28 @@ def _refresh_prices(today: str) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Rewrite the file and say from where."""
-    parser = argparse.ArgumentParser(
-        prog="python -m catalog.refresh", description="Write catalog/offers.json anew."
+    parser = command_line.parser(
+        "catalog.refresh", "Write catalog/offers.json anew, from what EC2 offers to this account."
     )
-    parser.add_argument(
+    origin = parser.add_mutually_exclusive_group()
+    origin.add_argument(
         "--prices",
         action="store_true",
-        help="catalog/on_demand.json instead, from AWS's price list",
+        help="write catalog/on_demand.json instead, from the price list of AWS",
+    )
+    origin.add_argument(
+        "--from-moto",
+        action="store_true",
+        help="take the offers that the installed moto ships, and ask no account",
     )
     parser.add_argument(
-        "--from-moto", action="store_true", help="what the installed moto ships, not a live account"
+        "--as-of", metavar="MONTH", help="with --from-moto: the month of its data, as 2026-11"
     )
-    parser.add_argument("--as-of", help="month of moto's data; needed with --from-moto")
     options = parser.parse_args(arguments)
     if options.from_moto and not options.as_of:
         parser.error("--from-moto needs --as-of: moto does not say how old its data is")
+    if options.as_of and not options.from_moto:
+        parser.error("--as-of is the month of moto's data: it needs --from-moto")
     if options.prices:
         _refresh_prices(date.today().isoformat())
         return 0
@@ -258,4 +264,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command_line.run(main)

@@ -22,15 +22,20 @@ Kubectl = Callable[..., str]
 """Its words → what it says; RuntimeError with its complaint."""
 TOKEN_SECONDS = 600
 """For so long one is used; it is good for 14 minutes at EKS."""
+UNSERVED = "the server doesn't have a resource type"
+"""kubectl's words where the API server does not know a kind."""
 
 
 def kubectl_with(login: Login, *flags: str) -> Kubectl:
     """kubectl in the environment of a login, with these flags in every call."""
 
     def run(*words: str) -> str:
-        done = subprocess.run(
-            ["kubectl", *words, *flags], capture_output=True, text=True, env=login()
-        )
+        try:
+            done = subprocess.run(
+                ["kubectl", *words, *flags], capture_output=True, text=True, env=login()
+            )
+        except FileNotFoundError:
+            raise RuntimeError("kubectl is not on PATH") from None
         if done.returncode:
             raise RuntimeError(done.stderr.strip() or f"kubectl {words[0]} failed")
         return done.stdout
@@ -43,6 +48,15 @@ def logged_in(environment: Environment) -> Iterator[Login]:
     """A login whose kubeconfig goes with the block."""
     with tempfile.TemporaryDirectory() as folder:
         yield login(environment, folder)
+
+
+@contextmanager
+def logged_in_to(kubeconfig: str) -> Iterator[Login]:
+    """A login to the cluster of this kubeconfig, and to no other: KUBECONFIG names a private file
+    with this text alone. The file goes with the block."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = _private(Path(folder) / "kubeconfig", kubeconfig)
+        yield login({**os.environ, "KUBECONFIG": str(file)}, folder)
 
 
 def login(environment: Environment, folder: Path | str) -> Login:

@@ -181,24 +181,27 @@ def _repository(session: boto3.Session, inputs: Inputs) -> Found | None:
     return Found(id=inputs["name"])
 
 
-def finish(session: boto3.Session, kind: str, id_: str) -> None:
-    """Do what the provider does after the create call and a killed one has not: take away the
-    egress rule that AWS gives every new security group. Rules that carry tags are somebody's."""
+def unfinished(session: boto3.Session, kind: str, id_: str) -> list[str]:
+    """What the provider removes after the create call and a killed one has not: the ids of the
+    egress rules that AWS gives every new security group. Rules that carry tags are somebody's."""
     if kind != "aws:ec2/securityGroup:SecurityGroup":
-        return
-    ec2 = session.client("ec2")
-    rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [id_]}])[
-        "SecurityGroupRules"
-    ]
-    given = [
+        return []
+    rules = session.client("ec2").describe_security_group_rules(
+        Filters=[{"Name": "group-id", "Values": [id_]}]
+    )["SecurityGroupRules"]
+    return [
         rule["SecurityGroupRuleId"]
         for rule in rules
         if rule["IsEgress"]
         and not rule.get("Tags")
         and (rule["IpProtocol"], rule.get("CidrIpv4")) == ("-1", "0.0.0.0/0")
     ]
-    if given:
-        ec2.revoke_security_group_egress(GroupId=id_, SecurityGroupRuleIds=given)
+
+
+def finish(session: boto3.Session, kind: str, id_: str) -> None:
+    """Remove what is `unfinished`."""
+    if given := unfinished(session, kind, id_):
+        session.client("ec2").revoke_security_group_egress(GroupId=id_, SecurityGroupRuleIds=given)
 
 
 _FINDERS: dict[str, Callable[[boto3.Session, Inputs], Found | None]] = {

@@ -14,12 +14,15 @@ class PulumiError(RuntimeError):
 
 def pulumi(stack: str, *words: str, text: str | None = None) -> str:
     """The output of one command on a stack; PulumiError where it fails."""
-    done = subprocess.run(
-        ["pulumi", *words, "--stack", stack, "--non-interactive", "--color", "never"],
-        input=text,
-        capture_output=True,
-        text=True,
-    )
+    try:
+        done = subprocess.run(
+            ["pulumi", *words, "--stack", stack, "--non-interactive", "--color", "never"],
+            input=text,
+            capture_output=True,
+            text=True,
+        )
+    except FileNotFoundError:
+        raise PulumiError("pulumi is not on PATH") from None
     if done.returncode:
         raise PulumiError(f"pulumi {' '.join(words)}: {_errors(done.stderr or done.stdout)}")
     return done.stdout
@@ -39,6 +42,11 @@ def _errors(said: str) -> str:
 def deployment(stack: str) -> dict[str, Any]:
     """The stack's checkpoint as `stack export` gives it: version and deployment."""
     return json.loads(pulumi(stack, "stack", "export"))
+
+
+def outputs(stack: str) -> dict[str, Any]:
+    """What the stack's program exported when it last ran to its end, without secrets."""
+    return json.loads(pulumi(stack, "stack", "output", "--json"))
 
 
 def last_update_failed(stack: str) -> bool:

@@ -239,8 +239,7 @@ def _job(snapshot: Snapshot, obj: Object) -> Job:
         if pod["metadata"]["namespace"] == meta["namespace"]
         and pod["metadata"].get("labels", {}).get(JOB_LABELS[kind]) == meta["name"]
     )
-    held = [c for c in obj.get("status", {}).get("conditions", []) if c["status"] == "True"]
-    last = held[-1] if held else {"type": "Running"}
+    last = last_condition(obj)
     return Job(
         kind=kind,
         **same,
@@ -265,6 +264,12 @@ def _job(snapshot: Snapshot, obj: Object) -> Job:
             if event.get("reason") == RESTARTING and about(event) == meta["name"]
         ),
     )
+
+
+def last_condition(job: Object) -> Object:
+    """The last condition that holds of a run; its type is the run's state."""
+    held = [c for c in job.get("status", {}).get("conditions", []) if c["status"] == "True"]
+    return held[-1] if held else {"type": "Running"}
 
 
 def containers(pod: Object) -> list[Object]:

@@ -5,11 +5,10 @@ At the end what would stand in the way of a newer Trainer, while nothing is wron
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
+import command_line
 from catalog.job_kinds import RUN_KINDS
 from operations import upgrade
 from operations.diagnosis import SILENCE, diagnose
@@ -21,13 +20,17 @@ ROLE = "training.kubeflow.org/replica-type"
 
 def main(arguments: list[str]) -> int:
     """Print it; 0 when every job is Complete or on its way, 1 when something stands in the way."""
-    parser = argparse.ArgumentParser(prog="python -m operations.status", description=__doc__)
+    parser = command_line.parser(
+        "operations.status",
+        "Print the nodes and jobs of the current cluster, and what keeps jobs from running.",
+    )
     parser.add_argument(
         "minutes",
         type=float,
         nargs="?",
+        metavar="MINUTES",
         default=SILENCE / timedelta(minutes=1),
-        help="without a word make a job stand still (%(default)g)",
+        help="name running jobs that have logged nothing for so long (%(default)g by default)",
     )
     silence = timedelta(minutes=parser.parse_args(arguments).minutes)
     try:
@@ -109,4 +112,4 @@ def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command_line.run(main)

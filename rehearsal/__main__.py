@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from importlib import metadata
 from typing import Any, NamedTuple
 
+import command_line
 from catalog.job_kinds import RUN_KINDS, SUCCEEDED
 from catalog.prices import lustre_per_month
 from operations.kubectl import Environment, logged_in
@@ -28,7 +29,7 @@ from rehearsal.progress import Display, Stages
 from rehearsal.toolchain import genuine
 from rehearsal.toolchain.programs import wanted
 
-REFUSED, FAILED, INTERRUPTED = 2, 1, 130
+REFUSED, FAILED = 2, 1
 POLL_SECONDS = 1
 GONE = ("deleted", "terminated")
 """States in which AWS still lists something for a while that costs nothing and blocks nothing."""
@@ -39,7 +40,7 @@ GONE = ("deleted", "terminated")
 
 
 def up(options: argparse.Namespace) -> int:
-    """From whatever there is to every job of the stack finished."""
+    """Bring the stack up, from whatever there is, and wait until its jobs have finished."""
     stack, display = engine.find(options.stack), Display()
     if not _open_world(stack, display, speed=options.speed):
         return REFUSED
@@ -71,7 +72,8 @@ def _build(display: Display, programs: Iterable[str] = toolchain.DEFAULT) -> Non
 
 def _repair(stack: Stack, display: Display) -> None:
     """What a killed engine forgot is found again before the next update would make it twice."""
-    if _operate(stack, display, "repair", "compares the stack with the account", stack.name):
+    doing = "compares the stack with the account"
+    if _operate(stack, display, "repair", doing, stack.name, "--yes"):
         display.line("repair", "could not compare the stack with the account")
 
 
@@ -256,7 +258,7 @@ def _kubectl(environment: Environment, columns: str, *words: str) -> list[str]:
 
 
 def down(options: argparse.Namespace) -> int:
-    """Destroy the stacks, see that nothing is left, end the world."""
+    """Destroy the stacks, compare the account with them, and end the world."""
     display = Display()
     if options.force or world.lost() or not world.running():
         print(
@@ -287,9 +289,8 @@ def _destroy(stack: Stack, display: Display) -> int:
     display.line("engine", f"destroys stack {stack.name}")
     _repair(stack, display)
     if stack.refers_to is None and engine.outputs(stack).get("kubeconfig"):
-        engine.write_kubeconfig(stack)
         # jobs that no stack owns would hold their runtime and their nodes
-        _operate(stack, display, "drain", "ends jobs that no stack owns")
+        _operate(stack, display, "drain", "ends jobs that no stack owns", stack.name, "--yes")
     stages = Stages(display)
     status = _update(stack, stages, "destroy", "--exclude-protected")
     return _failed(stack, stages, status) if status else 0
@@ -362,7 +363,7 @@ def _price(resource: Object) -> str:
 
 
 def status(options: argparse.Namespace) -> int:
-    """What runs, then what the stack's objects say."""
+    """Print which processes run, then what the objects of the stack say."""
     census = world.census()
     if not census:
         print("no world runs: `make up` starts one")
@@ -384,8 +385,7 @@ def status(options: argparse.Namespace) -> int:
 
 
 def preview(options: argparse.Namespace) -> int:
-    """`pulumi preview` in the running world, or with nothing but an account that is started for
-    it."""
+    """Run `pulumi preview` in the running world, or with an account that is started for it."""
     stack, display, began = engine.find(options.stack), Display(), not world.running()
     if not _open_world(stack, display, parts=world.PARTS[:1] if began else None):
         return REFUSED
@@ -407,7 +407,7 @@ def build(options: argparse.Namespace) -> int:
 
 
 def env(options: argparse.Namespace) -> int:
-    """Exports for `eval`."""
+    """Print exports for `eval`, with which pulumi, kubectl, helm and aws work here."""
     for name, value in engine.variables(engine.find(options.stack)).items():
         print(f"export {name}={shlex.quote(value)}")
     print("unset AWS_PROFILE AWS_SESSION_TOKEN")
@@ -416,13 +416,13 @@ def env(options: argparse.Namespace) -> int:
 
 
 def kubeconfig(options: argparse.Namespace) -> int:
-    """The path of a kubeconfig that works by itself."""
+    """Write a kubeconfig that works by itself, and print its path."""
     print(engine.write_kubeconfig(engine.find(options.stack)))
     return 0
 
 
 def logs(options: argparse.Namespace) -> int:
-    """Which logs there are, or the end of one."""
+    """List the logs, or print the end of those whose name contains PROCESS."""
     found = sorted({*paths.LOGS.rglob("*.log"), *paths.NODES.rglob("*.log")})
     chosen = [file for file in found if options.process in file.stem]
     if not options.process:
@@ -432,17 +432,24 @@ def logs(options: argparse.Namespace) -> int:
 
 
 def fault(options: argparse.Namespace) -> int:
-    """List, add or clear faults; make an instance vanish."""
+    """List the faults of the account, add one, clear all, or make an instance vanish."""
+    given = {
+        name: value
+        for name in (*FAULT_FIELDS, "block", "instance")
+        if (value := getattr(options, name)) is not None
+    }
+    fits = {"vanish": {"instance"} == given.keys(), "clear": not given, None: not given}
+    if not fits.get(options.kind, "instance" not in given):
+        print(
+            "`vanish` must have --instance and no other option, `clear` and the list no option",
+            file=sys.stderr,
+        )
+        return REFUSED
     if options.kind == "vanish":
         world.ask("POST", f"instances/{options.instance}/vanish", {})
     elif options.kind == "clear":
         world.ask("DELETE", "faults")
     elif options.kind:
-        given = {
-            name: value
-            for name in (*FAULT_FIELDS, "block")
-            if (value := getattr(options, name)) is not None
-        }
         world.ask("POST", "faults", {"kind": options.kind, **given})
     print(json.dumps(world.ask("GET", "faults"), indent=1))
     return 0
@@ -469,38 +476,70 @@ FAULTS = (
     "vanish",
     "clear",
 )
-FAULT_FIELDS: dict[str, Any] = {
-    "service": str,
-    "action": str,
-    "zone": str,
-    "instance_type": str,
-    "count": int,
-    "seconds": float,
-    "available": int,
-    **dict.fromkeys(("id", "starts", "ends", "placement_group", "code"), str),
-    "instances": int,
-    "value": float,
+FAULT_FIELDS: dict[str, tuple[Any, str]] = {
+    "service": (str, "of calls to this service only, as ec2"),
+    "action": (str, "of this call only, as RunInstances"),
+    "zone": (str, "of this zone, as ap-northeast-2a"),
+    "instance_type": (str, "of this instance type, as g6e.48xlarge"),
+    "count": (int, "happen so often (once by default); -1: until `clear`"),
+    "seconds": (float, "delay: how long each call takes"),
+    "available": (int, "no-capacity: how many instances are still to be had"),
+    "id": (str, "reserve: id of the reservation"),
+    "starts": (str, "reserve: when it starts, as 2027-01-04T11:30:00Z"),
+    "ends": (str, "reserve: when it ends"),
+    "placement_group": (str, "reserve: ARN of the placement group it is in"),
+    "code": (str, "error: AWS's code; quota: code of the quota, as L-DB2E81BA"),
+    "instances": (int, "reserve: how many instances"),
+    "value": (float, "quota: what it is set to"),
 }
-"""The last two lines are for `reserve`, which plants a capacity reservation or block, and for
-`quota`."""
+"""Field of a fault → its type and what it says. The last six are for `reserve`, which plants a
+capacity reservation or block, and for `quota`."""
+STACK: dict[str, Any] = {"default": "dev", "help": "of Pulumi.STACK.yaml (%(default)s by default)"}
 OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
     up: {
-        "--speed": {"type": float, "default": 60, "help": "AWS's durations are divided by this"},
+        "--stack": STACK,
+        "--speed": {
+            "type": float,
+            "default": 60,
+            "help": "divide AWS's durations by this (%(default)s by default)",
+        },
         "--wait": {
             "type": float,
             "default": 300,
-            "help": "seconds without any movement of the jobs until we stop",
+            "metavar": "SECONDS",
+            "help": "stop when no job has moved for so long (%(default)s by default)",
         },
     },
     down: {
-        "--force": {"action": "store_true", "help": "end the world without destroying its stacks"}
+        "--stack": {
+            "help": "this stack only, and the teams on it; all stacks where it is left out"
+        },
+        "--force": {"action": "store_true", "help": "end the world without destroying its stacks"},
     },
-    logs: {"process": {"nargs": "?", "default": "", "help": "part of a log's name"}},
+    status: {"--stack": STACK},
+    preview: {"--stack": STACK},
+    env: {"--stack": STACK},
+    kubeconfig: {"--stack": STACK},
+    logs: {
+        "process": {
+            "nargs": "?",
+            "default": "",
+            "metavar": "PROCESS",
+            "help": "part of a log's name",
+        }
+    },
     fault: {
-        "kind": {"nargs": "?", "choices": FAULTS},
-        "--instance": {"help": "for vanish"},
-        **{f"--{name.replace('_', '-')}": {"type": kind} for name, kind in FAULT_FIELDS.items()},
-        "--block": {"action": "store_true", "default": None, "help": "reserve a Capacity Block"},
+        "kind": {"nargs": "?", "choices": FAULTS, "help": "the fault to add; none lists them"},
+        "--instance": {"help": "vanish: id of the instance"},
+        **{
+            f"--{name.replace('_', '-')}": {"type": kind, "help": what}
+            for name, (kind, what) in FAULT_FIELDS.items()
+        },
+        "--block": {
+            "action": "store_true",
+            "default": None,
+            "help": "reserve: a Capacity Block, not a reservation on demand",
+        },
     },
 }
 EXCLUSIVE = (up, down, preview)
@@ -509,12 +548,15 @@ EXCLUSIVE = (up, down, preview)
 
 def parser() -> argparse.ArgumentParser:
     """Every command and its options."""
-    root = argparse.ArgumentParser(prog="python -m rehearsal", description=__doc__)
+    root = command_line.parser(
+        "rehearsal", "Run this checkout's stacks against an embedded AWS account and cluster."
+    )
     commands = root.add_subparsers(required=True, metavar="command")
     for act in (build, up, down, status, preview, env, kubeconfig, logs, fault):
-        command = commands.add_parser(act.__name__, help=act.__doc__, description=act.__doc__)
+        command = commands.add_parser(
+            act.__name__, help=act.__doc__, description=act.__doc__, allow_abbrev=False
+        )
         command.set_defaults(act=act)
-        command.add_argument("--stack", default=None if act is down else "dev")
         for flag, settings in OPTIONS.get(act, {}).items():
             command.add_argument(flag, **settings)
     return root
@@ -556,8 +598,8 @@ def main(arguments: list[str]) -> int:
             "\nstopped; what is up stays up: `make up` goes on, `make down` takes everything away",
             file=sys.stderr,
         )
-        return INTERRUPTED
+        return command_line.INTERRUPTED
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command_line.run(main)

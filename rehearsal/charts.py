@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+import command_line
 from rehearsal import paths
 from rehearsal.toolchain import go, link, locked
 from rehearsal.toolchain.programs import pinned
@@ -209,9 +210,19 @@ def _undescribed(value: Any) -> Any:
     return [_undescribed(item) for item in value] if isinstance(value, list) else value
 
 
-if __name__ == "__main__":
+def main(arguments: list[str]) -> int:
+    """Write them; 0."""
+    command_line.parser(
+        "rehearsal.charts",
+        "Write the product's own charts of the Trainer's CRDs anew, from the pinned Go modules.",
+    ).parse_args(arguments)
     for release in CRDS:
         for name, text in crd_chart(release).items():
             target = OWN / f"kubeflow-trainer-crds-{release}" / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    command_line.run(main)

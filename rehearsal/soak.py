@@ -8,7 +8,6 @@ a soak.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import shutil
@@ -22,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import command_line
 from rehearsal.trials import VICTIMS, Trial, until
 
 JOB, PATIENCE, GPU_NODE = "t5-large", 75, "a GPU node"
@@ -189,10 +189,28 @@ def a_world() -> Iterator[Trial]:
 
 def main(arguments: list[str]) -> int:
     """Soak; 0 when everything held."""
-    parser = argparse.ArgumentParser(prog="python -m rehearsal.soak", description=__doc__)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    parser.add_argument("--no-leave-outs", action="store_true")
+    parser = command_line.parser(
+        "rehearsal.soak",
+        "Leave parts out of a world and kill its programs, and see that each is named or comes"
+        " back.",
+    )
+    parser.add_argument(
+        "--kills",
+        type=int,
+        default=20,
+        metavar="N",
+        help="kill so many programs (%(default)s by default)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        default=random.SystemRandom().randrange(10**6),
+        help="repeat the kills of an earlier soak, which printed this number",
+    )
+    parser.add_argument(
+        "--no-leave-outs", action="store_true", help="kill only: leave no part out first"
+    )
     options = parser.parse_args(arguments)
     chance, wrong = random.Random(options.seed), []
     print(f"seed {options.seed}, {options.kills} kills")
@@ -210,4 +228,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command_line.run(main)

@@ -52,7 +52,11 @@ def build(plan: TeamPlan) -> dict[str, Any]:
             opts=in_cluster,
             needs=[workspace.claims[store] for store in job.stores],
         )
-    return {"kubeconfig": kubeconfig, "jobs": job_outputs(plan.jobs)}
+    return {
+        "kubeconfig": kubeconfig,
+        "namespace": plan.workspace.namespace,
+        "jobs": job_outputs(plan.jobs),
+    }
 
 
 def _volumes(plan: WorkspacePlan, contract: pulumi.Output[Any]) -> dict[str, Volume]:

@@ -123,9 +123,18 @@ def test_what_is_decided_is_decided_without_the_engine(path: Path) -> None:
     )
 
 
+SHARED = CHECKOUT / "command_line.py"
+
+
 @pytest.mark.parametrize("path", _files("catalog/*.py"), ids=lambda p: p.name)
 def test_the_catalogue_depends_on_nothing_of_ours(path: Path) -> None:
     assert _from(("stacks", "components"), _all_imports(path)) == []
+
+
+def test_what_command_lines_share_depends_on_nothing_of_ours() -> None:
+    """All packages import it."""
+    imported = _from(tuple(OURS | {"rehearsal", "benchmarks", "tests"}), _all_imports(SHARED))
+    assert SHARED.exists() and imported == []
 
 
 def test_settings_are_read_in_one_place_and_outputs_leave_from_one() -> None:
@@ -180,7 +189,7 @@ def test_requirements_name_packages_and_hashes_and_no_place_to_get_them_from(pat
     assert re.findall(r"^--.*|\S*://\S*", path.read_text(), re.MULTILINE) == []
 
 
-OURS = {"stacks", "plans", "components", "catalog", "operations"}
+OURS = {"stacks", "plans", "components", "catalog", "operations", "command_line"}
 
 
 def test_whatever_people_run_on_aws_needs_is_in_requirements_txt() -> None:

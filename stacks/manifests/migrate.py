@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import re
 import shlex
-import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from typing import Any
 
 import yaml
 
+import command_line
 from catalog.fields import amount
 from plans.pod_template import GPU
 from stacks.derive.scripts import launches
@@ -353,8 +353,16 @@ def _script(made: Migration, job: Workload, container: Container, nodes: int) ->
 def main(arguments: list[str]) -> int:
     """Print the entries of all jobs in the files; 1 where one cannot be expressed, 2 where a file
     cannot be read."""
+    parser = command_line.parser(
+        "stacks.manifests.migrate",
+        "Print the stack-file entry for each PyTorchJob and TrainJob in YAML files.",
+    )
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="read this YAML file, with all objects in it"
+    )
+    files = parser.parse_args(arguments).files
     try:
-        read = [read_manifest(Path(file).read_text(), Path(file).name) for file in arguments]
+        read = [read_manifest(Path(file).read_text(), Path(file).name) for file in files]
     except OSError as error:
         print(f"{error.filename}: {error.strerror}; make migrate FILE=job.yaml")
         return 2
@@ -401,4 +409,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command_line.run(main)

@@ -6,10 +6,9 @@ seconds: preflight.py.
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 
+import command_line
 from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
 from stacks.reports.preflight import DEADLINE, Account, preflight
 from stacks.settings.problems import Fault, Notice
@@ -19,27 +18,38 @@ from stacks.settings.reader import json_schema, read_file
 def main(arguments: list[str]) -> int:
     """Check each named stack; 0 when all can work. `--schema` prints the JSON schema of stack files
     instead."""
-    parser = argparse.ArgumentParser(prog="python -m stacks.reports.check")
-    parser.add_argument("stacks", nargs="*")
-    parser.add_argument("--live", action="store_true", help="ask the account too")
+    parser = command_line.parser(
+        "stacks.reports.check", "Say whether stack files can work, and name every fault in them."
+    )
+    parser.add_argument(
+        "stacks", nargs="*", metavar="STACK", help="check Pulumi.STACK.yaml of this folder"
+    )
+    parser.add_argument(
+        "--live", action="store_true", help="ask the AWS account as well, which is only read"
+    )
     parser.add_argument(
         "--deadline",
         type=float,
-        default=DEADLINE,
         metavar="SECONDS",
-        help="for all that it is asked",
+        help=f"with --live: stop asking the account after so long ({DEADLINE:g} by default)",
     )
     parser.add_argument(
-        "--schema", action="store_true", help="print the JSON schema of stack files"
+        "--schema", action="store_true", help="print the JSON schema of stack files, and no more"
     )
     options = parser.parse_args(arguments)
     if options.schema:
+        if options.stacks or options.live:
+            parser.error("--schema is the same for every stack: leave STACK and --live out")
         print(json.dumps(json_schema(), indent=1))
         return 0
-    return max(
-        (_check(stack, options.deadline if options.live else None) for stack in options.stacks),
-        default=2,
-    )
+    if not options.stacks:
+        parser.error(
+            "STACK is missing: `python -m stacks.reports.check dev` checks Pulumi.dev.yaml"
+        )
+    if options.deadline is not None and not options.live:
+        parser.error("--deadline is of the account's answers: it needs --live")
+    deadline = options.deadline if options.deadline is not None else DEADLINE
+    return max(_check(stack, deadline if options.live else None) for stack in options.stacks)
 
 
 def _check(stack: str, deadline: float | None) -> int:
@@ -78,4 +88,4 @@ def _summary(plan: EnvironmentPlan | TeamPlan) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command_line.run(main)

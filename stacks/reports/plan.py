@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
+import command_line
 from catalog.storage import SCRATCH_2_PER_TIB
 from catalog.versions import known_good
 from stacks.derive.capacity import quota_needed, quota_takers
@@ -27,9 +27,19 @@ BAR = 40
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m stacks.reports.plan STACK [--json | --picture]`; 1 with the faults where the stack is
-    refused."""
-    stack, *options = arguments or ["dev"]
+    """Print the plan of one stack; 1 with the faults where the stack is refused, 2 where it has no
+    file."""
+    parser = command_line.parser(
+        "stacks.reports.plan", "Print what a stack file comes to in nodes, minutes and money."
+    )
+    parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print everything as JSON, for programs")
+    form.add_argument(
+        "--picture", action="store_true", help="print the chart of docs/critical-path.md"
+    )
+    options = parser.parse_args(arguments)
+    stack = options.stack
     try:
         planned = plan_stack(read_file(stack))
     except FileNotFoundError as error:
@@ -39,14 +49,14 @@ def main(arguments: list[str]) -> int:
         faults = [f"  fault  {fault}" for fault in planned.faults]
         print(
             as_json({"stack": stack, "faults": planned.faults})
-            if "--json" in options
+            if options.json
             else "\n".join(faults)
         )
         return 1
-    shown = {"--json": lambda plan: as_json(data(plan)), "--picture": picture}.get(
-        "".join(options), text
-    )
-    print(shown(planned.plan))
+    if options.json:
+        print(as_json(data(planned.plan)))
+    else:
+        print((picture if options.picture else text)(planned.plan))
     return 0
 
 
@@ -334,4 +344,4 @@ def _plain(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command_line.run(main)

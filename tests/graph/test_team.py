@@ -68,6 +68,11 @@ def test_a_team_finds_its_cluster_through_the_environments_outputs_only(
     assert team.outputs["kubeconfig"] == dev.outputs["kubeconfig"]
 
 
+def test_a_team_says_in_its_outputs_which_namespace_is_its_own(team: Graph) -> None:
+    """`python -m operations.drain` ends jobs there, and nowhere else."""
+    assert team.outputs["namespace"] == "team-vision"
+
+
 def test_a_team_mounts_the_environments_file_system_through_a_volume_of_its_own(
     team: Graph, dev: Graph
 ) -> None:

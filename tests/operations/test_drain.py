@@ -1,65 +1,323 @@
-"""Every job is ended, and what is left is said."""
+"""Jobs end on the stack's own cluster, after a list and a question, and what is left is said."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from operations import drain
+from operations import drain, pulumi
+from tests.operations.terminal import Terminal
+from tests.support.recording import CHECKOUT
 
 
-class Kubectl:
-    """Two jobs of one kind; `stays` do not end, `mute` says nothing after the deletions."""
+def kubeconfig(cluster: str, server: str) -> dict[str, Any]:
+    return {
+        "current-context": cluster,
+        "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": "me"}}],
+        "clusters": [{"name": cluster, "cluster": {"server": server}}],
+        "users": [{"name": "me", "user": {"token": "t"}}],
+    }
 
-    def __init__(self, *stays: str, served: bool = True, mute: bool = False) -> None:
-        self.stays, self.served, self.mute, self.asked = (
-            stays,
-            served,
-            mute,
-            list[tuple[str, ...]](),
+
+OURS, THEIRS = kubeconfig("ours", "https://ours"), kubeconfig("theirs", "https://theirs")
+ENVIRONMENT = {"kubeconfig": json.dumps(OURS), "contract": {"cluster": {"name": "ours"}}}
+TEAM = {"kubeconfig": json.dumps(OURS), "namespace": "team-a"}
+ENDS = "asks for jobs in all namespaces of cluster ours, stack dev\n"
+
+
+def job(space: str, name: str, kind: str = "TrainJob", state: str = "") -> dict[str, Any]:
+    conditions = [{"type": "Created", "status": "True"}, {"type": "Failed", "status": "False"}]
+    conditions += [{"type": state, "status": "True"}] if state else []
+    return {
+        "kind": kind,
+        "metadata": {"namespace": space, "name": name},
+        "status": {"conditions": conditions},
+    }
+
+
+class Machine:
+    """The programs kubectl and pulumi, and a cluster with jobs.
+
+    `stays` are names of jobs that do not end; `refuses` maps a word of a kubectl call to its
+    complaint; `current` is the person's own kubeconfig.
+    """
+
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        *jobs: dict[str, Any],
+        outputs: dict[str, Any] = ENVIRONMENT,
+        current: dict[str, Any] | None = None,
+        stays: tuple[str, ...] = (),
+        refuses: dict[str, str] | None = None,
+        answer: str | None = None,
+    ) -> None:
+        self.jobs, self.outputs, self.stays = list(jobs), outputs, stays
+        self.current, self.refuses = current, refuses or {}
+        self.calls: list[tuple[str, ...]] = []
+        self.ended: list[str] = []
+        self.terminal = Terminal(monkeypatch, answer)
+        monkeypatch.setattr(subprocess, "run", self.run)
+        monkeypatch.setenv("KUBECONFIG", "of the person")
+
+    def run(self, words: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
+        self.calls.append(tuple(words))
+        try:
+            said = self._pulumi(words) if words[0] == "pulumi" else self._kubectl(words, how["env"])
+        except RuntimeError as error:
+            return subprocess.CompletedProcess(words, 1, "", f"{error}\n")
+        return subprocess.CompletedProcess(words, 0, said, "")
+
+    def _pulumi(self, words: list[str]) -> str:
+        assert words[1:4] == ["stack", "output", "--json"]
+        return json.dumps(self.outputs)
+
+    def _kubectl(self, words: list[str], env: dict[str, str]) -> str:
+        if "view" in words:
+            config = self.current if env["KUBECONFIG"] == "of the person" else OURS
+            if not config:
+                raise RuntimeError("error: current-context must exist in order to minify")
+            return json.dumps(config)
+        assert json.loads(Path(env["KUBECONFIG"]).read_text()) == OURS, "only the stack's cluster"
+        for word, complaint in self.refuses.items():
+            if word in " ".join(words):
+                raise RuntimeError(complaint)
+        match words:
+            case ["kubectl", "get", "--raw=/version", *_]:
+                return "{}"
+            case ["kubectl", "get", kind, scope, "--output=json", *_]:
+                return json.dumps({"items": [*self._found(kind, scope)]})
+            case ["kubectl", "delete", kind, name, scope, *_]:
+                if name in self.stays:
+                    raise RuntimeError("timed out waiting for the condition")
+                [found] = [it for it in self._found(kind, scope) if it["metadata"]["name"] == name]
+                self.jobs.remove(found)
+                self.ended.append(f"{scope.partition('=')[2]}/{name}")
+                return ""
+        raise AssertionError(words)
+
+    def _found(self, kind: str, scope: str) -> list[dict[str, Any]]:
+        space = scope.partition("=")[2]
+        return [
+            each
+            for each in self.jobs
+            if f"{each['kind'].lower()}s" == kind.partition(".")[0]
+            and space in ("", each["metadata"]["namespace"])
+        ]
+
+
+JOBS = (
+    job("team-a", "llama", state="Suspended"),
+    job("team-b", "vit"),
+    job("team-a", "old", "PyTorchJob", "Running"),
+)
+
+
+def test_help_and_unknown_words_call_neither_kubectl_nor_pulumi(tmp_path: Path) -> None:
+    for name in ("kubectl", "pulumi", "aws", "helm"):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} >> {tmp_path}/calls\n")
+        (tmp_path / name).chmod(0o755)
+    for words, code in {("--help",): 0, ("dev", "--yse"): 2, ("dev", "prod"): 2, (): 2}.items():
+        done = subprocess.run(
+            [sys.executable, "-m", "operations.drain", *words],
+            cwd=CHECKOUT,
+            env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+            capture_output=True,
         )
-
-    def __call__(self, *words: str) -> str:
-        self.asked.append(words)
-        if words[0] == "delete":
-            if words[2] in self.stays:
-                raise RuntimeError("timed out waiting for the condition")
-            return ""
-        if not self.served or (self.mute and "--output=name" in words):
-            raise RuntimeError("the server doesn't have a resource type")
-        if "--output=name" in words:
-            return "\n".join(f"trainjob/{name}" for name in self.stays)
-        return json.dumps(
-            {
-                "items": [
-                    {"kind": "TrainJob", "metadata": {"namespace": "t", "name": name}}
-                    for name in "ab"
-                ]
-            }
-        )
+        assert done.returncode == code, words
+    assert not (tmp_path / "calls").exists()
 
 
-def test_every_job_is_named_and_ended(capsys: pytest.CaptureFixture[str]) -> None:
-    kubectl = Kubectl()
-    assert drain._end_all(kubectl, drain.KIND) == 0
-    assert capsys.readouterr().out == "ends TrainJob t/a\nends TrainJob t/b\n"
-    assert [words[2] for words in kubectl.asked if words[0] == "delete"] == ["a", "b"]
-
-
-def test_one_that_does_not_end_keeps_nobody_else_and_is_named(
-    capsys: pytest.CaptureFixture[str],
+def test_every_job_is_listed_with_its_state_and_ended_after_a_yes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kubectl = Kubectl("a")
-    assert drain._end_all(kubectl, drain.KIND) == 1
-    assert "still there: trainjob/a\n" in capsys.readouterr().out
-    assert [words[2] for words in kubectl.asked if words[0] == "delete"] == ["a", "b"]
+    machine = Machine(monkeypatch, *JOBS, answer="y")
+    assert drain.main(["dev"]) == 0
+    assert machine.terminal.asked == ["End these 3 jobs? [y/N] "]
+    assert machine.ended == ["team-a/llama", "team-b/vit", "team-a/old"]
+    assert capsys.readouterr().out == (
+        f"{ENDS}TrainJob team-a/llama, Suspended\nTrainJob team-b/vit, Created\n"
+        "PyTorchJob team-a/old, Running\nends TrainJob team-a/llama\nends TrainJob team-b/vit\n"
+        "ends PyTorchJob team-a/old\n"
+    )
 
 
-def test_a_kind_that_the_cluster_does_not_know_needs_no_end() -> None:
-    assert drain._end_all(Kubectl(served=False), drain.KIND) == 0
+@pytest.mark.parametrize(
+    ("answer", "code", "said"), [("n", 1, "Nothing was ended."), (None, 2, "--yes is not given")]
+)
+def test_without_a_yes_nothing_ends(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: str | None,
+    code: int,
+    said: str,
+) -> None:
+    machine = Machine(monkeypatch, *JOBS, answer=answer)
+    assert drain.main(["dev"]) == code
+    assert machine.ended == [] and not [call for call in machine.calls if "delete" in call]
+    printed = capsys.readouterr()
+    assert "TrainJob team-b/vit" in printed.out and said in printed.out + printed.err
 
 
-def test_a_cluster_that_answers_no_more_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
-    assert drain._end_all(Kubectl(mute=True), drain.KIND) == 1
-    assert f"nobody knows which {drain.KIND}" in capsys.readouterr().out
+def test_a_machine_says_yes_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch, JOBS[0])
+    assert drain.main(["dev", "--yes"]) == 0
+    assert machine.ended == ["team-a/llama"] and machine.terminal.asked == []
+
+
+def test_of_a_team_stack_only_the_jobs_in_the_teams_namespace_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch, *JOBS, outputs=TEAM)
+    assert drain.main(["team-vision", "--yes"]) == 0
+    assert machine.ended == ["team-a/llama", "team-a/old"]
+    assert "--all-namespaces" not in [word for call in machine.calls for word in call]
+    assert "namespace team-a of cluster ours, stack team-vision\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("current", "said"),
+    [
+        (THEIRS, "the current context is of cluster theirs (https://theirs), which is not touched"),
+        (OURS, ""),
+        (None, ""),
+    ],
+)
+def test_a_current_context_of_another_cluster_is_named_and_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    current: dict[str, Any] | None,
+    said: str,
+) -> None:
+    machine = Machine(monkeypatch, *JOBS, current=current)
+    assert drain.main(["dev", "--yes"]) == 0 and len(machine.ended) == 3
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == ENDS.strip() + (f"; {said}" if said else "")
+
+
+def test_where_there_is_no_job_nobody_is_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch)
+    assert drain.main(["dev"]) == 0
+    assert machine.terminal.asked == [] and "nothing to end" in capsys.readouterr().out
+
+
+def test_a_kind_that_the_cluster_does_not_know_has_no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    unserved = {"get pytorchjobs": 'error: the server doesn\'t have a resource type "pytorchjobs"'}
+    machine = Machine(monkeypatch, JOBS[0], refuses=unserved)
+    assert drain.main(["dev", "--yes"]) == 0 and machine.ended == ["team-a/llama"]
+
+
+REFUSED = "E1122 06:32:41.1 memcache.go:265] error\nUnable to connect: no such host\n\nSome advice"
+
+
+def test_the_reason_of_a_cluster_that_does_not_answer_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Machine(monkeypatch, refuses={"--raw=/version": REFUSED})
+    assert drain.main(["dev", "--yes"]) == 1
+    assert capsys.readouterr().err == (
+        "cluster ours (https://ours) does not answer: Unable to connect: no such host\n"
+        "Nothing was ended.\n"
+    )
+
+
+@pytest.mark.parametrize("call", ["--raw=/version", "get pytorchjobs"])
+def test_a_cluster_that_does_not_answer_is_no_success_and_nothing_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], call: str
+) -> None:
+    machine = Machine(monkeypatch, *JOBS, refuses={call: REFUSED})
+    assert drain.main(["dev", "--yes"]) == 1
+    assert machine.ended == []
+    printed = capsys.readouterr()
+    assert "Unable to connect" in printed.err and printed.err.endswith("Nothing was ended.\n")
+    assert "nothing to end" not in printed.out
+
+
+def test_a_job_that_does_not_end_keeps_no_other_and_is_named_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch, *JOBS, stays=("llama",))
+    assert drain.main(["dev", "--yes"]) == 1
+    assert machine.ended == ["team-b/vit", "team-a/old"]
+    said = capsys.readouterr().out
+    assert "could not end TrainJob team-a/llama: timed out waiting for the condition\n" in said
+    assert said.endswith("still there: TrainJob team-a/llama\n")
+
+
+def test_a_job_that_is_sent_meanwhile_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch, JOBS[0])
+    run = machine.run
+
+    def sends(words: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
+        if "delete" in words:
+            machine.jobs.append(job("team-b", "late"))
+        return run(words, **how)
+
+    monkeypatch.setattr(subprocess, "run", sends)
+    assert drain.main(["dev", "--yes"]) == 1 and machine.ended == ["team-a/llama"]
+    assert capsys.readouterr().out.endswith("still there: TrainJob team-b/late\n")
+
+
+def test_a_cluster_that_answers_no_more_after_the_deletions_is_no_success(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch, *JOBS, stays=("vit",))
+    run = machine.run
+
+    def mute(words: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
+        if machine.ended:
+            machine.refuses = {"get": "connection refused"}
+        return run(words, **how)
+
+    monkeypatch.setattr(subprocess, "run", mute)
+    assert drain.main(["dev", "--yes"]) == 1
+    assert (
+        f"nobody knows which {drain.KIND} there are: connection refused" in capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("outputs", "said"),
+    [
+        ({}, "stack dev has no output `kubeconfig`"),
+        ({"kubeconfig": json.dumps(OURS)}, "neither the output `contract`"),
+        ({"kubeconfig": json.dumps(OURS), "namespace": ""}, "neither the output `contract`"),
+        ({**ENVIRONMENT, "kubeconfig": "[secret]"}, "names no cluster"),
+        ({**ENVIRONMENT, "kubeconfig": "{"}, "names no cluster"),
+        ({**ENVIRONMENT, "kubeconfig": kubeconfig("ours", "")}, "names no cluster"),
+    ],
+)
+def test_outputs_that_do_not_say_where_the_jobs_are_end_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    outputs: dict[str, Any],
+    said: str,
+) -> None:
+    machine = Machine(monkeypatch, *JOBS, outputs=outputs)
+    assert drain.main(["dev", "--yes"]) == 1
+    assert said in capsys.readouterr().err
+    assert [call[0] for call in machine.calls] == ["pulumi"]
+
+
+def test_a_stack_that_pulumi_does_not_know_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch, *JOBS)
+
+    def unknown(*_: str) -> None:
+        raise pulumi.PulumiError("error: no stack named 'prod' found")
+
+    monkeypatch.setattr(drain, "outputs", unknown)
+    assert drain.main(["prod", "--yes"]) == 1
+    assert capsys.readouterr().err == "error: no stack named 'prod' found\nNothing was ended.\n"
+    assert machine.calls == []

@@ -16,70 +16,308 @@ from botocore.exceptions import ClientError
 
 from operations import lookup, repair
 from operations.lookup import Found
+from tests.operations.terminal import Terminal
 
 URN = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
 ENTRY = {"type": "aws:ec2/vpc:Vpc", "name": "networkVpc", "logicalName": "network"}
 COMPONENT = {"type": "trainyard:network:Network", "name": "network", "component": True}
 
 
+OURS, THEIRS = "123456789012", "210987654321"
+
+
+class Account:
+    """A boto3 session: says whose it is, and which egress rules a security group has."""
+
+    def __init__(self, number: str) -> None:
+        self.number, self.region_name = number, "us-east-1"
+        self.revoked: list[str] = []
+
+    def client(self, service: str) -> Account:
+        return self
+
+    def get_caller_identity(self) -> dict[str, str]:
+        return {"Account": self.number}
+
+    def describe_security_group_rules(self, **_: Any) -> dict[str, Any]:
+        rule = {"SecurityGroupRuleId": "sgr-1", "IsEgress": True, "IpProtocol": "-1"}
+        return {"SecurityGroupRules": [{**rule, "CidrIpv4": "0.0.0.0/0"}]}
+
+    def revoke_security_group_egress(self, **what: Any) -> None:
+        self.revoked += what["SecurityGroupRuleIds"]
+
+
+def made(arn: str, kind: str = "aws:iam/role:Role", **more: Any) -> dict[str, Any]:
+    return {"type": kind, "urn": "u", "outputs": {"arn": arn}, **more}
+
+
 class Stack:
     """The commands that were given to it, and a state with one pending create."""
 
     def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, *, pending: bool, failed: bool, found: Found | None
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        pending: bool = True,
+        failed: bool = True,
+        found: Found | None = None,
+        resources: tuple[dict[str, Any], ...] = (),
+        kind: str = ENTRY["type"],
+        account: str = OURS,
     ) -> None:
         self.commands: list[tuple[str, ...]] = []
         self.imported: dict[str, Any] = {}
+        self.kind, self.account = kind, Account(account)
+        self.region: str | None = None
         operation = {"type": "creating", "resource": {"urn": URN}}
         self.state = {
-            "deployment": {"resources": [], "pending_operations": [operation] if pending else []}
+            "deployment": {
+                "resources": list(resources),
+                "pending_operations": [operation] if pending else [],
+            }
         }
-        monkeypatch.setattr(repair, "deployment", lambda _: self.state)
+        monkeypatch.setattr(repair, "deployment", lambda _: json.loads(json.dumps(self.state)))
         monkeypatch.setattr(repair, "last_update_failed", lambda _: failed)
         monkeypatch.setattr(repair, "pulumi", self.pulumi)
         monkeypatch.setattr(repair, "find", lambda *_: found)
-        monkeypatch.setattr(repair.boto3, "Session", lambda: None)
+        monkeypatch.setattr(repair.boto3, "Session", self.session)
+
+    def session(self, region_name: str | None) -> Account:
+        self.region = region_name
+        return self.account
 
     def pulumi(self, stack: str, *words: str, text: str | None = None) -> str:
         self.commands.append(words)
         if words[0] == "preview":
+            entry = {**ENTRY, "type": self.kind}
             with open(words[words.index("--import-file") + 1], "w") as file:
-                json.dump({"resources": [COMPONENT, ENTRY], "nameTable": {}}, file)
-            step = {"op": "create", "urn": URN, "newState": {"inputs": {"tags": {}}}}
-            return json.dumps({"steps": [step]})
+                json.dump({"resources": [COMPONENT, entry], "nameTable": {}}, file)
+            urn = URN.replace(ENTRY["type"], self.kind)
+            inputs = {"tags": {}, "name": "karpenter", "namespace": "kube-system"}
+            step = {"op": "create", "urn": urn, "newState": {"inputs": inputs}}
+            return json.dumps({"steps": [step], "config": {"aws:region": "ap-northeast-2"}})
         if words[0] == "import":
             with open(words[words.index("--file") + 1]) as file:
                 self.imported = json.load(file)
         return ""
 
+    @property
+    def changed(self) -> bool:
+        """Whether its state was written."""
+        return {words[0] for words in self.commands} != {"preview"}
 
-def test_after_an_update_that_ended_well_nothing_is_asked(monkeypatch: pytest.MonkeyPatch):
-    stack = Stack(monkeypatch, pending=False, failed=False, found=None)
-    assert repair.repair("dev") == []
-    assert stack.commands == []
+
+def test_after_an_update_that_ended_well_nothing_is_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    stack = Stack(monkeypatch, pending=False, failed=False)
+    assert repair.main(["dev"]) == 0
+    assert stack.commands == [] and "nothing to repair" in capsys.readouterr().out
+
+
+def test_what_would_change_is_listed_before_the_question(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    stack, terminal = Stack(monkeypatch, found=Found(id="vpc-1")), Terminal(monkeypatch, "n")
+    assert repair.main(["dev"]) == 1
+    assert terminal.asked == ["Repair dev so? [y/N] "] and not stack.changed
+    assert capsys.readouterr().out == (
+        "looks at account 123456789012, us-east-1\nforgets that it was creating network\n"
+        "adopts networkVpc (vpc-1)\nNothing was changed.\n"
+    )
+
+
+def test_without_a_terminal_nothing_changes_unless_the_machine_said_yes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    stack = Stack(monkeypatch, found=Found(id="vpc-1"))
+    Terminal(monkeypatch, None)
+    assert repair.main(["dev"]) == 2 and not stack.changed
+    assert "--yes is not given. Nothing was changed." in capsys.readouterr().err
+    assert repair.main(["dev", "--yes"]) == 0 and stack.changed
 
 
 def test_an_object_that_a_killed_engine_forgot_is_imported_under_its_component(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    stack = Stack(monkeypatch, pending=True, failed=False, found=Found(id="vpc-1"))
-    assert [line for line in repair.repair("dev") if "vpc-1" in line]
+    stack = Stack(monkeypatch, found=Found(id="vpc-1"))
+    Terminal(monkeypatch, "y")
+    assert repair.main(["dev"]) == 0
+    assert [words[:2] for words in stack.commands[1:]] == [
+        ("stack", "import"),
+        ("import", "--file"),
+    ]
     assert stack.imported["resources"] == [COMPONENT, ENTRY | {"id": "vpc-1"}]
 
 
-def test_what_was_never_made_is_left_to_the_next_update(monkeypatch: pytest.MonkeyPatch):
-    stack = Stack(monkeypatch, pending=True, failed=False, found=None)
-    assert repair.repair("dev") == ["forgotten in the middle of creating: network"]
-    assert stack.imported == {}
+def test_what_was_never_made_is_left_to_the_next_update(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    stack = Stack(monkeypatch)
+    assert repair.repair("dev", yes=True) == 0
+    assert "forgets that it was creating network\n" in capsys.readouterr().out
+    assert ("stack", "import") in stack.commands and stack.imported == {}
 
 
 def test_a_lost_answer_leaves_no_pending_operation_and_is_looked_for_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    stack = Stack(monkeypatch, pending=False, failed=True, found=Found(id="vpc-1"))
-    repair.repair("dev")
+    stack = Stack(monkeypatch, pending=False, found=Found(id="vpc-1"))
+    assert repair.repair("dev", yes=True) == 0
     assert ("stack", "import") not in stack.commands
     assert stack.imported["resources"][1]["id"] == "vpc-1"
+
+
+def test_where_nothing_is_lost_nobody_is_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    stack, terminal = Stack(monkeypatch, pending=False), Terminal(monkeypatch, "y")
+    assert repair.main(["dev"]) == 0
+    assert terminal.asked == [] and not stack.changed
+    assert "nothing exists that its state does not know" in capsys.readouterr().out
+
+
+def test_objects_are_looked_for_in_the_stacks_own_region(monkeypatch: pytest.MonkeyPatch):
+    stack = Stack(monkeypatch)
+    repair.repair("dev", yes=True)
+    assert stack.region == "ap-northeast-2"
+
+
+def test_credentials_of_another_account_than_the_states_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """It may have a stack of the same name: names and tags do not tell the two apart."""
+    role = made(f"arn:aws:iam::{OURS}:role/a")
+    stack = Stack(monkeypatch, found=Found(id="vpc-1"), resources=(role,), account=THEIRS)
+    assert repair.main(["dev", "--yes"]) == 1
+    assert not stack.changed
+    said = capsys.readouterr().err
+    assert f"are in account {OURS}, and these credentials are of account {THEIRS}" in said
+
+
+def test_the_accounts_of_a_state_are_those_in_which_it_made_something():
+    resources = [
+        made(f"arn:aws:iam::{OURS}:role/a"),
+        made("arn:aws:iam::aws:policy/ReadOnlyAccess", "aws:iam/policy:Policy"),
+        made(f"arn:aws:ec2:us-east-1:{THEIRS}:vpc/v", "aws:ec2/vpc:Vpc", external=True),
+        made(f"arn:aws:eks:us-east-1:{THEIRS}:cluster/c", "kubernetes:core/v1:ConfigMap"),
+        made("not an arn"),
+        {"type": "aws:sqs/queue:Queue", "urn": "u"},
+    ]
+    assert repair.accounts({"deployment": {"resources": resources}}) == {OURS}
+    assert repair.accounts({"deployment": {}}) == set()
+
+
+def test_a_stack_without_objects_of_aws_asks_no_account(monkeypatch: pytest.MonkeyPatch):
+    stack = Stack(monkeypatch, kind="kubernetes:core/v1:Namespace", account="unasked")
+    monkeypatch.setattr(stack.account, "get_caller_identity", None)
+    assert repair.repair("team-vision", yes=True) == 0
+
+
+def test_an_update_that_ran_during_the_question_leaves_nothing_to_change(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    stack = Stack(monkeypatch, found=Found(id="vpc-1"))
+
+    def answer(_: str) -> str:
+        stack.state["deployment"]["pending_operations"] = []
+        return "y"
+
+    Terminal(monkeypatch, "y")
+    monkeypatch.setattr("builtins.input", answer)
+    assert repair.main(["dev"]) == 1 and not stack.changed
+    assert "has run meanwhile. Nothing was changed." in capsys.readouterr().err
+
+
+def test_the_egress_rule_of_an_adopted_security_group_is_listed_and_goes_with_a_yes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    kind = "aws:ec2/securityGroup:SecurityGroup"
+    for answer, revoked in {"n": [], "y": ["sgr-1"]}.items():
+        stack = Stack(monkeypatch, found=Found(id="sg-1"), kind=kind)
+        Terminal(monkeypatch, answer)
+        repair.main(["dev"])
+        assert stack.account.revoked == revoked
+        said = "removes from networkVpc (sg-1) the egress rule that AWS gave it"
+        assert said in capsys.readouterr().out
+
+
+class Helm:
+    """The program helm, with one release."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, status: str) -> None:
+        self.status, self.words = status, list[tuple[str, ...]]()
+        monkeypatch.setattr(subprocess, "run", self.run)
+
+    def run(self, words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        if words[0] == "kubectl":
+            return subprocess.CompletedProcess(words, 0, "{}", "")
+        self.words.append(tuple(words[:3]))
+        if words[1] == "uninstall":
+            self.status = ""
+        if not self.status:
+            return subprocess.CompletedProcess(words, 1, "", "Error: release: not found")
+        return subprocess.CompletedProcess(
+            words, 0, json.dumps({"info": {"status": self.status}}), ""
+        )
+
+
+CLUSTER = {
+    "type": "pulumi:providers:kubernetes",
+    "urn": "a",
+    "inputs": {"kubeconfig": "of the cluster"},
+}
+
+
+@pytest.mark.parametrize("answer", ["n", "y"])
+def test_a_release_that_hangs_half_installed_goes_only_after_a_yes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answer: str
+):
+    helm = Helm(monkeypatch, "pending-install")
+    Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
+    Terminal(monkeypatch, answer)
+    assert repair.main(["dev"]) == (answer == "n")
+    gone = ("helm", "uninstall", "karpenter") in helm.words
+    assert gone == (answer == "y") and helm.words[0] == ("helm", "status", "karpenter")
+    said = "uninstalls release kube-system/karpenter, which is pending-install\n"
+    assert said in capsys.readouterr().out
+
+
+def test_a_release_that_stands_is_adopted_and_one_that_came_up_meanwhile_stays(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    helm = Helm(monkeypatch, "deployed")
+    stack = Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
+    assert repair.repair("dev", yes=True) == 0
+    assert stack.imported["resources"][1]["id"] == "kube-system/karpenter"
+    with repair.Cluster.of(stack.state) as cluster:
+        cluster.uninstall(
+            repair.Release(namespace="kube-system", name="karpenter", status="pending-install")
+        )
+    assert {words[1] for words in helm.words} == {"status"}
+
+
+def test_a_cluster_that_cannot_be_looked_at_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(
+        subprocess,
+        "run",
+        lambda words, **_: subprocess.CompletedProcess(words, 1, "", "Unable to connect"),
+    )
+    Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
+    assert repair.repair("dev", yes=True) == 0
+    assert "could not look at all of the cluster: Unable to connect\n" in capsys.readouterr().out
+
+
+def test_a_program_that_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert repair.main(["dev"]) == 1 and capsys.readouterr().err == "pulumi is not on PATH\n"
+    stack = Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
+    assert repair.main(["dev", "--yes"]) == 1 and not stack.changed
+    assert capsys.readouterr().err == "helm is not on PATH\n"
 
 
 def test_the_kubeconfig_that_the_cluster_is_asked_with_is_gone_afterwards(
@@ -93,12 +331,7 @@ def test_the_kubeconfig_that_the_cluster_is_asked_with_is_gone_afterwards(
         return subprocess.CompletedProcess(words, 0, "{}" if "view" in words else "found")
 
     monkeypatch.setattr(subprocess, "run", run)
-    provider = {
-        "type": "pulumi:providers:kubernetes",
-        "urn": "a",
-        "inputs": {"kubeconfig": "of the cluster"},
-    }
-    with repair.Cluster.of({"deployment": {"resources": [provider]}}) as cluster:
+    with repair.Cluster.of({"deployment": {"resources": [CLUSTER]}}) as cluster:
         assert cluster.object(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
         ) == Found(id="a")

@@ -70,7 +70,7 @@ def main(words: list[str]) -> None:
                 )
             )
         case ["stack", "output", *_]:
-            print(json.dumps({"jobs": {}, "kubeconfig": KUBECONFIG}))
+            print(json.dumps({"jobs": {}, "kubeconfig": KUBECONFIG, "contract": {}}))
         case ["cancel", *_]:
             (LOCKS / stack / "one.json").unlink()
         case ["up" | "destroy" as command, *_]:

@@ -302,3 +302,10 @@ def test_a_registry_holds_what_was_pushed(account: Account) -> None:
     account.client("ecr").put_image(repositoryName="train", imageTag="1", imageManifest=manifest)
     asked = {"repositoryName": "train", "imageIds": [{"imageTag": "1"}]}
     assert aws.Account(url=account.url, region=REGION).ecr("DescribeImages", asked)["imageDetails"]
+
+
+def test_who_asks_is_of_the_account_whose_number_is_in_every_arn(account: Account) -> None:
+    """operations.repair compares the two."""
+    cluster = create_cluster(account, Network(account))["arn"]
+    numbers = {arn.split(":")[4] for arn in (cluster, role(account, "a", "ec2.amazonaws.com"))}
+    assert {account.client("sts").get_caller_identity()["Account"]} == numbers

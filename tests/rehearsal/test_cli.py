@@ -148,6 +148,39 @@ def test_env_survives_a_shell(machine: Path):
     assert str(Path(os.environ["PATH"].split(":")[0])) in told.stdout
 
 
+@needs_namespaces
+def test_down_repairs_and_drains_the_stack_and_asks_nobody(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+):
+    cli.main(["up"])
+    operated: list[tuple[str, ...]] = []
+    monkeypatch.setattr(
+        cli,
+        "_operate",
+        lambda stack, display, operation, doing, *words: operated.append((operation, *words)) or 0,
+    )
+    assert cli.main(["down"]) == 0
+    assert operated == [("repair", "dev", "--yes"), ("drain", "dev", "--yes")]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["vanish"],
+        ["vanish", "--instance", "i-1", "--zone", "a"],
+        ["clear", "--service", "ec2"],
+        ["throttle", "--instance", "i-1"],
+        ["--service", "ec2"],
+    ],
+)
+def test_a_fault_with_an_option_that_it_does_not_have_is_refused(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(world, "ask", lambda *_: pytest.fail("asked the account"))
+    assert cli.main(["fault", *words]) == 2
+    assert "must have --instance" in capsys.readouterr().err
+
+
 def test_down_without_a_world_says_so(machine: Path, capsys: pytest.CaptureFixture[str]):
     assert cli.main(["down"]) == 0
     assert "no world runs" in capsys.readouterr().out

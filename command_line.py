@@ -1,0 +1,63 @@
+"""What all command lines of this checkout share: how they are read, and how they end.
+
+It stands beside the packages, and imports none of them, because each of them has command lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+INTERRUPTED = 130
+"""Exit code after ctrl-C, as shells have it: 128 and the number of SIGINT."""
+
+
+def parser(module: str, what: str) -> argparse.ArgumentParser:
+    """A strict parser for `python -m <module>`; `what` is one sentence that says what it does.
+
+    An unknown argument and a shortened option are errors, with exit code 2.
+    """
+    return argparse.ArgumentParser(prog=f"python -m {module}", description=what, allow_abbrev=False)
+
+
+def run(main: Callable[[list[str]], int]) -> NoReturn:
+    """Call `main` with the arguments of this process, and exit with the code that it returns.
+
+    The reader of the output may leave (`| head`): `main` still goes to its end, and nobody hears of
+    it. Ctrl-C prints one word and no traceback.
+    """
+    sys.stdout = _with_a_reader_who_may_leave(sys.stdout)
+    try:
+        code = main(sys.argv[1:])
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        code = INTERRUPTED
+    finally:
+        sys.stdout.flush()
+    # A program that `main` called ends by SIGPIPE where the reader of its output has left.
+    sys.exit(0 if code == -signal.SIGPIPE else code)
+
+
+class _Output(io.FileIO):
+    """Standard output. What is written after its reader has left is dropped."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return memoryview(data).nbytes
+
+
+def _with_a_reader_who_may_leave(stream: Any) -> io.TextIOWrapper:
+    """The same stream, over _Output; line by line where it was unbuffered."""
+    stream.flush()
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Output(stream.fileno(), "w", closefd=False)),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering or stream.write_through,
+    )
