@@ -19,7 +19,11 @@ from stacks.plan import TeamPlan
 
 def build(plan: TeamPlan) -> dict[str, Any]:
     """Make the team's share; returns the stack's outputs."""
-    environment = pulumi.StackReference(f"organization/{plan.identity.project}/{plan.environment}")
+    # The organization is the owner of the stack on Pulumi's own service, and the word "organization"
+    # on every other backend.
+    environment = pulumi.StackReference(
+        f"{pulumi.get_organization()}/{plan.identity.project}/{plan.environment}"
+    )
     contract = environment.get_output("contract").apply(
         lambda deployed: _as_planned(deployed or {}, plan)
     )
