@@ -13,6 +13,7 @@ from components.cluster import ClusterCoordinates
 from components.job import Job
 from components.plans import WorkspacePlan
 from components.workspace import Volume, Workspace
+from stacks.access import account_of
 from stacks.outputs import job_outputs, job_starts
 from stacks.plan import TeamPlan
 
@@ -33,8 +34,7 @@ def build(plan: TeamPlan) -> dict[str, Any]:
         arn=at["arn"],
         endpoint=at["endpoint"],
         certificate_authority=at["certificate_authority"],
-        region=plan.identity.region,
-        deployer_role_arn=plan.deployer_role_arn,
+        access=plan.access,
     )
     in_cluster = pulumi.ResourceOptions(providers=[cluster.provider("cluster")])
 
@@ -87,5 +87,11 @@ def _as_planned(deployed: dict[str, Any], plan: TeamPlan) -> Any:
             f"environment {plan.environment} is deployed from another stack file than the one in"
             f" this checkout; run `pulumi up -s {plan.environment}` first, or check out the commit"
             " it was made from"
+        )
+    account = account_of(deployed["cluster"]["arn"])
+    if setting := plan.access.refuses(account):
+        raise pulumi.RunError(
+            f"{setting}: must admit the account of environment {plan.environment}, got {account};"
+            " the environment may be another one than you meant"
         )
     return deployed
