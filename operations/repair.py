@@ -24,9 +24,11 @@ from typing import Any
 
 import boto3
 
+from components.plans import AccessPlan, AssumedRole
 from operations.finders import Found, find, finish
 from operations.kubectl import Login, login
 from operations.pulumi import PulumiError, deployment, last_update_failed, pulumi
+from stacks.credentials import NotAssumed, aws_session
 
 PATIENCE_SECONDS = 1800
 """How long an object that AWS is still making is waited for; a cluster takes ten minutes."""
@@ -47,11 +49,12 @@ def repair(stack: str) -> list[str]:
         state["deployment"]["pending_operations"] = []
         pulumi(stack, "stack", "import", text=json.dumps(state))
     wanted, steps = _wanted(stack)
+    session = _session(state)
     with Cluster.of(state) as cluster:
-        adopted = _settled(list(_existing(wanted, steps)), cluster)
+        adopted = _settled(list(_existing(wanted, steps)), cluster, session)
     kinds = {entry["name"]: entry["type"] for entry in wanted.get("resources", [])}
     for name, found in adopted:
-        finish(boto3.Session(), kinds[name], found.id)
+        finish(session, kinds[name], found.id)
     if adopted:
         _adopt(stack, wanted, {name: found.id for name, found in adopted})
     return [*done, *(f"found again: {name} ({found.id})" for name, found in adopted)]
@@ -80,9 +83,10 @@ def _existing(wanted: Entry, steps: dict[str, Entry]) -> Iterator[tuple[Entry, E
             yield entry, inputs
 
 
-def _settled(candidates: list[tuple[Entry, Entry]], cluster: Cluster) -> list[tuple[str, Found]]:
+def _settled(
+    candidates: list[tuple[Entry, Entry]], cluster: Cluster, session: boto3.Session
+) -> list[tuple[str, Found]]:
     """Those that exist, once AWS has finished making them."""
-    session = boto3.Session()
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         found = [
@@ -97,6 +101,34 @@ def _settled(candidates: list[tuple[Entry, Entry]], cluster: Cluster) -> list[tu
             raise PulumiError(f"still being made after {PATIENCE_SECONDS} s: {', '.join(making)}")
         print(f"waiting for {', '.join(making)}, which AWS is still making", flush=True)
         time.sleep(5)
+
+
+def _session(state: Entry) -> boto3.Session:
+    """The account as the stack's own AWS provider sees it: its region, its profile, its roles."""
+    given = next(
+        (
+            resource["inputs"]
+            for resource in state["deployment"].get("resources") or []
+            if resource["type"] == "pulumi:providers:aws"
+        ),
+        None,
+    )
+    if given is None:  # then there is nothing that could have been made either
+        return boto3.Session()
+    roles = json.loads(given.get("assumeRoles", "[]"))
+    access = AccessPlan(
+        region=given["region"],
+        profile=given.get("profile"),
+        roles=tuple(
+            AssumedRole(
+                arn=role["roleArn"],
+                session_name=role.get("sessionName"),
+                external_id=role.get("externalId"),
+            )
+            for role in roles
+        ),
+    )
+    return boto3.Session(botocore_session=aws_session(access), region_name=access.region)
 
 
 def _find(session: boto3.Session, cluster: Cluster, kind: str, inputs: Entry) -> Found | None:
@@ -204,7 +236,7 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         done = repair(arguments[0])
-    except PulumiError as error:
+    except (PulumiError, NotAssumed) as error:
         print(error, file=sys.stderr)
         return 1
     print("\n".join(done))
