@@ -2,7 +2,8 @@
 never writes.
 
 All questions are asked at once; one that is denied, or has no answer when the time is over, is a
-notice. AWS's policy ReadOnlyAccess answers every one of them.
+notice. AWS's policy ReadOnlyAccess answers every one of them. Roles of the stack file are assumed
+first, as the AWS provider does.
 """
 
 from __future__ import annotations
