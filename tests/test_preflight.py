@@ -425,8 +425,8 @@ def test_questions_are_asked_as_the_last_role_of_the_stack_file(
         "[profile corp]\naws_access_key_id = AKIACORP\naws_secret_access_key = x\n"
     )
     roles = (
-        AssumedRole(arn="arn:aws:iam::111111111111:role/hub", external_id="ours"),
-        AssumedRole(arn="arn:aws:iam::222222222222:role/deployer", session_name="ci"),
+        AssumedRole(arn="arn:aws:iam::123456789012:role/hub", external_id="ours"),
+        AssumedRole(arn="arn:aws:iam::123456789012:role/deployer", session_name="ci"),
     )
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
         monkeypatch.delenv(name, raising=False)
@@ -440,16 +440,16 @@ def test_questions_are_asked_as_the_last_role_of_the_stack_file(
             )[1],
         )
         asked = Account(AccessPlan(region=REGION, profile="corp", roles=roles))
-        assert asked.caller_arn() == "arn:aws:sts::222222222222:assumed-role/deployer/ci"
+        assert asked.caller_arn() == "arn:aws:sts::123456789012:assumed-role/deployer/ci"
     (first, hub), (second, deployer), (third, _) = sent
     assert first == "AKIACORP" and len({first, second, third}) == 3
     assert hub == {
-        "RoleArn": "arn:aws:iam::111111111111:role/hub",
+        "RoleArn": "arn:aws:iam::123456789012:role/hub",
         "RoleSessionName": "trainyard",
         "ExternalId": "ours",
     }
     assert deployer == {
-        "RoleArn": "arn:aws:iam::222222222222:role/deployer",
+        "RoleArn": "arn:aws:iam::123456789012:role/deployer",
         "RoleSessionName": "ci",
     }
 

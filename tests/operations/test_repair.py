@@ -119,14 +119,14 @@ def test_the_account_is_asked_as_the_stacks_own_provider_does(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
-    role = {"roleArn": "arn:aws:iam::444455556666:role/deployer", "sessionName": "ci"}
+    role = {"roleArn": "arn:aws:iam::123456789012:role/deployer", "sessionName": "ci"}
     inputs = {"region": "eu-west-1", "profile": "corp", "assumeRoles": json.dumps([role])}
     provider = {"type": "pulumi:providers:aws", "urn": "a", "inputs": inputs}
     with moto.mock_aws():
         session = repair._session({"deployment": {"resources": [provider]}})
         arn = session.client("sts").get_caller_identity()["Arn"]
     assert (arn, session.region_name) == (
-        "arn:aws:sts::444455556666:assumed-role/deployer/ci",
+        "arn:aws:sts::123456789012:assumed-role/deployer/ci",
         "eu-west-1",
     )
 
