@@ -12,9 +12,8 @@ import pulumi_aws as aws
 import pulumi_eks as eks
 import pulumi_kubernetes as k8s
 
-from plans.parts import ClusterPlan
-
-ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+from plans.parts import AccessPlan, ClusterPlan
+from plans.policies import ADMIN_POLICY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,13 +25,13 @@ class ClusterCoordinates:
     endpoint: pulumi.Input[str]
     certificate_authority: pulumi.Input[str]
     """PEM, base64."""
-    region: str
-    deployer_role_arn: str | None = None
+    access: AccessPlan
+    """Who asks for a token, and in which region."""
 
     def kubeconfig(self) -> pulumi.Output[str]:
         """A kubeconfig without a secret: credentials come from `aws eks get-token` at the time of
-        use."""
-        role = ["--role-arn", self.deployer_role_arn] if self.deployer_role_arn else []
+        use, as the identity that made the cluster."""
+        profile, role = self.access.profile, self.access.role_arn
         return pulumi.Output.json_dumps(
             {
                 "apiVersion": "v1",
@@ -60,8 +59,9 @@ class ClusterCoordinates:
                                     "--cluster-name",
                                     self.name,
                                     "--region",
-                                    self.region,
-                                    *role,
+                                    self.access.region,
+                                    *(["--profile", profile] if profile else []),
+                                    *(["--role-arn", role] if role else []),
                                 ],
                             }
                         },
@@ -133,8 +133,7 @@ class Cluster(pulumi.ComponentResource):
             arn=made.arn,
             endpoint=made.endpoint,
             certificate_authority=made.certificate_authority.data.apply(lambda data: data or ""),
-            region=plan.identity.region,
-            deployer_role_arn=plan.deployer_role_arn,
+            access=plan.access,
         )
         self.security_group_id = control_plane.cluster_security_group_id.apply(
             lambda group: group or ""

@@ -38,6 +38,8 @@ from operations.consent import ask
 from operations.kubectl import UNSERVED, Login, logged_in_to
 from operations.lookup import Found, find, finish, unfinished
 from operations.pulumi import PulumiError, deployment, last_update_failed, pulumi
+from plans.parts import AccessPlan, AssumedRole
+from stacks.derive.credentials import NotAssumed, aws_session
 
 PATIENCE_SECONDS = 1800
 """How long an object that AWS is still making is waited for; a cluster takes ten minutes."""
@@ -131,7 +133,7 @@ def repair(stack: str, *, yes: bool) -> int:
 def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
     """What a repair would change. It reads only; it waits for what AWS is still making."""
     wanted, steps, region = _wanted(stack)
-    session = boto3.Session(region_name=region)
+    session = _session(state, region)
     candidates = list(_existing(wanted, steps))
     if any(entry["type"].startswith("aws:") for entry, _ in candidates):
         _same_account(stack, state, session)
@@ -229,6 +231,34 @@ def _settled(
             raise PulumiError(f"still being made after {PATIENCE_SECONDS} s: {', '.join(making)}")
         print(f"waiting for {', '.join(making)}, which AWS is still making", flush=True)
         time.sleep(5)
+
+
+def _session(state: Entry, region: str | None) -> boto3.Session:
+    """The account as the stack's own AWS provider sees it: its region, its profile, its roles."""
+    given = next(
+        (
+            resource["inputs"]
+            for resource in state["deployment"].get("resources") or []
+            if resource["type"] == "pulumi:providers:aws"
+        ),
+        None,
+    )
+    if given is None:  # then there is nothing that could have been made either
+        return boto3.Session(region_name=region)
+    roles = json.loads(given.get("assumeRoles", "[]"))
+    access = AccessPlan(
+        region=given["region"],
+        profile=given.get("profile"),
+        roles=tuple(
+            AssumedRole(
+                arn=role["roleArn"],
+                session_name=role.get("sessionName"),
+                external_id=role.get("externalId"),
+            )
+            for role in roles
+        ),
+    )
+    return boto3.Session(botocore_session=aws_session(access), region_name=access.region)
 
 
 def _find(
@@ -361,7 +391,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         return repair(options.stack, yes=options.yes)
-    except PulumiError as error:
+    except (PulumiError, NotAssumed) as error:
         print(error, file=sys.stderr)
     except (BotoCoreError, ClientError) as error:
         print(f"the account does not answer: {error}", file=sys.stderr)

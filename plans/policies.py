@@ -7,6 +7,8 @@ from typing import Any
 
 Document = dict[str, Any]
 
+ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+"""What an access entry needs to do everything in a cluster."""
 EKS_CLUSTER_TAG = "aws:RequestTag/eks:eks-cluster-name"
 
 

@@ -121,8 +121,6 @@ def variables(stack: Stack) -> dict[str, str]:
         "PULUMI_OPTION_CONFIG_FILE": str(stack.copy),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         **account_variables(stack),
         "KUBECONFIG": str(KUBECONFIG),
         "KUBECACHEDIR": str(paths.STATE / "kube-cache"),
@@ -150,7 +148,14 @@ def account_variables(stack: Stack) -> dict[str, str]:
         "AWS_ACCESS_KEY_ID": DEVELOPER_KEY,
         "AWS_SECRET_ACCESS_KEY": DEVELOPER_SECRET,
         "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": str(profiles(stack)),
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     }
+
+
+def profiles(stack: Stack) -> Path:
+    """What ~/.aws/config is for people: the profile that the stack file names is the developer."""
+    return CONFIG / f"aws-{stack.name}"
 
 
 def search_path() -> str:
@@ -228,6 +233,10 @@ def refresh_copy(stack: Stack) -> None:
     wanted |= {key: before[key] for key in ("encryptionsalt",) if key in before}
     if wanted != before:
         stack.copy.write_text(yaml.safe_dump(wanted, sort_keys=False))
+    profiles(stack).write_text(
+        f"[profile {wanted['config'].get('aws:profile', 'developer')}]\n"
+        f"aws_access_key_id = {DEVELOPER_KEY}\naws_secret_access_key = {DEVELOPER_SECRET}\n"
+    )
 
 
 def release_lock(stack: Stack, report: Callable[[str], None]) -> None:

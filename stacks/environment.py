@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pulumi
-import pulumi_aws as aws
 
+from components.account import aws_provider
 from components.add_ons import AddOns, CniIdentity
 from components.cluster import Cluster
 from components.device_plugins import DevicePlugins
@@ -31,7 +31,7 @@ from stacks.plan import EnvironmentPlan
 def build(plan: EnvironmentPlan) -> dict[str, Any]:
     """Make everything; returns the stack's outputs."""
     me = plan.identity
-    account = aws.Provider("aws", region=me.region)
+    account = aws_provider("aws", plan.access)
     on_aws = pulumi.ResourceOptions(providers=[account])
 
     network = Network("network", plan.network, opts=on_aws)
@@ -157,7 +157,7 @@ def _contract(
             "name": at.name,
             "arn": at.arn,
             "endpoint": at.endpoint,
-            "deployer_role_arn": at.deployer_role_arn,
+            "deployer_role_arn": at.access.role_arn,
             "certificate_authority": at.certificate_authority,
         },
         "volumes": {

@@ -18,6 +18,7 @@ from catalog import versions
 from catalog.storage import DRIVERS
 from catalog.zones import zone_names
 from plans.parts import (
+    AccessPlan,
     AddOnPlan,
     AddOnsPlan,
     ChartPlan,
@@ -41,12 +42,18 @@ from plans.parts import (
     ZonePlan,
     digest,
 )
+from stacks.derive.access import access_plan
 from stacks.derive.capacity import CNI, PoolUse, pool_plan, pool_use
 from stacks.derive.goodput import Verdict
 from stacks.derive.jobs import claim_name, file_faults, job_plan, runtime_plans
 from stacks.derive.mount_targets import efs_plans, mount_zones
 from stacks.derive.stores import job_verdict, lustre_plans, sized
 from stacks.manifests.admission import Manifest, manifest_plan, read_manifests, stand_in
+from stacks.rules.access import (
+    access_notices,
+    environment_access_faults,
+    team_access_faults,
+)
 from stacks.rules.environment import (
     environment_faults,
     environment_notices,
@@ -89,6 +96,7 @@ class EnvironmentPlan:
     """A whole environment, decided."""
 
     identity: Identity
+    access: AccessPlan
     zone: str
     network: NetworkPlan
     lustre: Mapping[str, LustrePlan]
@@ -126,7 +134,7 @@ class TeamPlan:
     contract: Mapping[str, Any]
     """What the environment's stack file in this checkout promises; compared with what is
     deployed."""
-    deployer_role_arn: str | None
+    access: AccessPlan
     workspace: WorkspacePlan
     jobs: Mapping[str, JobPlan]
     checkpoints: Mapping[str, Verdict]
@@ -165,24 +173,27 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
     if wanted is None:
         return Planned(plan=None, faults=reading.faults)
     zones = _zones(config.region, wanted)
+    access = access_plan(config.region, config.aws, wanted.cluster.deployer_role_arn)
     read, wrong = read_manifests(
         "environment.jobs", manifests(wanted.jobs), wanted, wanted.namespace, folder
     )
     faults = (
         *reading.faults,
         *stack_faults(config.stack),
+        *environment_access_faults(access, config.aws, wanted.cluster, wanted.tags),
         *environment_faults(config.region, wanted, zones, reading.set_aside, now),
         *_file_faults("environment.jobs", wanted.jobs, folder),
         *wrong,
     )
     notices = (
+        *access_notices(access),
         *environment_notices(config.region, wanted, now),
         *(n for m in read.values() for n in m.notices),
     )
     plan = (
         None
         if faults
-        else _environment(config, _sized(config.region, wanted), zones, _Jobs(folder, read))
+        else _environment(config, _sized(config.region, wanted), access, zones, _Jobs(folder, read))
     )
     return Planned(plan=plan, faults=faults, notices=notices)
 
@@ -222,8 +233,10 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
         "team.jobs", manifests(team.jobs), environment, team.namespace, folder
     )
     jobs = _Jobs(folder, read)
+    access = access_plan(config.region, config.aws, environment.cluster.deployer_role_arn)
     faults = (
         *reading.faults,
+        *team_access_faults(access, config.aws),
         *team_faults(config.region, team, base.config, reading.set_aside),
         *share_faults(team, jobs.described(team.jobs), environment),
         *_file_faults("team.jobs", team.jobs, folder),
@@ -232,9 +245,10 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
     if faults:
         return Planned(plan=None, faults=faults)
     return Planned(
-        plan=_team(config, environment, planned.plan, jobs),
+        plan=_team(config, environment, planned.plan, access, jobs),
         faults=(),
         notices=(
+            *access_notices(access),
             *job_notices(typed(team.jobs), environment, config.region, "team.jobs"),
             *(n for m in read.values() for n in m.notices),
         ),
@@ -311,6 +325,7 @@ def _file_faults(at: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[
 def _environment(
     config: StackConfig,
     wanted: EnvironmentConfig,
+    access: AccessPlan,
     zones: tuple[str, ...],
     given: _Jobs,
 ) -> EnvironmentPlan:
@@ -324,8 +339,12 @@ def _environment(
         "cluster", wanted.network.cidr, *sorted(zones)
     )  # EKS never leaves the zones it began in
     efa_lustre = any(store.lustre and store.lustre.efa for store in wanted.storage.values())
+    # Karpenter makes the nodes, which the AWS provider does not tag.
+    nodes = replace(
+        me, extra_tags=tuple(sorted({**dict(access.default_tags), **wanted.tags}.items()))
+    )
     pools = {
-        name: pool_plan(me, name, pool, wanted.zone, efa_lustre=efa_lustre)
+        name: pool_plan(nodes, name, pool, wanted.zone, efa_lustre=efa_lustre)
         for name, pool in wanted.pools.items()
     }
     runtimes = runtime_plans(wanted)
@@ -335,6 +354,7 @@ def _environment(
     )
     return EnvironmentPlan(
         identity=me,
+        access=access,
         zone=wanted.zone,
         network=NetworkPlan(
             identity=me,
@@ -356,7 +376,7 @@ def _environment(
             public=wanted.cluster.endpoint != "private",
             public_access_cidrs=wanted.cluster.public_access_cidrs,
             admins=tuple((name, admin.role_arn) for name, admin in wanted.cluster.admins.items()),
-            deployer_role_arn=wanted.cluster.deployer_role_arn,
+            access=access,
         ),
         add_ons=_add_ons(me, wanted),
         system_nodes=SystemNodesPlan(
@@ -417,7 +437,11 @@ def _environment(
 
 
 def _team(
-    config: StackConfig, environment: EnvironmentConfig, base: EnvironmentPlan, given: _Jobs
+    config: StackConfig,
+    environment: EnvironmentConfig,
+    base: EnvironmentPlan,
+    access: AccessPlan,
+    given: _Jobs,
 ) -> TeamPlan:
     team = config.team
     assert team is not None  # plan_team has looked
@@ -433,7 +457,7 @@ def _team(
         identity=Identity(project=config.project, stack=config.stack, region=config.region),
         environment=team.environment,
         contract=base.contract,
-        deployer_role_arn=base.cluster.deployer_role_arn,
+        access=access,
         workspace=WorkspacePlan(
             namespace=team.namespace,
             claims=claims,

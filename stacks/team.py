@@ -15,11 +15,16 @@ from components.namespace import Volume, Workspace
 from plans.parts import WorkspacePlan
 from stacks.outputs import job_outputs, job_starts
 from stacks.plan import TeamPlan
+from stacks.rules.access import account_of
 
 
 def build(plan: TeamPlan) -> dict[str, Any]:
     """Make the team's share; returns the stack's outputs."""
-    environment = pulumi.StackReference(f"organization/{plan.identity.project}/{plan.environment}")
+    # The organization is the owner of the stack on Pulumi's own service, and the word "organization"
+    # on every other backend.
+    environment = pulumi.StackReference(
+        f"{pulumi.get_organization()}/{plan.identity.project}/{plan.environment}"
+    )
     contract = environment.get_output("contract").apply(
         lambda deployed: _as_planned(deployed or {}, plan)
     )
@@ -29,8 +34,7 @@ def build(plan: TeamPlan) -> dict[str, Any]:
         arn=at["arn"],
         endpoint=at["endpoint"],
         certificate_authority=at["certificate_authority"],
-        region=plan.identity.region,
-        deployer_role_arn=plan.deployer_role_arn,
+        access=plan.access,
     )
     in_cluster = pulumi.ResourceOptions(providers=[cluster.provider("cluster")])
 
@@ -87,5 +91,11 @@ def _as_planned(deployed: dict[str, Any], plan: TeamPlan) -> Any:
             f"environment {plan.environment} is deployed from another stack file than the one in"
             f" this checkout; run `pulumi up -s {plan.environment}` first, or check out the commit"
             " it was made from"
+        )
+    account = account_of(deployed["cluster"]["arn"])
+    if setting := plan.access.refuses(account):
+        raise pulumi.RunError(
+            f"{setting}: must admit the account of environment {plan.environment}, got {account};"
+            " the environment may be another one than you meant"
         )
     return deployed

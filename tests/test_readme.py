@@ -65,8 +65,10 @@ def test_faults_of_the_rehearsal_are_named_as_the_command_takes_them():
 
 
 def test_the_stack_file_of_the_readme_is_accepted():
-    whole, part = re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
-    values = yaml.safe_load(whole)["config"]
+    account, whole, part = re.findall(
+        r"```yaml\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL
+    )
+    values = yaml.safe_load(whole)["config"] | yaml.safe_load(account)["config"]
     assert plan_stack(read(values, stack="readme", project="trainyard")).faults == ()
     values["trainyard:environment"] |= yaml.safe_load(part)
     written = datetime(2026, 11, 21, tzinfo=UTC)

@@ -1,6 +1,6 @@
 """`make check`: say whether a stack file can work, without the engine, a cluster or an account.
 
-With LIVE=1 (`--live`) the account that the AWS CLI would use is asked as well, for DEADLINE
+With LIVE=1 (`--live`) the account that `pulumi up` would work in is asked as well, for DEADLINE
 seconds: preflight.py.
 """
 
@@ -62,7 +62,7 @@ def _check(stack: str, deadline: float | None) -> int:
         return 2
     found: list[Fault | Notice] = [*planned.notices, *planned.faults]
     if deadline is not None and planned.plan and reading.config:
-        asked = Account(planned.plan.identity.region)
+        asked = Account(planned.plan.access)
         told = preflight(asked, planned.plan, reading.config.environment, deadline)
         found = [
             notice for notice in planned.notices if notice.path not in {one.path for one in told}

@@ -2,7 +2,8 @@
 never writes.
 
 All questions are asked at once; one that is denied, or has no answer when the time is over, is a
-notice. AWS's policy ReadOnlyAccess answers every one of them.
+notice. AWS's policy ReadOnlyAccess answers every one of them. Roles of the stack file are assumed
+first, as the AWS provider does.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from time import monotonic
 from typing import Any
 
 from catalog.instances import QUOTAS
-from plans.parts import Identity
+from plans.parts import AccessPlan, Identity
 from stacks.derive.capacity import CNI, SYSTEM, TYPES, quota_takers
+from stacks.derive.credentials import NotAssumed, aws_session
 from stacks.plan import EnvironmentPlan, TeamPlan
 from stacks.reports.service_roles import role_findings, service_roles
 from stacks.reports.zone_choice import eks_zone_faults, instead
+from stacks.rules.access import account_findings, entry_findings, role_finding
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
 from stacks.settings.problems import Fault, Notice
 
@@ -56,14 +59,21 @@ def preflight(
     until, callers = monotonic() + deadline, list[str]()
 
     def who() -> Iterator[Finding]:
-        callers.append(account.caller_arn())
+        try:
+            caller = account.caller_arn()
+        except NotAssumed as refused:
+            yield role_finding(plan.access, refused)
+            return
         more = "; a team has nothing more to ask it" if wanted is None else ""
-        yield Notice(path="account", text=f"answers {callers[0]}{more}")
+        yield Notice(path="account", text=f"answers {caller}{more}")
+        if wrong := [*account_findings(plan.access, caller)]:
+            yield from wrong
+        else:
+            callers.append(caller)
 
     told = _answers({"who asks": who}, until, deadline)
-    if (
-        callers and wanted and isinstance(plan, EnvironmentPlan)
-    ):  # who may not ask that much may ask nothing
+    # Who may not ask that much may ask nothing; and of a wrong account nothing more is asked.
+    if callers and wanted and isinstance(plan, EnvironmentPlan):
         told += _answers(checks(account, plan, wanted, callers[0]), until, deadline)
     return list(dict.fromkeys(told))
 
@@ -113,6 +123,16 @@ def checks(
             )
             for name, role in plan.cluster.admins
             if _role(role) == _role(caller)
+        },
+        **{
+            f"whether {role} may enter the cluster": lambda role=role: entry_findings(
+                plan.access.region,
+                plan.cluster.name,
+                role,
+                not account.has_cluster(plan.cluster.name)
+                or account.has_entry(plan.cluster.name, role),
+            )
+            for role in filter(None, [plan.access.role_arn])
         },
         "its zones": lambda: zone_findings(plan, wanted.zone_id, account.zones()),
         "what it may buy": lambda: offer_findings(
@@ -290,13 +310,15 @@ def address_findings(plan: EnvironmentPlan, free: int | None, nodes: int) -> Ite
 
 
 class Account:
-    """The account of the AWS CLI (AWS_PROFILE, AWS_ENDPOINT_URL) in one region. A method is a
+    """The account that the AWS provider would work in: that of the AWS CLI (AWS_PROFILE,
+    AWS_ENDPOINT_URL), but for the profile and the roles of the stack file. A method is a
     question."""
 
-    def __init__(self, region: str) -> None:
-        self._region = region
+    def __init__(self, access: AccessPlan) -> None:
+        self._access = access
 
     def caller_arn(self) -> str:
+        """Who asks; NotAssumed where AWS refuses a role of the stack file."""
         return self._ask("sts:GetCallerIdentity")["Arn"]
 
     def has_cluster(self, name: str) -> bool:
@@ -304,6 +326,17 @@ class Account:
 
     def has_role(self, name: str) -> bool:
         return bool(self._ask("iam:GetRole", unless="NoSuchEntity", RoleName=name))
+
+    def has_entry(self, cluster: str, role: str) -> bool:
+        """Whether the role may enter the cluster."""
+        return bool(
+            self._ask(
+                "eks:DescribeAccessEntry",
+                unless="ResourceNotFound",
+                clusterName=cluster,
+                principalArn=role,
+            )
+        )
 
     def zones(self) -> dict[str, str]:
         """Name → id of the zones that are available."""
@@ -400,11 +433,12 @@ class Account:
     def _clients(self) -> dict[str, Any]:
         """By IAM prefix; made by the first question, before there are threads: botocore is slow to
         load."""
-        from botocore import config, session
+        from botocore import config
 
-        make, settings = session.Session().create_client, config.Config(**TIMEOUTS)
+        settings = config.Config(**TIMEOUTS)
+        make = aws_session(self._access, settings).create_client
         return {
-            name.replace("-", ""): make(name, self._region, config=settings)
+            name.replace("-", ""): make(name, self._access.region, config=settings)
             for name in ("sts", "ec2", "eks", "iam", "service-quotas")
         }
 

@@ -55,7 +55,7 @@ def environment_faults(
     yield from network_zone_faults(region, wanted)
     yield from _cluster(wanted)
     yield from _system_nodes(wanted)
-    yield from _tags(wanted)
+    yield from tag_faults("environment.tags", wanted.tags)
     if wanted.namespace in SYSTEM_NAMESPACES or wanted.namespace.startswith("kube-"):
         yield Fault(
             path=f"{at}.namespace",
@@ -344,27 +344,28 @@ def _system_nodes(wanted: EnvironmentConfig) -> Iterator[Fault]:
         )
 
 
-def _tags(wanted: EnvironmentConfig) -> Iterator[Fault]:
-    for key, value in wanted.tags.items():
+def tag_faults(at: str, tags: Mapping[str, str]) -> Iterator[Fault]:
+    """Tags that AWS or Karpenter would refuse, or that would be another's. `at`: their setting."""
+    for key, value in tags.items():
         if TAKEN_TAGS.match(key):
             yield Fault(
-                path=f"environment.tags.{key}",
+                path=f"{at}.{key}",
                 rule="is not a key that AWS, Karpenter or this program sets",
                 value=key,
                 way_out="take a name of your own, such as team or cost-center",
             )
         if not 1 <= len(key) <= 128 or len(value) > 256:
             yield Fault(
-                path=f"environment.tags.{key[:20]}",
+                path=f"{at}.{key[:20]}",
                 rule="is at most 128 characters, its value 256",
                 value=f"{len(key)} and {len(value)}",
                 way_out="shorten it",
             )
-    if len(wanted.tags) > TAGS:
+    if len(tags) > TAGS:
         yield Fault(
-            path="environment.tags",
+            path=at,
             rule=f"are at most {TAGS}; AWS takes 50 with ours",
-            value=str(len(wanted.tags)),
+            value=str(len(tags)),
             way_out="drop some",
         )
 

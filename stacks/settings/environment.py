@@ -1,5 +1,5 @@
 """What a stack file may say: its settings, their types, defaults and units. How it is read:
-reader.py. Jobs: job.py.
+reader.py. Jobs: job.py. The account: aws.py.
 
 Add a setting here; what follows from it belongs in plan.py. The JSON schema for editors is made
 from these types (`make schema`).
@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 import pydantic
 
+from stacks.settings.aws import AwsConfig, RoleArn
 from stacks.settings.job import AnyJob, JobConfig, Name, Positive, TorchtuneConfig
 
 
@@ -32,7 +33,7 @@ class AdminConfig:
     """A role that may do everything in the cluster. The principal that runs `pulumi up` is one
     already."""
 
-    role_arn: Annotated[str, pydantic.Field(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$")]
+    role_arn: RoleArn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +47,11 @@ class ClusterConfig:
     public_access_cidrs: tuple[str, ...] = ()
     """Who may reach the public endpoint; needed with public-and-private."""
     admins: dict[Name, AdminConfig] = field(default_factory=dict)
-    deployer_role_arn: str | None = None
-    """Role the kubeconfig assumes; none means the caller's own credentials."""
+    deployer_role_arn: RoleArn | None = None
+    """Role that makes everything: Pulumi's AWS provider assumes it, and so does the kubeconfig, of
+    team stacks too. It is the same as one role in aws:assumeRoles. Leave it out where the caller
+    has that role already, as a CI job often does: a role may not assume itself unless it trusts
+    itself. None means the caller's own credentials."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,5 +305,6 @@ class StackConfig:
     """It begins the name of every resource in AWS."""
     project: str
     region: str
+    aws: AwsConfig = field(default_factory=AwsConfig)
     environment: EnvironmentConfig | None = None
     team: TeamConfig | None = None

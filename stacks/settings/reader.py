@@ -16,6 +16,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pydantic
 import yaml
 
+from stacks.settings.aws import KEYS, PATTERNS, WAYS_OUT, AwsConfig
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.settings.job import NO_SETTINGS, Name
 from stacks.settings.problems import Fault
@@ -91,15 +92,21 @@ def read_engine() -> Reading:
 
 def read(values: Mapping[str, Any], *, stack: str, project: str) -> Reading:
     """Turn configuration keys into types; every fault is reported, and what is sound is kept."""
-    own = {
-        str(key).partition(":")[2]: value
-        for key, value in values.items()
-        if str(key).startswith(f"{project}:")
-    }
+    own, account = _namespace(values, project), _namespace(values, "aws")
+    region = account.pop("region", None)
+    faults = [
+        Fault(
+            path=key,
+            rule="is not a setting",
+            value=_shown(own.pop(key)),
+            way_out="settings here: environment, team",
+        )
+        for key in ("stack", "project", "region", "aws")
+        if key in own
+    ]
     raw = copy.deepcopy(
-        {"stack": stack, "project": project, "region": values.get("aws:region"), **own}
+        {"stack": stack, "project": project, "region": region, "aws": account, **own}
     )
-    faults: list[Fault] = []
     if raw["region"] is None:
         faults.append(
             Fault(
@@ -123,6 +130,15 @@ def read(values: Mapping[str, Any], *, stack: str, project: str) -> Reading:
     return _salvaged(raw, faults)
 
 
+def _namespace(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The settings `<name>:<key>`, by key."""
+    return {
+        str(key).partition(":")[2]: value
+        for key, value in values.items()
+        if str(key).startswith(f"{name}:")
+    }
+
+
 def json_schema() -> dict[str, Any]:
     """JSON schema of a stack file, for editors. Settings of other projects and of the engine stay
     free."""
@@ -133,11 +149,20 @@ def json_schema() -> dict[str, Any]:
             ("trainyard:team", TeamConfig),
         )
     }
+    definitions = _on_one_line(_ADAPTER.json_schema()["$defs"])
+    account = definitions.pop(AwsConfig.__name__)["properties"]
     config = {
         "type": "object",
         "required": ["aws:region"],
-        "properties": {"aws:region": {"type": "string"}, **kinds},
-        "patternProperties": {"^trainyard:(?!environment$|team$)": False},
+        "properties": {
+            "aws:region": {"type": "string"},
+            **{f"aws:{key}": value for key, value in account.items()},
+            **kinds,
+        },
+        "patternProperties": {
+            f"^aws:(?!{'|'.join(f'{key}$' for key in ('region', *account))})": False,
+            "^trainyard:(?!environment$|team$)": False,
+        },
         "oneOf": [{"required": [kind]} for kind in kinds],
     }
     return {
@@ -146,7 +171,7 @@ def json_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["config"],
         "properties": {"config": config},
-        "$defs": _on_one_line(_ADAPTER.json_schema()["$defs"]),
+        "$defs": definitions,
     }
 
 
@@ -165,6 +190,12 @@ def _on_one_line(schema: Any) -> Any:
 
 
 _ADAPTER = pydantic.TypeAdapter(StackConfig)
+_PATTERNS = PATTERNS | {
+    get_args(Name)[1].metadata[0].pattern: (
+        "is a name",
+        "lower-case letters, digits and dashes, starting with a letter, at most 32",
+    )
+}
 _NAMED = ("pools", "storage", "jobs", "own_runtimes", "admins")
 
 
@@ -206,6 +237,8 @@ def _removed(raw: dict[str, Any], problem: Any, set_aside: set[str]) -> bool:
     """Take the smallest part that holds the problem out of `raw`; False where it cannot be
     spared."""
     path = [p for p in problem["loc"] if p != "[key]"]
+    if path[0] == "aws":
+        return _without(raw, path[:2])
     if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return _without(raw, path)
     for depth in range(len(path) - 1, 0, -1):
@@ -231,7 +264,9 @@ def _explained(problem: Any) -> Fault:
         for p in problem["loc"]
         if not re.match(r"\[key\]$|constrained-int$|literal\[", str(p))
     ]
-    path, kind, value = ".".join(steps), problem["type"], problem.get("input")
+    path, kind, value = _path(steps), problem["type"], problem.get("input")
+    if steps[0] == "aws" and (wrong := _no_account_setting(steps, kind, value)):
+        return wrong
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         known = _keys_at(steps[:-1]) if steps[:-1] else ["environment", "team"]
         near = difflib.get_close_matches(steps[-1], known, n=1)
@@ -259,21 +294,32 @@ def _explained(problem: Any) -> Fault:
             value=_shown(value),
             way_out=f"without quotes: {value}",
         )
-    if (
-        kind == "string_pattern_mismatch"
-        and problem["ctx"]["pattern"] == get_args(Name)[1].metadata[0].pattern
-    ):
-        return Fault(
-            path=path,
-            rule="is a name",
-            value=_shown(value),
-            way_out="lower-case letters, digits and dashes, starting with a letter, at most 32",
-        )
+    if kind == "string_pattern_mismatch" and problem["ctx"]["pattern"] in _PATTERNS:
+        rule, way_out = _PATTERNS[problem["ctx"]["pattern"]]
+        return Fault(path=path, rule=rule, value=_shown(value), way_out=way_out)
     return Fault(
         path=path,
         rule=problem["msg"][0].lower() + problem["msg"][1:],
         value=_shown(value),
         way_out="see the sentence beside it in stacks/settings/environment.py",
+    )
+
+
+def _path(steps: list[str]) -> str:
+    """aws:assumeRoles.0.roleArn, as the stack file writes it; anything else below its kind."""
+    return f"aws:{'.'.join(steps[1:])}" if steps[0] == "aws" else ".".join(steps)
+
+
+def _no_account_setting(steps: list[str], kind: str, value: Any) -> Fault | None:
+    """A setting of Pulumi's AWS provider that a stack file cannot have; None where it is a typing
+    mistake, or lies deeper."""
+    if kind != "unexpected_keyword_argument" or len(steps) != 2 or steps[1] not in WAYS_OUT:
+        return None
+    return Fault(
+        path=_path(steps),
+        rule="must not be set in a stack file",
+        value="a secret" if steps[1] in KEYS else _shown(value),
+        way_out=WAYS_OUT[steps[1]],
     )
 
 
@@ -285,12 +331,16 @@ def _keys_at(steps: list[str]) -> list[str]:
             kind
             for each in here
             for kind in _dataclasses(
-                get_type_hints(each).get(step)
-                if is_dataclass(each)
-                else (get_args(each) or (None, None))[1]
+                get_type_hints(each).get(step) if is_dataclass(each) else _inside(each)
             )
         ]
     return list(dict.fromkeys(f.name for each in here if is_dataclass(each) for f in fields(each)))
+
+
+def _inside(kind: Any) -> Any:
+    """What a dict or a tuple holds."""
+    arguments = get_args(kind) or (None, None)
+    return arguments[0] if get_origin(kind) is tuple else arguments[1]
 
 
 def _dataclasses(kind: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from tests.support.recording import UNKNOWN, Graph, deploy
+from tests.support.recording import DIY, UNKNOWN, Graph, deploy
 from tests.support.stackfile import SCRATCH, TEAM, Edit, at, without
 
 REFERENCE = "organization/trainyard/dev"
@@ -71,6 +71,42 @@ def test_a_team_finds_its_cluster_through_the_environments_outputs_only(
 def test_a_team_says_in_its_outputs_which_namespace_is_its_own(team: Graph) -> None:
     """`python -m operations.drain` ends jobs there, and nowhere else."""
     assert team.outputs["namespace"] == "team-vision"
+
+
+def parsed_by_the_service(name: str) -> dict[str, str]:
+    """What Pulumi's own service takes a stack's name for: pulumi 3.259,
+    pkg/backend/httpstate/backend.go, parseStackName."""
+    parts = name.split("/")
+    keys = {1: ["name"], 2: ["owner", "name"], 3: ["owner", "project", "name"]}[len(parts)]
+    return dict(zip(keys, parts, strict=True))
+
+
+def parsed_by_a_diy_backend(name: str) -> dict[str, str]:
+    """The same for a file, S3, GCS or Azure backend: pkg/backend/diy/store.go, ParseReference."""
+    found = parsed_by_the_service(name)
+    if found.get("owner", DIY) != DIY:
+        raise ValueError("organization name must be 'organization'")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("organization", "parse"), [(DIY, parsed_by_a_diy_backend), ("acme", parsed_by_the_service)]
+)
+def test_a_team_finds_its_environment_on_every_backend(
+    organization: str, parse: Callable[[str], dict[str, str]], contract: dict[str, Any]
+) -> None:
+    outputs = {f"{organization}/trainyard/dev": {"contract": contract}}
+    graph = deploy("team-vision", references=outputs, organization=organization)
+    assert parse(graph.of("StackReference")[0].inputs["name"]) == {
+        "owner": organization,
+        "project": "trainyard",
+        "name": "dev",
+    }
+
+
+def test_a_diy_backend_knows_no_other_organization_than_its_own() -> None:
+    with pytest.raises(ValueError, match="must be 'organization'"):
+        parsed_by_a_diy_backend("acme/trainyard/dev")
 
 
 def test_a_team_mounts_the_environments_file_system_through_a_volume_of_its_own(

@@ -224,7 +224,10 @@ def profile(account: Account, name: str, *policies: str) -> str:
     return arn
 
 
-def create_cluster(account: Account, network: Network, **more: Any) -> Any:
+def create_cluster(
+    account: Account, network: Network, credentials: dict[str, str] | None = None, **more: Any
+) -> Any:
+    """`credentials`: of whoever creates it, the developer where there are none."""
     role_arn = (
         role(account, "cluster", "eks.amazonaws.com")
         if "roleArn" not in more
@@ -240,4 +243,4 @@ def create_cluster(account: Account, network: Network, **more: Any) -> Any:
         "kubernetesNetworkConfig": {"serviceIpv4Cidr": "172.20.0.0/16"},
         "tags": {"Name": "demo"},
     }
-    return account.client("eks").create_cluster(**(wanted | more))["cluster"]
+    return account.client("eks", credentials).create_cluster(**(wanted | more))["cluster"]

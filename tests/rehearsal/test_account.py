@@ -281,6 +281,35 @@ def test_instance_profiles_are_listed_by_path(account: Account) -> None:
     assert [one["InstanceProfileName"] for one in found] == ["karpenters"]
 
 
+def test_a_deployer_enters_the_cluster_that_it_has_made_and_its_caller_does_not(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The AWS provider makes the cluster as the role that `aws eks get-token --role-arn` asks as."""
+    document = json.loads(trust("ec2.amazonaws.com"))
+    document["Statement"][0]["Principal"] = {"AWS": f"arn:aws:iam::{identity.ACCOUNT}:root"}
+    iam, anything = account.client("iam"), {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    made = iam.create_role(RoleName="deployer", AssumeRolePolicyDocument=json.dumps(document))
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [anything]})
+    iam.put_role_policy(RoleName="deployer", PolicyName="all", PolicyDocument=policy)
+    arn = made["Role"]["Arn"]
+    keys = account.client("sts").assume_role(RoleArn=arn, RoleSessionName="up")["Credentials"]
+    create_cluster(account, Network(account), keys)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", account.url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", identity.DEVELOPER_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", identity.DEVELOPER_SECRET)
+    from awscli.customizations.eks.get_token import STSClientFactory, TokenGenerator
+
+    asked = [
+        review(account, TokenGenerator(client).get_token("demo"))
+        for client in (
+            STSClientFactory(Session()).get_sts_client(region_name=REGION, role_arn=arn),
+            STSClientFactory(Session()).get_sts_client(region_name=REGION),
+        )
+    ]
+    assert [one["authenticated"] for one in asked] == [True, False]
+    assert asked[0]["user"]["groups"] == ["system:masters"]
+
+
 def test_the_aws_command_line_gets_a_token_that_the_account_accepts(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:

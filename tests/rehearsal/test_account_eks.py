@@ -157,9 +157,9 @@ def test_a_cluster_that_eks_would_refuse_is_refused(
 
 def test_a_cluster_needs_two_zones_and_the_right_trust(account: Account, network: Network) -> None:
     wrong = role(account, "wrong", "ec2.amazonaws.com")
-    for number, more in enumerate(
-        ({"resourcesVpcConfig": {"subnetIds": network.subnets[:1]}}, {"roleArn": wrong})
-    ):
+    one_zone: dict[str, Any] = {"resourcesVpcConfig": {"subnetIds": network.subnets[:1]}}
+    cases: tuple[dict[str, Any], ...] = (one_zone, {"roleArn": wrong})
+    for number, more in enumerate(cases):
         arn = role(account, f"cluster{number}", "eks.amazonaws.com")
         with refused("InvalidParameterException"):
             create_cluster(account, network, **({"roleArn": arn} | more))

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from rehearsal import engine, paths, processes
+from rehearsal.account.identity import DEVELOPER_KEY
 from rehearsal.engine import Stack
 from tests.rehearsal.conftest import ENVIRONMENT, TEAM, write_stack_file
 
@@ -132,6 +134,20 @@ def test_the_engine_gets_its_region_and_nobody_elses_identity(
     assert told["AWS_REGION"] == "eu-north-1"
     assert told["AWS_ENDPOINT_URL"] == "http://127.0.0.1:2"
     assert "AWS_PROFILE" not in told
+
+
+def test_the_profile_of_the_stack_file_is_the_developer(checkout: Path, dev: Stack):
+    """Not one of whoever rehearses, whose keys open an account."""
+    write_stack_file(dev.tracked, ENVIRONMENT | {"aws:profile": "corp"})
+    engine.prepare(dev, _ignore)
+    command = [sys.executable, "-c", "import botocore.session as s; k = s.Session(profile='corp')"]
+    command[-1] += ".get_credentials(); print(k.access_key)"
+    told = engine.environment(dev) | {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+    said = subprocess.run(command, env=told, capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == DEVELOPER_KEY
+    plugin = yaml.safe_load(engine.write_kubeconfig(dev).read_text())["users"][0]["user"]["exec"]
+    file = {"name": "AWS_CONFIG_FILE", "value": told["AWS_CONFIG_FILE"]}
+    assert file in plugin["env"], "kubectl asks with that profile too"
 
 
 def test_events_arrive_once_and_in_order(dev: Stack):

@@ -63,6 +63,12 @@ def test_the_packages_of_the_programs_own_environment_say_which_plugins_it_needs
     assert {package.name: package.version for package in packages} == wanted
 
 
+def test_a_program_is_told_the_organization_that_the_engine_names(tmp_path: Path) -> None:
+    request = language_pb2.RunRequest(info=info(tmp_path), organization="acme", stack="dev")
+    arguments = language.Host("", tmp_path)._arguments(request)
+    assert arguments[arguments.index("--organization") + 1] == "acme"
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PULUMI_HOME with the plugins in it, their upstream part made of the cache or of nothing."""
@@ -146,6 +152,7 @@ def test_the_real_engine_runs_a_program_through_the_host(
     )
     (project / "__main__.py").write_text(
         "import pulumi\npulumi.export('said', pulumi.Config().require('word'))\n"
+        "pulumi.export('organization', pulumi.get_organization())\n"
         "if pulumi.Config().get('fail'): raise pulumi.RunError('no, thanks')\n"
     )
     environment = {
@@ -165,7 +172,10 @@ def test_the_real_engine_runs_a_program_through_the_host(
 
     assert pulumi("stack", "init", "dev").returncode == 0
     assert pulumi("up", "-s", "dev", "--yes", "--skip-preview", "-c", "word=hello").returncode == 0
-    assert json.loads(pulumi("stack", "output", "-s", "dev", "--json").stdout) == {"said": "hello"}
+    assert json.loads(pulumi("stack", "output", "-s", "dev", "--json").stdout) == {
+        "said": "hello",
+        "organization": "organization",
+    }
     failed = pulumi("preview", "-s", "dev", "-c", "fail=yes")
     assert failed.returncode != 0
     assert "no, thanks" in failed.stdout + failed.stderr

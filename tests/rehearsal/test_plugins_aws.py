@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -549,10 +550,126 @@ def test_types_properties_settings_and_functions_it_does_not_have_are_refused_by
         plugin.check(Thing(type="Vpc", inputs={}).call(), {}, {"ipv6CidrBlock": "::/56"})
     with pytest.raises(Invalid, match="tags of aws:ec2/route:Route"):
         plugin.check(Thing(type="Route", inputs={}).call(), {}, {"tags": {"a": "b"}})
-    with pytest.raises(Invalid, match="defaultTags"):
-        plugin.check_config({"defaultTags": "{}"})
+    with pytest.raises(Invalid, match="ignoreTags"):
+        plugin.check_config({"ignoreTags": "{}"})
     with pytest.raises(Refused, match="does not implement aws:ec2/getAmi:getAmi"):
         plugin.invoke("aws:ec2/getAmi:getAmi", {})
+
+
+# Who speaks to AWS, and in which account.
+
+
+def settings(**given: Any) -> Properties:
+    """Provider settings as the engine hands them over: what is no text as JSON."""
+    words = {k: v if isinstance(v, str) else json.dumps(v) for k, v in given.items()}
+    return {"region": REGION, **words}
+
+
+def plugin_of(**given: Any) -> Aws:
+    plugin = Aws()
+    assert plugin.check_config(settings(**given)) == settings(**given)
+    plugin.configure(settings(**given))
+    return plugin
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ({"allowedAccountIds": ["999999999999"]}, True),
+        ({"allowedAccountIds": ["999999999999", identity.ACCOUNT]}, False),
+        ({"forbiddenAccountIds": [identity.ACCOUNT]}, True),
+        ({"forbiddenAccountIds": ["999999999999"]}, False),
+    ],
+)
+def test_an_account_that_is_not_allowed_is_refused_before_anything_is_made(
+    account: Account, given: Any, refused: bool
+) -> None:
+    """In the words of the genuine provider (terraform-provider-aws, internal/conns/config.go)."""
+    if not refused:
+        plugin_of(**given)
+        return
+    with pytest.raises(Refused, match=f"^AWS account ID not allowed: {identity.ACCOUNT}$"):
+        plugin_of(**given)
+
+
+@pytest.fixture
+def role_for(account: Account) -> Iterator[Callable[..., str]]:
+    """role_for(name, *callers): a role that these may assume, and that may do everything."""
+    iam, names = account.client("iam"), list[str]()
+    anything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [anything]})
+
+    def make(name: str, *callers: str) -> str:
+        document = json.loads(trust("ec2.amazonaws.com"))
+        document["Statement"][0]["Principal"] = {"AWS": list(callers)}
+        made = iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(document))
+        iam.put_role_policy(RoleName=name, PolicyName="all", PolicyDocument=policy)
+        names.append(name)
+        return made["Role"]["Arn"]
+
+    yield make
+    for name in names:
+        iam.delete_role_policy(RoleName=name, PolicyName="all")
+        iam.delete_role(RoleName=name)
+
+
+def test_roles_are_assumed_one_from_the_other_and_the_last_one_makes_the_objects(
+    role_for: Callable[..., str],
+) -> None:
+    hub = role_for("hub", f"arn:aws:iam::{identity.ACCOUNT}:root")
+    deployer = role_for("deployer", hub)
+    chain = [{"roleArn": hub}, {"roleArn": deployer, "sessionName": "ci"}]
+    sts = plugin_of(assumeRoles=chain).clients.get("sts", REGION)
+    arn = f"arn:aws:sts::{identity.ACCOUNT}:assumed-role/deployer/ci"
+    assert sts.get_caller_identity()["Arn"] == arn
+
+
+@pytest.mark.parametrize("role", ["nobody", "aloof"])
+def test_a_role_that_is_not_there_or_does_not_trust_the_caller_is_not_assumed(
+    account: Account, role_for: Callable[..., str], role: str
+) -> None:
+    if role == "aloof":
+        role_for(role, f"arn:aws:iam::{identity.ACCOUNT}:role/other")
+    arn = f"arn:aws:iam::{identity.ACCOUNT}:role/{role}"
+    with pytest.raises(Refused, match=rf"^IAM Role \({arn}\) cannot be assumed: .*AccessDenied"):
+        plugin_of(assumeRoles=[{"roleArn": arn}])
+
+
+def test_a_profile_is_one_of_the_aws_cli(
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = account.client("iam").create_access_key(UserName=identity.DEVELOPER)["AccessKey"]
+    (tmp_path / "config").write_text(
+        f"[profile corp]\naws_access_key_id = {key['AccessKeyId']}\n"
+        f"aws_secret_access_key = {key['SecretAccessKey']}\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    credentials = plugin_of(profile="corp").clients.session.get_credentials()
+    assert credentials and credentials.access_key == key["AccessKeyId"]
+    with pytest.raises(Refused, match="^failed to get shared config profile, nobody$"):
+        plugin_of(profile="nobody")
+
+
+def test_default_tags_are_put_on_in_the_create_call_and_changed_with_the_provider(
+    account: Account,
+) -> None:
+    def engine_of(**tags: str) -> Engine:
+        return Engine(plugin_of(defaultTags={"tags": tags}))
+
+    first = engine_of(cost="17", team="all")
+    vpc = first.make("Vpc", cidrBlock="10.77.0.0/16", tags={"team": "red"})
+    own = {"Name": "Vpc", "trainyard:name": "it", "team": "red"}
+    assert vpc.state["tags"] == own, "its own tag counts"
+    assert vpc.state["tagsAll"] == {**own, "cost": "17"}
+    assert first.diff(vpc).changes == {}
+    found = first.plugin.read(vpc.call(), vpc.inputs, vpc.state)
+    assert found and (found.inputs["tags"], found.state["tags"]) == (own, own)
+
+    second = engine_of(owner="ops")
+    assert second.diff(vpc).changes == {"tagsAll": "update"}
+    assert second.change(vpc)["tagsAll"] == {**own, "owner": "ops"}
+    assert second.diff(vpc).changes == {}
+    second.plugin.delete(vpc.call(), vpc.state)
 
 
 def test_an_id_that_says_too_little_is_refused_with_the_form_it_should_have(engine: Engine) -> None:

@@ -41,6 +41,9 @@ SIGNATURE, REFERENCE, SECRET = (
     "1b47061264138c4ac30d75fd1eb44270",
 )
 UNKNOWN = "$unknown"
+DIY = "organization"
+"""What every backend but Pulumi's own service calls its one organization (pulumi 3.259,
+pkg/backend/diy/state.go)."""
 Changes = Callable[[dict[str, Any]], object]
 
 
@@ -247,9 +250,11 @@ def deploy(
     references: dict[str, Any] | None = None,
     preview: bool = False,
     jitter: random.Random | None = None,
+    organization: str = DIY,
 ) -> Graph:
     """Run __main__.py as the engine would. `changes` edits the configuration, `references` are the
-    outputs of other stacks by their full name, `jitter` answers registrations in another order."""
+    outputs of other stacks by their full name, `jitter` answers registrations in another order,
+    `organization` is the one that the backend names."""
     values = stack_values(stack)
     if changes:
         changes(values)
@@ -261,6 +266,7 @@ def deploy(
         references or {},
         preview,
         jitter,
+        organization,
     )
 
 
@@ -271,12 +277,18 @@ def record(
     references: dict[str, Any] | None = None,
     preview: bool = False,
     jitter: random.Random | None = None,
+    organization: str = DIY,
 ) -> Graph:
     """Run any program in the checkout, with a configuration as the engine hands it over."""
     monitor = RecordingMonitor(references or {}, preview=preview, jitter=jitter)
     settings.ROOT.set(None)  # of an earlier run
     pulumi.runtime.set_mocks(
-        NoLookups(), project="trainyard", stack=stack, preview=preview, monitor=monitor
+        NoLookups(),
+        project="trainyard",
+        stack=stack,
+        preview=preview,
+        monitor=monitor,
+        organization=organization,
     )
     pulumi.runtime.set_all_config(values)
     settings.ROOT.set(None)  # run_in_stack makes its own

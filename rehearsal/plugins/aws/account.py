@@ -11,11 +11,18 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    EndpointConnectionError,
+    ProfileNotFound,
+)
 
 from rehearsal.plugins.base import Call, Refused
 from rehearsal.plugins.wire import words
 
+Role = dict[str, str]
+"""A role to assume, in the provider's words."""
 THROTTLED = words(
     "Throttling ThrottlingException ThrottledException RequestLimitExceeded RequestThrottled"
     " RequestThrottledException TooManyRequestsException SlowDown BandwidthLimitExceeded"
@@ -59,12 +66,40 @@ class Failed(Refused):
         return any(self.code == code and part in self.message for code, part in WAITED_OUT)
 
 
+def session(region: str | None, profile: str | None, *roles: Role) -> boto3.Session:
+    """Whoever the provider's settings name: a profile, and roles assumed one from the other. Keys of
+    a role last an hour here; the genuine provider gets new ones."""
+    try:
+        found = boto3.Session(region_name=region, profile_name=profile)
+    except ProfileNotFound:
+        raise Refused(f"failed to get shared config profile, {profile}") from None
+    for role in roles:
+        asked = {
+            name: role[key]
+            for key, name in (("roleArn", "RoleArn"), ("externalId", "ExternalId"))
+            if key in role
+        }
+        try:
+            keys = found.client("sts").assume_role(
+                **asked, RoleSessionName=role.get("sessionName", "pulumi")
+            )["Credentials"]
+        except (ClientError, BotoCoreError) as fault:
+            raise Refused(f"IAM Role ({role['roleArn']}) cannot be assumed: {fault}") from None
+        found = boto3.Session(
+            region_name=found.region_name,
+            aws_access_key_id=keys["AccessKeyId"],
+            aws_secret_access_key=keys["SecretAccessKey"],
+            aws_session_token=keys["SessionToken"],
+        )
+    return found
+
+
 class Clients:
     """boto3 clients by service and region, made once: making one costs about 0.1 s and is not
     thread-safe."""
 
-    def __init__(self, region: str | None) -> None:
-        self.session = boto3.Session(region_name=region)
+    def __init__(self, region: str | None, profile: str | None = None, *roles: Role) -> None:
+        self.session = session(region, profile, *roles)
         self.clients: dict[tuple[str, str], Any] = {}
         self.lock = threading.Lock()
 

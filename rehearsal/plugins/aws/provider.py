@@ -3,6 +3,7 @@ type."""
 
 from __future__ import annotations
 
+import json
 import re
 import traceback
 from collections.abc import Callable
@@ -22,11 +23,12 @@ KINDS = {
 }
 
 CONFIG = words(
-    "region version skipCredentialsValidation skipMetadataApiCheck skipRegionValidation "
+    "region profile version skipCredentialsValidation skipMetadataApiCheck skipRegionValidation "
     "skipRequestingAccountId pluginDownloadURL"
 )
-"""Provider settings: the region, and some that have no effect here. Any other is refused by
-name."""
+"""Provider settings: region and profile, and some that have no effect here."""
+AS_JSON = words("assumeRoles allowedAccountIds forbiddenAccountIds defaultTags")
+"""Those that the engine hands over as JSON text. Any other is refused by name."""
 PARTITION = "aws:index/getPartition:getPartition"
 
 Finish = Callable[[Properties], None]
@@ -40,10 +42,11 @@ class Aws(Plugin):
     def __init__(self) -> None:
         self.clients = Clients(None)
         self.region = ""
+        self.default_tags: Properties = {}
 
     def check_config(self, inputs: Properties) -> Properties:
         for key, value in inputs.items():
-            if value is not None and key not in CONFIG:
+            if value is not None and key not in CONFIG | AS_JSON:
                 raise Invalid(key, "this aws plugin does not implement this provider setting")
         return inputs
 
@@ -51,10 +54,19 @@ class Aws(Plugin):
         return Diff(changes=changes(old, new), replaces=frozenset(changes(old, new)) & {"region"})
 
     def configure(self, config: Properties) -> None:
-        self.clients = Clients(config.get("region"))
+        given = {key: json.loads(config[key]) for key in AS_JSON & config.keys()}
+        self.clients = Clients(
+            config.get("region"), config.get("profile"), *given.get("assumeRoles", ())
+        )
         self.region = self.clients.session.region_name or ""
         if not self.region:
             raise Refused("no region: set aws:region or AWS_REGION")
+        self.default_tags = given.get("defaultTags", {}).get("tags", {})
+        allowed, forbidden = given.get("allowedAccountIds"), given.get("forbiddenAccountIds", ())
+        if allowed or forbidden:
+            account = self.clients.get("sts", self.region).get_caller_identity()["Account"]
+            if account in forbidden or (allowed and account not in allowed):
+                raise Refused(f"AWS account ID not allowed: {account}")
 
     def check(self, call: Call, old: Properties, new: Properties) -> Properties:
         kind = _kind(call)
@@ -69,6 +81,17 @@ class Aws(Plugin):
     def diff(self, call: Call, old: Properties, new: Properties, state: Properties) -> Diff:
         kind = _kind(call)
         found = _differences(kind, old, new, state)
+        if (
+            kind.tagging
+            and not unknown(new.get("tags"))
+            and self._default(new)
+            != {
+                key: value
+                for key, value in (state.get("tagsAll") or {}).items()
+                if key not in (state.get("tags") or {})
+            }
+        ):
+            found["tagsAll"] = "update"
         replaces = frozenset(path for path in found if _replacing(kind, path))
         alone = kind.alone or _keeps_its_name(call, kind, new)
         return Diff(changes=found, replaces=replaces, delete_before_replace=alone)
@@ -78,7 +101,7 @@ class Aws(Plugin):
         if call.preview:
             return "", self._foreseen(kind, inputs, {})
         aws = self._account(call, inputs)
-        id_ = kind.make(aws, inputs)
+        id_ = kind.make(aws, self._tagged(kind, inputs))
         return id_, self._settled(
             aws, kind, id_, inputs, {}, lambda seen: kind.finish(aws, id_, inputs)
         )
@@ -90,7 +113,8 @@ class Aws(Plugin):
             return self._foreseen(kind, new, state)
         aws = self._account(call, new)
         if kind.tagging:
-            was, wanted = state.get("tags") or {}, new.get("tags") or {}
+            was = state.get("tagsAll") or state.get("tags") or {}
+            wanted = self._tagged(kind, new).get("tags") or {}
             put = {key: value for key, value in wanted.items() if was.get(key) != value}
             kind.retag(aws, call.id, state, put, sorted(was.keys() - wanted.keys()))
         return self._settled(
@@ -108,7 +132,7 @@ class Aws(Plugin):
         seen = kind.find(aws, call.id, state)
         if not seen:
             return None
-        full = _state(aws, kind, seen, inputs)
+        full = self._state(aws, kind, seen, inputs)
         return Found(_inputs(kind, inputs, full), full, seen.id)
 
     def delete(self, call: Call, state: Properties) -> None:
@@ -147,12 +171,12 @@ class Aws(Plugin):
         hint = state or inputs
         try:
             finish(_ready(aws, kind, id_, hint).state)
-            return _state(aws, kind, _ready(aws, kind, id_, hint), inputs)
+            return self._state(aws, kind, _ready(aws, kind, id_, hint), inputs)
         except Exception as fault:
             kept = {**hint, **inputs}
             with suppress(Exception):
                 if seen := kind.find(aws, id_, hint):
-                    kept = _state(aws, kind, seen, inputs)
+                    kept = self._state(aws, kind, seen, inputs)
             reason = str(fault) if isinstance(fault, Refused) else traceback.format_exc()
             raise NotReady(id_, kept, inputs, reason) from fault
 
@@ -161,25 +185,39 @@ class Aws(Plugin):
         unknown."""
         known = filled(filled({"region": self.region, **inputs}, state), kind.unknown)
         tags = (
-            {"tagsAll": inputs.get("tags") or {}}
+            {"tagsAll": self._tagged(kind, inputs).get("tags") or {}}
             if kind.tagging and not unknown(inputs.get("tags"))
             else {}
         )
         return {**known, **tags}
+
+    def _state(self, aws: Account, kind: Kind, seen: Seen, inputs: Properties) -> Properties:
+        """The outputs: what AWS says, in the program's words, and what it does not say as the
+        program said it."""
+        untold = {key: inputs[key] for key in kind.unread | kind.local if key in inputs}
+        tags = {}
+        if kind.tagging:
+            default = self._default(inputs)
+            own = {k: v for k, v in seen.tags.items() if default.get(k) != v}
+            tags = {"tags": own, "tagsAll": seen.tags}
+        return {**untold, **shaped(seen.state, inputs, whole=True), "region": aws.region, **tags}
+
+    def _default(self, inputs: Properties) -> Properties:
+        """Those of the default tags that an object gets: the ones it does not set itself."""
+        own = inputs.get("tags") or {}
+        return {key: value for key, value in self.default_tags.items() if key not in own}
+
+    def _tagged(self, kind: Kind, inputs: Properties) -> Properties:
+        """The inputs with the default tags among their own."""
+        if not kind.tagging or not self.default_tags:
+            return inputs
+        return {**inputs, "tags": {**(inputs.get("tags") or {}), **self._default(inputs)}}
 
 
 def _kind(call: Call) -> Kind:
     if call.type not in KINDS:
         raise Refused(f"this aws plugin does not implement {call.type}")
     return KINDS[call.type]
-
-
-def _state(aws: Account, kind: Kind, seen: Seen, inputs: Properties) -> Properties:
-    """The outputs: what AWS says, in the program's words, and what it does not say as the program
-    said it."""
-    untold = {key: inputs[key] for key in kind.unread | kind.local if key in inputs}
-    tags = {"tags": seen.tags, "tagsAll": seen.tags} if kind.tagging else {}
-    return {**untold, **shaped(seen.state, inputs, whole=True), "region": aws.region, **tags}
 
 
 def _differences(kind: Kind, old: Properties, new: Properties, state: Properties) -> Changes:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
 from typing import Any
@@ -17,10 +18,13 @@ from unittest.mock import Mock
 
 import boto3
 import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from plans.parts import Identity
+from plans.parts import AccessPlan, AssumedRole, Identity
+from stacks.derive.credentials import NotAssumed
 from stacks.plan import EnvironmentPlan, plan_stack
 from stacks.reports import check, preflight
 from stacks.reports.preflight import Account, NotAnswered
@@ -52,6 +56,7 @@ DESCRIBED = {
 SOUND: dict[str, Any] = {
     "caller_arn": SESSION,
     "has_cluster": False,
+    "has_entry": False,
     "reservation": DESCRIBED,
     "zones": {f"{REGION}{letter}": f"apne2-az{number}" for number, letter in enumerate("abc", 1)},
     "offers": {"g6e.48xlarge": [ZONE], "p5.48xlarge": [ZONE]},
@@ -113,6 +118,61 @@ def test_who_creates_the_cluster_is_no_second_admin_of_it(
 ) -> None:
     said = faults(at("cluster.admins.me.role_arn", ROLE), caller_arn=caller, has_cluster=exists)
     assert [one.endswith(f"got {ROLE}; drop it") for one in said] == [True][:refused]
+
+
+DEPLOYER = "arn:aws:iam::123456789012:role/deployer"
+DEPLOYED = at("cluster.deployer_role_arn", DEPLOYER)
+
+
+def test_a_role_that_did_not_make_the_cluster_needs_an_access_entry_and_the_commands_are_named() -> (
+    None
+):
+    assert faults(DEPLOYED) == faults(DEPLOYED, has_cluster=True, has_entry=True) == []
+    [said] = faults(DEPLOYED, has_cluster=True)
+    assert f"none for {DEPLOYER} in dev-cluster-" in said and "which another identity" in said
+    assert "aws eks create-access-entry --region ap-northeast-2 --cluster-name dev-cluster-" in said
+    assert "AmazonEKSClusterAdminPolicy --access-scope type=cluster`" in said
+
+
+# Who asks, and in which account.
+
+
+def in_accounts(*ids: str, key: str = "aws:allowedAccountIds", stack: str = "dev") -> Any:
+    """The plan of a stack file that names these accounts."""
+    changed = values(stack=stack) | {key: list(ids)}
+    return plan_stack(read(changed, stack=stack, project="trainyard"), CHECKOUT).accepted()
+
+
+@pytest.mark.parametrize("stack", ["dev", "team-vision"])
+@pytest.mark.parametrize(
+    ("key", "ids", "refused"),
+    [
+        ("aws:allowedAccountIds", ["999999999999"], True),
+        ("aws:allowedAccountIds", ["999999999999", "123456789012"], False),
+        ("aws:forbiddenAccountIds", ["123456789012"], True),
+        ("aws:forbiddenAccountIds", ["999999999999"], False),
+    ],
+)
+def test_an_account_that_is_not_allowed_is_refused_and_asked_nothing_more(
+    key: str, ids: list[str], refused: bool, stack: str
+) -> None:
+    asked, plan = account(), in_accounts(*ids, key=key, stack=stack)
+    wanted = None if stack != "dev" else getattr(reading().config, "environment", None)
+    said = [str(one) for one in preflight.preflight(asked, plan, wanted) if isinstance(one, Fault)]
+    assert (
+        said
+        == [
+            f"{key}: must admit the account that answers, got 123456789012; log in to another account,"
+            f" or change {key}"
+        ][: int(refused)]
+    )
+    assert (len(asked.method_calls) == 1) == (refused or stack != "dev")
+
+
+def test_a_role_that_may_not_be_assumed_is_a_fault_with_the_reasons_there_may_be() -> None:
+    [said] = faults(DEPLOYED, caller_arn=NotAssumed(DEPLOYER, "AccessDenied"))
+    assert f"got sts:AssumeRole of {DEPLOYER}: AccessDenied; name the caller in" in said
+    assert said.endswith("or drop the role where the caller has it already")
 
 
 def test_zones_that_the_account_lacks_or_knows_by_another_id_are_refused() -> None:
@@ -416,7 +476,7 @@ def test_a_plain_check_does_not_load_botocore() -> None:
 def test_a_live_check_fails_where_the_account_has_something_against_it(
     quota: Any, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(check, "Account", lambda region: account(quota=quota))
+    monkeypatch.setattr(check, "Account", lambda access: account(quota=quota))
     assert (check.main(["--live", "dev"]), check.main(["dev"])) == (code, 0)
     live, plain = capsys.readouterr().out.split("dev: ")[:2]
     assert "zone_id: apne2-az1" in live and "unset" not in live and "unset" in plain
@@ -433,12 +493,57 @@ def ours(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     monkeypatch.delenv("AWS_PROFILE", raising=False)
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     with mock_aws():
-        yield Account(REGION)
+        yield Account(AccessPlan(region=REGION))
+
+
+def test_questions_are_asked_as_the_last_role_of_the_stack_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With the profile's keys the first role is assumed, with its keys the second."""
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    (tmp_path / "config").write_text(
+        "[profile corp]\naws_access_key_id = AKIACORP\naws_secret_access_key = x\n"
+    )
+    roles = (
+        AssumedRole(arn="arn:aws:iam::123456789012:role/hub", external_id="ours"),
+        AssumedRole(arn="arn:aws:iam::123456789012:role/deployer", session_name="ci"),
+    )
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    sent = list[Any]()
+    with mock_aws():
+        monkeypatch.setattr(
+            "botocore.client.BaseClient._make_api_call",
+            lambda self, name, given, call=BaseClient._make_api_call: (
+                sent.append((self._request_signer._credentials.access_key, given)),
+                call(self, name, given),
+            )[1],
+        )
+        asked = Account(AccessPlan(region=REGION, profile="corp", roles=roles))
+        assert asked.caller_arn() == "arn:aws:sts::123456789012:assumed-role/deployer/ci"
+    (first, hub), (second, deployer), (third, _) = sent
+    assert first == "AKIACORP" and len({first, second, third}) == 3
+    assert hub == {
+        "RoleArn": "arn:aws:iam::123456789012:role/hub",
+        "RoleSessionName": "trainyard",
+        "ExternalId": "ours",
+    }
+    assert deployer == {
+        "RoleArn": "arn:aws:iam::123456789012:role/deployer",
+        "RoleSessionName": "ci",
+    }
+
+
+def test_a_role_that_aws_refuses_is_named(ours: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "AssumeRole")
+    monkeypatch.setattr("botocore.client.BaseClient._make_api_call", Mock(side_effect=refusal))
+    with pytest.raises(NotAssumed, match=f"^sts:AssumeRole of {DEPLOYER}: AccessDenied$"):
+        Account(AccessPlan(region=REGION, roles=(AssumedRole(arn=DEPLOYER),))).caller_arn()
 
 
 def test_every_question_reads() -> None:
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', inspect.getsource(Account))
-    assert len(actions) == 9 and all(action.startswith(("Get", "Describe")) for action in actions)
+    assert len(actions) == 10 and all(action.startswith(("Get", "Describe")) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:
@@ -508,4 +613,4 @@ def test_profile_and_endpoint_are_those_of_the_aws_cli(
     for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", name):
         monkeypatch.setenv(key, value)
     with pytest.raises(NotAnswered, match=f"^sts:GetCallerIdentity: .*{value}"):
-        Account(REGION).caller_arn()
+        Account(AccessPlan(region=REGION)).caller_arn()

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pulumi
+import pulumi_aws as aws
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stacks.plan import plan_stack
+from stacks.settings.aws import AssumeRoleConfig, AwsConfig, DefaultTagsConfig
 from stacks.settings.reader import StackConfig, json_schema, read, read_engine, read_file
 from tests.support.recording import CHECKOUT, NoLookups, configuration, stack_values
 from tests.support.stackfile import ENVIRONMENT, TEAM, at, faults, reading, values, without
@@ -66,6 +70,106 @@ def test_a_key_beside_environment_and_team_is_refused() -> None:
 def test_settings_of_other_projects_are_none_of_our_business() -> None:
     extra = {**values(), "other:zone": "{not json", "aws:profile": "me"}
     assert not read(extra, stack="dev", project="trainyard").faults
+
+
+# Who and where: the settings of the account.
+
+ROLE = "arn:aws:iam::111122223333:role/deployer"
+ACCOUNT = {
+    "aws:profile": "corp",
+    "aws:assumeRoles": [{"roleArn": ROLE, "sessionName": "ci", "duration": "1h30m"}],
+    "aws:allowedAccountIds": ["111122223333"],
+    "aws:defaultTags": {"tags": {"cost-center": "17"}},
+}
+
+
+def aws_faults(**settings: Any) -> list[str]:
+    extra = {**values(), **{f"aws:{key}": value for key, value in settings.items()}}
+    found = read(extra, stack="dev", project="trainyard")
+    assert found.config, "a wrong setting of the account hides nothing else"
+    return [str(fault) for fault in plan_stack(found).faults]
+
+
+def test_the_settings_of_the_account_are_read_as_pulumi_names_them() -> None:
+    config = read({**values(), **ACCOUNT}, stack="dev", project="trainyard").config
+    assert config and config.aws == AwsConfig(
+        profile="corp",
+        assumeRoles=(AssumeRoleConfig(roleArn=ROLE, sessionName="ci", duration="1h30m"),),
+        allowedAccountIds=("111122223333",),
+        defaultTags=DefaultTagsConfig(tags={"cost-center": "17"}),
+    )
+
+
+def test_the_engine_hands_the_settings_of_the_account_over_as_json_text(tmp_path: Path) -> None:
+    """Also those of another namespace than the project's, and a profile that looks like a
+    number."""
+    given = {**values(), **ACCOUNT, "aws:profile": "7"}
+    handed = configuration(given)
+    assert handed["aws:assumeRoles"].startswith("[{") and handed["aws:profile"] == "7"
+    pulumi.runtime.set_mocks(NoLookups(), project="trainyard", stack="dev")
+    pulumi.runtime.set_all_config(handed)
+    (tmp_path / "Pulumi.yaml").write_text("name: trainyard\n")
+    (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": given}))
+    assert read_engine() == read_file("dev", tmp_path)
+    assert read_engine().config == read(given, stack="dev", project="trainyard").config
+
+
+@pytest.mark.parametrize("key", ["accessKey", "secretKey", "token"])
+def test_a_key_of_the_account_is_refused_and_never_shown(key: str) -> None:
+    [fault] = aws_faults(**{key: "wJalrXUtnFEMI"})
+    assert fault.startswith(
+        f"aws:{key}: must not be set in a stack file, got a secret; use aws:pro"
+    )
+    assert "wJalr" not in fault and "AWS_SECRET_ACCESS_KEY" in fault
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"endpoints": [{"s3": "x"}]}, 'got [{"s3": "x"}]; use AWS_ENDPOINT_URL, or'),
+        (
+            {"skipCredentialsValidation": True},
+            "is not a setting, got true; settings here: profile,",
+        ),
+        ({"profil": "me"}, 'aws:profil: is not a setting, got "me"; did you mean profile?'),
+        ({"profile": ""}, "aws:profile: "),
+        ({"allowedAccountIds": [111122223333]}, 'quote it: "111122223333"'),
+        (
+            {"allowedAccountIds": ["1111"]},
+            "aws:allowedAccountIds.0: must be an account ID of twelve",
+        ),
+        ({"assumeRoles": [{"roleARN": ROLE}]}, "aws:assumeRoles.0.roleArn: must be set"),
+        (
+            {"assumeRole": {"roleArn": "ops"}},
+            "aws:assumeRole.roleArn: must be the ARN of an IAM role",
+        ),
+        ({"defaultTags": {"team": "x"}}, "aws:defaultTags.tags: must be set"),
+    ],
+)
+def test_a_wrong_setting_of_the_account_is_refused_with_a_way_out(
+    settings: dict[str, Any], says: str
+) -> None:
+    assert [fault for fault in aws_faults(**settings) if says in fault], aws_faults(**settings)
+
+
+def test_every_setting_of_the_aws_provider_is_taken_or_refused() -> None:
+    """None is accepted and ignored; the provider's own names are what people copy."""
+    theirs = set(aws.Provider._internal_init.__annotations__)
+    assert {"profile", "assume_roles", "endpoints"} <= theirs
+    ours = {field.name for field in fields(AwsConfig)}
+    for name in theirs - {"opts", "return", "resource_name", "region"}:
+        head, *rest = name.split("_")
+        key = head + "".join(word.capitalize() for word in rest)
+        assert key in ours or aws_faults(**{key: "x"}), key
+
+
+@pytest.mark.parametrize("key", ["region", "aws", "stack", "project"])
+def test_what_the_engine_says_cannot_be_said_by_a_setting_of_the_project(key: str) -> None:
+    found = read({**values(), f"trainyard:{key}": "x"}, stack="dev", project="trainyard")
+    assert [str(f) for f in found.faults] == [
+        f'{key}: is not a setting, got "x"; settings here: environment, team'
+    ]
+    assert found.config == reading().config
 
 
 def test_faults_of_every_depth_are_reported_together() -> None:
@@ -317,8 +421,20 @@ def test_the_schema_refuses_what_the_reader_refuses(path: str) -> None:
         jsonschema.validate({"config": values(at(path, 1))}, json_schema())
 
 
+def test_the_schema_knows_the_settings_of_the_account() -> None:
+    jsonschema.validate({"config": {**values(), **ACCOUNT}}, json_schema())
+
+
 @pytest.mark.parametrize(
-    "extra", [{"trainyard:zone": "a"}, {TEAM: {"environment": "dev", "namespace": "a"}}]
+    "extra",
+    [
+        {"trainyard:zone": "a"},
+        {TEAM: {"environment": "dev", "namespace": "a"}},
+        {"aws:accessKey": "a"},
+        {"aws:profiles": "a"},
+        {"aws:assumeRoles": [{"rolearn": ROLE}]},
+        {"aws:allowedAccountIds": [111122223333]},
+    ],
 )
 def test_the_schema_knows_the_keys_of_the_project(extra: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):

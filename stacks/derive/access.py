@@ -1,0 +1,33 @@
+"""Who speaks to AWS and to the cluster, and in which account: what follows from the `aws:` settings
+and from `deployer_role_arn`.
+
+One identity does both: whoever makes a cluster is its admin, so the role that the AWS provider
+assumes last is the role that the kubeconfig assumes (docs/decisions/0007).
+"""
+
+from __future__ import annotations
+
+from plans.parts import AccessPlan, AssumedRole
+from stacks.settings.aws import AwsConfig
+
+
+def access_plan(region: str, aws: AwsConfig, deployer: str | None) -> AccessPlan:
+    """`deployer`: the environment's deployer_role_arn, which roles of the stack file's own
+    replace."""
+    roles = tuple(
+        AssumedRole(
+            arn=role.roleArn,
+            session_name=role.sessionName,
+            external_id=role.externalId,
+            duration=role.duration,
+        )
+        for role in aws.roles
+    )
+    return AccessPlan(
+        region=region,
+        profile=aws.profile,
+        roles=roles or ((AssumedRole(arn=deployer),) if deployer else ()),
+        allowed_account_ids=aws.allowedAccountIds,
+        forbidden_account_ids=aws.forbiddenAccountIds,
+        default_tags=tuple(sorted(aws.defaultTags.tags.items())) if aws.defaultTags else (),
+    )

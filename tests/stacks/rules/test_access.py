@@ -1,0 +1,274 @@
+"""Who speaks to AWS and to the cluster, and in which account: what the stack file's settings come
+to, and what they may not say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pulumi
+import pytest
+
+from stacks.plan import Planned, plan_stack
+from stacks.settings.reader import read
+from tests.support.recording import CHECKOUT, Graph, deploy
+from tests.support.stackfile import ENVIRONMENT, Edit, at, values
+
+HUB, ROLE, OTHER = (
+    "arn:aws:iam::111122223333:role/hub",
+    "arn:aws:iam::444455556666:role/path/deployer",
+    "arn:aws:iam::444455556666:role/ops",
+)
+
+
+def one(*arns: str, **more: str) -> list[dict[str, str]]:
+    """aws:assumeRoles of these roles; `more` is said of the last."""
+    roles = [{"roleArn": arn} for arn in arns]
+    return [*roles[:-1], roles[-1] | more]
+
+
+def planned(account: dict[str, Any], *edits: Edit, stack: str = "dev") -> Planned:
+    given = values(*edits, stack=stack) | {f"aws:{key}": value for key, value in account.items()}
+    return plan_stack(read(given, stack=stack, project="trainyard"), CHECKOUT)
+
+
+def built(account: dict[str, Any], *edits: Edit) -> Graph:
+    def changes(given: dict[str, Any]) -> None:
+        given |= {f"aws:{key}": value for key, value in account.items()}
+        for edit in edits:
+            edit(given[ENVIRONMENT])
+
+    return deploy("dev", changes)
+
+
+SDK = ("version", "skipCredentialsValidation", "skipRegionValidation")
+"""Inputs that the SDK adds by itself."""
+
+
+def provider(graph: Graph) -> dict[str, Any]:
+    """The AWS provider's inputs; it takes what is no text as JSON."""
+    inputs = graph["pulumi:providers:aws aws"].inputs
+    return {
+        key: json.loads(value) if value[:1] in ("[", "{") else value
+        for key, value in inputs.items()
+        if key not in SDK
+    }
+
+
+def token_arguments(graph: Graph) -> list[str]:
+    """What follows the region in the kubeconfig's `aws eks get-token`."""
+    [user] = json.loads(graph.outputs["kubeconfig"])["users"]
+    given = user["user"]["exec"]["args"]
+    return given[given.index("--region") + 2 :]
+
+
+# What they come to.
+
+
+def test_with_nothing_set_the_provider_has_a_region_and_the_caller_is_who_it_is(dev: Graph) -> None:
+    assert provider(dev) == {"region": "ap-northeast-2"} and token_arguments(dev) == []
+
+
+def test_provider_and_kubeconfig_are_one_identity() -> None:
+    graph = built(
+        {
+            "profile": "corp",
+            "assumeRoles": one(HUB, ROLE, sessionName="ci", duration="2h"),
+            "allowedAccountIds": ["444455556666"],
+            "defaultTags": {"tags": {"cost-center": "17"}},
+        }
+    )
+    assert provider(graph) == {
+        "region": "ap-northeast-2",
+        "profile": "corp",
+        "assumeRoles": [
+            {"roleArn": HUB},
+            {"roleArn": ROLE, "sessionName": "ci", "duration": "2h"},
+        ],
+        "allowedAccountIds": ["444455556666"],
+        "defaultTags": {"tags": {"cost-center": "17"}},
+    }
+    assert token_arguments(graph) == ["--profile", "corp", "--role-arn", ROLE]
+
+
+def test_an_account_can_be_forbidden() -> None:
+    assert provider(built({"forbiddenAccountIds": ["111122223333"]}))["forbiddenAccountIds"] == [
+        "111122223333"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("account", "edits"),
+    [
+        ({"assumeRole": {"roleArn": ROLE}}, []),
+        ({"assumeRoles": one(ROLE)}, []),
+        ({}, [at("cluster.deployer_role_arn", ROLE)]),
+        ({"assumeRoles": one(ROLE)}, [at("cluster.deployer_role_arn", ROLE)]),
+    ],
+)
+def test_the_deployer_makes_the_cluster_and_so_needs_no_access_entry(
+    account: dict[str, Any], edits: list[Edit]
+) -> None:
+    graph = built(account, *edits)
+    assert provider(graph)["assumeRoles"] == [{"roleArn": ROLE}]
+    assert token_arguments(graph) == ["--role-arn", ROLE]
+    assert [entry.name for entry in graph.of("AccessEntry")] == ["gpu-nodes"]
+
+
+def test_nodes_that_karpenter_makes_carry_the_default_tags_too() -> None:
+    tags = {"tags": {"cost-center": "17", "team": "all"}}
+    graph = built({"defaultTags": tags}, at("tags", {"team": "vision"}))
+    made = graph["kubernetes:karpenter.k8s.aws/v1:EC2NodeClass g6e-class"].inputs["spec"]["tags"]
+    assert (made["cost-center"], made["team"]) == ("17", "vision"), "environment.tags count"
+    assert "cost-center" not in graph["Vpc network"].inputs["tags"], "the provider adds it"
+
+
+def test_a_chain_of_roles_says_what_get_token_needs() -> None:
+    [notice] = [n for n in planned({"assumeRoles": one(HUB, ROLE)}).notices if "Roles" in n.path]
+    assert f"assumes {ROLE} directly: it must trust the caller, not only {HUB}" in notice.text
+    assert not [n for n in planned({"assumeRoles": one(ROLE)}).notices if "Roles" in n.path]
+
+
+# What they may not say.
+
+
+@pytest.mark.parametrize(
+    ("account", "edits", "path", "says"),
+    [
+        (
+            {"assumeRole": {"roleArn": ROLE}, "assumeRoles": one(ROLE)},
+            [],
+            "aws:assumeRole",
+            "must not be set beside aws:assumeRoles",
+        ),
+        (
+            {"allowedAccountIds": ["111122223333"], "forbiddenAccountIds": ["444455556666"]},
+            [],
+            "aws:forbiddenAccountIds",
+            "must not be set beside aws:allowedAccountIds, got 444455556666; drop it",
+        ),
+        (
+            {"assumeRoles": one(ROLE, externalId="x")},
+            [],
+            "aws:assumeRoles",
+            "must end with a role without externalId",
+        ),
+        (
+            {"assumeRoles": one(ROLE), "allowedAccountIds": ["111122223333"]},
+            [],
+            "aws:assumeRoles",
+            f"got {ROLE}; take a role of another account, or change aws:allowedAccountIds",
+        ),
+        (
+            {"forbiddenAccountIds": ["444455556666"]},
+            [at("cluster.deployer_role_arn", ROLE)],
+            "environment.cluster.deployer_role_arn",
+            "must lead into an account that the stack file allows",
+        ),
+        (
+            {"assumeRoles": one(OTHER)},
+            [at("cluster.deployer_role_arn", ROLE)],
+            "environment.cluster.deployer_role_arn",
+            f"must be the last role of aws:assumeRoles, where both are set, got {ROLE}; drop it",
+        ),
+        (
+            {},
+            [
+                at("cluster.deployer_role_arn", ROLE),
+                at("cluster.admins", {"me": {"role_arn": ROLE}}),
+            ],
+            "environment.cluster.admins.me",
+            "EKS answers 409",
+        ),
+        (
+            {"assumeRoles": one(HUB, ROLE)},
+            [at("cluster.admins", {"me": {"role_arn": ROLE}})],
+            "environment.cluster.admins.me",
+            f"got {ROLE}; drop it",
+        ),
+        (
+            {"defaultTags": {"tags": {"Name": "x"}}},
+            [],
+            "aws:defaultTags.tags.Name",
+            "is not a key that AWS, Karpenter or this program sets",
+        ),
+        (
+            {"defaultTags": {"tags": {f"a{n}": "1" for n in range(30)}}},
+            [at("tags", {f"b{n}": "1" for n in range(11)})],
+            "aws:defaultTags.tags",
+            "must be at most 40 together with environment.tags, got 41",
+        ),
+        (
+            {},
+            [at("cluster.deployer_role_arn", "deployer")],
+            "environment.cluster.deployer_role_arn",
+            "must be the ARN of an IAM role",
+        ),
+    ],
+)
+def test_what_contradicts_itself_is_refused_at_preview(
+    account: dict[str, Any], edits: list[Edit], path: str, says: str
+) -> None:
+    [fault] = planned(account, *edits).faults
+    assert fault.path == path and says in str(fault)
+
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        {"assumeRoles": one(HUB, ROLE, sessionName="ci")},
+        {"assumeRoles": [{"roleArn": HUB, "externalId": "x"}, {"roleArn": ROLE}]},
+        {"assumeRoles": one(ROLE), "allowedAccountIds": ["444455556666"]},
+        {"assumeRoles": one(ROLE), "forbiddenAccountIds": ["111122223333"]},
+    ],
+)
+def test_what_is_sound_has_a_plan(account: dict[str, Any]) -> None:
+    other = at("cluster.admins", {"ops": {"role_arn": OTHER}})
+    assert planned(account, other).faults == ()
+
+
+# A team.
+
+
+def team(contract: dict[str, Any], account: dict[str, Any], *edits: Edit) -> Graph:
+    return deploy(
+        "team-vision",
+        lambda given: given.update({f"aws:{key}": value for key, value in account.items()}),
+        references={"organization/trainyard/dev": {"contract": contract}},
+    )
+
+
+def test_a_team_enters_the_cluster_as_its_own_stack_file_says(contract: dict[str, Any]) -> None:
+    graph = team(contract, {"profile": "vision", "assumeRoles": one(OTHER)})
+    assert token_arguments(graph) == ["--profile", "vision", "--role-arn", OTHER]
+
+
+def test_a_team_enters_as_the_environments_deployer_where_it_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The role that made the cluster is the one that may enter it."""
+    deployed = at("cluster.deployer_role_arn", ROLE)
+    base = values(deployed) | {"aws:profile": "of-the-environment"}
+    monkeypatch.setattr(
+        "stacks.plan.read_file", lambda *_: read(base, stack="dev", project="trainyard")
+    )
+    for account, arn in (({}, ROLE), ({"assumeRoles": one(OTHER)}, OTHER)):
+        access = getattr(planned(account, stack="team-vision").plan, "access", None)
+        assert access and (access.role_arn, access.profile) == (arn, None)
+
+
+def test_a_team_is_refused_in_an_account_that_its_stack_file_does_not_allow(
+    contract: dict[str, Any],
+) -> None:
+    """It has no AWS provider that would refuse it: the cluster's ARN names the account."""
+    arn = {"arn": "arn:aws:eks:ap-northeast-2:111122223333:cluster/dev"}
+    there = {**contract, "cluster": contract["cluster"] | arn}
+    assert team(there, {"allowedAccountIds": ["111122223333"]}).of("Namespace")
+    for key, ids in (("allowed", ["444455556666"]), ("forbidden", ["111122223333"])):
+        with pytest.raises(pulumi.RunError, match=f"aws:{key}AccountIds: must admit the account"):
+            team(there, {f"{key}AccountIds": ids})
+
+
+def test_a_team_makes_nothing_in_aws_that_could_be_tagged() -> None:
+    [fault] = planned({"defaultTags": {"tags": {"a": "b"}}}, stack="team-vision").faults
+    assert "must not be set in a team's stack file" in str(fault)
