@@ -315,8 +315,9 @@ def _environment(
         "cluster", wanted.network.cidr, *sorted(zones)
     )  # EKS never leaves the zones it began in
     efa_lustre = any(store.lustre and store.lustre.efa for store in wanted.storage.values())
+    used = {job.pool for job in wanted.jobs.values()}
     pools = {
-        name: pool_plan(me, name, pool, wanted.zone, efa_lustre=efa_lustre)
+        name: pool_plan(me, name, pool, wanted.zone, efa_lustre=efa_lustre, has_jobs=name in used)
         for name, pool in wanted.pools.items()
     }
     runtimes = runtime_plans(wanted)
@@ -370,6 +371,7 @@ def _environment(
             role_name=me.name("karpenter"),
             queue_name=me.name("interruptions"),
             static_capacity=any(pool.replicas for pool in wanted.pools.values()),
+            dry_run=wanted.karpenter.dry_run,
             crds=_chart("karpenter-crd", wanted.artifacts),
             controller=_chart("karpenter", wanted.artifacts),
         ),

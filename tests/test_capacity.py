@@ -4,6 +4,7 @@ accepted stack."""
 from __future__ import annotations
 
 import ipaddress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +17,11 @@ from stacks.capacity import STANDARD, TYPES, addresses, quota_needed, quota_take
 from stacks.config import read
 from stacks.plan import EnvironmentPlan, Planned, plan_stack
 from stacks.settings import PoolConfig
+from tests.recording import CHECKOUT
 from tests.refused import BLOCK, CPU, JOB, ODCR, _h100, _job_on
-from tests.stackfile import ENVIRONMENT, at, environment_plan, sound_stacks
+from tests.stackfile import ENVIRONMENT, Edit, at, environment_plan, sound_stacks
 from tests.test_instances import EC2
+from tests.test_manifests import JOB as MANIFEST
 
 KINDS = [
     "g6e.48xlarge",
@@ -279,6 +282,23 @@ def test_spares_are_kept_beside_the_replicas() -> None:
     plan = environment_plan(_h100(max_nodes=4, replicas=2, warm_spares=1))
     assert plan.pools["h100"].replicas == plan.capacity["h100"].kept_nodes == 3
     assert plan.karpenter.static_capacity and not environment_plan().karpenter.static_capacity
+
+
+def _awaited(*edits: Edit, folder: Path = CHECKOUT) -> set[str]:
+    pools = environment_plan(*edits, folder=folder).pools
+    return {name for name, pool in pools.items() if pool.awaited}
+
+
+def test_up_waits_for_pools_with_jobs_and_for_kept_nodes_and_for_no_idle_pool() -> None:
+    assert _awaited() == {"g6e"} and _awaited(at("jobs", {})) == set()
+    assert _awaited(at("jobs", {}), _h100(replicas=2)) == {"h100"}
+    assert _awaited(_job_on("h100")) == {"g6e", "h100"}
+
+
+def test_up_waits_for_the_pool_of_a_job_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(MANIFEST.replace("numNodes: 2", "numNodes: 1"))
+    job = {"manifest": "job.yaml", "pool": "h100"}
+    assert _awaited(at("jobs", {"theirs": job}), folder=tmp_path) == {"h100"}
 
 
 def test_a_full_pool_takes_few_addresses_a_node_whatever_its_efa() -> None:
