@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from catalog.runs import RUN_KINDS
-from operations import upgrade
+from operations import pools, upgrade
 from operations.diagnosis import SILENCE, diagnose
 from operations.snapshot import Object, Snapshot, take
 
@@ -45,6 +45,8 @@ def main(arguments: list[str]) -> int:
         print(f"\n! {finding}")
     for finding in upgrade.unreadable(snapshot) if not upgrade.stuck(snapshot) else ():
         print(f"\nNothing is wrong yet: {finding}")
+    for finding in pools.unready(snapshot, wanted=False):
+        print(f"\nNo job waits for it: {finding}")
     return 1 if findings else 0
 
 

@@ -143,7 +143,8 @@ def test_the_node_that_appears_has_exactly_the_devices_the_plan_promised(trial: 
 def test_an_idle_pool_whose_type_the_zone_does_not_sell_stops_nothing_and_is_named(trial: Trial):
     conditions = trial.get("nodepool unsold")["status"]["conditions"]
     assert {c["type"]: c["status"] for c in conditions}["Ready"] == "False"
-    assert _status(trial, "NodePool unsold: NodeClassReady is False")
+    said = _status(trial, "No job waits for it: NodePool unsold: NodeClassReady is False")
+    assert f"Zone ({ZONE})" in said, "it says what EC2 refused"
     said = trial.shell(f"{sys.executable} -m stacks.check --live capacity", check=False)
     assert "environment.pools.unsold.instance_types" in said, said
 

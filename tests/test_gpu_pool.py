@@ -226,17 +226,17 @@ def test_cpu_nodes_are_kept_for_jobs_by_a_taint_of_their_own() -> None:
 # Who waits until Karpenter calls a pool Ready.
 
 
-def annotations(graph: Graph, kind: str) -> dict[str, Any]:
+def waits(graph: Graph, kind: str) -> dict[str, Any]:
     return {n.name: n.inputs["metadata"].get("annotations", {}) for n in graph.of(kind)}
 
 
 def test_nobody_waits_for_a_class_alone(dev: Graph) -> None:
     """Karpenter would try it with a type chosen at random, as it knows no NodePool yet."""
-    assert annotations(dev, "EC2NodeClass") == {"g6e-class": {}, "h100-class": {}}
+    assert waits(dev, "EC2NodeClass") == {"g6e-class": {}, "h100-class": {}}
 
 
 def test_up_waits_for_the_pool_of_a_job_and_not_for_an_idle_one(dev: Graph) -> None:
-    assert annotations(dev, "NodePool") == {"g6e-pool": READY, "h100-pool": {}}
+    assert waits(dev, "NodePool") == {"g6e-pool": READY, "h100-pool": {}}
     assert dev.waits_for(dev["TrainJob t5-large"], dev["NodePool g6e-pool"])
 
 
@@ -258,7 +258,7 @@ def test_the_first_job_of_an_idle_pool_adds_an_annotation_and_changes_nothing_el
         settings[ENVIRONMENT]["jobs"]["t5-large"]["pool"] = "h100"
 
     later = deploy("dev", moved)
-    assert annotations(later, "NodePool") == {"g6e-pool": {}, "h100-pool": READY}
+    assert waits(later, "NodePool") == {"g6e-pool": {}, "h100-pool": READY}
     for label in (f"{kind}-{what}" for kind in ("g6e", "h100") for what in ("class", "pool")):
         before, after = (
             {**found.inputs, "metadata": found.inputs["metadata"] | {"annotations": {}}}
