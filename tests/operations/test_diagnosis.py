@@ -10,7 +10,6 @@ import pytest
 
 from operations import status
 from operations.diagnosis import SILENCE, diagnose
-from operations.pools import unready
 from operations.snapshot import Snapshot
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -129,7 +128,7 @@ def test_a_condition_of_the_node_class_that_is_false_is_named():
     assert "SubnetsReady is False" in _said(ec2nodeclasses=[broken])
 
 
-def _pool(name: str) -> Object:
+def pool(name: str) -> Object:
     """A NodePool whose class was tried with a type that its zone does not sell."""
     conditions = [
         {"type": "NodeClassReady", "status": "False", "message": "Node Class Readiness Unknown"}
@@ -161,25 +160,11 @@ def _pod_on(pool: str) -> Object:
 
 
 def test_a_pool_that_can_give_no_nodes_stands_in_the_way_of_its_own_jobs_only():
-    broken = [_pool("h100")]
+    broken = [pool("h100")]
     said = _said(pods=[_pod_on("h100")], nodepools=broken)
     assert "NodePool h100: NodeClassReady is False" in said
     assert _said(pods=[_pod_on("g6e")], nodepools=broken) == ""
     assert "NodePool h100" in _said(nodepools=broken), "a job without pods may need any pool"
-
-
-def test_an_idle_pool_that_can_give_no_nodes_is_named_with_what_aws_said():
-    log = (
-        '"EC2NodeClass":{"name":"h100-class"},"error":"operation error EC2: RunInstances, api error'
-        " Unsupported: Your requested instance type (p5.48xlarge) is not supported in your"
-        ' requested Availability Zone (b). (aws-error-code=Unsupported)"'
-    )
-    snapshot = Snapshot(
-        objects={"nodepools": [_pool("h100")]}, logs={"kube-system/karpenter": log}, at=NOW
-    )
-    [finding] = unready(snapshot, wanted=False)
-    assert finding.why.startswith("Unsupported: Your requested instance type (p5.48xlarge) is not")
-    assert finding.why.endswith("Availability Zone (b).")
 
 
 @pytest.mark.parametrize(
