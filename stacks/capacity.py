@@ -81,7 +81,7 @@ def pool_plan(
     for EFA. `has_jobs`: a job of the environment's own stack runs on the pool.
 
     A pool without jobs and without kept nodes is not awaited. Where the zone does not sell its
-    type, its NodePool never becomes Ready, and that must not stop the rest of the environment.
+    type, its NodePool may never become Ready, and that must not stop the rest of the environment.
     """
     own = pool.placement == "cluster"
     reserved = _held(pool)

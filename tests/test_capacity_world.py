@@ -51,9 +51,7 @@ STORAGE = {
         },
     }
 }
-UNSOLD = {"unsold": {"instance_types": ["g7e.8xlarge"], "max_nodes": 1}}
-"""A pool without a job, whose type AWS sells in other zones of the region."""
-ZONE = "us-east-2c"
+ZONE = "us-east-2a"
 RESERVE = (
     "fault",
     "reserve",
@@ -72,7 +70,7 @@ def _stack(pools: dict[str, Any], jobs: list[str]) -> dict[str, Any]:
         "aws:region": "us-east-2",
         "trainyard:environment": {
             "zone": ZONE,
-            "pools": pools | UNSOLD,
+            "pools": pools,
             "storage": STORAGE,
             "trainer": {"version": "2.1.0", "runtimes": ["torch-distributed"]},
             "cluster": {
@@ -93,8 +91,7 @@ def _plan(pools: dict[str, Any], jobs: list[str]) -> EnvironmentPlan:
 
 @pytest.fixture(scope="module")
 def trial() -> Iterator[Trial]:
-    """A copy of the checkout with a stack file of its own, up with five kinds of nodes, and with a
-    pool that can have none."""
+    """A copy of the checkout with a stack file of its own, up with five kinds of nodes."""
     with rehearsing("capacity") as made:
         _up(made, POOLS, ["p5", "p5en", "p4d", "g6"])
         yield made
@@ -138,15 +135,6 @@ def test_the_node_that_appears_has_exactly_the_devices_the_plan_promised(trial: 
         assert sorted(i.get("InterfaceType", "interface") for i in interfaces) == sorted(
             i.kind for i in kind.interfaces
         )
-
-
-def test_an_idle_pool_whose_type_the_zone_does_not_sell_stops_nothing_and_is_named(trial: Trial):
-    conditions = trial.get("nodepool unsold")["status"]["conditions"]
-    assert {c["type"]: c["status"] for c in conditions}["Ready"] == "False"
-    said = _status(trial, "No job waits for it: NodePool unsold: NodeClassReady is False")
-    assert f"Zone ({ZONE})" in said, "it says what EC2 refused"
-    said = trial.shell(f"{sys.executable} -m stacks.check --live capacity", check=False)
-    assert "environment.pools.unsold.instance_types" in said, said
 
 
 def test_lustre_over_efa_is_for_nodes_that_can_and_its_bucket_is_linked(trial: Trial):
