@@ -19,9 +19,14 @@ from plans.parts import GpuPoolPlan, NodeTypePlan
 from plans.pod_template import GPU, POOL, TAINT_VALUE
 
 READY = {"pulumi.com/waitFor": "condition=Ready"}
-DRAIN = pulumi.CustomTimeouts(create="10m", delete="30m")
-"""Deleting a NodePool ends when its last node is gone; a p5 takes more than a quarter of an
-hour."""
+"""Of an awaited NodePool, whose Ready contains its class's. Never of a class: before Karpenter
+knows a class's NodePool it tries the class with a type of the region chosen at random, and EC2
+refuses a type that the zone does not sell. It tries again, and then with the NodePool's type
+(karpenter-provider-aws 1.14, pkg/controllers/nodeclass/validation.go)."""
+TIMEOUTS = pulumi.CustomTimeouts(create="15m", update="15m", delete="30m")
+"""Karpenter looks again at a class that was not Ready after 10 minutes at the latest (unless EC2
+refused it a permission: after 30). Deleting a NodePool ends when its last node is gone; a p5 takes
+more than a quarter of an hour."""
 
 
 FAST_PULL = """apiVersion: node.eks.aws/v1alpha1
@@ -39,6 +44,7 @@ class GpuPool(pulumi.ComponentResource):
     """A pool that costs nothing until a job asks for its nodes, unless its plan keeps some."""
 
     ready: list[pulumi.Resource]
+    """Its NodePools, each Ready if the plan says that they are awaited."""
 
     def __init__(
         self,
@@ -61,7 +67,7 @@ class GpuPool(pulumi.ComponentResource):
                 f"{kind.name}-class",
                 api_version="karpenter.k8s.aws/v1",
                 kind="EC2NodeClass",
-                metadata={"name": kind.name, "annotations": READY},
+                metadata={"name": kind.name},
                 spec=node_class_spec(
                     plan,
                     kind,
@@ -73,7 +79,7 @@ class GpuPool(pulumi.ComponentResource):
                 # Its controller and webhook-free CRDs must live before it and after it, and nodes
                 # must be let in.
                 opts=pulumi.ResourceOptions(
-                    parent=self, depends_on=list(needs), custom_timeouts=DRAIN
+                    parent=self, depends_on=list(needs), custom_timeouts=TIMEOUTS
                 ),
             )
             self.ready.append(
@@ -81,12 +87,12 @@ class GpuPool(pulumi.ComponentResource):
                     f"{kind.name}-pool",
                     api_version="karpenter.sh/v1",
                     kind="NodePool",
-                    metadata={"name": kind.name, "annotations": READY},
+                    metadata=node_pool_metadata(plan, kind),
                     spec=node_pool_spec(plan, kind),
                     # Refers to the class by name only; deleted first, while the class can still
                     # drain its nodes.
                     opts=pulumi.ResourceOptions(
-                        parent=self, depends_on=[node_class], custom_timeouts=DRAIN
+                        parent=self, depends_on=[node_class], custom_timeouts=TIMEOUTS
                     ),
                 )
             )
@@ -159,6 +165,12 @@ def user_data(kind: NodeTypePlan) -> str:
         if kind.lnet_efa
         else FAST_PULL
     )
+
+
+def node_pool_metadata(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
+    """NodePool.metadata. The first job on an idle pool adds the annotation, the last one takes it
+    away: both change the NodePool in place, and neither touches its nodes."""
+    return {"name": kind.name, **({"annotations": READY} if plan.awaited else {})}
 
 
 def node_pool_spec(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:

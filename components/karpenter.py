@@ -157,6 +157,7 @@ class Karpenter(pulumi.ComponentResource):
                         if self._plan.static_capacity
                         else {}
                     ),
+                    **({} if self._plan.dry_run else {"disableDryRun": True}),
                 },
                 "serviceAccount": {"name": SERVICE_ACCOUNT},
                 "controller": {

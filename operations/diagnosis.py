@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from operations import job_causes, upgrade
+from operations import job_causes, pools, upgrade
 from operations.snapshot import Snapshot, about
 from operations.symptoms import GRACE_SECONDS, Finding
 
@@ -126,18 +126,8 @@ def _forbidden(snapshot: Snapshot) -> Iterator[Finding]:
             )
 
 
-def _conditions(snapshot: Snapshot) -> Iterator[Finding]:
-    for kind in ("ec2nodeclasses", "nodepools"):
-        for obj in snapshot.of(kind):
-            for condition in obj.get("status", {}).get("conditions", []):
-                if condition["status"] == "False" and condition["type"] != "Ready":
-                    yield Finding(
-                        what=(
-                            f"{obj['kind']} {obj['metadata']['name']}: {condition['type']} is False"
-                        ),
-                        why=condition.get("message") or condition.get("reason", ""),
-                        do=f"kubectl describe {obj['kind'].lower()} {obj['metadata']['name']}",
-                    )
+def _pools(snapshot: Snapshot) -> Iterator[Finding]:
+    return pools.unready(snapshot, wanted=True)
 
 
 def _nodes_to_come(snapshot: Snapshot) -> Iterator[Finding]:
@@ -157,7 +147,7 @@ CAUSES: tuple[Callable[[Snapshot], Iterator[Finding]], ...] = (
     _unserved,
     _controllers,
     _forbidden,
-    _conditions,
+    _pools,
     _nodes_to_come,
     job_causes.silent_ranks,
     job_causes.failed,

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import command_line
 from catalog.job_kinds import RUN_KINDS
-from operations import upgrade
+from operations import pools, upgrade
 from operations.diagnosis import SILENCE, diagnose
 from operations.snapshot import Object, Snapshot, take
 
@@ -48,6 +48,8 @@ def main(arguments: list[str]) -> int:
         print(f"\n! {finding}")
     for finding in upgrade.unreadable(snapshot) if not upgrade.stuck(snapshot) else ():
         print(f"\nNothing is wrong yet: {finding}")
+    for finding in pools.unready(snapshot, wanted=False):
+        print(f"\nNo job waits for it: {finding}")
     return 1 if findings else 0
 
 

@@ -219,6 +219,8 @@ class KarpenterPlan:
     queue_name: str
     static_capacity: bool
     """Some pool is static, which is an alpha gate of Karpenter 1.14."""
+    dry_run: bool
+    """An EC2NodeClass is Ready only after EC2 has answered a dry run of a launch."""
     crds: ChartPlan
     controller: ChartPlan
 
@@ -272,6 +274,9 @@ class GpuPoolPlan:
     """After this long a node that must go takes its pods with it; None waits for them."""
     ami: str
     root_volume_gib: int
+    awaited: bool
+    """`up` waits until its NodePools are Ready: a job of the stack runs on it, or it keeps
+    nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -343,8 +343,11 @@ def _environment(
     nodes = replace(
         me, extra_tags=tuple(sorted({**dict(access.default_tags), **wanted.tags}.items()))
     )
+    used = {job.pool for job in wanted.jobs.values()}
     pools = {
-        name: pool_plan(nodes, name, pool, wanted.zone, efa_lustre=efa_lustre)
+        name: pool_plan(
+            nodes, name, pool, wanted.zone, efa_lustre=efa_lustre, has_jobs=name in used
+        )
         for name, pool in wanted.pools.items()
     }
     runtimes = runtime_plans(wanted)
@@ -395,6 +398,7 @@ def _environment(
             role_name=me.name("karpenter"),
             queue_name=me.name("interruptions"),
             static_capacity=any(pool.replicas for pool in wanted.pools.values()),
+            dry_run=wanted.karpenter.dry_run,
             crds=_chart("karpenter-crd", wanted.artifacts),
             controller=_chart("karpenter", wanted.artifacts),
         ),

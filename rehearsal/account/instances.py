@@ -177,11 +177,8 @@ def _run_instances(call: Call) -> Any:
 def launch(region: str, data: Fields, tags: dict[str, str], *, spot: bool = False) -> Any:
     """One instance by launch template data; Refused with EC2's reason where it cannot be."""
     ec2, nics = backends.ec2(region), data.get("NetworkInterfaces") or []
-    subnet_id = data.get("SubnetId") or next(
-        (nic["SubnetId"] for nic in nics if nic.get("SubnetId")), None
-    )
-    refuse(not subnet_id, "NotImplemented", "the rehearsal's account has no default subnets")
-    subnet, own = ec2.get_subnet(subnet_id), nics[0].get("Groups") if nics else None
+    subnet, own = subnet_named(ec2, data), nics[0].get("Groups") if nics else None
+    refuse(subnet is None, "NotImplemented", "the rehearsal's account has no default subnets")
     groups = own or data.get("SecurityGroupIds") or []
     held = _check_launch(ec2, data, subnet, groups, spot)
     specified, root = _tags(data.get("TagSpecifications")), {"DeviceName": "/dev/xvda", "Ebs": {}}
@@ -224,6 +221,16 @@ def launch(region: str, data: Fields, tags: dict[str, str], *, spot: bool = Fals
         )
     _changed(instance)
     return instance
+
+
+def subnet_named(ec2: Any, data: Fields) -> Any:
+    """The subnet that launch template data names, at the top or in an interface; None where it
+    names none."""
+    nics = data.get("NetworkInterfaces") or []
+    subnet_id = data.get("SubnetId") or next(
+        (nic["SubnetId"] for nic in nics if nic.get("SubnetId")), None
+    )
+    return ec2.get_subnet(subnet_id) if subnet_id else None
 
 
 def _attach(ec2: Any, instance: Any, nics: list[Fields]) -> None:
@@ -281,13 +288,7 @@ def _check_launch(
         " Profile name",
     )
     _check_interfaces(name, facts["NetworkInfo"], data.get("NetworkInterfaces") or [])
-    zone = subnet.availability_zone
-    refuse(
-        not offered(ec2.region_name, name, zone),
-        "Unsupported",
-        f"Your requested instance type ({name}) is not supported in your requested Availability"
-        f" Zone ({zone}).",
-    )
+    zone = check_sold(ec2, name, subnet)
     held = capacity.reserved(ec2, data, zone)
     _check_quota(ec2, name, _lifecycle(spot, held))
     refuse(
@@ -387,13 +388,26 @@ answers("service-quotas", "GetServiceQuota")(lambda call: {"Quota": _shown(call[
 answers("service-quotas", "ListServiceQuotas")(lambda call: {"Quotas": list(map(_shown, QUOTAS))})
 
 
-def offered(region: str, name: str, zone: str) -> bool:
-    """Whether AWS sells the type in the zone."""
-    return bool(
-        backends.ec2(region).describe_instance_type_offerings(
-            "availability-zone", {"instance-type": [name], "location": [zone]}
-        )
+def check_sold(ec2: Any, name: str, subnet: Any) -> str:
+    """The subnet's zone; Refused, in EC2's words, where AWS does not sell the type there."""
+    zone, sold = subnet.availability_zone, zones_with(ec2.region_name, name)
+    instead = f" or choosing {', '.join(sold)}" if sold else ""
+    refuse(
+        zone not in sold,
+        "Unsupported",
+        f"Your requested instance type ({name}) is not supported in your requested Availability"
+        f" Zone ({zone}). Please retry your request by not specifying an Availability Zone"
+        f"{instead}.",
     )
+    return zone
+
+
+def zones_with(region: str, name: str) -> list[str]:
+    """The zones of the region in which AWS sells the type."""
+    offers = backends.ec2(region).describe_instance_type_offerings(
+        "availability-zone", {"instance-type": [name]}
+    )
+    return sorted(offer["Location"] for offer in offers)
 
 
 @answers("ec2", "TerminateInstances")

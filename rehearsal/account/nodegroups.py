@@ -79,9 +79,8 @@ def _check_new(call: Call, owner: Cluster, given: Fields) -> None:
     subnets = network.placed(owner.region, given["subnets"], [owner.group], INVALID)
     zones = sorted({subnet.availability_zone for subnet in subnets})
     for name in given["instanceTypes"]:
-        sold = any(instances.offered(owner.region, name, zone) for zone in zones)
         refuse(
-            not sold,
+            set(zones).isdisjoint(instances.zones_with(owner.region, name)),
             INVALID,
             f"[{name}] is not a valid instance type for requested Availability Zones {zones}",
         )

@@ -43,6 +43,7 @@ for _module in (
     "network",
     "capacity",
     "instances",
+    "dry_runs",
     "storage",
     "services",
     "eks",

@@ -69,10 +69,20 @@ class PoolUse:
 
 
 def pool_plan(
-    me: Identity, name: str, pool: PoolConfig, zone: str, *, efa_lustre: bool = False
+    me: Identity,
+    name: str,
+    pool: PoolConfig,
+    zone: str,
+    *,
+    efa_lustre: bool = False,
+    has_jobs: bool = False,
 ) -> GpuPoolPlan:
     """A pool of Karpenter's: one NodePool and EC2NodeClass a type. `efa_lustre`: some store is made
-    for EFA."""
+    for EFA. `has_jobs`: a job of the environment's own stack runs on the pool.
+
+    A pool without jobs and without kept nodes is not awaited. Where the zone does not sell its
+    type, its NodePool may never become Ready, and that must not stop the rest of the environment.
+    """
     own = pool.placement == "cluster"
     reserved = _held(pool)
     return GpuPoolPlan(
@@ -95,6 +105,7 @@ def pool_plan(
         drain_minutes=BLOCK_DRAIN_MINUTES if pool.capacity == "block" else None,
         ami=versions.NODE_AMI,
         root_volume_gib=pool.root_volume_gib,
+        awaited=has_jobs or pool.replicas is not None,
     )
 
 

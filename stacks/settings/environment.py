@@ -67,6 +67,17 @@ class SystemNodesConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KarpenterConfig:
+    """The controller that launches the nodes of pools."""
+
+    dry_run: Annotated[bool, pydantic.Field(strict=True)] = True
+    """Before Karpenter uses a pool it asks EC2, by a dry run, whether it may launch a node. Set it
+    to false where a service control policy of your organisation allows only some instance types:
+    Karpenter may ask for another one first, and an EC2NodeClass whose condition says
+    RunInstancesAuthCheckFailed is asked about again after 30 minutes only."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReservationConfig:
     """Capacity that somebody has reserved or bought; this program uses it, and never buys, changes
     or gives it back."""
@@ -258,6 +269,7 @@ class EnvironmentConfig:
     network: NetworkConfig = field(default_factory=NetworkConfig)
     cluster: ClusterConfig
     system_nodes: SystemNodesConfig = field(default_factory=SystemNodesConfig)
+    karpenter: KarpenterConfig = field(default_factory=KarpenterConfig)
     pools: dict[Name, PoolConfig]
     storage: dict[Name, StoreConfig] = field(default_factory=dict)
     registries: dict[Name, RegistryConfig] = field(default_factory=dict)

@@ -10,13 +10,14 @@ import pytest
 
 from catalog.instances import GPU_TYPES
 from catalog.zones import ZONE_LETTERS, regions_with
-from components.gpu_pool import node_class_spec, node_pool_spec
+from components.gpu_pool import READY, node_class_spec, node_pool_spec
 from plans.parts import GpuPoolPlan
 from plans.pod_template import TOLERATIONS
 from stacks.plan import EnvironmentPlan, plan_stack
 from stacks.settings.reader import read
 from tests.support import crds
 from tests.support.cases.environment import BLOCK, ODCR
+from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, at, environment_plan, values
 
 
@@ -220,6 +221,52 @@ def test_cpu_nodes_are_kept_for_jobs_by_a_taint_of_their_own() -> None:
     [taint] = pool_spec["template"]["spec"]["taints"]
     assert taint["key"] == "trainyard.io/pool" and "nvidia.com/gpu" not in pool_spec["limits"]
     assert taint["key"] in {t["key"] for t in TOLERATIONS}
+
+
+# Who waits until Karpenter calls a pool Ready.
+
+
+def waits(graph: Graph, kind: str) -> dict[str, Any]:
+    return {n.name: n.inputs["metadata"].get("annotations", {}) for n in graph.of(kind)}
+
+
+def test_nobody_waits_for_a_class_alone(dev: Graph) -> None:
+    """Karpenter would try it with a type chosen at random, as it knows no NodePool yet."""
+    assert waits(dev, "EC2NodeClass") == {"g6e-class": {}, "h100-class": {}}
+
+
+def test_up_waits_for_the_pool_of_a_job_and_not_for_an_idle_one(dev: Graph) -> None:
+    assert waits(dev, "NodePool") == {"g6e-pool": READY, "h100-pool": {}}
+    assert dev.waits_for(dev["TrainJob t5-large"], dev["NodePool g6e-pool"])
+
+
+def test_a_pool_is_deleted_before_its_class_though_nobody_waits_for_the_class(dev: Graph) -> None:
+    for name in ("g6e", "h100"):
+        assert dev.waits_for(dev[f"NodePool {name}-pool"], dev[f"EC2NodeClass {name}-class"])
+
+
+def test_a_wait_outlasts_the_ten_minutes_after_which_karpenter_looks_again(dev: Graph) -> None:
+    for node in [*dev.of("EC2NodeClass"), *dev.of("NodePool")]:
+        timeouts = node.options.customTimeouts
+        assert (timeouts.create, timeouts.update) == ("15m", "15m"), node
+
+
+def test_the_first_job_of_an_idle_pool_adds_an_annotation_and_changes_nothing_else(
+    dev: Graph,
+) -> None:
+    def moved(settings: dict[str, Any]) -> None:
+        settings[ENVIRONMENT]["jobs"]["t5-large"]["pool"] = "h100"
+
+    later = deploy("dev", moved)
+    assert waits(later, "NodePool") == {"g6e-pool": {}, "h100-pool": READY}
+    for label in (f"{kind}-{what}" for kind in ("g6e", "h100") for what in ("class", "pool")):
+        before, after = (
+            {**found.inputs, "metadata": found.inputs["metadata"] | {"annotations": {}}}
+            for graph in (dev, later)
+            for found in graph.nodes.values()
+            if found.name == label
+        )
+        assert before == after, label
 
 
 # The check is worth something only if it sees what people get wrong.

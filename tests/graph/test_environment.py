@@ -631,6 +631,15 @@ def test_a_pool_never_ends_a_node_under_a_running_gang(dev: Graph) -> None:
         ]
 
 
+def test_karpenter_makes_dry_runs_unless_the_stack_file_says_otherwise(dev: Graph) -> None:
+    def settings(graph: Graph) -> dict[str, Any]:
+        return graph["Release karpenter"].inputs["values"]["settings"]
+
+    without_dry_runs = settings(changed(at("karpenter.dry_run", False)))
+    assert without_dry_runs == settings(dev) | {"disableDryRun": True}
+    assert "disableDryRun" not in settings(dev)
+
+
 def test_a_pool_stops_at_its_limit(dev: Graph) -> None:
     assert dev["NodePool g6e-pool"].inputs["spec"]["limits"] == {
         "nodes": "4",

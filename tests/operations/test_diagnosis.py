@@ -128,6 +128,45 @@ def test_a_condition_of_the_node_class_that_is_false_is_named():
     assert "SubnetsReady is False" in _said(ec2nodeclasses=[broken])
 
 
+def pool(name: str) -> Object:
+    """A NodePool whose class was tried with a type that its zone does not sell."""
+    conditions = [
+        {"type": "NodeClassReady", "status": "False", "message": "Node Class Readiness Unknown"}
+    ]
+    labels = {"trainyard.io/pool": name}
+    return _object(
+        "NodePool",
+        name,
+        spec={
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"nodeClassRef": {"name": f"{name}-class"}},
+            }
+        },
+        status={"conditions": conditions},
+    )
+
+
+def _pod_on(pool: str) -> Object:
+    labels = {"jobset.sigs.k8s.io/jobset-name": "run"}
+    return _object(
+        "Pod",
+        "run-0",
+        age=1,
+        metadata={"labels": labels},
+        spec={"nodeSelector": {"trainyard.io/pool": pool}, "containers": []},
+        status={"phase": "Pending"},
+    )
+
+
+def test_a_pool_that_can_give_no_nodes_stands_in_the_way_of_its_own_jobs_only():
+    broken = [pool("h100")]
+    said = _said(pods=[_pod_on("h100")], nodepools=broken)
+    assert "NodePool h100: NodeClassReady is False" in said
+    assert _said(pods=[_pod_on("g6e")], nodepools=broken) == ""
+    assert "NodePool h100" in _said(nodepools=broken), "a job without pods may need any pool"
+
+
 @pytest.mark.parametrize(
     "state, words",
     [

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from catalog.instances import GPU_TYPES
 from rehearsal.account import backends, capacity, instances
@@ -280,6 +281,52 @@ def test_a_fleet_gets_what_is_to_be_had_still_and_an_error_for_the_rest(
     assert fleet.launch(type_="g6e.48xlarge", zones="a")[1] == []
     account.world("DELETE", "faults")
     assert fleet.launch(**P5)[1] == []
+
+
+def run_dry(fleet: Fleet, zone: str) -> None:
+    """RunInstances as Karpenter tries an EC2NodeClass: a p5.48xlarge, its subnet in its
+    interface."""
+    subnet = fleet.network.subnets["ac".index(zone)]
+    fleet.ec2.run_instances(
+        DryRun=True,
+        MinCount=1,
+        MaxCount=1,
+        InstanceType="p5.48xlarge",
+        LaunchTemplate={"LaunchTemplateId": fleet.template(), "Version": "$Latest"},
+        NetworkInterfaces=[{"DeviceIndex": 0, "NetworkCardIndex": 0, "SubnetId": subnet}],
+    )
+
+
+def test_a_dry_run_of_a_type_that_the_zone_does_not_sell_is_refused_in_ec2s_words(
+    fleet: Fleet,
+) -> None:
+    with pytest.raises(ClientError) as caught:
+        run_dry(fleet, "c")
+    assert caught.value.response["Error"] == {
+        "Code": "Unsupported",
+        "Message": (
+            "Your requested instance type (p5.48xlarge) is not supported in your requested"
+            " Availability Zone (ap-northeast-2c). Please retry your request by not specifying an"
+            " Availability Zone or choosing ap-northeast-2a."
+        ),
+    }
+    with refused("DryRunOperation"):
+        run_dry(fleet, "a")
+
+
+def test_a_dry_run_of_a_fleet_wants_one_zone_that_sells_its_type(fleet: Fleet) -> None:
+    with refused("Unsupported"):
+        fleet.launch(type_="p5.48xlarge", zones="c", dry=True)
+    for zones in ("a", "ca"):
+        with refused("DryRunOperation"):
+            fleet.launch(type_="p5.48xlarge", zones=zones, dry=True)
+
+
+def test_a_dry_run_looks_at_neither_capacity_nor_quota(account: Account, fleet: Fleet) -> None:
+    account.world("POST", "faults", {"kind": "no-capacity", "count": -1})
+    account.world("POST", "faults", {"kind": "quota", "code": "L-417A185B", "value": 0})
+    with refused("DryRunOperation"):
+        run_dry(fleet, "a")
 
 
 def test_quotas_are_told_and_can_be_set(account: Account) -> None:

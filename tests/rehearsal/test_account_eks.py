@@ -162,7 +162,8 @@ def test_a_cluster_needs_two_zones_and_the_right_trust(account: Account, network
     for number, more in enumerate(cases):
         arn = role(account, f"cluster{number}", "eks.amazonaws.com")
         with refused("InvalidParameterException"):
-            create_cluster(account, network, **({"roleArn": arn} | more))
+            wanted: dict[str, Any] = {"roleArn": arn} | more
+            create_cluster(account, network, **wanted)
 
 
 def test_a_second_cluster_is_refused_by_name(account: Account, network: Network, eks: Any) -> None:

@@ -54,17 +54,20 @@ class Fleet:
             "UserData": base64.b64encode(b"boot").decode(),
         }
 
+    def template(self, **data: Any) -> str:
+        return self.ec2.create_launch_template(
+            LaunchTemplateName=f"lt-{secrets.token_hex(4)}", LaunchTemplateData=self.data | data
+        )["LaunchTemplate"]["LaunchTemplateId"]
+
     def launch(
         self,
         count: int = 1,
         zones: str = "ac",
         type_: str = "g6e.48xlarge",
         client: Any = None,
+        dry: bool = False,
         **data: Any,
     ) -> Any:
-        template = self.ec2.create_launch_template(
-            LaunchTemplateName=f"lt-{secrets.token_hex(4)}", LaunchTemplateData=self.data | data
-        )["LaunchTemplate"]
         overrides = [
             {
                 "InstanceType": type_,
@@ -74,13 +77,14 @@ class Fleet:
             for zone in zones
         ]
         fleet = (client or self.ec2).create_fleet(
+            DryRun=dry,
             Type="instant",
             TargetCapacitySpecification={"TotalTargetCapacity": count},
             LaunchTemplateConfigs=[
                 {
                     "Overrides": overrides,
                     "LaunchTemplateSpecification": {
-                        "LaunchTemplateId": template["LaunchTemplateId"],
+                        "LaunchTemplateId": self.template(**data),
                         "Version": "$Latest",
                     },
                 }

@@ -82,7 +82,7 @@ def mirror() -> Path:
     return charts.ensure()
 
 
-def rendered(mirror: Path, name: str) -> list[dict[str, Any]]:
+def rendered(mirror: Path, name: str, *more: str) -> list[dict[str, Any]]:
     command = [
         str(paths.BIN / "helm"),
         "template",
@@ -92,7 +92,7 @@ def rendered(mirror: Path, name: str) -> list[dict[str, Any]]:
         "--kube-version=1.34.0",
         "--include-crds",
     ]
-    done = subprocess.run([*command, *VALUES.get(name, [])], capture_output=True, text=True)
+    done = subprocess.run([*command, *VALUES.get(name, []), *more], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return [document for document in yaml.load_all(done.stdout, yaml.CSafeLoader) if document]
 
@@ -129,6 +129,19 @@ def test_a_chart_of_the_mirror_renders_the_images_of_its_release(
     mirror: Path, name: str, expected: set[str]
 ) -> None:
     assert images(rendered(mirror, name)) == expected
+
+
+@pytest.mark.world
+def test_the_value_that_ends_dry_runs_reaches_karpenter(mirror: Path) -> None:
+    def variables(*more: str) -> dict[str, str]:
+        [controller] = [
+            o for o in rendered(mirror, "karpenter", *more) if o["kind"] == "Deployment"
+        ]
+        [container] = controller["spec"]["template"]["spec"]["containers"]
+        return {each["name"]: each.get("value", "") for each in container["env"]}
+
+    assert "DISABLE_DRY_RUN" not in variables()
+    assert variables("--set=settings.disableDryRun=true")["DISABLE_DRY_RUN"] == "true"
 
 
 @pytest.mark.world

@@ -294,6 +294,7 @@ RUNS_ON: dict[str, list[Edit]] = {
     "tags": [at("tags.team", "a")],
     "restarts of the runtime": [at(f"{OWN}.max_restarts", 9)],
     "charts": [at("artifacts.charts", "/charts")],
+    "dry runs of Karpenter": [at("karpenter.dry_run", False)],
     "endpoint": [at("cluster.public_access_cidrs", ["203.0.113.7/32"])],
     "what is the default anyway": [at(f"{JOB}.run", 1), at(f"{JOB}.processes_per_node", "auto")],
 }

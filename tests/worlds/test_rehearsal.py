@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 import time
 from collections.abc import Iterator
 
@@ -49,6 +50,32 @@ def test_both_workers_ran_on_nodes_that_karpenter_launched_from_the_graphs_class
         assert labels["node.kubernetes.io/instance-type"] == "g6e.48xlarge"
         assert labels["topology.kubernetes.io/zone"] == "ap-northeast-2a"
         assert labels["karpenter.k8s.aws/ec2nodeclass"] == labels["karpenter.sh/nodepool"] == "g6e"
+
+
+def test_status_names_an_idle_pool_whose_type_the_zone_does_not_sell_with_ec2s_words(trial: Trial):
+    """Only p5 and p5e fit such network interfaces: whichever Karpenter tries is refused."""
+    elsewhere = "aws ec2 describe-subnets --filters Name=availability-zone,Values=ap-northeast-2b"
+    subnet = trial.shell(f"{elsewhere} --query Subnets[0].SubnetId --output text").strip()
+    node_class, pool = trial.get("ec2nodeclass h100"), trial.get("nodepool h100")
+    node_class["spec"]["subnetSelectorTerms"] = [{"id": subnet}]
+    pool["spec"]["template"]["spec"]["nodeClassRef"]["name"] = "unsold"
+    for made in (pool, node_class):
+        del made["status"]
+        trial.apply(made | {"metadata": {"name": "unsold"}})
+    said = until(
+        lambda: re.search(
+            r"No job waits for it: NodePool unsold: NodeClassReady is False\s+Unsupported: Your"
+            r" requested instance type \(p5e?.48xlarge\) is not supported in your requested"
+            r" Availability Zone \(ap-northeast-2b\)",
+            trial.shell(f"{sys.executable} -m operations.status", check=False),
+        ),
+        seconds=60,
+        every=3,
+    )
+    trial.shell(
+        "kubectl delete nodepool unsold --wait && kubectl delete ec2nodeclass unsold --wait"
+    )
+    assert said
 
 
 def test_a_second_up_a_refresh_and_a_preview_change_nothing(trial: Trial):

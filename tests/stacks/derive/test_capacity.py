@@ -4,6 +4,7 @@ accepted stack."""
 from __future__ import annotations
 
 import ipaddress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,8 +25,10 @@ from stacks.plan import EnvironmentPlan, Planned, plan_stack
 from stacks.settings.environment import PoolConfig
 from stacks.settings.reader import read
 from tests.catalog.test_instances import EC2
+from tests.stacks.manifests.test_admission import JOB as MANIFEST
 from tests.support.cases.environment import BLOCK, CPU, JOB, ODCR, _h100, _job_on
-from tests.support.stackfile import ENVIRONMENT, at, environment_plan, sound_stacks
+from tests.support.recording import CHECKOUT
+from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan, sound_stacks
 
 KINDS = [
     "g6e.48xlarge",
@@ -286,6 +289,23 @@ def test_spares_are_kept_beside_the_replicas() -> None:
     plan = environment_plan(_h100(max_nodes=4, replicas=2, warm_spares=1))
     assert plan.pools["h100"].replicas == plan.capacity["h100"].kept_nodes == 3
     assert plan.karpenter.static_capacity and not environment_plan().karpenter.static_capacity
+
+
+def _awaited(*edits: Edit, folder: Path = CHECKOUT) -> set[str]:
+    pools = environment_plan(*edits, folder=folder).pools
+    return {name for name, pool in pools.items() if pool.awaited}
+
+
+def test_up_waits_for_pools_with_jobs_and_for_kept_nodes_and_for_no_idle_pool() -> None:
+    assert _awaited() == {"g6e"} and _awaited(at("jobs", {})) == set()
+    assert _awaited(at("jobs", {}), _h100(replicas=2)) == {"h100"}
+    assert _awaited(_job_on("h100")) == {"g6e", "h100"}
+
+
+def test_up_waits_for_the_pool_of_a_job_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(MANIFEST.replace("numNodes: 2", "numNodes: 1"))
+    job = {"manifest": "job.yaml", "pool": "h100"}
+    assert _awaited(at("jobs", {"theirs": job}), folder=tmp_path) == {"h100"}
 
 
 def test_a_full_pool_takes_few_addresses_a_node_whatever_its_efa() -> None:

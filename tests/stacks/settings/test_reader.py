@@ -31,6 +31,7 @@ MISTYPED = {
     "network.cdir": "cidr",
     "cluster.verison": "version",
     "system_nodes.node": "nodes",
+    "karpenter.disable_dry_run": "dry_run",
     "pools.g6e.max_node": "max_nodes",
     "storage.scratch.date": "data",
     "storage.scratch.lustre.capacity_gb": "capacity_gib",
@@ -52,6 +53,12 @@ def test_a_mistyped_key_is_refused_at_every_depth_and_the_right_one_is_named(pat
         if f.startswith(f"environment.{path}: is not a setting, got 1; ")
         and MISTYPED[path] in f.partition(";")[2]
     ], faults(*edits, at(path, 1))
+
+
+@pytest.mark.parametrize("value", ["no", "false", 0, None])
+def test_whether_karpenter_makes_dry_runs_is_true_or_false_and_nothing_like_it(value: Any) -> None:
+    [fault] = faults(at("karpenter.dry_run", value))
+    assert fault.startswith("environment.karpenter.dry_run: ") and "boolean" in fault
 
 
 def test_a_key_that_resembles_nothing_lists_what_there_is() -> None:

@@ -932,5 +932,6 @@ SOUND |= {
         at(f"{JOB}.env", {"NCCL_DEBUG": "INFO", "FI_LOG_LEVEL": "warn"})
     ],
     "another x86 type for controllers": [at("system_nodes.instance_type", "c7i.2xlarge")],
+    "a Karpenter that makes no dry runs": [at("karpenter.dry_run", False)],
     "admins": [at("cluster.admins", {"ops": {"role_arn": "arn:aws:iam::000000000000:role/ops"}})],
 }
