@@ -18,8 +18,8 @@ try:
     plan = planned.accepted()
 except Refused as refused:
     raise pulumi.RunError(str(refused)) from None
-for notice in planned.notices:
-    pulumi.warn(str(notice))
+for warning in planned.warnings:
+    pulumi.warn(str(warning))
 outputs = environment.build(plan) if isinstance(plan, EnvironmentPlan) else team.build(plan)
 for name, value in (outputs | {"plan": summary(plan)}).items():
     pulumi.export(name, value)

@@ -1,7 +1,7 @@
 """From what is wanted to what will be built: every derived fact, decided once, without the engine.
 
-`plan_environment` and `plan_team` return the plan together with every fault (environment.py) and every
-notice. A stack file with faults has no plan.
+`plan_environment` and `plan_team` return the plan together with every error (environment.py) and every
+warning. A stack file with errors has no plan.
 """
 
 from __future__ import annotations
@@ -45,28 +45,29 @@ from plans.parts import (
 from stacks.derive.access import access_plan
 from stacks.derive.capacity import CNI, PoolUse, pool_plan, pool_use
 from stacks.derive.goodput import Verdict
-from stacks.derive.jobs import claim_name, file_faults, job_plan, runtime_plans
+from stacks.derive.jobs import claim_name, file_errors, job_plan, runtime_plans
 from stacks.derive.mount_targets import efs_plans, mount_zones
 from stacks.derive.stores import job_verdict, lustre_plans, sized
 from stacks.manifests.admission import Manifest, manifest_plan, read_manifests, stand_in
 from stacks.rules.access import (
-    access_notices,
-    environment_access_faults,
-    team_access_faults,
+    access_warnings,
+    environment_access_errors,
+    team_access_errors,
 )
 from stacks.rules.environment import (
-    environment_faults,
-    environment_notices,
+    environment_errors,
+    environment_warnings,
     first_types,
-    share_faults,
-    team_faults,
+    share_errors,
+    team_errors,
 )
-from stacks.rules.jobs import job_notices
-from stacks.rules.network import stack_faults
+from stacks.rules.jobs import job_warnings
+from stacks.rules.network import stack_errors
 from stacks.settings.environment import ArtifactsConfig, EnvironmentConfig, StackConfig, StoreConfig
 from stacks.settings.job import AnyJob, JobConfig, manifests, typed
-from stacks.settings.problems import Fault, Notice, Refused
+from stacks.settings.problems import InputError, InputWarning, Refused
 from stacks.settings.reader import Reading, read_file
+from stacks.settings.yaml_file import Lines
 
 ZONES = 3
 """Zones of a network whose stack file lists none, the training zone among them; EKS wants two, three
@@ -145,14 +146,22 @@ class Planned:
     """A plan, or the reasons why there is none."""
 
     plan: EnvironmentPlan | TeamPlan | None
-    faults: tuple[Fault, ...]
-    notices: tuple[Notice, ...] = ()
+    errors: tuple[InputError, ...]
+    warnings: tuple[InputWarning, ...] = ()
 
     def accepted(self) -> EnvironmentPlan | TeamPlan:
-        """The plan; raises Refused with every fault where there are any."""
-        if self.plan is None or self.faults:
-            raise Refused(self.faults)
+        """The plan; raises Refused with every error where there are any."""
+        if self.plan is None or self.errors:
+            raise Refused(self.errors)
         return self.plan
+
+    def located(self, lines: Lines) -> Planned:
+        """The same, each problem with its place in the stack file."""
+        return replace(
+            self,
+            errors=tuple(map(lines.locate, self.errors)),
+            warnings=tuple(map(lines.locate, self.warnings)),
+        )
 
 
 def plan_stack(reading: Reading, folder: Path = Path("."), now: datetime | None = None) -> Planned:
@@ -160,10 +169,12 @@ def plan_stack(reading: Reading, folder: Path = Path("."), now: datetime | None 
     `now` decides which reservations are over, and nothing else."""
     config, now = reading.config, now or datetime.now(UTC)
     if config is None:
-        return Planned(plan=None, faults=reading.faults)
-    if config.team is not None:
-        return plan_team(config, reading, folder, now)
-    return plan_environment(config, reading, folder, now)
+        planned = Planned(plan=None, errors=reading.errors)
+    elif config.team is not None:
+        planned = plan_team(config, reading, folder, now)
+    else:
+        planned = plan_environment(config, reading, folder, now)
+    return planned.located(reading.lines)
 
 
 def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: datetime) -> Planned:
@@ -171,49 +182,49 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
     of its jobs."""
     wanted = config.environment
     if wanted is None:
-        return Planned(plan=None, faults=reading.faults)
+        return Planned(plan=None, errors=reading.errors)
     zones = _zones(config.region, wanted)
     access = access_plan(config.region, config.aws, wanted.cluster.deployer_role_arn)
     read, wrong = read_manifests(
         "environment.jobs", manifests(wanted.jobs), wanted, wanted.namespace, folder
     )
-    faults = (
-        *reading.faults,
-        *stack_faults(config.stack),
-        *environment_access_faults(access, config.aws, wanted.cluster, wanted.tags),
-        *environment_faults(config.region, wanted, zones, reading.set_aside, now),
-        *_file_faults("environment.jobs", wanted.jobs, folder),
+    errors = (
+        *reading.errors,
+        *stack_errors(config.stack),
+        *environment_access_errors(access, config.aws, wanted.cluster, wanted.tags),
+        *environment_errors(config.region, wanted, zones, reading.set_aside, now),
+        *_file_errors("environment.jobs", wanted.jobs, folder),
         *wrong,
     )
-    notices = (
-        *access_notices(access),
-        *environment_notices(config.region, wanted, now),
-        *(n for m in read.values() for n in m.notices),
+    warnings = (
+        *access_warnings(access),
+        *environment_warnings(config.region, wanted, now),
+        *(n for m in read.values() for n in m.warnings),
     )
     plan = (
         None
-        if faults
+        if errors
         else _environment(config, _sized(config.region, wanted), access, zones, _Jobs(folder, read))
     )
-    return Planned(plan=plan, faults=faults, notices=notices)
+    return Planned(plan=plan, errors=errors, warnings=warnings)
 
 
 def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime) -> Planned:
     """Plan a team from its stack file and its environment's, without a cluster."""
     team = config.team
     if team is None:
-        return Planned(plan=None, faults=reading.faults)
+        return Planned(plan=None, errors=reading.errors)
     try:
         base = read_file(team.environment, folder)
     except FileNotFoundError:
-        missing = Fault(
+        missing = InputError(
             path="team.environment",
-            rule="names an environment's stack file",
-            value=team.environment,
-            way_out=f"no Pulumi.{team.environment}.yaml in this checkout",
+            must="be a stack with a stack file in this checkout",
+            got=team.environment,
+            fix=f"write Pulumi.{team.environment}.yaml, or name another stack",
         )
-        return Planned(plan=None, faults=(*reading.faults, missing))
-    planned = Planned(plan=None, faults=base.faults)
+        return Planned(plan=None, errors=(*reading.errors, missing))
+    planned = Planned(plan=None, errors=base.errors)
     if base.config:
         planned = plan_environment(base.config, base, folder, now)
     if (
@@ -221,36 +232,36 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
         or base.config.environment is None
         or not isinstance(planned.plan, EnvironmentPlan)
     ):
-        broken = Fault(
+        broken = InputError(
             path="team.environment",
-            rule="needs an environment without faults",
-            value=team.environment,
-            way_out=f"make check STACK={team.environment}",
+            must="be an environment whose stack file has no errors",
+            got=team.environment,
+            fix=f"make check STACK={team.environment}",
         )
-        return Planned(plan=None, faults=(*reading.faults, broken))
+        return Planned(plan=None, errors=(*reading.errors, broken))
     environment = _sized(base.config.region, base.config.environment)
     read, wrong = read_manifests(
         "team.jobs", manifests(team.jobs), environment, team.namespace, folder
     )
     jobs = _Jobs(folder, read)
     access = access_plan(config.region, config.aws, environment.cluster.deployer_role_arn)
-    faults = (
-        *reading.faults,
-        *team_access_faults(access, config.aws),
-        *team_faults(config.region, team, base.config, reading.set_aside),
-        *share_faults(team, jobs.described(team.jobs), environment),
-        *_file_faults("team.jobs", team.jobs, folder),
+    errors = (
+        *reading.errors,
+        *team_access_errors(access, config.aws),
+        *team_errors(config.region, team, base.config, reading.set_aside),
+        *share_errors(team, jobs.described(team.jobs), environment),
+        *_file_errors("team.jobs", team.jobs, folder),
         *wrong,
     )
-    if faults:
-        return Planned(plan=None, faults=faults)
+    if errors:
+        return Planned(plan=None, errors=errors)
     return Planned(
         plan=_team(config, environment, planned.plan, access, jobs),
-        faults=(),
-        notices=(
-            *access_notices(access),
-            *job_notices(typed(team.jobs), environment, config.region, "team.jobs"),
-            *(n for m in read.values() for n in m.notices),
+        errors=(),
+        warnings=(
+            *access_warnings(access),
+            *job_warnings(typed(team.jobs), environment, config.region, "team.jobs"),
+            *(n for m in read.values() for n in m.warnings),
         ),
     )
 
@@ -317,9 +328,9 @@ class _Jobs:
         }
 
 
-def _file_faults(at: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[Fault]:
+def _file_errors(at: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[InputError]:
     for name, job in typed(jobs).items():
-        yield from file_faults(f"{at}.{name}", job, folder)
+        yield from file_errors(f"{at}.{name}", job, folder)
 
 
 def _environment(

@@ -12,7 +12,7 @@ import yaml
 
 from stacks.plan import plan_stack
 from stacks.settings.reader import read
-from tests.support.stackfile import at, faults
+from tests.support.stackfile import at, errors
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
@@ -55,7 +55,7 @@ def test_faults_of_the_rehearsal_are_named_as_the_command_takes_them():
     from rehearsal.__main__ import FAULTS
 
     text = (CHECKOUT / "rehearsal/README.md").read_text()
-    assert {fault for fault in FAULTS if fault in text} >= {
+    assert {error for error in FAULTS if error in text} >= {
         "throttle",
         "lose-answer",
         "no-capacity",
@@ -69,10 +69,10 @@ def test_the_stack_file_of_the_readme_is_accepted():
         r"```yaml\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL
     )
     values = yaml.safe_load(whole)["config"] | yaml.safe_load(account)["config"]
-    assert plan_stack(read(values, stack="readme", project="trainyard")).faults == ()
+    assert plan_stack(read(values, stack="readme", project="trainyard")).errors == ()
     values["trainyard:environment"] |= yaml.safe_load(part)
     written = datetime(2026, 11, 21, tzinfo=UTC)
-    assert plan_stack(read(values, stack="readme", project="trainyard"), now=written).faults == ()
+    assert plan_stack(read(values, stack="readme", project="trainyard"), now=written).errors == ()
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_every_job_of_the_documents_is_accepted(part: str):
         at(f"trainer.own_runtimes.{name}", own)
         for name, own in said.get("trainer", {}).get("own_runtimes", {}).items()
     ]
-    assert faults(at("training_operator", {"version": "1.8.1"}), *edits) == []
+    assert errors(at("training_operator", {"version": "1.8.1"}), *edits) == []

@@ -27,7 +27,7 @@ from plans.trainer import (
 from stacks.derive.capacity import TYPES, node_selector, resources
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, StoreConfig
 from stacks.settings.job import JobConfig, TorchrunConfig, TorchtuneConfig
-from stacks.settings.problems import Fault
+from stacks.settings.problems import InputError
 
 CHECKPOINTS = "/checkpoints"
 """Where a job finds its checkpoint directory, whatever store it lies on."""
@@ -51,7 +51,7 @@ def job_plan(
     folder: Path,
     runtimes: Mapping[str, RuntimePlan],
 ) -> JobPlan:
-    """A job, decided. `folder`: where its files lie, which `file_faults` has looked at. `runtimes`:
+    """A job, decided. `folder`: where its files lie, which `file_errors` has looked at. `runtimes`:
     by name."""
     kind = TYPES[environment.pools[job.pool].instance_types[0]]
     files = _config_map(name, job, folder)
@@ -188,7 +188,7 @@ def claim_name(name: str, store: StoreConfig, zone: str) -> str:
     return f"{name}-{digest(made)[:8]}"
 
 
-def file_faults(path: str, job: JobConfig, folder: Path) -> Iterator[Fault]:
+def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]:
     """What is wrong with the files that a job brings."""
     if job.files is None:
         return
@@ -196,37 +196,35 @@ def file_faults(path: str, job: JobConfig, folder: Path) -> Iterator[Fault]:
     for source in job.files.sources:
         file = folder / source
         if not file.is_file():
-            yield Fault(
+            yield InputError(
                 path=path,
-                rule="is a file of this checkout",
-                value=source,
-                way_out=(
-                    "name it from the project's folder; a folder belongs in an image or a store"
-                ),
+                must="be a file of this checkout",
+                got=source,
+                fix=("name it from the project's folder; a folder belongs in an image or a store"),
             )
             continue
         content = file.read_bytes()
         size += len(content)
         if not _is_text(content):
-            yield Fault(
+            yield InputError(
                 path=path,
-                rule="is text",
-                value=source,
-                way_out="bake it into the image, or put it in a store",
+                must="be text",
+                got=source,
+                fix="bake it into the image, or put it in a store",
             )
     if size > CONFIG_MAP_BYTES:
-        yield Fault(
+        yield InputError(
             path=path,
-            rule="fits a ConfigMap: 1 MiB together",
-            value=f"{size / CONFIG_MAP_BYTES:.1f} MiB",
-            way_out="bake it into the image (workloads/README.md), or put it into a store",
+            must="fit a ConfigMap: 1 MiB together",
+            got=f"{size / CONFIG_MAP_BYTES:.1f} MiB",
+            fix="bake it into the image (workloads/README.md), or put it into a store",
         )
     for twice in sorted({each for each in names if names.count(each) > 1}):
-        yield Fault(
+        yield InputError(
             path=path,
-            rule="has each file name once: folders are not kept",
-            value=twice,
-            way_out="rename one of the two",
+            must="have each file name once: folders are not kept",
+            got=twice,
+            fix="rename one of the two",
         )
 
 

@@ -18,7 +18,7 @@ from stacks.manifests.document import Workload, items, look, read_manifest
 from stacks.manifests.rules import findings
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import JobConfig, ManifestConfig
-from stacks.settings.problems import Fault, Notice
+from stacks.settings.problems import InputError, InputWarning
 
 RUNTIMES, JOBS = ("TrainingRuntime", "ClusterTrainingRuntime"), ("TrainJob", "PyTorchJob")
 OLD_LABELS = {
@@ -44,8 +44,8 @@ class Manifest:
     """How many pods train; 0 where there is no job."""
     gpus: int
     """Of a pod."""
-    faults: tuple[Fault, ...]
-    notices: tuple[Notice, ...]
+    errors: tuple[InputError, ...]
+    warnings: tuple[InputWarning, ...]
 
 
 def read_manifests(
@@ -54,14 +54,14 @@ def read_manifests(
     environment: EnvironmentConfig,
     namespace: str,
     folder: Path,
-) -> tuple[dict[str, Manifest], list[Fault]]:
+) -> tuple[dict[str, Manifest], list[InputError]]:
     """Each job that is a file, judged; and what keeps a file from being looked at. `at`: the path
     that holds them."""
     read: dict[str, Manifest] = {}
-    faults: list[Fault] = []
+    errors: list[InputError] = []
     for name, job in jobs.items():
         wrong = list(_settings(f"{at}.{name}", job, environment, folder))
-        faults += wrong
+        errors += wrong
         if not wrong:
             read[name] = judged(
                 (folder / job.manifest).read_text(),
@@ -79,8 +79,8 @@ def read_manifests(
                     for theirs, store in job.claims.items()
                 },
             )
-            faults += read[name].faults
-    return read, faults
+            errors += read[name].errors
+    return read, errors
 
 
 def manifest_plan(
@@ -121,44 +121,44 @@ def stand_in(wanted: ManifestConfig, read: Manifest) -> JobConfig:
 
 def _settings(
     path: str, job: ManifestConfig, environment: EnvironmentConfig, folder: Path
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     """What the stack file says beside the file itself."""
     pool = environment.pools.get(job.pool)
     if pool is None:
-        yield Fault(
+        yield InputError(
             path=f"{path}.pool",
-            rule="is a pool of the environment",
-            value=job.pool,
-            way_out=f"one of {', '.join(environment.pools) or 'none yet'}",
+            must="be a pool of the environment",
+            got=job.pool,
+            fix=f"one of {', '.join(environment.pools) or 'none yet'}",
         )
     elif not pool.instance_types or not set(pool.instance_types) <= set(TYPES):
-        yield Fault(
+        yield InputError(
             path=f"{path}.pool",
-            rule="has types that are known",
-            value=job.pool,
-            way_out="mend the pool",
+            must="have types that are known",
+            got=job.pool,
+            fix="mend the pool",
         )
     if environment.trainer.version not in versions.TRAINERS:
-        yield Fault(
+        yield InputError(
             path=f"{path}.manifest",
-            rule="is judged for a known Trainer",
-            value=environment.trainer.version,
-            way_out=f"use {', '.join(versions.TRAINERS)}",
+            must="be judged for a known Trainer",
+            got=environment.trainer.version,
+            fix=f"use {', '.join(versions.TRAINERS)}",
         )
     for claim, store in job.claims.items():
         if store not in environment.storage:
-            yield Fault(
+            yield InputError(
                 path=f"{path}.claims.{claim}",
-                rule="is a store of the environment",
-                value=store,
-                way_out=f"one of {', '.join(environment.storage) or 'none yet'}",
+                must="be a store of the environment",
+                got=store,
+                fix=f"one of {', '.join(environment.storage) or 'none yet'}",
             )
     if not (folder / job.manifest).is_file():
-        yield Fault(
+        yield InputError(
             path=f"{path}.manifest",
-            rule="is a file of this checkout",
-            value=job.manifest,
-            way_out="name it from the project's folder",
+            must="be a file of this checkout",
+            got=job.manifest,
+            fix="name it from the project's folder",
         )
 
 
@@ -176,7 +176,7 @@ def judged(
 ) -> Manifest:
     """The objects of a file, and everything that is wrong with them. `trainer`, `operator`:
     releases in the environment; `claims`: what the file calls a claim → what ours is called."""
-    read, faults = read_manifest(file_text, file_name)
+    read, errors = read_manifest(file_text, file_name)
     kept = sorted(
         (each for each in read if _kind(each) in KINDS), key=lambda each: KINDS.index(_kind(each))
     )
@@ -188,24 +188,24 @@ def judged(
         production=production,
     )
     found = [
-        *faults,
+        *errors,
         *_held(read, file_name, {"TrainJob": trainer, "PyTorchJob": operator}),
         *findings(cases),
     ]
-    said = {each.path for each in found}
+    said = {each.where for each in found}
     for case in cases:
         found += _named(case, claims, namespace, environment)
         found += [
             each for each in _referred(case, kept, environment) if case.job.kind == "TrainJob"
         ]
-        found += [each for each in _on_pool(case, pool, environment) if each.path not in said]
+        found += [each for each in _on_pool(case, pool, environment) if each.where not in said]
     job = next((case for case in cases if case.job.kind in JOBS), None)
     return Manifest(
         objects=tuple(_ready(each, claims, namespace) for each in kept),
         nodes=job.nodes if job else 0,
         gpus=job.gpus if job else 0,
-        faults=tuple(each for each in found if isinstance(each, Fault)),
-        notices=tuple(each for each in found if isinstance(each, Notice)),
+        errors=tuple(each for each in found if isinstance(each, InputError)),
+        warnings=tuple(each for each in found if isinstance(each, InputWarning)),
     )
 
 
@@ -215,37 +215,41 @@ def _kind(workload: Workload) -> str:
 
 def _held(
     read: Sequence[Workload], file: str, controllers: Mapping[str, str | None]
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     """One job with what belongs to it, and a controller in the environment that runs it."""
     jobs = [each for each in read if each.kind in JOBS]
     if not jobs:
-        yield Fault(
-            path=file, rule="holds a TrainJob or a PyTorchJob", value="none", way_out="write it"
+        yield InputError(
+            path="",
+            file=file,
+            must="contain a TrainJob or a PyTorchJob",
+            got="none",
+            fix="write it",
         )
     for each in jobs[1:]:
-        yield Fault(
-            path=each.at("kind"),
-            rule="is the only job of its file",
-            value=f"{each.kind} {each.name}",
-            way_out="a file and an entry of its own",
+        yield InputError(
+            **each.at("kind"),
+            must="be the only job of its file",
+            got=f"{each.kind} {each.name}",
+            fix="a file and an entry of its own",
         )
     for each in (each for each in jobs if not controllers[each.kind]):
-        yield Fault(
-            path=each.at("kind"),
-            rule="has its controller in the environment",
-            value=each.kind,
-            way_out=(
+        yield InputError(
+            **each.at("kind"),
+            must="have its controller in the environment",
+            got=each.kind,
+            fix=(
                 "environment.training_operator"
                 if each.kind == "PyTorchJob"
                 else "environment.trainer"
             ),
         )
     for each in (each for each in read if _kind(each) not in KINDS):
-        yield Fault(
-            path=each.at("kind"),
-            rule=f"is one of {', '.join(KINDS)}",
-            value=_kind(each),
-            way_out=(
+        yield InputError(
+            **each.at("kind"),
+            must=f"be one of {', '.join(KINDS)}",
+            got=_kind(each),
+            fix=(
                 "take it out: kubectl makes a Secret, which is only named here; `claims` gives a"
                 " claim a store"
             ),
@@ -254,24 +258,24 @@ def _held(
 
 def _named(
     case: Case, claims: Mapping[str, str], namespace: str, environment: EnvironmentConfig
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     job, given = case.job, case.job.get("metadata", "namespace")
     if not job.name:
-        yield case.fault(
+        yield case.error(
             ("metadata", "generateName"),
-            "has a name, to be found again by",
+            "have a name, to be found again by",
             "none",
             "metadata.name",
         )
     if given not in (None, namespace):
-        yield case.fault(
-            ("metadata", "namespace"), "is the stack's namespace, or left out", given, namespace
+        yield case.error(
+            ("metadata", "namespace"), "be the stack's namespace, or left out", given, namespace
         )
     for path in job.find("** persistentVolumeClaim claimName"):
         if (claim := str(job.get(*path))) not in claims:
-            yield case.fault(
+            yield case.error(
                 path,
-                "is a claim that has a store",
+                "be a claim that has a store",
                 claim,
                 f"claims: {{{claim}: …}}, one of"
                 f" {', '.join(environment.storage) or 'no stores yet'}",
@@ -280,22 +284,22 @@ def _named(
 
 def _referred(
     case: Case, beside: Sequence[Workload], environment: EnvironmentConfig
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     ref, own = (
         case.job.get("spec", "runtimeRef"),
         (*environment.trainer.runtimes, *environment.trainer.own_runtimes),
     )
     there = {*((RUNTIMES[1], name) for name in own), *((_kind(each), each.name) for each in beside)}
     if (look(ref, "kind") or RUNTIMES[1], look(ref, "name")) not in there:
-        yield case.fault(
+        yield case.error(
             ("spec", "runtimeRef", "name"),
-            "is a runtime of the file or of the environment",
+            "be a runtime of the file or of the environment",
             look(ref, "name"),
             f"one of {', '.join(own)}",
         )
 
 
-def _on_pool(case: Case, name: str, environment: EnvironmentConfig) -> Iterator[Fault]:
+def _on_pool(case: Case, name: str, environment: EnvironmentConfig) -> Iterator[InputError]:
     """What no node of the pool can be or has."""
     pool = environment.pools[name]
     alone = len(pool.instance_types) > 1 or pool.fallback_zones
@@ -305,16 +309,16 @@ def _on_pool(case: Case, name: str, environment: EnvironmentConfig) -> Iterator[
     )
     yield from _selected(case, name, _labels(name, environment))
     for each in (each for each in case.job.containers if each.amount(GPU) > gpus):
-        yield case.fault(
+        yield case.error(
             each.at("resources", "limits", GPU),
-            f"fits a node of pool {name}, which has {gpus}",
+            f"fit a node of pool {name}, which has {gpus}",
             each.amount(GPU),
             f"{gpus}, or another pool",
         )
     if case.job.kind in JOBS and case.nodes > most:
-        yield case.fault(
+        yield case.error(
             ("spec", "trainer", "numNodes") if case.job.kind == "TrainJob" else ("spec",),
-            f"fits pool {name}, of which a job gets {most} nodes",
+            f"fit pool {name}, of which a job gets {most} nodes",
             case.nodes,
             f"{most}, or another pool",
         )
@@ -329,15 +333,15 @@ def _on_pool(case: Case, name: str, environment: EnvironmentConfig) -> Iterator[
         and not (gpus and case.gpus)
         and not any(_tolerates(each, taint) for each in tolerations)
     ):
-        yield case.fault(
+        yield case.error(
             ("spec",),
-            f"tolerates the taint of pool {name}",
+            f"tolerate the taint of pool {name}",
             "no toleration",
             f"tolerations: [{{key: {taint}, operator: Exists}}]",
         )
 
 
-def _selected(case: Case, name: str, labels: Mapping[str, set[str] | None]) -> Iterator[Fault]:
+def _selected(case: Case, name: str, labels: Mapping[str, set[str] | None]) -> Iterator[InputError]:
     """Of each selector one term can hold."""
     for terms in case.job.selectors:
         wrong = [
@@ -351,9 +355,9 @@ def _selected(case: Case, name: str, labels: Mapping[str, set[str] | None]) -> I
         for each in wrong[0][:1] if wrong and all(wrong) else ():
             theirs = ", ".join(sorted(labels.get(each.label) or ()))
             ways = {"In": theirs or f"{POOL}: {name}", "Exists": f"{POOL}: {name}"}
-            yield case.fault(
+            yield case.error(
                 each.path,
-                f"selects nodes of pool {name}",
+                f"select nodes of pool {name}",
                 each,
                 ways.get(each.operator, f"drop it: theirs is {theirs or 'there'}"),
             )

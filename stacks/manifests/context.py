@@ -17,7 +17,7 @@ from stacks.derive.capacity import TYPES
 from stacks.derive.jobs import own_spec
 from stacks.manifests.document import Path, Pod, Workload, look, pods_of
 from stacks.settings.environment import EnvironmentConfig
-from stacks.settings.problems import Fault, Notice
+from stacks.settings.problems import InputError, InputWarning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,16 +82,13 @@ class Case:
     def policy(self, *path: str) -> Any:
         return look(self.runtime, "spec", "mlPolicy", *path)
 
-    def fault(self, path: Path, rule: str, value: Any, way_out: str) -> Fault:
-        return Fault(
-            path=self.job.at(*path),
-            rule=rule,
-            value=" ".join(str(value).split())[:60],
-            way_out=way_out,
+    def error(self, path: Path, must: str, got: Any, fix: str) -> InputError:
+        return InputError(
+            **self.job.at(*path), must=must, got=" ".join(str(got).split())[:60], fix=fix
         )
 
-    def notice(self, path: Path, text: str) -> Notice:
-        return Notice(path=self.job.at(*path), text=text)
+    def warning(self, path: Path, text: str) -> InputWarning:
+        return InputWarning(**self.job.at(*path), text=text)
 
 
 def cases_of(

@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-import yaml
+from stacks.settings.problems import InputError, Place, Problem
+from stacks.settings.yaml_file import Document, Path, read_documents
 
-from stacks.settings.problems import Fault
-
-Path = tuple[str | int, ...]
-"""Where a value stands in a document: ("spec", "trainer", "env", 0, "name")."""
 JOBS: Path = ("spec", "template", "spec", "replicatedJobs")
 POD: Path = ("template", "spec", "template", "spec")
 """From a replicated job to its pods."""
@@ -126,14 +123,20 @@ class Workload:
     pods: tuple[Pod, ...]
     lines: Mapping[Path, int]
 
-    def at(self, *path: str | int) -> str:
-        """file:line and path, as faults name it; the line of the nearest value above where there is
-        none."""
-        known = next(path[:n] for n in range(len(path), -1, -1) if path[:n] in self.lines)
-        shown = "".join(
-            f"[{step}]" if isinstance(step, int) else f".{step}" for step in path
-        ).lstrip(".")
-        return f"{self.file}:{self.lines[known]} {shown}".rstrip()
+    def at(self, *path: str | int) -> Place:
+        """Path, file and line of a value, as a problem names them; the line of the nearest value
+        above where there is none."""
+        known = next((path[:n] for n in range(len(path), -1, -1) if path[:n] in self.lines), None)
+        shown = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+        return {
+            "path": shown.lstrip("."),
+            "file": self.file,
+            "line": self.lines[known] if known is not None else 0,
+        }
+
+    def where(self, *path: str | int) -> str:
+        """The same as text."""
+        return Problem(**self.at(*path)).where
 
     def get(self, *path: str | int) -> Any:
         """The value at a path; None where there is none."""
@@ -194,24 +197,10 @@ def _shape(pattern: str) -> re.Pattern[str]:
     return re.compile(" ".join(steps.get(step) or re.escape(step) for step in pattern.split()))
 
 
-def read_manifest(text: str, file: str) -> tuple[tuple[Workload, ...], tuple[Fault, ...]]:
-    """Every object of a file, and what is wrong with the file itself. A line that is indented
-    wrongly is a fault, and the rest is read all the same."""
-    faults: list[Fault] = []
-    for _ in range(9):
-        try:
-            documents = [
-                _Document(file, node) for node in yaml.compose_all(text, yaml.CSafeLoader) if node
-            ]
-            own = [fault for document in documents for fault in document.faults]
-            return tuple(_workload(document) for document in documents if document.value), (
-                *faults,
-                *own,
-            )
-        except yaml.YAMLError as error:
-            text, fault = _aligned(file, text, error)
-            faults += [fault] if fault not in faults else []
-    return (), tuple(faults)
+def read_manifest(text: str, file: str) -> tuple[tuple[Workload, ...], tuple[InputError, ...]]:
+    """Every object of a file, and what is wrong with the file itself."""
+    documents, errors = read_documents(text, file)
+    return tuple(_workload(document) for document in documents if mapping(document.value)), errors
 
 
 def look(value: Any, *path: str | int) -> Any:
@@ -232,69 +221,8 @@ def items(value: Any) -> list[Mapping[str, Any]]:
     return [mapping(item) for item in value] if isinstance(value, list) else []
 
 
-class _Document:
-    """A document as plain values, with the line of each; anchors and merge keys are followed."""
-
-    def __init__(self, file: str, root: yaml.Node) -> None:
-        self.file, self.lines, self.faults = file, {}, []
-        self._loader = yaml.SafeLoader("")
-        self.value = mapping(self._value(root, ()))
-
-    def _value(self, node: yaml.Node, path: Path) -> Any:
-        self.lines.setdefault(path, node.start_mark.line + 1)
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, path)
-        if isinstance(node, yaml.SequenceNode):
-            return [self._value(item, (*path, index)) for index, item in enumerate(node.value)]
-        # Kubernetes knows no dates and no numbers to the base of 60, which 12:30 would be.
-        return (
-            node.value
-            if re.search(r":\d|-\d+-", node.value)
-            else self._loader.construct_object(node)
-        )
-
-    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
-        made, merged = {}, {}
-        for key, item in sorted(node.value, key=lambda pair: not pair[0].tag.endswith(":merge")):
-            name = str(key.value)
-            if key.tag.endswith(":merge"):
-                for source in (
-                    reversed(item.value) if isinstance(item, yaml.SequenceNode) else [item]
-                ):
-                    merged |= mapping(self._value(source, path))
-                continue
-            if name in made:
-                self.faults.append(
-                    Fault(
-                        path=f"{self.file}:{key.start_mark.line + 1} {name}",
-                        rule="is given once",
-                        value="twice",
-                        way_out="drop one of the two",
-                    )
-                )
-            self.lines[*path, name] = key.start_mark.line + 1
-            made[name] = self._value(item, (*path, name))
-        return merged | made
-
-
-def _aligned(file: str, text: str, error: yaml.YAMLError) -> tuple[str, Fault]:
-    """The text with the line in error indented as the one before it, where it mostly belongs; and
-    the fault."""
-    lines = text.splitlines()
-    at = min(getattr(getattr(error, "problem_mark", None), "line", 0), len(lines) - 1)
-    above = next((each for each in reversed(lines[:at]) if each.strip()), "")
-    fault = Fault(
-        path=f"{file}:{at + 1}",
-        rule=f"is YAML ({getattr(error, 'problem', error)})",
-        value=lines[at].strip()[:60],
-        way_out="indent it with blanks, as the lines that it belongs to",
-    )
-    lines[at] = above[: len(above) - len(above.lstrip())] + lines[at].lstrip()
-    return "\n".join(lines), fault
-
-
-def _workload(document: _Document) -> Workload:
-    body = document.value
+def _workload(document: Document) -> Workload:
+    body = mapping(document.value)
     kind = str(body.get("kind", "TrainingRuntime" if "spec" in body else "")).removeprefix(
         "Cluster"
     )

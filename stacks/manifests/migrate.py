@@ -132,12 +132,14 @@ def migrate(job: Workload, beside: Sequence[Workload] = ()) -> Migration:
     made.entry["script"] = _script(made, job, container, nodes)
     if re.search(r"\bs3://", container.script):
         made.without.append(
-            f"{job.at(*container.runs)}: s3://…: {TO_S3}; or AWS_ACCESS_KEY_ID and its key in"
+            f"{job.where(*container.runs)}: s3://…: {TO_S3}; or AWS_ACCESS_KEY_ID and its key in"
             " secrets"
         )
     first = {path[-1]: path for path in reversed([*job.lines]) if path}
     for said, table in ((made.changed, CHANGED), (made.without, WITHOUT)):
-        said += [f"{job.at(*first[name])}: {text}" for name, text in table.items() if name in first]
+        said += [
+            f"{job.where(*first[name])}: {text}" for name, text in table.items() if name in first
+        ]
     return made
 
 
@@ -303,7 +305,7 @@ def _sources(
     made.changed += [
         f"files: write {key} from "
         + (
-            beside[name].at("data", key)
+            beside[name].where("data", key)
             if name in beside
             else f"kubectl get configmap {name} -o yaml"
         )
@@ -373,7 +375,7 @@ def main(arguments: list[str]) -> int:
         try:
             made.append(migrate(job, workloads))
         except ValueError as error:
-            impossible.append(f"{job.at('spec')}: {error}")
+            impossible.append(f"{job.where('spec')}: {error}")
     print("jobs:" if made else "")
     for each in made:
         settings = {key: value for key, value in each.entry.items() if key != "script"}
@@ -394,7 +396,7 @@ def main(arguments: list[str]) -> int:
         "a PyTorchJob still, with this in the place of runtime": twins,
         "not done by Trainer v2": INJECTED if made else (),
         "wrong with the original": [
-            *(fault for _, faults in read for fault in faults),
+            *(error for _, errors in read for error in errors),
             *findings(cases_of(workloads)),
         ],
         "cannot be migrated": impossible,

@@ -32,13 +32,13 @@ from stacks.manifests.document import (
 )
 from stacks.rules.pinning import unpinned
 from stacks.rules.pods import RESERVED_ENV, TOKEN
-from stacks.settings.problems import Fault, Notice
+from stacks.settings.problems import InputError, InputWarning
 
-Finding = Fault | Notice
+Finding = InputError | InputWarning
 
 
 def findings(cases: Sequence[Case]) -> list[Finding]:
-    """Every fault; and notices, of what works and should be known."""
+    """Every error; and warnings, of what works and should be known."""
     return [
         *(found for case in cases for rule in RULES for found in rule(case)),
         *(
@@ -89,10 +89,10 @@ def _holds(case: Case, form: str, value: Any, path: Path = ()) -> Iterator[Findi
         way_out = {"text": quoted, "amount": quoted, "number": f"without quotes: {value}"}.get(
             form, "indent it so"
         )
-        yield case.fault(path, f"is {called}", value, WAYS.get(str(path[-1]), way_out))
+        yield case.error(path, f"be {called}", value, WAYS.get(str(path[-1]), way_out))
     elif form == "amount" and amount(value) is None:
-        yield case.fault(
-            path, "is an amount", value, "a number, and m, k, M, G, Ki, Mi or Gi behind it: 64Gi"
+        yield case.error(
+            path, "be an amount", value, "a number, and m, k, M, G, Ki, Mi or Gi behind it: 64Gi"
         )
     elif form[0] in "[{":
         for key, each in enumerate(value) if form[0] == "[" else value.items():
@@ -112,9 +112,9 @@ def _members(case: Case, form: str, value: Mapping[str, Any], path: Path) -> Ite
         )
         if near or not {key, "*"} & {*known}:
             way_out = f"did you mean {near[0]}?" if near else f"fields here: {', '.join(known)}"
-            yield case.fault(
+            yield case.error(
                 (*path, key),
-                f"is a field of {case.who}, whose API server drops others silently",
+                f"be a field of {case.who}, whose API server drops others silently",
                 each,
                 WAYS.get(f"{form}.{key}", way_out),
             )
@@ -350,7 +350,7 @@ def _rows(case: Case) -> Iterator[Finding]:
     for pattern, wrong, rule, way_out in ROWS.get(case.job.kind, ()):
         for path in case.job.find(pattern):
             if wrong(case.job.get(*path), case):
-                yield case.fault(path, rule, case.job.get(*path), way_out)
+                yield case.error(path, rule, case.job.get(*path), way_out)
 
 
 def _half_of_mpi(case: Case) -> Iterator[Finding]:
@@ -364,9 +364,9 @@ def _half_of_mpi(case: Case) -> Iterator[Finding]:
             *(pod.jobs for pod in given), [pod.role for pod in case.base if pod.spec.get(key)]
         )
         if given and lacking:
-            yield case.fault(
+            yield case.error(
                 (*given[0].path, key),
-                "reaches every pod that trains (T8)",
+                "reach every pod that trains (T8)",
                 ", ".join(given[0].jobs),
                 f"give it to {', '.join(sorted(lacking))} too",
             )
@@ -393,7 +393,7 @@ NO_RESOURCES = {
 def _placement(case: Case) -> Iterator[Finding]:
     for path in case.job.find("** topologyKey"):
         if not _preferred(case, path) and (right := _right_label(str(case.job.get(*path)))):
-            yield case.fault(path, "is a label that nodes have", case.job.get(*path), right)
+            yield case.error(path, "be a label that nodes have", case.job.get(*path), right)
     for terms in case.job.selectors:
         wrong = [list(_never(case, term)) for term in terms]
         yield from [each for of_term in wrong for each in of_term] if all(wrong) else ()
@@ -417,14 +417,14 @@ def _never(case: Case, term: Sequence[Requirement]) -> Iterator[Finding]:
     holds."""
     for each in (each for each in term if each.operator in ("In", "Exists")):
         if right := _right_label(each.label):
-            yield case.fault(each.path, "is a label that nodes have", each.label, right)
+            yield case.error(each.path, "be a label that nodes have", each.label, right)
         regions = (
             {*each.values} & {*ZONE_LETTERS} if each.label == "topology.kubernetes.io/zone" else ()
         )
         for region in regions if {*each.values} == regions else ():
-            yield case.fault(
+            yield case.error(
                 each.path,
-                "is a zone, not a region",
+                "be a zone, not a region",
                 region,
                 f"one of {', '.join(zone_names(region))}",
             )
@@ -436,14 +436,14 @@ def _bound_or_split_nodes(case: Case) -> Iterator[Finding]:
         "** podAffinity requiredDuringSchedulingIgnoredDuringExecution * topologyKey"
     ):
         if case.job.get(*path) == "kubernetes.io/hostname" and case.nodes * case.gpus > room:
-            yield case.fault(
+            yield case.error(
                 path,
-                f"keeps pods on one node, which is sure of {room} GPUs only",
+                f"keep pods on one node, which is sure of {room} GPUs only",
                 f"{case.nodes} with {case.gpus}",
                 "one pod with all, on a given node.kubernetes.io/instance-type",
             )
     if 0 < case.gpus < room and case.nodes > 1:
-        yield case.notice(
+        yield case.warning(
             ("spec",),
             f"sends over the network what NVLink could carry: {case.nodes} pods have"
             f" {case.gpus} of a node's {room} GPUs each; take fewer, with all",
@@ -461,9 +461,9 @@ def _shared_memory(case: Case) -> Iterator[Finding]:
             if look(volume, "emptyDir", "medium") == "Memory" and 0 < max(limits, default=0) <= (
                 amount(size) or 0
             ):
-                yield case.fault(
+                yield case.error(
                     (*pod.path, "volumes", number, "emptyDir", "sizeLimit"),
-                    "is a part of the container's memory limit",
+                    "be a part of the container's memory limit",
                     size,
                     "half of the limit",
                 )
@@ -487,9 +487,9 @@ def _checkpoints(case: Case) -> Iterator[Finding]:
         for directory in SAVES.findall(each.script):
             at = max((at for at in mounts if f"{directory}/".startswith(at)), key=len, default="")
             if not at or "emptyDir" in mounts[at]:
-                yield case.fault(
+                yield case.error(
                     each.runs,
-                    "saves on shared storage: this ends with its pod, no other node sees it",
+                    "save on shared storage: this ends with its pod, no other node sees it",
                     directory,
                     "a directory of a mounted persistentVolumeClaim",
                 )
@@ -498,7 +498,7 @@ def _checkpoints(case: Case) -> Iterator[Finding]:
         and case.job.kind == "TrainJob"
         and all(kind <= {"emptyDir", "configMap"} for kind in mounts.values())
     ):
-        yield case.notice(
+        yield case.warning(
             ("spec",), f"{restarts} restarts begin at step 0: no claim is mounted to resume from"
         )
 
@@ -506,9 +506,9 @@ def _checkpoints(case: Case) -> Iterator[Finding]:
 def _tokens(case: Case) -> Iterator[Finding]:
     for path, value in ((path, case.job.get(*path)) for path in case.job.lines):
         if isinstance(value, str) and (found := TOKEN.search(value)):
-            yield case.fault(
+            yield case.error(
                 path,
-                "holds no token in clear",
+                "contain no token in clear",
                 f"{found[0][:4]}…",
                 "a Secret, by secretKeyRef in env",
             )
@@ -519,9 +519,9 @@ def _resources(case: Case, each: Container) -> Iterator[Finding]:
         mapping(look(each.body, "resources", name)) for name in ("requests", "limits")
     )
     for key in sorted({**requests, **limits}.keys() & NO_RESOURCES):
-        yield case.fault(
+        yield case.error(
             each.at("resources", "limits" if key in limits else "requests", key),
-            "is a resource of nodes",
+            "be a resource of nodes",
             key,
             f"did you mean {NO_RESOURCES[key]}?",
         )
@@ -534,9 +534,9 @@ def _resources(case: Case, each: Container) -> Iterator[Finding]:
                 if "/" in key
                 else "or its pod is killed first, and ends the run"
             )
-            yield case.fault(
+            yield case.error(
                 each.at("resources", "requests", key),
-                f"equals its limit ({limits.get(key)}), {why}",
+                f"equal its limit ({limits.get(key)}), {why}",
                 requests[key],
                 f"{key}: {limits.get(key, requests[key])} in both",
             )
@@ -551,9 +551,9 @@ def _devices(case: Case, each: Container) -> Iterator[Finding]:
         and each.amount(GPU) == kind.gpus
         and not each.amount(EFA)
     ):
-        yield case.fault(
+        yield case.error(
             each.at("resources"),
-            f"asks for EFA on {kind.name}: TCP carries at most {fabric.tcp_bound(kind):g} GB/s",
+            f"ask for EFA on {kind.name}: TCP carries at most {fabric.tcp_bound(kind):g} GB/s",
             f"no {EFA}",
             f"{EFA}: {kind.efa} in requests and limits",
         )
@@ -562,9 +562,9 @@ def _devices(case: Case, each: Container) -> Iterator[Finding]:
         and 0 < case.gpus < kind.gpus
         and look(each.body, "securityContext", "privileged") is True
     ):
-        yield case.fault(
+        yield case.error(
             each.at("securityContext", "privileged"),
-            f"is left out with {case.gpus} of {kind.gpus} GPUs:"
+            f"be left out with {case.gpus} of {kind.gpus} GPUs:"
             " pods see all, and take the same ones",
             True,
             "capabilities: {add: [IPC_LOCK]}, for EFA",
@@ -580,9 +580,9 @@ def _harmful_variables(case: Case, each: Container) -> Iterator[Finding]:
         harms = [fabric.harm(name, value or "", kind) for kind in kinds]
         if (harm := harms[0]) and all(harms):
             yield (
-                case.notice(each.runs, f"{name} {harm.reason}")
+                case.warning(each.runs, f"{name} {harm.reason}")
                 if harm.idle
-                else case.fault(each.runs, harm.reason, f"{name}={value}", "drop it")
+                else case.error(each.runs, harm.reason, f"{name}={value}", "drop it")
             )
 
 
@@ -632,13 +632,13 @@ def _texts(case: Case, each: Container) -> Iterator[Finding]:
         for found in dict.fromkeys(
             match[0] for match in re.finditer(pattern, image if of == "image" else each.script)
         ):
-            yield case.fault(paths[of], rule, found, way_out)
+            yield case.error(paths[of], rule, found, way_out)
     meant = image if not image or re.search(r"[:@][^/]+$", image) else f"{image}:latest"
     for of, what, way_out in unpinned(meant, each.script):
         yield (
-            case.fault(paths[of], "stays the same in production", what, way_out)
+            case.error(paths[of], "stay the same in production", what, way_out)
             if case.production
-            else case.notice(paths[of], f"{what}: {way_out}")
+            else case.warning(paths[of], f"{what}: {way_out}")
         )
 
 
@@ -671,7 +671,7 @@ def _provided(case: Case, each: Container) -> Iterator[Finding]:
                 if v1
                 else "PET_MASTER_ADDR, PET_NODE_RANK, PET_NNODES"
             )
-            yield case.fault(each.runs, f"is a variable that {case.who} provides", name, way_out)
+            yield case.error(each.runs, f"be a variable that {case.who} provides", name, way_out)
 
 
 def _torchrun(case: Case, each: Container) -> Iterator[Finding]:
@@ -681,17 +681,17 @@ def _torchrun(case: Case, each: Container) -> Iterator[Finding]:
             and launch.alone
             and (launch.endpoint or not case.job.get("spec", "elasticPolicy"))
         ):
-            yield case.fault(
+            yield case.error(
                 each.runs,
-                "gives torchrun a rendezvous endpoint that all nodes reach: else each waits at"
+                "give torchrun a rendezvous endpoint that all nodes reach: else each waits at"
                 " its own localhost",
                 launch.text,
                 "--rdzv_endpoint=$(PET_MASTER_ADDR):$(PET_MASTER_PORT)",
             )
         if case.nodes and launch.nodes.isdecimal() and int(launch.nodes) != case.nodes:
-            yield case.fault(
+            yield case.error(
                 each.runs,
-                f"starts the job's {case.nodes} nodes",
+                f"start the job's {case.nodes} nodes",
                 launch.nodes,
                 "--nnodes=$(PET_NNODES)",
             )
@@ -702,16 +702,16 @@ def _torchrun(case: Case, each: Container) -> Iterator[Finding]:
             and case.nodes == 2
         )
         if case.nodes > 1 and launch.rank.isdecimal() and not its_own:
-            yield case.fault(
+            yield case.error(
                 each.runs,
-                "gives every node its own rank",
+                "give every node its own rank",
                 launch.rank,
                 "--node_rank=$(PET_NODE_RANK)",
             )
         if case.gpus and launch.ranks.isdecimal() and int(launch.ranks) > case.gpus:
-            yield case.fault(
+            yield case.error(
                 each.runs,
-                f"starts at most a process for each of the {case.gpus} GPUs",
+                f"start at most a process for each of the {case.gpus} GPUs",
                 launch.ranks,
                 f"--nproc_per_node={case.gpus}",
             )

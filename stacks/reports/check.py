@@ -11,7 +11,7 @@ import json
 import command_line
 from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
 from stacks.reports.preflight import DEADLINE, Account, preflight
-from stacks.settings.problems import Fault, Notice
+from stacks.settings.problems import InputError, InputWarning, counted, listed
 from stacks.settings.reader import json_schema, read_file
 
 
@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> int:
     """Check each named stack; 0 when all can work. `--schema` prints the JSON schema of stack files
     instead."""
     parser = command_line.parser(
-        "stacks.reports.check", "Say whether stack files can work, and name every fault in them."
+        "stacks.reports.check", "Say whether stack files can work, and name every error in them."
     )
     parser.add_argument(
         "stacks", nargs="*", metavar="STACK", help="check Pulumi.STACK.yaml of this folder"
@@ -60,18 +60,16 @@ def _check(stack: str, deadline: float | None) -> int:
     except FileNotFoundError as error:
         print(f"{stack}: no stack file ({error.filename}); copy Pulumi.dev.yaml")
         return 2
-    found: list[Fault | Notice] = [*planned.notices, *planned.faults]
+    problems: list[InputError | InputWarning] = [*planned.warnings, *planned.errors]
     if deadline is not None and planned.plan and reading.config:
-        asked = Account(planned.plan.access)
-        told = preflight(asked, planned.plan, reading.config.environment, deadline)
-        found = [
-            notice for notice in planned.notices if notice.path not in {one.path for one in told}
-        ] + told
-    for finding in sorted(found, key=lambda finding: isinstance(finding, Fault)):
-        print(f"  {'fault' if isinstance(finding, Fault) else 'note '}  {finding}")
-    faults = sum(isinstance(finding, Fault) for finding in found)
-    if planned.plan is None or faults:
-        print(f"{stack}: {faults} fault{'s' * (faults != 1)}, nothing was created")
+        account = Account(planned.plan.access)
+        answers = preflight(account, planned.plan, reading.config.environment, deadline)
+        asked = {answer.path for answer in answers}
+        problems = [problem for problem in problems if problem.path not in asked]
+        problems += map(reading.lines.locate, answers)
+    print("\n".join([*listed(problems), ""] if problems else []), end="")
+    if planned.plan is None or any(isinstance(problem, InputError) for problem in problems):
+        print(f"{stack}: {counted(problems)}")
         return 1
     print(f"{stack}: {_summary(planned.plan)}\nnext: make preview STACK={stack}")
     return 0

@@ -19,6 +19,7 @@ from stacks.derive.capacity import quota_needed, quota_takers
 from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
 from stacks.reports.cost import Estimate, Line, Total, estimate
 from stacks.reports.timeline import Stage, Timeline, schedule
+from stacks.settings.problems import counted, listed
 from stacks.settings.reader import read_file
 
 Plan = EnvironmentPlan | TeamPlan
@@ -27,7 +28,7 @@ BAR = 40
 
 
 def main(arguments: list[str]) -> int:
-    """Print the plan of one stack; 1 with the faults where the stack is refused, 2 where it has no
+    """Print the plan of one stack; 1 with the errors where the stack is refused, 2 where it has no
     file."""
     parser = command_line.parser(
         "stacks.reports.plan", "Print what a stack file comes to in nodes, minutes and money."
@@ -46,11 +47,10 @@ def main(arguments: list[str]) -> int:
         print(f"{stack}: no stack file ({error.filename}); copy Pulumi.dev.yaml")
         return 2
     if planned.plan is None:
-        faults = [f"  fault  {fault}" for fault in planned.faults]
         print(
-            as_json({"stack": stack, "faults": planned.faults})
+            as_json({"stack": stack, "errors": planned.errors})
             if options.json
-            else "\n".join(faults)
+            else "\n".join([*listed(planned.errors), f"{stack}: {counted(planned.errors)}"])
         )
         return 1
     if options.json:

@@ -2,7 +2,7 @@
 never writes.
 
 All questions are asked at once; one that is denied, or has no answer when the time is over, is a
-notice. AWS's policy ReadOnlyAccess answers every one of them. Roles of the stack file are assumed
+warning. AWS's policy ReadOnlyAccess answers every one of them. Roles of the stack file are assumed
 first, as the AWS provider does.
 """
 
@@ -23,10 +23,10 @@ from stacks.derive.capacity import CNI, SYSTEM, TYPES, quota_takers
 from stacks.derive.credentials import NotAssumed, aws_session
 from stacks.plan import EnvironmentPlan, TeamPlan
 from stacks.reports.service_roles import role_findings, service_roles
-from stacks.reports.zone_choice import eks_zone_faults, instead
+from stacks.reports.zone_choice import eks_zone_errors, instead
 from stacks.rules.access import account_findings, entry_findings, role_finding
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
-from stacks.settings.problems import Fault, Notice
+from stacks.settings.problems import InputError, InputWarning
 
 TIMEOUTS = {
     "connect_timeout": 2,
@@ -39,7 +39,7 @@ DEADLINE = 60.0
 minutes."""
 COMING = ("scheduled", "pending", "payment-pending", "assessing", "delayed")
 """States of a reservation that may still become active (EC2 API, CapacityReservation)."""
-Finding = Fault | Notice
+Finding = InputError | InputWarning
 Check = Callable[[], Iterable[Finding]]
 Filters = dict[str, Sequence[str]]
 
@@ -65,7 +65,7 @@ def preflight(
             yield role_finding(plan.access, refused)
             return
         more = "; a team has nothing more to ask it" if wanted is None else ""
-        yield Notice(path="account", text=f"answers {caller}{more}")
+        yield InputWarning(path="account", text=f"answers {caller}{more}")
         if wrong := [*account_findings(plan.access, caller)]:
             yield from wrong
         else:
@@ -91,7 +91,7 @@ def _answers(questions: Mapping[str, Check], until: float, deadline: float) -> l
             answer.result()
             if answer.done()
             else [
-                Notice(
+                InputWarning(
                     path="account",
                     text=f"did not say in {deadline:g} s: {name}, which is unchecked",
                 )
@@ -104,8 +104,8 @@ def _answer(check: Check, answer: Future[list[Finding]]) -> None:
     try:
         answer.set_result([*check()])
     except NotAnswered as reason:
-        answer.set_result([Notice(path="account", text=f"could not ask {reason}")])
-    except Exception as error:  # a fault of ours, raised where the answer is read
+        answer.set_result([InputWarning(path="account", text=f"could not ask {reason}")])
+    except Exception as error:  # a error of ours, raised where the answer is read
         answer.set_exception(error)
 
 
@@ -173,15 +173,15 @@ def _role(arn: str) -> tuple[str, str] | str:
     return (found[1], found[2]) if found else arn
 
 
-def creator_findings(name: str, role: str, cluster_exists: bool) -> Iterator[Fault]:
+def creator_findings(name: str, role: str, cluster_exists: bool) -> Iterator[InputError]:
     """Whoever creates a cluster is its admin, and EKS answers 409 to a second access entry of a
     role."""
     if not cluster_exists:
-        yield Fault(
+        yield InputError(
             path=f"environment.cluster.admins.{name}",
-            value=role,
-            way_out="drop it",
-            rule="is another role than yours, which will create the cluster and so be its admin",
+            got=role,
+            fix="drop it",
+            must="be another role than yours, which will create the cluster and so be its admin",
         )
 
 
@@ -191,58 +191,58 @@ def zone_findings(
     """Letters of zones differ from account to account: in which there are, and in which zone they
     mean."""
     for missing in [zone.name for zone in plan.network.zones if zone.name not in zones]:
-        yield Fault(
+        yield InputError(
             path="environment.zone",
-            rule="is available to this account, and so are the network's others",
-            value=missing,
-            way_out=f"it has {', '.join(sorted(zones))}; {instead(plan, zones)}",
+            must="be available to this account, and so are the network's others",
+            got=missing,
+            fix=f"it has {', '.join(sorted(zones))}; {instead(plan, zones)}",
         )
-    yield from eks_zone_faults(plan, zones)
+    yield from eks_zone_errors(plan, zones)
     mine = zones.get(plan.zone)
     if mine and zone_id is None:
-        yield Notice(
+        yield InputWarning(
             path="environment.zone_id", text=f"put this line into the stack file: zone_id: {mine}"
         )
     elif mine and zone_id != mine:
-        yield Fault(
+        yield InputError(
             path="environment.zone_id",
-            rule=f"is what {plan.zone} is in this account",
-            value=str(zone_id),
-            way_out=f"zone_id: {mine}",
+            must=f"be what {plan.zone} is in this account",
+            got=str(zone_id),
+            fix=f"zone_id: {mine}",
         )
 
 
-def offer_findings(plan: EnvironmentPlan, offers: Mapping[str, Iterable[str]]) -> Iterator[Fault]:
+def offer_findings(
+    plan: EnvironmentPlan, offers: Mapping[str, Iterable[str]]
+) -> Iterator[InputError]:
     """Types that a pool's zones do not have."""
     for name, pool in plan.pools.items():
         for kind, zone in product([kind.instance_type for kind in pool.types], pool.zones):
             sold = sorted(offers.get(kind, ()))
             if zone not in sold:
                 setting = "instance_types" if zone == plan.zone else "fallback_zones"
-                yield Fault(
+                yield InputError(
                     path=f"environment.pools.{name}.{setting}",
-                    rule=f"is sold to this account in {zone}",
-                    value=kind,
-                    way_out=f"{plan.identity.region} has it in {', '.join(sold) or 'no zone'}",
+                    must=f"be sold to this account in {zone}",
+                    got=kind,
+                    fix=f"{plan.identity.region} has it in {', '.join(sold) or 'no zone'}",
                 )
 
 
 def quota_findings(
     plan: EnvironmentPlan, code: str, takers: Mapping[str, int], quota: float, others: int
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     """A quota that full pools exceed; Karpenter would report it as lack of capacity, EKS of system
     nodes likewise."""
     vcpus = sum(takers.values())
     if vcpus + others > quota:
         pools = [*takers] != [SYSTEM]
-        yield Fault(
+        yield InputError(
             path="environment.pools" if pools else "environment.system_nodes",
-            rule=f"fit quota {code}, {quota:g} vCPUs{', when full' * pools}",
-            value=f"{vcpus} for {', '.join(takers)}"
+            must=f"fit quota {code}, {quota:g} vCPUs{', when full' * pools}",
+            got=f"{vcpus} for {', '.join(takers)}"
             + f" beside {others} that run already" * bool(others),
-            way_out="lower max_nodes, or "
-            * pools
-            + "aws service-quotas request-service-quota-increase"
+            fix="lower max_nodes, or " * pools + "aws service-quotas request-service-quota-increase"
             f" --service-code ec2 --quota-code {code} --desired-value {vcpus + others}"
             f" --region {plan.identity.region}",
         )
@@ -255,15 +255,15 @@ def reservation_findings(
     nothing."""
     at, state = f"{path}.reservation", found.get("State", "unknown to this account")
     if state not in ("active", *COMING):
-        yield Fault(
+        yield InputError(
             path=f"{at}.id",
-            rule="is active or will be",
-            value=f"{held.id}, {state}",
-            way_out="take the pool out, or give the id of another",
+            must="be active or will be",
+            got=f"{held.id}, {state}",
+            fix="take the pool out, or give the id of another",
         )
         return
     starts, total = found.get("StartDate"), found["TotalInstanceCount"]
-    yield Notice(
+    yield InputWarning(
         path=at,
         text=(
             f"{found['AvailableInstanceCount']} of {total} instances are free"
@@ -289,23 +289,23 @@ def reservation_findings(
         (f"{path}.max_nodes", max(pool.max_nodes, total), total),
     ):
         if said != true:
-            yield Fault(
+            yield InputError(
                 path=setting,
-                rule=f"is that of {held.id}",
-                value=str(said),
-                way_out=str(true or "drop it"),
+                must=f"be that of {held.id}",
+                got=str(said),
+                fix=str(true or "drop it"),
             )
 
 
-def address_findings(plan: EnvironmentPlan, free: int | None, nodes: int) -> Iterator[Fault]:
+def address_findings(plan: EnvironmentPlan, free: int | None, nodes: int) -> Iterator[InputError]:
     """A subnet that is there already and lacks room for full pools, `nodes` of which stand."""
     needed = sum(use.addresses for use in plan.capacity.values()) - nodes * (1 + sum(CNI.values()))
     if free is not None and needed > free:
-        yield Fault(
+        yield InputError(
             path="environment.pools",
-            rule=f"fit the {free} free addresses of the zone's subnet when full",
-            value=str(needed),
-            way_out="lower max_nodes, or take out what else has addresses there",
+            must=f"fit the {free} free addresses of the zone's subnet when full",
+            got=str(needed),
+            fix="lower max_nodes, or take out what else has addresses there",
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from catalog.service_roles import EFS, EKS, FSX, NODE_GROUPS, SPOT, ServiceRole
 from stacks.plan import EnvironmentPlan
-from stacks.settings.problems import Fault, Notice
+from stacks.settings.problems import InputError, InputWarning
 
 
 def service_roles(plan: EnvironmentPlan) -> tuple[ServiceRole, ...]:
@@ -22,12 +22,12 @@ def service_roles(plan: EnvironmentPlan) -> tuple[ServiceRole, ...]:
 
 def role_findings(
     plan: EnvironmentPlan, role: ServiceRole, exists: bool
-) -> Iterator[Fault | Notice]:
+) -> Iterator[InputError | InputWarning]:
     """Nothing where the account has the role."""
     if exists:
         return
     if role.maker:
-        yield Notice(
+        yield InputWarning(
             path="account",
             text=(
                 f"has no role {role.name}: {role.maker} makes it when it is first needed, if you"
@@ -37,14 +37,14 @@ def role_findings(
         )
         return
     for name in _spot_pools(plan):
-        yield Fault(
+        yield InputError(
             path=f"environment.pools.{name}.capacity",
-            rule=(
-                f"must not be spot in an account without the role {role.name}: EC2 launches no spot"
+            must=(
+                f"not be spot in an account without the role {role.name}: EC2 launches no spot"
                 " instance without it, and Karpenter may not make it"
             ),
-            value="spot",
-            way_out=f"run `{role.command}`, once for the account",
+            got="spot",
+            fix=f"run `{role.command}`, once for the account",
         )
 
 

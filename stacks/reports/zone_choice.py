@@ -10,17 +10,17 @@ from collections.abc import Iterator, Mapping
 
 from catalog.zones import WITHOUT_EKS, zone_ids_with, zone_names
 from stacks.plan import EnvironmentPlan
-from stacks.settings.problems import Fault
+from stacks.settings.problems import InputError
 
 
-def eks_zone_faults(plan: EnvironmentPlan, zones: Mapping[str, str]) -> Iterator[Fault]:
+def eks_zone_errors(plan: EnvironmentPlan, zones: Mapping[str, str]) -> Iterator[InputError]:
     """The network's zones with whose subnets CreateCluster fails."""
     for zone in [zone.name for zone in plan.network.zones if zones.get(zone.name) in WITHOUT_EKS]:
-        yield Fault(
+        yield InputError(
             path=f"environment.{'zone' if zone == plan.zone else 'network.zones'}",
-            rule="must be in zones in which EKS places control planes",
-            value=f"{zone}, which is {zones[zone]} in this account",
-            way_out=instead(plan, zones),
+            must="be in zones in which EKS places control planes",
+            got=f"{zone}, which is {zones[zone]} in this account",
+            fix=instead(plan, zones),
         )
 
 

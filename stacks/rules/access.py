@@ -8,99 +8,99 @@ from collections.abc import Iterator, Mapping
 from plans.parts import AccessPlan
 from plans.policies import ADMIN_POLICY
 from stacks.derive.credentials import NotAssumed
-from stacks.rules.environment import TAGS, tag_faults
+from stacks.rules.environment import TAGS, tag_errors
 from stacks.settings.aws import AwsConfig
 from stacks.settings.environment import ClusterConfig
-from stacks.settings.problems import Fault, Notice
+from stacks.settings.problems import InputError, InputWarning
 
 
-def access_faults(access: AccessPlan, aws: AwsConfig) -> Iterator[Fault]:
+def access_errors(access: AccessPlan, aws: AwsConfig) -> Iterator[InputError]:
     """Settings of the account that contradict one another, in any stack file."""
     if aws.assumeRole and aws.assumeRoles:
-        yield Fault(
+        yield InputError(
             path="aws:assumeRole",
-            rule="must not be set beside aws:assumeRoles",
-            value=aws.assumeRole.roleArn,
-            way_out="put it into aws:assumeRoles, first the role that is assumed first",
+            must="not be set beside aws:assumeRoles",
+            got=aws.assumeRole.roleArn,
+            fix="put it into aws:assumeRoles, first the role that is assumed first",
         )
     if aws.allowedAccountIds and aws.forbiddenAccountIds:
-        yield Fault(
+        yield InputError(
             path="aws:forbiddenAccountIds",
-            rule="must not be set beside aws:allowedAccountIds",
-            value=", ".join(aws.forbiddenAccountIds),
-            way_out="drop it: an account that is not allowed is refused",
+            must="not be set beside aws:allowedAccountIds",
+            got=", ".join(aws.forbiddenAccountIds),
+            fix="drop it: an account that is not allowed is refused",
         )
     last = access.roles[-1] if access.roles else None
     if last and last.external_id:
-        yield Fault(
+        yield InputError(
             path="aws:assumeRoles",
-            rule="must end with a role without externalId, as `aws eks get-token` can give none",
-            value=last.arn,
-            way_out=(
+            must="end with a role without externalId, as `aws eks get-token` can give none",
+            got=last.arn,
+            fix=(
                 "put role_arn, source_profile and external_id into a profile of ~/.aws/config, and"
                 " set aws:profile to it instead of this role"
             ),
         )
     if last and (why := access.refuses(account_of(last.arn))):
-        yield Fault(
+        yield InputError(
             path="aws:assumeRoles" if aws.roles else "environment.cluster.deployer_role_arn",
-            rule="must lead into an account that the stack file allows",
-            value=last.arn,
-            way_out=f"take a role of another account, or change {why}",
+            must="lead into an account that the stack file allows",
+            got=last.arn,
+            fix=f"take a role of another account, or change {why}",
         )
 
 
-def environment_access_faults(
+def environment_access_errors(
     access: AccessPlan, aws: AwsConfig, cluster: ClusterConfig, tags: Mapping[str, str]
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     """The same, where there is a cluster to make. `tags`: environment.tags."""
-    yield from access_faults(access, aws)
+    yield from access_errors(access, aws)
     deployer = cluster.deployer_role_arn
     if deployer and access.role_arn and deployer != access.role_arn:
-        yield Fault(
+        yield InputError(
             path="environment.cluster.deployer_role_arn",
-            rule="must be the last role of aws:assumeRoles, where both are set",
-            value=deployer,
-            way_out=f"drop it: {access.role_arn} is assumed",
+            must="be the last role of aws:assumeRoles, where both are set",
+            got=deployer,
+            fix=f"drop it: {access.role_arn} is assumed",
         )
     for name, admin in cluster.admins.items():
         if access.role_arn and admin.role_arn == access.role_arn:
-            yield Fault(
+            yield InputError(
                 path=f"environment.cluster.admins.{name}",
-                rule=(
-                    "must be another role than the one that makes the cluster, which is an admin of"
+                must=(
+                    "be another role than the one that makes the cluster, which is an admin of"
                     " it: EKS answers 409 to a second access entry"
                 ),
-                value=admin.role_arn,
-                way_out="drop it",
+                got=admin.role_arn,
+                fix="drop it",
             )
     default = dict(access.default_tags)
-    yield from tag_faults("aws:defaultTags.tags", default)
+    yield from tag_errors("aws:defaultTags.tags", default)
     if default and len(default) <= TAGS < len({**default, **tags}):
-        yield Fault(
+        yield InputError(
             path="aws:defaultTags.tags",
-            rule=f"must be at most {TAGS} together with environment.tags",
-            value=str(len({**default, **tags})),
-            way_out="drop some",
+            must=f"be at most {TAGS} together with environment.tags",
+            got=str(len({**default, **tags})),
+            fix="drop some",
         )
 
 
-def team_access_faults(access: AccessPlan, aws: AwsConfig) -> Iterator[Fault]:
+def team_access_errors(access: AccessPlan, aws: AwsConfig) -> Iterator[InputError]:
     """The same, where there is only a kubeconfig."""
-    yield from access_faults(access, aws)
+    yield from access_errors(access, aws)
     if access.default_tags:
-        yield Fault(
+        yield InputError(
             path="aws:defaultTags",
-            rule="must not be set in a team's stack file, which makes nothing in AWS",
-            value=", ".join(dict(access.default_tags)),
-            way_out="drop it, or set it in the environment's stack file",
+            must="not be set in a team's stack file, which makes nothing in AWS",
+            got=", ".join(dict(access.default_tags)),
+            fix="drop it, or set it in the environment's stack file",
         )
 
 
-def access_notices(access: AccessPlan) -> Iterator[Notice]:
+def access_warnings(access: AccessPlan) -> Iterator[InputWarning]:
     """What works only if the account is as it must be."""
     if len(access.roles) > 1:
-        yield Notice(
+        yield InputWarning(
             path="aws:assumeRoles",
             text=(
                 f"`aws eks get-token` assumes {access.role_arn} directly: it must trust the caller,"
@@ -110,25 +110,25 @@ def access_notices(access: AccessPlan) -> Iterator[Notice]:
         )
 
 
-def account_findings(access: AccessPlan, caller: str) -> Iterator[Fault]:
+def account_findings(access: AccessPlan, caller: str) -> Iterator[InputError]:
     """The account, where the stack file does not allow it; the AWS provider refuses it then."""
     account = account_of(caller)
     if setting := access.refuses(account):
-        yield Fault(
+        yield InputError(
             path=setting,
-            rule="must admit the account that answers",
-            value=account,
-            way_out=f"log in to another account, or change {setting}",
+            must="admit the account that answers",
+            got=account,
+            fix=f"log in to another account, or change {setting}",
         )
 
 
-def role_finding(access: AccessPlan, refused: NotAssumed) -> Fault:
+def role_finding(access: AccessPlan, refused: NotAssumed) -> InputError:
     """A role that AWS does not let the caller assume."""
-    return Fault(
+    return InputError(
         path="aws:assumeRoles or environment.cluster.deployer_role_arn",
-        rule="must be a role that the caller may assume",
-        value=str(refused),
-        way_out=(
+        must="be a role that the caller may assume",
+        got=str(refused),
+        fix=(
             "name the caller in the role's trust policy, log in as somebody else"
             f"{' by another aws:profile' if access.profile else ''}, or drop the role where the"
             " caller has it already"
@@ -136,15 +136,15 @@ def role_finding(access: AccessPlan, refused: NotAssumed) -> Fault:
     )
 
 
-def entry_findings(region: str, cluster: str, role: str, may_enter: bool) -> Iterator[Fault]:
+def entry_findings(region: str, cluster: str, role: str, may_enter: bool) -> Iterator[InputError]:
     """A cluster that somebody else has made does not know the role that is assumed now."""
     if not may_enter:
         of = f"--region {region} --cluster-name {cluster} --principal-arn {role}"
-        yield Fault(
+        yield InputError(
             path="environment.cluster",
-            rule="must have an access entry for the role that is assumed now",
-            value=f"none for {role} in {cluster}, which another identity has made",
-            way_out=(
+            must="have an access entry for the role that is assumed now",
+            got=f"none for {role} in {cluster}, which another identity has made",
+            fix=(
                 f"as an admin of it run `aws eks create-access-entry {of} && aws eks"
                 f" associate-access-policy {of} --policy-arn {ADMIN_POLICY}"
                 " --access-scope type=cluster`"

@@ -14,56 +14,56 @@ from plans.trainer import TUNED
 from stacks.derive.capacity import TYPES, job_type, largest_gang
 from stacks.derive.jobs import stores
 from stacks.derive.scripts import launches
-from stacks.rules.lustre_efa import tcp_notices
-from stacks.rules.pods import place_faults, pod_faults, pod_notices
-from stacks.rules.stores import checkpoint_faults, checkpoint_notices
+from stacks.rules.lustre_efa import tcp_warnings
+from stacks.rules.pods import place_errors, pod_errors, pod_warnings
+from stacks.rules.stores import checkpoint_errors, checkpoint_warnings
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
 from stacks.settings.job import JobConfig
-from stacks.settings.problems import Fault, Notice
+from stacks.settings.problems import InputError, InputWarning
 
 BLOCK_TAIL = timedelta(minutes=40)
 """Karpenter drains a Capacity Block this long before its end (karpenter-provider-aws, a
 constant)."""
 
 
-def job_faults(
+def job_errors(
     path: str,
     job: JobConfig,
     environment: EnvironmentConfig,
     region: str,
     set_aside: frozenset[str],
-) -> Iterator[Fault]:
-    """Every fault of a job. `set_aside`: names that were left out, so that no second fault names
+) -> Iterator[InputError]:
+    """Every error of a job. `set_aside`: names that were left out, so that no second error names
     them."""
     pool = environment.pools.get(job.pool)
     if pool is None and job.pool not in set_aside:
-        yield Fault(
+        yield InputError(
             path=f"{path}.pool",
-            rule="is a pool of the environment",
-            value=job.pool,
-            way_out=f"one of {', '.join(environment.pools) or 'none yet'}",
+            must="be a pool of the environment",
+            got=job.pool,
+            fix=f"one of {', '.join(environment.pools) or 'none yet'}",
         )
     if pool is not None and pool.instance_types and set(pool.instance_types) <= set(TYPES):
         yield from _gang(path, job, pool, environment)
         yield from _node(path, job, pool)
         yield from _until_the_end(path, job, pool)
-        yield from checkpoint_faults(path, job, environment, region)
+        yield from checkpoint_errors(path, job, environment, region)
     yield from _controller(path, job, environment, set_aside)
     yield from _elastic(path, job, pool)
     yield from _waiting(path, job)
-    yield from pod_faults(path, job, environment, set_aside)
+    yield from pod_errors(path, job, environment, set_aside)
 
 
-def job_notices(
+def job_warnings(
     jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, region: str, at: str
-) -> Iterator[Notice]:
+) -> Iterator[InputWarning]:
     """What works but should be known about jobs. `at`: the path that holds them."""
     for name, job in jobs.items():
         path, pool = f"{at}.{name}", environment.pools.get(job.pool)
         if (job.runtime or "").startswith(
             "torchtune-"
         ) and job.runtime in environment.trainer.runtimes:
-            yield Notice(
+            yield InputWarning(
                 path=f"{path}.runtime",
                 text=(
                     "waits for a claim or a StorageClass that nothing here makes: a"
@@ -78,9 +78,9 @@ def job_notices(
             and not job.allow_slow_fabric
             and (slow := fabric.slow(kind))
         ):
-            yield Notice(path=f"{path}.pool", text=f"{job.pool} {slow}")
+            yield InputWarning(path=f"{path}.pool", text=f"{job.pool} {slow}")
         if kind and kind.gpus and job.nodes > 1 and (job.gpus_per_node or kind.gpus) < kind.gpus:
-            yield Notice(
+            yield InputWarning(
                 path=f"{path}.gpus_per_node",
                 text=(
                     f"leaves {kind.gpus - (job.gpus_per_node or 0)} GPUs of each node idle and"
@@ -88,7 +88,7 @@ def job_notices(
                 ),
             )
         if pool and pool.fallback_zones and (away := _in_one_zone(job, environment)):
-            yield Notice(
+            yield InputWarning(
                 path=f"{path}.pool",
                 text=(
                     f"may run in another zone than {', '.join(away)}, which"
@@ -102,9 +102,9 @@ def job_notices(
                 for store in stores(job)
                 if store in environment.storage
             }
-            yield from tcp_notices(f"{path}.pool", mounted, pool)
-        yield from pod_notices(path, job, environment)
-        yield from checkpoint_notices(path, job, environment, region)
+            yield from tcp_warnings(f"{path}.pool", mounted, pool)
+        yield from pod_warnings(path, job, environment)
+        yield from checkpoint_warnings(path, job, environment, region)
 
 
 def _in_one_zone(job: JobConfig, environment: EnvironmentConfig) -> list[str]:
@@ -119,46 +119,46 @@ def _in_one_zone(job: JobConfig, environment: EnvironmentConfig) -> list[str]:
 
 def _gang(
     path: str, job: JobConfig, pool: PoolConfig, environment: EnvironmentConfig
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     """All nodes of a job must come up at once, alike and in one zone."""
     path, most = f"{path}.nodes", largest_gang(pool)
     if job.nodes > pool.max_nodes:
-        yield Fault(
+        yield InputError(
             path=path,
-            rule=f"fits pool {job.pool} (max_nodes {pool.max_nodes})",
-            value=str(job.nodes),
-            way_out=f"raise pools.{job.pool}.max_nodes to {job.nodes}",
+            must=f"fit pool {job.pool} (max_nodes {pool.max_nodes})",
+            got=str(job.nodes),
+            fix=f"raise pools.{job.pool}.max_nodes to {job.nodes}",
         )
     elif job.nodes > most:
-        yield Fault(
+        yield InputError(
             path=path,
-            rule=(
-                f"fits the {most} nodes that pool {job.pool} "
+            must=(
+                f"fit the {most} nodes that pool {job.pool} "
                 f"{'keeps: it brings up no others' if pool.replicas else 'has reserved'}"
             ),
-            value=str(job.nodes),
-            way_out=f"at most {most}, or another pool",
+            got=str(job.nodes),
+            fix=f"at most {most}, or another pool",
         )
     if job.nodes > 1 and len(pool.instance_types) > 1:
-        yield Fault(
+        yield InputError(
             path=path,
-            rule=f"is 1 on pool {job.pool}, which has several types: ranks would mix them",
-            value=str(job.nodes),
-            way_out=f"a pool of one type, such as {pool.instance_types[0]}",
+            must=f"be 1 on pool {job.pool}, which has several types: ranks would mix them",
+            got=str(job.nodes),
+            fix=f"a pool of one type, such as {pool.instance_types[0]}",
         )
     if job.nodes > 1 and pool.fallback_zones:
-        yield Fault(
+        yield InputError(
             path=path,
-            rule=f"is 1 on pool {job.pool}, which has fallback zones: EFA does not cross zones",
-            value=str(job.nodes),
-            way_out="a pool without fallback_zones",
+            must=f"be 1 on pool {job.pool}, which has fallback zones: EFA does not cross zones",
+            got=str(job.nodes),
+            fix="a pool without fallback_zones",
         )
     if job.nodes > 1 and pool.capacity == "spot" and not _resumable(job, environment):
-        yield Fault(
+        yield InputError(
             path=path,
-            rule="is 1 on spot, unless the gang restarts and resumes: one reclaimed node ends all",
-            value=str(job.nodes),
-            way_out="a runtime with max_restarts and checkpoints, or on_demand",
+            must="be 1 on spot, unless the gang restarts and resumes: one reclaimed node ends all",
+            got=str(job.nodes),
+            fix="a runtime with max_restarts and checkpoints, or on_demand",
         )
 
 
@@ -169,7 +169,7 @@ def _resumable(job: JobConfig, environment: EnvironmentConfig) -> bool:
     return job.checkpoints is not None and own is not None and own.max_restarts > 0
 
 
-def _node(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[Fault]:
+def _node(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputError]:
     """What one pod asks of its node."""
     name = pool.instance_types[0]
     kind = TYPES[name]
@@ -178,192 +178,192 @@ def _node(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[Fault]:
         return
     gpus = job.gpus_per_node or kind.gpus
     if gpus > kind.gpus:
-        yield Fault(
+        yield InputError(
             path=f"{path}.gpus_per_node",
-            rule=f"fits {name}, which has {kind.gpus}",
-            value=str(gpus),
-            way_out=f"{kind.gpus}, or leave it out for all of them",
+            must=f"fit {name}, which has {kind.gpus}",
+            got=str(gpus),
+            fix=f"{kind.gpus}, or leave it out for all of them",
         )
     if isinstance(job.processes_per_node, int) and job.processes_per_node > gpus:
-        yield Fault(
+        yield InputError(
             path=f"{path}.processes_per_node",
-            rule=f"is at most the {gpus} GPUs of the pod",
-            value=str(job.processes_per_node),
-            way_out=str(gpus),
+            must=f"be at most the {gpus} GPUs of the pod",
+            got=str(job.processes_per_node),
+            fix=str(gpus),
         )
     for launch in launches(job.script or " ".join(job.command)):
         if launch.ranks.isdecimal() and int(launch.ranks) > gpus:
-            yield Fault(
+            yield InputError(
                 path=f"{path}.script",
-                rule=f"starts at most a rank for each of the pod's {gpus} GPUs",
-                value=f"--nproc_per_node={launch.ranks}",
-                way_out="--nproc_per_node=${PET_NPROC_PER_NODE}",
+                must=f"start at most a rank for each of the pod's {gpus} GPUs",
+                got=f"--nproc_per_node={launch.ranks}",
+                fix="--nproc_per_node=${PET_NPROC_PER_NODE}",
             )
     least = min(TYPES[each].allocatable_mib for each in pool.instance_types)
     if job.shared_memory_gib * 1024 > least // 2:
-        yield Fault(
+        yield InputError(
             path=f"{path}.shared_memory_gib",
-            rule="leaves the ranks half of the node's memory",
-            value=str(job.shared_memory_gib),
-            way_out=f"at most {least // 2048}",
+            must="leave the ranks half of the node's memory",
+            got=str(job.shared_memory_gib),
+            fix=f"at most {least // 2048}",
         )
 
 
-def _cpu_node(path: str, job: JobConfig, name: str) -> Iterator[Fault]:
+def _cpu_node(path: str, job: JobConfig, name: str) -> Iterator[InputError]:
     if job.gpus_per_node is not None:
-        yield Fault(
+        yield InputError(
             path=f"{path}.gpus_per_node",
-            rule=f"is left out on {name}, which has none",
-            value=str(job.gpus_per_node),
-            way_out="drop it, or take a pool with GPUs",
+            must=f"be left out on {name}, which has none",
+            got=str(job.gpus_per_node),
+            fix="drop it, or take a pool with GPUs",
         )
     if job.processes_per_node == "auto":
-        yield Fault(
+        yield InputError(
             path=f"{path}.processes_per_node",
-            rule=f"is a number on {name}: auto counts GPUs",
-            value="auto",
-            way_out="1, and threads for the rest; or one a NUMA node",
+            must=f"be a number on {name}: auto counts GPUs",
+            got="auto",
+            fix="1, and threads for the rest; or one a NUMA node",
         )
 
 
-def _until_the_end(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[Fault]:
+def _until_the_end(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputError]:
     """A job fits what is left of a Capacity Block."""
     held = pool.reservation
     if job.expected_hours is None or held is None or held.starts is None or held.ends is None:
         return
     hours = (held.ends - held.starts - BLOCK_TAIL) / timedelta(hours=1)
     if job.expected_hours > hours:
-        yield Fault(
+        yield InputError(
             path=f"{path}.expected_hours",
-            rule=(
-                f"fits the {hours:.1f} h that {held.id} gives (its nodes drain"
+            must=(
+                f"fit the {hours:.1f} h that {held.id} gives (its nodes drain"
                 " 40 minutes before the end)"
             ),
-            value=f"{job.expected_hours:g}",
-            way_out="fewer hours with checkpoints to go on from, or a longer block",
+            got=f"{job.expected_hours:g}",
+            fix="fewer hours with checkpoints to go on from, or a longer block",
         )
 
 
 def _controller(
     path: str, job: JobConfig, environment: EnvironmentConfig, set_aside: frozenset[str]
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     """Which controller runs it, and whether that has what the job asks for."""
     trainer = environment.trainer
     known = (*trainer.runtimes, *trainer.own_runtimes)
     if (job.runtime is None) == (job.pytorch_job is None):
-        yield Fault(
+        yield InputError(
             path=path,
-            rule="has exactly one of runtime (a TrainJob) and pytorch_job (a PyTorchJob)",
-            value="both" if job.runtime else "neither",
-            way_out=f"runtime: {known[-1] if known else '…'}",
+            must="have exactly one of runtime (a TrainJob) and pytorch_job (a PyTorchJob)",
+            got="both" if job.runtime else "neither",
+            fix=f"runtime: {known[-1] if known else '…'}",
         )
     if job.runtime is not None and job.runtime not in known and job.runtime not in set_aside:
-        yield Fault(
+        yield InputError(
             path=f"{path}.runtime",
-            rule="is a runtime of the environment",
-            value=job.runtime,
-            way_out=f"one of {', '.join(known)}",
+            must="be a runtime of the environment",
+            got=job.runtime,
+            fix=f"one of {', '.join(known)}",
         )
     own = environment.own_runtime(job)
     if own and own.kind == "mpi" and own.image != job.image:
-        yield Fault(
+        yield InputError(
             path=f"{path}.image",
-            rule=f"is that of {job.runtime}: with MPI a job replaces the launcher's only",
-            value=job.image,
-            way_out=own.image,
+            must=f"be that of {job.runtime}: with MPI a job replaces the launcher's only",
+            got=job.image,
+            fix=own.image,
         )
     if own and own.kind == "torchtune":
         yield from _recipe(path, job)
     if job.pytorch_job and environment.training_operator is None:
-        yield Fault(
+        yield InputError(
             path=f"{path}.pytorch_job",
-            rule="is run by the training-operator",
-            value="no training_operator",
-            way_out=(
+            must="be run by the training-operator",
+            got="no training_operator",
+            fix=(
                 "environment.training_operator: {version:"
                 f" {next(iter(versions.TRAINING_OPERATORS))}}}"
             ),
         )
     restarts = _restarts(job, environment)
     if restarts and not job.checkpoints and not job.allow_no_checkpoint:
-        yield Fault(
+        yield InputError(
             path=f"{path}.checkpoints",
-            rule=f"is what {restarts} restarts resume from",
-            value="nothing",
-            way_out="set checkpoints: {store: …, directory: …} or allow_no_checkpoint: true",
+            must=f"be what {restarts} restarts resume from",
+            got="nothing",
+            fix="set checkpoints: {store: …, directory: …} or allow_no_checkpoint: true",
         )
     if job.priority and not job.pytorch_job:
-        yield Fault(
+        yield InputError(
             path=f"{path}.priority",
-            value=job.priority,
-            rule=f"is of the runtime: with Trainer {trainer.version} a TrainJob has none",
-            way_out="trainer.own_runtimes.<name>.priority",
+            got=job.priority,
+            must=f"be of the runtime: with Trainer {trainer.version} a TrainJob has none",
+            fix="trainer.own_runtimes.<name>.priority",
         )
     elif job.priority and job.priority not in environment.priorities:
-        yield Fault(
+        yield InputError(
             path=f"{path}.priority",
-            rule="is one of environment.priorities",
-            value=job.priority,
-            way_out=f"one of {', '.join(environment.priorities) or 'none yet'}",
+            must="be one of environment.priorities",
+            got=job.priority,
+            fix=f"one of {', '.join(environment.priorities) or 'none yet'}",
         )
     line = versions.TRAINER_LINES.get(trainer.version.rpartition(".")[0])
     if job.time_limit_minutes and not job.pytorch_job and line and not line.time_limit:
-        yield Fault(
+        yield InputError(
             path=f"{path}.time_limit_minutes",
-            rule=f"is unknown to Trainer {trainer.version}, which drops it silently",
-            value=str(job.time_limit_minutes),
-            way_out="trainer.version 2.3.0, pytorch_job, or `timeout` in the script",
+            must=f"be unknown to Trainer {trainer.version}, which drops it silently",
+            got=str(job.time_limit_minutes),
+            fix="trainer.version 2.3.0, pytorch_job, or `timeout` in the script",
         )
 
 
-def torchtune_faults(
+def torchtune_errors(
     path: str, own: OwnRuntimeConfig, environment: EnvironmentConfig
-) -> Iterator[Fault]:
-    """Every fault of what a runtime of kind torchtune fetches."""
+) -> Iterator[InputError]:
+    """Every error of what a runtime of kind torchtune fetches."""
     at = own.torchtune
     if (own.kind == "torchtune") != bool(at):
-        yield Fault(
+        yield InputError(
             path=f"{path}.torchtune",
-            rule="goes with kind torchtune, and the kind with it",
-            value=own.kind,
-            way_out="kind: torchtune, and torchtune: {model: …, store: …, directory: …}",
+            must="go with kind torchtune, and the kind with it",
+            got=own.kind,
+            fix="kind: torchtune, and torchtune: {model: …, store: …, directory: …}",
         )
     if at and at.model not in TUNED:
-        yield Fault(
+        yield InputError(
             path=f"{path}.torchtune.model",
-            rule="is a model that upstream has a recipe for",
-            value=at.model,
-            way_out=f"one of {', '.join(TUNED)}",
+            must="be a model that upstream has a recipe for",
+            got=at.model,
+            fix=f"one of {', '.join(TUNED)}",
         )
     if at:
-        yield from place_faults(f"{path}.torchtune", at.store, at.directory, environment)
+        yield from place_errors(f"{path}.torchtune", at.store, at.directory, environment)
     if at and own.command:
-        yield Fault(
+        yield InputError(
             path=f"{path}.command",
-            rule="is the recipe's",
-            value=own.command[0],
-            way_out="drop it, or a job's script: tune run …",
+            must="be the recipe's",
+            got=own.command[0],
+            fix="drop it, or a job's script: tune run …",
         )
 
 
-def _recipe(path: str, job: JobConfig) -> Iterator[Fault]:
+def _recipe(path: str, job: JobConfig) -> Iterator[InputError]:
     """A job on a runtime of kind torchtune."""
     if job.nodes > 1:
-        yield Fault(
+        yield InputError(
             path=f"{path}.nodes",
-            rule="is 1 with torchtune: no Trainer starts these models' recipes on more",
-            value=str(job.nodes),
-            way_out="1, or a torch runtime with torchrun",
+            must="be 1 with torchtune: no Trainer starts these models' recipes on more",
+            got=str(job.nodes),
+            fix="1, or a torch runtime with torchrun",
         )
     if job.command == ("tune", "run"):
-        yield Fault(
+        yield InputError(
             path=f"{path}.command",
-            rule=(
-                "is not tune run: the Trainer's webhook then looks for the model in"
+            must=(
+                "not be tune run: the Trainer's webhook then looks for the model in"
                 " the runtime's name"
             ),
-            value=" ".join(job.command)[:60],
-            way_out="drop it for the runtime's recipe, or script: tune run …",
+            got=" ".join(job.command)[:60],
+            fix="drop it for the runtime's recipe, or script: tune run …",
         )
 
 
@@ -373,47 +373,47 @@ def _restarts(job: JobConfig, environment: EnvironmentConfig) -> int:
     return job.pytorch_job.restarts if job.pytorch_job else own.max_restarts if own else 0
 
 
-def _elastic(path: str, job: JobConfig, pool: PoolConfig | None) -> Iterator[Fault]:
+def _elastic(path: str, job: JobConfig, pool: PoolConfig | None) -> Iterator[InputError]:
     path, wanted = f"{path}.elastic", job.elastic
     if wanted is None:
         return
     said = f"{wanted.min_nodes} to {wanted.max_nodes}"
     if not job.pytorch_job:
-        yield Fault(
+        yield InputError(
             path=path,
-            rule="is not implemented by any Trainer up to 2.3: JobSet cannot resize",
-            value=said,
-            way_out="drop it and fix nodes, or take pytorch_job: {}",
+            must="not be implemented by any Trainer up to 2.3: JobSet cannot resize",
+            got=said,
+            fix="drop it and fix nodes, or take pytorch_job: {}",
         )
     elif job.pytorch_job.coordinator:
-        yield Fault(
+        yield InputError(
             path=path,
-            rule="has no Master, so none that coordinates",
-            value=said,
-            way_out="drop elastic or coordinator",
+            must="have no Master, so none that coordinates",
+            got=said,
+            fix="drop elastic or coordinator",
         )
     if not wanted.min_nodes <= job.nodes <= wanted.max_nodes:
-        yield Fault(
+        yield InputError(
             path=path,
-            rule="contains nodes, with which it begins",
-            value=f"{said}, nodes {job.nodes}",
-            way_out=f"min_nodes ≤ {job.nodes} ≤ max_nodes",
+            must="contain nodes, with which it begins",
+            got=f"{said}, nodes {job.nodes}",
+            fix=f"min_nodes ≤ {job.nodes} ≤ max_nodes",
         )
     if pool and wanted.max_nodes > largest_gang(pool):
-        yield Fault(
+        yield InputError(
             path=f"{path}.max_nodes",
-            rule=f"fits pool {job.pool}",
-            value=str(wanted.max_nodes),
-            way_out=f"at most {largest_gang(pool)}",
+            must=f"fit pool {job.pool}",
+            got=str(wanted.max_nodes),
+            fix=f"at most {largest_gang(pool)}",
         )
 
 
-def _waiting(path: str, job: JobConfig) -> Iterator[Fault]:
+def _waiting(path: str, job: JobConfig) -> Iterator[InputError]:
     """An `up` that waits must be able to see the end."""
     if job.wait == "complete" and (job.expected_hours or 0) * 60 > job.wait_minutes:
-        yield Fault(
+        yield InputError(
             path=f"{path}.wait_minutes",
-            rule=f"is as long as the run (expected_hours {job.expected_hours:g})",
-            value=str(job.wait_minutes),
-            way_out=f"{(job.expected_hours or 0) * 60 + 30:.0f}, or wait: running",
+            must=f"be as long as the run (expected_hours {job.expected_hours:g})",
+            got=str(job.wait_minutes),
+            fix=f"{(job.expected_hours or 0) * 60 + 30:.0f}, or wait: running",
         )

@@ -20,23 +20,23 @@ from catalog.storage import (
 )
 from stacks.derive.capacity import lnet_devices
 from stacks.settings.environment import LustreConfig, PoolConfig, StoreConfig
-from stacks.settings.problems import Fault, Notice
+from stacks.settings.problems import InputError, InputWarning
 
 Pools = Mapping[str, PoolConfig]
 
 
-def efa_faults(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[Fault]:
-    """Every fault of a store that is made for EFA. `path`: the store's `lustre`. `pools`: all, or
+def efa_errors(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputError]:
+    """Every error of a store that is made for EFA. `path`: the store's `lustre`. `pools`: all, or
     none to judge."""
     if not lustre.efa:
         return
     size, step = lustre.capacity_gib, LUSTRE_EFA_STEP_GIB.get(lustre.throughput_mbps_per_tib or 0)
     if lustre.deployment == "SCRATCH_2":
-        yield Fault(
+        yield InputError(
             path=f"{path}.efa",
-            rule="is of PERSISTENT_2: scratch has no EFA",
-            value="true",
-            way_out="drop it, or take deployment: PERSISTENT_2",
+            must="be of PERSISTENT_2: scratch has no EFA",
+            got="true",
+            fix="drop it, or take deployment: PERSISTENT_2",
         )
     elif (
         size
@@ -44,37 +44,35 @@ def efa_faults(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[Fault]
         and size % step
         and (size == LUSTRE_SMALLEST_GIB or size % LUSTRE_STEP_GIB == 0)
     ):
-        yield Fault(
+        yield InputError(
             path=f"{path}.capacity_gib",
-            rule=(
-                f"is a multiple of {step} GiB with EFA at"
+            must=(
+                f"be a multiple of {step} GiB with EFA at"
                 f" {lustre.throughput_mbps_per_tib} MB/s per TiB"
             ),
-            value=str(size),
-            way_out=(
-                f"nearest: {max(1, round(size / step)) * step}; a faster tier has a smaller step"
-            ),
+            got=str(size),
+            fix=(f"nearest: {max(1, round(size / step)) * step}; a faster tier has a smaller step"),
         )
     kinds = [(pool, kind) for pool in pools.values() for kind in pool.instance_types]
     if kinds and not any(lnet_devices(pool, kind) for pool, kind in kinds):
-        yield Fault(
+        yield InputError(
             path=f"{path}.efa",
-            rule="is for a pool whose nodes can mount over it",
-            value="; ".join(
+            must="be for a pool whose nodes can mount over it",
+            got="; ".join(
                 dict.fromkeys(f"{kind}, which {_reason(pool, kind)}" for pool, kind in kinds)
             ),
-            way_out=f"a pool of {', '.join(sorted(EFA_LUSTRE_CLIENTS))}, or drop efa",
+            fix=f"a pool of {', '.join(sorted(EFA_LUSTRE_CLIENTS))}, or drop efa",
         )
 
 
-def efa_notices(path: str, lustre: LustreConfig | None, pools: Pools) -> Iterator[Notice]:
+def efa_warnings(path: str, lustre: LustreConfig | None, pools: Pools) -> Iterator[InputWarning]:
     """What works but should be known of a store that is made for EFA."""
     taken = sum(
         pool.max_nodes * max((lnet_devices(pool, kind) for kind in pool.instance_types), default=0)
         for pool in pools.values()
     )
     if lustre and lustre.efa and taken > EFA_CONNECTIONS_AT_MOST:
-        yield Notice(
+        yield InputWarning(
             path=f"{path}.efa",
             text=(
                 f"full pools have {taken} EFA devices for it, and FSx takes"
@@ -83,14 +81,16 @@ def efa_notices(path: str, lustre: LustreConfig | None, pools: Pools) -> Iterato
         )
 
 
-def tcp_notices(
+def tcp_warnings(
     path: str, mounted: Mapping[str, StoreConfig], pool: PoolConfig
-) -> Iterator[Notice]:
+) -> Iterator[InputWarning]:
     """Nodes of a job that mount over TCP what is made for EFA."""
     made = [name for name, store in mounted.items() if store.lustre and store.lustre.efa]
     for name, kind in product(made, pool.instance_types):
         if not lnet_devices(pool, kind):
-            yield Notice(path=path, text=f"{kind} mounts {name} over TCP: it {_reason(pool, kind)}")
+            yield InputWarning(
+                path=path, text=f"{kind} mounts {name} over TCP: it {_reason(pool, kind)}"
+            )
 
 
 def _reason(pool: PoolConfig, instance_type: str) -> str:

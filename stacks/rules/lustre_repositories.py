@@ -19,7 +19,7 @@ from itertools import combinations
 
 from catalog.storage import REPOSITORIES_AT_MOST
 from stacks.settings.environment import LustreConfig, RepositoryConfig
-from stacks.settings.problems import Fault
+from stacks.settings.problems import InputError
 
 S3_URI = re.compile(
     r"s3://(?!\d+\.\d+\.\d+\.\d+(?:/|$))(?!.*\.\.[^/]*(?:/|$))[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
@@ -31,22 +31,22 @@ S3_URI_LENGTH, PATH_LENGTH = 900, 4096
 API's 4,357; API."""
 
 
-def repository_faults(path: str, lustre: LustreConfig) -> Iterator[Fault]:
-    """Every fault of a store's repositories. `path`: the store's `lustre`."""
+def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
+    """Every error of a store's repositories. `path`: the store's `lustre`."""
     named = lustre.repositories
     if named and lustre.backup_days:  # GUIDE: disable backups before linking
-        yield Fault(
+        yield InputError(
             path=f"{path}.backup_days",
-            rule="is 0 with repositories: FSx backs up no file system that is linked to S3",
-            value=str(lustre.backup_days),
-            way_out="drop backup_days; export keeps a copy",
+            must="be 0 with repositories: FSx backs up no file system that is linked to S3",
+            got=str(lustre.backup_days),
+            fix="drop backup_days; export keeps a copy",
         )
     if len(named) > REPOSITORIES_AT_MOST:  # API
-        yield Fault(
+        yield InputError(
             path=f"{path}.repositories",
-            rule=f"are at most {REPOSITORIES_AT_MOST} a file system",
-            value=str(len(named)),
-            way_out="link a common prefix, or take a second store",
+            must=f"be at most {REPOSITORIES_AT_MOST} a file system",
+            got=str(len(named)),
+            fix="link a common prefix, or take a second store",
         )
     for name, each in named.items():
         yield from _alone(f"{path}.repositories.{name}", each)
@@ -55,51 +55,51 @@ def repository_faults(path: str, lustre: LustreConfig) -> Iterator[Fault]:
         if _overlap(
             each.path, second.path
         ):  # API: no overlapping file system paths, and / only alone
-            yield Fault(
+            yield InputError(
                 path=f"{at}.path",
-                rule=f"lies beside {name}'s {each.path}, neither in it nor around it",
-                value=second.path,
-                way_out=f"a directory of its own, such as /{other}",
+                must=f"lie beside {name}'s {each.path}, neither in it nor around it",
+                got=second.path,
+                fix=f"a directory of its own, such as /{other}",
             )
         if _overlap(each.s3, second.s3):  # GUIDE: no overlapping data repository paths
-            yield Fault(
+            yield InputError(
                 path=f"{at}.s3",
-                rule=f"lies beside {name}'s {each.s3}, neither in it nor around it",
-                value=second.s3,
-                way_out="prefixes that do not hold each other, or one repository for both",
+                must=f"lie beside {name}'s {each.s3}, neither in it nor around it",
+                got=second.s3,
+                fix="prefixes that do not hold each other, or one repository for both",
             )
 
 
-def _alone(path: str, each: RepositoryConfig) -> Iterator[Fault]:
+def _alone(path: str, each: RepositoryConfig) -> Iterator[InputError]:
     if not S3_URI.fullmatch(each.s3) or len(each.s3) > S3_URI_LENGTH:
-        yield Fault(
+        yield InputError(
             path=f"{path}.s3",
-            rule="is s3://bucket/prefix/",
-            value=each.s3,
-            way_out="a bucket has 3 to 63 of a-z, 0-9, - and .; the prefix may be left out",
+            must="be s3://bucket/prefix/",
+            got=each.s3,
+            fix="a bucket has 3 to 63 of a-z, 0-9, - and .; the prefix may be left out",
         )
     steps = each.path.strip("/").split("/")
     if not each.path.startswith("/"):
-        yield Fault(
+        yield InputError(
             path=f"{path}.path",
-            rule="begins with /: it counts from the file system's root",
-            value=each.path or "nothing",
-            way_out=f"/{each.path or 'data'}",
+            must="begin with /: it counts from the file system's root",
+            got=each.path or "nothing",
+            fix=f"/{each.path or 'data'}",
         )
     elif each.path != "/" and not _directory(steps) or len(each.path) > PATH_LENGTH:
-        yield Fault(
+        yield InputError(
             path=f"{path}.path",
-            rule="is a directory without empty steps, . and ..",
-            value=repr(each.path),
-            way_out="such as /data or /sets/images",
+            must="be a directory without empty steps, . and ..",
+            got=repr(each.path),
+            fix="such as /data or /sets/images",
         )
     for policy in ("auto_import", "auto_export"):
         if repeated := _repeated(getattr(each, policy)):
-            yield Fault(
+            yield InputError(
                 path=f"{path}.{policy}",
-                rule="names an event once",
-                value=repeated,
-                way_out="drop the second",
+                must="name an event once",
+                got=repeated,
+                fix="drop the second",
             )
 
 

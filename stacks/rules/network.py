@@ -6,33 +6,33 @@ from collections.abc import Iterator
 
 from catalog.zones import OFFERS, WITHOUT_EKS, zone_names
 from stacks.settings.environment import EnvironmentConfig
-from stacks.settings.problems import Fault
+from stacks.settings.problems import InputError
 
 
-def stack_faults(stack: str) -> Iterator[Fault]:
+def stack_errors(stack: str) -> Iterator[InputError]:
     """A name that no environment can have (EC2 API, CreateSecurityGroup, GroupName)."""
     if stack == "sg" or stack.startswith("sg-"):
-        yield Fault(
+        yield InputError(
             path="stack",
-            rule=(
-                "must not begin with sg-: every security group is called <stack>-…, and EC2 takes"
+            must=(
+                "not begin with sg-: every security group is called <stack>-…, and EC2 takes"
                 " no group name that begins so"
             ),
-            value=stack,
-            way_out=f"rename the stack and its file, such as Pulumi.env-{stack}.yaml",
+            got=stack,
+            fix=f"rename the stack and its file, such as Pulumi.env-{stack}.yaml",
         )
 
 
-def network_zone_faults(region: str, wanted: EnvironmentConfig) -> Iterator[Fault]:
+def network_zone_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
     """Zones that the network names and that no cluster can have. Which id a zone has, only the
     account knows: preflight.py."""
     if wanted.zone_id in WITHOUT_EKS:
         ids = {id_ for sold in OFFERS.values() for id_ in sold.get(region, "").split()}
-        yield Fault(
+        yield InputError(
             path="environment.zone_id",
-            rule="must be the id of a zone in which EKS places control planes",
-            value=str(wanted.zone_id),
-            way_out=(
+            must="be the id of a zone in which EKS places control planes",
+            got=str(wanted.zone_id),
+            fix=(
                 "another zone, and its id, which is one of"
                 f" {', '.join(sorted(ids.difference(WITHOUT_EKS)))}"
             ),
@@ -40,7 +40,7 @@ def network_zone_faults(region: str, wanted: EnvironmentConfig) -> Iterator[Faul
     yield from _listed(region, wanted)
 
 
-def _listed(region: str, wanted: EnvironmentConfig) -> Iterator[Fault]:
+def _listed(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
     """`network.zones`; plan.zone_cidrs has room for every zone of the table."""
     path, listed, known = "environment.network.zones", wanted.network.zones, zone_names(region)
     if not listed or not known:
@@ -54,9 +54,9 @@ def _listed(region: str, wanted: EnvironmentConfig) -> Iterator[Fault]:
     elif len({*listed, wanted.zone}) < 2:
         rule = "must name a second zone beside environment.zone: EKS wants two"
     if rule:
-        yield Fault(
+        yield InputError(
             path=path,
-            rule=rule,
-            value=f"[{', '.join(listed)}]",
-            way_out=f"zones: [{', '.join(enough)}]",
+            must=rule,
+            got=f"[{', '.join(listed)}]",
+            fix=f"zones: [{', '.join(enough)}]",
         )

@@ -17,7 +17,7 @@ from stacks.derive.scripts import launches
 from stacks.rules.pinning import unpinned
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import TO_S3, JobConfig
-from stacks.settings.problems import Fault, Notice
+from stacks.settings.problems import InputError, InputWarning
 
 RESERVED_ENV = (
     "PET_NNODES",
@@ -34,10 +34,10 @@ TOKEN = re.compile(
 LABEL = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?"
 
 
-def pod_faults(
+def pod_errors(
     path: str, job: JobConfig, environment: EnvironmentConfig, set_aside: frozenset[str]
-) -> Iterator[Fault]:
-    """Every fault of the pods. `set_aside`: names that were left out, so that no second fault names
+) -> Iterator[InputError]:
+    """Every error of the pods. `set_aside`: names that were left out, so that no second error names
     them."""
     yield from _mounts(path, job, environment, set_aside)
     yield from _files(path, job)
@@ -46,24 +46,28 @@ def pod_faults(
     for where, what, way_out in (
         unpinned(job.image, job.script or "") if environment.production else ()
     ):
-        yield Fault(
-            path=f"{path}.{where}", rule="is pinned in production", value=what, way_out=way_out
+        yield InputError(
+            path=f"{path}.{where}", must="be pinned in production", got=what, fix=way_out
         )
 
 
-def pod_notices(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[Notice]:
+def pod_warnings(
+    path: str, job: JobConfig, environment: EnvironmentConfig
+) -> Iterator[InputWarning]:
     """What works but should be known about the pods."""
     kind = job_type(job, environment)
     for key, value in job.env.items():
         if kind and (vain := fabric.harm(key, value, kind)) and vain.idle:
-            yield Notice(path=f"{path}.env.{key}", text=vain.reason)
+            yield InputWarning(path=f"{path}.env.{key}", text=vain.reason)
     loose = [] if environment.production else list(unpinned(job.image, job.script or ""))
     for where, what, way_out in loose:
-        yield Notice(path=f"{path}.{where}", text=f"{what}: {way_out}")
+        yield InputWarning(path=f"{path}.{where}", text=f"{what}: {way_out}")
     if "@sha256:" not in job.image and not any(where == "image" for where, _, _ in loose):
-        yield Notice(path=f"{path}.image", text="is a tag; a digest (@sha256:…) is what was tested")
+        yield InputWarning(
+            path=f"{path}.image", text="is a tag; a digest (@sha256:…) is what was tested"
+        )
     if job.host_paths:
-        yield Notice(
+        yield InputWarning(
             path=f"{path}.host_paths",
             text=(
                 "must exist on every node, where this program puts nothing; the"
@@ -71,7 +75,7 @@ def pod_notices(path: str, job: JobConfig, environment: EnvironmentConfig) -> It
             ),
         )
     if kind and job.local_scratch and not kind.nvme_gb:
-        yield Notice(
+        yield InputWarning(
             path=f"{path}.local_scratch",
             text=f"{kind.name} has no NVMe: it lies on the root volume",
         )
@@ -79,62 +83,62 @@ def pod_notices(path: str, job: JobConfig, environment: EnvironmentConfig) -> It
 
 def _mounts(
     path: str, job: JobConfig, environment: EnvironmentConfig, set_aside: frozenset[str]
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     for store in job.storage:
         if store not in environment.storage and store not in set_aside:
-            yield Fault(
+            yield InputError(
                 path=f"{path}.storage.{store}",
-                rule="is a store of the environment",
-                value=store,
-                way_out=f"one of {', '.join(environment.storage) or 'none yet'}",
+                must="be a store of the environment",
+                got=store,
+                fix=f"one of {', '.join(environment.storage) or 'none yet'}",
             )
     paths = [
         at.rstrip("/")
         for at in (*_paths(job), *([WORKSPACE] if _has_recipe(job, environment) else []))
     ]
     for twice in sorted({at for at in paths if paths.count(at) > 1}):
-        yield Fault(
+        yield InputError(
             path=f"{path}.storage",
-            rule="mounts one thing at a path",
-            value=twice,
-            way_out="take another path",
+            must="mount one thing at a path",
+            got=twice,
+            fix="take another path",
         )
     for place, at in (("checkpoints", job.checkpoints), ("tensorboard", job.tensorboard)):
         if at:
-            yield from place_faults(
+            yield from place_errors(
                 f"{path}.{place}", at.store, at.directory, environment, set_aside
             )
 
 
-def place_faults(
+def place_errors(
     path: str,
     store: str,
     directory: str,
     environment: EnvironmentConfig,
     set_aside: frozenset[str] = frozenset(),
-) -> Iterator[Fault]:
-    """Every fault of a directory in one of the environment's stores."""
+) -> Iterator[InputError]:
+    """Every error of a directory in one of the environment's stores."""
     if store not in environment.storage and store not in set_aside:
         known = f"one of {', '.join(environment.storage) or 'none yet'}"
-        yield Fault(
+        yield InputError(
             path=f"{path}.store",
-            rule="is a store of the environment",
-            value=store,
-            way_out=f"{known}; to S3: {TO_S3}" if re.match("local|nvme|s3", store) else known,
+            must="be a store of the environment",
+            got=store,
+            fix=f"{known}; to S3: {TO_S3}" if re.match("local|nvme|s3", store) else known,
         )
     if "://" in directory:
-        yield Fault(
+        yield InputError(
             path=f"{path}.directory",
-            rule="is a directory of its store",
-            value=directory,
-            way_out=TO_S3,
+            must="be a directory of its store",
+            got=directory,
+            fix=TO_S3,
         )
     if ".." in directory.split("/"):
-        yield Fault(
+        yield InputError(
             path=f"{path}.directory",
-            rule="stays in its store (the API server refuses `..`)",
-            value=directory,
-            way_out="name it from the store's root",
+            must="stay in its store (the API server refuses `..`)",
+            got=directory,
+            fix="name it from the store's root",
         )
 
 
@@ -147,18 +151,18 @@ def _paths(job: JobConfig) -> Iterator[str]:
     yield from [job.local_scratch] if job.local_scratch else []
 
 
-def _files(path: str, job: JobConfig) -> Iterator[Fault]:
+def _files(path: str, job: JobConfig) -> Iterator[InputError]:
     """A script that torchrun looks for where the job's files are is one of them."""
     if not (job.files and job.torchrun):
         return
     folder, _, name = job.torchrun.script.rpartition("/")
     brought = [source.rpartition("/")[2] for source in job.files.sources]
     if folder == job.files.path.rstrip("/") and name not in brought:
-        yield Fault(
+        yield InputError(
             path=f"{path}.torchrun.script",
-            rule=f"is one of the files in {folder}",
-            value=name,
-            way_out=f"one of {', '.join(brought)}, or add it to files.sources",
+            must=f"be one of the files in {folder}",
+            got=name,
+            fix=f"one of {', '.join(brought)}, or add it to files.sources",
         )
 
 
@@ -167,27 +171,27 @@ def _has_recipe(job: JobConfig, environment: EnvironmentConfig) -> bool:
     return own is not None and own.kind == "torchtune"
 
 
-def _command(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[Fault]:
+def _command(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     if not job.image.strip() or " " in job.image.strip():
-        yield Fault(
+        yield InputError(
             path=f"{path}.image",
-            rule="is an image",
-            value=job.image or "nothing",
-            way_out="registry/name:tag, better registry/name@sha256:…",
+            must="be an image",
+            got=job.image or "nothing",
+            fix="registry/name:tag, better registry/name@sha256:…",
         )
     elif not re.search(r"[:@][^/]+$", job.image):
-        yield Fault(
+        yield InputError(
             path=f"{path}.image",
-            rule="has a tag: without one it is whatever is newest",
-            value=job.image,
-            way_out=f"{job.image}:<version>, better a digest (@sha256:…)",
+            must="have a tag: without one it is whatever is newest",
+            got=job.image,
+            fix=f"{job.image}:<version>, better a digest (@sha256:…)",
         )
     if job.script is not None and not job.script.strip():
-        yield Fault(
+        yield InputError(
             path=f"{path}.script",
-            rule="does something",
-            value="nothing",
-            way_out="write it, or drop the job",
+            must="do something",
+            got="nothing",
+            fix="write it, or drop the job",
         )
     ways = {
         "script": job.script is not None,
@@ -195,11 +199,11 @@ def _command(path: str, job: JobConfig, environment: EnvironmentConfig) -> Itera
         "torchrun": job.torchrun is not None,
     }
     if sum(ways.values()) > 1 or not any(ways.values()) and not _has_recipe(job, environment):
-        yield Fault(
+        yield InputError(
             path=path,
-            rule="has exactly one of script, command and torchrun",
-            value=" and ".join(way for way, given in ways.items() if given) or "none",
-            way_out=(
+            must="have exactly one of script, command and torchrun",
+            got=" and ".join(way for way, given in ways.items() if given) or "none",
+            fix=(
                 "script: | with bash text, command: [program, argument], or torchrun: {script:"
                 " train.py}"
             ),
@@ -207,76 +211,76 @@ def _command(path: str, job: JobConfig, environment: EnvironmentConfig) -> Itera
     text = job.script or " ".join(job.command)
     for launch in launches(text) if job.nodes > 1 else ():
         if launch.alone and (launch.endpoint or not job.elastic):
-            yield Fault(
+            yield InputError(
                 path=f"{path}.script",
-                rule=(
-                    "gives torchrun a rendezvous endpoint: without one every node"
+                must=(
+                    "give torchrun a rendezvous endpoint: without one every node"
                     " waits at its own localhost"
                 ),
-                value=launch.text[:60],
-                way_out="--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}",
+                got=launch.text[:60],
+                fix="--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}",
             )
     if re.search(r"\\[ \t]+(#|$)", job.script or "", re.MULTILINE):
-        yield Fault(
+        yield InputError(
             path=f"{path}.script",
-            rule="ends continued lines with the backslash",
-            value="a blank after \\",
-            way_out="delete what follows the backslash",
+            must="end continued lines with the backslash",
+            got="a blank after \\",
+            fix="delete what follows the backslash",
         )
     for token in TOKEN.findall(text):
-        yield Fault(
+        yield InputError(
             path=f"{path}.script",
-            rule="holds no token in clear",
-            value=f"{token[:4]}…",
-            way_out="put it into a Kubernetes Secret",
+            must="contain no token in clear",
+            got=f"{token[:4]}…",
+            fix="put it into a Kubernetes Secret",
         )
 
 
-def _variables(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[Fault]:
+def _variables(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     kind = job_type(job, environment)
     for key, value in job.env.items():
         path_of = f"{path}.env.{key}"
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
-            yield Fault(
+            yield InputError(
                 path=path_of,
-                rule="is a variable's name",
-                value=key,
-                way_out="letters, digits and _",
+                must="be a variable's name",
+                got=key,
+                fix="letters, digits and _",
             )
         if key in RESERVED_ENV:
-            yield Fault(path=path_of, rule="is set by the Trainer", value=value, way_out="drop it")
+            yield InputError(path=path_of, must="be set by the Trainer", got=value, fix="drop it")
         if TOKEN.search(value):
-            yield Fault(
+            yield InputError(
                 path=path_of,
-                rule="holds no token in clear",
-                value=f"{value[:4]}…",
-                way_out="put it into a Kubernetes Secret; it would be in the state file",
+                must="contain no token in clear",
+                got=f"{value[:4]}…",
+                fix="put it into a Kubernetes Secret; it would be in the state file",
             )
         if kind and (harm := fabric.harm(key, value, kind)) and not harm.idle:
-            yield Fault(path=path_of, rule=harm.reason, value=value, way_out="drop it")
+            yield InputError(path=path_of, must=harm.reason, got=value, fix="drop it")
     for key in job.secrets:
         path_of = f"{path}.secrets.{key}"
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key) or key in RESERVED_ENV:
-            yield Fault(
+            yield InputError(
                 path=path_of,
-                rule="is a variable's name, and none that the Trainer sets",
-                value=key,
-                way_out="letters, digits and _",
+                must="be a variable's name, and none that the Trainer sets",
+                got=key,
+                fix="letters, digits and _",
             )
         if key in job.env:
-            yield Fault(
+            yield InputError(
                 path=path_of,
-                rule="is given once",
-                value="in env too",
-                way_out="drop the one in env",
+                must="be given once",
+                got="in env too",
+                fix="drop the one in env",
             )
     for key, value in job.labels.items():
         if not re.fullmatch(LABEL, key) or not re.fullmatch(
             r"([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?", value
         ):
-            yield Fault(
+            yield InputError(
                 path=f"{path}.labels.{key}",
-                rule="is a label: at most 63 letters, digits, - _ .",
-                value=value,
-                way_out="put free text into an annotation, or drop it",
+                must="be a label: at most 63 letters, digits, - _ .",
+                got=value,
+                fix="put free text into an annotation, or drop it",
             )

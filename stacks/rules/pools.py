@@ -17,16 +17,16 @@ from catalog.service_roles import SPOT
 from catalog.zones import SNAPSHOT, ZONE_LETTERS, regions_with, zone_ids_with
 from stacks.derive.capacity import TYPES, addresses, node_type_names
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
-from stacks.settings.problems import Fault, Notice
+from stacks.settings.problems import InputError, InputWarning
 
 AWS_KEEPS = 5
 """Addresses of every subnet that AWS keeps for itself."""
 
 
-def pool_faults(
+def pool_errors(
     region: str, wanted: EnvironmentConfig, zones: tuple[str, ...], now: datetime
-) -> Iterator[Fault]:
-    """Every fault of the environment's pools. `zones`: those of its network, the training zone
+) -> Iterator[InputError]:
+    """Every error of the environment's pools. `zones`: those of its network, the training zone
     first."""
     for name, pool in wanted.pools.items():
         path = f"environment.pools.{name}"
@@ -39,7 +39,7 @@ def pool_faults(
     yield from _room(wanted)
 
 
-def pool_notices(wanted: EnvironmentConfig, now: datetime) -> Iterator[Notice]:
+def pool_warnings(wanted: EnvironmentConfig, now: datetime) -> Iterator[InputWarning]:
     """What works but should be known about pools."""
     for name, pool in wanted.pools.items():
         path = f"environment.pools.{name}"
@@ -48,7 +48,7 @@ def pool_notices(wanted: EnvironmentConfig, now: datetime) -> Iterator[Notice]:
             late = (
                 "; its replicas wait until something touches the pool (karpenter-provider-aws#9001)"
             )
-            yield Notice(
+            yield InputWarning(
                 path=f"{path}.reservation.starts",
                 text=(
                     f"until {held.starts:%Y-%m-%d %H:%M} its jobs"
@@ -56,16 +56,16 @@ def pool_notices(wanted: EnvironmentConfig, now: datetime) -> Iterator[Notice]:
                 ),
             )
         if pool.placement == "cluster":
-            yield Notice(
+            yield InputWarning(
                 path=f"{path}.placement",
                 text="a placement group finds no capacity more often than none",
             )
         if pool.capacity == "spot":
-            yield Notice(
-                path=f"{path}.capacity", text="spot goes away at two minutes' notice: save often"
+            yield InputWarning(
+                path=f"{path}.capacity", text="spot goes away at two minutes' warning: save often"
             )
     if spot := [name for name, pool in wanted.pools.items() if pool.capacity == "spot"]:
-        yield Notice(
+        yield InputWarning(
             path="account",
             text=(
                 f"must have the role {SPOT.name} for spot pools ({', '.join(spot)}): make check"
@@ -74,238 +74,240 @@ def pool_notices(wanted: EnvironmentConfig, now: datetime) -> Iterator[Notice]:
         )
 
 
-def _types(path: str, region: str, wanted: EnvironmentConfig, pool: PoolConfig) -> Iterator[Fault]:
+def _types(
+    path: str, region: str, wanted: EnvironmentConfig, pool: PoolConfig
+) -> Iterator[InputError]:
     path = f"{path}.instance_types"
     if not pool.instance_types:
-        yield Fault(
-            path=path, rule="names a type", value="none", way_out="for example [g6e.48xlarge]"
+        yield InputError(
+            path=path, must="name a type", got="none", fix="for example [g6e.48xlarge]"
         )
     for kind in dict.fromkeys(pool.instance_types):
         other = next((why for prefix, why in REFUSED.items() if kind.startswith(prefix)), None)
         if other:
-            yield Fault(
-                path=path, rule="is a type this program trains on", value=kind, way_out=other
+            yield InputError(
+                path=path, must="be a type this program trains on", got=kind, fix=other
             )
         elif kind not in TYPES:
             near = difflib.get_close_matches(kind, TYPES, n=3, cutoff=0.5) or list(TYPES)[:3]
-            yield Fault(
+            yield InputError(
                 path=path,
-                rule="is a type of the catalogue",
-                value=kind,
-                way_out=f"nearest: {', '.join(near)}; a new one is a row in catalog/instances.py",
+                must="be a type of the catalogue",
+                got=kind,
+                fix=f"nearest: {', '.join(near)}; a new one is a row in catalog/instances.py",
             )
         elif region in ZONE_LETTERS and region not in regions_with(kind):
-            yield Fault(
+            yield InputError(
                 path=path,
-                rule=f"is sold in {region} (as of {SNAPSHOT})",
-                value=kind,
-                way_out=f"sold in {', '.join(regions_with(kind))}",
+                must=f"be sold in {region} (as of {SNAPSHOT})",
+                got=kind,
+                fix=f"sold in {', '.join(regions_with(kind))}",
             )
         elif (
             wanted.zone_id
             and region in ZONE_LETTERS
             and wanted.zone_id not in zone_ids_with(kind, region)
         ):
-            yield Fault(
+            yield InputError(
                 path=path,
-                rule=f"is sold in {wanted.zone_id} (as of {SNAPSHOT})",
-                value=kind,
-                way_out=f"in {region}: {', '.join(zone_ids_with(kind, region))}",
+                must=f"be sold in {wanted.zone_id} (as of {SNAPSHOT})",
+                got=kind,
+                fix=f"in {region}: {', '.join(zone_ids_with(kind, region))}",
             )
         elif pool.capacity == "block" and not TYPES[kind].capacity_block:
-            yield Fault(
+            yield InputError(
                 path=path,
-                rule="is sold as Capacity Block",
-                value=kind,
-                way_out=(
-                    f"one of {', '.join(name for name, t in TYPES.items() if t.capacity_block)}"
-                ),
+                must="be sold as Capacity Block",
+                got=kind,
+                fix=(f"one of {', '.join(name for name, t in TYPES.items() if t.capacity_block)}"),
             )
 
 
-def _several(path: str, pool: PoolConfig) -> Iterator[Fault]:
+def _several(path: str, pool: PoolConfig) -> Iterator[InputError]:
     """A list of types is for jobs of one node, and each of its nodes must serve them alike."""
     listed = pool.instance_types
     if len(set(listed)) < len(listed):
-        yield Fault(
+        yield InputError(
             path=f"{path}.instance_types",
-            rule="names a type once",
-            value=", ".join(listed),
-            way_out=f"[{', '.join(dict.fromkeys(listed))}]",
+            must="name a type once",
+            got=", ".join(listed),
+            fix=f"[{', '.join(dict.fromkeys(listed))}]",
         )
     gpus = {kind: TYPES[kind].gpus for kind in listed if kind in TYPES}
     if len(set(gpus.values())) > 1:
         shown = ", ".join(f"{kind} {count}" for kind, count in gpus.items())
-        yield Fault(
+        yield InputError(
             path=f"{path}.instance_types",
-            rule="lists types with the same number of GPUs",
-            value=shown,
-            way_out="make a pool for each",
+            must="list types with the same number of GPUs",
+            got=shown,
+            fix="make a pool for each",
         )
     if len(listed) > 1 and (pool.replicas or pool.capacity in ("reservation", "block")):
-        yield Fault(
+        yield InputError(
             path=f"{path}.instance_types",
-            rule="is one type where nodes are reserved or kept",
-            value=", ".join(listed),
-            way_out="make a pool for each type",
+            must="be one type where nodes are reserved or kept",
+            got=", ".join(listed),
+            fix="make a pool for each type",
         )
 
 
-def _reservation(path: str, pool: PoolConfig, now: datetime) -> Iterator[Fault]:
+def _reservation(path: str, pool: PoolConfig, now: datetime) -> Iterator[InputError]:
     held, reserved = pool.reservation, pool.capacity in ("reservation", "block")
     if reserved and held is None:
-        yield Fault(
+        yield InputError(
             path=f"{path}.reservation",
-            rule=f"says which, for capacity: {pool.capacity}",
-            value="nothing",
-            way_out="reservation: {id: cr-…, instances: …}; this program never buys one",
+            must=f"say which, for capacity: {pool.capacity}",
+            got="nothing",
+            fix="reservation: {id: cr-…, instances: …}; this program never buys one",
         )
     if held and not reserved:
-        yield Fault(
+        yield InputError(
             path=f"{path}.capacity",
-            rule="uses the reservation that is given (Karpenter takes none by itself)",
-            value=pool.capacity,
-            way_out="capacity: reservation, or block; or drop reservation",
+            must="use the reservation that is given (Karpenter takes none by itself)",
+            got=pool.capacity,
+            fix="capacity: reservation, or block; or drop reservation",
         )
     if held is None or not reserved:
         return
     if pool.max_nodes > held.instances:
-        yield Fault(
+        yield InputError(
             path=f"{path}.max_nodes",
-            rule=f"is at most the {held.instances} instances that {held.id} holds",
-            value=str(pool.max_nodes),
-            way_out=str(held.instances),
+            must=f"be at most the {held.instances} instances that {held.id} holds",
+            got=str(pool.max_nodes),
+            fix=str(held.instances),
         )
     if pool.placement == "cluster":
-        yield Fault(
+        yield InputError(
             path=f"{path}.placement",
-            rule=(
-                "is not a new group: a reservation gives its instances only in the"
+            must=(
+                "not be a new group: a reservation gives its instances only in the"
                 " group it was made in (eksctl#7949)"
             ),
-            value="cluster",
-            way_out="drop it; name that group under reservation.placement_group, if there is one",
+            got="cluster",
+            fix="drop it; name that group under reservation.placement_group, if there is one",
         )
     yield from _window(f"{path}.reservation", pool.capacity, held, now)
 
 
-def _window(path: str, capacity: str, held: ReservationConfig, now: datetime) -> Iterator[Fault]:
+def _window(
+    path: str, capacity: str, held: ReservationConfig, now: datetime
+) -> Iterator[InputError]:
     if capacity == "block" and (held.starts is None or held.ends is None):
-        yield Fault(
+        yield InputError(
             path=path,
-            rule="has both ends, for a Capacity Block",
-            value="no starts or no ends",
-            way_out="copy them from `aws ec2 describe-capacity-reservations`",
+            must="have both ends, for a Capacity Block",
+            got="no starts or no ends",
+            fix="copy them from `aws ec2 describe-capacity-reservations`",
         )
     if held.starts and held.ends and held.starts >= held.ends:
-        yield Fault(
+        yield InputError(
             path=f"{path}.ends",
-            rule="comes after starts",
-            value=str(held.ends),
-            way_out=f"later than {held.starts}",
+            must="come after starts",
+            got=str(held.ends),
+            fix=f"later than {held.starts}",
         )
     elif held.ends and held.ends <= now:
-        yield Fault(
+        yield InputError(
             path=f"{path}.ends",
-            rule="lies in the future: there is no capacity any more",
-            value=str(held.ends),
-            way_out="take the pool out, or give the id of a new one",
+            must="lie in the future: there is no capacity any more",
+            got=str(held.ends),
+            fix="take the pool out, or give the id of a new one",
         )
 
 
-def _kept(path: str, pool: PoolConfig) -> Iterator[Fault]:
+def _kept(path: str, pool: PoolConfig) -> Iterator[InputError]:
     if pool.warm_spares and not pool.replicas:
-        yield Fault(
+        yield InputError(
             path=f"{path}.warm_spares",
-            rule="stand beside nodes that are kept",
-            value=str(pool.warm_spares),
-            way_out="set replicas too",
+            must="stand beside nodes that are kept",
+            got=str(pool.warm_spares),
+            fix="set replicas too",
         )
     if pool.replicas and pool.replicas + pool.warm_spares > pool.max_nodes:
-        yield Fault(
+        yield InputError(
             path=f"{path}.max_nodes",
-            rule=f"holds {pool.replicas} replicas and {pool.warm_spares} spares",
-            value=str(pool.max_nodes),
-            way_out=str(pool.replicas + pool.warm_spares),
+            must=f"contain {pool.replicas} replicas and {pool.warm_spares} spares",
+            got=str(pool.max_nodes),
+            fix=str(pool.replicas + pool.warm_spares),
         )
     if pool.replicas and pool.capacity == "spot":
-        yield Fault(
+        yield InputError(
             path=f"{path}.replicas",
-            rule="are kept, which spot is not",
-            value=str(pool.replicas),
-            way_out="capacity: on_demand",
+            must="be kept, which spot is not",
+            got=str(pool.replicas),
+            fix="capacity: on_demand",
         )
 
 
-def _places(path: str, pool: PoolConfig, zones: tuple[str, ...]) -> Iterator[Fault]:
+def _places(path: str, pool: PoolConfig, zones: tuple[str, ...]) -> Iterator[InputError]:
     path = f"{path}.fallback_zones"
     for zone in pool.fallback_zones:
         if zone == zones[0]:
-            yield Fault(
+            yield InputError(
                 path=path,
-                rule="are other zones than the environment's",
-                value=zone,
-                way_out="drop it",
+                must="be other zones than the environment's",
+                got=zone,
+                fix="drop it",
             )
         elif zone not in zones:
-            yield Fault(
+            yield InputError(
                 path=path,
-                rule="have a subnet in this network",
-                value=zone,
-                way_out=f"one of {', '.join(zones[1:])}",
+                must="have a subnet in this network",
+                got=zone,
+                fix=f"one of {', '.join(zones[1:])}",
             )
     if len(set(pool.fallback_zones)) < len(pool.fallback_zones):
-        yield Fault(
+        yield InputError(
             path=path,
-            rule="names a zone once",
-            value=", ".join(pool.fallback_zones),
-            way_out="drop one",
+            must="name a zone once",
+            got=", ".join(pool.fallback_zones),
+            fix="drop one",
         )
     if pool.fallback_zones and (
         pool.capacity in ("reservation", "block") or pool.placement == "cluster"
     ):
-        yield Fault(
+        yield InputError(
             path=path,
-            rule=(
+            must=(
                 "go with capacity that may stand anywhere: a reservation or placement group is in"
                 " one zone"
             ),
-            value=", ".join(pool.fallback_zones),
-            way_out="drop them, or make another pool",
+            got=", ".join(pool.fallback_zones),
+            fix="drop them, or make another pool",
         )
     if pool.fallback_zones and pool.replicas:
-        yield Fault(
+        yield InputError(
             path=path,
-            rule="are for nodes that jobs bring up; kept ones would be spread over the zones",
-            value=", ".join(pool.fallback_zones),
-            way_out="drop them, or replicas",
+            must="be for nodes that jobs bring up; kept ones would be spread over the zones",
+            got=", ".join(pool.fallback_zones),
+            fix="drop them, or replicas",
         )
 
 
-def _shared(pools: Mapping[str, PoolConfig]) -> Iterator[Fault]:
+def _shared(pools: Mapping[str, PoolConfig]) -> Iterator[InputError]:
     """What two pools cannot both have: a name, a reservation."""
     owners: dict[str, str] = {}
     for name, pool in pools.items():
         for called in node_type_names(name, pool):
             if owners.setdefault(called, name) != name or (called != name and called in pools):
-                yield Fault(
+                yield InputError(
                     path=f"environment.pools.{name}",
-                    rule="leaves other pools their NodePool's name",
-                    value=called,
-                    way_out="rename one of the two",
+                    must="leave other pools their NodePool's name",
+                    got=called,
+                    fix="rename one of the two",
                 )
     held: dict[str, str] = {}
     for name, pool in pools.items():
         if pool.reservation and (first := held.setdefault(pool.reservation.id, name)) != name:
-            yield Fault(
+            yield InputError(
                 path=f"environment.pools.{name}.reservation.id",
-                rule=f"is not used by pool {first} already",
-                value=pool.reservation.id,
-                way_out="one pool for each reservation",
+                must=f"not be used by pool {first} already",
+                got=pool.reservation.id,
+                fix="one pool for each reservation",
             )
 
 
-def _room(wanted: EnvironmentConfig) -> Iterator[Fault]:
+def _room(wanted: EnvironmentConfig) -> Iterator[InputError]:
     """A full pool fits its subnet: an eighth of the VPC."""
     try:
         vpc = ipaddress.IPv4Network(wanted.network.cidr)
@@ -317,12 +319,12 @@ def _room(wanted: EnvironmentConfig) -> Iterator[Fault]:
     }
     needed = sum(addresses(pool) for pool in sold.values())
     if 16 <= vpc.prefixlen <= 20 and needed > room:
-        yield Fault(
+        yield InputError(
             path="environment.network.cidr",
-            rule=(
-                "has room for all nodes: a private subnet is an eighth,"
+            must=(
+                "have room for all nodes: a private subnet is an eighth,"
                 f" {room} addresses, and full pools take {needed}"
             ),
-            value=wanted.network.cidr,
-            way_out="take a larger range (/16 at most) or lower max_nodes",
+            got=wanted.network.cidr,
+            fix="take a larger range (/16 at most) or lower max_nodes",
         )

@@ -15,25 +15,25 @@ from stacks.derive.goodput import (
 )
 from stacks.derive.mount_targets import mount_zones
 from stacks.derive.stores import chosen, client, job_verdict
-from stacks.rules.lustre_repositories import repository_faults
+from stacks.rules.lustre_repositories import repository_errors
 from stacks.settings.environment import EnvironmentConfig, LustreConfig, StoreConfig
 from stacks.settings.job import JobConfig
-from stacks.settings.problems import Fault, Notice
+from stacks.settings.problems import InputError, InputWarning
 
 WORTH_SAYING = 0.90
 """A goodput below this is said even where nobody asked for one."""
 
 
-def store_faults(
+def store_errors(
     path: str, store: StoreConfig, region: str, instance_types: list[str]
-) -> Iterator[Fault]:
-    """Every fault of one store."""
+) -> Iterator[InputError]:
+    """Every error of one store."""
     if (store.lustre is None) == (store.efs is None):
-        yield Fault(
+        yield InputError(
             path=path,
-            rule="is exactly one of lustre and efs",
-            value="both" if store.lustre else "neither",
-            way_out="lustre: {capacity_gib: 4800, throughput_mbps_per_tib: 500} or efs: {}",
+            must="be exactly one of lustre and efs",
+            got="both" if store.lustre else "neither",
+            fix="lustre: {capacity_gib: 4800, throughput_mbps_per_tib: 500} or efs: {}",
         )
     if store.lustre is None:
         return
@@ -42,79 +42,79 @@ def store_faults(
         yield from _for_model(path, store.lustre, region, instance_types)
     else:
         yield from _given(path, store.lustre)
-    yield from repository_faults(path, store.lustre)
+    yield from repository_errors(path, store.lustre)
     if store.lustre.backup_days and store.lustre.deployment == "SCRATCH_2":
-        yield Fault(
+        yield InputError(
             path=f"{path}.backup_days",
-            rule="are of PERSISTENT_2: FSx makes no backups of scratch",
-            value=str(store.lustre.backup_days),
-            way_out="drop it, or take deployment: PERSISTENT_2",
+            must="be of PERSISTENT_2: FSx makes no backups of scratch",
+            got=str(store.lustre.backup_days),
+            fix="drop it, or take deployment: PERSISTENT_2",
         )
 
 
-def _given(path: str, lustre: LustreConfig) -> Iterator[Fault]:
+def _given(path: str, lustre: LustreConfig) -> Iterator[InputError]:
     size, tier = lustre.capacity_gib, lustre.throughput_mbps_per_tib
     if size is None:
-        yield Fault(
+        yield InputError(
             path=f"{path}.capacity_gib",
-            rule="must be set, or follow from for_model",
-            value="nothing",
-            way_out="capacity_gib: 4800, or for_model: {parameters_billion: …, nodes: …}",
+            must="be set, or follow from for_model",
+            got="nothing",
+            fix="capacity_gib: 4800, or for_model: {parameters_billion: …, nodes: …}",
         )
     elif size != 1200 and size % 2400:
         near = max(2400, round(size / 2400) * 2400)
-        yield Fault(
+        yield InputError(
             path=f"{path}.capacity_gib",
-            rule="is 1200 or a multiple of 2400 GiB, as FSx sells it",
-            value=str(size),
-            way_out=f"nearest: {1200 if size < 1800 else near}",
+            must="be 1200 or a multiple of 2400 GiB, as FSx sells it",
+            got=str(size),
+            fix=f"nearest: {1200 if size < 1800 else near}",
         )
     elif size > LARGEST_GIB:
-        yield Fault(
+        yield InputError(
             path=f"{path}.capacity_gib",
-            rule="is at most 1 PiB, which is what this program looks at",
-            value=str(size),
-            way_out=f"at most {LARGEST_GIB // 2400 * 2400}; is it in TiB?",
+            must="be at most 1 PiB, which is what this program looks at",
+            got=str(size),
+            fix=f"at most {LARGEST_GIB // 2400 * 2400}; is it in TiB?",
         )
     if lustre.deployment == "PERSISTENT_2" and tier not in LUSTRE_TIERS:
         near = min(LUSTRE_TIERS, key=lambda sold: abs(sold - (tier or 500)))
-        yield Fault(
+        yield InputError(
             path=f"{path}.throughput_mbps_per_tib",
-            rule=f"is one of {LUSTRE_TIERS} for PERSISTENT_2",
-            value=str(tier),
-            way_out=(
+            must=f"be one of {LUSTRE_TIERS} for PERSISTENT_2",
+            got=str(tier),
+            fix=(
                 f"nearest: {near}; 500 writes a 30B checkpoint of 360 GB to 4800 GiB in"
                 " about 2.5 minutes"
             ),
         )
     if lustre.deployment == "SCRATCH_2" and tier is not None:
-        yield Fault(
+        yield InputError(
             path=f"{path}.throughput_mbps_per_tib",
-            rule="is fixed for SCRATCH_2",
-            value=str(tier),
-            way_out="drop it, or take deployment: PERSISTENT_2",
+            must="be fixed for SCRATCH_2",
+            got=str(tier),
+            fix="drop it, or take deployment: PERSISTENT_2",
         )
 
 
 def _for_model(
     path: str, lustre: LustreConfig, region: str, instance_types: list[str]
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     wanted = lustre.for_model
     assert wanted is not None  # the caller has looked
     for key in ("capacity_gib", "throughput_mbps_per_tib"):
         if (given := getattr(lustre, key)) is not None:
-            yield Fault(
+            yield InputError(
                 path=f"{path}.{key}",
-                rule="follows from for_model",
-                value=str(given),
-                way_out=f"drop {key}, or for_model",
+                must="follow from for_model",
+                got=str(given),
+                fix=f"drop {key}, or for_model",
             )
     if lustre.deployment == "SCRATCH_2":
-        yield Fault(
+        yield InputError(
             path=f"{path}.deployment",
-            rule="is PERSISTENT_2 for a model: scratch loses checkpoints with a server",
-            value="SCRATCH_2",
-            way_out="drop deployment",
+            must="be PERSISTENT_2 for a model: scratch loses checkpoints with a server",
+            got="SCRATCH_2",
+            fix="drop deployment",
         )
     if (
         instance_types
@@ -129,77 +129,77 @@ def _for_model(
         )
         is None
     ):
-        yield Fault(
+        yield InputError(
             path=f"{path}.for_model.goodput_percent",
-            rule="can be reached with what FSx sells",
-            value=str(wanted.goodput_percent),
-            way_out="ask for less, or save asynchronously and give a size",
+            must="can be reached with what FSx sells",
+            got=str(wanted.goodput_percent),
+            fix="ask for less, or save asynchronously and give a size",
         )
 
 
-def checkpoint_faults(
+def checkpoint_errors(
     path: str, job: JobConfig, environment: EnvironmentConfig, region: str
-) -> Iterator[Fault]:
+) -> Iterator[InputError]:
     """What a job's checkpoints cannot do on their store."""
     found = job_verdict(job, environment, region)
     if found is None or job.checkpoints is None:
         if job.goodput_percent is not None:
-            yield Fault(
+            yield InputError(
                 path=f"{path}.goodput_percent",
-                rule="is computed from the model and its checkpoints",
-                value=str(job.goodput_percent),
-                way_out="set parameters_billion and checkpoints",
+                must="be computed from the model and its checkpoints",
+                got=str(job.goodput_percent),
+                fix="set parameters_billion and checkpoints",
             )
         return
     minutes, name = found.interval_seconds / 60, job.checkpoints.store
     if found.checkpoints_held is not None and found.checkpoints_held < CHECKPOINTS_KEPT:
         need = CHECKPOINTS_KEPT * found.bytes / 2**30
-        yield Fault(
+        yield InputError(
             path=f"{path}.checkpoints.store",
-            rule=f"holds {CHECKPOINTS_KEPT} checkpoints of {found.bytes / 1e9:,.0f} GB",
-            value=f"{name}, {found.checkpoints_held}",
-            way_out=f"at least {-(-need // 2400) * 2400:.0f} GiB",
+            must=f"contain {CHECKPOINTS_KEPT} checkpoints of {found.bytes / 1e9:,.0f} GB",
+            got=f"{name}, {found.checkpoints_held}",
+            fix=f"at least {-(-need // 2400) * 2400:.0f} GiB",
         )
     if (
         not found.save_fits_interval
         or found.interval_given
         and found.write_seconds > found.interval_seconds
     ):
-        yield Fault(
+        yield InputError(
             path=f"{path}.checkpoints.interval_minutes",
-            rule=(
-                "is longer than a save, which takes"
+            must=(
+                "be longer than a save, which takes"
                 f" {found.write_seconds / 60:.1f} minutes on {name}"
             ),
-            value=f"{minutes:g}",
-            way_out="save less often, or give the store more MB/s per TiB or more TiB",
+            got=f"{minutes:g}",
+            fix="save less often, or give the store more MB/s per TiB or more TiB",
         )
     if found.interval_given and minutes > found.mtbf_hours * 60:
-        yield Fault(
+        yield InputError(
             path=f"{path}.checkpoints.interval_minutes",
-            rule=(
-                f"is shorter than {job.nodes} nodes run between failures ({found.mtbf_hours:.0f} h)"
+            must=(
+                f"be shorter than {job.nodes} nodes run between failures ({found.mtbf_hours:.0f} h)"
             ),
-            value=f"{minutes:g}",
-            way_out=f"about {_best(job, environment, region):.0f}",
+            got=f"{minutes:g}",
+            fix=f"about {_best(job, environment, region):.0f}",
         )
     if job.goodput_percent is not None and found.goodput * 100 < job.goodput_percent:
-        yield Fault(
+        yield InputError(
             path=f"{path}.goodput_percent",
-            rule=f"can be kept on {name}, where a save takes {found.write_seconds:,.0f} s",
-            value=f"{job.goodput_percent:g}",
-            way_out=f"{name} gives {found.goodput:.1%}; {_better(job, environment, region)}",
+            must=f"can be kept on {name}, where a save takes {found.write_seconds:,.0f} s",
+            got=f"{job.goodput_percent:g}",
+            fix=f"{name} gives {found.goodput:.1%}; {_better(job, environment, region)}",
         )
 
 
-def checkpoint_notices(
+def checkpoint_warnings(
     path: str, job: JobConfig, environment: EnvironmentConfig, region: str
-) -> Iterator[Notice]:
+) -> Iterator[InputWarning]:
     """What works but should be known about a job's checkpoints."""
     if job.checkpoints is None or (store := environment.storage.get(job.checkpoints.store)) is None:
         return
     if store.lustre and store.lustre.deployment == "SCRATCH_2":
-        yield Notice(
+        yield InputWarning(
             path=f"{path}.checkpoints.store",
             text=(
                 f"{job.checkpoints.store} is scratch: a failed server takes the checkpoints with it"
@@ -207,7 +207,7 @@ def checkpoint_notices(
         )
     found = job_verdict(job, environment, region)
     if found and found.goodput < WORTH_SAYING and job.goodput_percent is None:
-        yield Notice(
+        yield InputWarning(
             path=f"{path}.checkpoints",
             text=(
                 f"a save takes {found.write_seconds / 60:.0f} minutes, which leaves"
@@ -249,7 +249,7 @@ def _better(job: JobConfig, environment: EnvironmentConfig, region: str) -> str:
     )
 
 
-def mount_target_faults(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> Iterator[Fault]:
+def mount_target_errors(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> Iterator[InputError]:
     """Stores with the name of another store's mount target in a fallback zone: Pulumi refuses two
     mount targets of one name. `zones`: those of the network, the training zone first."""
     efs = [name for name, store in wanted.storage.items() if store.efs]
@@ -261,9 +261,9 @@ def mount_target_faults(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> It
     for name in efs:
         if name in taken:
             store, zone = taken[name]
-            yield Fault(
+            yield InputError(
                 path=f"environment.storage.{name}",
-                rule=f"must not have the name of {store}'s mount target in {zone}",
-                value=name,
-                way_out="rename one of the two stores",
+                must=f"not have the name of {store}'s mount target in {zone}",
+                got=name,
+                fix="rename one of the two stores",
             )

@@ -106,7 +106,7 @@ class PoolConfig:
     """What the pool may grow to (of each type, where there are several); the largest gang must
     fit."""
     capacity: Literal["on_demand", "spot", "reservation", "block"] = "on_demand"
-    """on_demand is the safe choice; spot goes away at two minutes' notice; `reservation` (ODCR) and
+    """on_demand is the safe choice; spot goes away at two minutes' warning; `reservation` (ODCR) and
     `block` (Capacity Block for ML) need `reservation` below."""
     reservation: ReservationConfig | None = None
     replicas: Positive | None = None

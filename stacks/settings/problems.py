@@ -1,43 +1,84 @@
-"""One thing wrong with a stack file, said so that it can be mended: path, rule, value, way out."""
+"""What is wrong with an input, and what somebody should know about it: one grammar for every
+message.
+
+An error reads `<path> [<file>:<line>]: must …; got …. Fix: …`, a warning `<path> [<file>:<line>]:
+…`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+Place = dict[str, Any]
+"""Keyword arguments of a problem that say where a value stands: path, file, line."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
-    """A refusal."""
+class Problem:
+    """What is said about one place of an input."""
 
     path: str
-    """The setting, as a path from the project's key."""
-    rule: str
-    value: str
-    """What the stack file says."""
-    way_out: str
+    """The setting, from the project's key; in a job file, the field. Empty for a whole file."""
+    file: str = ""
+    line: int = 0
+    """From 1; 0 where it is not known."""
+
+    @property
+    def where(self) -> str:
+        """Path, file and line, as far as they are known."""
+        place = f"{self.file}:{self.line}" if self.file and self.line else self.file
+        return f"{self.path} [{place}]" if self.path and place else self.path or place
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputError(Problem):
+    """Why an input cannot work."""
+
+    must: str
+    """What the value must be or do, without the word: "be a zone", "not be empty"."""
+    got: str
+    """What the input says, never a secret."""
+    fix: str
+    """What to write instead: a literal value wherever there is one."""
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.rule}, got {self.value}; {self.way_out}"
+        return f"{self.where}: must {self.must}; got {self.got}. Fix: {self.fix}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Notice:
-    """Something that will work, and that somebody should know."""
+class InputWarning(Problem):
+    """What works, and what somebody should know about it."""
 
-    path: str
     text: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.text}"
+        return f"{self.where}: {self.text}"
 
 
 class Refused(Exception):
-    """The stack file asks for something that cannot work; nothing was created."""
+    """The input cannot work; nothing was created."""
 
-    def __init__(self, faults: Iterable[Fault]) -> None:
-        self.faults = tuple(faults)
-        lines = "\n".join(f"  {fault}" for fault in self.faults)
+    def __init__(self, errors: Iterable[InputError]) -> None:
+        self.errors = tuple(errors)
         super().__init__(
-            f"{len(self.faults)} fault{'s' * (len(self.faults) != 1)} in the stack file\n{lines}"
+            "\n".join([f"{counted(self.errors)} in the stack file", *listed(self.errors)])
         )
+
+
+def listed(problems: Iterable[Problem]) -> list[str]:
+    """A line for each problem: warnings first, errors last, where the reader's eye is."""
+    return [
+        f"  {'error' if isinstance(problem, InputError) else 'warning':<7}  {problem}"
+        for problem in sorted(problems, key=lambda problem: isinstance(problem, InputError))
+    ]
+
+
+def counted(problems: Sequence[Problem]) -> str:
+    """How many errors and warnings: "2 errors, 1 warning"; "no errors" where there is none."""
+    errors = sum(isinstance(problem, InputError) for problem in problems)
+    warnings = len(problems) - errors
+    parts = [f"{errors or 'no'} error{'s' * (errors != 1)}"]
+    parts += [f"{warnings} warning{'s' * (warnings != 1)}"] if warnings else []
+    return ", ".join(parts)

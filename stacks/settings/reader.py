@@ -1,4 +1,4 @@
-"""The only place that reads a stack file: strictly, with all faults at once. What it may say:
+"""The only place that reads a stack file: strictly, with all errors at once. What it may say:
 environment.py."""
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import yaml
 from stacks.settings.aws import KEYS, PATTERNS, WAYS_OUT, AwsConfig
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.settings.job import NO_SETTINGS, Name
-from stacks.settings.problems import Fault
+from stacks.settings.problems import InputError
+from stacks.settings.yaml_file import Document, Lines, read_documents
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,58 +29,51 @@ class Reading:
 
     config: StackConfig | None
     """None where so much is wrong that nothing can be planned."""
-    faults: tuple[Fault, ...]
+    errors: tuple[InputError, ...]
     set_aside: frozenset[str] = frozenset()
     """Names of pools, stores and jobs that were left out because their own settings are wrong."""
-
-
-class _Loader(yaml.CSafeLoader):
-    """Refuses a key that is given twice, as the engine does; PyYAML would silently take the
-    second."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value]
-        for key, _ in node.value:
-            if keys.count(key.value) > 1:
-                raise yaml.MarkedYAMLError(
-                    problem=f"{key.value} is given twice", problem_mark=key.start_mark
-                )
-        return super().construct_mapping(node, deep)
+    lines: Lines = Lines()
 
 
 def read_file(stack: str, folder: Path = Path(".")) -> Reading:
     """Read Pulumi.<stack>.yaml without the engine. Raises FileNotFoundError for a stack without a
     file."""
-    project = yaml.load((folder / "Pulumi.yaml").read_text(), yaml.CSafeLoader)["name"]
-    text = (folder / f"Pulumi.{stack}.yaml").read_text()
-    try:
-        document = yaml.load(text, _Loader) or {}
-    except yaml.YAMLError as error:
-        return Reading(
-            config=None,
-            faults=(
-                Fault(
-                    path=f"Pulumi.{stack}.yaml",
-                    rule="must be YAML",
-                    value=" ".join(str(error).split()),
-                    way_out="mend that line",
-                ),
-            ),
+    project, file = _project(folder), f"Pulumi.{stack}.yaml"
+    documents, errors = read_documents((folder / file).read_text(), file)
+    document = documents[0] if documents else Document(file=file)
+    values = (document.value or {}).get("config") if _is_map(document.value) else document.value
+    if errors or not _is_map(values):
+        holds = InputError(
+            path="",
+            file=file,
+            must="contain settings under `config:`",
+            got=_shown(document.value),
+            fix="copy Pulumi.dev.yaml",
         )
-    values = (document.get("config") or {}) if isinstance(document, dict) else document
-    if not isinstance(values, dict):
-        return Reading(
-            config=None,
-            faults=(
-                Fault(
-                    path=f"Pulumi.{stack}.yaml",
-                    rule="holds settings under `config:`",
-                    value=_shown(values),
-                    way_out="copy Pulumi.dev.yaml",
-                ),
-            ),
-        )
-    return read(values, stack=stack, project=project)
+        return Reading(config=None, errors=errors or (holds,))
+    reading = read(values or {}, stack=stack, project=project)
+    return replace(reading, lines=_lines(document, project))
+
+
+def _project(folder: Path) -> str:
+    """The name of the Pulumi project."""
+    return yaml.load((folder / "Pulumi.yaml").read_text(), yaml.CSafeLoader)["name"]
+
+
+def _is_map(value: Any) -> bool:
+    return value is None or isinstance(value, dict)
+
+
+def _lines(document: Document, project: str) -> Lines:
+    """Where the settings stand, by their paths in problems."""
+    return Lines(
+        file=document.file,
+        of={
+            ".".join(map(str, path[1:])).removeprefix(f"{project}:"): line
+            for path, line in document.lines.items()
+            if path[:1] == ("config",) and path[1:]
+        },
+    )
 
 
 def read_engine() -> Reading:
@@ -87,19 +81,25 @@ def read_engine() -> Reading:
     import pulumi  # only here: `make check` needs no SDK
 
     values = {key: _decoded(text) for key, text in pulumi.runtime.config.CONFIG.get().items()}
-    return read(values, stack=pulumi.get_stack(), project=pulumi.get_project())
+    stack, project = pulumi.get_stack(), pulumi.get_project()
+    reading = read(values, stack=stack, project=project)
+    file = Path(f"Pulumi.{stack}.yaml")
+    if not file.is_file():
+        return reading
+    documents, _ = read_documents(file.read_text(), file.name)
+    return replace(reading, lines=_lines(documents[0], project)) if documents else reading
 
 
 def read(values: Mapping[str, Any], *, stack: str, project: str) -> Reading:
-    """Turn configuration keys into types; every fault is reported, and what is sound is kept."""
+    """Turn configuration keys into types; every error is reported, and what is sound is kept."""
     own, account = _namespace(values, project), _namespace(values, "aws")
     region = account.pop("region", None)
-    faults = [
-        Fault(
+    errors = [
+        InputError(
             path=key,
-            rule="is not a setting",
-            value=_shown(own.pop(key)),
-            way_out="settings here: environment, team",
+            must="not be a setting",
+            got=_shown(own.pop(key)),
+            fix="settings here: environment, team",
         )
         for key in ("stack", "project", "region", "aws")
         if key in own
@@ -108,26 +108,26 @@ def read(values: Mapping[str, Any], *, stack: str, project: str) -> Reading:
         {"stack": stack, "project": project, "region": region, "aws": account, **own}
     )
     if raw["region"] is None:
-        faults.append(
-            Fault(
+        errors.append(
+            InputError(
                 path="aws:region",
-                rule="must be set",
-                value="nothing",
-                way_out="pulumi config set aws:region <region>",
+                must="be set",
+                got="nothing",
+                fix="pulumi config set aws:region <region>",
             )
         )
         raw["region"] = "unknown"
     given = [kind for kind in ("environment", "team") if own.get(kind) is not None]
     if len(given) != 1:
-        faults.append(
-            Fault(
+        errors.append(
+            InputError(
                 path=project,
-                rule="holds exactly one of environment and team",
-                value=" and ".join(given) or "neither",
-                way_out=f"{project}:environment: {{zone: …}}",
+                must="contain exactly one of environment and team",
+                got=" and ".join(given) or "neither",
+                fix=f"{project}:environment: {{zone: …}}",
             )
         )
-    return _salvaged(raw, faults)
+    return _salvaged(raw, errors)
 
 
 def _namespace(values: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -199,23 +199,23 @@ _PATTERNS = PATTERNS | {
 _NAMED = ("pools", "storage", "jobs", "own_runtimes", "admins")
 
 
-def _salvaged(raw: dict[str, Any], faults: list[Fault]) -> Reading:
+def _salvaged(raw: dict[str, Any], errors: list[InputError]) -> Reading:
     """Validate; set what is wrong aside and validate the rest, so that its plan can be checked
     too."""
     set_aside: set[str] = set()
     for _ in range(20):
         try:
             config = _ADAPTER.validate_python(raw)
-            return Reading(config=config, faults=tuple(faults), set_aside=frozenset(set_aside))
+            return Reading(config=config, errors=tuple(errors), set_aside=frozenset(set_aside))
         except pydantic.ValidationError as error:
             found = [
                 {**each, "loc": _untagged(each["loc"])} for each in error.errors(include_url=False)
             ]
-        faults += [fault for fault in _merged(map(_explained, found)) if fault not in faults]
+        errors += [error for error in _merged(map(_explained, found)) if error not in errors]
         spared = [_removed(raw, problem, set_aside) for problem in found]
         if not all(spared):
             break
-    return Reading(config=None, faults=tuple(faults))
+    return Reading(config=None, errors=tuple(errors))
 
 
 def _untagged(steps: Sequence[Any]) -> tuple[Any, ...]:
@@ -224,12 +224,12 @@ def _untagged(steps: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(step for at, step in enumerate(steps) if not (at > 1 and steps[at - 2] == "jobs"))
 
 
-def _merged(faults: Iterable[Fault]) -> Iterable[Fault]:
-    """One fault a path: a value that fits no branch of a union is refused by each of them."""
-    found: dict[str, Fault] = {}
-    for fault in faults:
-        first = found.get(fault.path)
-        found[fault.path] = replace(first, rule=f"{first.rule} or {fault.rule}") if first else fault
+def _merged(errors: Iterable[InputError]) -> Iterable[InputError]:
+    """One error a path: a value that fits no branch of a union is refused by each of them."""
+    found: dict[str, InputError] = {}
+    for error in errors:
+        first = found.get(error.path)
+        found[error.path] = replace(first, rule=f"{first.must} or {error.must}") if first else error
     return found.values()
 
 
@@ -257,7 +257,7 @@ def _without(raw: dict[str, Any], path: list[Any]) -> bool:
     return isinstance(holder, dict)
 
 
-def _explained(problem: Any) -> Fault:
+def _explained(problem: Any) -> InputError:
     """A pydantic error in our words: path, rule, value, way out."""
     steps = [
         str(p)
@@ -271,37 +271,37 @@ def _explained(problem: Any) -> Fault:
         known = _keys_at(steps[:-1]) if steps[:-1] else ["environment", "team"]
         near = difflib.get_close_matches(steps[-1], known, n=1)
         meant = NO_SETTINGS.get(re.sub("[-_]", "", steps[-1]).lower()) if "jobs" in steps else None
-        return Fault(
+        return InputError(
             path=path,
-            rule="is not a setting",
-            value=_shown(value),
-            way_out=meant
+            must="not be a setting",
+            got=_shown(value),
+            fix=meant
             or (f"did you mean {near[0]}?" if near else f"settings here: {', '.join(known)}"),
         )
     if kind in ("missing", "missing_keyword_only_argument"):
-        return Fault(path=path, rule="must be set", value="nothing", way_out=f"add {steps[-1]}")
+        return InputError(path=path, must="be set", got="nothing", fix=f"add {steps[-1]}")
     if kind == "string_type" and isinstance(value, int | float):
-        return Fault(
+        return InputError(
             path=path,
-            rule="must be text",
-            value=_shown(value),
-            way_out=f'quote it: "{_shown(value)}"',
+            must="be text",
+            got=_shown(value),
+            fix=f'quote it: "{_shown(value)}"',
         )
     if kind == "int_type" and isinstance(value, str) and value.isdecimal():
-        return Fault(
+        return InputError(
             path=path,
-            rule="must be a number",
-            value=_shown(value),
-            way_out=f"without quotes: {value}",
+            must="be a number",
+            got=_shown(value),
+            fix=f"without quotes: {value}",
         )
     if kind == "string_pattern_mismatch" and problem["ctx"]["pattern"] in _PATTERNS:
         rule, way_out = _PATTERNS[problem["ctx"]["pattern"]]
-        return Fault(path=path, rule=rule, value=_shown(value), way_out=way_out)
-    return Fault(
+        return InputError(path=path, must=rule, got=_shown(value), fix=way_out)
+    return InputError(
         path=path,
-        rule=problem["msg"][0].lower() + problem["msg"][1:],
-        value=_shown(value),
-        way_out="see the sentence beside it in stacks/settings/environment.py",
+        must=problem["msg"][0].lower() + problem["msg"][1:],
+        got=_shown(value),
+        fix="see the sentence beside it in stacks/settings/environment.py",
     )
 
 
@@ -310,16 +310,16 @@ def _path(steps: list[str]) -> str:
     return f"aws:{'.'.join(steps[1:])}" if steps[0] == "aws" else ".".join(steps)
 
 
-def _no_account_setting(steps: list[str], kind: str, value: Any) -> Fault | None:
+def _no_account_setting(steps: list[str], kind: str, value: Any) -> InputError | None:
     """A setting of Pulumi's AWS provider that a stack file cannot have; None where it is a typing
     mistake, or lies deeper."""
     if kind != "unexpected_keyword_argument" or len(steps) != 2 or steps[1] not in WAYS_OUT:
         return None
-    return Fault(
+    return InputError(
         path=_path(steps),
-        rule="must not be set in a stack file",
-        value="a secret" if steps[1] in KEYS else _shown(value),
-        way_out=WAYS_OUT[steps[1]],
+        must="not be set in a stack file",
+        got="a secret" if steps[1] in KEYS else _shown(value),
+        fix=WAYS_OUT[steps[1]],
     )
 
 

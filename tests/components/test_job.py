@@ -145,10 +145,10 @@ def test_what_the_stack_file_says_of_a_file_is_checked_too(
     wrong: dict[str, Any], says: str
 ) -> None:
     found = [
-        str(fault)
-        for fault in plan_stack(reading(at("jobs.theirs", MANIFEST | wrong)), CHECKOUT).faults
+        str(error)
+        for error in plan_stack(reading(at("jobs.theirs", MANIFEST | wrong)), CHECKOUT).errors
     ]
-    assert [fault for fault in found if fault.startswith(says)] and len(found) == 1
+    assert [error for error in found if error.startswith(says)] and len(found) == 1
 
 
 def test_faults_of_the_file_are_the_stacks_with_their_lines(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_faults_of_the_file_are_the_stacks_with_their_lines(tmp_path: Path) -> N
     shutil.copy(CHECKOUT / "Pulumi.yaml", tmp_path)
     found = plan_stack(
         reading(at("jobs.theirs", MANIFEST | {"manifest": "job.yaml"})), tmp_path
-    ).faults
+    ).errors
     assert any(
-        str(fault).startswith("job.yaml:") and "numNodez" in str(fault) for fault in found
+        str(error).startswith("job.yaml:") and "numNodez" in str(error) for error in found
     ), found

@@ -1014,7 +1014,7 @@ def test_a_stack_with_faults_creates_nothing_and_names_all_of_them() -> None:
     with pytest.raises(pulumi.RunError) as refused:
         deploy("dev", _planted)
     assert [line.partition(":")[0] for line in str(refused.value).splitlines()] == [
-        "2 faults in the stack file",
+        "2 errors in the stack file",
         "  environment.zone",
         f"  environment.{JOB}.gpus_per_node",
     ]

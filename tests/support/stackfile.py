@@ -63,8 +63,8 @@ def planned(*edits: Edit, stack: str = "dev", folder: Path = CHECKOUT) -> Planne
     return plan_stack(reading(*edits, stack=stack), folder)
 
 
-def faults(*edits: Edit, stack: str = "dev") -> list[str]:
-    return [str(fault) for fault in planned(*edits, stack=stack).faults]
+def errors(*edits: Edit, stack: str = "dev") -> list[str]:
+    return [str(error) for error in planned(*edits, stack=stack).errors]
 
 
 def environment_plan(*edits: Edit, folder: Path = CHECKOUT) -> EnvironmentPlan:

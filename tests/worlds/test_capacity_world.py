@@ -183,7 +183,7 @@ def test_a_gang_of_two_where_one_is_to_be_had_says_what_is_missing(trial: Trial)
 def test_a_job_larger_than_its_pool_is_refused_at_preview_and_indeed_cannot_run(trial: Trial):
     large = copy.deepcopy(_stack(POOLS, ["p5"]))
     large["trainyard:environment"]["jobs"]["p5"]["nodes"] = 3
-    [fault] = plan_stack(read(large, stack="capacity", project="trainyard")).faults
+    [fault] = plan_stack(read(large, stack="capacity", project="trainyard")).errors
     assert "raise pools.p5.max_nodes to 3" in str(fault)
     trial.apply(_gang(trial, "large", 3))
     assert until(lambda: _status(trial, " of 3 nodes since"), seconds=90, every=3)

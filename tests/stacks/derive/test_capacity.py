@@ -131,7 +131,7 @@ def test_every_accepted_stack_has_one_zone_for_gangs_room_for_them_and_what_is_s
 ) -> None:
     planned = _planned(stack)
     if not isinstance(planned.plan, EnvironmentPlan):
-        assert planned.faults
+        assert planned.errors
         return
     plan, settings = planned.plan, stack[ENVIRONMENT]
     for name, pool in plan.pools.items():
@@ -220,9 +220,9 @@ def test_one_change_that_breaks_a_sound_stack_is_answered_with_its_own_name(
     path, value = change
     if path.startswith("jobs.") and "job-0" not in stack[ENVIRONMENT]["jobs"]:
         return
-    assert not _planned(stack).faults
+    assert not _planned(stack).errors
     at(path, value)(stack[ENVIRONMENT])
-    found = _planned(stack).faults
+    found = _planned(stack).errors
     assert found and any(path in f.path or path.rpartition(".")[2] in str(f) for f in found), [
         str(f) for f in found
     ]

@@ -9,7 +9,7 @@ import pytest
 
 from catalog import versions
 from plans.parts import JobPlan
-from stacks.derive.jobs import file_faults
+from stacks.derive.jobs import file_errors
 from stacks.settings.job import FilesConfig, JobConfig
 from tests.support.cases.jobs import JOB, SCRIPT, TOKEN, pytorch_job, tune
 from tests.support.recording import CHECKOUT
@@ -106,16 +106,16 @@ def test_files_that_no_config_map_takes_are_refused(
 ) -> None:
     if content is not None:
         (tmp_path / "train.py").write_bytes(content)
-    [fault] = file_faults("jobs.a", _bringing("train.py"), tmp_path)
-    assert fault.path == "jobs.a.files.sources" and says in str(fault)
+    [error] = file_errors("jobs.a", _bringing("train.py"), tmp_path)
+    assert error.path == "jobs.a.files.sources" and says in str(error)
 
 
 def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "train.py").write_text("")
-    [fault] = file_faults("jobs.a", _bringing("a/train.py", "b/train.py"), tmp_path)
-    assert "folders are not kept, got train.py" in str(fault)
+    [error] = file_errors("jobs.a", _bringing("a/train.py", "b/train.py"), tmp_path)
+    assert "folders are not kept, got train.py" in str(error)
 
 
 def _bringing(*sources: str) -> JobConfig:

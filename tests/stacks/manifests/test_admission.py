@@ -67,7 +67,7 @@ def made(
 
 
 def said(text: str, pool: str = "g6e", **given: Any) -> list[str]:
-    return [str(fault) for fault in made(text, pool, **given).faults]
+    return [str(error) for error in made(text, pool, **given).errors]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_objects_come_in_the_order_of_creation_in_our_namespace_and_otherwise_as
             "      spec:\n", "      spec:\n        tolerations: [{operator: Exists}]\n"
         )
     found = made("---\n".join(reversed(text.split("---\n"))), pool)
-    assert found.faults == () and [each["kind"] for each in found.objects] == kinds
+    assert found.errors == () and [each["kind"] for each in found.objects] == kinds
     assert {each["metadata"].pop("namespace") for each in found.objects} == {"training"}
     written = sorted(
         (each for each in yaml.safe_load_all(text) if each),
@@ -261,9 +261,9 @@ REFUSED: dict[str, tuple[str, str, tuple[str, str], str, str, str]] = {
 def test_what_the_stack_cannot_do_is_refused_alone_with_its_line_and_a_way_out(case: str) -> None:
     pool, text, (there, instead), where, rule, way_out = REFUSED[case]
     assert said(text, pool) == [] and there in text
-    [fault] = said(text.replace(there, instead, 1), pool)
-    assert where in fault.partition(": ")[0] and fault.startswith("x.yaml")
-    assert rule in fault.partition(", got ")[0] and way_out in fault.partition(", got ")[2]
+    [error] = said(text.replace(there, instead, 1), pool)
+    assert where in error.partition(": ")[0] and error.startswith("x.yaml")
+    assert rule in error.partition(", got ")[0] and way_out in error.partition(", got ")[2]
 
 
 TYPE, FAMILY = "node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family"
@@ -359,9 +359,9 @@ def test_a_selector_that_a_node_can_fit_is_no_fault(pool: str, selector: tuple[s
 def test_a_selector_that_no_node_of_the_pool_fits_is_one_fault(
     selector: tuple[str, str], got: str, way_out: str
 ) -> None:
-    [fault] = said(V1.replace(*selector))
-    assert "matchExpressions" in fault and "selects nodes of pool g6e" in fault
-    assert f"got {got}" in fault and way_out in fault.partition(", got ")[2]
+    [error] = said(V1.replace(*selector))
+    assert "matchExpressions" in error and "selects nodes of pool g6e" in error
+    assert f"got {got}" in error and way_out in error.partition(", got ")[2]
 
 
 def test_a_controller_must_be_there() -> None:
@@ -371,12 +371,12 @@ def test_a_controller_must_be_there() -> None:
 
 
 def test_the_pool_s_type_counts_and_in_production_nothing_moves() -> None:
-    [fault] = said(JOB, "p5")
-    assert "asks for EFA on p5.48xlarge" in fault
+    [error] = said(JOB, "p5")
+    assert "asks for EFA on p5.48xlarge" in error
     latest = JOB.replace("a/b:1", "a/b:latest")
     assert (
         said(latest) == []
-        and len(made(latest).notices) == 1
+        and len(made(latest).warnings) == 1
         and len(said(latest, production=True)) == 1
     )
     assert said(JOB.replace("  trainer", "  runtimePatches: []\n  trainer"), trainer="2.1.0") != []

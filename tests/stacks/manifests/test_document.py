@@ -24,8 +24,8 @@ spec:
 
 
 def one(text: str) -> Workload:
-    [workload], faults = read_manifest(text, "job.yaml")
-    assert faults == ()
+    [workload], errors = read_manifest(text, "job.yaml")
+    assert errors == ()
     return workload
 
 
@@ -41,22 +41,22 @@ def test_a_file_is_read_as_any_yaml_reader_reads_it(path: Path) -> None:
     if path.name.startswith("c-"):
         pytest.skip("is not YAML")
     documents = [document for document in yaml.safe_load_all(path.read_text()) if document]
-    found, faults = read_manifest(path.read_text(), path.name)
-    assert [workload.body for workload in found] == documents and not faults
+    found, errors = read_manifest(path.read_text(), path.name)
+    assert [workload.body for workload in found] == documents and not errors
 
 
 def test_a_line_that_is_indented_wrongly_is_named_and_the_rest_is_read() -> None:
     text = (FOLDER / "c-pytorch-dist-job.flawed.yaml").read_text()
-    [job], [fault] = read_manifest(text, "c.yaml")
+    [job], [error] = read_manifest(text, "c.yaml")
     wrong = next(
         number
         for number, line in enumerate(text.splitlines(), 1)
         if line.startswith(" " * 14 + "command")
     )
     assert (
-        fault.path == f"c.yaml:{wrong}"
-        and "is YAML" in fault.rule
-        and fault.value.startswith("command:")
+        error.path == f"c.yaml:{wrong}"
+        and "is YAML" in error.must
+        and error.value.startswith("command:")
     )
     assert [(pod.role, pod.nodes, pod.containers[0].command[0]) for pod in job.pods] == [
         ("Master", 1, "/bin/bash"),
@@ -64,20 +64,20 @@ def test_a_line_that_is_indented_wrongly_is_named_and_the_rest_is_read() -> None
     ]
 
 
-def test_two_lines_that_are_indented_wrongly_are_two_faults() -> None:
+def test_two_lines_that_are_indented_wrongly_are_two_errors() -> None:
     text = JOB.replace("kind: TrainJob", "  kind: TrainJob").replace("    command:", "\t command:")
-    _, faults = read_manifest(text, "job.yaml")
-    assert [fault.path for fault in faults] == ["job.yaml:2", "job.yaml:6"]
+    _, errors = read_manifest(text, "job.yaml")
+    assert [error.path for error in errors] == ["job.yaml:2", "job.yaml:6"]
 
 
 @pytest.mark.parametrize(
     "text", ["a: [", "{", "a: *nowhere", "a: !unknown b", "\t", "a: 'b", "a: \x07"]
 )
 def test_what_cannot_be_mended_is_a_fault_and_no_workload(text: str) -> None:
-    found, faults = read_manifest(text, "x.yaml")
+    found, errors = read_manifest(text, "x.yaml")
     assert (
-        faults
-        and all(fault.path == "x.yaml:1" for fault in faults)
+        errors
+        and all(error.path == "x.yaml:1" for error in errors)
         and not any(w.kind for w in found)
     )
 
@@ -91,8 +91,8 @@ def test_an_empty_file_holds_nothing() -> None:
 
 
 def test_a_key_that_is_given_twice_is_a_fault_with_the_line_of_the_second() -> None:
-    _, [fault] = read_manifest(JOB + "kind: PyTorchJob\n", "job.yaml")
-    assert str(fault) == "job.yaml:9 kind: is given once, got twice; drop one of the two"
+    _, [error] = read_manifest(JOB + "kind: PyTorchJob\n", "job.yaml")
+    assert str(error) == "job.yaml:9 kind: is given once, got twice; drop one of the two"
 
 
 def test_what_kubernetes_reads_as_text_is_text() -> None:

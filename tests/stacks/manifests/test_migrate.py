@@ -13,7 +13,7 @@ import yaml
 from stacks.manifests import migrate
 from stacks.settings.job import JobConfig
 from tests.support.recording import WORKLOADS
-from tests.support.stackfile import Edit, at, faults
+from tests.support.stackfile import Edit, at, errors
 
 FOLDER = WORKLOADS
 CPU = at("pools.cpu", {"instance_types": ["m7i.8xlarge"], "max_nodes": 4})
@@ -40,8 +40,8 @@ def refused(entries: dict[str, Any], *edits: Edit, stores: Sequence[str] = ()) -
     """Faults of the dev stack with the entries in it and with stores of the names they give; files
     of ConfigMaps are yet to be written."""
     made = [at(f"storage.{store}", {"efs": {}, "data": "delete"}) for store in stores]
-    found = faults(*edits, *made, *(at(f"jobs.{name}", entry) for name, entry in entries.items()))
-    return [fault for fault in found if "is a file of this checkout" not in fault]
+    found = errors(*edits, *made, *(at(f"jobs.{name}", entry) for name, entry in entries.items()))
+    return [error for error in found if "is a file of this checkout" not in error]
 
 
 def typed(entry: dict[str, Any]) -> JobConfig:
@@ -196,7 +196,7 @@ def test_what_is_printed_is_a_job_of_a_stack_file(
     found = refused(
         {name: {**entry, "allow_no_checkpoint": True} for name, entry in entries.items()}, *known
     )
-    assert [fault for fault in found if ".jobs." in fault and "fits" not in fault] == []
+    assert [error for error in found if ".jobs." in error and "fits" not in error] == []
 
 
 def as_pytorch_jobs(said: list[str]) -> dict[str, dict[str, Any]]:

@@ -18,7 +18,7 @@ from stacks.manifests.context import cases_of
 from stacks.manifests.document import read_manifest
 from stacks.manifests.rules import findings
 from stacks.rules.pods import TOKEN
-from stacks.settings.problems import Notice
+from stacks.settings.problems import InputWarning
 from tests.support.crds import upstream
 from tests.support.recording import WORKLOADS
 from tests.support.stackfile import reading
@@ -28,13 +28,13 @@ VALID = sorted(FOLDER.glob("valid/*.yaml"))
 
 
 def judged(*texts: str, **given: Any) -> list[str]:
-    """Findings of files that belong together, notices with a mark."""
+    """Findings of files that belong together, warnings with a mark."""
     read = [read_manifest(text, "x.yaml") for text in texts]
     found = [
-        *(fault for _, faults in read for fault in faults),
+        *(error for _, errors in read for error in errors),
         *findings(cases_of([workload for found, _ in read for workload in found], **given)),
     ]
-    return [f"{'note: ' if isinstance(each, Notice) else ''}{each}" for each in found]
+    return [f"{'note: ' if isinstance(each, InputWarning) else ''}{each}" for each in found]
 
 
 def sample(name: str) -> str:
@@ -86,13 +86,13 @@ def test_upstream_s_own_runtimes_and_examples_are_not_refused(release: str, fold
         for name, text in found
         if re.search(r"kind: .*(TrainingRuntime|PyTorchJob)", text)
     ]
-    faults = [
+    errors = [
         (name, each)
         for name, text in found
         for each in judged(text, release=release)
         if "note: " not in each
     ]
-    assert len(found) >= 5 and faults == []
+    assert len(found) >= 5 and errors == []
 
 
 def test_what_moves_is_noted_and_not_refused() -> None:
@@ -204,10 +204,10 @@ def test_four_gpus_and_eight_processes_are_refused_whichever_file_says_it() -> N
         .replace("numProcPerNode: 2", "numProcPerNode: 8")
         .replace("latest", "1")
     )
-    [fault] = judged(eight, sample("d-gpu"))
-    assert "numProcPerNode: is at most the GPUs of a pod, got 8" in fault
-    [fault] = judged(sample("d-gpu").replace("numProcPerNode: gpu", "numProcPerNode: 8"))
-    assert fault.startswith("x.yaml:4 spec.mlPolicy.torch.numProcPerNode: is at most")
+    [error] = judged(eight, sample("d-gpu"))
+    assert "numProcPerNode: is at most the GPUs of a pod, got 8" in error
+    [error] = judged(sample("d-gpu").replace("numProcPerNode: gpu", "numProcPerNode: 8"))
+    assert error.startswith("x.yaml:4 spec.mlPolicy.torch.numProcPerNode: is at most")
 
 
 # One mistake at a time, in a job, a runtime or a PyTorchJob that has no other.
@@ -689,10 +689,10 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
 def test_a_mistake_is_refused_alone_with_its_rule_and_a_way_out(case: str) -> None:
     text, (right, wrong), path, rule, way_out = MISTAKES[case]
     assert judged(text) == [] and right in text
-    [fault] = judged(text.replace(right, wrong, 1))
-    assert not TOKEN.search(fault)
-    where, _, rest = fault.partition(": ")
-    assert not fault.startswith("note") and where.startswith("x.yaml:") and where.endswith(path)
+    [error] = judged(text.replace(right, wrong, 1))
+    assert not TOKEN.search(error)
+    where, _, rest = error.partition(": ")
+    assert not error.startswith("note") and where.startswith("x.yaml:") and where.endswith(path)
     assert rule in rest.partition(", got ")[0] and way_out in rest.partition(", got ")[2]
 
 
@@ -736,8 +736,8 @@ def test_what_works_and_should_be_known_is_noted_alone(case: str) -> None:
 )
 def test_in_production_what_moves_is_refused(case: str) -> None:
     text, (there, instead), said = NOTED[case]
-    [fault] = judged(text.replace(there, instead, 1), production=True)
-    assert "stays the same" in fault and said.partition(":")[0] in fault
+    [error] = judged(text.replace(there, instead, 1), production=True)
+    assert "stays the same" in error and said.partition(":")[0] in error
 
 
 def test_amounts_are_compared_as_kubernetes_reads_them() -> None:
@@ -745,8 +745,8 @@ def test_amounts_are_compared_as_kubernetes_reads_them() -> None:
         "requests: {cpu: 1, memory: 8Gi, nvidia.com/gpu: 4}, limits: {cpu: 1000m, memory: 8192Mi, "
     )
     assert judged(JOB.replace("limits: {", written)) == []
-    [fault] = judged(JOB.replace("limits: {", written.replace("1000m", "1100m")))
-    assert "requests.cpu: equals its limit (1100m)" in fault
+    [error] = judged(JOB.replace("limits: {", written.replace("1000m", "1100m")))
+    assert "requests.cpu: equals its limit (1100m)" in error
 
 
 @cache
@@ -875,20 +875,20 @@ def test_what_a_release_no_longer_has_is_refused_with_its_name_and_what_came_ins
         sample("a-torch-d"),
         release=release,
     )
-    assert [fault.partition(": ")[0].split()[1] for fault in found] == [
+    assert [error.partition(": ")[0].split()[1] for error in found] == [
         "spec.labels",
         "spec.podTemplateOverrides",
         "spec.mlPolicy.torch.numProcPerNode",
     ]
-    assert all(f"Trainer {release}" in fault for fault in found) and "runtimePatches" in found[1]
+    assert all(f"Trainer {release}" in error for error in found) and "runtimePatches" in found[1]
 
 
 def test_a_deadline_and_patches_belong_to_later_releases() -> None:
     later = JOB.replace(*also("activeDeadlineSeconds: 60\n  runtimePatches: [{manager: a.io/b}]"))
     assert judged(later, release="2.2.0") == [] and len(judged(later)) == 2
     assert judged(JOB.replace("numNodes: 2", "numProcPerNode: auto")) == []
-    [fault] = judged(JOB.replace("numNodes: 2", "numProcPerNode: auto"), release="2.3.0")
-    assert "numProcPerNode: is a whole number" in fault
+    [error] = judged(JOB.replace("numNodes: 2", "numProcPerNode: auto"), release="2.3.0")
+    assert "numProcPerNode: is a whole number" in error
 
 
 def test_a_patch_is_of_a_job_that_its_runtime_has() -> None:
@@ -898,8 +898,8 @@ def test_a_patch_is_of_a_job_that_its_runtime_has() -> None:
         " [{name: NAME, template: {spec: {}}}]}}}}]"
     )
     assert judged(JOB.replace(*also(patches.replace("NAME", "node"))), release="2.3.0") == []
-    [fault] = judged(JOB.replace(*also(patches.replace("NAME", "worker"))), release="2.3.0")
-    assert "replicatedJobs[0].name: is a job of its runtime" in fault and "name: node" in fault
+    [error] = judged(JOB.replace(*also(patches.replace("NAME", "worker"))), release="2.3.0")
+    assert "replicatedJobs[0].name: is a job of its runtime" in error and "name: node" in error
 
 
 @pytest.mark.parametrize("release", versions.TRAINERS)

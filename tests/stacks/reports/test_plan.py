@@ -83,7 +83,7 @@ def test_a_program_reads_the_same_in_a_stable_order_and_money_as_text(
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_a_refused_stack_names_its_faults(
+def test_a_refused_stack_names_its_errors(
     options: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = read(values(at("pools.g6e.max_nodes", 1)), stack="dev", project="trainyard")

@@ -28,7 +28,7 @@ from stacks.derive.credentials import NotAssumed
 from stacks.plan import EnvironmentPlan, plan_stack
 from stacks.reports import check, preflight
 from stacks.reports.preflight import Account, NotAnswered
-from stacks.settings.problems import Fault, Notice
+from stacks.settings.problems import InputError, InputWarning
 from stacks.settings.reader import read
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import Edit, at, environment_plan, reading, team_plan, values
@@ -81,14 +81,14 @@ def block(settings: dict[str, Any]) -> None:
     settings["pools"]["h100"] |= {"capacity": "block", "reservation": held}
 
 
-def found(*edits: Edit, **answers: Any) -> list[Fault | Notice]:
+def found(*edits: Edit, **answers: Any) -> list[InputError | InputWarning]:
     config = reading(*edits).config
     assert config
     return preflight.preflight(account(**answers), environment_plan(*edits), config.environment)
 
 
-def faults(*edits: Edit, **answers: Any) -> list[str]:
-    return [str(one) for one in found(*edits, **answers) if isinstance(one, Fault)]
+def errors(*edits: Edit, **answers: Any) -> list[str]:
+    return [str(one) for one in found(*edits, **answers) if isinstance(one, InputError)]
 
 
 # What the answers mean.
@@ -116,7 +116,7 @@ def test_a_sound_account_says_who_asks_and_which_id_the_zone_has() -> None:
 def test_who_creates_the_cluster_is_no_second_admin_of_it(
     caller: str, exists: bool, refused: bool
 ) -> None:
-    said = faults(at("cluster.admins.me.role_arn", ROLE), caller_arn=caller, has_cluster=exists)
+    said = errors(at("cluster.admins.me.role_arn", ROLE), caller_arn=caller, has_cluster=exists)
     assert [one.endswith(f"got {ROLE}; drop it") for one in said] == [True][:refused]
 
 
@@ -127,8 +127,8 @@ DEPLOYED = at("cluster.deployer_role_arn", DEPLOYER)
 def test_a_role_that_did_not_make_the_cluster_needs_an_access_entry_and_the_commands_are_named() -> (
     None
 ):
-    assert faults(DEPLOYED) == faults(DEPLOYED, has_cluster=True, has_entry=True) == []
-    [said] = faults(DEPLOYED, has_cluster=True)
+    assert errors(DEPLOYED) == errors(DEPLOYED, has_cluster=True, has_entry=True) == []
+    [said] = errors(DEPLOYED, has_cluster=True)
     assert f"none for {DEPLOYER} in dev-cluster-" in said and "which another identity" in said
     assert "aws eks create-access-entry --region ap-northeast-2 --cluster-name dev-cluster-" in said
     assert "AmazonEKSClusterAdminPolicy --access-scope type=cluster`" in said
@@ -158,7 +158,9 @@ def test_an_account_that_is_not_allowed_is_refused_and_asked_nothing_more(
 ) -> None:
     asked, plan = account(), in_accounts(*ids, key=key, stack=stack)
     wanted = None if stack != "dev" else getattr(reading().config, "environment", None)
-    said = [str(one) for one in preflight.preflight(asked, plan, wanted) if isinstance(one, Fault)]
+    said = [
+        str(one) for one in preflight.preflight(asked, plan, wanted) if isinstance(one, InputError)
+    ]
     assert (
         said
         == [
@@ -170,15 +172,15 @@ def test_an_account_that_is_not_allowed_is_refused_and_asked_nothing_more(
 
 
 def test_a_role_that_may_not_be_assumed_is_a_fault_with_the_reasons_there_may_be() -> None:
-    [said] = faults(DEPLOYED, caller_arn=NotAssumed(DEPLOYER, "AccessDenied"))
+    [said] = errors(DEPLOYED, caller_arn=NotAssumed(DEPLOYER, "AccessDenied"))
     assert f"got sts:AssumeRole of {DEPLOYER}: AccessDenied; name the caller in" in said
     assert said.endswith("or drop the role where the caller has it already")
 
 
 def test_zones_that_the_account_lacks_or_knows_by_another_id_are_refused() -> None:
-    [lacking] = faults(zones={ZONE: "apne2-az1", f"{REGION}b": "apne2-az2"})
+    [lacking] = errors(zones={ZONE: "apne2-az1", f"{REGION}b": "apne2-az2"})
     assert "got ap-northeast-2c; it has ap-northeast-2a, ap-northeast-2b;" in lacking
-    [other] = faults(
+    [other] = errors(
         at("zone_id", "apne2-az2"),
         at("pools.h100.instance_types", ["g6e.48xlarge"]),
         quota=(1536, 0),
@@ -222,13 +224,13 @@ def test_a_zone_in_which_eks_has_no_control_plane_is_refused_by_its_id(
     assert isinstance(plan, EnvironmentPlan)
     named = {f"us-east-1{letter}": id_ for letter, id_ in (zones | ids).items()}
     refused = preflight.zone_findings(plan, None, named)
-    assert [str(one) for one in refused if isinstance(one, Fault)] == says
+    assert [str(one) for one in refused if isinstance(one, InputError)] == says
 
 
 def test_another_zone_for_a_zone_that_the_account_lacks_is_a_line_of_the_stack_file() -> None:
-    [lacking] = faults(zones={ZONE: "apne2-az1", f"{REGION}d": "apne2-az4", f"{REGION}b": "x"})
+    [lacking] = errors(zones={ZONE: "apne2-az1", f"{REGION}d": "apne2-az4", f"{REGION}b": "x"})
     assert lacking.endswith("; network.zones: [ap-northeast-2a, ap-northeast-2b, ap-northeast-2d]")
-    [*_, alone] = faults(zones={ZONE: "apne2-az1"})
+    [*_, alone] = errors(zones={ZONE: "apne2-az1"})
     assert alone.endswith("; another region: EKS wants two zones")
 
 
@@ -236,14 +238,14 @@ SPOT = at("pools.h100.capacity", "spot")
 
 
 def test_a_spot_pool_is_refused_in_an_account_that_never_had_spot_instances() -> None:
-    [said] = faults(SPOT, has_role=False)
+    [said] = errors(SPOT, has_role=False)
     assert said == (
         "environment.pools.h100.capacity: must not be spot in an account without the role"
         " AWSServiceRoleForEC2Spot: EC2 launches no spot instance without it, and Karpenter may not"
         " make it, got spot; run `aws iam create-service-linked-role --aws-service-name"
         " spot.amazonaws.com`, once for the account"
     )
-    assert faults(SPOT) == [] and faults(has_role=False) == []
+    assert errors(SPOT) == [] and errors(has_role=False) == []
 
 
 def test_roles_that_services_make_themselves_are_named_with_the_command_for_who_may() -> None:
@@ -267,12 +269,12 @@ def test_a_role_that_may_not_be_looked_at_is_said_once() -> None:
     assert [str(one) for one in found(SPOT, has_role=reason)].count(
         f"account: could not ask {reason}"
     ) == 1
-    assert faults(SPOT, has_role=reason) == []
+    assert errors(SPOT, has_role=reason) == []
 
 
 def test_a_type_is_refused_where_the_account_cannot_buy_it_and_where_it_can_is_said() -> None:
     two_zones = at("pools.g6e.fallback_zones", [f"{REGION}b"])
-    g6e, h100 = faults(two_zones, at("jobs", {}), offers={"g6e.48xlarge": [ZONE, f"{REGION}c"]})
+    g6e, h100 = errors(two_zones, at("jobs", {}), offers={"g6e.48xlarge": [ZONE, f"{REGION}c"]})
     assert (
         g6e
         == "environment.pools.g6e.fallback_zones: is sold to this account in ap-northeast-2b, got"
@@ -284,7 +286,7 @@ def test_a_type_is_refused_where_the_account_cannot_buy_it_and_where_it_can_is_s
 
 
 def test_a_quota_that_full_pools_exceed_is_refused_with_the_command_that_raises_it() -> None:
-    system, h100, g6e = faults(quota=(0, 4))
+    system, h100, g6e = errors(quota=(0, 4))
     assert (
         "fit quota L-417A185B, 0 vCPUs, when full, got 384 for h100 beside 4 that run already;"
         " lower max_nod" in h100
@@ -299,7 +301,7 @@ def test_a_quota_that_full_pools_exceed_is_refused_with_the_command_that_raises_
 
 
 def test_a_capacity_block_needs_no_quota_and_says_what_is_free_or_when_it_begins() -> None:
-    assert faults(block) == [] and len(faults(block, quota=(0, 0))) == 2, "g6e and the system nodes"
+    assert errors(block) == [] and len(errors(block, quota=(0, 0))) == 2, "g6e and the system nodes"
     assert "environment.pools.h100.reservation: 1 of 2 instances are free" in [
         str(one) for one in found(block)
     ]
@@ -330,7 +332,7 @@ def test_a_capacity_block_needs_no_quota_and_says_what_is_free_or_when_it_begins
 def test_a_reservation_that_is_not_what_the_stack_file_says_is_refused(
     described: dict[str, Any], says: str
 ) -> None:
-    [said] = faults(block, reservation=DESCRIBED | described if described else {})
+    [said] = errors(block, reservation=DESCRIBED | described if described else {})
     assert says in said
 
 
@@ -340,15 +342,15 @@ def test_a_reservation_gives_its_instances_only_in_the_group_it_was_made_in() ->
         "PlacementGroupArn": f"arn:aws:ec2:{REGION}:123456789012:placement-group/near"
     }
     says = f"environment.pools.h100.reservation.placement_group: is that of {ID}, got "
-    assert faults(block, named, reservation=near) == []
-    assert faults(block, named) == [says + "near; drop it"] and faults(block, reservation=near) == [
+    assert errors(block, named, reservation=near) == []
+    assert errors(block, named) == [says + "near; drop it"] and errors(block, reservation=near) == [
         says + "None; near"
     ]
 
 
 def test_nodes_that_stand_already_need_no_more_addresses() -> None:
-    assert faults(addresses=(126, 0)) == faults(addresses=(105, 1)) == []
-    [said] = faults(addresses=(104, 1))
+    assert errors(addresses=(126, 0)) == errors(addresses=(105, 1)) == []
+    [said] = errors(addresses=(104, 1))
     assert said.startswith(
         "environment.pools: fit the 104 free addresses of the zone's subnet when full, got 105;"
     )
@@ -480,7 +482,7 @@ def test_a_live_check_fails_where_the_account_has_something_against_it(
     assert (check.main(["--live", "dev"]), check.main(["dev"])) == (code, 0)
     live, plain = capsys.readouterr().out.split("dev: ")[:2]
     assert "zone_id: apne2-az1" in live and "unset" not in live and "unset" in plain
-    assert ("  fault  environment.pools: fit quota" in live) == bool(code)
+    assert ("  error  environment.pools: fit quota" in live) == bool(code)
 
 
 # The account itself.

@@ -124,9 +124,9 @@ def test_nodes_that_karpenter_makes_carry_the_default_tags_too() -> None:
 
 
 def test_a_chain_of_roles_says_what_get_token_needs() -> None:
-    [notice] = [n for n in planned({"assumeRoles": one(HUB, ROLE)}).notices if "Roles" in n.path]
-    assert f"assumes {ROLE} directly: it must trust the caller, not only {HUB}" in notice.text
-    assert not [n for n in planned({"assumeRoles": one(ROLE)}).notices if "Roles" in n.path]
+    [warning] = [n for n in planned({"assumeRoles": one(HUB, ROLE)}).warnings if "Roles" in n.path]
+    assert f"assumes {ROLE} directly: it must trust the caller, not only {HUB}" in warning.text
+    assert not [n for n in planned({"assumeRoles": one(ROLE)}).warnings if "Roles" in n.path]
 
 
 # What they may not say.
@@ -209,8 +209,8 @@ def test_a_chain_of_roles_says_what_get_token_needs() -> None:
 def test_what_contradicts_itself_is_refused_at_preview(
     account: dict[str, Any], edits: list[Edit], path: str, says: str
 ) -> None:
-    [fault] = planned(account, *edits).faults
-    assert fault.path == path and says in str(fault)
+    [error] = planned(account, *edits).errors
+    assert error.path == path and says in str(error)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_what_contradicts_itself_is_refused_at_preview(
 )
 def test_what_is_sound_has_a_plan(account: dict[str, Any]) -> None:
     other = at("cluster.admins", {"ops": {"role_arn": OTHER}})
-    assert planned(account, other).faults == ()
+    assert planned(account, other).errors == ()
 
 
 # A team.
@@ -270,5 +270,5 @@ def test_a_team_is_refused_in_an_account_that_its_stack_file_does_not_allow(
 
 
 def test_a_team_makes_nothing_in_aws_that_could_be_tagged() -> None:
-    [fault] = planned({"defaultTags": {"tags": {"a": "b"}}}, stack="team-vision").faults
-    assert "must not be set in a team's stack file" in str(fault)
+    [error] = planned({"defaultTags": {"tags": {"a": "b"}}}, stack="team-vision").errors
+    assert "must not be set in a team's stack file" in str(error)

@@ -25,7 +25,7 @@ from tests.support.cases import environment as environments
 from tests.support.cases import jobs as described
 from tests.support.cases.environment import JOB, TEAM_REFUSED
 from tests.support.recording import CHECKOUT
-from tests.support.stackfile import Edit, at, faults, planned, values, without
+from tests.support.stackfile import Edit, at, errors, planned, values, without
 
 REFUSED, SOUND = environments.REFUSED | described.REFUSED, environments.SOUND | described.SOUND
 
@@ -33,13 +33,13 @@ REFUSED, SOUND = environments.REFUSED | described.REFUSED, environments.SOUND | 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_work_is_refused_where_it_stands(case: str) -> None:
     edits, path, says = REFUSED[case]
-    found = [f for f in faults(*edits) if f.startswith(f"environment.{path}: ")]
-    assert found and says in " ".join(found), faults(*edits)
+    found = [f for f in errors(*edits) if f.startswith(f"environment.{path}: ")]
+    assert found and says in " ".join(found), errors(*edits)
 
 
 def test_a_token_is_not_repeated_by_the_refusal() -> None:
     for case in ("token in the environment", "token in the script"):
-        assert not pods.TOKEN.search(" ".join(faults(*REFUSED[case][0])))
+        assert not pods.TOKEN.search(" ".join(errors(*REFUSED[case][0])))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_tokens_of_the_usual_services_are_recognised(token: str) -> None:
 
 
 def test_the_longest_name_and_the_largest_gang_give_pod_names_that_the_webhook_takes() -> None:
-    longest = next(n for n in range(100, 0, -1) if not faults(_job_called("j" * n)))
+    longest = next(n for n in range(100, 0, -1) if not errors(_job_called("j" * n)))
     assert len("j" * longest + f"-node-0-{10**6}-abcde") <= 63
 
 
@@ -61,27 +61,27 @@ def _job_called(name: str) -> Edit:
 def test_a_region_without_known_zones_is_refused_because_one_zone_makes_no_cluster() -> None:
     moved = values(at("zone", "mars-north-1a"))
     moved["aws:region"] = "mars-north-1"
-    [fault] = plan_stack(read(moved, stack="dev", project="trainyard")).faults
-    assert fault.path == "aws:region" and "catalog/zones.py" in fault.way_out
+    [error] = plan_stack(read(moved, stack="dev", project="trainyard")).errors
+    assert error.path == "aws:region" and "catalog/zones.py" in error.fix
 
 
 @pytest.mark.parametrize("stack", ["sg", "sg-prod"])
 def test_a_stack_whose_security_groups_ec2_would_refuse_is_refused(stack: str) -> None:
-    [fault] = plan_stack(read(values(), stack=stack, project="trainyard")).faults
-    assert fault.path == "stack" and f"got {stack}; rename the stack" in str(fault)
-    assert not plan_stack(read(values(), stack="sgd", project="trainyard")).faults
+    [error] = plan_stack(read(values(), stack=stack, project="trainyard")).errors
+    assert error.path == "stack" and f"got {stack}; rename the stack" in str(error)
+    assert not plan_stack(read(values(), stack="sgd", project="trainyard")).errors
 
 
 @pytest.mark.parametrize("case", TEAM_REFUSED)
 def test_what_a_team_cannot_have_is_refused_where_it_stands(case: str) -> None:
     edits, path, says = TEAM_REFUSED[case]
-    found = [f for f in faults(*edits, stack="team-vision") if f.startswith(f"{path}: ")]
-    assert found and says in found[0], faults(*edits, stack="team-vision")
+    found = [f for f in errors(*edits, stack="team-vision") if f.startswith(f"{path}: ")]
+    assert found and says in found[0], errors(*edits, stack="team-vision")
 
 
 def test_a_team_in_another_region_than_its_environment_is_refused() -> None:
     moved = {**values(stack="team-vision"), "aws:region": "us-east-1"}
-    found = plan_stack(read(moved, stack="team-vision", project="trainyard"), CHECKOUT).faults
+    found = plan_stack(read(moved, stack="team-vision", project="trainyard"), CHECKOUT).errors
     assert [str(f) for f in found] == [
         "aws:region: is the environment's region, got us-east-1; use ap-northeast-2"
     ]
@@ -96,23 +96,23 @@ def test_a_broken_environment_is_its_own_business_and_one_line_of_the_teams(tmp_
         .replace("zone: ap-northeast-2a", "zone: ap-northeast-2")
     )
     team = read(values(stack="team-vision"), stack="team-vision", project="trainyard")
-    [fault] = plan_stack(team, tmp_path).faults
+    [error] = plan_stack(team, tmp_path).errors
     assert (
-        str(fault)
-        == "team.environment: needs an environment without faults, got dev; make check STACK=dev"
+        str(error)
+        == "team.environment: needs an environment without errors, got dev; make check STACK=dev"
     )
 
 
 @pytest.mark.parametrize("case", SOUND)
 def test_what_works_is_not_refused(case: str) -> None:
-    assert faults(*SOUND[case]) == []
+    assert errors(*SOUND[case]) == []
 
 
 @pytest.mark.parametrize(
     "edits", [[], [without("max_gpus")], [without("jobs")], [at("max_gpus", 8)]]
 )
 def test_a_sound_team_is_not_refused(edits: list[Edit]) -> None:
-    assert faults(*edits, stack="team-vision") == []
+    assert errors(*edits, stack="team-vision") == []
 
 
 def test_every_refusal_in_the_rules_is_caused_by_a_test_above() -> None:
@@ -129,7 +129,7 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above() -> None:
             lustre_repositories,
         )
         for number, line in enumerate(inspect.getsource(module).splitlines(), start=1)
-        if "yield Fault(" in line
+        if "yield InputError(" in line
     }
     files = {file for file, _ in offered}
     seen: set[tuple[str | None, int]] = set()
@@ -173,7 +173,7 @@ def test_the_planted_faults_are_reported_together_and_nothing_else_is(
     (tmp_path / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
     monkeypatch.chdir(tmp_path)
     assert check.main(["planted"]) == 1
-    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  fault")]
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  error")]
     paths = [
         "environment.placement",
         "environment.zone",
@@ -241,13 +241,13 @@ NOTICES: dict[str, tuple[list[Edit], str]] = {
 @pytest.mark.parametrize("case", NOTICES)
 def test_what_should_be_known_is_said(case: str) -> None:
     edits, says = NOTICES[case]
-    assert [n for n in planned(*edits).notices if says in n.text]
+    assert [n for n in planned(*edits).warnings if says in n.text]
 
 
 def test_only_stores_that_stay_in_one_zone_are_far_from_a_job_in_another() -> None:
     def said(*edits: Edit) -> list[str]:
         away = at("pools.g6e.fallback_zones", ["ap-northeast-2b"])
-        found = planned(away, at(f"{JOB}.nodes", 1), *edits).notices
+        found = planned(away, at(f"{JOB}.nodes", 1), *edits).warnings
         return [str(n) for n in found if "another zone" in n.text]
 
     on_efs = at(f"{JOB}.checkpoints.store", "home")
@@ -266,4 +266,4 @@ def test_a_stack_without_such_a_thing_has_nothing_to_be_told() -> None:
         at(f"{JOB}.image", "registry/image@sha256:" + "0" * 64),
         at(f"{JOB}.script", "torchrun train.py"),
     )
-    assert [str(n) for n in quiet.notices] == []
+    assert [str(n) for n in quiet.warnings] == []

@@ -7,13 +7,13 @@ import pytest
 
 from stacks.plan import EnvironmentPlan, TeamPlan
 from tests.support.cases.environment import JOB, MODEL
-from tests.support.stackfile import at, environment_plan, faults, planned, team_plan
+from tests.support.stackfile import at, environment_plan, errors, planned, team_plan
 
 LUSTRE = "storage.scratch.lustre"
 
 
-def notices(*edits) -> str:
-    return "\n".join(str(n) for n in planned(*edits).notices)
+def warnings(*edits) -> str:
+    return "\n".join(str(n) for n in planned(*edits).warnings)
 
 
 def test_a_store_by_model_is_the_cheapest_that_keeps_its_goodput() -> None:
@@ -67,7 +67,7 @@ def test_a_team_has_verdicts_on_its_environments_stores() -> None:
 
 def test_a_store_that_leaves_little_time_is_said_with_what_would_be_better() -> None:
     """At 125 MB/s per TiB and 4800 GiB, 1434 s every half hour is 44 % of the time."""
-    said = notices(
+    said = warnings(
         at(f"{JOB}.parameters_billion", 70),
         at(f"{JOB}.checkpoints.interval_minutes", 30),
         at(f"{LUSTRE}.throughput_mbps_per_tib", 125),
@@ -76,7 +76,7 @@ def test_a_store_that_leaves_little_time_is_said_with_what_would_be_better() -> 
 
 
 def test_checkpoints_on_scratch_are_said() -> None:
-    assert "a failed server takes the checkpoints" in notices(
+    assert "a failed server takes the checkpoints" in warnings(
         at(LUSTRE, {"capacity_gib": 2400, "deployment": "SCRATCH_2"})
     )
 
@@ -133,16 +133,16 @@ def test_a_store_for_a_model_is_of_a_size_that_is_sold_with_efa() -> None:
 def test_a_job_whose_nodes_mount_over_tcp_all_the_same_is_told_so() -> None:
     assert (
         "environment.jobs.t5-large.pool: g6e.48xlarge mounts scratch over TCP: it loses packets"
-        in notices(EFA)
+        in warnings(EFA)
     )
-    assert "over TCP" not in notices(EFA, P5)
+    assert "over TCP" not in warnings(EFA, P5)
 
 
 def test_more_devices_than_fsx_connects_are_said() -> None:
-    assert "have 1032 EFA devices for it, and FSx takes 1024" in notices(
+    assert "have 1032 EFA devices for it, and FSx takes 1024" in warnings(
         EFA, at("pools.h100.max_nodes", 129)
     )
-    assert "FSx takes 1024" not in notices(EFA, at("pools.h100.max_nodes", 128))
+    assert "FSx takes 1024" not in warnings(EFA, at("pools.h100.max_nodes", 128))
 
 
 def test_what_fsx_makes_anew_is_claimed_under_another_name() -> None:
@@ -156,12 +156,12 @@ def test_what_fsx_makes_anew_is_claimed_under_another_name() -> None:
 
 
 def test_a_goodput_that_cannot_be_kept_is_refused_with_the_store_that_would() -> None:
-    [fault] = faults(
+    [error] = errors(
         at(f"{JOB}.parameters_billion", 70),
         at(f"{LUSTRE}", {"capacity_gib": 4800, "throughput_mbps_per_tib": 125}),
         at(f"{JOB}.goodput_percent", 99),
     )
-    assert "MB/s per TiB gives 99" in fault
+    assert "MB/s per TiB gives 99" in error
 
 
 def test_backups_are_of_the_file_system() -> None:

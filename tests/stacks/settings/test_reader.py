@@ -20,7 +20,7 @@ from stacks.plan import plan_stack
 from stacks.settings.aws import AssumeRoleConfig, AwsConfig, DefaultTagsConfig
 from stacks.settings.reader import StackConfig, json_schema, read, read_engine, read_file
 from tests.support.recording import CHECKOUT, NoLookups, configuration, stack_values
-from tests.support.stackfile import ENVIRONMENT, TEAM, at, faults, reading, values, without
+from tests.support.stackfile import ENVIRONMENT, TEAM, at, errors, reading, values, without
 
 JOB = "jobs.t5-large"
 OWN = "trainer.own_runtimes.torch-distributed-resilient"
@@ -49,34 +49,34 @@ def test_a_mistyped_key_is_refused_at_every_depth_and_the_right_one_is_named(pat
     edits = [at("artifacts.charts", "/charts")] if path.startswith("artifacts") else []
     assert [
         f
-        for f in faults(*edits, at(path, 1))
+        for f in errors(*edits, at(path, 1))
         if f.startswith(f"environment.{path}: is not a setting, got 1; ")
         and MISTYPED[path] in f.partition(";")[2]
-    ], faults(*edits, at(path, 1))
+    ], errors(*edits, at(path, 1))
 
 
 @pytest.mark.parametrize("value", ["no", "false", 0, None])
 def test_whether_karpenter_makes_dry_runs_is_true_or_false_and_nothing_like_it(value: Any) -> None:
-    [fault] = faults(at("karpenter.dry_run", value))
-    assert fault.startswith("environment.karpenter.dry_run: ") and "boolean" in fault
+    [error] = errors(at("karpenter.dry_run", value))
+    assert error.startswith("environment.karpenter.dry_run: ") and "boolean" in error
 
 
 def test_a_key_that_resembles_nothing_lists_what_there_is() -> None:
-    assert faults(at("network.subnets", 3)) == [
+    assert errors(at("network.subnets", 3)) == [
         "environment.network.subnets: is not a setting, got 3; settings here: cidr, zones"
     ]
 
 
 def test_a_key_beside_environment_and_team_is_refused() -> None:
     extra = {**values(), "trainyard:zone": "ap-northeast-2a"}
-    assert [str(f) for f in read(extra, stack="dev", project="trainyard").faults] == [
+    assert [str(f) for f in read(extra, stack="dev", project="trainyard").errors] == [
         'zone: is not a setting, got "ap-northeast-2a"; settings here: environment, team'
     ]
 
 
 def test_settings_of_other_projects_are_none_of_our_business() -> None:
     extra = {**values(), "other:zone": "{not json", "aws:profile": "me"}
-    assert not read(extra, stack="dev", project="trainyard").faults
+    assert not read(extra, stack="dev", project="trainyard").errors
 
 
 # Who and where: the settings of the account.
@@ -90,11 +90,11 @@ ACCOUNT = {
 }
 
 
-def aws_faults(**settings: Any) -> list[str]:
+def aws_errors(**settings: Any) -> list[str]:
     extra = {**values(), **{f"aws:{key}": value for key, value in settings.items()}}
     found = read(extra, stack="dev", project="trainyard")
     assert found.config, "a wrong setting of the account hides nothing else"
-    return [str(fault) for fault in plan_stack(found).faults]
+    return [str(error) for error in plan_stack(found).errors]
 
 
 def test_the_settings_of_the_account_are_read_as_pulumi_names_them() -> None:
@@ -123,11 +123,11 @@ def test_the_engine_hands_the_settings_of_the_account_over_as_json_text(tmp_path
 
 @pytest.mark.parametrize("key", ["accessKey", "secretKey", "token"])
 def test_a_key_of_the_account_is_refused_and_never_shown(key: str) -> None:
-    [fault] = aws_faults(**{key: "wJalrXUtnFEMI"})
-    assert fault.startswith(
+    [error] = aws_errors(**{key: "wJalrXUtnFEMI"})
+    assert error.startswith(
         f"aws:{key}: must not be set in a stack file, got a secret; use aws:pro"
     )
-    assert "wJalr" not in fault and "AWS_SECRET_ACCESS_KEY" in fault
+    assert "wJalr" not in error and "AWS_SECRET_ACCESS_KEY" in error
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_key_of_the_account_is_refused_and_never_shown(key: str) -> None:
 def test_a_wrong_setting_of_the_account_is_refused_with_a_way_out(
     settings: dict[str, Any], says: str
 ) -> None:
-    assert [fault for fault in aws_faults(**settings) if says in fault], aws_faults(**settings)
+    assert [error for error in aws_errors(**settings) if says in error], aws_errors(**settings)
 
 
 def test_every_setting_of_the_aws_provider_is_taken_or_refused() -> None:
@@ -167,20 +167,20 @@ def test_every_setting_of_the_aws_provider_is_taken_or_refused() -> None:
     for name in theirs - {"opts", "return", "resource_name", "region"}:
         head, *rest = name.split("_")
         key = head + "".join(word.capitalize() for word in rest)
-        assert key in ours or aws_faults(**{key: "x"}), key
+        assert key in ours or aws_errors(**{key: "x"}), key
 
 
 @pytest.mark.parametrize("key", ["region", "aws", "stack", "project"])
 def test_what_the_engine_says_cannot_be_said_by_a_setting_of_the_project(key: str) -> None:
     found = read({**values(), f"trainyard:{key}": "x"}, stack="dev", project="trainyard")
-    assert [str(f) for f in found.faults] == [
+    assert [str(f) for f in found.errors] == [
         f'{key}: is not a setting, got "x"; settings here: environment, team'
     ]
     assert found.config == reading().config
 
 
 def test_faults_of_every_depth_are_reported_together() -> None:
-    found = faults(
+    found = errors(
         without("zone"),
         at("cluster.version", 1.34),
         at("pools.g6e.max_nodes", "many"),
@@ -208,8 +208,8 @@ def test_faults_of_every_depth_are_reported_together() -> None:
 def test_text_without_its_quotes_is_refused_with_the_text_that_was_meant(
     path: str, value: Any, quoted: str
 ) -> None:
-    [fault] = faults(at(path, value))
-    assert fault.endswith(f"quote it: {quoted}") and "must be text" in fault
+    [error] = errors(at(path, value))
+    assert error.endswith(f"quote it: {quoted}") and "must be text" in error
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_text_without_its_quotes_is_refused_with_the_text_that_was_meant(
     ],
 )
 def test_a_number_is_a_number_and_nothing_that_looks_like_one(value: Any, says: str) -> None:
-    found = faults(at("pools.h100.max_nodes", value))
+    found = errors(at("pools.h100.max_nodes", value))
     assert (
         len(found) == 1
         and says in found[0]
@@ -232,24 +232,24 @@ def test_a_number_is_a_number_and_nothing_that_looks_like_one(value: Any, says: 
 
 
 def test_a_value_that_fits_no_branch_of_a_union_is_one_fault_with_a_path_of_ours() -> None:
-    [fault] = faults(at(f"{JOB}.processes_per_node", "many"))
+    [error] = errors(at(f"{JOB}.processes_per_node", "many"))
     assert (
-        fault.startswith(f"environment.{JOB}.processes_per_node: ")
-        and "integer" in fault
-        and "'auto'" in fault
+        error.startswith(f"environment.{JOB}.processes_per_node: ")
+        and "integer" in error
+        and "'auto'" in error
     )
 
 
 @pytest.mark.parametrize("name", ["G6E", "g6.e", "-g6e", "g6e-", "6e", "a" * 33, ""])
 def test_a_name_that_kubernetes_or_aws_would_refuse_is_refused(name: str) -> None:
     pool = {"instance_types": ["g6e.48xlarge"], "max_nodes": 1}
-    [fault] = faults(lambda s: s["pools"].update({name: pool}))
-    assert fault.startswith(f"environment.pools.{name}: is a name") and "at most 32" in fault
+    [error] = errors(lambda s: s["pools"].update({name: pool}))
+    assert error.startswith(f"environment.pools.{name}: is a name") and "at most 32" in error
 
 
 @pytest.mark.parametrize("stack", ["Dev", "team.vision", "a" * 33])
 def test_a_stack_name_that_cannot_begin_the_name_of_a_cluster_is_refused(stack: str) -> None:
-    assert read(values(), stack=stack, project="trainyard").faults[0].rule == "is a name"
+    assert read(values(), stack=stack, project="trainyard").errors[0].rule == "is a name"
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_a_stack_name_that_cannot_begin_the_name_of_a_cluster_is_refused(stack: 
     ],
 )
 def test_a_required_thing_has_no_default(path: str) -> None:
-    assert f"environment.{path}: must be set, got nothing; add {path.rpartition('.')[2]}" in faults(
+    assert f"environment.{path}: must be set, got nothing; add {path.rpartition('.')[2]}" in errors(
         without(path)
     )
 
@@ -278,12 +278,12 @@ def test_a_stack_is_an_environment_or_a_team_and_not_both_or_neither(
     settings: dict[str, Any],
 ) -> None:
     found = read({"aws:region": "eu-west-1", **settings}, stack="dev", project="trainyard")
-    assert found.faults[0].rule == "holds exactly one of environment and team"
+    assert found.errors[0].must == "holds exactly one of environment and team"
 
 
 def test_a_stack_without_a_region_says_how_to_set_it() -> None:
     found = read({ENVIRONMENT: values()[ENVIRONMENT]}, stack="dev", project="trainyard")
-    assert "pulumi config set aws:region" in str(found.faults[0])
+    assert "pulumi config set aws:region" in str(found.errors[0])
 
 
 # Salvage: what is sound is checked although something else is wrong, and nothing is complained of
@@ -291,7 +291,7 @@ def test_a_stack_without_a_region_says_how_to_set_it() -> None:
 
 
 def test_a_broken_pool_is_one_fault_and_not_a_second_one_at_the_job_that_uses_it() -> None:
-    assert faults(at("pools.g6e.max_nodes", "many")) == [
+    assert errors(at("pools.g6e.max_nodes", "many")) == [
         'environment.pools.g6e.max_nodes: input should be a valid integer, got "many"; '
         "see the sentence beside it in stacks/settings/environment.py"
     ]
@@ -299,7 +299,7 @@ def test_a_broken_pool_is_one_fault_and_not_a_second_one_at_the_job_that_uses_it
 
 @pytest.mark.parametrize("path", ["storage.scratch.data", f"{OWN}.max_restarts", f"{JOB}.nodes"])
 def test_a_broken_part_is_set_aside_and_the_rest_is_still_checked(path: str) -> None:
-    found = faults(at(path, "nonsense"), at("network.cidr", "8.8.8.0/24"))
+    found = errors(at(path, "nonsense"), at("network.cidr", "8.8.8.0/24"))
     assert [f.partition(":")[0] for f in found] == [
         f"environment.{path}",
         *["environment.network.cidr"] * 2,
@@ -307,7 +307,7 @@ def test_a_broken_part_is_set_aside_and_the_rest_is_still_checked(path: str) -> 
 
 
 def test_a_mistyped_key_does_not_hide_what_the_rules_refuse() -> None:
-    found = faults(at("pools.g6e.max_node", 4), at("zone", "ap-northeast-2"))
+    found = errors(at("pools.g6e.max_node", 4), at("zone", "ap-northeast-2"))
     assert [f.partition(":")[0] for f in found] == [
         "environment.pools.g6e.max_node",
         "environment.zone",
@@ -316,7 +316,7 @@ def test_a_mistyped_key_does_not_hide_what_the_rules_refuse() -> None:
 
 def test_a_sound_file_has_no_faults_and_sets_nothing_aside() -> None:
     found = reading()
-    assert (found.faults, found.set_aside) == ((), frozenset())
+    assert (found.errors, found.set_aside) == ((), frozenset())
     assert isinstance(found.config, StackConfig)
 
 
@@ -347,14 +347,14 @@ def test_a_file_that_is_no_stack_file_is_a_fault_and_not_a_traceback(
     (tmp_path / "Pulumi.yaml").write_text("name: trainyard\n")
     (tmp_path / "Pulumi.x.yaml").write_text(text)
     found = plan_stack(read_file("x", tmp_path))
-    assert found.plan is None and says in str(found.faults[0])
+    assert found.plan is None and says in str(found.errors[0])
 
 
 def test_a_pool_that_is_given_twice_is_refused_as_the_engine_would(tmp_path: Path) -> None:
     text = (CHECKOUT / "Pulumi.dev.yaml").read_text().replace("      h100: {", "      g6e: {")
     (tmp_path / "Pulumi.yaml").write_text("name: trainyard\n")
     (tmp_path / "Pulumi.dev.yaml").write_text(text)
-    assert "g6e is given twice" in str(read_file("dev", tmp_path).faults[0])
+    assert "g6e is given twice" in str(read_file("dev", tmp_path).errors[0])
 
 
 ANYTHING = st.one_of(
@@ -404,8 +404,8 @@ def test_whatever_stands_in_a_stack_file_there_is_a_plan_or_a_fault_and_never_a_
             holder = holder[step]
         holder[last] = data.draw(ANYTHING)
     found = plan_stack(read(spoiled, stack=stack, project="trainyard"), CHECKOUT)
-    assert (found.plan is None) == bool(found.faults)
-    assert all(f.path and f.rule and f.way_out for f in found.faults)
+    assert (found.plan is None) == bool(found.errors)
+    assert all(f.path and f.must and f.fix for f in found.errors)
 
 
 # The schema that editors use.
