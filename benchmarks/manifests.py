@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import command_line
-from stacks.manifests.context import cases_of
+from stacks.manifests.context import contexts_of
 from stacks.manifests.document import read_manifest
-from stacks.manifests.rules import findings
+from stacks.manifests.rules import manifest_problems
 
 WORKLOADS = Path(__file__).resolve().parent.parent / "tests" / "workloads"
 ONE_MS, THOUSAND_S = 20, 5
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
 
 def _seconds(text: str) -> float:
     started = time.perf_counter()
-    findings(cases_of(read_manifest(text, "job.yaml")[0]))
+    manifest_problems(contexts_of(read_manifest(text, "job.yaml")[0]))
     return time.perf_counter() - started
 
 

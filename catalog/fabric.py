@@ -121,7 +121,7 @@ class Harm:
     variable: str
     """Its name; with a * at the end, how names begin."""
     reason: str
-    """As the rule of a fault: "the variable …"."""
+    """As an error says it, behind "must"; of a variable without effect, as a warning says it."""
     values: tuple[str, ...] = ()
     """Those meant; empty: all."""
     but: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ class Harm:
     on: Callable[[InstanceType], bool] = field(default=_always)
 
     @property
-    def idle(self) -> bool:
+    def has_no_effect(self) -> bool:
         """It does nothing; the others slow the job down."""
         return not self.values and not self.but
 
@@ -139,25 +139,25 @@ HARMS: tuple[Harm, ...] = (
         variable="NCCL_P2P_LEVEL",
         values=("NVL",),
         on=lambda kind: not kind.nvlink,
-        reason="is not NVL without NVLink: it sends what PCIe could carry through shared memory",
+        reason="not be NVL without NVLink: it sends what PCIe could carry through shared memory",
     ),
     Harm(
         variable="NCCL_P2P_DISABLE",
         values=("1",),
         on=lambda kind: kind.nvlink,
-        reason="is not 1 with NVLink: it turns NVLink off",
+        reason="not be 1 with NVLink: it turns NVLink off",
     ),
     Harm(
         variable="NCCL_NET",
         values=("Socket",),
         on=_has_efa,
-        reason="is not Socket with EFA: it means TCP",
+        reason="not be Socket with EFA: it means TCP",
     ),
     Harm(
         variable="NCCL_NET_PLUGIN",
         values=("none",),
         on=_has_efa,
-        reason="is not none with EFA: it means TCP",
+        reason="not be none with EFA: it means TCP",
     ),
     Harm(variable="NCCL_IB_*", reason="is of InfiniBand, which EFA is not: it does nothing"),
     Harm(
@@ -178,13 +178,13 @@ HARMS: tuple[Harm, ...] = (
         variable="FI_PROVIDER",
         but=("efa",),
         on=_has_efa,
-        reason="is efa, which aws-ofi-nccl chooses by itself",
+        reason="be efa, which aws-ofi-nccl chooses by itself",
     ),
     Harm(
         variable="FI_EFA_USE_DEVICE_RDMA",
         values=("1",),
         on=lambda kind: not kind.gpudirect,
-        reason="is not 1 without GPUDirect RDMA; libfabric 1.18 and later know by themselves",
+        reason="not be 1 without GPUDirect RDMA; libfabric 1.18 and later know by themselves",
     ),
     Harm(
         variable="RDMAV_*",

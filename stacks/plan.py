@@ -54,6 +54,7 @@ from stacks.rules.access import (
     environment_access_errors,
     team_access_errors,
 )
+from stacks.rules.entries import job_warnings
 from stacks.rules.environment import (
     environment_errors,
     environment_warnings,
@@ -61,7 +62,6 @@ from stacks.rules.environment import (
     share_errors,
     team_errors,
 )
-from stacks.rules.jobs import job_warnings
 from stacks.rules.network import stack_errors
 from stacks.settings.environment import ArtifactsConfig, EnvironmentConfig, StackConfig, StoreConfig
 from stacks.settings.job import AnyJob, JobConfig, manifests, typed

@@ -59,7 +59,7 @@ def job_plan(
     env = fabric.environment(kind, job.nodes) | job.env | places
     training = Training(
         image=job.image,
-        command=_command(job),
+        command=command_of(job),
         nodes=job.nodes,
         processes_per_node=job.processes_per_node,
         resources=resources(job, kind),
@@ -294,7 +294,7 @@ def _recipe(job: JobConfig, environment: EnvironmentConfig) -> list[str]:
     return [at.model, at.store, at.directory] if at else []
 
 
-def _command(job: JobConfig) -> tuple[str, ...]:
+def command_of(job: JobConfig) -> tuple[str, ...]:
     if job.torchrun:
         return _torchrun(job.torchrun)
     if job.script is None:

@@ -4,9 +4,21 @@ whom."""
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 STARTS = re.compile(r"\b(?:torchrun|torch\.distributed\.(?:run|launch))(?=[ \t])([^\n;|&]*)")
+SAVES = re.compile(r"--(?:output|checkpoint|ckpt|save)[-_](?:dir|path)[= ](/[^\s$]+)")
+"""Options that say where a script saves."""
+PROGRAM = re.compile(
+    r"(?:^|[;&|]\s*)(?:exec\s+)?(python[\d.]*\s+(?:-u\s+)?(?:-m\s+[\w.]+|[\w./-]+\.py))\b",
+    re.MULTILINE,
+)
+LAUNCHERS = re.compile(
+    r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|horovodrun|tune run|srun|PET_|JAX_"
+    r"|\b(?:RANK|WORLD_SIZE)="
+)
+"""What starts ranks on every node, or shows that somebody thinks of them."""
 FLAGS = {"standalone", "m", "module", "no-python", "run-path"}
 """Options without a value."""
 
@@ -19,7 +31,7 @@ class Launch:
     line: int
     """Of the script, from 1."""
     at: int
-    """Where in the script options can be put in: right behind the name."""
+    """Offset in the script behind the name, where options can be put in."""
     nodes: str = ""
     ranks: str = ""
     """Processes a node."""
@@ -27,17 +39,36 @@ class Launch:
     """Of the node."""
     endpoint: str = ""
     backend: str = "static"
-    opaque: bool = False
-    """A variable of the shell stands among them, which may hold any."""
+    has_shell_variables: bool = False
+    """Options may hide in a variable of the shell."""
     options: frozenset[str] = field(default_factory=frozenset)
 
     @property
-    def alone(self) -> bool:
+    def is_standalone(self) -> bool:
         """Every node waits at its own localhost. Without options torchrun goes by PET_MASTER_ADDR,
         which works."""
         home = re.match(r"localhost\b|127\.", self.endpoint)
-        nowhere = not self.endpoint and self.backend != "static" and not self.opaque
+        nowhere = not self.endpoint and self.backend != "static" and not self.has_shell_variables
         return "standalone" in self.options or bool(home) or nowhere
+
+
+def script_of(command: Sequence[str]) -> str:
+    """What a command runs, as text: what follows a shell's -c, or the whole command."""
+    shell = bool(command) and command[0].endswith("sh")
+    texts = [
+        command[number]
+        for number, word in enumerate(command[:-1], 1)
+        if shell and re.fullmatch(r"-[a-z]*c", word)
+    ]
+    return texts[0] if texts else " ".join(command)
+
+
+def single_program(script: str) -> str:
+    """The Python program that a script starts without anything that starts ranks; empty where
+    there is none."""
+    text = re.sub(r"(?m)^\s*#.*", "", script)
+    found = PROGRAM.search(text.strip())
+    return " ".join(found[1].split()) if found and not LAUNCHERS.search(text) else ""
 
 
 def launches(script: str) -> list[Launch]:
@@ -74,5 +105,5 @@ def _launch(script: str, found: re.Match[str]) -> Launch:
         endpoint=said.get("rdzv-endpoint") or said.get("master-addr", ""),
         backend=said.get("rdzv-backend", "static"),
         options=frozenset(said),
-        opaque=opaque,
+        has_shell_variables=opaque,
     )

@@ -10,28 +10,19 @@ from typing import Any
 
 from catalog import versions
 from plans.parts import JobPlan, RuntimePlan, digest
-from plans.pod_template import GPU, POOL, TAINT_VALUE
-from stacks.derive.capacity import CAPACITY_TYPES, TYPES, largest_gang, node_type_names
+from stacks.derive.capacity import TYPES
 from stacks.derive.jobs import claim_name
-from stacks.manifests.context import Case, cases_of
-from stacks.manifests.document import Workload, items, look, read_manifest
-from stacks.manifests.rules import findings
+from stacks.manifests.context import ManifestContext, contexts_of
+from stacks.manifests.document import Workload, look, read_manifest
+from stacks.manifests.pool_fit import pool_errors
+from stacks.manifests.rules import manifest_problems
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import JobConfig, ManifestConfig
 from stacks.settings.problems import InputError, InputWarning
 
 RUNTIMES, JOBS = ("TrainingRuntime", "ClusterTrainingRuntime"), ("TrainJob", "PyTorchJob")
-OLD_LABELS = {
-    "beta.kubernetes.io/arch": "kubernetes.io/arch",
-    "beta.kubernetes.io/os": "kubernetes.io/os",
-    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
-    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
-}
-"""Deprecated, and still on every node; Karpenter knows both names (karpenter v1,
-NormalizedLabels)."""
 KINDS = ("ConfigMap", *RUNTIMES, *JOBS)
-"""What a file may hold, in the order of creation."""
+"""Kinds of objects that a file may hold, in the order of creation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,20 +120,20 @@ def _settings(
             path=f"{path}.pool",
             must="be a pool of the environment",
             got=job.pool,
-            fix=f"one of {', '.join(environment.pools) or 'none yet'}",
+            fix=_one_of(environment.pools, "add one under environment.pools"),
         )
     elif not pool.instance_types or not set(pool.instance_types) <= set(TYPES):
         yield InputError(
             path=f"{path}.pool",
-            must="have types that are known",
+            must="be a pool whose instance_types are in the catalogue",
             got=job.pool,
-            fix="mend the pool",
+            fix=f"correct environment.pools.{job.pool}.instance_types",
         )
     if environment.trainer.version not in versions.TRAINERS:
         yield InputError(
             path=f"{path}.manifest",
-            must="be judged for a known Trainer",
-            got=environment.trainer.version,
+            must="be written for a Trainer that this program knows",
+            got=f"environment.trainer.version {environment.trainer.version}",
             fix=f"use {', '.join(versions.TRAINERS)}",
         )
     for claim, store in job.claims.items():
@@ -151,7 +142,7 @@ def _settings(
                 path=f"{path}.claims.{claim}",
                 must="be a store of the environment",
                 got=store,
-                fix=f"one of {', '.join(environment.storage) or 'none yet'}",
+                fix=_one_of(environment.storage, "add one under environment.storage"),
             )
     if not (folder / job.manifest).is_file():
         yield InputError(
@@ -160,6 +151,10 @@ def _settings(
             got=job.manifest,
             fix="name it from the project's folder",
         )
+
+
+def _one_of(known: Mapping[str, object] | Sequence[str], otherwise: str) -> str:
+    return f"one of {', '.join(known)}" if known else otherwise
 
 
 def judged(
@@ -176,36 +171,35 @@ def judged(
 ) -> Manifest:
     """The objects of a file, and everything that is wrong with them. `trainer`, `operator`:
     releases in the environment; `claims`: what the file calls a claim → what ours is called."""
-    read, errors = read_manifest(file_text, file_name)
-    kept = sorted(
-        (each for each in read if _kind(each) in KINDS), key=lambda each: KINDS.index(_kind(each))
-    )
-    cases = cases_of(
-        kept,
+    workloads, errors = read_manifest(file_text, file_name)
+    accepted = [workload for workload in workloads if _kind(workload) in KINDS]
+    accepted.sort(key=lambda workload: KINDS.index(_kind(workload)))
+    contexts = contexts_of(
+        accepted,
         release=trainer or next(iter(versions.TRAINERS)),
         environment=environment,
         pool_type=TYPES[environment.pools[pool].instance_types[0]],
         production=production,
     )
-    found = [
+    problems: list[InputError | InputWarning] = [
         *errors,
-        *_held(read, file_name, {"TrainJob": trainer, "PyTorchJob": operator}),
-        *findings(cases),
+        *_one_job(workloads, file_name, {"TrainJob": trainer, "PyTorchJob": operator}),
+        *manifest_problems(contexts),
     ]
-    said = {each.where for each in found}
-    for case in cases:
-        found += _named(case, claims, namespace, environment)
-        found += [
-            each for each in _referred(case, kept, environment) if case.job.kind == "TrainJob"
-        ]
-        found += [each for each in _on_pool(case, pool, environment) if each.where not in said]
-    job = next((case for case in cases if case.job.kind in JOBS), None)
+    places = {problem.where for problem in problems}
+    for context in contexts:
+        problems += _metadata(context, namespace)
+        problems += _claims(context, claims, environment)
+        problems += _runtime(context, accepted, environment)
+        on_pool = pool_errors(context, pool, environment)
+        problems += [error for error in on_pool if error.where not in places]
+    job = next((context for context in contexts if context.workload.kind in JOBS), None)
     return Manifest(
-        objects=tuple(_ready(each, claims, namespace) for each in kept),
+        objects=tuple(_ready(workload, claims, namespace) for workload in accepted),
         nodes=job.nodes if job else 0,
         gpus=job.gpus if job else 0,
-        errors=tuple(each for each in found if isinstance(each, InputError)),
-        warnings=tuple(each for each in found if isinstance(each, InputWarning)),
+        errors=tuple(problem for problem in problems if isinstance(problem, InputError)),
+        warnings=tuple(problem for problem in problems if isinstance(problem, InputWarning)),
     )
 
 
@@ -213,197 +207,86 @@ def _kind(workload: Workload) -> str:
     return str(workload.get("kind"))
 
 
-def _held(
-    read: Sequence[Workload], file: str, controllers: Mapping[str, str | None]
+def _one_job(
+    workloads: Sequence[Workload], file: str, controllers: Mapping[str, str | None]
 ) -> Iterator[InputError]:
     """One job with what belongs to it, and a controller in the environment that runs it."""
-    jobs = [each for each in read if each.kind in JOBS]
+    jobs = [workload for workload in workloads if workload.kind in JOBS]
     if not jobs:
         yield InputError(
             path="",
             file=file,
             must="contain a TrainJob or a PyTorchJob",
             got="none",
-            fix="write it",
+            fix="write one, or name another file",
         )
-    for each in jobs[1:]:
+    for job in jobs[1:]:
         yield InputError(
-            **each.at("kind"),
+            **job.at("kind"),
             must="be the only job of its file",
-            got=f"{each.kind} {each.name}",
-            fix="a file and an entry of its own",
+            got=f"{job.kind} {job.name}",
+            fix="give it a file and an entry of its own",
         )
-    for each in (each for each in jobs if not controllers[each.kind]):
-        yield InputError(
-            **each.at("kind"),
-            must="have its controller in the environment",
-            got=each.kind,
-            fix=(
-                "environment.training_operator"
-                if each.kind == "PyTorchJob"
-                else "environment.trainer"
-            ),
-        )
-    for each in (each for each in read if _kind(each) not in KINDS):
-        yield InputError(
-            **each.at("kind"),
-            must=f"be one of {', '.join(KINDS)}",
-            got=_kind(each),
-            fix=(
-                "take it out: kubectl makes a Secret, which is only named here; `claims` gives a"
-                " claim a store"
-            ),
-        )
+    for job in jobs:
+        if not controllers[job.kind]:
+            v1 = job.kind == "PyTorchJob"
+            yield InputError(
+                **job.at("kind"),
+                must="have its controller in the environment",
+                got=job.kind,
+                fix="environment.training_operator" if v1 else "environment.trainer",
+            )
+    for workload in workloads:
+        if _kind(workload) not in KINDS:
+            yield InputError(
+                **workload.at("kind"),
+                must=f"be one of {', '.join(KINDS)}",
+                got=_kind(workload),
+                fix=(
+                    "take it out: create a Secret with kubectl, and name it here; `claims` gives a"
+                    " PersistentVolumeClaim a store"
+                ),
+            )
 
 
-def _named(
-    case: Case, claims: Mapping[str, str], namespace: str, environment: EnvironmentConfig
-) -> Iterator[InputError]:
-    job, given = case.job, case.job.get("metadata", "namespace")
-    if not job.name:
-        yield case.error(
+def _metadata(context: ManifestContext, namespace: str) -> Iterator[InputError]:
+    if not context.workload.name:
+        yield context.error(
             ("metadata", "generateName"),
-            "have a name, to be found again by",
+            "have a name, by which it is found again",
             "none",
             "metadata.name",
         )
+    given = context.get("metadata", "namespace")
     if given not in (None, namespace):
-        yield case.error(
-            ("metadata", "namespace"), "be the stack's namespace, or left out", given, namespace
-        )
-    for path in job.find("** persistentVolumeClaim claimName"):
-        if (claim := str(job.get(*path))) not in claims:
-            yield case.error(
-                path,
-                "be a claim that has a store",
-                claim,
-                f"claims: {{{claim}: …}}, one of"
-                f" {', '.join(environment.storage) or 'no stores yet'}",
-            )
+        must = "be the stack's namespace, or not be set"
+        yield context.error(("metadata", "namespace"), must, given, namespace)
 
 
-def _referred(
-    case: Case, beside: Sequence[Workload], environment: EnvironmentConfig
+def _claims(
+    context: ManifestContext, claims: Mapping[str, str], environment: EnvironmentConfig
 ) -> Iterator[InputError]:
-    ref, own = (
-        case.job.get("spec", "runtimeRef"),
-        (*environment.trainer.runtimes, *environment.trainer.own_runtimes),
-    )
-    there = {*((RUNTIMES[1], name) for name in own), *((_kind(each), each.name) for each in beside)}
-    if (look(ref, "kind") or RUNTIMES[1], look(ref, "name")) not in there:
-        yield case.error(
-            ("spec", "runtimeRef", "name"),
-            "be a runtime of the file or of the environment",
-            look(ref, "name"),
-            f"one of {', '.join(own)}",
-        )
+    for path in context.workload.find("** persistentVolumeClaim claimName"):
+        if (claim := str(context.get(*path))) not in claims:
+            stores = ", ".join(environment.storage) or "environment.storage, which is empty"
+            fix = f"claims: {{{claim}: …}}, one of {stores}"
+            yield context.error(path, "be a claim that has a store", claim, fix)
 
 
-def _on_pool(case: Case, name: str, environment: EnvironmentConfig) -> Iterator[InputError]:
-    """What no node of the pool can be or has."""
-    pool = environment.pools[name]
-    alone = len(pool.instance_types) > 1 or pool.fallback_zones
-    most, gpus = (
-        1 if alone else largest_gang(pool),
-        min(TYPES[kind].gpus for kind in pool.instance_types),
-    )
-    yield from _selected(case, name, _labels(name, environment))
-    for each in (each for each in case.job.containers if each.amount(GPU) > gpus):
-        yield case.error(
-            each.at("resources", "limits", GPU),
-            f"fit a node of pool {name}, which has {gpus}",
-            each.amount(GPU),
-            f"{gpus}, or another pool",
-        )
-    if case.job.kind in JOBS and case.nodes > most:
-        yield case.error(
-            ("spec", "trainer", "numNodes") if case.job.kind == "TrainJob" else ("spec",),
-            f"fit pool {name}, of which a job gets {most} nodes",
-            case.nodes,
-            f"{most}, or another pool",
-        )
-    # The API server adds a toleration for GPUs to pods that ask for them
-    # (ExtendedResourceToleration).
-    taint = GPU if gpus else POOL
-    tolerations = [
-        each for pod in (*case.job.pods, *case.base) for each in items(pod.spec.get("tolerations"))
-    ]
-    if (
-        case.job.kind in JOBS
-        and not (gpus and case.gpus)
-        and not any(_tolerates(each, taint) for each in tolerations)
-    ):
-        yield case.error(
-            ("spec",),
-            f"tolerate the taint of pool {name}",
-            "no toleration",
-            f"tolerations: [{{key: {taint}, operator: Exists}}]",
-        )
-
-
-def _selected(case: Case, name: str, labels: Mapping[str, set[str] | None]) -> Iterator[InputError]:
-    """Of each selector one term can hold."""
-    for terms in case.job.selectors:
-        wrong = [
-            [
-                each
-                for each in term
-                if not each.can_hold(labels) and not _not_known(each.label, labels)
-            ]
-            for term in terms
-        ]
-        for each in wrong[0][:1] if wrong and all(wrong) else ():
-            theirs = ", ".join(sorted(labels.get(each.label) or ()))
-            ways = {"In": theirs or f"{POOL}: {name}", "Exists": f"{POOL}: {name}"}
-            yield case.error(
-                each.path,
-                f"select nodes of pool {name}",
-                each,
-                ways.get(each.operator, f"drop it: theirs is {theirs or 'there'}"),
-            )
-
-
-def _not_known(label: str, labels: Mapping[str, object]) -> bool:
-    """Karpenter has more labels of its own than are known here."""
-    return label.startswith("karpenter.k8s.aws/") and label not in labels and "gpu" not in label
-
-
-def _labels(name: str, environment: EnvironmentConfig) -> dict[str, set[str] | None]:
-    """Labels of the pool's nodes → their values, before there is any; None where only a node itself
-    has them."""
-    pool = environment.pools[name]
-    kinds = [TYPES[kind] for kind in pool.instance_types]
-    known: dict[str, set[str] | None] = {
-        POOL: {name},
-        "trainyard.io/nodes": {"training"},
-        "kubernetes.io/arch": {"amd64"},
-        "kubernetes.io/os": {"linux"},
-        "karpenter.sh/capacity-type": {CAPACITY_TYPES[pool.capacity]},
-        "karpenter.sh/nodepool": {*node_type_names(name, pool)},
-        "node.kubernetes.io/instance-type": {*pool.instance_types},
-        "topology.kubernetes.io/zone": {environment.zone, *pool.fallback_zones},
-        "topology.kubernetes.io/region": {environment.zone[:-1]},
-        "karpenter.k8s.aws/instance-family": {kind.family for kind in kinds},
-        "karpenter.k8s.aws/instance-cpu": {str(kind.vcpus) for kind in kinds},
-        **dict.fromkeys(("kubernetes.io/hostname", "topology.k8s.aws/zone-id"), None),
-    }
-    if all(kind.gpus for kind in kinds):
-        known |= {
-            "karpenter.k8s.aws/instance-gpu-name": {kind.gpu for kind in kinds},
-            "karpenter.k8s.aws/instance-gpu-count": {str(kind.gpus) for kind in kinds},
-            "karpenter.k8s.aws/instance-gpu-manufacturer": {"nvidia"},
-            "karpenter.k8s.aws/instance-gpu-memory": {str(kind.gpu_memory_mib) for kind in kinds},
-        }
-    return known | {old: known[new] for old, new in OLD_LABELS.items()}
-
-
-def _tolerates(toleration: Mapping[str, Any], taint: str) -> bool:
-    same = toleration.get("operator") == "Exists" or toleration.get("value") == TAINT_VALUE
-    return (
-        same
-        and toleration.get("key") in (None, taint)
-        and toleration.get("effect") in (None, "NoSchedule")
-    )
+def _runtime(
+    context: ManifestContext, beside: Sequence[Workload], environment: EnvironmentConfig
+) -> Iterator[InputError]:
+    if context.workload.kind != "TrainJob":
+        return
+    reference = context.get("spec", "runtimeRef")
+    ours = (*environment.trainer.runtimes, *environment.trainer.own_runtimes)
+    known = {(RUNTIMES[1], name) for name in ours}
+    known |= {(_kind(workload), workload.name) for workload in beside}
+    name = look(reference, "name")
+    if (look(reference, "kind") or RUNTIMES[1], name) not in known:
+        must = "be a runtime of the file or of the environment"
+        fix = _one_of(ours, "add one under environment.trainer.runtimes")
+        yield context.error(("spec", "runtimeRef", "name"), must, name, fix)
 
 
 def _ready(workload: Workload, claims: Mapping[str, str], namespace: str) -> dict[str, Any]:

@@ -1,116 +1,282 @@
-"""A workload of a YAML file, and what it is judged against: a release of the Trainer, its runtime,
-its nodes."""
+"""An object of a YAML file, and what it is judged against: a release of the Trainer, its runtime,
+its nodes. The view of the job that it describes: what rules/jobs.py judges."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from catalog import versions
+from catalog.fields import amount
 from catalog.instances import InstanceType
 from plans.pod_template import GPU
 from plans.trainer import upstream_runtimes
 from stacks.derive.capacity import TYPES
+from stacks.derive.job_view import (
+    RESERVED_ENV,
+    V1_ENV,
+    ContainerView,
+    JobView,
+    SharedMemory,
+    Where,
+)
 from stacks.derive.jobs import own_spec
-from stacks.manifests.document import Path, Pod, Workload, look, pods_of
+from stacks.manifests.document import (
+    REPLICAS,
+    TRAINER,
+    Container,
+    Path,
+    Pod,
+    Workload,
+    items,
+    look,
+    pods_of,
+)
 from stacks.settings.environment import EnvironmentConfig
-from stacks.settings.problems import InputError, InputWarning
+from stacks.settings.problems import InputError, InputWarning, Place
+
+MOST_OF_A_LIMIT = 0.99
+"""Share of a container's memory limit that /dev/shm may be allowed to take."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
-    """A workload, and what it is judged against."""
+class ManifestContext:
+    """An object, and what it is judged against."""
 
-    job: Workload
-    line: int
-    """Place of the release's minor in TRAINER_LINES: 0 is 2.1, 2 is 2.3."""
-    who: str
+    workload: Workload
+    trainer_minor: tuple[int, int]
+    """Of the release: (2, 1)."""
+    controller: str
+    """Name and release of what runs the job."""
     runtime: Mapping[str, Any] | None
-    """The body of the runtime that a TrainJob refers to, or of the workload itself. None: not
+    """The body of the runtime that a TrainJob refers to, or of the object itself. None: not
     known."""
     pool_type: InstanceType | None
     production: bool
 
     @cached_property
-    def base(self) -> tuple[Pod, ...]:
-        """Pods of the runtime; the role of each is its job."""
+    def runtime_pods(self) -> tuple[Pod, ...]:
+        """Pods of the runtime; the role of each is its replicated job."""
         return tuple(pods_of("TrainingRuntime", self.runtime or {}))
 
     @cached_property
     def nodes(self) -> int:
         """How many pods train; 0 where it is not known."""
-        counts = [pod.nodes for pod in self.job.pods if isinstance(pod.nodes, int)] or [
-            self.policy("numNodes")
-        ]
+        own = [pod.nodes for pod in self.workload.pods if isinstance(pod.nodes, int)]
+        counts = own or [self.policy("numNodes")]
         return sum(counts) if isinstance(counts[0], int) else 0
 
     @cached_property
     def gpus(self) -> int:
         """GPUs of a pod: the job's, or else its runtime's."""
-        of_runtime = [each.amount(GPU) for pod in self.base for each in pod.containers]
-        return max((each.amount(GPU) for each in self.job.containers), default=0) or max(
-            of_runtime, default=0
-        )
+        own = [container.amount(GPU) for container in self.workload.containers]
+        of_runtime = [c.amount(GPU) for pod in self.runtime_pods for c in pod.containers]
+        return max(own, default=0) or max(of_runtime, default=0)
 
     @cached_property
-    def type(self) -> InstanceType | None:
+    def instance_type(self) -> InstanceType | None:
         """The instance type: the pool's, or what the pods select by its name or its GPU."""
-        chosen = [
-            (each.label, str(value).lower())
-            for terms in self.job.selectors
-            if len(terms) == 1
-            for each in terms[0]
-            if each.operator == "In"
-            for value in each.values
-        ]
         return self.pool_type or next(
             (
                 kind
-                for key, value in chosen
+                for label, value in self._selected()
                 for kind in TYPES.values()
-                if value == kind.name
-                or "gpu" in key
-                and kind.gpus == self.gpus > 0
-                and re.search(rf"\b{kind.gpu}\b", value)
+                if value == kind.name or self._is_gpu_of(label, value, kind)
             ),
             None,
         )
 
+    def _selected(self) -> list[tuple[str, str]]:
+        """(label, value in lower case) of what all pods must be on."""
+        return [
+            (requirement.label, str(value).lower())
+            for terms in self.workload.selectors
+            if len(terms) == 1
+            for requirement in terms[0]
+            if requirement.operator == "In"
+            for value in requirement.values
+        ]
+
+    def _is_gpu_of(self, label: str, value: str, kind: InstanceType) -> bool:
+        same_count = kind.gpus == self.gpus > 0
+        return "gpu" in label and same_count and bool(re.search(rf"\b{kind.gpu}\b", value))
+
     def policy(self, *path: str) -> Any:
+        """A value of the runtime's mlPolicy."""
         return look(self.runtime, "spec", "mlPolicy", *path)
 
+    def get(self, *path: str | int) -> Any:
+        """A value of the object."""
+        return self.workload.get(*path)
+
     def error(self, path: Path, must: str, got: Any, fix: str) -> InputError:
-        return InputError(
-            **self.job.at(*path), must=must, got=" ".join(str(got).split())[:60], fix=fix
-        )
+        """An error at a place of the object."""
+        shown = " ".join(str(got).split())[:60]
+        return InputError(**self.workload.at(*path), must=must, got=shown, fix=fix)
 
     def warning(self, path: Path, text: str) -> InputWarning:
-        return InputWarning(**self.job.at(*path), text=text)
+        """A warning at a place of the object."""
+        return InputWarning(**self.workload.at(*path), text=text)
+
+    @cached_property
+    def view(self) -> JobView:
+        """The training job that the object describes."""
+        return JobView(
+            origin="file",
+            kind=self.workload.kind,
+            controller=self.controller,
+            nodes=self.nodes,
+            gpus=self.gpus,
+            ranks=self._ranks(),
+            torch=self.policy("torch") is not None and self.policy("mpi") is None,
+            elastic=bool(self.get("spec", "elasticPolicy")),
+            restarts=self.restarts,
+            resumes=self.restarts > 0 and self.mounts_claim,
+            instance_type=self.instance_type,
+            runtime_known=self.runtime is not None,
+            production=self.production,
+            containers=tuple(map(self._container, self.workload.containers)),
+            mounts=self.mounts,
+            shared_memory=tuple(self._shared_memory()),
+            texts=self._texts,
+            where=self._where,
+        )
+
+    @cached_property
+    def restarts(self) -> int:
+        """How often the whole gang may start again."""
+        policy = ("failurePolicy", "maxRestarts")
+        count = look(self.runtime, "spec", "template", "spec", *policy)
+        return count if isinstance(count, int) else 0
+
+    @cached_property
+    def mounts(self) -> dict[str, frozenset[str]]:
+        """Path, with a slash at its end → kinds of the volume that is mounted there."""
+        specs = [pod.spec for pod in (*self.workload.pods, *self.runtime_pods)]
+        kinds = {
+            str(volume.get("name")): frozenset({*volume} - {"name"})
+            for spec in specs
+            for volume in items(spec.get("volumes"))
+        }
+        return {
+            f"{mount.get('mountPath')}/".replace("//", "/"): kinds.get(
+                str(mount.get("name")), frozenset()
+            )
+            for spec in specs
+            for container in items(spec.get("containers"))
+            for mount in items(container.get("volumeMounts"))
+        }
+
+    @property
+    def mounts_claim(self) -> bool:
+        """Whether something is mounted that outlives a pod."""
+        return not all(kinds <= {"emptyDir", "configMap"} for kinds in self.mounts.values())
+
+    def _ranks_path(self) -> Path:
+        return {
+            "TrainJob": (*TRAINER, "numProcPerNode"),
+            "TrainingRuntime": ("spec", "mlPolicy", "torch", "numProcPerNode"),
+        }.get(self.workload.kind, ("spec", "nprocPerNode"))
+
+    def _ranks(self) -> int | None:
+        count = str(self.get(*self._ranks_path()))
+        return int(count) if count.isdecimal() and not self.policy("mpi") else None
+
+    def _where(self, name: str) -> Place:
+        if name == "ranks":
+            return self.workload.at(*self._ranks_path())
+        if name == "nodes" and self.workload.kind == "TrainJob":
+            return self.workload.at(*TRAINER, "numNodes")
+        if name == "gpus":
+            for container in self.workload.containers:
+                if container.amount(GPU):
+                    return self.workload.at(*container.at("resources", "limits", GPU))
+        return self.workload.at("spec")
+
+    def _container(self, container: Container) -> ContainerView:
+        return ContainerView(
+            image=str(container.body.get("image") or ""),
+            script=container.script,
+            env=container.env,
+            more_env=self._more_env(container),
+            node_rank=self._node_rank(container),
+            where=self._where_in(container),
+        )
+
+    def _where_in(self, container: Container) -> Where:
+        def where(name: str) -> Place:
+            if name.startswith("env."):
+                names = [str(entry.get("name")) for entry in items(container.body.get("env"))]
+                number = names.index(name.removeprefix("env."))
+                return self.workload.at(*container.at("env", number, "name"))
+            path = container.runs if name == "script" else container.at(name)
+            return self.workload.at(*path)
+
+        return where
+
+    def _more_env(self, container: Container) -> frozenset[str] | None:
+        if container.body.get("envFrom") or self.policy("mpi") is not None:
+            return None
+        by_operator = V1_ENV if self.get(*REPLICAS, "Master") else ()
+        by_runtime = re.findall(r"'([A-Z][A-Z0-9_]*)'", str(self.runtime))
+        return frozenset((*RESERVED_ENV, *by_operator, *by_runtime))
+
+    def _node_rank(self, container: Container) -> int | None:
+        if "Master" in container.path:
+            return 0
+        return 1 if "Worker" in container.path and self.nodes == 2 else None
+
+    def _shared_memory(self) -> Iterable[SharedMemory]:
+        limits = [
+            amount(look(container.body, "resources", "limits", "memory")) or 0
+            for container in self.workload.containers
+        ]
+        limit = max(limits, default=0)
+        for pod in self.workload.pods:
+            for number, volume in enumerate(items(pod.spec.get("volumes"))):
+                size = amount(look(volume, "emptyDir", "sizeLimit"))
+                if size and limit and look(volume, "emptyDir", "medium") == "Memory":
+                    path = (*pod.path, "volumes", number, "emptyDir", "sizeLimit")
+                    yield SharedMemory(
+                        gib=float(size / 2**30),
+                        at_most_gib=float(limit) * MOST_OF_A_LIMIT / 2**30,
+                        fix="half of the container's memory limit",
+                        place=self.workload.at(*path),
+                    )
+
+    def _texts(self) -> Iterable[tuple[Place, str]]:
+        for path in self.workload.lines:
+            if isinstance(value := self.get(*path), str):
+                yield self.workload.at(*path), value
 
 
-def cases_of(
+def contexts_of(
     workloads: Sequence[Workload],
     *,
     release: str = next(iter(versions.TRAINERS)),
     production: bool = False,
     environment: EnvironmentConfig | None = None,
     pool_type: InstanceType | None = None,
-) -> list[Case]:
-    """Workloads that belong together, ready to be judged."""
-    line = list(versions.TRAINER_LINES).index(release.rpartition(".")[0])
+) -> list[ManifestContext]:
+    """Objects that belong together, ready to be judged."""
+    major, minor, *_ = map(int, release.split("."))
     return [
-        Case(
-            job=job,
-            line=line,
-            runtime=runtime_of(job, workloads, release, environment),
+        ManifestContext(
+            workload=workload,
+            trainer_minor=(major, minor),
+            runtime=runtime_of(workload, workloads, release, environment),
             pool_type=pool_type,
-            who="training-operator v1.8.1" if job.kind == "PyTorchJob" else f"Trainer {release}",
+            controller=(
+                "training-operator v1.8.1"
+                if workload.kind == "PyTorchJob"
+                else f"Trainer {release}"
+            ),
             production=production,
         )
-        for job in workloads
+        for workload in workloads
     ]
 
 
@@ -122,13 +288,14 @@ def runtime_of(
     if job.kind != "TrainJob":
         return job.body
     name = str(job.get("spec", "runtimeRef", "name"))
-    found = [
-        w.body
-        for w in beside
-        if w.kind == "TrainingRuntime" and ("kind" not in w.body or w.name == name)
+    in_files = [
+        workload.body
+        for workload in beside
+        if workload.kind == "TrainingRuntime"
+        and ("kind" not in workload.body or workload.name == name)
     ]
-    if found:
-        return min(found, key=lambda body: "kind" not in body)
+    if in_files:
+        return min(in_files, key=lambda body: "kind" not in body)
     known = dict(upstream_runtimes(release)) if release in versions.TRAINERS else {}
     if environment and (own := environment.trainer.own_runtimes.get(name)):
         known[name] = own_spec(release, own, environment)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
+from stacks.derive.scripts import script_of
 from stacks.settings.problems import InputError, Place, Problem
 from stacks.settings.yaml_file import Document, Path, read_documents
 
@@ -16,6 +17,7 @@ JOBS: Path = ("spec", "template", "spec", "replicatedJobs")
 POD: Path = ("template", "spec", "template", "spec")
 """From a replicated job to its pods."""
 TRAINER: Path = ("spec", "trainer")
+REPLICAS: Path = ("spec", "pytorchReplicaSpecs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,13 +34,7 @@ class Container:
     @property
     def script(self) -> str:
         """What it runs, as text: what follows a shell's -c, or the whole command."""
-        shell = self.command and self.command[0].endswith("sh")
-        at = [
-            n
-            for n, word in enumerate(self.command[:-1], 1)
-            if shell and re.fullmatch(r"-[a-z]*c", word)
-        ]
-        return self.command[at[0]] if at else " ".join(self.command)
+        return script_of(self.command)
 
     def amount(self, resource: str) -> int:
         """How many of an extended resource, from limits or else requests."""

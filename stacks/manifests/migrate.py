@@ -18,11 +18,12 @@ import yaml
 import command_line
 from catalog.fields import amount
 from plans.pod_template import GPU
-from stacks.derive.scripts import launches
-from stacks.manifests.context import Case, cases_of
+from stacks.derive.job_view import RESERVED_ENV
+from stacks.derive.scripts import SAVES, launches
+from stacks.manifests.context import ManifestContext, contexts_of
 from stacks.manifests.document import Container, Pod, Workload, items, look, mapping, read_manifest
-from stacks.manifests.rules import SAVES, findings
-from stacks.rules.pods import RESERVED_ENV, TOKEN
+from stacks.manifests.rules import manifest_problems
+from stacks.rules.jobs import TOKEN
 from stacks.settings.job import TO_S3
 
 CHANGED = {
@@ -91,13 +92,20 @@ class Migration:
 def migrate(job: Workload, beside: Sequence[Workload] = ()) -> Migration:
     """The entry for a job; `beside` may hold its runtime. Raises ValueError with what is
     missing."""
-    case = cases_of([job, *beside])[0]
-    nodes, gpus, (pod, container) = case.nodes or 1, case.gpus, _trains(case)
+    context = contexts_of([job, *beside])[0]
+    nodes, gpus, (pod, container) = context.nodes or 1, context.gpus, _trains(context)
     if not container.body.get("image") or not container.script.strip():
         raise ValueError("no image or no command: give the file of its runtime too, or write them")
-    pool, whole = "gpu" if gpus else "cpu", case.type.gpus if case.type else 0
-    if case.type:
-        pool = case.type.family if case.type.name in str(job.body) else case.type.gpu
+    pool, whole = (
+        "gpu" if gpus else "cpu",
+        context.instance_type.gpus if context.instance_type else 0,
+    )
+    if context.instance_type:
+        pool = (
+            context.instance_type.family
+            if context.instance_type.name in str(job.body)
+            else context.instance_type.gpu
+        )
     made = Migration(
         name=_name(job.name),
         changed=[f"pool: {pool} is a guess: take a pool of your stack"],
@@ -192,21 +200,24 @@ def _v1(job: Workload) -> dict[str, Any]:
     return made
 
 
-def _trains(case: Case) -> tuple[Pod, Container]:
+def _trains(context: ManifestContext) -> tuple[Pod, Container]:
     """The pod that trains, and the container in it whose script does something; a TrainJob's with
     its runtime's."""
-    found = [(pod, each) for pod in case.job.pods for each in pod.containers]
+    found = [(pod, each) for pod in context.workload.pods for each in pod.containers]
     if not found:
         raise ValueError("no container")
-    if case.job.kind == "PyTorchJob":
+    if context.workload.kind == "PyTorchJob":
         return next(
             (pair for pair in found if re.sub(r"(?m)^\s*#.*", "", pair[1].script).strip()), found[0]
         )
-    own, pods = found[0][1], [*(pod for pod in case.base if pod.role == "node"), *case.job.pods]
+    own, pods = (
+        found[0][1],
+        [*(pod for pod in context.runtime_pods if pod.role == "node"), *context.workload.pods],
+    )
     base = next(
         (
             each
-            for pod in case.base
+            for pod in context.runtime_pods
             if pod.role == "node"
             for each in pod.containers
             if each.body.get("name") == "node"
@@ -332,7 +343,7 @@ def _script(made: Migration, job: Workload, container: Container, nodes: int) ->
             for name, value in RENDEZVOUS.items()
             if not {name.replace("_", "-"), "master-addr"} & launch.options
         ]
-        if missing and not launch.opaque:
+        if missing and not launch.has_shell_variables:
             text = f"{text[: launch.at]} {' '.join(missing)}{text[launch.at :]}"
             made.changed.append(
                 f"script: torchrun has {' '.join(missing)}: else nodes wait at their own localhost"
@@ -397,7 +408,7 @@ def main(arguments: list[str]) -> int:
         "not done by Trainer v2": INJECTED if made else (),
         "wrong with the original": [
             *(error for _, errors in read for error in errors),
-            *findings(cases_of(workloads)),
+            *manifest_problems(contexts_of(workloads)),
         ],
         "cannot be migrated": impossible,
     }

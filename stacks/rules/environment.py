@@ -18,7 +18,7 @@ from catalog.refresh import outdated
 from catalog.zones import OFFERS, SNAPSHOT, ZONE_LETTERS, zone_names
 from plans.trainer import upstream_runtimes
 from stacks.derive.capacity import TYPES
-from stacks.rules.jobs import job_errors, job_warnings, torchtune_errors
+from stacks.rules.entries import job_errors, job_warnings, torchtune_errors
 from stacks.rules.lustre_efa import efa_errors, efa_warnings
 from stacks.rules.network import network_zone_errors
 from stacks.rules.pools import pool_errors, pool_warnings

@@ -9,14 +9,22 @@ from collections.abc import Iterator
 def unpinned(image: str, script: str) -> Iterator[tuple[str, str, str]]:
     """(image or script, what was found, what to do) for everything that is not pinned."""
     if re.search(r":latest$", image):
-        yield "image", "latest is another image tomorrow", "take a version, or a digest (@sha256:…)"
+        yield (
+            "image",
+            "the tag latest, which is another image tomorrow",
+            "take a version, or a digest (@sha256:…)",
+        )
     if "git clone" in script and not re.search(
         r"--branch|\s-b\s|git (-C \S+ )?(checkout|reset)", script
     ):
         yield (
             "script",
-            "clones whatever is newest",
+            "a clone of whatever is newest",
             "git checkout a commit, or bake it into the image",
         )
     if re.search(r"\b(pip3?|conda) install(?!.*--no-index)", script):
-        yield "script", "installs packages at every start of every pod", "bake them into the image"
+        yield (
+            "script",
+            "packages that every pod installs at every start",
+            "bake them into the image",
+        )

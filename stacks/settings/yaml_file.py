@@ -124,7 +124,7 @@ def _aligned(file: str, text: str, error: yaml.YAMLError) -> tuple[str, InputErr
         path="",
         file=file,
         line=at + 1,
-        must=f"be YAML ({getattr(error, 'problem', None) or error})",
+        must=f"be YAML ({getattr(error, 'problem', None) or getattr(error, 'reason', error)})",
         got=lines[at].strip()[:60],
         fix="indent the line with blanks, as the lines it belongs to",
     )

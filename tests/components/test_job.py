@@ -130,14 +130,17 @@ def test_one_more_job_changes_nothing_but_itself(dev: Graph) -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"pool": "a100"}, "environment.jobs.theirs.pool: is a pool of the environment, got a100"),
+        (
+            {"pool": "a100"},
+            "environment.jobs.theirs.pool: must be a pool of the environment; got a100",
+        ),
         (
             {"claims": {"fsx-pvc": "nothing"}},
-            "environment.jobs.theirs.claims.fsx-pvc: is a store of the environment",
+            "environment.jobs.theirs.claims.fsx-pvc: must be a store of the environment",
         ),
         (
             {"manifest": "nowhere.yaml"},
-            "environment.jobs.theirs.manifest: is a file of this checkout, got nowhere.yaml",
+            "environment.jobs.theirs.manifest: must be a file of this checkout; got nowhere.yaml",
         ),
     ],
 )
@@ -158,6 +161,4 @@ def test_faults_of_the_file_are_the_stacks_with_their_lines(tmp_path: Path) -> N
     found = plan_stack(
         reading(at("jobs.theirs", MANIFEST | {"manifest": "job.yaml"})), tmp_path
     ).errors
-    assert any(
-        str(error).startswith("job.yaml:") and "numNodez" in str(error) for error in found
-    ), found
+    assert any("[job.yaml:" in error.where and "numNodez" in error.path for error in found), found

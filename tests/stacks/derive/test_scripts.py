@@ -41,7 +41,7 @@ def test_options_count_until_the_program(script: str) -> None:
         "c10d",
         "a:1",
     )
-    assert not launch.alone
+    assert not launch.is_standalone
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_options_count_until_the_program(script: str) -> None:
 def test_a_start_is_alone_where_each_node_would_wait_at_its_own_localhost(
     script: str, alone: bool
 ) -> None:
-    assert one(script).alone == alone
+    assert one(script).is_standalone == alone
 
 
 def test_every_start_knows_its_line_and_where_options_go() -> None:

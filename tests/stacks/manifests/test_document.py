@@ -31,9 +31,9 @@ def one(text: str) -> Workload:
 
 def test_a_value_knows_its_line_and_a_missing_one_the_line_of_what_should_hold_it() -> None:
     job = one(JOB)
-    assert job.at("spec", "trainer", "command", 1) == "job.yaml:8 spec.trainer.command[1]"
-    assert job.at("spec", "trainer", "image") == "job.yaml:5 spec.trainer.image"
-    assert job.at() == "job.yaml:1"
+    assert job.where("spec", "trainer", "command", 1) == "spec.trainer.command[1] [job.yaml:8]"
+    assert job.where("spec", "trainer", "image") == "spec.trainer.image [job.yaml:5]"
+    assert job.where() == "job.yaml:1"
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("**/*.y*ml")), ids=lambda path: path.name)
@@ -54,9 +54,9 @@ def test_a_line_that_is_indented_wrongly_is_named_and_the_rest_is_read() -> None
         if line.startswith(" " * 14 + "command")
     )
     assert (
-        error.path == f"c.yaml:{wrong}"
-        and "is YAML" in error.must
-        and error.value.startswith("command:")
+        error.where == f"c.yaml:{wrong}"
+        and "be YAML" in error.must
+        and error.got.startswith("command:")
     )
     assert [(pod.role, pod.nodes, pod.containers[0].command[0]) for pod in job.pods] == [
         ("Master", 1, "/bin/bash"),
@@ -67,7 +67,7 @@ def test_a_line_that_is_indented_wrongly_is_named_and_the_rest_is_read() -> None
 def test_two_lines_that_are_indented_wrongly_are_two_errors() -> None:
     text = JOB.replace("kind: TrainJob", "  kind: TrainJob").replace("    command:", "\t command:")
     _, errors = read_manifest(text, "job.yaml")
-    assert [error.path for error in errors] == ["job.yaml:2", "job.yaml:6"]
+    assert [error.where for error in errors] == ["job.yaml:2", "job.yaml:6"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_cannot_be_mended_is_a_fault_and_no_workload(text: str) -> None:
     found, errors = read_manifest(text, "x.yaml")
     assert (
         errors
-        and all(error.path == "x.yaml:1" for error in errors)
+        and all(error.where == "x.yaml:1" for error in errors)
         and not any(w.kind for w in found)
     )
 
@@ -92,7 +92,10 @@ def test_an_empty_file_holds_nothing() -> None:
 
 def test_a_key_that_is_given_twice_is_a_fault_with_the_line_of_the_second() -> None:
     _, [error] = read_manifest(JOB + "kind: PyTorchJob\n", "job.yaml")
-    assert str(error) == "job.yaml:9 kind: is given once, got twice; drop one of the two"
+    assert (
+        str(error)
+        == "kind [job.yaml:9]: must be set once; got two values. Fix: delete one of the two"
+    )
 
 
 def test_what_kubernetes_reads_as_text_is_text() -> None:
@@ -123,7 +126,7 @@ spec:
         "numNodes": 3,
         "env": [{"name": "A", "value": "1"}],
     }
-    assert job.at("spec", "trainer", "numNodes") == "job.yaml:6 spec.trainer.numNodes"
+    assert job.where("spec", "trainer", "numNodes") == "spec.trainer.numNodes [job.yaml:6]"
     assert job.pods[0].nodes == 3 and dict(job.pods[0].containers[0].env) == {"A": "1"}
 
 

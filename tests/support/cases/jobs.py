@@ -43,12 +43,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.image", "other:1"),
         ],
         f"{JOB}.image",
-        "a job replaces the launcher's only",
+        "be the image of torch-distributed-resilient",
     ),
     "torchtune on two nodes": (
         [*tune(), at(f"{JOB}.nodes", 2)],
         f"{JOB}.nodes",
-        "is 1 with torchtune",
+        "be 1 with torchtune",
     ),
     "torchtune with a command that names no recipe": (
         [*tune(), at(f"{JOB}.command", ["tune", "run"])],
@@ -58,17 +58,17 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a mount where torchtune works": (
         [*tune(), at(f"{JOB}.storage", {"home": {"path": "/workspace"}})],
         f"{JOB}.storage",
-        "mounts one thing at a path, got /workspace",
+        "two things at /workspace",
     ),
     "torchtune on nothing": (
         tune(torchtune=None),
         "trainer.own_runtimes.tune.torchtune",
-        "goes with kind torchtune",
+        "be set together with `kind: torchtune`",
     ),
     "what torchtune needs, for torchrun": (
         tune(kind="torch"),
         "trainer.own_runtimes.tune.torchtune",
-        "got torch",
+        "a model with kind: torch",
     ),
     "torchtune on a store that is not there": (
         tune(torchtune={"model": "qwen2.5-1.5b", "store": "nowhere", "directory": "tuned"}),
@@ -88,7 +88,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "another recipe in a torchtune runtime": (
         tune(command=["python"]),
         "trainer.own_runtimes.tune.command",
-        "is the recipe's",
+        "not be set with torchtune",
     ),
     "nothing to run on a torch runtime": (
         [without(SCRIPT)],
@@ -108,27 +108,27 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "restarts of a PyTorchJob from nothing": (
         [*pytorch_job(restarts=3), without(f"{JOB}.checkpoints")],
         f"{JOB}.checkpoints",
-        "is what 3 restarts resume from",
+        "be set: 3 restarts resume from it",
     ),
     "a TrainJob's own priority": (
         [PRIORITIES, at(f"{JOB}.priority", "high")],
         f"{JOB}.priority",
-        "is of the runtime",
+        "the priority of a TrainJob is that of its runtime",
     ),
     "a priority that is not there": (
         [*pytorch_job(), at(f"{JOB}.priority", "high")],
         f"{JOB}.priority",
-        "none yet",
+        "be one of environment.priorities",
     ),
     "a runtime's priority that is not there": (
         [at("trainer.own_runtimes.torch-distributed-resilient.priority", "high")],
         "trainer.own_runtimes.torch-distributed-resilient.priority",
-        "is one of environment.priorities",
+        "be one of environment.priorities",
     ),
     "a time limit that Trainer 2.1 drops": (
         [at(f"{JOB}.time_limit_minutes", 60)],
         f"{JOB}.time_limit_minutes",
-        "is unknown to Trainer 2.1.0",
+        "drops it silently",
     ),
     "an elastic TrainJob": (
         [at(f"{JOB}.elastic", {"min_nodes": 1, "max_nodes": 4})],
@@ -138,7 +138,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "an elastic job that is coordinated": (
         [*pytorch_job(coordinator=True), at(f"{JOB}.elastic", {"min_nodes": 1, "max_nodes": 4})],
         f"{JOB}.elastic",
-        "drop elastic or coordinator",
+        "not be set beside coordinator",
     ),
     "an elastic job that begins outside its bounds": (
         [*pytorch_job(), at(f"{JOB}.elastic", {"min_nodes": 3, "max_nodes": 4})],
@@ -177,7 +177,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a path that is mounted twice": (
         [at(f"{JOB}.local_scratch", "/workspace/"), at(f"{JOB}.files", {"sources": ["README.md"]})],
         f"{JOB}.storage",
-        "mounts one thing at a path, got /workspace",
+        "mount one thing at a path",
     ),
     "a job that spreads its pods": (
         [at(f"{JOB}.podAntiAffinity", {})],
@@ -202,7 +202,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "checkpoints in a bucket": (
         [at(f"{JOB}.checkpoints.directory", "s3://bucket/run")],
         f"{JOB}.checkpoints.directory",
-        "is a directory of its store",
+        "be a directory of its store",
     ),
     "events to a store that is not there": (
         [at(f"{JOB}.tensorboard", {"store": "logs", "directory": "a"})],
@@ -217,17 +217,17 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a secret for nobody": (
         [at(SECRETS, {"HF-TOKEN": TOKEN["HF_TOKEN"]})],
         f"{SECRETS}.HF-TOKEN",
-        "is a variable's name",
+        "be the name of a variable",
     ),
     "a secret that the Trainer sets": (
         [at(SECRETS, {"PET_NNODES": TOKEN["HF_TOKEN"]})],
         f"{SECRETS}.PET_NNODES",
-        "none that the Trainer sets",
+        "not be a variable that the Trainer sets",
     ),
     "a variable in clear and in a Secret": (
         [at(SECRETS, TOKEN), at(f"{JOB}.env", {"HF_TOKEN": "x"})],
         f"{SECRETS}.HF_TOKEN",
-        "is given once",
+        "be set once",
     ),
     "a label that is a sentence": (
         [at(f"{JOB}.labels", {"note": "two words"})],
@@ -237,12 +237,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "in production, a clone of whatever is newest": (
         [at("production", True)],
         f"{JOB}.script",
-        "is pinned in production, got clones whatever is newest",
+        "a clone of whatever is newest",
     ),
     "in production, packages at start": (
         [at("production", True)],
         f"{JOB}.script",
-        "got installs packages",
+        "packages that every pod installs",
     ),
     "in production, latest": (
         [at("production", True), at(f"{JOB}.image", "image:latest")],

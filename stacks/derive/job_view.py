@@ -1,0 +1,221 @@
+"""A training job as the rules see it, whoever wrote it: an entry of a stack file, a YAML file, or an
+object of a cluster.
+
+Makers: `entry_view` below for an entry, stacks/manifests/context.py for a file and for a live
+object. Rules on it: stacks/rules/jobs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from catalog import fabric, versions
+from catalog.instances import InstanceType
+from plans.trainer import upstream_runtimes
+from stacks.derive.capacity import TYPES, job_type
+from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD, command_of
+from stacks.derive.scripts import script_of
+from stacks.settings.environment import EnvironmentConfig
+from stacks.settings.job import JobConfig
+from stacks.settings.problems import Place
+
+RESERVED_ENV = (
+    "PET_NNODES",
+    "PET_NPROC_PER_NODE",
+    "PET_NODE_RANK",
+    "PET_MASTER_ADDR",
+    "PET_MASTER_PORT",
+)
+"""Variables that the Trainer sets; its webhook refuses a TrainJob that sets them. training-operator
+v1.8.1 sets them, too."""
+V1_ENV = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
+"""Variables that training-operator v1.8.1 sets where a PyTorchJob has a Master."""
+Where = Callable[[str], Place]
+"""Name of a value ("image", "env.NCCL_DEBUG") → its place."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerView:
+    """A container that trains."""
+
+    image: str
+    """Empty where the runtime has it."""
+    script: str
+    """What the container runs, as text; empty where the runtime has it."""
+    env: Mapping[str, str | None]
+    """Variable → value; None where the value comes from a Secret or a field."""
+    more_env: frozenset[str] | None
+    """Further variables, by controller and runtime; None where they are not all known."""
+    node_rank: int | None
+    """The rank of the only node that runs this container; None where several do."""
+    where: Where
+    """Of "image", "script", "env" and "env.<variable>"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedMemory:
+    """A mount of memory at /dev/shm."""
+
+    gib: float
+    at_most_gib: float
+    """Half of what the smallest node can give; of a file, the container's memory limit."""
+    fix: str
+    place: Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobView:
+    """A training job."""
+
+    origin: Literal["entry", "file"]
+    """An entry of a stack file is held to more than what people bring as it is."""
+    kind: str
+    """TrainJob, PyTorchJob, or TrainingRuntime."""
+    controller: str
+    """Name and release of what runs it: "Trainer 2.1.0"."""
+    nodes: int
+    """Pods that train; 0 where it is not known."""
+    gpus: int
+    """GPUs of a pod."""
+    ranks: int | None
+    """Processes a pod, where it is a number."""
+    torch: bool
+    """The Trainer injects PET_* and starts nothing: each pod must start its own ranks."""
+    elastic: bool
+    restarts: int
+    """How often the whole gang may start again."""
+    resumes: bool
+    """A gang that starts again goes on where its last checkpoint was."""
+    instance_type: InstanceType | None
+    runtime_known: bool
+    production: bool
+    containers: tuple[ContainerView, ...]
+    mounts: Mapping[str, frozenset[str]]
+    """Path, with a slash at its end → kinds of the volume that is mounted there."""
+    shared_memory: tuple[SharedMemory, ...]
+    texts: Callable[[], Iterable[tuple[Place, str]]]
+    """Every text of the job that may hold a secret by mistake."""
+    where: Where
+    """Of "job", "nodes", "gpus" and "ranks"."""
+
+
+def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> JobView:
+    """The view of an entry. `path`: the entry's, such as environment.jobs.t5-large."""
+
+    def where(name: str) -> Place:
+        settings = {
+            "ranks": "processes_per_node",
+            "gpus": "gpus_per_node",
+            "script": _runs(job),
+            "job": "",
+            **{f"env.{variable}": f"secrets.{variable}" for variable in job.secrets},
+        }
+        return {"path": f"{path}.{settings.get(name, name)}".removesuffix(".")}
+
+    kind = job_type(job, environment)
+    ranks = job.processes_per_node
+    return JobView(
+        origin="entry",
+        kind="PyTorchJob" if job.pytorch_job else "TrainJob",
+        controller=(
+            f"training-operator v{environment.training_operator.version}"
+            if job.pytorch_job and environment.training_operator
+            else f"Trainer {environment.trainer.version}"
+        ),
+        nodes=job.nodes,
+        gpus=(job.gpus_per_node or kind.gpus) if kind else 0,
+        ranks=ranks if isinstance(ranks, int) else None,
+        torch=_policy(job, environment) == "torch",
+        elastic=job.elastic is not None,
+        restarts=restarts_of(job, environment),
+        resumes=job.checkpoints is not None and restarts_of(job, environment) > 0,
+        instance_type=kind,
+        runtime_known=True,
+        production=environment.production,
+        containers=(_container(job, environment, where),),
+        mounts=_mounts(job),
+        shared_memory=_shared_memory(job, environment, where),
+        texts=lambda: _texts(job, where),
+        where=where,
+    )
+
+
+def restarts_of(job: JobConfig, environment: EnvironmentConfig) -> int:
+    """How often its controller starts the whole gang again."""
+    own = environment.own_runtime(job)
+    return job.pytorch_job.restarts if job.pytorch_job else own.max_restarts if own else 0
+
+
+def _runs(job: JobConfig) -> str:
+    """The setting that says what runs."""
+    return "script" if job.script is not None else "torchrun" if job.torchrun else "command"
+
+
+def _policy(job: JobConfig, environment: EnvironmentConfig) -> str:
+    """The mlPolicy of the job's runtime: torch, mpi or another; empty for a PyTorchJob, and where
+    the runtime is not known."""
+    own, release = environment.own_runtime(job), environment.trainer.version
+    if job.pytorch_job or not job.runtime or release not in versions.TRAINERS:
+        return ""
+    if own:
+        return own.kind
+    _, spec = upstream_runtimes(release).get(job.runtime, ("", {}))
+    return next((name for name in ("torch", "mpi") if name in spec.get("mlPolicy", {})), "")
+
+
+def _container(job: JobConfig, environment: EnvironmentConfig, where: Where) -> ContainerView:
+    kind = job_type(job, environment)
+    by_us = fabric.environment(kind, job.nodes) if kind else {}
+    by_operator = V1_ENV if job.pytorch_job and not job.elastic else ()
+    known = (*RESERVED_ENV, *by_operator, *by_us, "CHECKPOINT_DIR", "TENSORBOARD_DIR")
+    return ContainerView(
+        image=job.image.strip(),
+        script=job.script if job.script is not None else script_of(command_of(job)),
+        env={**job.env, **dict.fromkeys(job.secrets)},
+        more_env=None if _policy(job, environment) == "mpi" else frozenset(known),
+        node_rank=0 if job.nodes == 1 else None,
+        where=where,
+    )
+
+
+def _mounts(job: JobConfig) -> dict[str, frozenset[str]]:
+    claims = [mount.path for mount in job.storage.values()]
+    claims += [CHECKPOINTS] if job.checkpoints else []
+    claims += [TENSORBOARD] if job.tensorboard else []
+    kinds = {
+        "persistentVolumeClaim": claims,
+        "hostPath": [mount.path for mount in job.host_paths.values()],
+        "configMap": [job.files.path] if job.files else [],
+        "emptyDir": ["/dev/shm", *([job.local_scratch] if job.local_scratch else [])],
+    }
+    return {
+        f"{path.rstrip('/')}/": frozenset([kind]) for kind, paths in kinds.items() for path in paths
+    }
+
+
+def _shared_memory(
+    job: JobConfig, environment: EnvironmentConfig, where: Where
+) -> tuple[SharedMemory, ...]:
+    pool = environment.pools.get(job.pool)
+    kinds = [TYPES[name] for name in (pool.instance_types if pool else ()) if name in TYPES]
+    if not kinds or not kinds[0].gpus:
+        return ()
+    return (
+        SharedMemory(
+            gib=job.shared_memory_gib,
+            at_most_gib=(at_most := min(kind.allocatable_mib for kind in kinds) // 2 / 1024),
+            fix=f"at most {int(at_most)}",
+            place=where("shared_memory_gib"),
+        ),
+    )
+
+
+def _texts(job: JobConfig, where: Where) -> Iterable[tuple[Place, str]]:
+    yield where("script"), job.script if job.script is not None else " ".join(command_of(job))
+    for name, value in job.env.items():
+        yield where(f"env.{name}"), value
+    for name, value in job.labels.items():
+        yield where(f"labels.{name}"), value
+    yield where("image"), job.image

@@ -1,0 +1,158 @@
+"""What the pods of an object of a YAML file cannot be: where they can run, and what their containers
+ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from catalog import fabric
+from catalog.fields import amount
+from catalog.zones import ZONE_LETTERS, zone_names
+from plans.pod_template import EFA, GPU
+from stacks.manifests.context import ManifestContext
+from stacks.manifests.document import Container, Path, Requirement, look, mapping
+from stacks.settings.problems import InputError, InputWarning
+
+Problems = Iterator[InputError | InputWarning]
+LABELS = (
+    (r"((?:node|beta)\.)?kubernetes\.io/(zone|region)", r"topology.kubernetes.io/\2"),
+    (r"(?:topology\.)?kubernetes\.io/instance-type", "node.kubernetes.io/instance-type"),
+    (
+        r"nvidia\.com/gpu\..*",
+        "node.kubernetes.io/instance-type: p5.48xlarge, which Karpenter knows before a node runs",
+    ),
+)
+"""Label that nodes do not have → what to select by."""
+NO_RESOURCES = {
+    "nvidia.com": GPU,
+    "nvidia.com/gpus": GPU,
+    "gpu": GPU,
+    "vpc.amazonaws.com": EFA,
+    "efa": EFA,
+}
+"""Resource that no node has → the one that is meant."""
+
+
+def pod_problems(context: ManifestContext) -> Problems:
+    """Every error and warning of the pods."""
+    yield from _topology_keys(context)
+    yield from _selectors(context)
+    yield from _one_host(context)
+    for container in context.workload.containers:
+        yield from _resource_names(context, container)
+        yield from _limits(context, container)
+        yield from _efa(context, container)
+        yield from _privileged(context, container)
+
+
+def _topology_keys(context: ManifestContext) -> Problems:
+    for path in context.workload.find("** topologyKey"):
+        key = str(context.get(*path))
+        if (label := _label_of_nodes(key)) and not _preferred(context, path):
+            yield context.error(path, "be a label that nodes have", key, label)
+
+
+def _preferred(context: ManifestContext, path: Path) -> bool:
+    anyway = context.get(*path[:-1], "whenUnsatisfiable") == "ScheduleAnyway"
+    return anyway or any(str(step).startswith("preferred") for step in path)
+
+
+def _label_of_nodes(key: str) -> str | None:
+    """What to write instead of a label that no node has."""
+    matches = (re.sub(wrong, right, key) for wrong, right in LABELS if re.fullmatch(wrong, key))
+    return next(matches, None)
+
+
+def _selectors(context: ManifestContext) -> Problems:
+    """Of a selector, one term must fit a node."""
+    for terms in context.workload.selectors:
+        wrong = [list(_fits_no_node(context, term)) for term in terms]
+        if all(wrong):
+            yield from (error for errors in wrong for error in errors)
+
+
+def _fits_no_node(context: ManifestContext, term: Sequence[Requirement]) -> Iterator[InputError]:
+    """Why no node anywhere fits the term. What asks for a label to be missing or another can
+    hold."""
+    for requirement in (r for r in term if r.operator in ("In", "Exists")):
+        label = requirement.label
+        if right := _label_of_nodes(label):
+            yield context.error(requirement.path, "be a label that nodes have", label, right)
+        regions = {*requirement.values} & {*ZONE_LETTERS}
+        if label == "topology.kubernetes.io/zone" and {*requirement.values} == regions:
+            for region in regions:
+                fix = f"one of {', '.join(zone_names(region))}"
+                yield context.error(requirement.path, "be a zone, not a region", region, fix)
+
+
+def _one_host(context: ManifestContext) -> Problems:
+    room = context.instance_type.gpus if context.instance_type else 1
+    pattern = "** podAffinity requiredDuringSchedulingIgnoredDuringExecution * topologyKey"
+    for path in context.workload.find(pattern):
+        one_host = context.get(*path) == "kubernetes.io/hostname"
+        if one_host and context.nodes * context.gpus > room:
+            yield context.error(
+                path,
+                f"not keep all pods on one node, which is sure of {room} GPUs only",
+                f"{context.nodes} pods with {context.gpus} GPUs",
+                "one pod with all GPUs, on a given node.kubernetes.io/instance-type",
+            )
+
+
+def _resource_names(context: ManifestContext, container: Container) -> Problems:
+    for part in ("requests", "limits"):
+        for name in mapping(look(container.body, "resources", part)).keys() & NO_RESOURCES:
+            if part == "requests" and name in mapping(look(container.body, "resources", "limits")):
+                continue  # said once
+            fix = f"did you mean {NO_RESOURCES[name]}?"
+            path = container.at("resources", part, name)
+            yield context.error(path, "be a resource that nodes have", name, fix)
+
+
+def _limits(context: ManifestContext, container: Container) -> Problems:
+    """Requests that must equal their limits and do not."""
+    requests, limits = (
+        mapping(look(container.body, "resources", part)) for part in ("requests", "limits")
+    )
+    whole = limits.keys() & {"cpu", "memory"} if container.amount(GPU) else set()
+    compared = whole | {name for name in requests if "/" in name}
+    for name in sorted(requests.keys() & compared - NO_RESOURCES.keys()):
+        if amount(requests[name]) != amount(limits.get(name)):
+            why = (
+                "an extended resource must"
+                if "/" in name
+                else "otherwise its pod is killed first, and ends the run"
+            )
+            yield context.error(
+                container.at("resources", "requests", name),
+                f"equal its limit ({limits.get(name)}): {why}",
+                requests[name],
+                f"{name}: {limits.get(name, requests[name])} in both",
+            )
+
+
+def _efa(context: ManifestContext, container: Container) -> Problems:
+    kind = context.instance_type
+    if not kind or not kind.gpudirect or context.nodes < 2 or container.amount(EFA):
+        return
+    if container.amount(GPU) == kind.gpus:
+        yield context.error(
+            container.at("resources"),
+            f"ask for EFA on {kind.name}: TCP carries at most {fabric.tcp_bound(kind):g} GB/s",
+            f"no {EFA}",
+            f"{EFA}: {kind.efa} in requests and limits",
+        )
+
+
+def _privileged(context: ManifestContext, container: Container) -> Problems:
+    kind = context.instance_type
+    privileged = look(container.body, "securityContext", "privileged") is True
+    if kind and 0 < context.gpus < kind.gpus and privileged:
+        yield context.error(
+            container.at("securityContext", "privileged"),
+            f"not be set with {context.gpus} of {kind.gpus} GPUs:"
+            " pods see all, and take the same ones",
+            True,
+            "capabilities: {add: [IPC_LOCK]}, for EFA",
+        )

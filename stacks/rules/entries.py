@@ -1,0 +1,324 @@
+"""What an entry of `jobs` in a stack file cannot be: it names what does not exist, its controller
+cannot do it, or it cannot resume. What no training job can be: jobs.py. What its pool cannot give:
+gangs.py.
+
+Sources: Trainer 2.1 (shared facts trainer.md), traps 2a to 2c of by-hand-and-traps.md; stores.py
+has the checkpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+from catalog import fabric, versions
+from plans.trainer import TUNED
+from stacks.derive.capacity import TYPES, job_type, largest_gang
+from stacks.derive.job_view import entry_view, restarts_of
+from stacks.derive.jobs import stores
+from stacks.rules.gangs import gang_errors
+from stacks.rules.jobs import job_problems
+from stacks.rules.lustre_efa import tcp_warnings
+from stacks.rules.pods import pod_errors, pod_warnings, store_directory_errors
+from stacks.rules.stores import checkpoint_errors, checkpoint_warnings
+from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
+from stacks.settings.job import JobConfig
+from stacks.settings.problems import InputError, InputWarning
+
+BLOCK_TAIL = timedelta(minutes=40)
+"""Karpenter drains a Capacity Block this long before its end (karpenter-provider-aws, a
+constant)."""
+
+
+def job_errors(
+    path: str,
+    job: JobConfig,
+    environment: EnvironmentConfig,
+    region: str,
+    set_aside: frozenset[str],
+) -> Iterator[InputError]:
+    """Every error of a job. `set_aside`: names that were left out, so that no second error names
+    them."""
+    view = entry_view(path, job, environment)
+    pool = environment.pools.get(job.pool)
+    if pool is None and job.pool not in set_aside:
+        yield InputError(
+            path=f"{path}.pool",
+            must="be a pool of the environment",
+            got=job.pool,
+            fix=_one_of(environment.pools, "add one under environment.pools"),
+        )
+    if pool is not None and pool.instance_types and set(pool.instance_types) <= set(TYPES):
+        yield from gang_errors(view, job.pool, pool)
+        yield from _cpu_pool(path, job, pool)
+        yield from _capacity_block(path, job, pool)
+        yield from checkpoint_errors(path, job, environment, region)
+    yield from _runtime(path, job, environment, set_aside)
+    yield from _pytorch_job(path, job, environment)
+    yield from _resume(path, job, environment)
+    yield from _priority(path, job, environment)
+    yield from _time_limit(path, job, environment)
+    yield from _elastic(path, job, pool)
+    yield from _wait(path, job)
+    yield from pod_errors(path, job, environment, set_aside)
+    yield from (problem for problem in job_problems(view) if isinstance(problem, InputError))
+
+
+def job_warnings(
+    jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, region: str, at: str
+) -> Iterator[InputWarning]:
+    """What works but should be known about jobs. `at`: the path that holds them."""
+    for name, job in jobs.items():
+        path, pool = f"{at}.{name}", environment.pools.get(job.pool)
+        if pool:
+            yield from _pool_warnings(f"{path}.pool", job, pool, environment)
+        runtime = job.runtime or ""
+        if runtime.startswith("torchtune-") and runtime in environment.trainer.runtimes:
+            yield InputWarning(
+                path=f"{path}.runtime",
+                text=(
+                    f"{runtime} waits for a PersistentVolumeClaim or a StorageClass that this"
+                    " program does not create; an own runtime of kind torchtune has a store"
+                ),
+            )
+        problems = job_problems(entry_view(path, job, environment))
+        yield from (problem for problem in problems if isinstance(problem, InputWarning))
+        yield from pod_warnings(path, job, environment)
+        yield from checkpoint_warnings(path, job, environment, region)
+
+
+def _one_of(known: Mapping[str, object] | tuple[str, ...], otherwise: str) -> str:
+    return f"one of {', '.join(known)}" if known else otherwise
+
+
+def _pool_warnings(
+    path: str, job: JobConfig, pool: PoolConfig, environment: EnvironmentConfig
+) -> Iterator[InputWarning]:
+    kind = job_type(job, environment)
+    slow = fabric.slow(kind) if kind and job.nodes > 1 and not job.allow_slow_fabric else None
+    if slow:
+        yield InputWarning(path=path, text=f"{job.pool} {slow}")
+    mounted = {
+        name: environment.storage[name] for name in stores(job) if name in environment.storage
+    }
+    away = [name for name, store in mounted.items() if store.lustre]  # EFS is in every zone
+    if pool.fallback_zones and away:
+        yield InputWarning(
+            path=path,
+            text=(
+                f"the job may run in another zone than {', '.join(away)} in {environment.zone}:"
+                " slower, and $0.01 a GB each way"
+            ),
+        )
+    yield from tcp_warnings(path, mounted, pool)
+
+
+def _cpu_pool(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputError]:
+    name = pool.instance_types[0]
+    if not TYPES[name].gpus and job.processes_per_node == "auto":
+        yield InputError(
+            path=f"{path}.processes_per_node",
+            must=f"be a number on {name}: auto counts GPUs",
+            got="auto",
+            fix="1, and threads for the rest; or one for each NUMA node",
+        )
+
+
+def _capacity_block(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputError]:
+    """A job ends before its Capacity Block does."""
+    block = pool.reservation
+    if job.expected_hours is None or block is None or block.starts is None or block.ends is None:
+        return
+    hours = (block.ends - block.starts - BLOCK_TAIL) / timedelta(hours=1)
+    if job.expected_hours > hours:
+        yield InputError(
+            path=f"{path}.expected_hours",
+            must=(
+                f"be at most the {hours:.1f} h of {block.id}: its nodes drain 40 minutes before the"
+                " end"
+            ),
+            got=f"{job.expected_hours:g}",
+            fix="fewer hours, with checkpoints to go on from; or a longer block",
+        )
+
+
+def _runtime(
+    path: str, job: JobConfig, environment: EnvironmentConfig, set_aside: frozenset[str]
+) -> Iterator[InputError]:
+    known = (*environment.trainer.runtimes, *environment.trainer.own_runtimes)
+    if (job.runtime is None) == (job.pytorch_job is None):
+        yield InputError(
+            path=path,
+            must="have exactly one of runtime (a TrainJob) and pytorch_job (a PyTorchJob)",
+            got="both" if job.runtime else "neither",
+            fix=f"runtime: {known[-1]}" if known else "pytorch_job: {}",
+        )
+    if job.runtime is not None and job.runtime not in known and job.runtime not in set_aside:
+        yield InputError(
+            path=f"{path}.runtime",
+            must="be a runtime of the environment",
+            got=job.runtime,
+            fix=_one_of(known, "add one under environment.trainer.runtimes"),
+        )
+    own = environment.own_runtime(job)
+    if own and own.kind == "mpi" and own.image != job.image:
+        yield InputError(
+            path=f"{path}.image",
+            must=f"be the image of {job.runtime}: with MPI a job replaces that of the launcher only",
+            got=job.image,
+            fix=own.image,
+        )
+    if own and own.kind == "torchtune":
+        yield from _torchtune_job(path, job)
+
+
+def _torchtune_job(path: str, job: JobConfig) -> Iterator[InputError]:
+    """A job on a runtime of kind torchtune."""
+    if job.nodes > 1:
+        yield InputError(
+            path=f"{path}.nodes",
+            must="be 1 with torchtune: no Trainer starts these models' recipes on more nodes",
+            got=str(job.nodes),
+            fix="1, or a torch runtime with torchrun",
+        )
+    if job.command == ("tune", "run"):
+        yield InputError(
+            path=f"{path}.command",
+            must="not be `tune run`: the Trainer then expects the model in the runtime's name",
+            got=" ".join(job.command)[:60],
+            fix="delete it for the runtime's recipe, or script: tune run …",
+        )
+
+
+def torchtune_errors(
+    path: str, own: OwnRuntimeConfig, environment: EnvironmentConfig
+) -> Iterator[InputError]:
+    """Every error of what a runtime of kind torchtune fetches."""
+    wanted = own.torchtune
+    if (own.kind == "torchtune") != bool(wanted):
+        yield InputError(
+            path=f"{path}.torchtune",
+            must="be set together with `kind: torchtune`",
+            got=f"{'a model' if wanted else 'nothing'} with kind: {own.kind}",
+            fix="kind: torchtune, and torchtune: {model: …, store: …, directory: …}",
+        )
+    if not wanted:
+        return
+    if wanted.model not in TUNED:
+        yield InputError(
+            path=f"{path}.torchtune.model",
+            must="be a model that upstream has a recipe for",
+            got=wanted.model,
+            fix=f"one of {', '.join(TUNED)}",
+        )
+    yield from store_directory_errors(
+        f"{path}.torchtune", wanted.store, wanted.directory, environment
+    )
+    if own.command:
+        yield InputError(
+            path=f"{path}.command",
+            must="not be set with torchtune: the recipe has its own",
+            got=own.command[0],
+            fix="delete it, or write it into a job: script: tune run …",
+        )
+
+
+def _pytorch_job(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
+    if job.pytorch_job and environment.training_operator is None:
+        release = next(iter(versions.TRAINING_OPERATORS))
+        yield InputError(
+            path=f"{path}.pytorch_job",
+            must="have the training-operator in its environment",
+            got="no training_operator",
+            fix=f"environment.training_operator: {{version: {release}}}",
+        )
+
+
+def _resume(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
+    restarts = restarts_of(job, environment)
+    if restarts and not job.checkpoints and not job.allow_no_checkpoint:
+        yield InputError(
+            path=f"{path}.checkpoints",
+            must=f"be set: {restarts} restarts resume from it",
+            got="nothing",
+            fix="checkpoints: {store: …, directory: …}, or allow_no_checkpoint: true",
+        )
+
+
+def _priority(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
+    if job.priority and not job.pytorch_job:
+        yield InputError(
+            path=f"{path}.priority",
+            must=(
+                f"not be set: with Trainer {environment.trainer.version} the priority of a TrainJob"
+                " is that of its runtime"
+            ),
+            got=job.priority,
+            fix="trainer.own_runtimes.<name>.priority",
+        )
+    elif job.priority and job.priority not in environment.priorities:
+        yield InputError(
+            path=f"{path}.priority",
+            must="be one of environment.priorities",
+            got=job.priority,
+            fix=_one_of(environment.priorities, "add one under environment.priorities"),
+        )
+
+
+def _time_limit(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
+    release = environment.trainer.version
+    line = versions.TRAINER_LINES.get(release.rpartition(".")[0])
+    if job.time_limit_minutes and not job.pytorch_job and line and not line.time_limit:
+        yield InputError(
+            path=f"{path}.time_limit_minutes",
+            must=f"not be set: Trainer {release} does not know the field and drops it silently",
+            got=str(job.time_limit_minutes),
+            fix="trainer.version 2.3.0, pytorch_job, or `timeout` in the script",
+        )
+
+
+def _elastic(path: str, job: JobConfig, pool: PoolConfig | None) -> Iterator[InputError]:
+    path, wanted = f"{path}.elastic", job.elastic
+    if wanted is None:
+        return
+    size = f"{wanted.min_nodes} to {wanted.max_nodes} nodes"
+    if not job.pytorch_job:
+        yield InputError(
+            path=path,
+            must="not be set: no Trainer up to 2.3 implements it, because a JobSet cannot resize",
+            got=size,
+            fix="delete it, or take pytorch_job: {}",
+        )
+    elif job.pytorch_job.coordinator:
+        yield InputError(
+            path=path,
+            must="not be set beside coordinator: an elastic PyTorchJob has no Master",
+            got=size,
+            fix="delete elastic or coordinator",
+        )
+    if not wanted.min_nodes <= job.nodes <= wanted.max_nodes:
+        yield InputError(
+            path=path,
+            must="include `nodes`, the initial size",
+            got=f"{size}, nodes: {job.nodes}",
+            fix=f"min_nodes ≤ {job.nodes} ≤ max_nodes",
+        )
+    if pool and wanted.max_nodes > largest_gang(pool):
+        yield InputError(
+            path=f"{path}.max_nodes",
+            must=f"be at most the {largest_gang(pool)} nodes of pool {job.pool}",
+            got=str(wanted.max_nodes),
+            fix=f"at most {largest_gang(pool)}",
+        )
+
+
+def _wait(path: str, job: JobConfig) -> Iterator[InputError]:
+    """An `up` that waits must be able to see the end."""
+    minutes = (job.expected_hours or 0) * 60
+    if job.wait == "complete" and minutes > job.wait_minutes:
+        yield InputError(
+            path=f"{path}.wait_minutes",
+            must=f"be as long as the run, which takes expected_hours {job.expected_hours:g}",
+            got=str(job.wait_minutes),
+            fix=f"{minutes + 30:.0f}, or wait: running",
+        )

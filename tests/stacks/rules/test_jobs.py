@@ -1,0 +1,133 @@
+"""Rules of training jobs: each speaks for an entry of a stack file and for a YAML file alike."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from stacks.manifests.context import contexts_of
+from stacks.manifests.document import read_manifest
+from stacks.rules.jobs import job_problems
+from stacks.settings.problems import InputError
+from tests.support.cases.jobs import JOB
+from tests.support.stackfile import at, planned, without
+
+SCRIPT = f"{JOB}.script"
+ENTRY = f"environment.{JOB}"
+
+
+def of_entry(script: str, nodes: int = 2, **env: str) -> list[str]:
+    """What is said about an entry with this script: without its path."""
+    made = planned(at(SCRIPT, script), at(f"{JOB}.nodes", nodes), at(f"{JOB}.env", env))
+    return [_words(problem) for problem in (*made.errors, *made.warnings)]
+
+
+def of_file(script: str, nodes: int = 2, **env: str) -> list[str]:
+    """The same about a TrainJob in a file."""
+    trainer = {
+        "numNodes": nodes,
+        "image": "a/b:1",
+        "command": ["bash", "-c", script],
+        "env": [{"name": name, "value": value} for name, value in env.items()],
+        "resourcesPerNode": {"limits": {"nvidia.com/gpu": 8}},
+    }
+    job: dict[str, Any] = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "a"},
+        "spec": {"runtimeRef": {"name": "torch-distributed"}, "trainer": trainer},
+    }
+    workloads, _ = read_manifest(yaml.safe_dump(job), "job.yaml")
+    return [_words(problem) for problem in job_problems(contexts_of(workloads)[0].view)]
+
+
+def _words(problem: Any) -> str:
+    return problem.must if isinstance(problem, InputError) else problem.text
+
+
+PROBES = {
+    "a script that YAML folded into a comment": ("# train\n", "run something"),
+    "a line that YAML folded behind a comment": ("torchrun # go --x train.py", "go on behind a #"),
+    "a continued line with a blank": ("torchrun \\ \n  train.py", "end a continued line"),
+    "a placeholder": ("torchrun <YOUR_SCRIPT>", "not contain a placeholder"),
+    "a clone without a scheme": ("git clone github.com/a/b\ntorchrun t.py", "clone from a URL"),
+    "another number of nodes": ("torchrun --nnodes=3 train.py", "start the job's 2 nodes"),
+    "one rank for all nodes": ("torchrun --node_rank=0 train.py", "a rank of its own"),
+    "nodes that wait at themselves": ("torchrun --standalone t.py", "a rendezvous endpoint"),
+    "more processes than GPUs": ("torchrun --nproc_per_node=99 t.py", "at most one process"),
+    "a variable that nobody sets": ("torchrun --node_rank=$RANK t.py", "use variables that"),
+    "a directory that ends with its pod": (
+        "torchrun t.py --output_dir=/tmp/out",
+        "save on shared storage",
+    ),
+    "a variable of nobody": ("NCCL_NETWORK_TIMEOUT=1 torchrun t.py", "is no variable of NCCL"),
+    "a token": (f"export T=hf_{'a' * 30}; torchrun t.py", "not contain a token"),
+    "a clone of whatever is newest": (
+        "git clone https://github.com/a/b\ntorchrun t.py",
+        "a clone of whatever is newest",
+    ),
+    "no launcher": ("python train.py", "starts without torchrun on 2 nodes"),
+}
+
+
+@pytest.mark.parametrize("case", PROBES)
+def test_a_script_is_judged_alike_in_an_entry_and_in_a_file(case: str) -> None:
+    script, says = PROBES[case]
+    entry = [words for words in of_entry(script) if says in words]
+    file = [words for words in of_file(script) if says in words]
+    assert len(entry) == len(file) == 1, (of_entry(script), of_file(script))
+    assert entry == file
+
+
+def test_a_variable_that_the_trainer_sets_is_refused_in_an_entry_and_in_a_file() -> None:
+    for problems in (
+        of_entry("torchrun t.py", PET_NNODES="2"),
+        of_file("torchrun t.py", PET_NNODES="2"),
+    ):
+        assert [words for words in problems if "a variable that the Trainer sets" in words]
+
+
+def test_a_problem_stands_at_the_place_of_its_own_input() -> None:
+    [entry] = planned(at(SCRIPT, "torchrun --standalone t.py")).errors
+    assert entry.path == f"{ENTRY}.script"
+    command = [at(f"{JOB}.command", ["torchrun", "--standalone", "t.py"]), without(SCRIPT)]
+    [entry] = planned(*command).errors
+    assert entry.path == f"{ENTRY}.command"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "torchrun train.py",
+        "python -m torch.distributed.run train.py",
+        "accelerate launch train.py",
+        "RANK=$PET_NODE_RANK WORLD_SIZE=$PET_NNODES python train.py",
+        "python prepare.py && torchrun train.py",
+        "bash train.sh",
+    ],
+)
+def test_a_script_that_starts_ranks_or_may_do_so_is_not_called_alone(script: str) -> None:
+    assert [w for w in (*of_entry(script), *of_file(script)) if "without torchrun" in w] == []
+
+
+def test_one_node_needs_no_launcher() -> None:
+    assert [w for w in of_file("python train.py", nodes=1) if "without torchrun" in w] == []
+
+
+def test_with_mpi_the_launcher_knows_the_ranks() -> None:
+    mpi = [
+        at("trainer.own_runtimes.torch-distributed-resilient.kind", "mpi"),
+        at(SCRIPT, "mpirun bash -c 'echo $RANK; python t5.py'"),
+    ]
+    assert [str(error) for error in planned(*mpi).errors if "variables" in error.must] == []
+
+
+def test_json_of_a_file_is_judged_as_its_yaml() -> None:
+    """JSON is YAML: a file that a program wrote has lines, too."""
+    job = {"kind": "TrainJob", "metadata": {"name": "a"}, "spec": {"trainer": {"image": "<x>"}}}
+    workloads, errors = read_manifest(json.dumps(job, indent=1), "job.json")
+    places = [problem.where for problem in job_problems(contexts_of(workloads)[0].view)]
+    assert errors == () and "spec.trainer.image [job.json:8]" in places
