@@ -262,11 +262,10 @@ def contexts_of(
     pool_type: InstanceType | None = None,
 ) -> list[ManifestContext]:
     """Objects that belong together, ready to be judged."""
-    major, minor, *_ = map(int, release.split("."))
     return [
         ManifestContext(
             workload=workload,
-            trainer_minor=(major, minor),
+            trainer_minor=_minor(release),
             runtime=runtime_of(workload, workloads, release, environment),
             pool_type=pool_type,
             controller=(
@@ -278,6 +277,39 @@ def contexts_of(
         )
         for workload in workloads
     ]
+
+
+def live_view(job: Mapping[str, Any], runtimes: Sequence[Mapping[str, Any]] = ()) -> JobView:
+    """The view of a TrainJob or PyTorchJob of a cluster. `runtimes`: those of the cluster."""
+    live = _live_workload(job)
+    v1 = live.kind == "PyTorchJob"
+    release = next(iter(versions.TRAINERS))
+    return ManifestContext(
+        workload=live,
+        trainer_minor=_minor(release),
+        runtime=runtime_of(live, [_live_workload(runtime) for runtime in runtimes], release, None),
+        pool_type=None,
+        controller="the training-operator" if v1 else "the Trainer",
+        production=False,
+    ).view
+
+
+def _live_workload(body: Mapping[str, Any]) -> Workload:
+    """An object of a cluster: it has no file, and its values no lines."""
+    kind = str(body["kind"]).removeprefix("Cluster")
+    return Workload(
+        file="",
+        kind=kind,
+        name=str(look(body, "metadata", "name") or ""),
+        body=body,
+        pods=tuple(pods_of(kind, body)),
+        lines={},
+    )
+
+
+def _minor(release: str) -> tuple[int, int]:
+    major, minor, *_ = map(int, release.split("."))
+    return major, minor
 
 
 def runtime_of(

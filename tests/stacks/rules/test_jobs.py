@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.manifests.context import contexts_of
+from stacks.manifests.context import contexts_of, live_view
 from stacks.manifests.document import read_manifest
-from stacks.rules.jobs import job_problems
+from stacks.rules.jobs import WHY_RANKS_DO_NOT_MEET, job_problems
 from stacks.settings.problems import InputError
 from tests.support.cases.jobs import JOB
 from tests.support.stackfile import at, planned, without
@@ -123,6 +123,29 @@ def test_with_mpi_the_launcher_knows_the_ranks() -> None:
         at(SCRIPT, "mpirun bash -c 'echo $RANK; python t5.py'"),
     ]
     assert [str(error) for error in planned(*mpi).errors if "variables" in error.must] == []
+
+
+def test_the_same_rules_speak_for_an_object_of_a_cluster() -> None:
+    runtime = {
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": "ours"},
+        "spec": {"mlPolicy": {"numNodes": 1, "torch": {}}},
+    }
+    for script, says in (PROBES["nodes that wait at themselves"], PROBES["no launcher"]):
+        job = {
+            "kind": "TrainJob",
+            "metadata": {"name": "a", "namespace": "training"},
+            "spec": {
+                "runtimeRef": {"name": "ours"},
+                "trainer": {"numNodes": 2, "command": ["bash", "-c", script]},
+            },
+        }
+        view = live_view(job, [runtime])
+        problems = [
+            p for c in view.containers for rule in WHY_RANKS_DO_NOT_MEET for p in rule(view, c)
+        ]
+        assert [words for words in map(_words, problems) if says in words]
+        assert {problem.where for problem in problems} == {"spec.trainer.command"}
 
 
 def test_json_of_a_file_is_judged_as_its_yaml() -> None:
