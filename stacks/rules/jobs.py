@@ -156,11 +156,11 @@ def _nothing_runs(view: JobView, container: ContainerView) -> Problems:
 
 
 def _broken_continuation(view: JobView, container: ContainerView) -> Problems:
-    if found := re.search(r"\\[ \t]+(?:#|\n|$)|\\\n[ \t]*#", container.script):
+    if re.search(r"\\[ \t]+(?:#|\n|$)|\\\n[ \t]*#", container.script):
         yield InputError(
             **container.where("script"),
             must="end a continued line with its backslash",
-            got=_short(found[0]).replace("\\", "a blank or a comment behind \\ ").strip(),
+            got="a blank or a comment behind \\",
             fix="delete what follows the backslash",
         )
 
