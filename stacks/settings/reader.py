@@ -155,7 +155,7 @@ def json_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["aws:region"],
         "properties": {
-            "aws:region": {"type": "string"},
+            "aws:region": {"type": "string", "description": "AWS region of all resources."},
             **{f"aws:{key}": value for key, value in account.items()},
             **kinds,
         },
