@@ -2,45 +2,156 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import io
 import re
 import subprocess
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import yaml
 
+from rehearsal import paths
 from stacks.plan import plan_stack
 from stacks.settings.reader import read
 from tests.support.stackfile import at, errors
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
-    CHECKOUT / name
-    for name in ("README.md", "CONTRIBUTING.md", "docs/jobs.md", "rehearsal/README.md")
+    *sorted(CHECKOUT.glob("*.md")),
+    *sorted(CHECKOUT.glob("docs/**/*.md")),
+    *(CHECKOUT / folder / "README.md" for folder in ("rehearsal", "workloads", "benchmarks")),
 ]
 TARGETS = set(re.findall(r"^([a-z-]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
+PROGRAMS = ("make", "python", "python3", "pulumi", "aws", "kubectl", "docker", "git", "eval")
+"""What a command of the documents can begin with, beside files of the checkout and of .venv."""
 
 
-def _said(pattern: str) -> list[str]:
-    return sorted({word for file in DOCUMENTS for word in re.findall(pattern, file.read_text())})
+def _commands() -> Iterator[str]:
+    """Every command of the documents: lines of `sh` blocks and code in sentences."""
+    for file in DOCUMENTS:
+        text = file.read_text()
+        for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
+            for line in block.splitlines():
+                yield from re.split(r" && ", re.sub(r"\s+#.*", "", line))
+        without_blocks = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+        for code in re.findall(r"`([^`\n]+)`", without_blocks):
+            if code.split()[0] in PROGRAMS:
+                yield from re.split(r" && ", code)
 
 
-@pytest.mark.parametrize("word", _said(r"`make ([a-z-]+)"))
+COMMANDS = sorted({command.strip() for command in _commands()})
+MAKE = [command.split()[1:] for command in COMMANDS if command.split()[0] == "make"]
+WORDS = sorted({word for words in MAKE for word in words[:1]})
+MODULES = [command for command in COMMANDS if re.match(r"python3? -m (?!venv)", command)]
+PULUMI = [command for command in COMMANDS if re.match(r"(\w+=\w+ )*pulumi ", command)]
+
+
+def test_the_commands_of_the_documents_are_found() -> None:
+    """The tests below have something to test."""
+    assert {"up", "check", "status", "schema"} <= set(WORDS)
+    assert len(MODULES) >= 8 and len(PULUMI) >= 8 and len(DOCUMENTS) >= 18
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_begins_with_a_program_that_is_known(command: str) -> None:
+    first = next(word for word in command.split() if not re.match(r"[A-Z_]+=", word))
+    assert first in (*PROGRAMS, "$EDITOR") or first.startswith(".venv/bin/")
+
+
+@pytest.mark.parametrize("word", WORDS)
 def test_every_make_word_of_the_documents_is_a_target(word: str):
     assert word in TARGETS
 
 
-@pytest.mark.parametrize("word", _said(r"`make ([a-z-]+)"))
+@pytest.mark.parametrize("word", sorted(TARGETS))
 def test_every_make_word_names_commands_that_exist(word: str):
     done = subprocess.run(["make", "--dry-run", word], cwd=CHECKOUT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert not re.search(r"\$\(", done.stdout)
 
 
-@pytest.mark.parametrize("link", _said(r"\]\(([^)#:]+)\)"))
-def test_every_link_leads_somewhere(link: str):
-    assert any((file.parent / link).exists() for file in DOCUMENTS)
+def test_make_without_a_word_prints_every_word_and_starts_nothing():
+    done = subprocess.run(["make"], cwd=CHECKOUT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    printed = dict(re.findall(r"^  ([a-z-]+) +(\S.*)$", done.stdout, re.MULTILINE))
+    assert set(printed) == TARGETS
+    table = re.findall(r"^\| (`make .*?) \|", (CHECKOUT / "README.md").read_text(), re.MULTILINE)
+    assert {word for row in table for word in re.findall(r"`make ([a-z-]+)", row)} | {"help"} == (
+        set(printed)
+    )
+
+
+@pytest.mark.parametrize("setting", sorted({w for words in MAKE for w in words[1:]}))
+def test_every_setting_of_a_make_word_is_read_by_the_makefile(setting: str):
+    assert f"$({setting.partition('=')[0]})" in (CHECKOUT / "Makefile").read_text()
+
+
+@pytest.mark.parametrize("command", MODULES)
+def test_every_module_of_the_documents_takes_its_options(command: str):
+    _, _, module, *words = command.partition(" > ")[0].split()
+    package = CHECKOUT / module.replace(".", "/")
+    name = f"{module}.__main__" if package.is_dir() else module
+    with contextlib.redirect_stdout(io.StringIO()) as printed, pytest.raises(SystemExit) as ended:
+        importlib.import_module(name).main([*_subword(module, words), "--help"])
+    assert ended.value.code == 0
+    options = [word for word in words if word.startswith("--")]
+    assert [option for option in options if option not in printed.getvalue()] == []
+
+
+def _subword(module: str, words: list[str]) -> list[str]:
+    """The word whose help lists the options; a module of its own has none."""
+    return words[:1] if module == "rehearsal" else []
+
+
+@pytest.mark.parametrize("command", PULUMI)
+def test_every_pulumi_command_of_the_documents_takes_its_options(command: str):
+    program = paths.BIN / "pulumi"
+    if not program.exists():
+        pytest.skip("`make up` or `python -m rehearsal build` builds pulumi")
+    words = command.partition("pulumi ")[2].split()
+    verbs = [w for w in words[:2] if re.fullmatch(r"[a-z]+", w)]
+    done = subprocess.run([program, *verbs, "--help"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    usage = done.stdout.partition("Usage:")[2].partition("Flags:")[0]  # aliases, too
+    assert verbs[-1] in re.findall(r"[a-z]+", usage)
+    options = [word for word in words if word.startswith("-")]
+    assert [option for option in options if option not in done.stdout] == []
+
+
+LINKS = [
+    (file, link)
+    for file in DOCUMENTS
+    for link in re.findall(r"\]\(([^)\s]+)\)", file.read_text())
+    if "://" not in link
+]
+
+
+def _anchors(file: Path) -> set[str]:
+    """The names that GitHub gives the headings of a page."""
+    text = re.sub(r"```.*?```", "", file.read_text(), flags=re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize(
+    ("file", "link"), LINKS, ids=lambda part: part.name if isinstance(part, Path) else part
+)
+def test_every_link_leads_somewhere(file: Path, link: str):
+    path, _, anchor = link.partition("#")
+    target = (file.parent / path).resolve() if path else file
+    assert target.exists()
+    if anchor:
+        assert anchor in _anchors(target)
+
+
+def test_the_index_has_every_page():
+    index = CHECKOUT / "docs" / "index.md"
+    linked = {(file.parent / link).resolve() for file, link in LINKS if file == index}
+    assert [file for file in DOCUMENTS if file not in linked | {index}] == []
 
 
 def test_the_first_command_of_a_pull_request_works_as_written():

@@ -62,40 +62,46 @@ class AssumeRoleConfig:
     """A role to assume."""
 
     roleArn: RoleArn
+    """ARN of the IAM role."""
     sessionName: Text | None = None
-    """Shown in CloudTrail."""
+    """Name of the session in CloudTrail."""
     externalId: Text | None = None
-    """For a role whose trust policy asks for it; not of the last role, which `aws eks get-token`
-    assumes too and cannot give one."""
+    """External ID, where the role's trust policy requires one. The last role cannot have one: `aws
+    eks get-token` assumes that role too and cannot pass an external ID."""
     duration: Annotated[str, pydantic.Field(pattern=r"^\d+[hms](\d+[ms])?(\d+s)?$")] | None = None
-    """Of a session of the AWS provider, between 15m and 12h: 1h30m."""
+    """Length of a session of the AWS provider, from 15m to 12h: 1h30m. By default it is one
+    hour."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DefaultTagsConfig:
-    """Tags that a company puts on everything."""
+    """Tags for every AWS resource."""
 
     tags: dict[str, str]
+    """Key → value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AwsConfig:
-    """Who speaks to AWS, and in which account; unset, AWS_PROFILE and the other variables of the
+    """Who calls AWS, and in which account. By default AWS_PROFILE and the other variables of the
     AWS CLI decide."""
 
     profile: Text | None = None
-    """Of ~/.aws/config. Everybody who uses the stack or its kubeconfig needs one of that name."""
+    """Name of a profile in ~/.aws/config. Everybody who uses the stack or its kubeconfig needs a
+    profile of that name."""
     assumeRole: AssumeRoleConfig | None = None
-    """`assumeRoles` with one role."""
+    """Short for `assumeRoles` with one role."""
     assumeRoles: tuple[AssumeRoleConfig, ...] = ()
-    """Roles to assume, one from the other; the last one makes the cluster and enters it."""
+    """Roles to assume, each with the credentials of the one before. The last role creates the
+    cluster and is its admin."""
     allowedAccountIds: tuple[AccountId, ...] = ()
-    """In any other account nothing is made. Quoted: "123456789012"."""
+    """Account IDs, in quotes: "123456789012". Every other account is refused before anything is
+    created."""
     forbiddenAccountIds: tuple[AccountId, ...] = ()
-    """In these accounts nothing is made."""
+    """Account IDs that are refused before anything is created."""
     defaultTags: DefaultTagsConfig | None = None
-    """On everything in AWS; where `environment.tags` or this program sets the same key, theirs
-    count."""
+    """Tags for every AWS resource. `environment.tags` and the tags that this program sets override
+    tags with the same key."""
 
     @property
     def roles(self) -> tuple[AssumeRoleConfig, ...]:

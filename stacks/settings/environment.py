@@ -18,22 +18,24 @@ from stacks.settings.job import AnyJob, JobConfig, Name, Positive, TorchtuneConf
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkConfig:
-    """The VPC of the environment."""
+    """The VPC of the environment and its subnets."""
 
     cidr: str = "10.0.0.0/16"
-    """/16 to /20 inside RFC 1918; private subnets take an eighth of it each."""
+    """Address range of the VPC: /16 to /20, inside RFC 1918. Each private subnet gets an eighth of
+    it."""
     zones: tuple[str, ...] = ()
-    """The zones with subnets, by name, two or more; `environment.zone` is always one of them. Left
-    out: that zone and the region's first two others. Another list is another cluster: EKS never
-    leaves the zones it began in."""
+    """Names of the zones that get subnets, at least two. `environment.zone` is always one of them.
+    By default they are that zone and the region's first two other zones. A changed list replaces
+    the cluster: EKS cannot leave the zones it was created in."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdminConfig:
-    """A role that may do everything in the cluster. The principal that runs `pulumi up` is one
-    already."""
+    """An IAM role that may do everything in the cluster. The identity that runs `pulumi up` is an
+    admin already."""
 
     role_arn: RoleArn
+    """ARN of the IAM role."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,101 +43,113 @@ class ClusterConfig:
     """The EKS control plane."""
 
     version: str
-    """Kubernetes minor version, quoted: "1.34"."""
+    """Kubernetes minor version, in quotes: "1.34". The supported versions are in
+    catalog/versions.py."""
     endpoint: Literal["public-and-private", "private"] = "private"
-    """Private is the safe choice; whoever runs Pulumi must then sit inside the VPC."""
+    """Where the Kubernetes API can be reached from. With `private`, the recommended value, `pulumi
+    up` must run inside the VPC."""
     public_access_cidrs: tuple[str, ...] = ()
-    """Who may reach the public endpoint; needed with public-and-private."""
+    """Address ranges that may reach the public endpoint. Required with `public-and-private`."""
     admins: dict[Name, AdminConfig] = field(default_factory=dict)
+    """Roles that may do everything in the cluster, each under a name of your choice."""
     deployer_role_arn: RoleArn | None = None
-    """Role that makes everything: Pulumi's AWS provider assumes it, and so does the kubeconfig, of
-    team stacks too. It is the same as one role in aws:assumeRoles. Leave it out where the caller
-    has that role already, as a CI job often does: a role may not assume itself unless it trusts
-    itself. None means the caller's own credentials."""
+    """Role that creates everything. Pulumi's AWS provider and the kubeconfig assume it, in team
+    stacks too. It is short for one role in `aws:assumeRoles`. By default the caller's own
+    credentials are used. Leave it out where the caller has the role already, as a CI job often
+    does: a role cannot assume itself unless its trust policy allows it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SystemNodesConfig:
-    """The managed node group that controllers run on."""
+    """CPU nodes for controllers: one managed node group across all zones."""
 
     instance_type: str = "m7i.xlarge"
-    """4 vCPU and 16 GiB: two hold Karpenter (1 CPU each), Trainer, JobSet and CoreDNS with room to
-    spare."""
+    """EC2 instance type. Two nodes of the default type, with 4 vCPUs and 16 GiB, hold Karpenter (1
+    CPU for each of its two replicas), the Trainer, JobSet and CoreDNS with room to spare."""
     nodes: Annotated[int, pydantic.Field(ge=2, le=10, strict=True)] = 2
-    """At least two: Karpenter's two replicas refuse to share a node
+    """Number of nodes. Two is the minimum because Karpenter's two replicas cannot share a node
     (karpenter-provider-aws#2707)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KarpenterConfig:
-    """The controller that launches the nodes of pools."""
+    """Karpenter, the controller that launches the nodes of pools."""
 
     dry_run: Annotated[bool, pydantic.Field(strict=True)] = True
-    """Before Karpenter uses a pool it asks EC2, by a dry run, whether it may launch a node. Set it
-    to false where a service control policy of your organisation allows only some instance types:
-    Karpenter may ask for another one first, and an EC2NodeClass whose condition says
-    RunInstancesAuthCheckFailed is asked about again after 30 minutes only."""
+    """Whether Karpenter asks EC2 by a dry run if it may launch a node, before it uses a pool. Set
+    `false` where a service control policy of your organisation allows only some instance types:
+    Karpenter may ask for another type first, and asks again only after 30 minutes. The EC2NodeClass
+    then shows RunInstancesAuthCheckFailed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReservationConfig:
-    """Capacity that somebody has reserved or bought; this program uses it, and never buys, changes
-    or gives it back."""
+    """Capacity that you have reserved or bought. This program uses it; it never buys, changes or
+    cancels it."""
 
     id: Annotated[str, pydantic.Field(pattern=r"^cr-[0-9a-f]{8,17}$")]
+    """ID of the capacity reservation: cr-0123456789abcdef0."""
     instances: Positive
-    """How many it holds."""
+    """Number of instances in the reservation."""
     starts: pydantic.AwareDatetime | None = None
-    """With a time zone (2026-12-01T11:30:00Z). A Capacity Block has both ends; a reservation may
-    have none."""
+    """Start time, with a time zone: 2026-12-01T11:30:00Z. Required for a Capacity Block, optional
+    for an ODCR."""
     ends: pydantic.AwareDatetime | None = None
+    """End time, with a time zone. Required for a Capacity Block, optional for an ODCR."""
     placement_group: str | None = None
-    """The group it was made in. With another group, or none, EC2 gives fewer instances than it
-    holds, or none."""
+    """Placement group the reservation was created in. EC2 launches few or no instances without
+    it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolConfig:
-    """Nodes launched by Karpenter when a job needs them; an idle pool without `replicas` costs
-    nothing."""
+    """GPU or CPU nodes of one kind, launched by Karpenter when a job needs them. An idle pool
+    without `replicas` costs nothing."""
 
     instance_types: tuple[str, ...]
-    """One type. Several, in order of preference, serve jobs of one node only: ranks must not mix
-    types."""
+    """EC2 instance types, in order of preference. A pool with several types can only run jobs of
+    one node: ranks must not mix types."""
     max_nodes: Positive
-    """What the pool may grow to (of each type, where there are several); the largest gang must
-    fit."""
+    """Maximum number of nodes, of each type where there are several. The largest job must fit."""
     capacity: Literal["on_demand", "spot", "reservation", "block"] = "on_demand"
-    """on_demand is the safe choice; spot goes away at two minutes' warning; `reservation` (ODCR) and
-    `block` (Capacity Block for ML) need `reservation` below."""
+    """How the nodes are bought. `on_demand` is the recommended value. EC2 takes `spot` nodes back
+    with two minutes' warning. `reservation` (ODCR) and `block` (Capacity Block for ML) require
+    `reservation`."""
     reservation: ReservationConfig | None = None
+    """The reservation that the nodes are launched in. Only for `capacity: reservation` and
+    `capacity: block`."""
     replicas: Positive | None = None
-    """Nodes kept running whether a job needs them or not (a static pool); jobs on it cannot be
-    larger."""
+    """Number of nodes that run all the time, with or without a job (a static pool). By default
+    nodes run only while a job needs them. A job cannot have more nodes than this."""
     warm_spares: Annotated[int, pydantic.Field(ge=0, le=16, strict=True)] = 0
-    """More nodes kept beside `replicas`, so that a broken one is replaced without waiting for
-    capacity."""
+    """Number of nodes that run in addition to `replicas`, so that a broken node is replaced without
+    waiting for capacity."""
     placement: Literal["anywhere", "cluster"] = "anywhere"
-    """cluster: a placement group of the pool's own; lower latency, and more often no capacity."""
+    """`cluster` launches the nodes in a placement group of the pool: lower latency, but launches
+    fail for lack of capacity more often."""
     fallback_zones: tuple[str, ...] = ()
-    """Other zones to take when there is no capacity in the environment's; for jobs of one node
-    only."""
+    """Other zones in which nodes are launched when `environment.zone` has no capacity. Only for
+    jobs of one node."""
     root_volume_gib: Annotated[int, pydantic.Field(ge=100, le=16384, strict=True)] = 200
-    """Root EBS volume: the accelerated AMI alone takes most of 50 GiB; containers live on the NVMe
-    RAID0."""
+    """Size of a node's root EBS volume. The accelerated AMI alone takes most of 50 GiB. Containers
+    are stored on the node's local NVMe disks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """A model and the fleet it is trained on: what a checkpoint weighs, and how often it is
-    needed."""
+    """A model and the number of nodes that train it. The size of a checkpoint and the store's size
+    and speed follow from them."""
 
     parameters_billion: Annotated[float, pydantic.Field(gt=0, le=10_000)]
+    """Number of parameters of the model, in billions."""
     nodes: Positive
+    """Number of nodes that train the model."""
     bytes_per_parameter: Annotated[float, pydantic.Field(gt=0, le=32)] = 12
-    """Of a checkpoint: 12 is fp32 weights and Adam's two moments."""
+    """Size of a checkpoint divided by the number of parameters. 12 bytes are fp32 weights and the
+    two moments of Adam."""
     goodput_percent: Annotated[float, pydantic.Field(gt=0, lt=100)] = 95
-    """Share of the time that must remain for training, after saves, failures and restarts."""
+    """Share of the time that must be left for training, after checkpoints, failures and
+    restarts."""
 
 
 S3Event = Literal["NEW", "CHANGED", "DELETED"]
@@ -143,90 +157,103 @@ S3Event = Literal["NEW", "CHANGED", "DELETED"]
 
 @dataclass(frozen=True, kw_only=True)
 class RepositoryConfig:
-    """A bucket, or a prefix of one, that a directory of the file system shows: an S3 data
-    repository association."""
+    """Links a directory of the file system to an S3 prefix (a data repository association of
+    FSx)."""
 
     s3: str
-    """s3://bucket/prefix/; the prefix may be left out. The bucket exists, and FSx reads it by a
-    role of its own."""
+    """The bucket and, optionally, a prefix: s3://bucket/prefix/. The bucket must exist. FSx reads
+    it with a role of its own."""
     path: str
-    """The directory in the file system, from its root: /data. A job finds it below where it mounts
-    the store."""
+    """The directory, from the root of the file system: /data. A job finds it below the path where
+    it mounts the store."""
     auto_import: tuple[S3Event, ...] = ("NEW", "CHANGED", "DELETED")
-    """Which changes in the bucket show in the directory; only from a bucket of aws:region."""
+    """Changes in the bucket that appear in the directory. The bucket must be in `aws:region`."""
     auto_export: tuple[S3Event, ...] = ()
-    """Which changes in the directory are written to the bucket. None is the safe choice."""
+    """Changes in the directory that are written to the bucket. By default nothing is written, which
+    is the recommended value."""
     import_at_creation: bool = True
-    """Show what lies in the bucket already; contents come when a file is first read."""
+    """Whether files that are in the bucket already appear in the directory. Their contents are
+    loaded when a file is first read."""
     delete_data_in_filesystem: bool = False
-    """When the repository goes, its files leave the file system; the bucket keeps its own."""
+    """Whether the directory's files are deleted from the file system when the link is removed. The
+    bucket keeps its files."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LustreConfig:
-    """FSx for Lustre, in the environment's zone: size and speed given, or chosen `for_model`."""
+    """FSx for Lustre, in `environment.zone`. Set either `capacity_gib` and
+    `throughput_mbps_per_tib`, or `for_model`."""
 
     capacity_gib: Positive | None = None
+    """Size of the file system: 1200 or a multiple of 2400."""
     deployment: Literal["SCRATCH_2", "PERSISTENT_2"] = "PERSISTENT_2"
-    """PERSISTENT_2 replicates within the zone; SCRATCH_2 loses data with a server."""
+    """Deployment type of FSx. PERSISTENT_2 replicates data within the zone. SCRATCH_2 loses data
+    when a server fails."""
     throughput_mbps_per_tib: Positive | None = None
-    """MB/s per TiB of PERSISTENT_2: 125, 250, 500 or 1000. Write speed decides what a checkpoint
-    costs."""
+    """Speed of PERSISTENT_2: 125, 250, 500 or 1000. The write speed decides how long a checkpoint
+    takes. Leave it out with SCRATCH_2."""
     for_model: ModelConfig | None = None
-    """Instead of size and speed: the cheapest that keeps a model of this size at its goodput."""
+    """Chooses the cheapest size and speed that keep a model of this size at its goodput."""
     backup_days: Annotated[int, pydantic.Field(ge=0, le=90, strict=True)] = 0
-    """Daily backups, kept this many days; only PERSISTENT_2 without repositories has them."""
+    """Number of days that daily backups are kept. FSx backs up only PERSISTENT_2 without
+    `repositories`."""
     efa: bool = False
-    """Made for clients that mount over EFA, as p5, p5e, p5en and p6 do: several times faster a
-    node. Another value, or another speed with it, is another file system."""
+    """Whether the file system can be mounted over EFA, which p5, p5e, p5en and p6 nodes do: several
+    times faster for each node. A change replaces the file system, and so does a change of
+    `throughput_mbps_per_tib` while it is true."""
     repositories: dict[Name, RepositoryConfig] = field(default_factory=dict)
-    """Directories that show S3, up to eight. A name stays: FSx refuses a second link beside the
-    first."""
+    """Links of directories to S3, at most eight. A link cannot be renamed: FSx refuses a second
+    link to the same directory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EfsConfig:
-    """EFS, elastic throughput: code, data sets and home directories, not checkpoints of large
-    models. It has a mount target in `environment.zone` and in every fallback zone of a pool."""
+    """EFS with elastic throughput: for code, data sets and home directories, not for checkpoints of
+    large models. It has a mount target in `environment.zone` and in every fallback zone of a pool.
+    It has no settings: write `efs: {}`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoreConfig:
-    """A shared file system, mounted by name from jobs: exactly one of `lustre` and `efs`."""
+    """A shared file system that jobs mount by its name. Set exactly one of `lustre` and `efs`."""
 
     lustre: LustreConfig | None = None
     efs: EfsConfig | None = None
     data: Literal["keep", "delete"] = "keep"
-    """keep: protected, `pulumi destroy` leaves it and names it. delete: goes with the stack."""
+    """`keep`: the file system is protected, and `pulumi destroy` leaves it and prints its name.
+    `delete`: the file system is deleted with the stack."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegistryConfig:
-    """An ECR repository for images of jobs, called `<stack>/<name>`; tags cannot be moved."""
+    """An ECR repository for images of jobs. Its name is `<stack>/<name>`. Its tags cannot be moved
+    to another image."""
 
     data: Literal["keep", "delete"] = "keep"
-    """keep: protected, `pulumi destroy` leaves it and names it. delete: goes with the stack, images
-    and all."""
+    """`keep`: the repository is protected, and `pulumi destroy` leaves it and prints its name.
+    `delete`: the repository and its images are deleted with the stack."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnRuntimeConfig:
-    """A ClusterTrainingRuntime of ours, with what no shipped one has: a restart of the whole gang
-    on any failure."""
+    """A ClusterTrainingRuntime that this program writes. In contrast to the upstream runtimes it
+    restarts the whole gang when one rank fails."""
 
     image: str
+    """Container image of the runtime."""
     kind: Literal["torch", "mpi", "cpu", "torchtune"] = "torch"
-    """torch: for torchrun. mpi: mpirun and DeepSpeed's launcher, on an image with sshd as
-    upstream's deepspeed-runtime. cpu: a pod that fails starts again by itself, the others wait for
-    it. torchtune: as `torchtune` says."""
+    """`torch`: for torchrun. `mpi`: for mpirun and the launcher of DeepSpeed; the image must have
+    sshd, as upstream's deepspeed-runtime has. `cpu`: a failed pod restarts alone, and the others
+    wait for it. `torchtune`: runs the recipe in `torchtune`."""
     torchtune: TorchtuneConfig | None = None
+    """Required with `kind: torchtune`."""
     command: tuple[str, ...] = ()
-    """Of jobs that bring none: those that people write by hand."""
+    """Default command for TrainJobs that set none."""
     max_restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 5
-    """How often JobSet recreates the whole gang before the job fails."""
+    """Number of times that JobSet recreates the whole gang before the job fails."""
     priority: Name | None = None
-    """Of `environment.priorities`. The Trainer takes a pod's priority from its runtime, never from
-    a TrainJob."""
+    """A name from `environment.priorities`. The Trainer takes the priority of pods from the
+    runtime, never from a TrainJob."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,17 +261,20 @@ class TrainerConfig:
     """Kubeflow Trainer v2 and the runtimes that jobs refer to."""
 
     version: str
+    """Release of the Trainer: 2.1.0 or 2.3.0, as in catalog/versions.py."""
     runtimes: tuple[str, ...]
-    """Of the upstream ones: torch-distributed, deepspeed-distributed, mlx-distributed,
-    torchtune-…"""
+    """Upstream runtimes to install: torch-distributed, deepspeed-distributed, mlx-distributed,
+    torchtune-…."""
     own_runtimes: dict[Name, OwnRuntimeConfig] = field(default_factory=dict)
+    """Runtimes that this program writes, each under a name of your choice."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOperatorConfig:
-    """The legacy training-operator, beside the Trainer, for jobs that stay PyTorchJobs."""
+    """The legacy training-operator (v1). It runs PyTorchJobs beside the Trainer."""
 
     version: str
+    """Release of the training-operator: 1.8.1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,41 +283,49 @@ class ArtifactsConfig:
     VPC."""
 
     charts: str
-    """A folder with one unpacked chart a name (kubeflow-trainer-<version> of the Trainer), or an
-    oci:// prefix."""
+    """A folder with one unpacked chart for each name (kubeflow-trainer-<version> for the Trainer),
+    or an oci:// prefix."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentConfig:
-    """Everything a training environment is made of."""
+    """A training environment: network, cluster, pools of nodes, stores, Trainer and jobs."""
 
     zone: str
-    """The one zone of GPU nodes, file systems and jobs: EFA does not cross zones."""
+    """The availability zone of all GPU nodes, Lustre stores and jobs. They must share one zone
+    because EFA does not cross zones."""
     zone_id: str | None = None
-    """The zone's id (apne2-az1), which is the same for every account; enables the check of what is
-    sold there."""
+    """ID of the zone, such as apne2-az1. It is the same for every account, while the name is not.
+    With it `make check` knows which instance types the zone sells."""
     network: NetworkConfig = field(default_factory=NetworkConfig)
     cluster: ClusterConfig
     system_nodes: SystemNodesConfig = field(default_factory=SystemNodesConfig)
     karpenter: KarpenterConfig = field(default_factory=KarpenterConfig)
     pools: dict[Name, PoolConfig]
+    """Groups of nodes, by name. A job names the pool it runs on."""
     storage: dict[Name, StoreConfig] = field(default_factory=dict)
+    """Shared file systems, by name. A job names the stores it mounts."""
     registries: dict[Name, RegistryConfig] = field(default_factory=dict)
+    """ECR repositories, by name."""
     trainer: TrainerConfig
     training_operator: TrainingOperatorConfig | None = None
+    """Required for jobs with `pytorch_job`. By default the training-operator is not installed."""
     namespace: Name = "training"
-    """Where the environment's own jobs run; teams bring their own."""
+    """Kubernetes namespace of the environment's own jobs. Each team has its own namespace."""
     priorities: dict[
         Name, Annotated[int, pydantic.Field(ge=-1_000_000, le=1_000_000, strict=True)]
     ] = field(default_factory=dict)
-    """PriorityClasses: a pending pod of a higher one evicts pods of lower ones, and with them their
-    whole gang."""
+    """PriorityClasses: name and value. A pending pod with a higher value evicts pods with lower
+    values. A gang that loses a pod stops as a whole."""
     jobs: dict[Name, AnyJob] = field(default_factory=dict)
+    """Training jobs, by name."""
     production: bool = False
-    """Refuse what changes without a change of this file: latest, an unpinned clone, pip install at
-    start."""
+    """Whether jobs that can change while this file stays the same are refused: an image tagged
+    `latest`, a git clone without a commit, packages installed at start."""
     artifacts: ArtifactsConfig | None = None
+    """By default charts come from the public registries of their projects."""
     tags: dict[str, str] = field(default_factory=dict)
+    """Tags for every AWS resource, in addition to the tags that this program sets."""
 
     def own_runtime(self, job: JobConfig) -> OwnRuntimeConfig | None:
         """What a job runs on, where that is no runtime of upstream's."""
@@ -296,15 +334,18 @@ class EnvironmentConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TeamConfig:
-    """What one team runs on an environment that exists."""
+    """A team on an environment that exists: a namespace and its jobs."""
 
     environment: Name
-    """The environment's stack name; its stack file in this checkout is what the plan is made
-    from."""
+    """Stack name of the environment. The team's plan is computed from the environment's stack file
+    in this checkout."""
     namespace: Name
+    """Kubernetes namespace of the team."""
     max_gpus: Positive | None = None
-    """ResourceQuota on requests.nvidia.com/gpu."""
+    """Maximum number of GPUs that the team's pods can request together (a ResourceQuota). By
+    default there is no limit."""
     jobs: dict[Name, AnyJob] = field(default_factory=dict)
+    """Training jobs, by name."""
 
 
 @dataclass(frozen=True, kw_only=True)

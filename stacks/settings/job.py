@@ -21,7 +21,7 @@ Positive = Annotated[int, pydantic.Field(ge=1, strict=True)]
 
 @dataclass(frozen=True, kw_only=True)
 class MountConfig:
-    """Where a job sees a store."""
+    """Where a job mounts a store."""
 
     path: Annotated[str, pydantic.Field(pattern=r"^/[^:]+$")]
     """Absolute path in the container."""
@@ -29,203 +29,248 @@ class MountConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointConfig:
-    """Where a job keeps what a restart resumes from, found by CHECKPOINT_DIR: /checkpoints, or
-    below the path where the job mounts the whole store anyway."""
+    """Directory for checkpoints, from which the job resumes after a restart. The job finds it in
+    the variable CHECKPOINT_DIR: /checkpoints, or a path below `storage` where the job mounts the
+    same store."""
 
     store: Name
+    """Name of a store in `environment.storage`."""
     directory: Annotated[str, pydantic.Field(pattern=r"^[^/].*[^/]$|^[^/]$")]
-    """Relative to the store's root; made where it is missing, but by the job itself below a mount
-    of its own."""
+    """Path from the root of the store. A missing directory is created, but not where `storage`
+    mounts the same store: there the job must create it."""
     interval_minutes: Annotated[float, pydantic.Field(gt=0)] | None = None
-    """How often the script saves. None: the optimum for `model` is assumed, and named."""
+    """Time between two checkpoints. By default the plan assumes the best interval for the size of
+    the model and prints it."""
     asynchronous: bool = False
-    """The script copies to memory and writes behind training: a save stalls it for seconds only."""
+    """Whether the script copies a checkpoint to memory and writes it while training goes on.
+    Training then stops for seconds only."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DirectoryConfig:
-    """A directory of a store, found by a variable of the job's environment."""
+    """A directory of a store."""
 
     store: Name
+    """Name of a store in `environment.storage`."""
     directory: Annotated[str, pydantic.Field(pattern=r"^[^/].*[^/]$|^[^/]$")]
-    """Relative to the store's root."""
+    """Path from the root of the store."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RendezvousConfig:
-    """An etcd that ranks meet at, in the place of c10d on the first node; for many hundreds of
-    nodes."""
+    """An etcd server at which the ranks meet, instead of the c10d backend on the first node. It is
+    meant for many hundreds of nodes."""
 
     etcd: Annotated[str, pydantic.Field(pattern=r"^[^:/\s]+:\d+$")]
-    """host:port of a server that pods reach; torchrun speaks version 2 of its API."""
+    """host:port of a server that pods can reach. torchrun speaks version 2 of the etcd API."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TorchrunConfig:
-    """A Python script under torchrun, with everything that decides where ranks meet generated."""
+    """Runs a Python script with torchrun. The rendezvous arguments of torchrun are generated."""
 
     script: str
-    """Path in the container."""
+    """Path of the script in the container."""
     arguments: tuple[str, ...] = ()
+    """Arguments of the script."""
     max_restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 0
-    """Of a node's ranks by torchrun itself, before the pod fails and the gang restarts."""
+    """Number of times that torchrun restarts the ranks of a node, before the pod fails and the gang
+    restarts."""
     rendezvous: RendezvousConfig | None = None
-    """c10d on the first node, unless set."""
+    """By default the ranks meet at the first node (c10d)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilesConfig:
-    """Scripts of this checkout, brought into the container by a ConfigMap: at most 1 MiB of text
-    together."""
+    """Scripts of this checkout, mounted into the container from a ConfigMap. They can have at most
+    1 MiB together."""
 
     sources: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
-    """Relative to the project's folder; each appears by its own name, without folders."""
+    """Paths from the folder of Pulumi.yaml. Each file appears under its own name, without its
+    folders."""
     path: Annotated[str, pydantic.Field(pattern=r"^/[^:]+$")] = "/workspace"
+    """Folder in the container."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostPathConfig:
-    """A folder of the node, read-only. Its namespace then admits pods that Pod Security's baseline
-    refuses."""
+    """A folder of the node, mounted read-only. The job's namespace then admits pods that Pod
+    Security's baseline level refuses."""
 
     host: Annotated[str, pydantic.Field(pattern=r"^/[^:]+$")]
+    """Absolute path on the node."""
     path: Annotated[str, pydantic.Field(pattern=r"^/[^:]+$")]
-    """Where the container sees it."""
+    """Absolute path in the container."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SecretConfig:
-    """A key of a Kubernetes Secret that exists in the job's namespace. Its value never passes
-    through this program."""
+    """A key of a Kubernetes Secret in the job's namespace. The Secret must exist. This program
+    never sees its value."""
 
     secret: Annotated[str, pydantic.Field(pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$")]
+    """Name of the Secret."""
     key: Annotated[str, pydantic.Field(pattern=r"^[-._a-zA-Z0-9]+$")]
+    """Key in the Secret."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TorchtuneConfig:
-    """Upstream's fine-tuning recipe for a model: it and a data set (tatsu-lab/alpaca) are fetched
-    into a store of the stack, and what comes out lies beside them, in output."""
+    """A fine-tuning recipe of upstream's torchtune runtimes. It downloads the model and a data set
+    (tatsu-lab/alpaca) into a store, and writes its results to the folder `output` beside them."""
 
     model: str
-    """As the name of upstream's runtime for it ends, after torchtune-; Llama's are gated."""
+    """Name of the model, as in the name of the upstream runtime after `torchtune-`. The models of
+    Llama need `token`."""
     store: Name
+    """Name of a store in `environment.storage`."""
     directory: Annotated[str, pydantic.Field(pattern=r"^[^/].*[^/]$|^[^/]$")]
-    """Relative to the store's root; pods see it as /workspace."""
+    """Path from the root of the store. Pods mount it as /workspace."""
     token: SecretConfig | None = None
-    """Of Hugging Face, in the namespace of each job."""
+    """Hugging Face token, in a Secret of each job's namespace."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElasticConfig:
-    """As many nodes as there are, within bounds; Trainer up to 2.3 cannot, a PyTorchJob can."""
+    """Minimum and maximum number of nodes of an elastic PyTorchJob. Trainer releases up to 2.3 have
+    no elastic jobs."""
 
     min_nodes: Positive
+    """The job keeps running with this many nodes."""
     max_nodes: Positive
+    """The job grows to this many nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PyTorchJobConfig:
-    """What only a PyTorchJob (training-operator v1) has."""
+    """Settings that only a PyTorchJob (training-operator v1) has."""
 
     clean_pods: Literal["none", "running", "all"] = "running"
-    """Which pods go when the job ends. With none the peers of a failed pod go on, and are paid for;
-    with running a Worker that ends a moment after the Master loses its log."""
+    """Which pods are deleted when the job ends. With `none` the other pods keep running, and cost
+    money, after one failed. With `running` the log of a Worker is lost if it ends shortly after the
+    Master."""
     keep_finished_minutes: Annotated[int, pydantic.Field(ge=0, strict=True)] | None = None
-    """The finished job is deleted after this long; None: with its entry. `up` after a refresh would
-    start it again."""
+    """How long a finished job is kept. By default it is kept until the job is removed from the
+    stack file. Once it is deleted, `pulumi refresh` and `pulumi up` start it again."""
     restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 0
-    """How often the whole gang may start again, in place; backoffLimit counts two restarts of each
-    pod for it."""
+    """Number of times that the whole gang can restart. One failed rank restarts every pod, and the
+    first pod back usually fails once more, so backoffLimit is set to two restarts of each pod."""
     coordinator: bool = False
-    """A Master without GPUs beside `nodes` Workers: all ranks run in the Workers, and it ends when
-    they have."""
+    """Whether the job has a Master without GPUs in addition to `nodes` Workers. All ranks then run
+    in the Workers, and the Master ends when they have ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestConfig:
-    """A YAML file as people have it: a TrainJob or PyTorchJob, with its runtime and ConfigMaps if
-    they are its own."""
+    """A job in a YAML file of its own: a TrainJob or PyTorchJob, with its ConfigMaps and its
+    runtime if the file brings them."""
 
     manifest: str
-    """The file, relative to the project's folder."""
+    """Path of the file, from the folder of Pulumi.yaml."""
     pool: Name
-    """Where it runs: its selectors and tolerations are checked against this pool."""
+    """Name of a pool in `environment.pools`. The selectors and tolerations of the file are checked
+    against it."""
     claims: dict[str, Name] = field(default_factory=dict)
-    """Claim as the file calls it → store of the environment."""
+    """Name of a PersistentVolumeClaim in the file → name of a store in `environment.storage`."""
     expected_hours: Annotated[float, pydantic.Field(gt=0)] | None = None
+    """How long the job runs. The estimate of its cost needs it, and a Capacity Block must be at
+    least as long."""
     run: Positive = 1
-    """Count it up to run the same job again."""
+    """Increase it to run the same job again."""
     wait: Literal["none", "running", "complete"] = "none"
+    """What `pulumi up` waits for. `none`, the recommended value: until the job is accepted.
+    `running`: until all its pods run. `complete`: until the run ends; `pulumi up` fails when the
+    run fails."""
     wait_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] = 60
+    """How long `pulumi up` waits, including the time to launch nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobConfig:
-    """One training run: a TrainJob on a `runtime`, or a PyTorchJob with `pytorch_job`."""
+    """A training job: a TrainJob with `runtime`, or a PyTorchJob with `pytorch_job`."""
 
     nodes: Positive
+    """Number of nodes. Each node runs one pod; with `gpus_per_node` two pods can share a node."""
     pool: Name
+    """Name of a pool in `environment.pools`."""
     image: str
+    """Container image: registry/repository:tag, or registry/repository@sha256:…."""
     runtime: str | None = None
-    """Of the environment; either this or `pytorch_job`."""
+    """Name of a runtime of the environment: one of `trainer.runtimes` or `trainer.own_runtimes`.
+    Set exactly one of `runtime` and `pytorch_job`."""
     pytorch_job: PyTorchJobConfig | None = None
-    """`{}` makes a PyTorchJob of the same description."""
+    """Makes the job a PyTorchJob. Write `{}` if you need none of its settings."""
     script: str | None = None
-    """Bash text, run with `set -euo pipefail`; one of script, command and torchrun. None of them on
-    a runtime of kind torchtune, which has a recipe."""
+    """Bash script. It runs with `set -euo pipefail`. Set exactly one of `script`, `command` and
+    `torchrun`; on a runtime of kind torchtune, which has a recipe, you can leave all three out."""
     command: tuple[str, ...] = ()
+    """Command and arguments of the container."""
     torchrun: TorchrunConfig | None = None
+    """Runs a Python script with torchrun."""
     elastic: ElasticConfig | None = None
-    """In the place of exactly `nodes`; of a PyTorchJob only."""
+    """Lets the number of nodes change while the job runs; `nodes` is the initial number. Only with
+    `pytorch_job`."""
     gpus_per_node: Positive | None = None
-    """All of the type's when left out: a pod a node is what NVLink and EFA are made for."""
+    """Number of GPUs of each pod. By default a pod gets all GPUs of its node, which NVLink and EFA
+    are made for."""
     processes_per_node: Positive | Literal["auto"] = "auto"
-    """torchrun's nproc_per_node; auto is one a GPU."""
+    """Number of ranks of each pod (`nproc_per_node` of torchrun). `auto` is one rank for each
+    GPU."""
     storage: dict[Name, MountConfig] = field(default_factory=dict)
-    """store → mount path."""
+    """Stores that the job mounts: name of a store in `environment.storage` → path."""
     checkpoints: CheckpointConfig | None = None
+    """Required where the gang can restart, unless `allow_no_checkpoint` is true."""
     parameters_billion: Annotated[float, pydantic.Field(gt=0, le=10_000)] | None = None
-    """Size of the model; with it the plan says what a checkpoint takes and what share of the time
-    is left to train."""
+    """Number of parameters of the model, in billions. With it the plan computes how long a
+    checkpoint takes and the goodput of the job."""
     bytes_per_parameter: Annotated[float, pydantic.Field(gt=0, le=32)] = 12
-    """Of a checkpoint: 12 is fp32 weights and Adam's two moments."""
+    """Size of a checkpoint divided by the number of parameters. 12 bytes are fp32 weights and the
+    two moments of Adam."""
     goodput_percent: Annotated[float, pydantic.Field(gt=0, lt=100)] | None = None
-    """Refuse a store that cannot keep this share of the time for training."""
+    """Smallest goodput to accept. A store that is too slow for it is refused."""
     expected_hours: Annotated[float, pydantic.Field(gt=0)] | None = None
-    """How long it runs: makes $ a job, and must fit a Capacity Block."""
+    """How long the job runs. The estimate of its cost needs it, and a Capacity Block must be at
+    least as long."""
     allow_no_checkpoint: bool = False
-    """Accept that a restart of the gang begins at step 0."""
+    """Accepts that the job begins at step 0 after each restart of the gang."""
     allow_slow_fabric: bool = False
-    """Accept several nodes of a type whose GPUs cannot reach the network by themselves; says no
-    more about it."""
+    """Turns off the warning about jobs of several nodes on an instance type without GPUDirect
+    RDMA."""
     shared_memory_gib: Positive = 64
-    """/dev/shm; the 64 MiB default of a container is a bus error in the first DataLoader."""
+    """Size of /dev/shm. With the container default of 64 MiB the DataLoader of PyTorch fails with a
+    bus error."""
     local_scratch: Annotated[str, pydantic.Field(pattern=r"^/[^:]+$")] | None = None
-    """Folder on the node's own NVMe, for caches and staged checkpoints; it is gone with the pod."""
+    """Path in the container of a folder on the node's local NVMe disks, for caches and staged
+    checkpoints. Its files are deleted with the pod."""
     files: FilesConfig | None = None
+    """Scripts of this checkout that the job needs."""
     host_paths: dict[Name, HostPathConfig] = field(default_factory=dict)
+    """Folders of the node that the job mounts, each under a name of your choice."""
     tensorboard: DirectoryConfig | None = None
-    """Where event files go, found by TENSORBOARD_DIR: /tensorboard, or below the store where the
-    job mounts it."""
+    """Directory for TensorBoard event files. The job finds it in the variable TENSORBOARD_DIR:
+    /tensorboard, or a path below `storage` where the job mounts the same store."""
     env: dict[str, str] = field(default_factory=dict)
+    """Environment variables."""
     secrets: dict[str, SecretConfig] = field(default_factory=dict)
-    """Variable → where its value stays."""
+    """Environment variables whose values are in Kubernetes Secrets: name of the variable → Secret
+    and key."""
     pull_secrets: tuple[Name, ...] = ()
-    """Secrets for registries that are not ECR; nodes pull from ECR with their role."""
+    """Names of Secrets for registries other than ECR. Nodes pull from ECR with their own role."""
     labels: dict[str, str] = field(default_factory=dict)
-    """Of the job and its pods."""
+    """Labels of the job and its pods."""
     priority: Name | None = None
-    """Of `environment.priorities`; of a PyTorchJob only: a TrainJob's comes with its runtime."""
+    """A name from `environment.priorities`. Only with `pytorch_job`: a TrainJob has the priority of
+    its runtime."""
     time_limit_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] | None = None
-    """The run fails after this long. Trainer 2.1 has no such field."""
+    """The run fails after this time. Trainer 2.1 has no time limit."""
     wait: Literal["none", "running", "complete"] = "none"
-    """none is the safe choice: `up` ends when the job is accepted. complete: `up` fails when the
+    """What `pulumi up` waits for. `none`, the recommended value: until the job is accepted.
+    `running`: until all its pods run. `complete`: until the run ends; `pulumi up` fails when the
     run fails."""
     wait_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] = 60
-    """How long `up` waits, the time that nodes take to come included."""
+    """How long `pulumi up` waits, including the time to launch nodes."""
     run: Positive = 1
-    """Count it up to run the same job again."""
+    """Increase it to run the same job again."""
 
 
 TO_S3 = (

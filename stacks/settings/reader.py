@@ -149,13 +149,13 @@ def json_schema() -> dict[str, Any]:
             ("trainyard:team", TeamConfig),
         )
     }
-    definitions = _on_one_line(_ADAPTER.json_schema()["$defs"])
+    definitions = _on_one_line(pydantic.TypeAdapter(_Documented).json_schema()["$defs"])
     account = definitions.pop(AwsConfig.__name__)["properties"]
     config = {
         "type": "object",
         "required": ["aws:region"],
         "properties": {
-            "aws:region": {"type": "string"},
+            "aws:region": {"type": "string", "description": "AWS region of all resources."},
             **{f"aws:{key}": value for key, value in account.items()},
             **kinds,
         },
@@ -187,6 +187,12 @@ def _on_one_line(schema: Any) -> Any:
         else _on_one_line(value)
         for key, value in schema.items()
     }
+
+
+class _Documented(StackConfig):
+    """StackConfig with the docstring of every setting, which only the schema needs."""
+
+    __pydantic_config__ = pydantic.ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
 _ADAPTER = pydantic.TypeAdapter(StackConfig)
