@@ -77,7 +77,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
         "tests/sdk/requirements-<version>.in",
     ),
     "Add a stack output": ("stacks/environment.py", "stacks/team.py", "__main__.py"),
-    "message for a misspelt field": ("stacks/manifests/rules.py", "catalog/fields.py"),
+    "message for a misspelt field": ("stacks/manifests/field_rules.py", "catalog/fields.py"),
     "message for a misspelt or a missing setting": (
         "stacks/settings/reader.py",
         "stacks/settings/job.py",
