@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from catalog.job_kinds import ENDED, RUN_KINDS, SUCCEEDED
+from catalog.job_kinds import ENDED, JOB_KINDS, SUCCEEDED
 from operations.kubectl import Kubectl, Object, kubectl_with, logged_in
 
 KINDS = (
@@ -27,7 +27,7 @@ KINDS = (
     "daemonsets.apps",
     "persistentvolumeclaims",
 )
-JOB_LABELS = {name: kind.pods for name, kind in RUN_KINDS.items()}
+JOB_LABELS = {name: kind.pods for name, kind in JOB_KINDS.items()}
 CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\S+")
 RESTARTING = "PyTorchJobRestarting"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 import command_line
-from catalog.job_kinds import RUN_KINDS
+from catalog.job_kinds import JOB_KINDS
 from operations import pools, upgrade
 from operations.diagnosis import SILENCE, diagnose
 from operations.snapshot import Object, Snapshot, take
@@ -94,7 +94,7 @@ def _pods(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
 def _rank(pod: Object) -> str:
     """Number of its node; of a PyTorchJob's pod in its role."""
     labels = pod["metadata"]["labels"]
-    numbers = [labels[kind.rank] for kind in RUN_KINDS.values() if kind.rank in labels]
+    numbers = [labels[kind.rank] for kind in JOB_KINDS.values() if kind.rank in labels]
     return " ".join(filter(None, [labels.get(ROLE), *(numbers or "-")]))
 
 

@@ -19,7 +19,7 @@ from importlib import metadata
 from typing import Any, NamedTuple
 
 import command_line
-from catalog.job_kinds import RUN_KINDS, SUCCEEDED
+from catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
 from catalog.prices import lustre_per_month
 from operations.kubectl import Environment, logged_in
 from rehearsal import charts, engine, paths, plane, progress, toolchain, world
@@ -161,7 +161,7 @@ class Run(NamedTuple):
     @property
     def selector(self) -> str:
         """Of its pods."""
-        return f"{RUN_KINDS[self.kind].pods}={self.name}"
+        return f"{JOB_KINDS[self.kind].pod_label}={self.name}"
 
 
 def _follow_jobs(api: Api, jobs: list[Run], display: Display, patience: float) -> list[str | None]:
@@ -185,8 +185,8 @@ def _follow_jobs(api: Api, jobs: list[Run], display: Display, patience: float) -
 
 
 def _end(api: Api, job: Run) -> str | None:
-    path = f"/apis/{RUN_KINDS[job.kind].api_version}/namespaces/{job.namespace}/{job.kind.lower()}s/{job.name}"
-    return progress.ended(api.request("GET", path))
+    path = f"/apis/{JOB_KINDS[job.kind].api_version}/namespaces/{job.namespace}/{job.kind.lower()}s/{job.name}"
+    return outcome(api.request("GET", path))
 
 
 def _pods(api: Api, job: Run) -> list[Object]:
@@ -313,7 +313,7 @@ def _end_world(kept: list[Object], display: Display) -> int:
     if left:
         display.section(
             "left in the account, though no stack holds it",
-            progress.table(
+            command_line.table(
                 (thing["type"], thing["id"], thing["name"], thing["state"]) for thing in left
             ),
         )
@@ -426,7 +426,7 @@ def logs(options: argparse.Namespace) -> int:
     found = sorted({*paths.LOGS.rglob("*.log"), *paths.NODES.rglob("*.log")})
     chosen = [file for file in found if options.process in file.stem]
     if not options.process:
-        print("\n".join(progress.table((file.stem, file) for file in found)))
+        print("\n".join(command_line.table((file.stem, file) for file in found)))
         return 0
     return subprocess.call(["tail", "-n", "100", *chosen]) if chosen else FAILED
 

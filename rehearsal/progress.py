@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from catalog.job_kinds import ENDED
 from catalog.latencies import STAGES
+from command_line import table
 from rehearsal.kube import Object
 from rehearsal.processes import HEARTBEAT_SECONDS, Process, heartbeat
 
@@ -70,17 +70,6 @@ Event = dict[str, Any]
 def clock(seconds: float) -> str:
     """1:05"""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
-
-
-def table(rows: Iterable[Sequence[object]]) -> list[str]:
-    """Aligned columns, indented by two."""
-    cells = [[str(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  "
-        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in cells
-    ]
 
 
 def suggestions(commands: Iterable[tuple[str, str]]) -> list[str]:
@@ -250,14 +239,6 @@ def _is_work(step: Event) -> bool:
 
 # ---- jobs and tables
 # -----------------------------------------------------------------------------------------------
-
-
-def ended(job: Object) -> str | None:
-    """How a run ended, once it has."""
-    conditions = job.get("status", {}).get("conditions") or []
-    return next(
-        (c["type"] for c in conditions if c["type"] in ENDED and c["status"] == "True"), None
-    )
 
 
 def phases(pods: list[Object]) -> str:

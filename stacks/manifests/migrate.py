@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 import command_line
-from catalog.fields import amount
+from catalog.quantities import amount
 from plans.pod_template import GPU
 from stacks.derive.scripts import launches
 from stacks.manifests.context import Case, cases_of

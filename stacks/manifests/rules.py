@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from catalog import fabric, versions
-from catalog.fields import FIELDS, amount, fields
+from catalog.fields import FIELDS, fields
 from catalog.instances import GPU_TYPES
+from catalog.quantities import amount
 from catalog.zones import ZONE_LETTERS, zone_names
 from plans.pod_template import EFA, GPU
 from plans.trainer import ANCESTOR
