@@ -263,7 +263,6 @@ def test_a_stack_file_of_the_checkout_names_no_account_and_no_person(stack: str)
 
 TO_TAKE_APART = {
     "stacks/environment.py build",
-    "operations/repair.py",
     "stacks/plan.py",
     "stacks/plan.py _environment",
     "stacks/derive/jobs.py job_plan",
