@@ -1,4 +1,4 @@
-# The words of the README's first screen. STACK names a stack file, Pulumi.<stack>.yaml.
+# STACK names a stack file, Pulumi.<stack>.yaml. `make` prints the words below that have a ## comment.
 STACK ?= dev
 PYTHON ?= python3
 PRODUCT := .venv/.product
@@ -6,56 +6,67 @@ DEVELOP := .venv/.develop
 TRAIN := .venv/.train
 REHEARSAL := .venv/bin/python -m rehearsal
 
-.PHONY: up down status preview check plan migrate test lint soak bench kubeconfig env schema train-real
+.DEFAULT_GOAL := help
+.PHONY: help check plan preview migrate schema up status kubeconfig env down test lint soak bench train-real
 
-up: $(DEVELOP)            ## from nothing to every job of the stack finished
+help:                     ## print these words
+	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo; echo "With STACK=<name> a word reads Pulumi.<name>.yaml; without it, Pulumi.dev.yaml."
+
+##@ Before anything is created
+
+check: $(PRODUCT)         ## list all errors of a stack file; LIVE=1 also reads the AWS account, DEADLINE= seconds at most
+	@.venv/bin/python -m stacks.reports.check $(if $(filter 1,$(LIVE)),--live $(if $(DEADLINE),--deadline $(DEADLINE))) $(STACK)
+
+plan: $(PRODUCT)          ## print nodes, quota, goodput, time to the first step and cost; JSON=1 for programs
+	@.venv/bin/python -m stacks.reports.plan $(STACK) $(if $(JSON),--json)
+
+preview: $(DEVELOP)       ## print what `make up` would change
+	@$(REHEARSAL) preview --stack $(STACK)
+
+migrate: $(PRODUCT)       ## print a PyTorchJob or TrainJob (FILE=job.yaml) as a stack-file entry, with its errors
+	@.venv/bin/python -m stacks.manifests.migrate $(FILE)
+
+schema: $(PRODUCT)        ## write docs/stack.schema.json, the JSON schema of stack files for editors
+	@.venv/bin/python -m stacks.reports.check --schema > docs/stack.schema.json
+
+##@ In the rehearsal, without an AWS account
+
+up: $(DEVELOP)            ## create the stack and wait until its jobs have finished; run it again after a failure
 	@$(REHEARSAL) up --stack $(STACK)
 
-down: $(DEVELOP)          ## take everything away; one stack only with STACK=
-	@$(REHEARSAL) down $(if $(filter command environment,$(firstword $(origin STACK))),--stack $(STACK))
-
-status: $(DEVELOP)        ## what runs, and what is wrong
+status: $(DEVELOP)        ## print nodes and jobs, and what keeps a job from running
 	@$(REHEARSAL) status --stack $(STACK)
-
-preview: $(DEVELOP)       ## what `make up` would do
-	@$(REHEARSAL) preview --stack $(STACK)
 
 kubeconfig: $(DEVELOP)    ## print the path of a kubeconfig
 	@$(REHEARSAL) kubeconfig --stack $(STACK)
 
-env: $(DEVELOP)           ## print exports for pulumi, kubectl, helm and aws
+env: $(DEVELOP)           ## print exports for pulumi, kubectl, helm and aws: eval "$(make env)"
 	@$(REHEARSAL) env --stack $(STACK)
 
-soak: $(DEVELOP)          ## what takes too long for every day: every mistake in a world, then kills at random moments
+down: $(DEVELOP)          ## delete all stacks and end the rehearsal; with STACK=<name> delete that stack only
+	@$(REHEARSAL) down $(if $(filter command environment,$(firstword $(origin STACK))),--stack $(STACK))
+
+##@ For contributors
+
+test: $(DEVELOP)          ## run all tests; tests that need a rehearsal are skipped where the machine cannot run one
+	@$(REHEARSAL) build
+	@.venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	@test -e $(TRAIN) || echo "skipped: real training with torch; make train-real installs torch (3.8 GB) and trains"
+
+lint: $(DEVELOP)          ## check format, style and types
+	@.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/pyright
+
+soak: $(DEVELOP)          ## run long tests: every known misconfiguration, and 20 random process kills
 	@.venv/bin/pytest -m soak
 	@.venv/bin/python -m rehearsal.soak
 
-check: $(PRODUCT)         ## can this stack file work? no engine, no cluster; LIVE=1 asks the account, and only reads
-	@.venv/bin/python -m stacks.reports.check $(if $(filter 1,$(LIVE)),--live $(if $(DEADLINE),--deadline $(DEADLINE))) $(STACK)
-
-plan: $(PRODUCT)          ## what a stack file comes to: nodes, minutes, money; JSON=1 for machines
-	@.venv/bin/python -m stacks.reports.plan $(STACK) $(if $(JSON),--json)
-
-migrate: $(PRODUCT)       ## FILE=job.yaml: a PyTorchJob or TrainJob as a stack-file entry, with what is wrong with it
-	@.venv/bin/python -m stacks.manifests.migrate $(FILE)
-
-test: $(DEVELOP)          ## all of them; what needs a world is skipped where there can be none
-	@$(REHEARSAL) build
-	@.venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
-	@test -e $(TRAIN) || echo "skipped: real training with torch; make train-real installs it (3.8 GB) and trains"
-
-train-real: $(TRAIN)      ## torch for the CPU: the samples of workloads/ trained, alone and in a world
-	@$(REHEARSAL) build
-	@.venv/bin/pytest tests/test_workloads.py tests/worlds/test_training_world.py
-
-lint: $(DEVELOP)
-	@.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/pyright
-
-bench: $(DEVELOP)
+bench: $(DEVELOP)         ## measure time and memory
 	@.venv/bin/python -m benchmarks
 
-schema: $(PRODUCT)        ## the JSON schema of stack files, for editors
-	@.venv/bin/python -m stacks.reports.check --schema > docs/stack.schema.json
+train-real: $(TRAIN)      ## install torch for the CPU (3.8 GB) and train the samples of workloads/
+	@$(REHEARSAL) build
+	@.venv/bin/pytest tests/test_workloads.py tests/worlds/test_training_world.py
 
 $(PRODUCT): requirements.txt
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,6 +37,23 @@ def test_every_make_word_names_commands_that_exist(word: str):
     done = subprocess.run(["make", "--dry-run", word], cwd=CHECKOUT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert not re.search(r"\$\(", done.stdout)
+
+
+@pytest.mark.parametrize("arguments", [[], ["help"]], ids=" ".join)
+def test_make_prints_every_word_with_its_sentence_and_starts_nothing(
+    arguments: list[str], tmp_path: Path
+):
+    shutil.copy(CHECKOUT / "Makefile", tmp_path)
+    done = subprocess.run(["make", *arguments], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = re.findall(r"^  make ([a-z-]+) +(\S.*)$", done.stdout, re.MULTILINE)
+    assert {word for word, _ in rows} == TARGETS and len(rows) == len(TARGETS) > 15
+    assert {*_said(r"`make ([a-z-]+)")} <= {word for word, _ in rows}
+    columns = {
+        line.index(text) for line in done.stdout.splitlines() for _, text in rows if text in line
+    }
+    assert len(columns) == 1, "the sentences are aligned"
+    assert [path.name for path in tmp_path.iterdir()] == ["Makefile"], "nothing is installed"
 
 
 @pytest.mark.parametrize("link", _said(r"\]\(([^)#:]+)\)"))
