@@ -18,7 +18,7 @@ INTERRUPTED = 130
 
 
 def parser(module: str, what: str) -> argparse.ArgumentParser:
-    """A strict parser for `python -m <module>`; `what` is one sentence that says what it does.
+    """A strict parser for `python -m <module>`; `what` is a sentence about what it does.
 
     An unknown argument and a shortened option are errors, with exit code 2.
     """
@@ -39,8 +39,8 @@ def table(rows: Iterable[Sequence[object]], indent: int = 2) -> list[str]:
 def run(main: Callable[[list[str]], int]) -> NoReturn:
     """Call `main` with the arguments of this process, and exit with the code that it returns.
 
-    The reader of the output may leave (`| head`): `main` still goes to its end, and nobody hears of
-    it. Ctrl-C prints one word and no traceback.
+    The reader of the output may leave (`| head`): `main` still goes to its end, without an error.
+    Ctrl-C prints one word and no traceback.
     """
     sys.stdout = _with_a_reader_who_may_leave(sys.stdout)
     try:

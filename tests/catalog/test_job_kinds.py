@@ -21,6 +21,7 @@ def _job(*conditions: tuple[str, str]) -> dict[str, Any]:
         ({"status": {"conditions": None}}, None),
         (_job(("Created", "True"), ("Running", "True")), None),
         (_job(("Complete", "False")), None),
+        (_job(("Failed", "False"), ("Complete", "True")), "Complete"),
         (_job(("Created", "True"), ("Complete", "True")), "Complete"),
         (_job(("Succeeded", "True"), ("Running", "False")), "Succeeded"),
         (_job(("Failed", "True"), ("Suspended", "True")), "Failed"),
