@@ -1,4 +1,5 @@
-"""What all command lines of this checkout share: how they are read, and how they end.
+"""What all command lines of this checkout share: how they read their arguments, print a table and
+end.
 
 It stands beside the packages, and imports none of them, because each of them has command lines.
 """
@@ -9,7 +10,7 @@ import argparse
 import io
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 INTERRUPTED = 130
@@ -17,18 +18,29 @@ INTERRUPTED = 130
 
 
 def parser(module: str, what: str) -> argparse.ArgumentParser:
-    """A strict parser for `python -m <module>`; `what` is one sentence that says what it does.
+    """A strict parser for `python -m <module>`; `what` is a sentence about what it does.
 
     An unknown argument and a shortened option are errors, with exit code 2.
     """
     return argparse.ArgumentParser(prog=f"python -m {module}", description=what, allow_abbrev=False)
 
 
+def table(rows: Iterable[Sequence[object]], indent: int = 2) -> list[str]:
+    """The rows as lines with aligned columns, each line behind `indent` blanks."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        " " * indent
+        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
+
+
 def run(main: Callable[[list[str]], int]) -> NoReturn:
     """Call `main` with the arguments of this process, and exit with the code that it returns.
 
-    The reader of the output may leave (`| head`): `main` still goes to its end, and nobody hears of
-    it. Ctrl-C prints one word and no traceback.
+    The reader of the output may leave (`| head`): `main` still goes to its end, without an error.
+    Ctrl-C prints one word and no traceback.
     """
     sys.stdout = _with_a_reader_who_may_leave(sys.stdout)
     try:

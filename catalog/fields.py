@@ -1,14 +1,12 @@
-"""What objects of training jobs are made of, by Trainer release; what an amount means; what to
-write instead.
+"""What objects of training jobs are made of, by Trainer release.
 
 Sources: CRDs of Trainer 2.1.0 and JobSet 0.10.1 (a test compares); trainer.md §1 for later
-releases, §7 for v1 1.8.1; Kubernetes on quantities. Read 2026-11-21.
+releases, §7 for v1 1.8.1. Read 2026-11-21.
 """
 
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 from functools import cache
 
 FIELDS: dict[str, str] = {
@@ -120,33 +118,3 @@ def fields(form: str, minor: str) -> dict[str, str]:
 
 def _order(minor: str) -> tuple[int, ...]:
     return tuple(map(int, minor.split(".")))
-
-
-THOUSANDS = {
-    "n": -3,
-    "u": -2,
-    "m": -1,
-    "": 0,
-    "k": 1,
-    "K": 1,
-    "M": 2,
-    "G": 3,
-    "T": 4,
-    "P": 5,
-    "E": 6,
-}
-
-
-def amount(value: object) -> Fraction | None:
-    """What Kubernetes understands by 500m, 8Gi or 1e3, exactly; None where it is no amount."""
-    found = re.fullmatch(
-        r"([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d+)|([KMGTPE])i|([numkMGTPE]?))", str(value)
-    )
-    if found is None:
-        return None
-    number, exponent, binary, decimal = found.groups()
-    if exponent:
-        return Fraction(number) * Fraction(10) ** int(exponent)
-    return Fraction(number) * (
-        Fraction(1024) ** THOUSANDS[binary] if binary else Fraction(1000) ** THOUSANDS[decimal]
-    )

@@ -1,4 +1,4 @@
-"""What the two controllers call a training run and its pods.
+"""The kinds of training jobs: what their controllers call a job, its pods and its end.
 
 Sources: Trainer v2.1.0 and v2.3.0, JobSet v0.10.1, training-operator v1.8.1, read at their tags
 (2026-11-21).
@@ -6,35 +6,49 @@ Sources: Trainer v2.1.0 and v2.3.0, JobSet v0.10.1, training-operator v1.8.1, re
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunKind:
-    """A kind of object that is a run."""
+class JobKind:
+    """A kind of Kubernetes object that is a training job."""
 
     api_version: str
-    pods: str
-    """Label of its pods with the name of the run."""
-    rank: str
-    """Label of its pods with the number of their node."""
+    pod_label: str
+    """Label of the job's pods whose value is the job's name."""
+    rank_label: str
+    """Label of the job's pods whose value is the number of the node."""
     succeeded: str
-    """Condition of a run that has ended well; `Failed` is the other end of all."""
+    """Type of the condition of a job that ended well. A job that failed has `Failed`."""
 
 
-RUN_KINDS: dict[str, RunKind] = {
-    "TrainJob": RunKind(
+JOB_KINDS: dict[str, JobKind] = {
+    "TrainJob": JobKind(
         api_version="trainer.kubeflow.org/v1alpha1",
-        pods="jobset.sigs.k8s.io/jobset-name",
-        rank="batch.kubernetes.io/job-completion-index",
+        pod_label="jobset.sigs.k8s.io/jobset-name",
+        rank_label="batch.kubernetes.io/job-completion-index",
         succeeded="Complete",
     ),
-    "PyTorchJob": RunKind(
+    "PyTorchJob": JobKind(
         api_version="kubeflow.org/v1",
-        pods="training.kubeflow.org/job-name",
-        rank="training.kubeflow.org/replica-index",
+        pod_label="training.kubeflow.org/job-name",
+        rank_label="training.kubeflow.org/replica-index",
         succeeded="Succeeded",
     ),
 }
-SUCCEEDED = tuple(kind.succeeded for kind in RUN_KINDS.values())
+SUCCEEDED = tuple(kind.succeeded for kind in JOB_KINDS.values())
 ENDED = (*SUCCEEDED, "Failed")
+
+
+def true_conditions(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The conditions of a job whose status is True, in the order of the object."""
+    conditions = (job.get("status") or {}).get("conditions") or []
+    return [condition for condition in conditions if condition["status"] == "True"]
+
+
+def outcome(job: Mapping[str, Any]) -> str | None:
+    """The condition with which a job ended: one of ENDED. None: the job has not ended."""
+    types = (condition["type"] for condition in true_conditions(job))
+    return next((name for name in types if name in ENDED), None)

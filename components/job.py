@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
-from catalog.job_kinds import RUN_KINDS
+from catalog.job_kinds import JOB_KINDS
 from components import wait_for_job
 from plans.parts import ConfigMapPlan, JobPlan, Spec
 
@@ -83,7 +83,7 @@ class Job(pulumi.ComponentResource):
     ) -> k8s.apiextensions.CustomResource:
         return k8s.apiextensions.CustomResource(
             name,
-            api_version=RUN_KINDS[plan.kind].api_version,
+            api_version=JOB_KINDS[plan.kind].api_version,
             kind=plan.kind,
             spec=plan.spec,
             metadata=k8s.meta.v1.ObjectMetaArgs(

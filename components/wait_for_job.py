@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from catalog.job_kinds import ENDED, RUN_KINDS, SUCCEEDED
+from catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome, true_conditions
 
 POLL_SECONDS = 3.0
 """A failed run must be known within ten seconds."""
@@ -59,7 +59,7 @@ def wait(
         log = _said(
             *kubectl,
             "logs",
-            f"--selector={RUN_KINDS[kind].pods}={name}",
+            f"--selector={JOB_KINDS[kind].pod_label}={name}",
             f"--tail={LINES}",
             "--prefix",
         )
@@ -70,15 +70,16 @@ def wait(
 
 
 def _state(job: Mapping[str, Any]) -> str:
-    """Its last word: how it ended, Running once all pods are ready, and otherwise Waiting; empty
-    for no job."""
+    """The condition with which the job ended; else Running once all pods are ready, and Waiting
+    before. Empty for no job."""
+    if not job:
+        return ""
+    if end := outcome(job):
+        return end
     status = job.get("status") or {}
-    true = [each["type"] for each in status.get("conditions", []) if each["status"] == "True"]
-    ready = [each.get("ready") or each.get("succeeded") for each in status.get("jobsStatus", [])]
-    running = "Running" in true or bool(ready) and all(ready)
-    return next(
-        (each for each in true if each in ENDED), "Running" if running else "Waiting" if job else ""
-    )
+    ready = [part.get("ready") or part.get("succeeded") for part in status.get("jobsStatus", [])]
+    running = any(condition["type"] == "Running" for condition in true_conditions(job))
+    return "Running" if running or (ready and all(ready)) else "Waiting"
 
 
 def _said(*words: str) -> str:

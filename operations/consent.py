@@ -9,16 +9,16 @@ AGREED, DECLINED, NOBODY_TO_ASK = 0, 1, 2
 
 
 def ask(question: str, *, yes: bool, otherwise: str) -> int:
-    """AGREED with `yes`, or where a person at the terminal answers y or yes.
+    """Return AGREED with `yes`, or where a person at the terminal answers y or yes.
 
-    Else the exit code of the command, after a line with `otherwise`, which says that nothing was
-    done.
+    Otherwise print `otherwise`, which tells that nothing was done, and return the exit code of the
+    command.
     """
     if yes:
         return AGREED
     if not sys.stdin.isatty():
         print(
-            f"{question}: nobody can be asked without a terminal, and --yes is not given."
+            f"{question} There is no terminal to answer this question, and --yes is not given."
             f" {otherwise}",
             file=sys.stderr,
         )

@@ -1,9 +1,9 @@
-"""`python -m operations.drain STACK`: end every training job on the cluster of a stack, before the
+"""`python -m operations.drain STACK`: delete every training job on the cluster of a stack, before the
 stack is destroyed.
 
-`pulumi destroy` ends the jobs of the stack itself. A job that somebody sent by hand keeps its
-runtime (by a finalizer) and its nodes (by pods that must not be disrupted): destroy would wait half
-an hour for each of them, and fail. Of a team stack only the jobs in the team's namespace end.
+`pulumi destroy` deletes the jobs of the stack itself. A job that a user has submitted by hand keeps
+its runtime (by a finalizer) and its nodes (by pods that must not be disrupted): destroy would wait
+half an hour for them, and fail. For a team stack only the jobs in the team's namespace are deleted.
 
 The cluster is the one in the stack's own outputs. The current context of kubectl is not used.
 """
@@ -28,11 +28,11 @@ from operations.snapshot import full_name, last_condition
 KIND = "trainjobs.trainer.kubeflow.org"
 KINDS = (KIND, "pytorchjobs.kubeflow.org")
 LOG_LINE = re.compile(r"[EIWF]\d{4} ")
-NOTHING = "Nothing was ended."
+NOTHING = "No job was deleted."
 
 
 class DrainError(RuntimeError):
-    """Why nobody can say what is to end; nothing was ended."""
+    """Why the jobs cannot be listed; no job was deleted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Place:
     server: str
     """URL of the API server."""
     namespace: str | None
-    """The team's; None for all namespaces."""
+    """The team's namespace; None for all namespaces."""
 
     def __str__(self) -> str:
         space = f"namespace {self.namespace}" if self.namespace else "all namespaces"
@@ -53,21 +53,22 @@ class Place:
 
     @property
     def scope(self) -> str:
-        """As kubectl is told it."""
+        """The flag of kubectl for the namespace."""
         return f"--namespace={self.namespace}" if self.namespace else "--all-namespaces"
 
 
 def main(arguments: list[str]) -> int:
-    """0 where no job is left, 1 where one is left or the cluster cannot be asked, 2 where nobody
-    can be asked."""
+    """Delete all jobs and print their names. Return 0 if none remain, 1 if one remains or the cluster
+    does not answer, 2 if there is no terminal to ask."""
     parser = command_line.parser(
-        "operations.drain", "List the training jobs on the cluster of a stack, ask, and end them."
+        "operations.drain",
+        "List the training jobs on the cluster of a stack, ask, and delete them.",
     )
     parser.add_argument(
         "stack", metavar="STACK", help="the Pulumi stack whose outputs name the cluster"
     )
     parser.add_argument(
-        "--yes", action="store_true", help="end the jobs without a question, for programs"
+        "--yes", action="store_true", help="delete the jobs without a question, for programs"
     )
     options = parser.parse_args(arguments)
     try:
@@ -80,19 +81,19 @@ def main(arguments: list[str]) -> int:
         return 1
 
 
-def place_of(stack: str, given: dict[str, Any]) -> Place:
-    """Where the outputs of a stack say that its jobs are; DrainError where they do not say it."""
-    if not given.get("kubeconfig"):
+def place_of(stack: str, stack_outputs: dict[str, Any]) -> Place:
+    """Where the jobs of a stack are, from its outputs; DrainError where the outputs do not tell."""
+    if not stack_outputs.get("kubeconfig"):
         raise DrainError(
-            f"stack {stack} has no output `kubeconfig`: it has no cluster, or its first"
-            f" `pulumi up --stack {stack}` never came to its end"
+            f"stack {stack} has no output `kubeconfig`: it has no cluster, or `pulumi up --stack"
+            f" {stack}` has never succeeded"
         )
-    if "contract" not in given and not given.get("namespace"):
+    if "contract" not in stack_outputs and not stack_outputs.get("namespace"):
         raise DrainError(
             f"stack {stack} has neither the output `contract` of an environment nor the output"
-            f" `namespace` of a team; `pulumi up --stack {stack}` writes it"
+            f" `namespace` of a team: `pulumi up --stack {stack}` writes it"
         )
-    kubeconfig = given["kubeconfig"]
+    kubeconfig = stack_outputs["kubeconfig"]
     text = kubeconfig if isinstance(kubeconfig, str) else json.dumps(kubeconfig)
     cluster, server = _current(text) or (None, None)
     if not cluster or not server:
@@ -102,7 +103,7 @@ def place_of(stack: str, given: dict[str, Any]) -> Place:
         kubeconfig=text,
         cluster=cluster,
         server=server,
-        namespace=None if "contract" in given else given["namespace"],
+        namespace=None if "contract" in stack_outputs else stack_outputs["namespace"],
     )
 
 
@@ -110,8 +111,8 @@ def _current(kubeconfig: str) -> tuple[str, str] | None:
     """Name and server of the current context's cluster; None where there is none."""
     try:
         config = yaml.safe_load(kubeconfig)
-        contexts = {each["name"]: each["context"] for each in config["contexts"]}
-        clusters = {each["name"]: each["cluster"] for each in config["clusters"]}
+        contexts = {entry["name"]: entry["context"] for entry in config["contexts"]}
+        clusters = {entry["name"]: entry["cluster"] for entry in config["clusters"]}
         name = contexts[config["current-context"]]["cluster"]
         return name, clusters[name]["server"]
     except (yaml.YAMLError, KeyError, TypeError):
@@ -119,45 +120,46 @@ def _current(kubeconfig: str) -> tuple[str, str] | None:
 
 
 def _reach(place: Place, kubectl: Kubectl) -> None:
-    """Say which cluster is asked; DrainError where it does not answer."""
+    """Print which cluster is read; DrainError where it does not answer."""
     other = _another_context(place)
-    print(f"asks for jobs in {place}{f'; {other}' if other else ''}", flush=True)
+    print(f"reads jobs in {place}{f'; {other}' if other else ''}", flush=True)
     try:
         kubectl("get", "--raw=/version")
     except RuntimeError as error:
         # Lines of kubectl's log come before the reason, advice after it.
-        said = [line for line in str(error).splitlines() if not LOG_LINE.match(line)]
+        lines = [line for line in str(error).splitlines() if not LOG_LINE.match(line)]
+        reason = lines[0] if lines else error
         raise DrainError(
-            f"cluster {place.cluster} ({place.server}) does not answer: {said[0] if said else error}"
+            f"cluster {place.cluster} ({place.server}) does not answer: {reason}"
         ) from error
 
 
 def _another_context(place: Place) -> str:
-    """What is said where the current context of kubectl is of another cluster."""
+    """A sentence where the current context of kubectl names another cluster; else empty."""
     try:
-        shown = kubectl_with(lambda: os.environ)("config", "view", "--minify", "--output=json")
+        kubeconfig = kubectl_with(lambda: os.environ)("config", "view", "--minify", "--output=json")
     except RuntimeError:
         return ""  # there is no current context
-    cluster, server = _current(shown) or ("", "")
+    cluster, server = _current(kubeconfig) or ("", "")
     if not server or server == place.server:
         return ""
-    return f"the current context is of cluster {cluster} ({server}), which is not touched"
+    return f"the current context names cluster {cluster} ({server}), which does not change"
 
 
 def drain(place: Place, kubectl: Kubectl, *, yes: bool) -> int:
-    """List the jobs, ask, and end them; the exit code. RuntimeError before anything has ended."""
+    """List the jobs, ask, and delete them; the exit code. RuntimeError before a job is deleted."""
     jobs = [(kind, job) for kind in KINDS for job in _jobs(kubectl, kind, place)]
     if not jobs:
-        print(f"no TrainJob and no PyTorchJob in {place}: nothing to end")
+        print(f"no TrainJob and no PyTorchJob in {place}: nothing to delete")
         return 0
     for _, job in jobs:
         print(f"{_title(job)}, {last_condition(job)['type']}")
-    which = "this job" if len(jobs) == 1 else f"these {len(jobs)} jobs"
-    if code := ask(f"End {which}?", yes=yes, otherwise=NOTHING):
+    jobs_to_delete = "this job" if len(jobs) == 1 else f"these {len(jobs)} jobs"
+    if code := ask(f"Delete {jobs_to_delete}?", yes=yes, otherwise=NOTHING):
         return code
     for kind, job in jobs:
-        _end(kubectl, kind, job)
-    return max([_left(kubectl, kind, place) for kind in KINDS])
+        _delete(kubectl, kind, job)
+    return max([_remaining(kubectl, kind, place) for kind in KINDS])
 
 
 def _title(job: Object) -> str:
@@ -165,33 +167,33 @@ def _title(job: Object) -> str:
 
 
 def _jobs(kubectl: Kubectl, kind: str, place: Place) -> list[Object]:
-    """None where the cluster does not know the kind."""
+    """Jobs of a kind; none where the cluster does not serve the kind."""
     try:
         return json.loads(kubectl("get", kind, place.scope, "--output=json"))["items"]
     except RuntimeError as error:
         if UNSERVED in str(error):
             return []
-        raise DrainError(f"nobody knows which {kind} there are: {error}") from error
+        raise DrainError(f"cannot list {kind}: {error}") from error
 
 
-def _end(kubectl: Kubectl, kind: str, job: Object) -> None:
-    space, name = job["metadata"]["namespace"], job["metadata"]["name"]
-    print(f"ends {_title(job)}", flush=True)
+def _delete(kubectl: Kubectl, kind: str, job: Object) -> None:
+    namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
+    print(f"deletes {_title(job)}", flush=True)
     try:
-        kubectl("delete", kind, name, f"--namespace={space}", "--wait", "--timeout=120s")
+        kubectl("delete", kind, name, f"--namespace={namespace}", "--wait", "--timeout=120s")
     except RuntimeError as error:
-        print(f"could not end {_title(job)}: {error}", flush=True)
+        print(f"could not delete {_title(job)}: {error}", flush=True)
 
 
-def _left(kubectl: Kubectl, kind: str, place: Place) -> int:
-    """1 where jobs of the kind are left, or nobody knows, with a line that says so."""
+def _remaining(kubectl: Kubectl, kind: str, place: Place) -> int:
+    """Return 1 where jobs of the kind remain, or cannot be listed, and print that."""
     try:
-        left = ", ".join(_title(job) for job in _jobs(kubectl, kind, place))
+        jobs = ", ".join(_title(job) for job in _jobs(kubectl, kind, place))
     except DrainError as error:
-        left = str(error)
-    if left:
-        print(f"still there: {left}", flush=True)
-    return 1 if left else 0
+        jobs = str(error)
+    if jobs:
+        print(f"not deleted: {jobs}", flush=True)
+    return 1 if jobs else 0
 
 
 if __name__ == "__main__":

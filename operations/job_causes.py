@@ -1,217 +1,231 @@
-"""What of a job itself keeps it from its end: pods without a node, pods that do not start, ranks
-that do not meet."""
+"""What keeps a job from its end in the job itself: torchrun commands that cannot work, pods without a
+node, pods that do not start, ranks that cannot connect, pods that outlive their job."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from catalog.prices import price
-from operations.snapshot import Job, Object, Snapshot, about, containers, full_name
-from operations.symptoms import EXITS, GRACE_SECONDS, MEETING, PENDING, WAITING, Finding, read
+from operations.snapshot import Job, Object, Snapshot, about, container_statuses, full_name
+from operations.symptoms import (
+    EXITS,
+    GRACE_SECONDS,
+    PENDING,
+    RENDEZVOUS,
+    STARTING,
+    Finding,
+    read,
+)
 
 MANY_RESTARTS = 3
-"""Fewer may be nodes that were lost."""
+"""Fewer restarts may come from lost nodes."""
 NO_PODS = ("TrainJobResourcesCreationFailed", "FailedCreate", "FailedCreatePod")
-"""Reasons of events: of the Trainer, of a Job, of the training-operator v1.8.1 (its
-pod_control.go)."""
+"""Reasons of events about pods that cannot be created: of the Trainer, of a Job, of the
+training-operator v1.8.1 (its pod_control.go)."""
 
 
-def silent_ranks(snapshot: Snapshot) -> Iterator[Finding]:
-    """Commands that make ranks wait at different places, or for more ranks than there are."""
-    for job in _under_way(snapshot):
+def torchrun_mismatch(snapshot: Snapshot) -> Iterator[Finding]:
+    """torchrun commands whose nodes wait at different endpoints or for the wrong number of nodes."""
+    for job in _not_complete(snapshot):
         command = job.command.replace("\\\n", " ")
-        alone = re.search(
-            r"(?s)torchrun\b.*(--standalone\b|--rdzv[_-]backend[= ]+(?!static))", command
-        )
-        if job.nodes > 1 and alone and not re.search(r"rdzv[_-]endpoint|master[_-]addr=", command):
+        if job.nodes > 1 and _waits_at_its_own_address(command):
             yield Finding(
-                what=f"{job}: every node waits for the others at its own address",
+                what=f"{job}: every node waits for the other nodes at its own address",
                 why="its torchrun has no --rdzv_endpoint",
-                do="--rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}",
+                do="add --rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}",
             )
-        if (asked := re.search(r"--nnodes[= ]+(\d+)(?![\d:])", command)) and int(
-            asked[1]
-        ) != job.nodes:
+        nodes = re.search(r"--nnodes[= ]+(\d+)(?![\d:])", command)
+        if nodes and int(nodes[1]) != job.nodes:
             yield Finding(
-                what=f"{job}: its torchrun waits for {asked[1]} nodes, and it has {job.nodes}",
-                why="the ranks never meet",
-                do="leave --nnodes out: PET_NNODES is the job's own number",
+                what=f"{job}: torchrun waits for {nodes[1]} nodes, but the job has {job.nodes}",
+                why="the rendezvous of the ranks never completes",
+                do="remove --nnodes: torchrun then takes the job's number of nodes from PET_NNODES",
             )
 
 
-def failed(snapshot: Snapshot) -> Iterator[Finding]:
-    """Jobs that failed, that fail again and again, or that never made pods."""
-    for job in _under_way(snapshot):
+def _waits_at_its_own_address(command: str) -> bool:
+    local = r"(?s)torchrun\b.*(--standalone\b|--rdzv[_-]backend[= ]+(?!static))"
+    endpoint = r"rdzv[_-]endpoint|master[_-]addr="
+    return bool(re.search(local, command)) and not re.search(endpoint, command)
+
+
+def failed_jobs(snapshot: Snapshot) -> Iterator[Finding]:
+    """Jobs that have failed, that keep crashing, or whose pods cannot be created."""
+    for job in _not_complete(snapshot):
         if job.state == "Failed":
             yield Finding(
-                what=f"{job} failed: {job.said}",
-                why=_last_words(snapshot, job),
-                do="mend it and count jobs.<name>.run up: the same run does not start again",
+                what=f"{job} failed: {job.message}",
+                why=_last_output(snapshot, job),
+                do="correct it and increase jobs.<name>.run: the same run does not start again",
             )
         elif job.restarts >= MANY_RESTARTS:
+            logs = f"kubectl -n {job.namespace} logs -l {job.selector} --prefix --tail=40"
             yield Finding(
-                what=f"{job} crashes again and again: {job.restarts} restarts",
-                why=_last_words(snapshot, job),
-                do=(
-                    f"kubectl -n {job.namespace} logs -l {job.selector} --prefix --tail=40"
-                    " (--previous)"
-                ),
+                what=f"{job} keeps crashing: {job.restarts} restarts",
+                why=_last_output(snapshot, job),
+                do=f"{logs}; with --previous for the run before",
             )
-    empty = tuple(job.name for job in _under_way(snapshot) if not job.pods)
-    said = {
+    yield from _jobs_without_pods(snapshot)
+
+
+def _jobs_without_pods(snapshot: Snapshot) -> Iterator[Finding]:
+    names = tuple(job.name for job in _not_complete(snapshot) if not job.pods)
+    messages = {
         about(event): event["message"]
         for event in snapshot.of("events")
         if event.get("reason") in NO_PODS
     }
-    for name in (name for name in said if name.startswith(empty)):
-        yield Finding(
-            what=f"{name} makes no pods",
-            why=said[name],
-            do=(
-                "compare with runtime, quota and pod-security label: kubectl get namespaces"
-                " --show-labels"
-            ),
-        )
-
-
-def meeting(snapshot: Snapshot) -> Iterator[Finding]:
-    """Ranks that say that they do not reach each other: the first of each job."""
-    for job in _under_way(snapshot):
-        for pod in job.pods:
-            why, do = read(
-                MEETING,
-                snapshot.logs.get(full_name(pod), ""),
-                "",
-                space=job.namespace,
-                job=job.selector,
+    for name, message in messages.items():
+        if name.startswith(names):
+            yield Finding(
+                what=f"the pods of {name} cannot be created",
+                why=message,
+                do=(
+                    "compare the pods with their runtime, the quota and the pod-security label:"
+                    " kubectl get namespaces --show-labels"
+                ),
             )
+
+
+def rendezvous_failures(snapshot: Snapshot) -> Iterator[Finding]:
+    """Jobs whose ranks log that they cannot connect to each other: the first such pod of a job."""
+    for job in _not_complete(snapshot):
+        for pod in job.pods:
+            log = snapshot.logs.get(full_name(pod), "")
+            why, do = read(RENDEZVOUS, log, "", namespace=job.namespace, job=job.selector)
             if do:
                 yield Finding(
-                    what=f"{job}: its ranks do not meet, says {pod['metadata']['name']}",
+                    what=f"{job}: its ranks cannot connect, as pod {pod['metadata']['name']} logs",
                     why=why,
                     do=do,
                 )
                 break
 
 
-def gangs(snapshot: Snapshot) -> Iterator[Finding]:
-    """A job of which a part runs, or nothing at all: what is missing, since when, and what the idle
-    part costs."""
-    for job in _going(snapshot):
+def pending_gangs(snapshot: Snapshot) -> Iterator[Finding]:
+    """Jobs with pods that have no node: since when, and what the nodes of the other pods cost."""
+    for job in _running(snapshot):
         pods = [pod for pod in job.pods if pod["status"].get("phase") != "Failed"]
         waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
         placed = [pod for pod in pods if pod not in waiting]
-        since = max(map(snapshot.age, waiting), default=0)
-        if since < GRACE_SECONDS:
+        age = max(map(snapshot.age, waiting), default=0)
+        if age < GRACE_SECONDS:
             continue
-        why, do = read(
-            PENDING,
-            _what_karpenter_said(snapshot, waiting),
-            "kubectl describe nodepools",
-            space=job.namespace,
-        )
+        message = _message_about_placement(snapshot, waiting)
+        why, do = read(PENDING, message, "kubectl describe nodepools", namespace=job.namespace)
+        since = snapshot.taken_at - timedelta(seconds=age)
+        idle = f"; it has {len(placed)} idle, {_cost(snapshot, placed)}" if placed else ""
         yield Finding(
             what=(
-                f"{job} misses {len(waiting)} of {len(pods)} nodes since"
-                f" {snapshot.at - timedelta(seconds=since):%H:%M:%S} ({since} s)"
-            )
-            + (
-                f"; the {len(placed)} it has wait idle, {_cost(snapshot, placed)}" if placed else ""
+                f"{job} has waited for {len(waiting)} of {len(pods)} nodes since {since:%H:%M:%S}"
+                f" ({age} s){idle}"
             ),
             why=why,
             do=f"{do}; to give up: kubectl -n {job.namespace} delete {job.kind.lower()} {job.name}",
         )
 
 
-def starting(snapshot: Snapshot) -> Iterator[Finding]:
-    """Pods that have their node and do not start."""
-    for job in _going(snapshot):
-        for pod in sorted(job.pods, key=_prepares):
-            if (
-                pod["status"].get("phase") == "Pending"
-                and pod["spec"].get("nodeName")
-                and (age := snapshot.age(pod)) >= GRACE_SECONDS
-            ):
-                name = pod["metadata"]["name"]
-                why, do = read(
-                    WAITING,
-                    _what_the_kubelet_said(snapshot, pod),
-                    f"kubectl -n {job.namespace} describe pod {name}",
-                    space=job.namespace,
-                    job=job.selector,
-                )
-                yield Finding(what=f"pod {name} is Pending for {age} s", why=why, do=do)
+def stuck_containers(snapshot: Snapshot) -> Iterator[Finding]:
+    """Pods that have a node and do not start."""
+    for job in _running(snapshot):
+        for pod in sorted(job.pods, key=_running_init_containers):
+            if not _waits_on_its_node(pod) or snapshot.age(pod) < GRACE_SECONDS:
+                continue
+            name = pod["metadata"]["name"]
+            why, do = read(
+                STARTING,
+                _message_about_start(snapshot, pod),
+                f"kubectl -n {job.namespace} describe pod {name}",
+                namespace=job.namespace,
+                job=job.selector,
+            )
+            what = f"pod {name} has been Pending for {snapshot.age(pod)} s"
+            yield Finding(what=what, why=why, do=do)
 
 
-def standstill(snapshot: Snapshot, silence: timedelta) -> Iterator[Finding]:
-    """Every rank runs and none says anything any more."""
-    for job in _going(snapshot):
-        spoke = sorted(
-            (snapshot.spoke[name], name)
+def _waits_on_its_node(pod: Object) -> bool:
+    return pod["status"].get("phase") == "Pending" and bool(pod["spec"].get("nodeName"))
+
+
+def hung_jobs(snapshot: Snapshot, silence: timedelta) -> Iterator[Finding]:
+    """Jobs all of whose ranks run, and none has written a log line for `silence`."""
+    for job in _running(snapshot):
+        times = sorted(
+            (snapshot.last_lines_at[name], name)
             for name in map(full_name, job.pods)
-            if name in snapshot.spoke
+            if name in snapshot.last_lines_at
         )
-        if not spoke or len(spoke) < len(job.pods) or snapshot.at - spoke[-1][0] < silence:
-            continue
-        (first, name), (last, _) = (spoke[0][0], spoke[0][1].partition("/")[2]), spoke[-1]
-        of, load = (
-            f"kubectl -n {job.namespace}",
-            "nvidia-smi" if "nvidia.com/gpu" in str(job.pods) else "uptime",
-        )
-        yield Finding(
-            what=(
-                f"{job} stands still: its ranks run, and none has said a word since {last:%H:%M:%S}"
-                f" ({int((snapshot.at - last).total_seconds())} s);"
-                f" {_cost(snapshot, list(job.pods))}"
-            ),
-            why=(
-                f"the first to fall silent was {name} at {first:%H:%M:%S}: look there, unless one"
-                " rank speaks for all"
-            ),
-            do=(
-                f"{of} logs {name} --tail=20; {of} exec {name} -- {load} (busy: it waits for a"
-                f" rank; idle: for data); {of} delete pod {name} starts all anew"
-            ),
-        )
+        if times and len(times) == len(job.pods) and snapshot.taken_at - times[-1][0] >= silence:
+            yield _hung(snapshot, job, times)
 
 
-def left_behind(snapshot: Snapshot) -> Iterator[Finding]:
-    """Runs that have ended and whose pods have not: others wait for their GPUs, which are paid for.
-    A worker that has not begun looks for its master 100 times every 2 s (init container of
-    training-operator v1.8.1), others for ever."""
+def _hung(snapshot: Snapshot, job: Job, times: Sequence[tuple[datetime, str]]) -> Finding:
+    """`times`: of each rank's last line, with the name of its pod, the oldest first."""
+    (oldest, name), (newest, _) = times[0], times[-1]
+    pod = name.partition("/")[2]
+    seconds = int((snapshot.taken_at - newest).total_seconds())
+    kubectl = f"kubectl -n {job.namespace}"
+    load = "nvidia-smi" if "nvidia.com/gpu" in str(job.pods) else "uptime"
+    return Finding(
+        what=(
+            f"{job} seems to hang: its ranks run, and none has written a log line since"
+            f" {newest:%H:%M:%S} ({seconds} s); {_cost(snapshot, list(job.pods))}"
+        ),
+        why=(
+            f"pod {pod} stopped first, at {oldest:%H:%M:%S}: look there first, unless only one rank"
+            " writes logs"
+        ),
+        do=(
+            f"{kubectl} logs {pod} --tail=20; {kubectl} exec {pod} -- {load} (busy: the rank waits"
+            f" for another rank; idle: it waits for data); {kubectl} delete pod {pod} restarts all"
+            " ranks"
+        ),
+    )
+
+
+def leaked_pods(snapshot: Snapshot) -> Iterator[Finding]:
+    """Pods that have not ended although their job has: their GPUs are paid for, and other jobs wait
+    for them.
+
+    A worker that has not started looks up its master 100 times every 2 s (init container of
+    training-operator v1.8.1). A worker that has started waits for its master without limit.
+    """
     for job in snapshot.jobs():
-        over = (snapshot.at - job.since).total_seconds() if job.ended and job.since else 0
+        if not job.ended or job.since is None:
+            continue
+        seconds = (snapshot.taken_at - job.since).total_seconds()
         pods = [pod for pod in job.pods if pod["status"].get("phase") in ("Pending", "Running")]
-        if pods and over >= GRACE_SECONDS:
+        if pods and seconds >= GRACE_SECONDS:
+            names = ", ".join(pod["metadata"]["name"] for pod in pods)
             yield Finding(
                 what=(
-                    f"{job} ended {over:.0f} s ago, and its"
-                    f" {', '.join(pod['metadata']['name'] for pod in pods)} has not:"
+                    f"{job} ended {seconds:.0f} s ago, and its pods have not: {names};"
                     f" {_cost(snapshot, pods)}"
                 ),
-                why="its cleanPodPolicy leaves pods alone, or one of them does not end",
+                why="its cleanPodPolicy keeps pods, or one of the pods does not end",
                 do=(
-                    f"kubectl -n {job.namespace} delete {job.kind.lower()} {job.name}, or pods -l"
-                    f" {job.selector}; next time pytorch_job.clean_pods: running"
+                    f"kubectl -n {job.namespace} delete {job.kind.lower()} {job.name}, or delete"
+                    f" pods -l {job.selector}; next time set pytorch_job.clean_pods: running"
                 ),
             )
 
 
-def _under_way(snapshot: Snapshot) -> list[Job]:
-    """Failed ones, too: why they failed is still to be seen."""
+def _not_complete(snapshot: Snapshot) -> list[Job]:
+    """Jobs that have not succeeded; also those that have failed."""
     return [job for job in snapshot.jobs() if not job.complete]
 
 
-def _going(snapshot: Snapshot) -> list[Job]:
+def _running(snapshot: Snapshot) -> list[Job]:
+    """Jobs that have neither succeeded nor failed."""
     return [job for job in snapshot.jobs() if not job.ended]
 
 
 def _cost(snapshot: Snapshot, pods: list[Object]) -> str:
-    """What the nodes of these pods cost."""
+    """The price of the nodes of these pods."""
     names = {pod["spec"].get("nodeName") for pod in pods}
     labels = [
         node["metadata"]["labels"]
@@ -221,78 +235,89 @@ def _cost(snapshot: Snapshot, pods: list[Object]) -> str:
     prices = [
         price(
             "ec2",
-            at.get("node.kubernetes.io/instance-type", ""),
-            at.get("topology.kubernetes.io/region", ""),
+            label.get("node.kubernetes.io/instance-type", ""),
+            label.get("topology.kubernetes.io/region", ""),
         )
-        for at in labels
+        for label in labels
     ]
-    usd = sum((found.usd for found in prices if found), Decimal())
-    return (f"{usd:.2f} USD" if prices and all(prices) else "no price known") + " an hour"
+    usd = sum((row.usd for row in prices if row), Decimal())
+    return f"{usd:.2f} USD an hour" if prices and all(prices) else "their price is not known"
 
 
-def _what_karpenter_said(snapshot: Snapshot, waiting: list[Object]) -> str:
-    """Its last word about these pods or about a node for them; the scheduler's where it said
-    nothing."""
+def _message_about_placement(snapshot: Snapshot, waiting: list[Object]) -> str:
+    """Karpenter's last warning about these pods or about a node for them; without one the
+    scheduler's."""
     names = {pod["metadata"]["name"] for pod in waiting}
-    said = [
-        e
-        for e in snapshot.of("events")
-        if e.get("type") == "Warning"
-        and (
-            about(e) in names
-            or e.get("involvedObject", {}).get("kind") in ("NodeClaim", "NodePool")
-        )
+    events = [
+        event
+        for event in snapshot.of("events")
+        if event.get("type") == "Warning" and (about(event) in names or _is_about_nodes(event))
     ]
-    said.sort(key=lambda e: e.get("lastTimestamp") or e.get("eventTime") or "")
-    ours = [
-        e for e in said if "karpenter" in json.dumps([e.get("source"), e.get("reportingComponent")])
+    events.sort(key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or "")
+    of_karpenter = [event for event in events if _is_of_karpenter(event)]
+    shortages = [e for e in of_karpenter if e.get("reason") == "InsufficientCapacityError"]
+    chosen = shortages or of_karpenter or events
+    return chosen[-1]["message"] if chosen else "no event tells the reason"
+
+
+def _is_about_nodes(event: Object) -> bool:
+    return event.get("involvedObject", {}).get("kind") in ("NodeClaim", "NodePool")
+
+
+def _is_of_karpenter(event: Object) -> bool:
+    return "karpenter" in json.dumps([event.get("source"), event.get("reportingComponent")])
+
+
+def _message_about_start(snapshot: Snapshot, pod: Object) -> str:
+    """Why its containers wait; else the init container that runs; else the last warning about the
+    pod."""
+    waiting = [status.get("state", {}).get("waiting", {}) for status in container_statuses(pod)]
+    reasons = [
+        f"{state['reason']}: {state['message']}" for state in waiting if state.get("message")
     ]
-    short = [e for e in ours if e.get("reason") == "InsufficientCapacityError"]
-    return (short or ours or said or [{"message": "nobody says why"}])[-1]["message"]
-
-
-def _what_the_kubelet_said(snapshot: Snapshot, pod: Object) -> str:
-    """Why its containers wait, else what prepares it, else the last warning about it."""
-    waiting = [c.get("state", {}).get("waiting", {}) for c in containers(pod)]
-    said = [f"{w['reason']}: {w['message']}" for w in waiting if w.get("message")]
-    told = [
-        e["message"]
-        for e in snapshot.of("events")
-        if about(e) == pod["metadata"]["name"] and e.get("type") == "Warning"
+    warnings = [
+        event["message"]
+        for event in snapshot.of("events")
+        if about(event) == pod["metadata"]["name"] and event.get("type") == "Warning"
     ]
-    return (said or _prepares(pod) or told[-1:] or ["no event says why"])[0]
+    messages = reasons or _running_init_containers(pod) or warnings[-1:]
+    return messages[0] if messages else "no event tells the reason"
 
 
-def _prepares(pod: Object) -> list[str]:
-    """What a pod does itself before it starts: often it waits for another, which is then the
-    cause."""
+def _running_init_containers(pod: Object) -> list[str]:
+    """A line for each. Such a pod often waits for another pod, which then has the cause: as a sort
+    key this puts it behind pods without a running init container."""
     return [
-        f"init container {container['name']} still runs"
-        for container in pod["status"].get("initContainerStatuses", [])
-        if "running" in container["state"]
+        f"init container {status['name']} still runs"
+        for status in pod["status"].get("initContainerStatuses", [])
+        if "running" in status["state"]
     ]
 
 
-def _last_words(snapshot: Snapshot, job: Job) -> str:
-    """How its pods ended, as far as anybody knows."""
-    ends = [
-        state["terminated"]["exitCode"]
-        for pod in job.pods
-        for container in containers(pod)
-        for state in (container["state"], container.get("lastState", {}))
-        if "terminated" in state
-    ]
+def _last_output(snapshot: Snapshot, job: Job) -> str:
+    """The exit code of its pods and the last line of their logs, as far as they are known."""
+    code = next((code for code in _exit_codes(snapshot, job) if code), None)
     logs = [snapshot.logs.get(full_name(pod), "").strip() for pod in job.pods]
+    line = next((log.splitlines()[-1] for log in logs if log), None)
+    parts = [f"exit code {code}: {EXITS.get(code, 'an error of the program')}"] if code else []
+    parts += [f"last log line: {line}"] if line else []
+    return "; ".join(parts) or "no log and no exit code tells the reason"
+
+
+def _exit_codes(snapshot: Snapshot, job: Job) -> list[int]:
+    """Of the containers that exist; then of the last pod that the controller has deleted."""
+    states = [
+        state
+        for pod in job.pods
+        for status in container_statuses(pod)
+        for state in (status["state"], status.get("lastState", {}))
+    ]
     deleted = [
         event["message"]
         for event in snapshot.of("events")
         if event.get("reason") == "ExitedWithCode" and about(event) == job.name
     ]
-    ends += [int(message.rpartition(" ")[2]) for message in deleted[-1:]]
-    code = [f"exit code {code}: {EXITS.get(code, 'an error of its own')}" for code in ends if code][
-        :1
+    return [
+        *(state["terminated"]["exitCode"] for state in states if "terminated" in state),
+        *(int(message.rpartition(" ")[2]) for message in deleted[-1:]),
     ]
-    return (
-        "; ".join(code + [f"last words: {log.splitlines()[-1]}" for log in logs if log][:1])
-        or "nobody says why"
-    )

@@ -1,5 +1,4 @@
-"""kubectl and helm that ask once who one is: `aws eks get-token` takes longer than all the rest of
-a call."""
+"""kubectl with one login for many calls: `aws eks get-token` takes longer than the rest of a call."""
 
 from __future__ import annotations
 
@@ -17,27 +16,27 @@ from typing import Any
 Object = dict[str, Any]
 Environment = Mapping[str, str]
 Login = Callable[[], Environment]
-"""Gives an environment whose KUBECONFIG is logged in."""
+"""Returns environment variables whose KUBECONFIG holds a token."""
 Kubectl = Callable[..., str]
-"""Its words → what it says; RuntimeError with its complaint."""
+"""Arguments of kubectl → its output; RuntimeError with its error message."""
 TOKEN_SECONDS = 600
-"""For so long one is used; it is good for 14 minutes at EKS."""
+"""How long a token is used. EKS accepts it for 14 minutes."""
 UNSERVED = "the server doesn't have a resource type"
-"""kubectl's words where the API server does not know a kind."""
+"""Part of kubectl's message where the API server does not serve a kind."""
 
 
 def kubectl_with(login: Login, *flags: str) -> Kubectl:
-    """kubectl in the environment of a login, with these flags in every call."""
+    """kubectl with a login, and with these flags in every call."""
 
-    def run(*words: str) -> str:
+    def run(*arguments: str) -> str:
         try:
             done = subprocess.run(
-                ["kubectl", *words, *flags], capture_output=True, text=True, env=login()
+                ["kubectl", *arguments, *flags], capture_output=True, text=True, env=login()
             )
         except FileNotFoundError:
             raise RuntimeError("kubectl is not on PATH") from None
         if done.returncode:
-            raise RuntimeError(done.stderr.strip() or f"kubectl {words[0]} failed")
+            raise RuntimeError(done.stderr.strip() or f"kubectl {arguments[0]} failed")
         return done.stdout
 
     return run
@@ -45,7 +44,7 @@ def kubectl_with(login: Login, *flags: str) -> Kubectl:
 
 @contextmanager
 def logged_in(environment: Environment) -> Iterator[Login]:
-    """A login whose kubeconfig goes with the block."""
+    """A login whose kubeconfig is deleted at the end of the block."""
     with tempfile.TemporaryDirectory() as folder:
         yield login(environment, folder)
 
@@ -53,30 +52,31 @@ def logged_in(environment: Environment) -> Iterator[Login]:
 @contextmanager
 def logged_in_to(kubeconfig: str) -> Iterator[Login]:
     """A login to the cluster of this kubeconfig, and to no other: KUBECONFIG names a private file
-    with this text alone. The file goes with the block."""
+    with this text alone. The file is deleted at the end of the block."""
     with tempfile.TemporaryDirectory() as folder:
         file = _private(Path(folder) / "kubeconfig", kubeconfig)
         yield login({**os.environ, "KUBECONFIG": str(file)}, folder)
 
 
 def login(environment: Environment, folder: Path | str) -> Login:
-    """Logs in when first asked, and anew every TOKEN_SECONDS. The folder is private and holds the
-    kubeconfig."""
-    made, until = environment, -math.inf
+    """A login at the first call and again after TOKEN_SECONDS. The folder must be private: it holds
+    the kubeconfig with the token."""
+    logged_in_environment, until = environment, -math.inf
 
     def current() -> Environment:
-        nonlocal made, until
+        nonlocal logged_in_environment, until
         if time.monotonic() >= until:
-            made, until = _logged_in(environment, folder), time.monotonic() + TOKEN_SECONDS
-        return made
+            logged_in_environment = _logged_in(environment, folder)
+            until = time.monotonic() + TOKEN_SECONDS
+        return logged_in_environment
 
     return current
 
 
 def _logged_in(environment: Environment, folder: Path | str) -> Environment:
     """The environment with another KUBECONFIG: the current one, with a token in place of the
-    program that gives one. The same environment where there is no cluster or no such program;
-    kubectl itself then says what is wrong."""
+    credential plugin. The same environment where there is no cluster or no such plugin; kubectl
+    itself then prints the error."""
     try:
         shown = kubectl_with(lambda: environment)(
             "config", "view", "--minify", "--flatten", "--raw", "--output=json"
@@ -96,13 +96,13 @@ def _logged_in(environment: Environment, folder: Path | str) -> Environment:
 
 
 def _token(plugin: Object, environment: Environment) -> str | None:
-    """As kubectl asks a credential plugin; None where that gives none."""
+    """The token of a credential plugin, called as kubectl calls it; None where it fails."""
     info = {
         "kind": "ExecCredential",
         "apiVersion": plugin["apiVersion"],
         "spec": {"interactive": False},
     }
-    env = {each["name"]: each["value"] for each in plugin.get("env") or []}
+    env = {variable["name"]: variable["value"] for variable in plugin.get("env") or []}
     try:
         done = subprocess.run(
             [plugin["command"], *(plugin.get("args") or [])],
@@ -116,7 +116,7 @@ def _token(plugin: Object, environment: Environment) -> str | None:
 
 
 def _private(file: Path, text: str) -> Path:
-    """The file with this text, which only its owner may read."""
+    """Write the text into the file, which only its owner can read."""
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
         out.write(text)
     return file

@@ -1,8 +1,7 @@
-"""How to find an object in the account from what the program wants it to be: by its name, or by its
-tags.
+"""Find an object in the account from the inputs that the program gives it: by its name or its tags.
 
-A type that is not listed is one that AWS lets us create again with the same result (policy
-attachments, queue and role policies, event rules and targets), so nothing has to be found.
+Types that are not listed can be created twice with the same result (policy attachments, queue and
+role policies, event rules and targets), so they need no finder.
 """
 
 from __future__ import annotations
@@ -18,22 +17,22 @@ from pulumi.runtime.rpc import UNKNOWN
 Inputs = dict[str, Any]
 TAGS = ("trainyard:project", "trainyard:stack", "trainyard:name")
 ABSENT = ("NotFound", "NoSuchEntity", "ResourceNotFound", "NonExistentQueue", "DoesNotExist")
-MAKING, GONE = ("creating", "pending", "updating"), ("deleting", "deleted", "delete_complete")
+CREATING, DELETED = ("creating", "pending", "updating"), ("deleting", "deleted", "delete_complete")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class ExistingObject:
     """An object that exists."""
 
     id: str
-    """As `pulumi import` wants it."""
+    """The id that `pulumi import` takes."""
     settled: bool = True
-    """False while AWS is still making it."""
+    """False while AWS is still creating it."""
 
 
-def find(session: boto3.Session, kind: str, inputs: Inputs) -> Found | None:
-    """The object that the inputs describe, or None where there is none (or nothing needs
-    finding)."""
+def find(session: boto3.Session, kind: str, inputs: Inputs) -> ExistingObject | None:
+    """The object that the inputs describe; None where it does not exist, or its type needs no
+    finder."""
     finder = _FINDERS.get(kind)
     if finder is None or _unknown(inputs):
         return None
@@ -46,7 +45,7 @@ def find(session: boto3.Session, kind: str, inputs: Inputs) -> Found | None:
 
 
 def _unknown(value: Any) -> bool:
-    """Whether an input will only be known later; such an object cannot exist yet."""
+    """Whether an input is not known yet; such an object cannot exist."""
     if isinstance(value, dict):
         return any(map(_unknown, value.values()))
     if isinstance(value, list):
@@ -54,105 +53,111 @@ def _unknown(value: Any) -> bool:
     return value == UNKNOWN
 
 
-def _state(found: str, state: str) -> Found | None:
-    return None if state.lower() in GONE else Found(id=found, settled=state.lower() not in MAKING)
+def _state(id_: str, state: str) -> ExistingObject | None:
+    if state.lower() in DELETED:
+        return None
+    return ExistingObject(id=id_, settled=state.lower() not in CREATING)
 
 
 def _by_tags(
     call: str, items: str, key: str, argument: str = "Filters"
-) -> Callable[..., Found | None]:
-    """For EC2: the object that carries project, stack and logical name."""
+) -> Callable[..., ExistingObject | None]:
+    """A finder for EC2: by the tags for project, stack and logical name."""
 
-    def finder(session: boto3.Session, inputs: Inputs) -> Found | None:
+    def finder(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
         filters = [{"Name": f"tag:{tag}", "Values": [inputs["tags"][tag]]} for tag in TAGS]
-        found = getattr(session.client("ec2"), call)(**{argument: filters})[items]
-        alive = [item for item in found if item.get("State", "available") not in GONE]
+        objects = getattr(session.client("ec2"), call)(**{argument: filters})[items]
+        alive = [item for item in objects if item.get("State", "available") not in DELETED]
         return _state(alive[0][key], str(alive[0].get("State", "available"))) if alive else None
 
     return finder
 
 
-def _route(session: boto3.Session, inputs: Inputs) -> Found | None:
+def _route(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
     table = session.client("ec2").describe_route_tables(RouteTableIds=[inputs["routeTableId"]])[
         "RouteTables"
     ][0]
     cidr = inputs["destinationCidrBlock"]
     exists = any(route.get("DestinationCidrBlock") == cidr for route in table["Routes"])
-    return Found(id=f"{inputs['routeTableId']}_{cidr}") if exists else None
+    return ExistingObject(id=f"{inputs['routeTableId']}_{cidr}") if exists else None
 
 
-def _route_table_association(session: boto3.Session, inputs: Inputs) -> Found | None:
+def _route_table_association(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
     table = session.client("ec2").describe_route_tables(RouteTableIds=[inputs["routeTableId"]])[
         "RouteTables"
     ][0]
     exists = any(a.get("SubnetId") == inputs["subnetId"] for a in table["Associations"])
-    return Found(id=f"{inputs['subnetId']}/{inputs['routeTableId']}") if exists else None
+    return ExistingObject(id=f"{inputs['subnetId']}/{inputs['routeTableId']}") if exists else None
 
 
-def _role(session: boto3.Session, inputs: Inputs) -> Found | None:
-    return Found(id=session.client("iam").get_role(RoleName=inputs["name"])["Role"]["RoleName"])
+def _role(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    return ExistingObject(
+        id=session.client("iam").get_role(RoleName=inputs["name"])["Role"]["RoleName"]
+    )
 
 
-def _instance_profile(session: boto3.Session, inputs: Inputs) -> Found | None:
-    return Found(
+def _instance_profile(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    return ExistingObject(
         id=session.client("iam").get_instance_profile(InstanceProfileName=inputs["name"])[
             "InstanceProfile"
         ]["InstanceProfileName"]
     )
 
 
-def _queue(session: boto3.Session, inputs: Inputs) -> Found | None:
-    return Found(id=session.client("sqs").get_queue_url(QueueName=inputs["name"])["QueueUrl"])
+def _queue(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    return ExistingObject(
+        id=session.client("sqs").get_queue_url(QueueName=inputs["name"])["QueueUrl"]
+    )
 
 
-def _cluster(session: boto3.Session, inputs: Inputs) -> Found | None:
-    made = session.client("eks").describe_cluster(name=inputs["name"])["cluster"]
-    return _state(made["name"], made["status"])
+def _cluster(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    cluster = session.client("eks").describe_cluster(name=inputs["name"])["cluster"]
+    return _state(cluster["name"], cluster["status"])
 
 
-def _node_group(session: boto3.Session, inputs: Inputs) -> Found | None:
+def _node_group(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
     cluster, name = inputs["clusterName"], inputs["nodeGroupName"]
-    made = session.client("eks").describe_nodegroup(clusterName=cluster, nodegroupName=name)[
-        "nodegroup"
-    ]
-    return _state(f"{cluster}:{name}", made["status"])
+    answer = session.client("eks").describe_nodegroup(clusterName=cluster, nodegroupName=name)
+    return _state(f"{cluster}:{name}", answer["nodegroup"]["status"])
 
 
-def _add_on(session: boto3.Session, inputs: Inputs) -> Found | None:
+def _add_on(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
     cluster, name = inputs["clusterName"], inputs["addonName"]
-    made = session.client("eks").describe_addon(clusterName=cluster, addonName=name)["addon"]
-    return _state(f"{cluster}:{name}", made["status"])
+    answer = session.client("eks").describe_addon(clusterName=cluster, addonName=name)
+    return _state(f"{cluster}:{name}", answer["addon"]["status"])
 
 
-def _access_entry(session: boto3.Session, inputs: Inputs) -> Found | None:
+def _access_entry(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
     cluster, principal = inputs["clusterName"], inputs["principalArn"]
     session.client("eks").describe_access_entry(clusterName=cluster, principalArn=principal)
-    return Found(id=f"{cluster}:{principal}")
+    return ExistingObject(id=f"{cluster}:{principal}")
 
 
-def _pod_identity(session: boto3.Session, inputs: Inputs) -> Found | None:
+def _pod_identity(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
     cluster = inputs["clusterName"]
-    made = session.client("eks").list_pod_identity_associations(
+    associations = session.client("eks").list_pod_identity_associations(
         clusterName=cluster, namespace=inputs["namespace"], serviceAccount=inputs["serviceAccount"]
     )["associations"]
-    return Found(id=f"{cluster},{made[0]['associationId']}") if made else None
+    return (
+        ExistingObject(id=f"{cluster},{associations[0]['associationId']}") if associations else None
+    )
 
 
-def _of_fsx(call: str, items: str, key: str) -> Callable[..., Found | None]:
-    """For FSx: the object that carries project, stack and logical name, and is not on its way
-    out."""
+def _of_fsx(call: str, items: str, key: str) -> Callable[..., ExistingObject | None]:
+    """A finder for FSx: by the tags for project, stack and logical name, without objects that are
+    being deleted."""
 
-    def finder(session: boto3.Session, inputs: Inputs) -> Found | None:
-        asked, token = getattr(session.client("fsx"), call), {}
+    def finder(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+        describe, token = getattr(session.client("fsx"), call), {}
         while True:
-            page = asked(**token)
-            for found in page[items]:
-                tags = {tag["Key"]: tag["Value"] for tag in found.get("Tags", [])}
+            page = describe(**token)
+            for item in page[items]:
+                tags = {tag["Key"]: tag["Value"] for tag in item.get("Tags", [])}
                 if (
                     all(tags.get(tag) == inputs["tags"][tag] for tag in TAGS)
-                    and found["Lifecycle"] != "DELETING"
+                    and item["Lifecycle"] != "DELETING"
                 ):
-                    return _state(found[key], found["Lifecycle"])
+                    return _state(item[key], item["Lifecycle"])
             if not (following := page.get("NextToken")):
                 return None
             token = {"NextToken": following}
@@ -160,14 +165,15 @@ def _of_fsx(call: str, items: str, key: str) -> Callable[..., Found | None]:
     return finder
 
 
-def _efs(session: boto3.Session, inputs: Inputs) -> Found | None:
-    made = session.client("efs").describe_file_systems(CreationToken=inputs["creationToken"])[
-        "FileSystems"
-    ]
-    return _state(made[0]["FileSystemId"], made[0]["LifeCycleState"]) if made else None
+def _efs(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    answer = session.client("efs").describe_file_systems(CreationToken=inputs["creationToken"])
+    if not answer["FileSystems"]:
+        return None
+    file_system = answer["FileSystems"][0]
+    return _state(file_system["FileSystemId"], file_system["LifeCycleState"])
 
 
-def _mount_target(session: boto3.Session, inputs: Inputs) -> Found | None:
+def _mount_target(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
     for target in session.client("efs").describe_mount_targets(FileSystemId=inputs["fileSystemId"])[
         "MountTargets"
     ]:
@@ -176,14 +182,14 @@ def _mount_target(session: boto3.Session, inputs: Inputs) -> Found | None:
     return None
 
 
-def _repository(session: boto3.Session, inputs: Inputs) -> Found | None:
+def _repository(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
     session.client("ecr").describe_repositories(repositoryNames=[inputs["name"]])
-    return Found(id=inputs["name"])
+    return ExistingObject(id=inputs["name"])
 
 
-def unfinished(session: boto3.Session, kind: str, id_: str) -> list[str]:
-    """What the provider removes after the create call and a killed one has not: the ids of the
-    egress rules that AWS gives every new security group. Rules that carry tags are somebody's."""
+def unwanted_egress_rules(session: boto3.Session, kind: str, id_: str) -> list[str]:
+    """The ids of the egress rules that AWS adds to a new security group. The provider removes them
+    after it has created the group; a killed provider has not. Rules with tags belong to a user."""
     if kind != "aws:ec2/securityGroup:SecurityGroup":
         return []
     rules = session.client("ec2").describe_security_group_rules(
@@ -198,13 +204,13 @@ def unfinished(session: boto3.Session, kind: str, id_: str) -> list[str]:
     ]
 
 
-def finish(session: boto3.Session, kind: str, id_: str) -> None:
-    """Remove what is `unfinished`."""
-    if given := unfinished(session, kind, id_):
-        session.client("ec2").revoke_security_group_egress(GroupId=id_, SecurityGroupRuleIds=given)
+def remove_unwanted_egress_rules(session: boto3.Session, kind: str, id_: str) -> None:
+    """Remove the unwanted egress rules."""
+    if rules := unwanted_egress_rules(session, kind, id_):
+        session.client("ec2").revoke_security_group_egress(GroupId=id_, SecurityGroupRuleIds=rules)
 
 
-_FINDERS: dict[str, Callable[[boto3.Session, Inputs], Found | None]] = {
+_FINDERS: dict[str, Callable[[boto3.Session, Inputs], ExistingObject | None]] = {
     "aws:ec2/vpc:Vpc": _by_tags("describe_vpcs", "Vpcs", "VpcId"),
     "aws:ec2/subnet:Subnet": _by_tags("describe_subnets", "Subnets", "SubnetId"),
     "aws:ec2/internetGateway:InternetGateway": _by_tags(

@@ -1,4 +1,4 @@
-"""Pools that can give no nodes: what of an EC2NodeClass or a NodePool does not hold, and why."""
+"""Pools that cannot launch nodes: which condition of their NodePool or EC2NodeClass is False."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from plans.pod_template import POOL
 REFUSED = re.compile(
     r'"EC2NodeClass":\{"name":"([^"]+)"\}[^\n]*?api error ([^"\n]*?)(?: \(aws-error-code|"|\n)'
 )
-"""In Karpenter's log: the class, and what AWS said to a launch that was only tried."""
+"""In Karpenter's log: the EC2NodeClass, and the error of AWS in a dry run of a launch."""
 
 
 def unready(snapshot: Snapshot, *, wanted: bool) -> Iterator[Finding]:
-    """What pools lack. `wanted`: of those that a job may wait for, otherwise of the idle ones."""
+    """What pools lack: pools that a job may wait for if `wanted`, idle pools otherwise."""
     refused = {name: why for log in snapshot.logs.values() for name, why in REFUSED.findall(log)}
     for kind in ("ec2nodeclasses", "nodepools"):
         for obj in snapshot.of(kind):
@@ -25,10 +25,10 @@ def unready(snapshot: Snapshot, *, wanted: bool) -> Iterator[Finding]:
             name = obj["metadata"]["name"]
             for condition in obj.get("status", {}).get("conditions", []):
                 if condition["status"] == "False" and condition["type"] != "Ready":
-                    said = condition.get("message") or condition.get("reason", "")
+                    message = condition.get("message") or condition.get("reason", "")
                     yield Finding(
                         what=f"{obj['kind']} {name}: {condition['type']} is False",
-                        why=refused.get(_class(obj), said),
+                        why=refused.get(_class(obj), message),
                         do=f"kubectl describe {obj['kind'].lower()} {name}",
                     )
 
@@ -44,8 +44,8 @@ def _template(obj: Object) -> Object:
 
 
 def _wanted(snapshot: Snapshot, obj: Object) -> bool:
-    """Whether a job that has not ended may wait for the pool. A job without pods, and a pod that
-    selects no pool, may wait for any."""
+    """Whether a job that has not ended may wait for the pool. A job without pods may wait for any
+    pool, and so may a pod that selects no pool."""
     pools = {
         _template(pool).get("metadata", {}).get("labels", {}).get(POOL)
         for pool in snapshot.of("nodepools")

@@ -1,5 +1,4 @@
-"""The Pulumi CLI, as these operations use it: on the stack, backend and account that the
-environment names."""
+"""Calls of the Pulumi CLI, in the backend and the account that the environment variables name."""
 
 from __future__ import annotations
 
@@ -9,14 +8,14 @@ from typing import Any
 
 
 class PulumiError(RuntimeError):
-    """Pulumi refused; the message is its own."""
+    """A Pulumi command failed; the message is Pulumi's own."""
 
 
-def pulumi(stack: str, *words: str, text: str | None = None) -> str:
+def pulumi(stack: str, *arguments: str, text: str | None = None) -> str:
     """The output of one command on a stack; PulumiError where it fails."""
     try:
         done = subprocess.run(
-            ["pulumi", *words, "--stack", stack, "--non-interactive", "--color", "never"],
+            ["pulumi", *arguments, "--stack", stack, "--non-interactive", "--color", "never"],
             input=text,
             capture_output=True,
             text=True,
@@ -24,18 +23,20 @@ def pulumi(stack: str, *words: str, text: str | None = None) -> str:
     except FileNotFoundError:
         raise PulumiError("pulumi is not on PATH") from None
     if done.returncode:
-        raise PulumiError(f"pulumi {' '.join(words)}: {_errors(done.stderr or done.stdout)}")
+        raise PulumiError(f"pulumi {' '.join(arguments)}: {_errors(done.stderr or done.stdout)}")
     return done.stdout
 
 
-def _errors(said: str) -> str:
-    """What went wrong, without the hundreds of lines of a preview as JSON."""
+def _errors(output: str) -> str:
+    """The error messages in the output, without the hundreds of lines of a preview as JSON."""
     try:
-        diagnostics = json.loads(said)["diagnostics"]
+        diagnostics = json.loads(output)["diagnostics"]
     except (ValueError, KeyError, TypeError):
-        return said.strip()
+        return output.strip()
     return "; ".join(
-        each["message"].strip() for each in diagnostics if each.get("severity") == "error"
+        diagnostic["message"].strip()
+        for diagnostic in diagnostics
+        if diagnostic.get("severity") == "error"
     )
 
 
@@ -45,11 +46,11 @@ def deployment(stack: str) -> dict[str, Any]:
 
 
 def outputs(stack: str) -> dict[str, Any]:
-    """What the stack's program exported when it last ran to its end, without secrets."""
+    """The outputs of the stack's last update, without secrets."""
     return json.loads(pulumi(stack, "stack", "output", "--json"))
 
 
 def last_update_failed(stack: str) -> bool:
-    """Whether the newest update on record did not end well."""
+    """Whether the newest update in the stack's history failed."""
     history = json.loads(pulumi(stack, "stack", "history", "--json", "--page-size", "1") or "[]")
     return bool(history) and history[0].get("result") != "succeeded"

@@ -1,5 +1,4 @@
-"""What a cluster says about its jobs right now, read with kubectl: the raw material of a
-diagnosis."""
+"""The objects and logs of a cluster that a diagnosis needs, read with kubectl at one moment."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from catalog.job_kinds import ENDED, RUN_KINDS, SUCCEEDED
+from catalog.job_kinds import ENDED, JOB_KINDS, SUCCEEDED, true_conditions
 from operations.kubectl import Kubectl, Object, kubectl_with, logged_in
 
 KINDS = (
@@ -27,19 +26,20 @@ KINDS = (
     "daemonsets.apps",
     "persistentvolumeclaims",
 )
-JOB_LABELS = {name: kind.pods for name, kind in RUN_KINDS.items()}
+JOB_LABELS = {name: kind.pod_label for name, kind in JOB_KINDS.items()}
+"""Kind of job → label of its pods with the job's name."""
 CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
-STAMP = re.compile(r"\d{4}-\d\d-\d\dT\S+")
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\S+")
 RESTARTING = "PyTorchJobRestarting"
-"""Event of the training-operator v1.8.1 (its pod.go): a pod that failed is deleted, to be made
-again."""
-LINE_OF = re.compile(r"\[pod/([^/\s]+)/[^]\s]+] ")
-"""What kubectl puts before a line of the logs of many pods."""
+"""Reason of an event of the training-operator v1.8.1 (its pod.go): it has deleted a failed pod and
+creates it again."""
+LOG_PREFIX = re.compile(r"\[pod/([^/\s]+)/[^]\s]+] ")
+"""What kubectl writes before a line when it prints the logs of many pods."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One run."""
+    """One training job."""
 
     kind: str
     namespace: str
@@ -48,12 +48,13 @@ class Job:
     nodes: int
     command: str
     state: str
-    said: str
-    """Type of the last condition that holds; its reason and message."""
+    """Type of the last condition whose status is True; Running where there is none."""
+    message: str
+    """Reason and message of that condition."""
     since: datetime | None
-    """When that began; None where nobody says."""
+    """When that condition became True; None where the object does not tell."""
     restarts: int
-    """Of the whole gang, else of containers, else of pods that were deleted for it."""
+    """Restarts of the whole gang; else of its containers; else deletions of failed pods."""
     pods: tuple[Object, ...]
 
     def __str__(self) -> str:
@@ -69,146 +70,156 @@ class Job:
 
     @property
     def selector(self) -> str:
-        """Of its pods, for kubectl."""
+        """Selects the job's pods in kubectl."""
         return f"{JOB_LABELS[self.kind]}={self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """Objects by kind (the plural's first word), and the ends of logs that matter."""
+    """Objects by kind (the first word of the plural name), and the last lines of logs."""
 
     objects: dict[str, list[Object]]
     unserved: frozenset[str] = frozenset()
-    """Kinds that the API server does not know: their chart is not installed."""
+    """Kinds that the API server does not serve, because their chart is not installed."""
     logs: dict[str, str] = field(default_factory=dict)
     """"namespace/pod" → the last lines of controllers and ranks."""
-    spoke: dict[str, datetime] = field(default_factory=dict)
-    """"namespace/pod" → when a rank that runs wrote its last line."""
-    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    last_lines_at: dict[str, datetime] = field(default_factory=dict)
+    """"namespace/pod" → when a running rank wrote its last log line."""
+    taken_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def of(self, kind: str) -> list[Object]:
         return self.objects.get(kind, [])
 
     def jobs(self) -> list[Job]:
-        """Every run, TrainJobs of Trainer v2 and PyTorchJobs of the training operator alike."""
+        """Every TrainJob of Trainer v2 and every PyTorchJob of the training operator."""
         return [_job(self, obj) for kind in ("trainjobs", "pytorchjobs") for obj in self.of(kind)]
 
     def age(self, obj: Object) -> int:
-        """Seconds since the object was made."""
-        return int(
-            (self.at - datetime.fromisoformat(obj["metadata"]["creationTimestamp"])).total_seconds()
-        )
+        """Seconds since the object was created."""
+        created = datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
+        return int((self.taken_at - created).total_seconds())
 
 
 def take() -> Snapshot:
-    """Read everything through the current kubeconfig. Raises RuntimeError with kubectl's
-    complaint."""
+    """Read the cluster of the current kubeconfig. Raises RuntimeError with kubectl's error."""
     with logged_in(os.environ) as login:
         return read(kubectl_with(login, "--request-timeout=30s"))
 
 
 def read(kubectl: Kubectl) -> Snapshot:
-    """Everything, in few calls."""
+    """Read the cluster. The number of calls grows with the jobs, not with their pods."""
     served = set(kubectl("api-resources", "--output=name").split())
     kinds = [kind for kind in KINDS if kind in served]
-    objects: dict[str, list[Object]] = {kind.partition(".")[0]: [] for kind in kinds}
-    for obj in json.loads(kubectl("get", ",".join(kinds), "--all-namespaces", "--output=json"))[
-        "items"
-    ]:
-        kind = obj["kind"].lower()
-        objects[next(plural for plural in objects if plural in (f"{kind}s", f"{kind}es"))].append(
-            obj
-        )
-    unserved = frozenset(kind.partition(".")[0] for kind in KINDS if kind not in served)
-    running = {full_name(pod) for pod in objects["pods"] if pod["status"].get("phase") == "Running"}
-    runs = _runs(objects["pods"])
-    # Apart, since the rehearsal's kubelet knows the time of the last line only: containers write to
-    # a file themselves.
-    last = _logs_of_runs(kubectl, runs, "--timestamps", "--tail=1").items()
+    objects = _objects(kubectl, kinds)
+    pods = objects["pods"]
+    jobs = _jobs_with_pods(pods)
+    running = {full_name(pod) for pod in pods if pod["status"].get("phase") == "Running"}
+    # A second call for each job: the rehearsal's kubelet knows the time of a log's last line only,
+    # because containers write their logs to files themselves.
+    newest = _logs_of_jobs(kubectl, jobs, "--timestamps", "--tail=1")
+    logs = {
+        pod: "\n".join(lines) for pod, lines in _logs_of_jobs(kubectl, jobs, "--tail=60").items()
+    }
     return Snapshot(
         objects=objects,
-        unserved=unserved,
-        spoke={
-            pod: max(written)
-            for pod, lines in last
-            if pod in running and (written := _written(lines))
+        unserved=frozenset(kind.partition(".")[0] for kind in KINDS if kind not in served),
+        last_lines_at={
+            pod: max(times)
+            for pod, lines in newest.items()
+            if pod in running and (times := _timestamps(lines))
         },
-        logs=_logs(kubectl, _controllers(objects["pods"]))
-        | {
-            pod: "\n".join(lines)
-            for pod, lines in _logs_of_runs(kubectl, runs, "--tail=60").items()
-        },
+        logs=_logs_of_pods(kubectl, _controllers(pods)) | logs,
     )
 
 
+def _objects(kubectl: Kubectl, kinds: list[str]) -> dict[str, list[Object]]:
+    """The objects of these kinds in all namespaces, by the first word of the plural name."""
+    objects: dict[str, list[Object]] = {kind.partition(".")[0]: [] for kind in kinds}
+    shown = json.loads(kubectl("get", ",".join(kinds), "--all-namespaces", "--output=json"))
+    for obj in shown["items"]:
+        kind = obj["kind"].lower()
+        plural = next(name for name in objects if name in (f"{kind}s", f"{kind}es"))
+        objects[plural].append(obj)
+    return objects
+
+
 def _controllers(pods: list[Object]) -> list[Object]:
-    """Device plugins and the like have nothing to say about a job."""
+    """Pods of controllers. Pods of DaemonSets, such as device plugins, log nothing about a job."""
     labelled = [pod for pod in pods if pod["metadata"].get("labels", {}).keys() & CONTROLLER_LABELS]
-    return [
-        pod
-        for pod in labelled
-        if not any(
-            owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences", [])
-        )
-    ]
+    return [pod for pod in labelled if not _is_of_daemon_set(pod)]
 
 
-def _runs(pods: list[Object]) -> list[tuple[str, str]]:
-    """(namespace, selector of its pods) of every run that has any."""
+def _is_of_daemon_set(pod: Object) -> bool:
+    owners = pod["metadata"].get("ownerReferences", [])
+    return any(owner["kind"] == "DaemonSet" for owner in owners)
+
+
+def _jobs_with_pods(pods: list[Object]) -> list[tuple[str, str]]:
+    """(namespace, selector of its pods) of every job that has pods."""
     labels = [(pod["metadata"]["namespace"], pod["metadata"].get("labels", {})) for pod in pods]
     return sorted(
         {
-            (space, f"{label}={has[label]}")
-            for space, has in labels
+            (namespace, f"{label}={values[label]}")
+            for namespace, values in labels
             for label in JOB_LABELS.values()
-            if label in has
+            if label in values
         }
     )
 
 
-def _logs_of_runs(
-    kubectl: Kubectl, runs: list[tuple[str, str]], *words: str
+def _logs_of_jobs(
+    kubectl: Kubectl, jobs: list[tuple[str, str]], *flags: str
 ) -> dict[str, list[str]]:
-    """ "namespace/pod" → lines: one call for a whole gang, whatever its size."""
+    """ "namespace/pod" → lines. One call reads the logs of all pods of a job."""
     calls = [
-        (f"--namespace={space}", f"--selector={selector}", "--prefix", "--ignore-errors", *words)
-        for space, selector in runs
+        (
+            f"--namespace={namespace}",
+            f"--selector={selector}",
+            "--prefix",
+            "--ignore-errors",
+            *flags,
+        )
+        for namespace, selector in jobs
     ]
-    found: dict[str, list[str]] = {}
-    for (space, _), said in zip(runs, _all_logs(kubectl, calls), strict=True):
-        _, *parts = LINE_OF.split(said)
+    lines: dict[str, list[str]] = {}
+    for (namespace, _), text in zip(jobs, _logs(kubectl, calls), strict=True):
+        _, *parts = LOG_PREFIX.split(text)
         for pod, line in zip(parts[::2], parts[1::2], strict=True):
-            found.setdefault(f"{space}/{pod}", []).append(line.partition("\n")[0])
-    return found
+            lines.setdefault(f"{namespace}/{pod}", []).append(line.partition("\n")[0])
+    return lines
 
 
-def _logs(kubectl: Kubectl, pods: list[Object]) -> dict[str, str]:
-    """ "namespace/pod" → its last lines."""
+def _logs_of_pods(kubectl: Kubectl, pods: list[Object]) -> dict[str, str]:
+    """ "namespace/pod" → the last lines of its log."""
     calls = [
         (pod["metadata"]["name"], f"--namespace={pod['metadata']['namespace']}", "--tail=60")
         for pod in pods
     ]
-    return dict(zip(map(full_name, pods), _all_logs(kubectl, calls), strict=True))
+    return dict(zip(map(full_name, pods), _logs(kubectl, calls), strict=True))
 
 
-def _all_logs(kubectl: Kubectl, calls: list[tuple[str, ...]]) -> list[str]:
-    def log(words: tuple[str, ...]) -> str:
+def _logs(kubectl: Kubectl, calls: list[tuple[str, ...]]) -> list[str]:
+    """The output of `kubectl logs` with each of these arguments; empty where it fails, because a
+    container has not started or its pod is gone."""
+
+    def log(arguments: tuple[str, ...]) -> str:
         try:
-            return kubectl("logs", *words, "--all-containers")
+            return kubectl("logs", *arguments, "--all-containers")
         except RuntimeError:
-            return ""  # not started, or gone: what kubectl says of that is no log
+            return ""
 
     with ThreadPoolExecutor(8) as pool:
         return list(pool.map(log, calls))
 
 
-def _written(lines: list[str]) -> list[datetime]:
-    """When each was; a kubelet's own words about a log have no time."""
-    return [datetime.fromisoformat(found[0]) for line in lines if (found := STAMP.match(line))]
+def _timestamps(lines: list[str]) -> list[datetime]:
+    """The times of the lines. A line of the kubelet about a missing log has none."""
+    matches = [TIMESTAMP.match(line) for line in lines]
+    return [datetime.fromisoformat(match[0]) for match in matches if match]
 
 
 def about(event: Object) -> str:
-    """What an event is about; some are about nothing that has a name."""
+    """Name of the object that an event is about; empty where the event names none."""
     return event.get("involvedObject", {}).get("name", "")
 
 
@@ -218,64 +229,76 @@ def full_name(obj: Object) -> str:
 
 
 def _job(snapshot: Snapshot, obj: Object) -> Job:
-    kind, meta, spec = obj["kind"], obj["metadata"], obj["spec"]
-    same = {"namespace": meta["namespace"], "name": meta["name"]}
-    parts = (
-        [spec.get("trainer", {})]
-        if kind == "TrainJob"
-        else [
-            r["template"]["spec"]["containers"][0] | {"numNodes": r.get("replicas", 1)}
-            for r in spec["pytorchReplicaSpecs"].values()
-        ]
-    )
-    sets = [
-        s
-        for s in snapshot.of("jobsets")
-        if kind == "TrainJob" and s["metadata"].items() >= same.items()
-    ]
+    kind, namespace, name = obj["kind"], obj["metadata"]["namespace"], obj["metadata"]["name"]
     pods = tuple(
         pod
         for pod in snapshot.of("pods")
-        if pod["metadata"]["namespace"] == meta["namespace"]
-        and pod["metadata"].get("labels", {}).get(JOB_LABELS[kind]) == meta["name"]
+        if pod["metadata"]["namespace"] == namespace
+        and pod["metadata"].get("labels", {}).get(JOB_LABELS[kind]) == name
     )
-    last = last_condition(obj)
+    replicas, condition = _replicas(obj), last_condition(obj)
+    since = condition.get("lastTransitionTime")
     return Job(
         kind=kind,
-        **same,
-        runtime=spec.get("runtimeRef", {}).get("name", "-"),
-        pods=pods,
-        state=last["type"],
-        nodes=sum(part.get("numNodes", 1) for part in parts),
-        said=f"{last.get('reason')}: {last.get('message', '')}",
-        since=(
-            datetime.fromisoformat(last["lastTransitionTime"])
-            if "lastTransitionTime" in last
-            else None
-        ),
+        namespace=namespace,
+        name=name,
+        runtime=obj["spec"].get("runtimeRef", {}).get("name", "-"),
+        nodes=sum(replica.get("numNodes", 1) for replica in replicas),
         command=" ".join(
-            word for part in parts for key in ("command", "args") for word in part.get(key) or []
+            word
+            for replica in replicas
+            for key in ("command", "args")
+            for word in replica.get(key) or []
         ),
-        restarts=sum(s.get("status", {}).get("restarts") or 0 for s in sets)
-        or sum(c.get("restartCount", 0) for pod in pods for c in containers(pod))
-        or sum(
-            event.get("count") or 1
-            for event in snapshot.of("events")
-            if event.get("reason") == RESTARTING and about(event) == meta["name"]
-        ),
+        state=condition["type"],
+        message=f"{condition.get('reason')}: {condition.get('message', '')}",
+        since=datetime.fromisoformat(since) if since else None,
+        restarts=_restarts(snapshot, obj, pods),
+        pods=pods,
     )
+
+
+def _replicas(obj: Object) -> list[Object]:
+    """The trainer of a TrainJob; the first container of each replica type of a PyTorchJob, with
+    its number of nodes."""
+    spec = obj["spec"]
+    if obj["kind"] == "TrainJob":
+        return [spec.get("trainer", {})]
+    return [
+        replica["template"]["spec"]["containers"][0] | {"numNodes": replica.get("replicas", 1)}
+        for replica in spec["pytorchReplicaSpecs"].values()
+    ]
+
+
+def _restarts(snapshot: Snapshot, obj: Object, pods: tuple[Object, ...]) -> int:
+    """How often the gang, else a container, else a deleted pod was started again."""
+    namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
+    of_gang = sum(
+        job_set.get("status", {}).get("restarts") or 0
+        for job_set in snapshot.of("jobsets")
+        if obj["kind"] == "TrainJob" and full_name(job_set) == f"{namespace}/{name}"
+    )
+    of_containers = sum(
+        status.get("restartCount", 0) for pod in pods for status in container_statuses(pod)
+    )
+    of_deleted_pods = sum(
+        event.get("count") or 1
+        for event in snapshot.of("events")
+        if event.get("reason") == RESTARTING and about(event) == name
+    )
+    return of_gang or of_containers or of_deleted_pods
 
 
 def last_condition(job: Object) -> Object:
-    """The last condition that holds of a run; its type is the run's state."""
-    held = [c for c in job.get("status", {}).get("conditions", []) if c["status"] == "True"]
-    return held[-1] if held else {"type": "Running"}
+    """The last condition of a job whose status is True; its type is the job's state."""
+    conditions = true_conditions(job)
+    return conditions[-1] if conditions else {"type": "Running"}
 
 
-def containers(pod: Object) -> list[Object]:
-    """Their states, those that prepare the pod first."""
+def container_statuses(pod: Object) -> list[Object]:
+    """Statuses of the pod's containers, init containers first."""
     return [
-        c
-        for kind in ("initContainerStatuses", "containerStatuses")
-        for c in pod.get("status", {}).get(kind, [])
+        status
+        for key in ("initContainerStatuses", "containerStatuses")
+        for status in pod.get("status", {}).get(key, [])
     ]

@@ -1,15 +1,16 @@
-"""`python -m operations.status [MINUTES]`: nodes, jobs, what stands in their way, and which are
-silent for MINUTES.
+"""`python -m operations.status [MINUTES]`: print nodes and jobs, what keeps jobs from running, and
+which jobs have logged nothing for MINUTES.
 
-At the end what would stand in the way of a newer Trainer, while nothing is wrong with that yet."""
+At the end come problems that keep no job from running now: what would break an upgrade of the
+Trainer, and idle pools that cannot launch nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 
 import command_line
-from catalog.job_kinds import RUN_KINDS
+from catalog.job_kinds import JOB_KINDS
 from operations import pools, upgrade
 from operations.diagnosis import SILENCE, diagnose
 from operations.snapshot import Object, Snapshot, take
@@ -19,7 +20,7 @@ ROLE = "training.kubeflow.org/replica-type"
 
 
 def main(arguments: list[str]) -> int:
-    """Print it; 0 when every job is Complete or on its way, 1 when something stands in the way."""
+    """Return 0 when nothing keeps a job from running, else 1."""
     parser = command_line.parser(
         "operations.status",
         "Print the nodes and jobs of the current cluster, and what keeps jobs from running.",
@@ -39,30 +40,31 @@ def main(arguments: list[str]) -> int:
         print(f"the cluster does not answer: {error}")
         return 1
     print(
-        "\n".join(
-            [*_table(_nodes(snapshot)), "", *_table(_jobs(snapshot)), "", *_table(_pods(snapshot))]
+        "\n\n".join(
+            "\n".join(command_line.table(rows, indent=0))
+            for rows in (_nodes(snapshot), _jobs(snapshot), _pods(snapshot))
         )
     )
     findings = diagnose(snapshot, silence)
     for finding in findings:
         print(f"\n! {finding}")
     for finding in upgrade.unreadable(snapshot) if not upgrade.stuck(snapshot) else ():
-        print(f"\nNothing is wrong yet: {finding}")
+        print(f"\nNot a problem until you upgrade the Trainer: {finding}")
     for finding in pools.unready(snapshot, wanted=False):
-        print(f"\nNo job waits for it: {finding}")
+        print(f"\nAn idle pool cannot launch nodes: {finding}")
     return 1 if findings else 0
 
 
 def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
     yield "NODE", "INSTANCE", "ZONE", "GPU", "EFA", "READY"
     for node in snapshot.of("nodes"):
-        labels, has = node["metadata"]["labels"], node["status"].get("allocatable", {})
+        labels, allocatable = node["metadata"]["labels"], node["status"].get("allocatable", {})
         yield (
             node["metadata"]["name"],
             labels.get("node.kubernetes.io/instance-type", ""),
             labels.get("topology.kubernetes.io/zone", ""),
-            has.get("nvidia.com/gpu", "0"),
-            has.get("vpc.amazonaws.com/efa", "0"),
+            allocatable.get("nvidia.com/gpu", "0"),
+            allocatable.get("vpc.amazonaws.com/efa", "0"),
             _condition(node, "Ready"),
         )
 
@@ -92,25 +94,15 @@ def _pods(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
 
 
 def _rank(pod: Object) -> str:
-    """Number of its node; of a PyTorchJob's pod in its role."""
+    """Number of the pod's node; for a PyTorchJob behind the pod's role."""
     labels = pod["metadata"]["labels"]
-    numbers = [labels[kind.rank] for kind in RUN_KINDS.values() if kind.rank in labels]
+    numbers = [labels[kind.rank_label] for kind in JOB_KINDS.values() if kind.rank_label in labels]
     return " ".join(filter(None, [labels.get(ROLE), *(numbers or "-")]))
 
 
-def _condition(obj: Object, kind: str) -> str:
-    return next(
-        (c["status"] for c in obj["status"].get("conditions", []) if c["type"] == kind), "Unknown"
-    )
-
-
-def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
-    lines = list(rows)
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
+def _condition(obj: Object, name: str) -> str:
+    conditions = obj["status"].get("conditions", [])
+    return next((c["status"] for c in conditions if c["type"] == name), "Unknown")
 
 
 if __name__ == "__main__":

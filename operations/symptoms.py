@@ -1,9 +1,9 @@
-"""What schedulers, kubelets and ranks say when something is wrong, what it means, and what to type
-next: tables.
+"""Tables of error messages of schedulers, kubelets and ranks: the cause of a message, and the
+command to type next.
 
-A new symptom is a new row; the first row that fits counts. Words are those of Kubernetes 1.34
-(pkg/scheduler, pkg/kubelet, pkg/volume), Karpenter 1.14 (pkg/controllers/provisioning/scheduling)
-and the issues named beside a row.
+A new symptom is a new row. The first row whose pattern matches counts. The messages are those of
+Kubernetes 1.34 (pkg/scheduler, pkg/kubelet, pkg/volume), of Karpenter 1.14
+(pkg/controllers/provisioning/scheduling) and of the issues named beside a row.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import re
 from dataclasses import dataclass
 
 GRACE_SECONDS = 20
-"""How long something may take before it is worth a word."""
+"""Shorter delays are normal and are not reported."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Something seen, why it matters, and what to do."""
+    """A diagnosis: what is wrong, why, and what to do."""
 
     what: str
     why: str
@@ -28,210 +28,206 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sign:
-    """Words that give a cause away. {0} is what the expression caught, {job} the selector of the
-    job's pods."""
+class Symptom:
+    """A message, its cause and the next command. In both texts {0} is what the pattern's group
+    matched. In `do`, {namespace} is the job's namespace and {job} the selector of its pods."""
 
-    says: str
+    pattern: str
     why: str
     do: str
 
 
 PENDING = (
-    Sign(
-        says=r'(?i)persistentvolumeclaims? "([^"]+)" not found',
+    Symptom(
+        pattern=r'(?i)persistentvolumeclaims? "([^"]+)" not found',
         why="claim: there is no PersistentVolumeClaim {0}",
-        do="kubectl -n {space} get persistentvolumeclaims, and mount one that is there",
+        do="kubectl -n {namespace} get persistentvolumeclaims, and mount one that exists",
     ),
-    Sign(
-        says=(
+    Symptom(
+        pattern=(
             r"(?i)unbound|claim is being deleted|non-existent persistentvolume|failed to"
             r" validate pvc"
         ),
         why="claim: a PersistentVolumeClaim is not bound",
-        do="kubectl -n {space} describe persistentvolumeclaims",
+        do="kubectl -n {namespace} describe persistentvolumeclaims",
     ),
-    Sign(
-        says=(
+    Symptom(
+        pattern=(
             r"(?i)insufficient.?capacity|unfulfillable|types were unavailable|(?:has the|es, had a)"
             r" required offer"
         ),
-        why="capacity: AWS has none of the pool's instances to give in its zone now",
-        do="wait (Karpenter tries again every 3 minutes), take a reservation or fewer nodes",
+        why="capacity: AWS has no capacity for the pool's instance types in its zone now",
+        do="wait (Karpenter tries again every 3 minutes), use a reservation, or ask for fewer nodes",
     ),
-    Sign(
-        says=r"(?:limits have been exhausted|exceed limits) for nodepool \(NodePool=([^)]+)\)",
-        why="resources: pool {0} has all the nodes that it may have",
-        do="raise pools.{0}.max_nodes, or wait for another job's end: kubectl get nodeclaims",
+    Symptom(
+        pattern=r"(?:limits have been exhausted|exceed limits) for nodepool \(NodePool=([^)]+)\)",
+        why="resources: pool {0} already has max_nodes nodes",
+        do="raise pools.{0}.max_nodes, or wait until another job ends: kubectl get nodeclaims",
     ),
-    Sign(
-        says=r"no instance type [^;]*resources=([^;]*)|Insufficient ([\w./-]+)",
+    Symptom(
+        pattern=r"no instance type [^;]*resources=([^;]*)|Insufficient ([\w./-]+)",
         why="resources: no node has {0}",
-        do="ask for what a node of the pool has: kubectl describe nodes, make plan",
+        do="request no more than a node of the pool has: kubectl describe nodes, make plan",
     ),
-    Sign(
-        says=(
+    Symptom(
+        pattern=(
             r'label ("[^"]+") does not have known|ments, key'
             r" (?!trainyard.io/pool|karpenter.sh/nodepool)([^,]+)"
             r"|(affinity/selector)"
         ),
-        why="label: no pool has nodes with what the pods select by {0}",
-        do="kubectl get nodepools --output yaml, and select by a label that is there",
+        why="label: no pool has nodes with the label that the pods select: {0}",
+        do="kubectl get nodepools --output yaml, and select a label that exists",
     ),
-    Sign(
-        says=r"did not tolerate taint \(taint=([^)]+)\)|(untolerated taint[^,]*)",
-        why="taint: not tolerated: {0}",
-        do=(
-            "add a toleration for it to the pods: kubectl get nodepools --output yaml shows all"
-            " taints"
-        ),
+    Symptom(
+        pattern=r"did not tolerate taint \(taint=([^)]+)\)|(untolerated taint[^,]*)",
+        why="taint: the pods lack a toleration: {0}",
+        do="add a toleration to the pods: kubectl get nodepools --output yaml shows all taints",
     ),
-    Sign(
-        says=r"requirements, key ([^,]+)",
-        why="label: there is no pool of this {0}",
+    Symptom(
+        pattern=r"requirements, key ([^,]+)",
+        why="label: no pool has the value of {0} that the pods select",
         do="kubectl get nodepools",
     ),
 )
-"""Why pods have no node. Karpenter's later checks stand first: the pool that got there is the one
-that is meant."""
-WAITING = (
-    Sign(
-        says=r"InvalidImageName",
-        why="this is no name of an image",
-        do="write registry/repository:tag, in lower case, without https://",
+"""Why pods have no node. Karpenter's later checks stand first: the pods want the pool that passed
+the earlier checks."""
+STARTING = (
+    Symptom(
+        pattern=r"InvalidImageName",
+        why="the image name is not valid",
+        do="write the image as registry/repository:tag, in lower case, without https://",
     ),
-    Sign(
+    Symptom(
         # kubernetes/kops#16762
-        says=r"ImagePull[^\n]*(?:\b40[13]\b|denied|authoriz|no basic auth)",
-        why="the image cannot be pulled: the node's role or the pull secret does not allow it",
+        pattern=r"ImagePull[^\n]*(?:\b40[13]\b|denied|authoriz|no basic auth)",
+        why="the image cannot be pulled: the node's role or the pull secret does not permit it",
         do=(
-            "compare the node role with AmazonEC2ContainerRegistryPullOnly, the job with"
-            " pull_secrets"
+            "compare the node role with AmazonEC2ContainerRegistryPullOnly, and the job's"
+            " pull_secrets with its registry"
         ),
     ),
-    Sign(
-        says=r'ImagePull[^\n]*image "([^"]+)"[^\n]*not found',
-        why="the image cannot be pulled: there is no {0}",
+    Symptom(
+        pattern=r'ImagePull[^\n]*image "([^"]+)"[^\n]*not found',
+        why="the image cannot be pulled: {0} does not exist",
         do=(
             "aws ecr describe-images --repository-name <repository>; push it, or correct the job's"
             " image"
         ),
     ),
-    Sign(
-        says=r"ImagePull[^\n]*(?:timeout|no such host|refused)",
-        why="the node has no way to the registry",
-        do="see that its subnet has a NAT gateway, or endpoints for ecr.api, ecr.dkr and s3",
+    Symptom(
+        pattern=r"ImagePull[^\n]*(?:timeout|no such host|refused)",
+        why="the node cannot reach the registry",
+        do="check that its subnet has a NAT gateway, or endpoints for ecr.api, ecr.dkr and s3",
     ),
-    Sign(
-        says=(
+    Symptom(
+        pattern=(
             r'(key \S+ in \w+ \S+|(?:config|secret) key: \S+|(?:configmap|secret)s? "[^"]+"(?= not'
             r" found))"
         ),
-        why="there is no {0}",
-        do="kubectl -n {space} get configmaps,secrets; add it, or name one that is there",
+        why="{0} does not exist",
+        do="kubectl -n {namespace} get configmaps,secrets; create it, or use one that exists",
     ),
-    Sign(
-        says=r"hostPath type check failed: (.+)",
-        why="the node does not have this path: {0}",
+    Symptom(
+        pattern=r"hostPath type check failed: (.+)",
+        why="the node has no such path: {0}",
         do=(
-            "a node has what AMI and user data bring: use a ConfigMap, shared storage, or type"
-            " DirectoryOrCreate"
+            "a node has only the files of its AMI and user data: use a ConfigMap, shared storage,"
+            " or type DirectoryOrCreate"
         ),
     ),
-    Sign(
-        says=r"init container (\S+) still runs",
-        why=(
-            "{0} has not ended, which prepares it (init-pytorch waits until the master's name is"
-            " known)"
-        ),
+    Symptom(
+        pattern=r"init container (\S+) still runs",
+        why="init container {0} has not ended (init-pytorch waits until DNS knows the master)",
         do=(
-            "kubectl -n {space} get pods,services -l {job}; kubectl -n {space} logs -l {job}"
+            "kubectl -n {namespace} get pods,services -l {job}; kubectl -n {namespace} logs -l {job}"
             " --container {0}"
         ),
     ),
-    Sign(
-        says=r"assign an IP address",
-        why="no address is left in the node's subnet",
+    Symptom(
+        pattern=r"assign an IP address",
+        why="the node's subnet has no free IP address",
         do="aws ec2 describe-subnets",
     ),
 )
-"""Why a pod that has its node does not run: why its containers wait, or the last event about it."""
-MEETING = (
-    Sign(
-        says=r"RendezvousTimeoutError",  # pytorch/tutorials#2209, ymcui/Chinese-LLaMA-Alpaca-2#274
-        why="not all nodes came to the rendezvous in time (torch waits 600 s)",
+"""Why a pod that has a node does not run. Read in the reasons of its waiting containers, and in the
+last event about it."""
+RENDEZVOUS = (
+    Symptom(
+        pattern=r"RendezvousTimeoutError",  # pytorch/tutorials#2209, ymcui/Chinese-LLaMA-Alpaca-2#274
+        why="not all nodes joined the rendezvous in time (torch waits 600 s)",
         do=(
-            "compare --nnodes, --rdzv_id and --rdzv_endpoint: kubectl -n {space} logs -l {job}"
+            "compare --nnodes, --rdzv_id and --rdzv_endpoint: kubectl -n {namespace} logs -l {job}"
             " --prefix --tail=20"
         ),
     ),
-    Sign(
+    Symptom(
         # OFA-Sys/OFA#307
-        says=r"(?:gai ?error|Name or service not known)(?:[^\n]*\n?\Z|(?s:.*)RendezvousConn)",
-        why="the endpoint's name is not known: no headless service of that name, or no CoreDNS",
-        do="kubectl -n {space} get services; kubectl -n kube-system get pods -l k8s-app=kube-dns",
+        pattern=r"(?:gai ?error|Name or service not known)(?:[^\n]*\n?\Z|(?s:.*)RendezvousConn)",
+        why="DNS does not know the endpoint: its headless service or CoreDNS is missing",
+        do="kubectl -n {namespace} get services; kubectl -n kube-system get pods -l k8s-app=kube-dns",
     ),
-    Sign(
+    Symptom(
         # aws/aws-ofi-nccl#663, NVIDIA/nccl#1597
-        says=r"NET/OFI[^\n]*(?:nable|rror|nresponsive|ouldn't)",
+        pattern=r"NET/OFI[^\n]*(?:nable|rror|nresponsive|ouldn't)",
         why=(
-            "EFA does not carry: it needs one zone, and a security group that lets all in from and"
-            " out to itself"
+            "EFA does not work: all nodes must be in one zone, and their security group must allow"
+            " all traffic from and to itself"
         ),
         do="aws ec2 describe-security-groups; kubectl get nodes -L topology.kubernetes.io/zone",
     ),
-    Sign(
-        says=(
+    Symptom(
+        pattern=(
             r"RendezvousConnectionError|has timed out after|failed to connect to[^\n]*errno:"
             r" 1[01][^\n]*\n?\Z"
         ),
         why=(
-            "nothing answers at the endpoint: wrong host or port, a pod that is not up, a security"
-            " group in between"
+            "nothing answers at the endpoint: its host or port is wrong, its pod does not run, or a"
+            " security group blocks it"
         ),
-        do="kubectl -n {space} get pods -l {job} --output wide, and compare with --rdzv_endpoint",
+        do="kubectl -n {namespace} get pods -l {job} --output wide, and compare with --rdzv_endpoint",
     ),
-    Sign(
+    Symptom(
         # gpustack/gpustack#2125, meta-pytorch/torchtune#2676
-        says=r"connectFullMesh failed|gloo[^\n]*Timed out",
+        pattern=r"connectFullMesh failed|gloo[^\n]*Timed out",
         why=(
-            "gloo cannot reach every rank: it took an address that the others do not see, or a rank"
-            " is gone"
+            "gloo cannot reach every rank: it uses an address that other nodes cannot reach, or a"
+            " rank has ended"
         ),
         do=(
-            "set GLOO_SOCKET_IFNAME=eth0; which rank ended first: kubectl -n {space} logs -l {job}"
-            " --prefix --tail=20"
+            "set GLOO_SOCKET_IFNAME=eth0; to see which rank ended first: kubectl -n {namespace}"
+            " logs -l {job} --prefix --tail=20"
         ),
     ),
-    Sign(
+    Symptom(
         # NVIDIA/nccl#975, nccl-tests#166
-        says=r"NCCL WARN[^\n]*(?:onnect|peer)|ncclSystemError|ncclRemoteError",
+        pattern=r"NCCL WARN[^\n]*(?:onnect|peer)|ncclSystemError|ncclRemoteError",
         why=(
-            "NCCL cannot reach every rank: a rank is gone, or security group or interface are wrong"
+            "NCCL cannot reach every rank: a rank has ended, or the security group or the network"
+            " interface is wrong"
         ),
         do=(
-            "set NCCL_DEBUG=INFO and NCCL_SOCKET_IFNAME=eth0: kubectl -n {space} logs -l {job}"
+            "set NCCL_DEBUG=INFO and NCCL_SOCKET_IFNAME=eth0: kubectl -n {namespace} logs -l {job}"
             " --prefix --tail=20"
         ),
     ),
 )
-"""What ranks say when they do not meet. Of the endpoint: pytorch/pytorch#107021, #79388,
-gensyn-ai/rl-swarm#197."""
+"""Why ranks cannot connect to each other, read in their logs. Of the endpoint:
+pytorch/pytorch#107021, #79388, gensyn-ai/rl-swarm#197."""
 EXITS = {
     126: "not executable",
     127: "command not found",
-    137: "killed, often for memory",
+    137: "killed, often because memory ran out",
     139: "segmentation fault",
 }
-"""Exit code → what it commonly means."""
+"""Exit code → its usual cause."""
 
 
-def read(signs: tuple[Sign, ...], text: str, otherwise: str, **names: str) -> tuple[str, str]:
-    """Why, with the line that says it, and what to do next; without a sign the text itself, and
-    `otherwise`."""
-    for sign in signs:
-        if found := re.search(sign.says, text):
-            caught = next(filter(None, found.groups()), "")
-            line = text[text.rfind("\n", 0, found.start()) + 1 :].partition("\n")[0]
-            return f"{sign.why.format(caught)}\n    {line}", sign.do.format(caught, **names)
+def read(symptoms: tuple[Symptom, ...], text: str, otherwise: str, **names: str) -> tuple[str, str]:
+    """The cause with the line that shows it, and what to do. Where no symptom matches: the text
+    itself, and `otherwise`."""
+    for symptom in symptoms:
+        if match := re.search(symptom.pattern, text):
+            value = next(filter(None, match.groups()), "")
+            line = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
+            return f"{symptom.why.format(value)}\n    {line}", symptom.do.format(value, **names)
     return text, otherwise

@@ -1,4 +1,4 @@
-"""What keeps the Trainer of this cluster from becoming a newer one (docs/decisions/0002)."""
+"""What keeps the Trainer of this cluster from an upgrade (docs/decisions/0002)."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ RELEASE = "kubeflow-trainer"
 
 
 def unreadable(snapshot: Snapshot) -> Iterator[Finding]:
-    """TrainJobs that a Trainer of 2.2 or later cannot read, those of each namespace."""
-    held = [job["metadata"] for job in snapshot.of("trainjobs") if _says_ranks_in_a_word(job)]
-    for space, jobs in groupby(sorted(held, key=_place), key=lambda meta: meta["namespace"]):
+    """TrainJobs that a Trainer of 2.2 or later cannot read: a finding for each namespace."""
+    unreadable_jobs = [
+        job["metadata"] for job in snapshot.of("trainjobs") if _ranks_are_a_string(job)
+    ]
+    by_namespace = groupby(sorted(unreadable_jobs, key=_place), key=lambda meta: meta["namespace"])
+    for namespace, jobs in by_namespace:
         names = [meta["name"] for meta in jobs]
         yield Finding(
-            what=f"TrainJobs of {space} give numProcPerNode as a word: {', '.join(names)}",
+            what=f"TrainJobs of {namespace} set numProcPerNode to a string: {', '.join(names)}",
             why=(
-                "Trainer 2.1 reads it; one of 2.2 or later, finished jobs or not, reads no job any"
-                " more, is never ready, and its Release fails after ten minutes"
+                "Trainer 2.1 accepts a string; Trainer 2.2 and later then cannot read any TrainJob,"
+                " even if these have finished: it never becomes ready, and its Release fails after"
+                " ten minutes"
             ),
             do=(
-                f"before trainer.version is raised: kubectl -n {space} delete {KIND}"
+                f"before you raise trainer.version: kubectl -n {namespace} delete {KIND}"
                 f" {' '.join(names)}"
             ),
         )
 
 
 def stuck(snapshot: Snapshot) -> bool:
-    """Whether a Trainer that should run does not come up; the one before it may run on
-    meanwhile."""
+    """Whether a Trainer does not become ready. The previous Trainer may still run."""
     return any(
         deployment.get("status", {}).get("unavailableReplicas")
         for deployment in snapshot.of("deployments")
@@ -41,7 +44,7 @@ def stuck(snapshot: Snapshot) -> bool:
     )
 
 
-def _says_ranks_in_a_word(job: Object) -> bool:
+def _ranks_are_a_string(job: Object) -> bool:
     return isinstance(job["spec"].get("trainer", {}).get("numProcPerNode"), str)
 
 

@@ -1,7 +1,7 @@
-"""python -m rehearsal build|up|down|status|preview|env|kubeconfig|logs|fault: what `make` calls.
+"""python -m rehearsal build|up|down|status|preview|env|kubeconfig|logs|fault: the commands of `make`.
 
-Each command is one function below; what it needs lives in world.py (processes), engine.py (Pulumi)
-and progress.py (what a person sees).
+A command is a function below. What it uses is in world.py (processes), engine.py (Pulumi)
+and progress.py (what it prints).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from importlib import metadata
 from typing import Any, NamedTuple
 
 import command_line
-from catalog.job_kinds import RUN_KINDS, SUCCEEDED
+from catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
 from catalog.prices import lustre_per_month
 from operations.kubectl import Environment, logged_in
 from rehearsal import charts, engine, paths, plane, progress, toolchain, world
@@ -40,7 +40,7 @@ GONE = ("deleted", "terminated")
 
 
 def up(options: argparse.Namespace) -> int:
-    """Bring the stack up, from whatever there is, and wait until its jobs have finished."""
+    """Create or update the stack, and wait until its jobs have finished."""
     stack, display = engine.find(options.stack), Display()
     if not _open_world(stack, display, speed=options.speed):
         return REFUSED
@@ -59,8 +59,10 @@ def _open_world(stack: Stack, display: Display, **how: Any) -> bool:
         return False
     _build(display, wanted(stack.section("trainyard:environment")))
     with display.waiting("world", "starts"):
-        at = world.start(report=display.reporter("world"), **how)
-    display.line("world", f"AWS is {at.account_url}, the API server will be {at.api_url}")
+        world_ = world.start(report=display.reporter("world"), **how)
+    display.line(
+        "world", f"AWS is at {world_.account_url}, the API server will be at {world_.api_url}"
+    )
     return True
 
 
@@ -71,22 +73,22 @@ def _build(display: Display, programs: Iterable[str] = toolchain.DEFAULT) -> Non
 
 
 def _repair(stack: Stack, display: Display) -> None:
-    """What a killed engine forgot is found again before the next update would make it twice."""
-    doing = "compares the stack with the account"
+    """Import the objects of a killed update, before the next update creates them twice."""
+    doing = "compares the state of the stack with the account"
     if _operate(stack, display, "repair", doing, stack.name, "--yes"):
-        display.line("repair", "could not compare the stack with the account")
+        display.line("repair", "could not compare the state of the stack with the account")
 
 
 def _operate(stack: Stack, display: Display, operation: str, doing: str, *words: str) -> int:
-    """Run one of operations/ on the stack and say what it said; its exit status."""
+    """Run a command of operations/ on the stack and print its output; its exit status."""
     log = paths.LOGS / f"{operation}.log"
-    with display.waiting(operation, doing), log.open("w") as said:
+    with display.waiting(operation, doing), log.open("w") as output:
         status = subprocess.call(
             [sys.executable, "-m", f"operations.{operation}", *words],
             cwd=paths.CHECKOUT,
             env=engine.environment(stack),
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
         )
     for line in filter(None, log.read_text().splitlines()):
         display.line(operation, line)
@@ -105,27 +107,30 @@ def _update(stack: Stack, stages: Stages, *words: str) -> int:
 
 
 def _failed(stack: Stack, stages: Stages, status: int) -> int:
-    """What failed, where its log is, what to type."""
+    """Print the errors, the path of the log, and the commands to type next."""
     causes = [f"  {resource}: {message}" for resource, message in stages.errors]
-    last_words = [
+    end_of_log = [
         f"  {line}"
-        for line in (*stack.log.read_text().splitlines()[-3:], f"pulumi ended with {status}")
+        for line in (
+            *stack.log.read_text().splitlines()[-3:],
+            f"pulumi ended with exit code {status}",
+        )
     ]
-    stages.display.section("failed", causes or last_words)
+    stages.display.section("failed", causes or end_of_log)
     refused = any("in the stack file" in message for _, message in stages.errors)
-    look = (
-        ("check", "every fault of the stack file, in a second")
+    word, purpose = (
+        ("check", "list all errors of the stack file, in a second")
         if refused
-        else ("status", "names the cause, if the world knows it")
+        else ("status", "print the cause, if the cluster knows it")
     )
     stages.display.section(
         "next",
         progress.suggestions(
             [
-                (f"make {look[0]}{stack.chosen}", look[1]),
-                (f"less {stack.log}", "everything Pulumi said"),
-                (f"make up{stack.chosen}", "goes on from here"),
-                ("make down", "takes everything away"),
+                (f"make {word}{stack.chosen}", purpose),
+                (f"less {stack.log}", "read the whole output of Pulumi"),
+                (f"make up{stack.chosen}", "continue from here"),
+                ("make down", "delete everything"),
             ]
         ),
     )
@@ -133,7 +138,7 @@ def _failed(stack: Stack, stages: Stages, status: int) -> int:
 
 
 def _finish(stack: Stack, stages: Stages, patience: float) -> int:
-    """Wait for the jobs and show what there is."""
+    """Wait for the jobs, then print nodes, jobs and stages."""
     engine.write_kubeconfig(stack)
     jobs = [
         Run(**{field: job[field] for field in Run._fields})
@@ -146,13 +151,13 @@ def _finish(stack: Stack, stages: Stages, patience: float) -> int:
         if end not in SUCCEEDED:
             print(
                 f"\njob {job.namespace}/{job.name} is {end or 'not finished'}: `make"
-                f" status{stack.chosen}` names the cause"
+                f" status{stack.chosen}` prints the cause"
             )
     return 0 if set(ends) <= set(SUCCEEDED) else FAILED
 
 
 class Run(NamedTuple):
-    """A job of the stack, as its outputs name it."""
+    """A job of the stack, from its outputs."""
 
     kind: str
     namespace: str
@@ -160,33 +165,34 @@ class Run(NamedTuple):
 
     @property
     def selector(self) -> str:
-        """Of its pods."""
-        return f"{RUN_KINDS[self.kind].pods}={self.name}"
+        """Selects its pods."""
+        return f"{JOB_KINDS[self.kind].pod_label}={self.name}"
 
 
 def _follow_jobs(api: Api, jobs: list[Run], display: Display, patience: float) -> list[str | None]:
-    """How each ended, once all have or nothing has moved for `patience` seconds."""
-    said, moved = "", display.now()
+    """How the jobs ended, once all have ended or no pod has changed for `patience` seconds. None: the
+    job has not ended."""
+    printed, changed = "", display.now()
     while True:
         ends = [_end(api, job) for job in jobs]
         going = [job for job, end in zip(jobs, ends, strict=True) if not end]
         state = "; ".join(
             f"{job.namespace}/{job.name}: {progress.phases(_pods(api, job))}" for job in going
         )
-        still = display.now() - moved
-        if not going or (state == said and still > patience):
+        unchanged = display.now() - changed
+        if not going or (state == printed and unchanged > patience):
             return ends
-        if state != said:
+        if state != printed:
             display.line("jobs", state)
-            said, moved = state, display.now()
+            printed, changed = state, display.now()
         elif display.silent_too_long():
-            display.line("jobs", f"{state}, for {progress.clock(still)}")
+            display.line("jobs", f"{state}, for {progress.clock(unchanged)}")
         time.sleep(POLL_SECONDS)
 
 
 def _end(api: Api, job: Run) -> str | None:
-    path = f"/apis/{RUN_KINDS[job.kind].api_version}/namespaces/{job.namespace}/{job.kind.lower()}s/{job.name}"
-    return progress.ended(api.request("GET", path))
+    path = f"/apis/{JOB_KINDS[job.kind].api_version}/namespaces/{job.namespace}/{job.kind.lower()}s/{job.name}"
+    return outcome(api.request("GET", path))
 
 
 def _pods(api: Api, job: Run) -> list[Object]:
@@ -215,15 +221,15 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> No
             )
     if stages.stages:
         display.section("stages", progress.stage_table(stages.stages, waited))
-    at = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
-    display.section("simulated", [f"  {line.format(**at)}" for line in progress.SIMULATED])
+    facts = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
+    display.section("simulated", [f"  {line.format(**facts)}" for line in progress.SIMULATED])
     logs = [
         (
             (
                 f"kubectl --kubeconfig $(make kubeconfig{stack.chosen}) logs -n {job.namespace} -l"
                 f" {job.selector}"
             ),
-            "what the ranks said",
+            "print the logs of the ranks",
         )
         for job in jobs
     ]
@@ -231,13 +237,16 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> No
         "next",
         progress.suggestions(
             [
-                (f"make status{stack.chosen}", "what runs, and what is wrong"),
+                (
+                    f"make status{stack.chosen}",
+                    "print nodes and jobs, and what keeps a job from running",
+                ),
                 *logs,
                 (
                     f'eval "$(make env{stack.chosen})"',
-                    "plain pulumi, kubectl, helm and aws work here",
+                    "use plain pulumi, kubectl, helm and aws in this shell",
                 ),
-                ("make down", "takes everything away"),
+                ("make down", "delete everything"),
             ]
         ),
     )
@@ -264,7 +273,7 @@ def down(options: argparse.Namespace) -> int:
         print(
             "no world runs"
             if not world.census()
-            else "ending the world without destroying its stacks"
+            else "ends the world without destroying its stacks"
         )
         world.stop()
         return 0
@@ -277,7 +286,7 @@ def down(options: argparse.Namespace) -> int:
     if options.stack and any(
         engine.resources(stack) for stack in engine.stacks() if stack.name != options.stack
     ):
-        display.line("world", "other stacks are up: it goes on")
+        display.line("world", "keeps running: other stacks are up")
         return 0
     return _end_world(kept, display)
 
@@ -289,21 +298,21 @@ def _destroy(stack: Stack, display: Display) -> int:
     display.line("engine", f"destroys stack {stack.name}")
     _repair(stack, display)
     if stack.refers_to is None and engine.outputs(stack).get("kubeconfig"):
-        # jobs that no stack owns would hold their runtime and their nodes
-        _operate(stack, display, "drain", "ends jobs that no stack owns", stack.name, "--yes")
+        # jobs that no stack owns would keep their runtime and their nodes
+        _operate(stack, display, "drain", "deletes jobs that no stack owns", stack.name, "--yes")
     stages = Stages(display)
     status = _update(stack, stages, "destroy", "--exclude-protected")
     return _failed(stack, stages, status) if status else 0
 
 
 def _end_world(kept: list[Object], display: Display) -> int:
-    """What exists must be what a stack still holds because it is marked keep: anything else would
-    cost money unseen."""
-    held = {resource["id"] for resource in kept if resource.get("id")}
+    """Only objects that a stack keeps (`data: keep`) may exist: anything else would cost money
+    unnoticed."""
+    kept_ids = {resource["id"] for resource in kept if resource.get("id")}
     left = [
         thing
         for thing in world.ask("GET", "inventory")
-        if thing["state"] not in GONE and not _is_of(thing, held)
+        if thing["state"] not in GONE and not _is_of(thing, kept_ids)
     ]
     data = [resource for resource in kept if resource.get("protect")]
     for resource in data:
@@ -312,17 +321,20 @@ def _end_world(kept: list[Object], display: Display) -> int:
         )
     if left:
         display.section(
-            "left in the account, though no stack holds it",
-            progress.table(
+            "still in the account, and in no stack",
+            command_line.table(
                 (thing["type"], thing["id"], thing["name"], thing["state"]) for thing in left
             ),
         )
-        print("\nthe world goes on, to be looked at; `python -m rehearsal down --force` ends it")
+        print(
+            "\nthe world keeps running, so that you can inspect it; `python -m rehearsal down --force`"
+            " ends it"
+        )
         return FAILED
     if data:
         print(
-            "\nthe account goes on, so that the next `make up` finds this data again; "
-            "`python -m rehearsal down --force` ends it with the data"
+            "\nthe account keeps running, so that the next `make up` uses this data again;"
+            " `python -m rehearsal down --force` deletes the data and ends the account"
         )
         return 0
     world.stop()
@@ -330,25 +342,25 @@ def _end_world(kept: list[Object], display: Display) -> int:
     return 0
 
 
-def _is_of(thing: Object, held: set[str]) -> bool:
-    """Whether it is one of the held, or an interface that AWS made for one: its description says
-    for which."""
-    made_for = (
+def _is_of(thing: Object, ids: set[str]) -> bool:
+    """Whether the object has one of the ids, or is the interface of such an object, which its
+    description names."""
+    owners = (
         {word.strip("()") for word in thing["name"].split()}
         if thing["type"] == "network-interface"
         else set()
     )
-    return bool({thing["id"], thing["name"], *made_for} & held)
+    return bool({thing["id"], thing["name"], *owners} & ids)
 
 
 def _price(resource: Object) -> str:
-    """What keeping it costs, where that is known."""
+    """What it costs to keep the object, where that is known."""
     inputs, region = (
         resource.get("inputs") or {},
         (resource.get("outputs") or {}).get("region", "this region"),
     )
     if "storageCapacity" not in inputs:
-        return "billed by what it holds"
+        return "billed by the data in it"
     monthly = lustre_per_month(
         region,
         inputs.get("deploymentType", ""),
@@ -363,7 +375,7 @@ def _price(resource: Object) -> str:
 
 
 def status(options: argparse.Namespace) -> int:
-    """Print which processes run, then what the objects of the stack say."""
+    """Print the processes of the rehearsal, then the nodes and jobs of the stack."""
     census = world.census()
     if not census:
         print("no world runs: `make up` starts one")
@@ -378,14 +390,14 @@ def status(options: argparse.Namespace) -> int:
         )
     )
     if not any(process.name == "kube-apiserver" for process in census):
-        print("no cluster runs: `make up` makes one")
+        print("no cluster runs: `make up` creates one")
         return 0
     engine.write_kubeconfig(engine.find(options.stack))
     return _run(options, sys.executable, "-m", "operations.status")
 
 
 def preview(options: argparse.Namespace) -> int:
-    """Run `pulumi preview` in the running world, or with an account that is started for it."""
+    """Run `pulumi preview` in the running world, or in an account that starts for it."""
     stack, display, began = engine.find(options.stack), Display(), not world.running()
     if not _open_world(stack, display, parts=world.PARTS[:1] if began else None):
         return REFUSED
@@ -400,14 +412,14 @@ def preview(options: argparse.Namespace) -> int:
 def build(options: argparse.Namespace) -> int:
     """Build the whole toolchain and the chart mirror, if this machine can hold a world at all."""
     if problem := world.obstacle():
-        print(f"{problem}\ntests that need a world are skipped")
+        print(f"{problem}\nTests that need a world are skipped.")
     else:
         _build(Display())
     return 0
 
 
 def env(options: argparse.Namespace) -> int:
-    """Print exports for `eval`, with which pulumi, kubectl, helm and aws work here."""
+    """Print exports for `eval` that make pulumi, kubectl, helm and aws use the rehearsal."""
     for name, value in engine.variables(engine.find(options.stack)).items():
         print(f"export {name}={shlex.quote(value)}")
     print("unset AWS_PROFILE AWS_SESSION_TOKEN")
@@ -416,7 +428,7 @@ def env(options: argparse.Namespace) -> int:
 
 
 def kubeconfig(options: argparse.Namespace) -> int:
-    """Write a kubeconfig that works by itself, and print its path."""
+    """Write a kubeconfig that needs no exports, and print its path."""
     print(engine.write_kubeconfig(engine.find(options.stack)))
     return 0
 
@@ -426,22 +438,26 @@ def logs(options: argparse.Namespace) -> int:
     found = sorted({*paths.LOGS.rglob("*.log"), *paths.NODES.rglob("*.log")})
     chosen = [file for file in found if options.process in file.stem]
     if not options.process:
-        print("\n".join(progress.table((file.stem, file) for file in found)))
+        print("\n".join(command_line.table((file.stem, file) for file in found)))
         return 0
     return subprocess.call(["tail", "-n", "100", *chosen]) if chosen else FAILED
 
 
 def fault(options: argparse.Namespace) -> int:
     """List the faults of the account, add one, clear all, or make an instance vanish."""
-    given = {
+    options_of_fault = {
         name: value
         for name in (*FAULT_FIELDS, "block", "instance")
         if (value := getattr(options, name)) is not None
     }
-    fits = {"vanish": {"instance"} == given.keys(), "clear": not given, None: not given}
-    if not fits.get(options.kind, "instance" not in given):
+    fits = {
+        "vanish": {"instance"} == options_of_fault.keys(),
+        "clear": not options_of_fault,
+        None: not options_of_fault,
+    }
+    if not fits.get(options.kind, "instance" not in options_of_fault):
         print(
-            "`vanish` must have --instance and no other option, `clear` and the list no option",
+            "`vanish` must have --instance and no other option; `clear` and `fault` alone must have none",
             file=sys.stderr,
         )
         return REFUSED
@@ -450,7 +466,7 @@ def fault(options: argparse.Namespace) -> int:
     elif options.kind == "clear":
         world.ask("DELETE", "faults")
     elif options.kind:
-        world.ask("POST", "faults", {"kind": options.kind, **given})
+        world.ask("POST", "faults", {"kind": options.kind, **options_of_fault})
     print(json.dumps(world.ask("GET", "faults"), indent=1))
     return 0
 
@@ -477,24 +493,27 @@ FAULTS = (
     "clear",
 )
 FAULT_FIELDS: dict[str, tuple[Any, str]] = {
-    "service": (str, "of calls to this service only, as ec2"),
-    "action": (str, "of this call only, as RunInstances"),
-    "zone": (str, "of this zone, as ap-northeast-2a"),
-    "instance_type": (str, "of this instance type, as g6e.48xlarge"),
-    "count": (int, "happen so often (once by default); -1: until `clear`"),
+    "service": (str, "only calls to this service, such as ec2"),
+    "action": (str, "only this call, such as RunInstances"),
+    "zone": (str, "only in this zone, such as ap-northeast-2a"),
+    "instance_type": (str, "only for this instance type, such as g6e.48xlarge"),
+    "count": (int, "how often it happens (once by default); -1: until `clear`"),
     "seconds": (float, "delay: how long each call takes"),
-    "available": (int, "no-capacity: how many instances are still to be had"),
+    "available": (int, "no-capacity: how many instances AWS can still launch"),
     "id": (str, "reserve: id of the reservation"),
-    "starts": (str, "reserve: when it starts, as 2027-01-04T11:30:00Z"),
+    "starts": (str, "reserve: when it starts, such as 2027-01-04T11:30:00Z"),
     "ends": (str, "reserve: when it ends"),
-    "placement_group": (str, "reserve: ARN of the placement group it is in"),
-    "code": (str, "error: AWS's code; quota: code of the quota, as L-DB2E81BA"),
+    "placement_group": (str, "reserve: ARN of its placement group"),
+    "code": (str, "error: AWS's code; quota: code of the quota, such as L-DB2E81BA"),
     "instances": (int, "reserve: how many instances"),
-    "value": (float, "quota: what it is set to"),
+    "value": (float, "quota: its new value"),
 }
-"""Field of a fault → its type and what it says. The last six are for `reserve`, which plants a
-capacity reservation or block, and for `quota`."""
-STACK: dict[str, Any] = {"default": "dev", "help": "of Pulumi.STACK.yaml (%(default)s by default)"}
+"""Field of a fault → its type and its help text. The last six are for `reserve`, which creates a
+capacity reservation or a Capacity Block, and for `quota`."""
+STACK: dict[str, Any] = {
+    "default": "dev",
+    "help": "read Pulumi.STACK.yaml (%(default)s by default)",
+}
 OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
     up: {
         "--stack": STACK,
@@ -507,13 +526,11 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
             "type": float,
             "default": 300,
             "metavar": "SECONDS",
-            "help": "stop when no job has moved for so long (%(default)s by default)",
+            "help": "stop when no pod of a job has changed for so long (%(default)s by default)",
         },
     },
     down: {
-        "--stack": {
-            "help": "this stack only, and the teams on it; all stacks where it is left out"
-        },
+        "--stack": {"help": "delete only this stack and the teams on it (all stacks by default)"},
         "--force": {"action": "store_true", "help": "end the world without destroying its stacks"},
     },
     status: {"--stack": STACK},
@@ -525,11 +542,15 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
             "nargs": "?",
             "default": "",
             "metavar": "PROCESS",
-            "help": "part of a log's name",
+            "help": "part of the name of a log",
         }
     },
     fault: {
-        "kind": {"nargs": "?", "choices": FAULTS, "help": "the fault to add; none lists them"},
+        "kind": {
+            "nargs": "?",
+            "choices": FAULTS,
+            "help": "the fault to add (without it, faults are listed)",
+        },
         "--instance": {"help": "vanish: id of the instance"},
         **{
             f"--{name.replace('_', '-')}": {"type": kind, "help": what}
@@ -538,12 +559,12 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
         "--block": {
             "action": "store_true",
             "default": None,
-            "help": "reserve: a Capacity Block, not a reservation on demand",
+            "help": "reserve: a Capacity Block instead of an on-demand reservation",
         },
     },
 }
 EXCLUSIVE = (up, down, preview)
-"""Commands that change the world: one at a time."""
+"""Commands that change the world. Only one of them can run at a time."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -574,7 +595,7 @@ def _alone(act: Callable[..., int]) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise EngineError(
-                "another `up`, `down` or `preview` is at work here: wait for it, or stop it"
+                "another `up`, `down` or `preview` runs in this checkout: wait for it, or stop it"
             ) from None
         yield
 
@@ -595,7 +616,7 @@ def main(arguments: list[str]) -> int:
         return FAILED
     except KeyboardInterrupt:
         print(
-            "\nstopped; what is up stays up: `make up` goes on, `make down` takes everything away",
+            "\nstopped; running processes keep running: `make up` continues, `make down` deletes everything",
             file=sys.stderr,
         )
         return command_line.INTERRUPTED

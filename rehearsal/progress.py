@@ -1,19 +1,20 @@
-"""What a person sees of a rehearsal: lines while it works, tables when it is done.
+"""What a rehearsal prints: lines while it works, tables at its end.
 
-A stage is a kind of component: COMPONENTS says which. Nothing here starts or changes anything.
+A stage is a group of component types, which COMPONENTS lists. Nothing here starts or changes
+anything.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from catalog.job_kinds import ENDED
 from catalog.latencies import STAGES
+from command_line import table
 from rehearsal.kube import Object
 from rehearsal.processes import HEARTBEAT_SECONDS, Process, heartbeat
 
@@ -28,18 +29,18 @@ COMPONENTS = {
     "runtimes": ("trainer:Runtimes",),
     "jobs": ("jobs:Workspace", "jobs:Job"),
 }
-"""Stage to types of components; a component that is not here is a stage of its own."""
+"""Stage → types of its components. A component that is not listed is a stage of its own."""
 SIMULATED = (
-    "AWS: one embedded account; its durations are AWS's typical ones divided by {speed:g}",
-    "GPUs, EFA and NCCL: devices are counted, nothing computes on them",
+    "AWS: one embedded account; its durations are typical durations of AWS divided by {speed:g}",
+    "GPUs, EFA and NCCL: devices are only counted; no program computes on them",
     (
-        "nodes: they boot from the NodeConfig of their user data; its scripts, as that of Lustre"
-        " over EFA, do not run"
+        "nodes: they boot from the NodeConfig of their user data; its scripts, such as the one for"
+        " Lustre over EFA, do not run"
     ),
-    "Lustre and EFS: folders under {state}; links to S3 carry nothing over",
+    "Lustre and EFS: folders under {state}; links to S3 copy no data",
     (
-        "images: no container runtime; controllers and jobs run as processes, other pods are only"
-        " said to run"
+        "images: no container runtime; controllers and jobs run as processes, and other pods only"
+        " have the phase Running"
     ),
 )
 NODES = (
@@ -58,11 +59,11 @@ PODS = (
 )
 """Columns of `kubectl get`."""
 SETTLED_SECONDS = 3
-"""A stage that has been quiet for so long is said to be done."""
+"""A stage without a change for so long is reported as done."""
 SILENT = ("stack", "providers")
-"""What belongs to no component."""
+"""Stages of resources without a component; they are not reported."""
 MESSAGE_LINES = 5
-"""Lines of an error that are shown; the log has all of it."""
+"""Lines of an error that are printed; the log contains the whole error."""
 
 Event = dict[str, Any]
 
@@ -72,19 +73,8 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
-def table(rows: Iterable[Sequence[object]]) -> list[str]:
-    """Aligned columns, indented by two."""
-    cells = [[str(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  "
-        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in cells
-    ]
-
-
 def suggestions(commands: Iterable[tuple[str, str]]) -> list[str]:
-    """Commands to paste, each with what it is for."""
+    """Commands to paste, with their purpose as a comment."""
     return [f"  {command}  # {purpose}" for command, purpose in commands]
 
 
@@ -106,14 +96,14 @@ class Display:
         self.write(f"{clock(self.last - self.started):>6}  {stage:<13} {text}")
 
     def reporter(self, stage: str) -> Callable[[str], None]:
-        """What says lines of one stage."""
+        """A function that prints lines of one stage."""
         return lambda text: self.line(stage, text)
 
     def silent_too_long(self) -> bool:
         return self.now() - self.last >= HEARTBEAT_SECONDS
 
     def waiting(self, stage: str, text: str) -> AbstractContextManager[None]:
-        """Break the silence while the block runs."""
+        """Print a line from time to time while the block runs."""
         return heartbeat(lambda seconds: self.line(stage, f"{text}, for {clock(seconds)}"))
 
     def section(self, title: str, lines: Iterable[str]) -> None:
@@ -122,15 +112,15 @@ class Display:
 
 @dataclass(kw_only=True)
 class Stage:
-    """What happened to the resources of one kind of component."""
+    """What happened to the resources of one stage."""
 
     pending: dict[str, float] = field(default_factory=dict)
-    """URN of what is being worked on, and since when."""
+    """URN of a resource that is being changed → since when."""
     counts: Counter[str] = field(default_factory=Counter)
     busy: float = 0
-    """Seconds in which something was being worked on."""
+    """Seconds in which a resource was being changed."""
     changed: float = 0
-    told: bool = False
+    reported: bool = False
 
 
 class Stages:
@@ -140,22 +130,22 @@ class Stages:
         self.display = display
         self.stages: dict[str, Stage] = {}
         self.errors: list[tuple[str, str]] = []
-        """(resource, message) of everything that failed."""
+        """(resource, message) of every failure."""
 
     def consume(self, events: list[Event]) -> None:
-        """Take what is new in; to be called often, also with nothing new."""
+        """Read new events. Call it often, also without new events."""
         for event in events:
             self._take(event)
         for name, stage in self.stages.items():
             if (
-                not (stage.pending or stage.told)
+                not (stage.pending or stage.reported)
                 and self.display.now() - stage.changed >= SETTLED_SECONDS
             ):
-                stage.told = True
+                stage.reported = True
                 if name not in SILENT:
                     self.display.line(name, f"{counted(stage.counts)} in {clock(stage.busy)}")
         if self.display.silent_too_long():
-            self._say_what_is_pending()
+            self._print_pending()
 
     def changes(self) -> int:
         """How many resources were touched."""
@@ -163,14 +153,14 @@ class Stages:
 
     def _take(self, event: Event) -> None:
         match event:
-            case {"diagnosticEvent": {"severity": "error"} as said}:
+            case {"diagnosticEvent": {"severity": "error"} as diagnostic}:
                 self.errors.append(
-                    (resource(said.get("urn", "")), _shortened(said["message"].strip()))
+                    (resource(diagnostic.get("urn", "")), _shortened(diagnostic["message"].strip()))
                 )
-            case {"diagnosticEvent": {"severity": "info"} as said} if _is_the_programs(
-                said.get("urn", "")
+            case {"diagnosticEvent": {"severity": "info"} as diagnostic} if _is_the_programs(
+                diagnostic.get("urn", "")
             ):
-                self.display.line("program", said["message"].strip())
+                self.display.line("program", diagnostic["message"].strip())
             case {"resourcePreEvent": {"metadata": step}} if _is_work(step):
                 self._begin(step)
             case {"resOutputsEvent": {"metadata": step}} if _is_work(step):
@@ -188,10 +178,10 @@ class Stages:
         stage, now = self.stages.setdefault(stage_of(step["urn"]), Stage()), self.display.now()
         since = stage.pending.pop(step["urn"], now)
         stage.busy += now - max(since, stage.changed)
-        stage.changed, stage.told = now, False
+        stage.changed, stage.reported = now, False
         return stage
 
-    def _say_what_is_pending(self) -> None:
+    def _print_pending(self) -> None:
         waiting = [
             (since, urn) for stage in self.stages.values() for urn, since in stage.pending.items()
         ]
@@ -221,7 +211,7 @@ def stage_of(urn: str) -> str:
 
 
 def _is_the_programs(urn: str) -> bool:
-    """Whether the program itself says it; providers speak of their resources."""
+    """Whether the message is the program's own, and not a provider's about a resource."""
     return urn.count("::") < 3 or urn.split("::")[2] == "pulumi:pulumi:Stack"
 
 
@@ -252,27 +242,19 @@ def _is_work(step: Event) -> bool:
 # -----------------------------------------------------------------------------------------------
 
 
-def ended(job: Object) -> str | None:
-    """How a run ended, once it has."""
-    conditions = job.get("status", {}).get("conditions") or []
-    return next(
-        (c["type"] for c in conditions if c["type"] in ENDED and c["status"] == "True"), None
-    )
-
-
 def phases(pods: list[Object]) -> str:
-    """`2 Running`, or why there is nothing."""
+    """Such as `2 Running`."""
     return counted(Counter(pod["status"]["phase"] for pod in pods)) if pods else "no pods yet"
 
 
 def process_table(processes: list[Process]) -> list[str]:
-    """Memory by program, the same programs together."""
+    """Memory by program; processes of the same program are one row."""
     same: dict[str, list[Process]] = {}
     for process in sorted(processes, key=lambda process: process.name):
         same.setdefault(process.name, []).append(process)
     rows = [
-        (name, round(sum(p.rss_mib for p in found)), " ".join(str(p.pid) for p in found))
-        for name, found in same.items()
+        (name, round(sum(p.rss_mib for p in of_program)), " ".join(str(p.pid) for p in of_program))
+        for name, of_program in same.items()
     ]
     return table(
         [
@@ -284,7 +266,7 @@ def process_table(processes: list[Process]) -> list[str]:
 
 
 def stage_table(stages: dict[str, Stage], jobs_seconds: float) -> list[str]:
-    """How long each stage took here, and is expected to take on AWS."""
+    """The duration of the stages here, and the expected duration on AWS."""
     rows = [
         (
             name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from catalog.job_kinds import RUN_KINDS
+from catalog.job_kinds import JOB_KINDS
 from plans.parts import JobPlan
 from stacks.plan import EnvironmentPlan, TeamPlan
 from stacks.reports.cost import JobCost, estimate
@@ -42,14 +42,14 @@ def job_outputs(jobs: Mapping[str, JobPlan]) -> dict[str, dict[str, str]]:
 
 def _commands(key: str, job: JobPlan) -> dict[str, str]:
     kubectl, kind = f"kubectl -n {job.namespace}", job.kind.lower()
-    run = RUN_KINDS[job.kind]
-    own = f"{run.pods}={job.name}"
+    kind_of_job = JOB_KINDS[job.kind]
+    own = f"{kind_of_job.pod_label}={job.name}"
     return {
         "status": f"{kubectl} get {kind} {job.name} && {kubectl} get pods -o wide -l {own}",
         "logs": (
             f"{kubectl} logs -l {own} --prefix --tail=-1 --max-log-requests={max(job.nodes, 5)}"
         ),
-        "logs_of_rank_0": f"{kubectl} logs -l {own},{run.rank}=0 --tail=-1 -f",
+        "logs_of_rank_0": f"{kubectl} logs -l {own},{kind_of_job.rank_label}=0 --tail=-1 -f",
         "events": f"{kubectl} get events --sort-by=.lastTimestamp | grep {job.name}",
         "describe": f"{kubectl} describe {kind} {job.name}",
         "delete": f"{kubectl} delete {kind} {job.name}",

@@ -59,6 +59,26 @@ def _main(module: str, arguments: list[str]) -> int:
     return ended.value.code
 
 
+def test_every_command_line_of_the_documents_is_tested() -> None:
+    assert {
+        "stacks.reports.check",
+        "stacks.reports.plan",
+        "stacks.manifests.migrate",
+        "operations.drain",
+        "operations.repair",
+        "operations.status",
+        "catalog.refresh",
+        "rehearsal.__main__",
+    } <= {*MODULES}
+
+
+def test_a_table_has_aligned_columns_and_no_blanks_at_the_end_of_a_line() -> None:
+    rows = [("NODE", "GPU", "READY"), ("n1", 16, True), ("node-2", "", "")]
+    assert command_line.table(rows) == ["  NODE    GPU  READY", "  n1      16   True", "  node-2"]
+    assert command_line.table(rows[:2], indent=0) == ["NODE  GPU  READY", "n1    16   True"]
+    assert command_line.table([]) == []
+
+
 @pytest.mark.usefixtures("nothing_starts")
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)
 def test_help_says_what_a_word_does_and_starts_nothing(

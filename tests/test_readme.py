@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import io
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -74,15 +75,21 @@ def test_every_make_word_names_commands_that_exist(word: str):
     assert not re.search(r"\$\(", done.stdout)
 
 
-def test_make_without_a_word_prints_every_word_and_starts_nothing():
-    done = subprocess.run(["make"], cwd=CHECKOUT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    printed = dict(re.findall(r"^  ([a-z-]+) +(\S.*)$", done.stdout, re.MULTILINE))
-    assert set(printed) == TARGETS
-    table = re.findall(r"^\| (`make .*?) \|", (CHECKOUT / "README.md").read_text(), re.MULTILINE)
-    assert {word for row in table for word in re.findall(r"`make ([a-z-]+)", row)} | {"help"} == (
-        set(printed)
-    )
+@pytest.mark.parametrize("arguments", [[], ["help"]], ids=" ".join)
+def test_make_prints_every_word_with_its_sentence_and_starts_nothing(
+    arguments: list[str], tmp_path: Path
+):
+    shutil.copy(CHECKOUT / "Makefile", tmp_path)
+    done = subprocess.run(["make", *arguments], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = re.findall(r"^  make ([a-z-]+) +(\S.*)$", done.stdout, re.MULTILINE)
+    assert {word for word, _ in rows} == TARGETS and len(rows) == len(TARGETS) > 15
+    assert {words[0] for words in MAKE} <= {word for word, _ in rows}
+    columns = {
+        line.index(text) for line in done.stdout.splitlines() for _, text in rows if text in line
+    }
+    assert len(columns) == 1, "the sentences are aligned"
+    assert [path.name for path in tmp_path.iterdir()] == ["Makefile"], "nothing is installed"
 
 
 @pytest.mark.parametrize("setting", sorted({w for words in MAKE for w in words[1:]}))

@@ -263,7 +263,6 @@ def test_a_stack_file_of_the_checkout_names_no_account_and_no_person(stack: str)
 
 TO_TAKE_APART = {
     "stacks/environment.py build",
-    "operations/repair.py",
     "stacks/plan.py",
     "stacks/plan.py _environment",
     "stacks/derive/jobs.py job_plan",
@@ -272,7 +271,6 @@ TO_TAKE_APART = {
     "stacks/rules/pods.py _command",
     "stacks/manifests/rules.py",
     "stacks/manifests/admission.py",
-    "stacks/manifests/migrate.py",
     "stacks/reports/preflight.py",
     "stacks/reports/timeline.py _environment",
     "components/gpu_pool.py node_pool_spec",

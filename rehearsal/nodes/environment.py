@@ -6,25 +6,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
+from catalog.quantities import amount
 from rehearsal.kube import Object
 
-SUFFIXES = {
-    "": 1,
-    "m": Decimal("0.001"),
-    "k": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "T": 10**12,
-    "P": 10**15,
-    "Ki": 2**10,
-    "Mi": 2**20,
-    "Gi": 2**30,
-    "Ti": 2**40,
-    "Pi": 2**50,
-}
 REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 Read = Callable[[str, Object], dict[str, bytes]]
@@ -41,12 +28,12 @@ class NotReady(RuntimeError):
         self.reason = reason
 
 
-def quantity(text: str | int | float) -> Decimal:
+def quantity(text: str | int | float) -> Fraction:
     """A Kubernetes quantity as a number."""
-    found = re.fullmatch(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([a-zA-Z]{0,2})", str(text))
-    if not found or found[2] not in SUFFIXES:
+    number = amount(text)
+    if number is None:
         raise ValueError(f"not a quantity: {text!r}")
-    return Decimal(found[1]) * SUFFIXES[found[2]]
+    return number
 
 
 def expand(text: str, env: dict[str, str]) -> str:

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from catalog import versions
-from catalog.fields import amount
 from catalog.instances import InstanceType
+from catalog.quantities import amount
 from plans.pod_template import GPU
 from plans.trainer import upstream_runtimes
 from stacks.derive.capacity import TYPES

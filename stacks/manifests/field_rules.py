@@ -7,7 +7,8 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from catalog.fields import FIELDS, amount, fields
+from catalog.fields import FIELDS, fields
+from catalog.quantities import amount
 from stacks.manifests.context import ManifestContext
 from stacks.manifests.document import Path
 from stacks.settings.problems import InputError

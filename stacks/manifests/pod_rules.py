@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from catalog import fabric
-from catalog.fields import amount
+from catalog.quantities import amount
 from catalog.zones import ZONE_LETTERS, zone_names
 from plans.pod_template import EFA, GPU
 from stacks.manifests.context import ManifestContext

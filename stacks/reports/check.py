@@ -71,7 +71,8 @@ def _check(stack: str, deadline: float | None) -> int:
     if planned.plan is None or any(isinstance(problem, InputError) for problem in problems):
         print(f"{stack}: {counted(problems)}")
         return 1
-    print(f"{stack}: {_summary(planned.plan)}\nnext: make preview STACK={stack}")
+    summary = f"{counted(problems)}; {_summary(planned.plan)}"
+    print(f"{stack}: {summary}\nnext: make preview STACK={stack}")
     return 0
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -188,7 +188,7 @@ def capacity(plan: Plan) -> list[str]:
         f"  quota {code}: {sum(takers.values())} vCPUs for {', '.join(takers)}"
         for code, takers in quota_takers(plan.capacity, plan.system_nodes).items()
     ]
-    return ["capacity", *_table(rows), *quota]
+    return ["capacity", *command_line.table(rows), *quota]
 
 
 def storage(plan: Plan) -> list[str]:
@@ -213,7 +213,11 @@ def storage(plan: Plan) -> list[str]:
         for link in s.repositories
     ]
     return (
-        ["storage", *_table([("store", "kind", "size", "speed", "at destroy"), *rows]), *links]
+        [
+            "storage",
+            *command_line.table([("store", "kind", "size", "speed", "at destroy"), *rows]),
+            *links,
+        ]
         if rows
         else []
     )
@@ -245,7 +249,7 @@ def jobs(plan: Plan) -> list[str]:
         f" failure every {v.mtbf_hours:,.0f} h: {v.goodput:.1%} of the time trains"
         for name, v in plan.checkpoints.items()
     ]
-    return ["jobs", *_table(rows), *saves] if plan.jobs else []
+    return ["jobs", *command_line.table(rows), *saves] if plan.jobs else []
 
 
 def time(timeline: Timeline) -> list[str]:
@@ -256,7 +260,7 @@ def time(timeline: Timeline) -> list[str]:
         start, mark = timeline.start[stage.name], "#" if stage.name in timeline.critical else "-"
         bar = " " * round(start * each) + mark * max(1, round(stage.seconds * each))
         rows.append((stage.name, _moment(start)[3:], _moment(stage.seconds)[3:], bar))
-    return [f"time: {_minutes(timeline)}", *_table(rows)]
+    return [f"time: {_minutes(timeline)}", *command_line.table(rows)]
 
 
 def money(costs: Estimate) -> list[str]:
@@ -299,7 +303,7 @@ def money(costs: Estimate) -> list[str]:
     )
     return [
         f"money: {said}{f', the oldest of {known.as_of}' if known.as_of else ''}",
-        *_table(rows),
+        *command_line.table(rows),
     ]
 
 
@@ -330,12 +334,6 @@ def _moment(seconds: float) -> str:
     """00:01:05"""
     whole = round(seconds)
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Aligned columns, indented by two."""
-    form = "  ".join(f"{{:{max(map(len, column))}}}" for column in zip(*rows, strict=True))
-    return [f"  {form.format(*row)}".rstrip() for row in rows]
 
 
 def _plain(value: Any) -> Any:

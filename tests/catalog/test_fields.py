@@ -1,15 +1,12 @@
-"""The table of fields is the release's own, and amounts are what Kubernetes understands by them."""
+"""The table of fields is the release's own."""
 
 from __future__ import annotations
 
 import difflib
-from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from catalog.fields import FIELDS, THOUSANDS, amount, fields
+from catalog.fields import FIELDS, fields
 from tests.support import crds
 
 JOBS = "spec.template.spec.replicatedJobs"
@@ -88,34 +85,3 @@ def test_a_release_has_its_own_fields() -> None:
         "TrainJobSpec", "2.10"
     )
     assert not {"podTemplateOverrides", "labels"} & {*fields("TrainJobSpec", "2.3")}
-
-
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        ("1", "1000m"),
-        ("8Gi", "8192Mi"),
-        (0.5, "500m"),
-        ("1e3", "1k"),
-        ("2E", "2e18"),
-        (".5", "500000u"),
-        ("+1.", 1),
-        ("1Ki", 1024),
-    ],
-)
-def test_amounts_that_mean_the_same_are_equal(left: object, right: object) -> None:
-    assert amount(left) == amount(right) is not None
-
-
-@pytest.mark.parametrize(
-    "text", ["", "x", "8GB", "64 Gi", "1ki", "1K", "Gi", "1.2.3", None, "1e", "--1"]
-)
-def test_what_kubernetes_refuses_is_no_amount(text: object) -> None:
-    assert amount(text) is None
-
-
-@given(st.integers(-(10**9), 10**9), st.sampled_from(sorted({*THOUSANDS} - {"K"})))
-def test_a_suffix_scales_exactly(number: int, suffix: str) -> None:
-    assert amount(f"{number}{suffix}") == number * Fraction(1000) ** THOUSANDS[suffix]
-    if suffix in {*"MGTPE"}:
-        assert amount(f"{number}{suffix}i") == number * 1024 ** THOUSANDS[suffix]

@@ -29,7 +29,7 @@ def test_without_a_terminal_and_without_yes_it_is_refused(
     terminal = Terminal(monkeypatch, None)
     assert ask("End it?", yes=False, otherwise="Nothing was ended.") == 2
     assert capsys.readouterr().err == (
-        "End it?: nobody can be asked without a terminal, and --yes is not given."
+        "End it? There is no terminal to answer this question, and --yes is not given."
         " Nothing was ended.\n"
     )
     assert ask("End it?", yes=True, otherwise="") == 0 and terminal.asked == []

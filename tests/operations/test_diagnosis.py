@@ -1,5 +1,5 @@
-"""What `make status` says, from snapshots: each cause is named, and a finished job is left
-alone."""
+"""What `make status` prints, from snapshots: every cause is named, and a finished job has no
+finding."""
 
 from __future__ import annotations
 
@@ -66,36 +66,46 @@ PYTORCH_JOB = _object(
 )
 
 
-def _said(
+def _printed(
     logs: dict[str, str] | None = None,
-    spoke: dict[str, datetime] | None = None,
+    last_lines_at: dict[str, datetime] | None = None,
     **objects: list[Object],
 ) -> str:
-    found = {"trainjobs": [_job()], "deployments": CONTROLLERS, **objects}
+    all_objects = {"trainjobs": [_job()], "deployments": CONTROLLERS, **objects}
     return "\n".join(
-        map(str, diagnose(Snapshot(objects=found, logs=logs or {}, spoke=spoke or {}, at=NOW)))
+        map(
+            str,
+            diagnose(
+                Snapshot(
+                    objects=all_objects,
+                    logs=logs or {},
+                    last_lines_at=last_lines_at or {},
+                    taken_at=NOW,
+                )
+            ),
+        )
     )
 
 
 def test_a_running_job_with_its_controllers_is_left_alone():
-    assert _said() == ""
+    assert _printed() == ""
 
 
 def test_a_complete_job_is_left_alone_whatever_else_is_wrong():
     complete = _job(conditions=[{"type": "Complete", "status": "True"}])
-    assert _said(trainjobs=[complete], deployments=[]) == ""
+    assert _printed(trainjobs=[complete], deployments=[]) == ""
 
 
 def test_a_chart_that_is_not_installed_is_named():
-    assert "nothing launches nodes" in _said(deployments=CONTROLLERS[1:])
-    assert "nothing starts jobs" in _said(deployments=CONTROLLERS[:2])
+    assert "nothing launches nodes" in _printed(deployments=CONTROLLERS[1:])
+    assert "nothing starts jobs" in _printed(deployments=CONTROLLERS[:2])
 
 
 def test_kinds_that_nobody_serves_name_their_release():
     snapshot = Snapshot(objects={}, unserved=frozenset({"trainjobs", "nodepools"}))
-    said = "\n".join(map(str, diagnose(snapshot)))
-    assert "release kubeflow-trainer-crds is not installed" in said
-    assert "release karpenter-crd is not installed" in said
+    text = "\n".join(map(str, diagnose(snapshot)))
+    assert "release kubeflow-trainer-crds is not installed" in text
+    assert "release karpenter-crd is not installed" in text
 
 
 def test_a_role_that_is_too_narrow_is_named_from_the_controllers_log():
@@ -104,9 +114,9 @@ def test_a_role_that_is_too_narrow_is_named_from_the_controllers_log():
         ' \\"system:serviceaccount:kubeflow-system:trainer\\" cannot create resource \\"jobsets\\"'
         " in API group"
     )
-    said = _said(logs={"kubeflow-system/trainer": log})
-    assert "system:serviceaccount:kubeflow-system:trainer may not create jobsets" in said
-    assert "its Role is too narrow" in said
+    text = _printed(logs={"kubeflow-system/trainer": log})
+    assert "system:serviceaccount:kubeflow-system:trainer cannot create jobsets" in text
+    assert "its Role is too narrow" in text
 
 
 def test_a_call_that_aws_refuses_is_named_once():
@@ -114,7 +124,7 @@ def test_a_call_that_aws_refuses_is_named_once():
         "UnauthorizedOperation: you are not authorized\nUnauthorizedOperation: you are not"
         " authorized"
     )
-    assert _said(logs={"kube-system/karpenter": log}).count("AWS refused a call") == 1
+    assert _printed(logs={"kube-system/karpenter": log}).count("AWS refused a call") == 1
 
 
 def test_a_condition_of_the_node_class_that_is_false_is_named():
@@ -125,7 +135,7 @@ def test_a_condition_of_the_node_class_that_is_false_is_named():
             "conditions": [{"type": "SubnetsReady", "status": "False", "message": "no subnet"}]
         },
     )
-    assert "SubnetsReady is False" in _said(ec2nodeclasses=[broken])
+    assert "SubnetsReady is False" in _printed(ec2nodeclasses=[broken])
 
 
 def pool(name: str) -> Object:
@@ -161,10 +171,10 @@ def _pod_on(pool: str) -> Object:
 
 def test_a_pool_that_can_give_no_nodes_stands_in_the_way_of_its_own_jobs_only():
     broken = [pool("h100")]
-    said = _said(pods=[_pod_on("h100")], nodepools=broken)
-    assert "NodePool h100: NodeClassReady is False" in said
-    assert _said(pods=[_pod_on("g6e")], nodepools=broken) == ""
-    assert "NodePool h100" in _said(nodepools=broken), "a job without pods may need any pool"
+    text = _printed(pods=[_pod_on("h100")], nodepools=broken)
+    assert "NodePool h100: NodeClassReady is False" in text
+    assert _printed(pods=[_pod_on("g6e")], nodepools=broken) == ""
+    assert "NodePool h100" in _printed(nodepools=broken), "a job without pods may need any pool"
 
 
 @pytest.mark.parametrize(
@@ -186,16 +196,18 @@ def test_a_node_that_does_not_come_names_the_step_it_hangs_at(state: dict[str, s
             ]
         },
     )
-    assert words in _said(nodeclaims=[claim])
+    assert words in _printed(nodeclaims=[claim])
 
 
-def test_a_node_that_is_just_coming_is_not_worth_a_word():
-    assert _said(nodeclaims=[_object("NodeClaim", "gpu-x", age=5)]) == ""
+def test_a_node_claim_that_is_just_created_has_no_finding():
+    assert _printed(nodeclaims=[_object("NodeClaim", "gpu-x", age=5)]) == ""
 
 
 def test_a_command_without_a_rendezvous_endpoint_is_named_also_when_its_line_continues():
-    assert "no --rdzv_endpoint" in _said(trainjobs=[_job("torchrun \\\n --rdzv_backend=c10d a.py")])
-    assert _said(trainjobs=[_job("torchrun --nproc_per_node=8 a.py")]) == "", (
+    assert "no --rdzv_endpoint" in _printed(
+        trainjobs=[_job("torchrun \\\n --rdzv_backend=c10d a.py")]
+    )
+    assert _printed(trainjobs=[_job("torchrun --nproc_per_node=8 a.py")]) == "", (
         "it goes by PET_MASTER_ADDR"
     )
 
@@ -206,17 +218,17 @@ def test_a_failed_job_says_the_reason_and_its_last_words():
             {"type": "Failed", "status": "True", "reason": "ReachedMaxRestarts", "message": "m"}
         ]
     )
-    said = _said(
+    text = _printed(
         trainjobs=[failed],
         pods=[_pod("run-node-0-0-x", phase="Failed", node="n1")],
         logs={"training/run-node-0-0-x": "a\nboom"},
     )
-    assert "ReachedMaxRestarts" in said
-    assert "last words: boom" in said
+    assert "ReachedMaxRestarts" in text
+    assert "last log line: boom" in text
 
 
 def test_an_event_about_nothing_that_has_a_name_is_no_obstacle():
-    assert _said(events=[_object("Event", "e", involvedObject={}, message="hello")]) == ""
+    assert _printed(events=[_object("Event", "e", involvedObject={}, message="hello")]) == ""
 
 
 def _pod(
@@ -266,26 +278,26 @@ def _event(
 
 
 def test_a_pod_that_nothing_places_says_what_the_scheduler_says():
-    assert "0/2 nodes" in _said(
+    assert "0/2 nodes" in _printed(
         pods=[_pod("run-node-0-0-x")], events=[_event("run-node-0-0-x", "0/2 nodes")]
     )
 
 
 def test_a_pod_that_hangs_on_its_node_says_so():
-    said = _said(
+    text = _printed(
         pods=[_pod("run-node-0-0-x", node="n1")], events=[_event("run-node-0-0-x", "cannot mount")]
     )
-    assert "run-node-0-0-x is Pending for 300 s" in said and "cannot mount" in said
+    assert "run-node-0-0-x has been Pending for 300 s" in text and "cannot mount" in text
 
 
-def test_half_a_gang_says_what_is_missing_since_when_and_what_the_other_half_costs():
+def test_half_a_gang_is_named_with_its_missing_nodes_its_time_and_its_cost():
     pods = [_pod("run-node-0-0-x", node="n1", phase="Running"), _pod("run-node-0-1-x", age=130)]
-    said = _said(pods=pods, nodes=[_node("us-east-1")])
-    assert "TrainJob run misses 1 of 2 nodes since 11:57:50 (130 s)" in said
-    assert "the 1 it has wait idle, 30.13 USD an hour" in said
-    assert "no price known an hour" in _said(pods=pods, nodes=[_node("ap-northeast-3")]), (
-        "never a neighbour's price"
-    )
+    text = _printed(pods=pods, nodes=[_node("us-east-1")])
+    assert "TrainJob run has waited for 1 of 2 nodes since 11:57:50 (130 s)" in text
+    assert "; it has 1 idle, 30.13 USD an hour" in text
+    assert "it has 1 idle, their price is not known" in _printed(
+        pods=pods, nodes=[_node("ap-northeast-3")]
+    ), "never a neighbour's price"
 
 
 def test_what_karpenter_says_of_capacity_comes_before_what_the_scheduler_says():
@@ -307,16 +319,16 @@ def test_what_karpenter_says_of_capacity_comes_before_what_the_scheduler_says():
             reason="FailedScheduling",
         ),
     ]
-    said = _said(pods=[_pod("run-node-0-0-x"), _pod("run-node-0-1-x")], events=events)
-    assert "misses 2 of 2 nodes" in said and "instance types were unavailable" in said
-    assert "no instance type met" in _said(
+    text = _printed(pods=[_pod("run-node-0-0-x"), _pod("run-node-0-1-x")], events=events)
+    assert "waited for 2 of 2 nodes" in text and "instance types were unavailable" in text
+    assert "no instance type met" in _printed(
         pods=[_pod("run-node-0-1-x")], events=[events[0], events[2]]
     )
 
 
-def test_a_gang_that_is_just_assembling_is_not_worth_a_word():
+def test_a_gang_that_is_just_created_has_no_finding():
     assert (
-        _said(
+        _printed(
             pods=[_pod("run-node-0-0-x", node="n1", phase="Running"), _pod("run-node-0-1-x", age=5)]
         )
         == ""
@@ -326,46 +338,49 @@ def test_a_gang_that_is_just_assembling_is_not_worth_a_word():
 def test_what_crashes_says_how_often_with_which_code_and_its_last_words():
     end = {"terminated": {"exitCode": 127, "reason": "Error"}}
     looping = _pod("run-node-0-0-x", node="n1", phase="Running", restartCount=4, lastState=end)
-    said = _said(
+    text = _printed(
         pods=[looping], logs={"training/run-node-0-0-x": "bash: torchrunn: command not found"}
     )
-    assert "TrainJob run crashes again and again: 4 restarts" in said
-    assert "exit code 127: command not found; last words: bash: torchrunn" in said
+    assert "TrainJob run keeps crashing: 4 restarts" in text
+    assert "exit code 127: command not found; last log line: bash: torchrunn" in text
 
 
 @pytest.mark.parametrize("times, named", [(3, True), (1, False)])
 def test_a_gang_that_starts_anew_again_and_again_is_named_and_one_that_lost_a_node_is_not(
     times: int, named: bool
 ):
-    said = _said(jobsets=[_object("JobSet", "run", status={"restarts": times})])
-    assert ("TrainJob run crashes again and again: 3 restarts" in said) == named
+    text = _printed(jobsets=[_object("JobSet", "run", status={"restarts": times})])
+    assert ("TrainJob run keeps crashing: 3 restarts" in text) == named
 
 
 def test_a_job_whose_pods_are_refused_says_by_what():
     refused = _event(
         "run-node-0", 'violates PodSecurity "baseline:latest"', "Job", reason="FailedCreate"
     )
-    assert 'run-node-0 makes no pods\n    violates PodSecurity "baseline' in _said(events=[refused])
     assert (
-        _said(events=[refused], pods=[_pod("run-node-0-0-x", node="n1", phase="Running")]) == ""
+        'the pods of run-node-0 cannot be created\n    violates PodSecurity "baseline'
+        in _printed(events=[refused])
+    )
+    assert (
+        _printed(events=[refused], pods=[_pod("run-node-0-0-x", node="n1", phase="Running")]) == ""
     ), "it has some now"
 
 
 @pytest.mark.parametrize("nodes, named", [("=3", True), (" 2", False), ("=1:3", False)])
 def test_a_torchrun_that_waits_for_another_number_of_nodes_is_named(nodes: str, named: bool):
-    said = _said(trainjobs=[_job(f"torchrun --nnodes{nodes} a.py")])
-    assert ("its torchrun waits for 3 nodes, and it has 2" in said) == named
+    text = _printed(trainjobs=[_job(f"torchrun --nnodes{nodes} a.py")])
+    assert ("torchrun waits for 3 nodes, but the job has 2" in text) == named
 
 
-def test_a_job_that_stands_still_says_since_when_what_it_costs_and_who_fell_silent_first():
+def test_a_hung_job_is_named_with_its_time_its_cost_and_the_pod_that_stopped_first():
     def silent(*times: timedelta) -> str:
         pods = [_pod(f"run-node-0-{n}-x", node="n1", phase="Running") for n in range(len(times))]
-        spoke = {f"training/run-node-0-{n}-x": NOW - time for n, time in enumerate(times)}
-        return _said(pods=pods, spoke=spoke, nodes=[_node("us-east-1")])
+        times_of_pods = {f"training/run-node-0-{n}-x": NOW - time for n, time in enumerate(times)}
+        return _printed(pods=pods, last_lines_at=times_of_pods, nodes=[_node("us-east-1")])
 
-    said = silent(SILENCE, timedelta(minutes=7))
-    assert "none has said a word since 11:55:00 (300 s); 30.13 USD an hour" in said
-    assert "the first to fall silent was run-node-0-1-x at 11:53:00" in said
+    text = silent(SILENCE, timedelta(minutes=7))
+    assert "none has written a log line since 11:55:00 (300 s); 30.13 USD an hour" in text
+    assert "pod run-node-0-1-x stopped first, at 11:53:00" in text
     assert silent(timedelta(minutes=4), timedelta(hours=2)) == "", "one of them still speaks"
 
 
@@ -396,15 +411,17 @@ def test_a_worker_that_waits_for_its_master_is_named_after_what_keeps_the_master
             ],
         ),
     ]
-    said = _said(trainjobs=[], pytorchjobs=[PYTORCH_JOB], pods=pods)
-    assert said.index("pod old-master-0 is Pending") < said.index("pod old-worker-0 is Pending")
-    assert "init-pytorch waits until the master's name is known" in said
+    text = _printed(trainjobs=[], pytorchjobs=[PYTORCH_JOB], pods=pods)
+    assert text.index("pod old-master-0 has been Pending") < text.index(
+        "pod old-worker-0 has been Pending"
+    )
+    assert "init-pytorch waits until DNS knows the master" in text
     assert [*map(status._rank, pods)] == ["worker 0", "master 0"]
 
 
 @pytest.mark.parametrize("state", ["Succeeded", "Failed"])
 def test_pods_that_a_run_has_left_behind_are_named_with_what_they_cost(state: str):
-    def said(phase: str, seconds: int) -> str:
+    def printed(phase: str, seconds: int) -> str:
         ended = (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
         job = PYTORCH_JOB | {
             "status": {
@@ -418,16 +435,16 @@ def test_pods_that_a_run_has_left_behind_are_named_with_what_they_cost(state: st
             spec={"nodeName": "n1"},
             status={"phase": phase},
         )
-        return _said(trainjobs=[], pytorchjobs=[job], pods=[pod], nodes=[_node("us-east-1")])
+        return _printed(trainjobs=[], pytorchjobs=[job], pods=[pod], nodes=[_node("us-east-1")])
 
-    left = "PyTorchJob old ended 60 s ago, and its old-worker-0 has not: 30.13 USD an hour"
-    assert left in said("Running", 60) and left in said("Pending", 60)
-    assert "old-worker-0 is Pending" not in said("Pending", 60), "nobody waits for it"
-    assert left not in said("Succeeded", 60) and "ended" not in said("Running", 5)
+    left = "PyTorchJob old ended 60 s ago, and its pods have not: old-worker-0; 30.13 USD an hour"
+    assert left in printed("Running", 60) and left in printed("Pending", 60)
+    assert "old-worker-0 has been Pending" not in printed("Pending", 60), "nobody waits for it"
+    assert left not in printed("Succeeded", 60) and "ended" not in printed("Running", 5)
 
 
 def test_a_pytorch_job_whose_failed_pods_are_deleted_crashes_too():
-    said = [
+    restarts = [
         _event(
             "old",
             "job old is restarting because Worker replica(s) failed.",
@@ -444,10 +461,9 @@ def test_a_pytorch_job_whose_failed_pods_are_deleted_crashes_too():
         "PyTorchJob",
         reason="ExitedWithCode",
     )
-    found = _said(trainjobs=[], pytorchjobs=[PYTORCH_JOB], events=[*said, last])
+    text = _printed(trainjobs=[], pytorchjobs=[PYTORCH_JOB], events=[*restarts, last])
     assert (
-        "PyTorchJob old crashes again and again: 4 restarts\n    exit code 139: segmentation fault"
-        in found
+        "PyTorchJob old keeps crashing: 4 restarts\n    exit code 139: segmentation fault" in text
     )
 
 
@@ -458,15 +474,15 @@ def test_a_pytorch_job_whose_pods_are_refused_says_by_what():
         "PyTorchJob",
         reason="FailedCreatePod",
     )
-    assert "old makes no pods\n    Error creating" in _said(
+    assert "the pods of old cannot be created\n    Error creating" in _printed(
         pytorchjobs=[PYTORCH_JOB], events=[refused]
     )
 
 
 def test_a_pytorch_job_is_diagnosed_like_a_train_job():
-    said = _said(trainjobs=[], pytorchjobs=[PYTORCH_JOB])
-    assert "there is no Deployment of training-operator" in said
-    assert "PyTorchJob old: its torchrun waits for 4 nodes, and it has 3" in said
+    text = _printed(trainjobs=[], pytorchjobs=[PYTORCH_JOB])
+    assert "no Deployment is named training-operator" in text
+    assert "PyTorchJob old: torchrun waits for 4 nodes, but the job has 3" in text
     [job] = Snapshot(objects={"pytorchjobs": [PYTORCH_JOB]}).jobs()
     assert (job.nodes, job.state, job.selector) == (
         3,

@@ -28,7 +28,7 @@ def kubeconfig(cluster: str, server: str) -> dict[str, Any]:
 OURS, THEIRS = kubeconfig("ours", "https://ours"), kubeconfig("theirs", "https://theirs")
 ENVIRONMENT = {"kubeconfig": json.dumps(OURS), "contract": {"cluster": {"name": "ours"}}}
 TEAM = {"kubeconfig": json.dumps(OURS), "namespace": "team-a"}
-ENDS = "asks for jobs in all namespaces of cluster ours, stack dev\n"
+ENDS = "reads jobs in all namespaces of cluster ours, stack dev\n"
 
 
 def job(space: str, name: str, kind: str = "TrainJob", state: str = "") -> dict[str, Any]:
@@ -139,17 +139,17 @@ def test_every_job_is_listed_with_its_state_and_ended_after_a_yes(
 ) -> None:
     machine = Machine(monkeypatch, *JOBS, answer="y")
     assert drain.main(["dev"]) == 0
-    assert machine.terminal.asked == ["End these 3 jobs? [y/N] "]
+    assert machine.terminal.asked == ["Delete these 3 jobs? [y/N] "]
     assert machine.ended == ["team-a/llama", "team-b/vit", "team-a/old"]
     assert capsys.readouterr().out == (
         f"{ENDS}TrainJob team-a/llama, Suspended\nTrainJob team-b/vit, Created\n"
-        "PyTorchJob team-a/old, Running\nends TrainJob team-a/llama\nends TrainJob team-b/vit\n"
-        "ends PyTorchJob team-a/old\n"
+        "PyTorchJob team-a/old, Running\ndeletes TrainJob team-a/llama\ndeletes TrainJob team-b/vit\n"
+        "deletes PyTorchJob team-a/old\n"
     )
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "said"), [("n", 1, "Nothing was ended."), (None, 2, "--yes is not given")]
+    ("answer", "code", "said"), [("n", 1, "No job was deleted."), (None, 2, "--yes is not given")]
 )
 def test_without_a_yes_nothing_ends(
     monkeypatch: pytest.MonkeyPatch,
@@ -184,7 +184,10 @@ def test_of_a_team_stack_only_the_jobs_in_the_teams_namespace_end(
 @pytest.mark.parametrize(
     ("current", "said"),
     [
-        (THEIRS, "the current context is of cluster theirs (https://theirs), which is not touched"),
+        (
+            THEIRS,
+            "the current context names cluster theirs (https://theirs), which does not change",
+        ),
         (OURS, ""),
         (None, ""),
     ],
@@ -206,7 +209,7 @@ def test_where_there_is_no_job_nobody_is_asked(
 ) -> None:
     machine = Machine(monkeypatch)
     assert drain.main(["dev"]) == 0
-    assert machine.terminal.asked == [] and "nothing to end" in capsys.readouterr().out
+    assert machine.terminal.asked == [] and "nothing to delete" in capsys.readouterr().out
 
 
 def test_a_kind_that_the_cluster_does_not_know_has_no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,7 +228,7 @@ def test_the_reason_of_a_cluster_that_does_not_answer_is_one_line(
     assert drain.main(["dev", "--yes"]) == 1
     assert capsys.readouterr().err == (
         "cluster ours (https://ours) does not answer: Unable to connect: no such host\n"
-        "Nothing was ended.\n"
+        "No job was deleted.\n"
     )
 
 
@@ -237,8 +240,8 @@ def test_a_cluster_that_does_not_answer_is_no_success_and_nothing_ends(
     assert drain.main(["dev", "--yes"]) == 1
     assert machine.ended == []
     printed = capsys.readouterr()
-    assert "Unable to connect" in printed.err and printed.err.endswith("Nothing was ended.\n")
-    assert "nothing to end" not in printed.out
+    assert "Unable to connect" in printed.err and printed.err.endswith("No job was deleted.\n")
+    assert "nothing to delete" not in printed.out
 
 
 def test_a_job_that_does_not_end_keeps_no_other_and_is_named_with_the_reason(
@@ -248,8 +251,8 @@ def test_a_job_that_does_not_end_keeps_no_other_and_is_named_with_the_reason(
     assert drain.main(["dev", "--yes"]) == 1
     assert machine.ended == ["team-b/vit", "team-a/old"]
     said = capsys.readouterr().out
-    assert "could not end TrainJob team-a/llama: timed out waiting for the condition\n" in said
-    assert said.endswith("still there: TrainJob team-a/llama\n")
+    assert "could not delete TrainJob team-a/llama: timed out waiting for the condition\n" in said
+    assert said.endswith("not deleted: TrainJob team-a/llama\n")
 
 
 def test_a_job_that_is_sent_meanwhile_is_named(
@@ -265,7 +268,7 @@ def test_a_job_that_is_sent_meanwhile_is_named(
 
     monkeypatch.setattr(subprocess, "run", sends)
     assert drain.main(["dev", "--yes"]) == 1 and machine.ended == ["team-a/llama"]
-    assert capsys.readouterr().out.endswith("still there: TrainJob team-b/late\n")
+    assert capsys.readouterr().out.endswith("not deleted: TrainJob team-b/late\n")
 
 
 def test_a_cluster_that_answers_no_more_after_the_deletions_is_no_success(
@@ -281,9 +284,7 @@ def test_a_cluster_that_answers_no_more_after_the_deletions_is_no_success(
 
     monkeypatch.setattr(subprocess, "run", mute)
     assert drain.main(["dev", "--yes"]) == 1
-    assert (
-        f"nobody knows which {drain.KIND} there are: connection refused" in capsys.readouterr().out
-    )
+    assert f"cannot list {drain.KIND}: connection refused" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -319,5 +320,5 @@ def test_a_stack_that_pulumi_does_not_know_ends_nothing(
 
     monkeypatch.setattr(drain, "outputs", unknown)
     assert drain.main(["prod", "--yes"]) == 1
-    assert capsys.readouterr().err == "error: no stack named 'prod' found\nNothing was ended.\n"
+    assert capsys.readouterr().err == "error: no stack named 'prod' found\nNo job was deleted.\n"
     assert machine.calls == []

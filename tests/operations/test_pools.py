@@ -14,7 +14,7 @@ def test_an_idle_pool_that_can_give_no_nodes_is_named_with_what_aws_said():
         ' requested Availability Zone (b). (aws-error-code=Unsupported)"'
     )
     snapshot = Snapshot(
-        objects={"nodepools": [pool("h100")]}, logs={"kube-system/karpenter": log}, at=NOW
+        objects={"nodepools": [pool("h100")]}, logs={"kube-system/karpenter": log}, taken_at=NOW
     )
     [finding] = unready(snapshot, wanted=False)
     assert finding.why.startswith("Unsupported: Your requested instance type (p5.48xlarge) is not")

@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from operations import lookup, repair
-from operations.lookup import Found
+from operations.lookup import ExistingObject
 from tests.operations.terminal import Terminal
 
 URN = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
@@ -60,7 +60,7 @@ class Stack:
         *,
         pending: bool = True,
         failed: bool = True,
-        found: Found | None = None,
+        found: ExistingObject | None = None,
         resources: tuple[dict[str, Any], ...] = (),
         kind: str = ENTRY["type"],
         account: str = OURS,
@@ -118,19 +118,22 @@ def test_after_an_update_that_ended_well_nothing_is_asked(
 def test_what_would_change_is_listed_before_the_question(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    stack, terminal = Stack(monkeypatch, found=Found(id="vpc-1")), Terminal(monkeypatch, "n")
+    stack, terminal = (
+        Stack(monkeypatch, found=ExistingObject(id="vpc-1")),
+        Terminal(monkeypatch, "n"),
+    )
     assert repair.main(["dev"]) == 1
-    assert terminal.asked == ["Repair dev so? [y/N] "] and not stack.changed
+    assert terminal.asked == ["Make these changes to dev? [y/N] "] and not stack.changed
     assert capsys.readouterr().out == (
-        "looks at account 123456789012, us-east-1\nforgets that it was creating network\n"
-        "adopts networkVpc (vpc-1)\nNothing was changed.\n"
+        "reads account 123456789012, us-east-1\nremoves the pending operation: creating network\n"
+        "imports networkVpc (vpc-1)\nNothing was changed.\n"
     )
 
 
 def test_without_a_terminal_nothing_changes_unless_the_machine_said_yes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    stack = Stack(monkeypatch, found=Found(id="vpc-1"))
+    stack = Stack(monkeypatch, found=ExistingObject(id="vpc-1"))
     Terminal(monkeypatch, None)
     assert repair.main(["dev"]) == 2 and not stack.changed
     assert "--yes is not given. Nothing was changed." in capsys.readouterr().err
@@ -140,7 +143,7 @@ def test_without_a_terminal_nothing_changes_unless_the_machine_said_yes(
 def test_an_object_that_a_killed_engine_forgot_is_imported_under_its_component(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    stack = Stack(monkeypatch, found=Found(id="vpc-1"))
+    stack = Stack(monkeypatch, found=ExistingObject(id="vpc-1"))
     Terminal(monkeypatch, "y")
     assert repair.main(["dev"]) == 0
     assert [words[:2] for words in stack.commands[1:]] == [
@@ -155,14 +158,14 @@ def test_what_was_never_made_is_left_to_the_next_update(
 ):
     stack = Stack(monkeypatch)
     assert repair.repair("dev", yes=True) == 0
-    assert "forgets that it was creating network\n" in capsys.readouterr().out
+    assert "removes the pending operation: creating network\n" in capsys.readouterr().out
     assert ("stack", "import") in stack.commands and stack.imported == {}
 
 
 def test_a_lost_answer_leaves_no_pending_operation_and_is_looked_for_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    stack = Stack(monkeypatch, pending=False, found=Found(id="vpc-1"))
+    stack = Stack(monkeypatch, pending=False, found=ExistingObject(id="vpc-1"))
     assert repair.repair("dev", yes=True) == 0
     assert ("stack", "import") not in stack.commands
     assert stack.imported["resources"][1]["id"] == "vpc-1"
@@ -174,7 +177,7 @@ def test_where_nothing_is_lost_nobody_is_asked(
     stack, terminal = Stack(monkeypatch, pending=False), Terminal(monkeypatch, "y")
     assert repair.main(["dev"]) == 0
     assert terminal.asked == [] and not stack.changed
-    assert "nothing exists that its state does not know" in capsys.readouterr().out
+    assert "every object that exists is in its state" in capsys.readouterr().out
 
 
 def test_objects_are_looked_for_in_the_stacks_own_region(monkeypatch: pytest.MonkeyPatch):
@@ -188,11 +191,11 @@ def test_credentials_of_another_account_than_the_states_change_nothing(
 ):
     """It may have a stack of the same name: names and tags do not tell the two apart."""
     role = made(f"arn:aws:iam::{OURS}:role/a")
-    stack = Stack(monkeypatch, found=Found(id="vpc-1"), resources=(role,), account=THEIRS)
+    stack = Stack(monkeypatch, found=ExistingObject(id="vpc-1"), resources=(role,), account=THEIRS)
     assert repair.main(["dev", "--yes"]) == 1
     assert not stack.changed
     said = capsys.readouterr().err
-    assert f"are in account {OURS}, and these credentials are of account {THEIRS}" in said
+    assert f"are in account {OURS}, but these credentials are for account {THEIRS}" in said
 
 
 def test_the_accounts_of_a_state_are_those_in_which_it_made_something():
@@ -217,7 +220,7 @@ def test_a_stack_without_objects_of_aws_asks_no_account(monkeypatch: pytest.Monk
 def test_an_update_that_ran_during_the_question_leaves_nothing_to_change(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    stack = Stack(monkeypatch, found=Found(id="vpc-1"))
+    stack = Stack(monkeypatch, found=ExistingObject(id="vpc-1"))
 
     def answer(_: str) -> str:
         stack.state["deployment"]["pending_operations"] = []
@@ -226,7 +229,7 @@ def test_an_update_that_ran_during_the_question_leaves_nothing_to_change(
     Terminal(monkeypatch, "y")
     monkeypatch.setattr("builtins.input", answer)
     assert repair.main(["dev"]) == 1 and not stack.changed
-    assert "has run meanwhile. Nothing was changed." in capsys.readouterr().err
+    assert "has run in between. Nothing was changed." in capsys.readouterr().err
 
 
 def test_the_egress_rule_of_an_adopted_security_group_is_listed_and_goes_with_a_yes(
@@ -234,11 +237,11 @@ def test_the_egress_rule_of_an_adopted_security_group_is_listed_and_goes_with_a_
 ):
     kind = "aws:ec2/securityGroup:SecurityGroup"
     for answer, revoked in {"n": [], "y": ["sgr-1"]}.items():
-        stack = Stack(monkeypatch, found=Found(id="sg-1"), kind=kind)
+        stack = Stack(monkeypatch, found=ExistingObject(id="sg-1"), kind=kind)
         Terminal(monkeypatch, answer)
         repair.main(["dev"])
         assert stack.account.revoked == revoked
-        said = "removes from networkVpc (sg-1) the egress rule that AWS gave it"
+        said = "removes from networkVpc (sg-1) the egress rule that AWS added"
         assert said in capsys.readouterr().out
 
 
@@ -307,7 +310,9 @@ def test_a_cluster_that_cannot_be_looked_at_is_named(
     )
     Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
     assert repair.repair("dev", yes=True) == 0
-    assert "could not look at all of the cluster: Unable to connect\n" in capsys.readouterr().out
+    assert (
+        "could not read all objects of the cluster: Unable to connect\n" in capsys.readouterr().out
+    )
 
 
 def test_a_program_that_is_missing_is_named(
@@ -334,7 +339,7 @@ def test_the_kubeconfig_that_the_cluster_is_asked_with_is_gone_afterwards(
     with repair.Cluster.of({"deployment": {"resources": [CLUSTER]}}) as cluster:
         assert cluster.object(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
-        ) == Found(id="a")
+        ) == ExistingObject(id="a")
     assert asked == ["of the cluster"] * 2 and [*tmp_path.iterdir()] == []
     with repair.Cluster.of({"deployment": {}}) as cluster:
         assert (
@@ -383,7 +388,7 @@ def test_a_group_that_is_taken_back_reaches_nobody_as_one_that_was_made_whole():
         ],
     )
     for kind in ("aws:ec2/vpc:Vpc", "aws:ec2/securityGroup:SecurityGroup"):
-        lookup.finish(session, kind, group)
+        lookup.remove_unwanted_egress_rules(session, kind, group)
     rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group]}])[
         "SecurityGroupRules"
     ]
@@ -420,7 +425,7 @@ def test_a_link_to_s3_that_a_killed_update_left_is_found_by_its_tags_on_any_page
         "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
         {"tags": Fsx.TAGS},
     )
-    assert found == Found(id="dra-3", settled=False)
+    assert found == ExistingObject(id="dra-3", settled=False)
 
 
 def test_an_object_whose_inputs_are_not_known_yet_cannot_exist():
@@ -452,6 +457,6 @@ def test_every_way_in_which_aws_says_no_such_thing_is_understood(
 
 
 def test_an_object_that_aws_is_still_making_is_not_settled():
-    assert lookup._state("c", "CREATING") == Found(id="c", settled=False)
-    assert lookup._state("c", "ACTIVE") == Found(id="c")
+    assert lookup._state("c", "CREATING") == ExistingObject(id="c", settled=False)
+    assert lookup._state("c", "ACTIVE") == ExistingObject(id="c")
     assert lookup._state("c", "DELETING") is None

@@ -1,4 +1,4 @@
-"""What is read of a cluster, and how often it is asked."""
+"""What is read from a cluster, and with how many calls."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def _pod(name: str, phase: str = "Running", **labels: str) -> dict[str, Any]:
 
 
 class Kubectl:
-    """Two gangs and a controller; every line of their logs names its pod."""
+    """Two gangs, each of `ranks` pods, and a controller; every line of their logs names its pod."""
 
-    def __init__(self) -> None:
+    def __init__(self, ranks: int = RANKS) -> None:
         self.calls: list[tuple[str, ...]] = []
         self.gangs = {
             f"{label}={kind.lower()}": [
-                _pod(f"{kind.lower()}-{n}", **{label: kind.lower()}) for n in range(RANKS)
+                _pod(f"{kind.lower()}-{n}", **{label: kind.lower()}) for n in range(ranks)
             ]
             for kind, label in LABELS.items()
         }
@@ -71,10 +71,22 @@ class Kubectl:
         )
 
 
-def test_the_calls_grow_with_the_runs_and_not_with_their_ranks():
-    kubectl = Kubectl()
-    snapshot.read(kubectl)
-    assert sum(words[0] == "logs" for words in kubectl.calls) == 2 * len(LABELS) + 1
+def _calls(kinds: tuple[str, ...], ranks: int) -> int:
+    kubectl = Kubectl(ranks)
+    kubectl.gangs = {
+        selector: pods
+        for selector, pods in kubectl.gangs.items()
+        if selector.partition("=")[0] in [LABELS[kind] for kind in kinds]
+    }
+    taken = snapshot.read(kubectl)
+    assert len(taken.logs) == ranks * len(kinds) + 1, "every rank and the controller were read"
+    return len(kubectl.calls)
+
+
+def test_the_number_of_calls_grows_with_the_jobs_and_not_with_their_ranks():
+    one, two = ("TrainJob",), ("TrainJob", "PyTorchJob")
+    assert _calls(one, ranks=2) == _calls(one, ranks=512) == 2 + 2 + 1, "with one controller"
+    assert _calls(two, ranks=2) == _calls(two, ranks=512) == _calls(one, ranks=2) + 2
 
 
 def test_every_rank_has_its_own_lines_and_the_time_of_its_last():
@@ -84,7 +96,7 @@ def test_every_rank_has_its_own_lines_and_the_time_of_its_last():
     taken = snapshot.read(kubectl)
     assert len(taken.logs) == RANKS * len(LABELS) + 1 and taken.logs["t/karpenter"] == "launches"
     assert taken.logs["t/trainjob-511"] == "node of trainjob-511\nsidecar of trainjob-511"
-    assert taken.spoke["t/trainjob-511"] == datetime(2026, 11, 21, 12, 0, 1, tzinfo=UTC)
-    assert "t/pytorchjob-510" in taken.spoke and "t/pytorchjob-511" not in taken.spoke, (
-        "it has ended"
-    )
+    assert taken.last_lines_at["t/trainjob-511"] == datetime(2026, 11, 21, 12, 0, 1, tzinfo=UTC)
+    assert (
+        "t/pytorchjob-510" in taken.last_lines_at and "t/pytorchjob-511" not in taken.last_lines_at
+    ), "it has ended"

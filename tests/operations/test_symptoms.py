@@ -1,10 +1,10 @@
-"""Every sign is read from the words that schedulers, Karpenter, kubelets and ranks really say."""
+"""Every symptom is read from messages that schedulers, Karpenter, kubelets and ranks really print."""
 
 from __future__ import annotations
 
 import pytest
 
-from operations.symptoms import MEETING, PENDING, WAITING, Sign, read
+from operations.symptoms import PENDING, RENDEZVOUS, STARTING, Symptom, read
 
 KARPENTER = "Failed to schedule pod, "
 POOL = (
@@ -15,7 +15,7 @@ IMAGE = (
     'ImagePullBackOff: Back-off pulling image "r/i:1": ErrImagePull: failed to resolve reference'
     ' "r/i:1": '
 )
-PENDING_WORDS = {
+PENDING_MESSAGES = {
     '0/2 nodes are available: persistentvolumeclaim "data" not found.': (
         "claim: there is no PersistentVolumeClaim data"
     ),
@@ -29,46 +29,46 @@ PENDING_WORDS = {
         "no node has {1M}"
     ),
     KARPENTER + "all available instance types exceed limits for nodepool (NodePool=g6e); " + POOL: (
-        "pool g6e has"
+        "pool g6e already has"
     ),
     KARPENTER + "no instance type has the required offering, requirements=a, resources={}": (
-        "capacity: AWS has none"
+        "capacity: AWS has no capacity"
     ),
     KARPENTER + POOL + '; incompatible requirements, label "disk" does not have known values': (
-        'select by "disk"'
+        'select: "disk"'
     ),
     KARPENTER
     + "incompatible requirements, key a/disk, a/disk In [x] not in a/disk In [y]; "
-    + POOL: "by a/disk",
+    + POOL: "select: a/disk",
     KARPENTER + POOL + "; did not tolerate taint (taint=a=b:NoSchedule)": (
-        "taint: not tolerated: a=b:NoSchedule"
+        "taint: the pods lack a toleration: a=b:NoSchedule"
     ),
     "0/2 nodes are available: 2 node(s) had untolerated taint(s). preemption": (
-        "taint: not tolerated: untolerated"
+        "taint: the pods lack a toleration: untolerated"
     ),
-    KARPENTER + POOL: "label: there is no pool of this trainyard.io/pool",
+    KARPENTER + POOL: "label: no pool has the value of trainyard.io/pool",
 }
-WAITING_WORDS = {
+STARTING_MESSAGES = {
     'InvalidImageName: Failed to apply default image tag "A": couldn\'t parse image name': (
-        "no name of an image"
+        "the image name is not valid"
     ),
-    IMAGE + "r/i:1: not found": "there is no r/i:1",
+    IMAGE + "r/i:1: not found": "r/i:1 does not exist",
     IMAGE + "unexpected status from HEAD request: 403 Forbidden": "node's role or",
-    IMAGE + "dial tcp: lookup r: no such host": "no way to the registry",
+    IMAGE + "dial tcp: lookup r: no such host": "cannot reach the registry",
     "CreateContainerConfigError: couldn't find key token in Secret t/hub": (
-        "there is no key token in Secret t/hub"
+        "key token in Secret t/hub does not exist"
     ),
     'MountVolume.SetUp failed for volume "c" : configmap "late" not found': (
-        'there is no configmap "late"'
+        'configmap "late" does not exist'
     ),
     'MountVolume.SetUp failed for volume "c" : configmap references non-existent config key: a': (
-        "no config key: a"
+        "config key: a does not exist"
     ),
     'MountVolume.SetUp failed for volume "h" : hostPath type check failed: /x is not a directory': (
-        "path: /x is not"
+        "no such path: /x is not"
     ),
-    "failed to assign an IP address to container": "no address is left",
-    "init container init-pytorch still runs": "init-pytorch has not ended",
+    "failed to assign an IP address to container": "no free IP address",
+    "init container init-pytorch still runs": "init container init-pytorch has not ended",
 }
 REFUSED = (
     "[c10d] The client socket has failed to connect to [a]:29500 (errno: 111 - Connection refused)."
@@ -77,10 +77,10 @@ UNKNOWN = (
     "[c10d] The IPv6 network addresses of (a, 1) cannot be retrieved (gai error: -2 - Name or"
     " service not known)."
 )
-MEETING_WORDS = {
-    "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError": "not all nodes came",
-    UNKNOWN: "the endpoint's name is not known",
-    UNKNOWN + "\nRendezvousConnectionError: x": "the endpoint's name is not known",
+RENDEZVOUS_MESSAGES = {
+    "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError": "not all nodes joined",
+    UNKNOWN: "DNS does not know the endpoint",
+    UNKNOWN + "\nRendezvousConnectionError: x": "DNS does not know the endpoint",
     REFUSED: "nothing answers at the endpoint",
     "RuntimeError: Gloo connectFullMesh failed with [gloo/transport/tcp/pair.cc:144] no error": (
         "gloo cannot reach"
@@ -92,19 +92,24 @@ MEETING_WORDS = {
         "NCCL cannot reach"
     ),
 }
-CASES = ((PENDING, PENDING_WORDS), (WAITING, WAITING_WORDS), (MEETING, MEETING_WORDS))
+CASES = (
+    (PENDING, PENDING_MESSAGES),
+    (STARTING, STARTING_MESSAGES),
+    (RENDEZVOUS, RENDEZVOUS_MESSAGES),
+)
 
 
 @pytest.mark.parametrize(
-    ("signs", "text", "why"), [(signs, *case) for signs, words in CASES for case in words.items()]
+    ("symptoms", "text", "why"),
+    [(symptoms, *case) for symptoms, messages in CASES for case in messages.items()],
 )
-def test_words_are_read(signs: tuple[Sign, ...], text: str, why: str):
-    found, do = read(signs, f"before\n{text}\n", "", space="t", job="a=b")
-    assert why in found and text.splitlines()[0] in found and do and "{" not in do
+def test_the_cause_of_a_message_is_found(symptoms: tuple[Symptom, ...], text: str, why: str):
+    cause, do = read(symptoms, f"before\n{text}\n", "", namespace="t", job="a=b")
+    assert why in cause and text.splitlines()[0] in cause and do and "{" not in do
 
 
 @pytest.mark.parametrize(
     "text", [REFUSED + "\nstep 1", UNKNOWN + "\nstep 1", "NCCL INFO Connected all rings", ""]
 )
-def test_ranks_that_met_after_all_are_left_alone(text: str):
-    assert read(MEETING, text, "") == (text, "")
+def test_ranks_that_connected_in_the_end_have_no_symptom(text: str):
+    assert read(RENDEZVOUS, text, "") == (text, "")

@@ -50,12 +50,12 @@ WORDS = (
 
 
 def test_finished_jobs_that_it_could_not_read_are_named_with_the_command_that_removes_them():
-    said = [str(finding) for finding in unreadable(_snapshot(*WORDS))]
-    assert [line.rpartition("kubectl ")[2] for line in said] == [
+    texts = [str(finding) for finding in unreadable(_snapshot(*WORDS))]
+    assert [line.rpartition("kubectl ")[2] for line in texts] == [
         "-n a delete trainjobs.trainer.kubeflow.org x",
         "-n b delete trainjobs.trainer.kubeflow.org y z",
     ]
-    assert "TrainJobs of b give numProcPerNode as a word: y, z" in said[1]
+    assert "TrainJobs of b set numProcPerNode to a string: y, z" in texts[1]
 
 
 @pytest.mark.parametrize("unavailable, wrong", [(0, False), (1, True)])
@@ -69,10 +69,9 @@ def test_they_are_wrong_only_once_the_newer_trainer_does_not_come_up(
     assert bool(diagnose(snapshot)) == wrong
     monkeypatch.setattr(status, "take", lambda: snapshot)
     assert status.main([]) == int(wrong)
-    said = capsys.readouterr().out
-    assert (
-        said.count("numProcPerNode as a word: x") == 1 and ("Nothing is wrong yet" in said) != wrong
-    )
+    output = capsys.readouterr().out
+    assert output.count("numProcPerNode to a string: x") == 1
+    assert ("Not a problem until you upgrade the Trainer" in output) != wrong
 
 
 def test_a_cluster_without_such_jobs_hears_nothing():

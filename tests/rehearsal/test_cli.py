@@ -91,7 +91,7 @@ def test_what_is_left_in_the_account_without_a_stack_is_named_and_fails(
 @pytest.mark.parametrize(
     ("stack", "said", "looks"),
     [
-        ("dev", "2 faults in the stack file", "make check  #"),
+        ("dev", "2 errors in the stack file", "make check  #"),
         ("dev", "connection reset", "make status  #"),
         ("team", "connection reset", "make status STACK=team  #"),
     ],
@@ -208,7 +208,7 @@ def test_a_second_up_is_refused_while_one_is_at_work(
     with (paths.STATE / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert cli.main(["up"]) == 1
-    assert "at work here" in capsys.readouterr().err
+    assert "runs in this checkout" in capsys.readouterr().err
 
 
 def test_an_unknown_stack_is_refused_before_anything_starts(

@@ -611,9 +611,13 @@ def test_an_object_that_somebody_made_again_counts_as_deleted(
     inputs = widget(unique("w"))
     id_, state = created(plugin, "example.com/v1:Widget", inputs)
     first = live(api_server, state)
-    answers = iter([first, first | {"metadata": first["metadata"] | {"uid": "another"}}])
-    plugin._cluster.api.get = lambda obj: next(answers)
+    another = first | {"metadata": first["metadata"] | {"uid": "another"}}
+    answers, read = iter([first, another]), []
+    plugin._cluster.api.get = lambda obj: read.append(next(answers)) or read[-1]
     plugin.delete(call("example.com/v1:Widget", id=id_), state)
+    assert [obj["metadata"]["uid"] for obj in read] == [first["metadata"]["uid"], "another"]
+    live_now = api_server.admin.get(inputs)
+    assert not live_now or live_now["metadata"]["deletionTimestamp"], "the first was deleted"
 
 
 def test_an_interrupt_ends_a_deletion_that_hangs(plugin, widgets):

@@ -77,16 +77,3 @@ def test_a_component_that_is_in_no_table_is_a_stage_of_its_own():
         progress.stage_of("urn:pulumi:dev::p::trainyard:new:Queues$aws:sqs/queue:Queue::q")
         == "Queues"
     )
-
-
-def test_a_condition_that_is_false_does_not_end_a_job():
-    job = {
-        "status": {
-            "conditions": [
-                {"type": "Failed", "status": "False"},
-                {"type": "Complete", "status": "True"},
-            ]
-        }
-    }
-    assert progress.ended(job) == "Complete"
-    assert progress.ended({}) is None

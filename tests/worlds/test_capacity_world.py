@@ -174,8 +174,10 @@ def test_a_gang_of_two_where_one_is_to_be_had_says_what_is_missing(trial: Trial)
     one_stands = ("--zone", ZONE, "--instance-type", "p5.48xlarge", "--available", "0")
     assert trial.do("fault", "no-capacity", *one_stands) == 0
     trial.apply(_gang(trial, "half", 2))
-    said = until(lambda: _status(trial, "TrainJob half misses 1 of 2 nodes"), seconds=90, every=3)
-    assert "the 1 it has wait idle" in said and "an hour" in said
+    said = until(
+        lambda: _status(trial, "TrainJob half has waited for 1 of 2 nodes"), seconds=90, every=3
+    )
+    assert "it has 1 idle" in said and "an hour" in said
     trial.shell("kubectl -n training delete trainjob half --wait")  # first: it would get its node
     assert trial.do("fault", "clear") == 0
 
@@ -253,7 +255,9 @@ def test_reservations_and_blocks_are_used_while_they_are_active_and_only_then(tr
             == labels["karpenter.k8s.aws/capacity-reservation-id"]
         )
     trial.apply(_gang(trial, "early", 1, "later"))
-    assert until(lambda: _status(trial, "TrainJob early misses 1 of 1 nodes"), seconds=60, every=3)
+    assert until(
+        lambda: _status(trial, "TrainJob early has waited for 1 of 1 nodes"), seconds=60, every=3
+    )
     assert _nodes(trial, "later") == [], "a block that has not begun gives nothing"
     trial.shell("kubectl -n training delete trainjob early --wait")
     said = trial.shell(f"{sys.executable} -m stacks.reports.check --live capacity", check=False)
@@ -267,7 +271,9 @@ def test_a_block_that_is_over_takes_its_node_away_and_gives_none(trial: Trial):
     assert trial.do(*RESERVE, "cr-00000000000000002", "--block", *times) == 0
     assert until(lambda: not _nodes(trial, "block"), seconds=180)
     trial.apply(_gang(trial, "late", 1, "block"))
-    assert until(lambda: _status(trial, "TrainJob late misses 1 of 1 nodes"), seconds=90, every=3)
+    assert until(
+        lambda: _status(trial, "TrainJob late has waited for 1 of 1 nodes"), seconds=90, every=3
+    )
     assert _nodes(trial, "block") == [], "what is over gives nothing"
     trial.shell("kubectl -n training delete trainjob late --wait")
     said = trial.shell(f"{sys.executable} -m stacks.reports.check --live capacity", check=False)

@@ -1,5 +1,5 @@
-"""Every mistake of the troubleshooting chapters, made for real in a TrainJob and in a PyTorchJob;
-and a node that vanishes under a gang meanwhile."""
+"""Every mistake of the troubleshooting chapters in a real TrainJob and a real PyTorchJob, and a node
+of a gang that vanishes at the same time."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ MISTAKES: dict[str, tuple[Callable[[Object, Object], object], tuple[str, ...]]] 
     "resources": (
         lambda trainer, _: trainer.update(resourcesPerNode=_asks(gpus=16)),
         (
-            "misses 1 of 1 nodes",
+            "has waited for 1 of 1 nodes",
             "resources: no node has",
             '"16"',
-            "→ ask for what a node of the pool has",
+            "→ request no more than a node of the pool has",
         ),
     ),
     "label": (
@@ -47,7 +47,7 @@ MISTAKES: dict[str, tuple[Callable[[Object, Object], object], tuple[str, ...]]] 
             trainer.update(resourcesPerNode=_asks(gpus=0)),
             pod.pop("tolerations"),
         ),
-        ("taint: not tolerated: ", "→ add a toleration"),
+        ("taint: the pods lack a toleration: ", "→ add a toleration"),
     ),
     "claim": (
         lambda _, pod: _mount(pod, {"persistentVolumeClaim": {"claimName": "nowhere"}}),
@@ -60,39 +60,39 @@ MISTAKES: dict[str, tuple[Callable[[Object, Object], object], tuple[str, ...]]] 
         lambda trainer, _: trainer.update(
             image="123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/train:1"
         ),
-        ("is Pending for", "train:1: not found", "→ aws ecr describe-images"),
+        ("has been Pending for", "train:1: not found", "→ aws ecr describe-images"),
     ),
     "crashes": (
         lambda trainer, _: trainer["command"].__setitem__(-1, "sleep 8; echo $((7 / 0))"),
-        ("crashes again and again", "exit code 1", "division by 0", "--previous"),
+        ("keeps crashing", "exit code 1", "division by 0", "--previous"),
     ),
     "key": (
         lambda trainer, _: trainer["env"].append(KEY),
         (
-            "there is no key token in ConfigMap training/kube-root-ca.crt",
+            "key token in ConfigMap training/kube-root-ca.crt does not exist",
             "→ kubectl -n training get configmaps",
         ),
     ),
     "host": (
         lambda _, pod: _mount(pod, {"hostPath": {"path": "/data/x", "type": "Directory"}}),
         (
-            "the node does not have this path: /data/x is not a directory",
-            "→ a node has what AMI and user data",
+            "the node has no such path: /data/x is not a directory",
+            "→ a node has only the files of its AMI and user data",
         ),
     ),
     "strangers": (
         lambda trainer, _: (trainer["command"].__setitem__(-1, MEET), trainer.update(numNodes=2)),
-        ("its ranks do not meet", "not all nodes came to the rendezvous", "→ compare --nnodes"),
+        ("its ranks cannot connect", "not all nodes joined the rendezvous", "→ compare --nnodes"),
     ),
     "still": (
         lambda trainer, _: trainer["command"].__setitem__(-1, "echo step 1; sleep 900"),
-        ("stands still", "an hour", "→ kubectl -n training logs {first}"),
+        ("seems to hang", "an hour", "→ kubectl -n training logs {first}"),
     ),
 }
-"""Name of a job of one node and one GPU → the mistake in its trainer or its pods, and what the
-finding says of it. {first} is its first pod."""
+"""Name of a job of one node and one GPU → the mistake in its trainer or its pods, and parts of the
+finding about it. {first} is its first pod."""
 V1 = "v1-"
-"""Before the name: the same mistake in a PyTorchJob."""
+"""Prefix of the name of the PyTorchJob with the same mistake."""
 NAMES = [*MISTAKES, *(V1 + name for name in MISTAKES)]
 
 
@@ -110,9 +110,9 @@ def _mount(pod: Object, source: Object) -> None:
 def trial() -> Iterator[Trial]:
     config = stack_values("dev")
     config["trainyard:environment"]["training_operator"] = {"version": "1.8.1"}
-    with rehearsing(files={"Pulumi.dev.yaml": yaml.safe_dump({"config": config})}) as made:
-        assert made.do("up") == 0, made.log.read_text()
-        yield made
+    with rehearsing(files={"Pulumi.dev.yaml": yaml.safe_dump({"config": config})}) as trial:
+        assert trial.do("up") == 0, trial.log.read_text()
+        yield trial
 
 
 def _instances(trial: Trial, job: str) -> dict[str, Object]:
@@ -125,7 +125,7 @@ def _instances(trial: Trial, job: str) -> dict[str, Object]:
 
 @pytest.fixture(scope="module")
 def vanished(trial: Trial) -> tuple[str, float]:
-    """The instance of the second rank of a gang that had saved something, and when it went."""
+    """The instance of the second rank of a gang that has saved a checkpoint, and when it vanished."""
     trial.apply(trial.copy_of("t5-large", "survives", env_TRAINYARD_STEPS="120"))
     logs = "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=survives --tail=-1"
     assert until(lambda: "step 9/" in trial.shell(logs, check=False), seconds=90)
@@ -136,7 +136,7 @@ def vanished(trial: Trial) -> tuple[str, float]:
 
 @pytest.fixture(scope="module")
 def findings(trial: Trial, vanished: tuple[str, float]) -> list[str]:
-    """What status says of all mistakes, made at once, until it has named each."""
+    """What status prints about all mistakes at the same time, until it has named every mistake."""
     trial.shell(
         "kubectl label namespace training --overwrite pod-security.kubernetes.io/enforce=privileged"
     )
@@ -148,10 +148,10 @@ def findings(trial: Trial, vanished: tuple[str, float]) -> list[str]:
         edit(jobs[-1]["spec"]["trainer"], jobs[-1]["spec"]["podTemplateOverrides"][0]["spec"])
     jobs += [_as_pytorch_job(job) for job in jobs]
     trial.apply({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": jobs})
-    end, said = time.monotonic() + 300, list[str]()
-    while not all(_named(said, name) for name in NAMES) and time.monotonic() < end:
-        said += _status(trial).split("\n! ")
-    return said
+    end, findings = time.monotonic() + 300, list[str]()
+    while not all(_named(findings, name) for name in NAMES) and time.monotonic() < end:
+        findings += _status(trial).split("\n! ")
+    return findings
 
 
 def _status(trial: Trial) -> str:
@@ -159,7 +159,7 @@ def _status(trial: Trial) -> str:
 
 
 def _as_pytorch_job(job: Object) -> Object:
-    """On the other pool: the nodes of the first are for the gang that lost one."""
+    """On the other pool: the nodes of the first are for the gang that lost a node."""
     trainer, pod = (
         job["spec"]["trainer"],
         copy.deepcopy(job["spec"]["podTemplateOverrides"][0]["spec"]),
@@ -192,9 +192,10 @@ def _as_pytorch_job(job: Object) -> Object:
 
 def _named(findings: list[str], name: str) -> bool:
     first = f"{name}-master-0" if name.startswith(V1) else f"{name}-node-0-0"
-    wanted = [words.replace("{first}", first) for words in MISTAKES[name.removeprefix(V1)][1]]
+    expected = [words.replace("{first}", first) for words in MISTAKES[name.removeprefix(V1)][1]]
     return any(
-        f" {name}" in finding and all(words in finding for words in wanted) for finding in findings
+        f" {name}" in finding and all(words in finding for words in expected)
+        for finding in findings
     )
 
 
@@ -204,7 +205,7 @@ def test_a_mistake_is_named_with_its_cause_and_the_next_command(findings: list[s
 
 
 def test_pods_that_a_failed_pytorch_job_leaves_behind_are_named(trial: Trial):
-    """The worker looks for its master or waits for it, with GPUs in hand."""
+    """The worker looks for its master or waits for it, and holds its GPUs."""
     job = trial.copy_of("t5-large", "leaves", script=lambda _: "exit 3")
     left = _as_pytorch_job(job)
     left["spec"]["runPolicy"] = {"cleanPodPolicy": "None"}
@@ -225,7 +226,7 @@ def test_pods_that_a_failed_pytorch_job_leaves_behind_are_named(trial: Trial):
     trial.apply(left)
     assert until(
         lambda: re.search(
-            rf"PyTorchJob {V1}leaves ended \d+ s ago, and its {V1}leaves-worker-0 has not",
+            rf"PyTorchJob {V1}leaves ended \d+ s ago, and its pods have not: {V1}leaves-worker-0",
             _status(trial),
         ),
         seconds=90,
@@ -242,10 +243,10 @@ def test_a_node_that_vanishes_is_replaced_in_its_zone_and_the_gang_resumes(
     zones = [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in now.values()]
     jobset = trial.get("jobset survives -n training")["status"]
     assert instance not in now and zones == ["ap-northeast-2a"] * 2 and jobset["restarts"] == 1
-    said = trial.shell(
+    log = trial.shell(
         "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=survives --tail=-1"
     )
-    assert "resumed from step " in said and "step 120/120" in said
+    assert "resumed from step " in log and "step 120/120" in log
     complete = next(c for c in jobset["conditions"] if c["type"] == "Completed")
     times = (
         max(n["metadata"]["creationTimestamp"] for n in now.values()),

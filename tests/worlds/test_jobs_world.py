@@ -161,7 +161,7 @@ def test_a_job_whose_ranks_fail_fails_and_keeps_what_they_said(trial: Trial):
     trial.apply(broken)
     assert until(lambda: _state(trial, "broken"), seconds=180) == "Failed"
     assert "no data" in trial.shell("kubectl logs -n training broken-master-0")
-    assert "last words: no data" in trial.shell(
+    assert "last log line: no data" in trial.shell(
         f"{sys.executable} -m operations.status", check=False
     )
     # Its worker, if not begun, still looks for the master, 100 times 2 s, with a node's GPUs in
@@ -279,8 +279,8 @@ def test_an_upgraded_trainer_finds_nothing_it_cannot_read_and_leaves_alone_what_
     trial.apply(by_hand)
     assert until(lambda: trial.condition("by-hand"), seconds=120) == "Complete"
     said = trial.shell(f"{sys.executable} -m operations.status", check=False)
-    assert "give numProcPerNode as a word: by-hand\n" in said
-    [remove] = re.findall("before trainer.version is raised: (kubectl .*)", said)
+    assert "set numProcPerNode to a string: by-hand\n" in said
+    [remove] = re.findall("before you raise trainer.version: (kubectl .*)", said)
     trial.shell(remove)
     _up(trial, NEWER, long=long)
     assert _uid(trial, "pods", "long") == running

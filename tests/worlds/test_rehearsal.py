@@ -66,7 +66,7 @@ def test_status_names_an_idle_pool_whose_type_the_zone_does_not_sell_with_ec2s_w
         trial.apply(made | {"metadata": {"name": "unsold"}})
     said = until(
         lambda: re.search(
-            r"No job waits for it: NodePool unsold: NodeClassReady is False\s+Unsupported: Your"
+            r"An idle pool cannot launch nodes: NodePool unsold: NodeClassReady is False\s+Unsupported: Your"
             r" requested instance type \(p5e?.48xlarge\) is not supported in your requested"
             r" Availability Zone \(ap-northeast-2b\)",
             trial.shell(f"{sys.executable} -m operations.status", check=False),

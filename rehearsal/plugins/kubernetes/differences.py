@@ -3,20 +3,16 @@ a new object."""
 
 from __future__ import annotations
 
-import re
 from copy import deepcopy
-from decimal import Decimal
 from typing import Any
 
+from catalog.quantities import amount
 from rehearsal.kube import Object
 from rehearsal.plugins.kubernetes import kinds
 from rehearsal.plugins.wire import Changes, Properties, changes
 
 IDENTITY = ("metadata.name", "metadata.namespace")
 QUANTITIES = {"capacity", "hard", "limits", "requests"}
-UNITS = {"m": "1e-3", "k": "1e3", "M": "1e6", "G": "1e9", "T": "1e12"} | {
-    f"{letter}i": str(1024**power) for power, letter in enumerate("KMGTP", 1)
-}
 
 
 def pruned(live: Any, own: Any) -> Any:
@@ -95,7 +91,7 @@ def _comparable(value: Any) -> Any:
         return value
     return {
         key: (
-            {name: _quantity(amount) for name, amount in inner.items()}
+            {name: _quantity(text) for name, text in inner.items()}
             if key in QUANTITIES and isinstance(inner, dict)
             else _comparable(inner)
         )
@@ -104,5 +100,5 @@ def _comparable(value: Any) -> Any:
 
 
 def _quantity(value: Any) -> Any:
-    parts = re.fullmatch(r"(\d+(?:\.\d+)?)([mkMGT]|[KMGTP]i)?", str(value))
-    return Decimal(parts[1]) * Decimal(UNITS.get(parts[2], "1")) if parts else value
+    number = amount(value)
+    return value if number is None else number

@@ -148,9 +148,10 @@ def test_an_asynchronous_save_longer_than_the_interval_makes_the_next_one_wait()
     )
 
 
-def test_lustre_without_a_size_or_a_speed_is_no_file_system() -> None:
-    with pytest.raises(ValueError):
-        Store(kind="lustre", capacity_gib=2400)
+@pytest.mark.parametrize("size_and_speed", [{}, {"capacity_gib": 2400}, {"tier": 500}])
+def test_lustre_without_a_size_or_a_speed_is_no_file_system(size_and_speed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="a Lustre file system has a capacity, and a tier"):
+        Store(kind="lustre", **size_and_speed)
 
 
 # Failures, simulated.

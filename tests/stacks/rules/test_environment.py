@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -190,10 +191,12 @@ def test_check_says_what_a_sound_stack_is_and_what_comes_next(
     assert check.main(["dev", "team-vision"]) == 0
     said = capsys.readouterr().out
     assert (
-        "dev: zone ap-northeast-2a, pools g6e 4 x g6e.48xlarge" in said
+        re.search(
+            r"^dev: no errors, \d+ warnings; zone ap-northeast-2a, pools g6e 4 x g6e", said, re.M
+        )
         and "make preview STACK=dev" in said
     )
-    assert "team-vision: namespace team-vision on dev, 1 job\n" in said
+    assert "no errors, 2 warnings; namespace team-vision on dev, 1 job\n" in said
 
 
 def test_check_of_a_stack_without_a_file_says_so(

@@ -1,0 +1,106 @@
+"""The objects and Helm releases in a stack's cluster, read with kubectl and helm.
+
+The kubeconfig comes from the stack's state, so that no other cluster can be meant.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from operations.kubectl import UNSERVED, Login, logged_in_to
+from operations.lookup import ExistingObject
+from operations.pulumi import PulumiError
+
+ABSENT = ("not found", "NotFound", UNSERVED, "no matches for kind")
+"""Parts of the messages of kubectl and helm where an object does not exist."""
+Entry = dict[str, Any]
+"""A resource, or the inputs of one, in the JSON of Pulumi."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A Helm release whose installation has not ended."""
+
+    namespace: str
+    name: str
+    status: str
+    """Helm's own word, such as pending-install."""
+
+    def __str__(self) -> str:
+        return f"release {self.namespace}/{self.name}, which is {self.status}"
+
+
+class Cluster:
+    """The stack's cluster. Without a login it has no objects."""
+
+    def __init__(self, login: Login | None) -> None:
+        self._login = login
+        self.failure = ""
+        """Why kubectl or helm could not read an object; empty where none failed."""
+
+    @classmethod
+    @contextmanager
+    def of(cls, state: Entry) -> Iterator[Cluster]:
+        """The cluster of the stack's own Kubernetes provider, with a login for the whole block. Its
+        private kubeconfig is deleted at the end. Without a provider the cluster has no objects."""
+        kubeconfigs = [
+            resource["inputs"]["kubeconfig"]
+            for resource in state["deployment"].get("resources") or []
+            if resource["type"] == "pulumi:providers:kubernetes"
+            and resource["urn"].count("eks:index") == 0
+        ]
+        with logged_in_to(kubeconfigs[0]) if kubeconfigs else nullcontext() as login:
+            yield cls(login)
+
+    def object(self, inputs: Entry) -> ExistingObject | None:
+        """The object with this kind, namespace and name; None where it does not exist."""
+        meta = inputs.get("metadata") or {}
+        name, namespace = meta.get("name"), meta.get("namespace")
+        if not isinstance(name, str):
+            return None
+        group, _, version = inputs["apiVersion"].rpartition("/")
+        kind = f"{inputs['kind']}.{version}.{group}" if group else inputs["kind"]
+        scope = ["--namespace", namespace] if namespace else []
+        if not self._run("kubectl", "get", kind, name, *scope, "--output=name"):
+            return None
+        return ExistingObject(id=f"{namespace}/{name}" if namespace else name)
+
+    def release(self, inputs: Entry) -> ExistingObject | Release | None:
+        """The release as an object where it is deployed, else as a Release; None where it does not
+        exist."""
+        name, namespace = inputs["name"], inputs.get("namespace", "default")
+        shown = self._run("helm", "status", name, "--namespace", namespace, "--output", "json")
+        if not shown:
+            return None
+        status = json.loads(shown)["info"]["status"]
+        if status == "deployed":
+            return ExistingObject(id=f"{namespace}/{name}")
+        return Release(namespace=namespace, name=name, status=status)
+
+    def uninstall(self, release: Release) -> None:
+        """Uninstall a release, so that it can be installed again; not one whose status has changed."""
+        inputs = {"name": release.name, "namespace": release.namespace}
+        if self.release(inputs) == release:
+            self._run(
+                *("helm", "uninstall", release.name, "--namespace", release.namespace),
+                *("--no-hooks", "--wait"),
+            )
+            if self.release(inputs) is not None:
+                print(f"not uninstalled: {release}", flush=True)
+
+    def _run(self, *command: str) -> str:
+        """The output of a command; empty where it fails, and where there is no cluster."""
+        if self._login is None:
+            return ""
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, env=self._login())
+        except FileNotFoundError:
+            raise PulumiError(f"{command[0]} is not on PATH") from None
+        if done.returncode and not any(text in done.stderr for text in ABSENT):
+            self.failure = (done.stderr.strip() or f"{command[0]} failed").splitlines()[-1]
+        return done.stdout.strip() if done.returncode == 0 else ""
