@@ -105,6 +105,8 @@ class NetworkPlan:
     cidr: str
     zones: tuple[ZonePlan, ...]
     """The training zone first."""
+    training_zone: ZonePlan
+    """Of `zones`: where GPU nodes, file systems and the NAT gateway are."""
     cluster_name: str
     """For the subnet tags that load balancers look for."""
 

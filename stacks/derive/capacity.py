@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog import versions
 from catalog.instances import CPU_TYPES, GPU_TYPES, QUOTAS, InstanceType
 from catalog.storage import LNET_EFA_DEVICES
-from plans.parts import GpuPoolPlan, Identity, NetworkInterface, NodeTypePlan, SystemNodesPlan
+from plans.parts import (
+    AccessPlan,
+    GpuPoolPlan,
+    Identity,
+    NetworkInterface,
+    NodeTypePlan,
+    SystemNodesPlan,
+)
 from plans.pod_template import EFA, GPU, POOL
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
 from stacks.settings.job import JobConfig
@@ -68,6 +75,23 @@ class PoolUse:
     """job → how many of its size run at once, when nothing else runs; 0: it does not fit."""
 
 
+def pool_plans(
+    me: Identity, wanted: EnvironmentConfig, access: AccessPlan
+) -> dict[str, GpuPoolPlan]:
+    """Every pool of an environment. Karpenter makes their nodes, which the AWS provider does not
+    tag: so they have the provider's default tags in their plan."""
+    tags = {**dict(access.default_tags), **wanted.tags}
+    nodes = replace(me, extra_tags=tuple(sorted(tags.items())))
+    efa_lustre = any(store.lustre and store.lustre.efa for store in wanted.storage.values())
+    used = {job.pool for job in wanted.jobs.values()}
+    return {
+        name: pool_plan(
+            nodes, name, pool, wanted.zone, efa_lustre=efa_lustre, has_jobs=name in used
+        )
+        for name, pool in wanted.pools.items()
+    }
+
+
 def pool_plan(
     me: Identity,
     name: str,
@@ -107,6 +131,12 @@ def pool_plan(
         root_volume_gib=pool.root_volume_gib,
         awaited=has_jobs or pool.replicas is not None,
     )
+
+
+def pool_uses(wanted: EnvironmentConfig, jobs: Mapping[str, JobConfig]) -> dict[str, PoolUse]:
+    """What every pool of an environment may take. `jobs`: all of the stack, those that are files
+    among them."""
+    return {name: pool_use(name, pool, wanted.zone, jobs) for name, pool in wanted.pools.items()}
 
 
 def pool_use(name: str, pool: PoolConfig, zone: str, jobs: Mapping[str, JobConfig]) -> PoolUse:
