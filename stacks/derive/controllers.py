@@ -72,7 +72,7 @@ def trainer_plan(version: str, artifacts: ArtifactsConfig | None) -> TrainerPlan
     """The Trainer of a release, and its CRDs."""
     return TrainerPlan(
         version=version,
-        image_tag=versions.TRAINERS[version],
+        image_tag=versions.TRAINER_RELEASES[version].image_tag,
         chart=chart("kubeflow-trainer", artifacts, version),
         crds=ChartPlan(chart=TRAINER_CRDS.format(version=version)),
     )

@@ -12,18 +12,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from catalog import fabric
+from plans.own_runtimes import Fetched, OwnRuntime, own_runtime
 from plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
 from plans.pod_template import HostFolder, Mount, SecretKey, Training
 from plans.pytorch import PyTorchJobSettings, pytorch_job_spec
-from plans.trainer import (
-    TUNED,
-    Fetched,
-    OwnRuntime,
-    own_runtime,
-    pod_jobs,
-    train_job_spec,
-    upstream_runtimes,
-)
+from plans.trainer import pod_jobs, train_job_spec
+from plans.upstream_runtimes import TUNED, upstream_runtimes
 from stacks.derive.capacity import TYPES, node_selector, resources
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, StoreConfig
 from stacks.settings.job import JobConfig, PyTorchJobConfig, TorchrunConfig, TorchtuneConfig

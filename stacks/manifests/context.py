@@ -12,7 +12,7 @@ from typing import Any
 from catalog import versions
 from catalog.instances import InstanceType
 from plans.pod_template import GPU
-from plans.trainer import upstream_runtimes
+from plans.upstream_runtimes import upstream_runtimes
 from stacks.derive.capacity import TYPES
 from stacks.derive.jobs import own_spec
 from stacks.manifests.document import Path, Pod, Workload, look, pods_of

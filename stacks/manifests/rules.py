@@ -17,7 +17,7 @@ from catalog.fields import FIELDS, amount, fields
 from catalog.instances import GPU_TYPES
 from catalog.zones import ZONE_LETTERS, zone_names
 from plans.pod_template import EFA, GPU
-from plans.trainer import ANCESTOR
+from plans.runtime_objects import ANCESTOR
 from stacks.derive.scripts import launches
 from stacks.manifests.context import Case
 from stacks.manifests.document import (

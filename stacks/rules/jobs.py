@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from catalog import fabric, versions
-from plans.trainer import TUNED
+from plans.upstream_runtimes import TUNED
 from stacks.derive.capacity import TYPES, job_type, largest_gang
 from stacks.derive.jobs import stores
 from stacks.derive.scripts import launches

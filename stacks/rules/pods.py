@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from catalog import fabric
-from plans.trainer import WORKSPACE
+from plans.upstream_runtimes import WORKSPACE
 from stacks.derive.capacity import job_type
 from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD
 from stacks.derive.scripts import launches
