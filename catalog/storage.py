@@ -10,6 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 GIB = 2**30
+GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS = 3000, 125
+"""What every gp3 volume has for the price of its size (EBS user guide, general-purpose)."""
+CHECKPOINT_BYTES_PER_PARAMETER = 12
+"""fp32 weights and Adam's two moments, unless a stack file says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)

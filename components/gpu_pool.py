@@ -140,8 +140,8 @@ def node_class_spec(
                 "ebs": {
                     "volumeSize": f"{plan.root_volume_gib}Gi",
                     "volumeType": "gp3",
-                    "throughput": 1000,
-                    "iops": 4000,
+                    "throughput": plan.root_volume_mbps,
+                    "iops": plan.root_volume_iops,
                     "encrypted": True,
                     "deleteOnTermination": True,
                 },

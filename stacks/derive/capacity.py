@@ -44,6 +44,9 @@ CNI = {"MINIMUM_IP_TARGET": 16, "WARM_IP_TARGET": 4}
 """Addresses that the VPC CNI holds on a node: 16 cover the pods of a training node. Its default is
 a whole interface in reserve, 100 addresses a node of the large types (amazon-vpc-cni-k8s,
 eni-and-ip-target)."""
+ROOT_VOLUME_IOPS, ROOT_VOLUME_MBPS = 4000, 1000
+"""Speed of the root volume of a pool's nodes. EBS sells a quarter MB/s at most for each of gp3's
+IOPS."""
 SYSTEM = "system nodes"
 STANDARD = re.compile(r"[acdhimrtz][3-9][^.]*\.(?:large|(\d*)xlarge)")
 """Types that count against Standard instances and have 4 vCPUs an xlarge, 2 a large (all but
@@ -129,6 +132,8 @@ def pool_plan(
         drain_minutes=BLOCK_DRAIN_MINUTES if pool.capacity == "block" else None,
         ami=versions.NODE_AMI,
         root_volume_gib=pool.root_volume_gib,
+        root_volume_iops=ROOT_VOLUME_IOPS,
+        root_volume_mbps=ROOT_VOLUME_MBPS,
         awaited=has_jobs or pool.replicas is not None,
     )
 

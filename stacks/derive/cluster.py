@@ -20,6 +20,9 @@ from stacks.derive.capacity import CNI
 from stacks.derive.network import service_cidr
 from stacks.settings.environment import EnvironmentConfig, SystemNodesConfig
 
+SYSTEM_DISK_GIB = 50
+"""Size of a system node's root volume."""
+
 
 def cluster_name(me: Identity, cidr: str, zones: tuple[str, ...]) -> str:
     """Another network or other zones are another cluster: EKS never leaves the zones it began
@@ -78,6 +81,7 @@ def system_nodes_plan(me: Identity, wanted: SystemNodesConfig) -> SystemNodesPla
         role_name=me.name("system-nodes"),
         instance_type=wanted.instance_type,
         nodes=wanted.nodes,
+        disk_gib=SYSTEM_DISK_GIB,
     )
 
 

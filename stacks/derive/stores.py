@@ -32,6 +32,12 @@ from stacks.settings.environment import (
 )
 from stacks.settings.job import JobConfig
 
+COMPRESSION = "LZ4"
+"""FSx's only one."""
+METADATA_OVER_EFA = "AUTOMATIC"
+"""A file system made for EFA must have a metadata configuration; in this mode its speed grows with
+the capacity."""
+
 
 def sized(store: StoreConfig, region: str, instance_types: Sequence[str]) -> StoreConfig:
     """The store with size and speed: as given, or the cheapest that serves `for_model` on the first
@@ -129,6 +135,8 @@ def lustre_plans(me: Identity, stores: Mapping[str, StoreConfig]) -> dict[str, L
             throughput_mbps_per_tib=lustre.throughput_mbps_per_tib,
             backup_days=lustre.backup_days,
             efa=lustre.efa,
+            compression=COMPRESSION,
+            metadata=METADATA_OVER_EFA if lustre.efa else None,
             keep=store.data == "keep",
             repositories=tuple(
                 RepositoryPlan(

@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 import pydantic
 
+from catalog.storage import CHECKPOINT_BYTES_PER_PARAMETER
 from stacks.settings.aws import AwsConfig, RoleArn
 from stacks.settings.job import AnyJob, JobConfig, Name, Positive, TorchtuneConfig
 
@@ -132,7 +133,9 @@ class ModelConfig:
 
     parameters_billion: Annotated[float, pydantic.Field(gt=0, le=10_000)]
     nodes: Positive
-    bytes_per_parameter: Annotated[float, pydantic.Field(gt=0, le=32)] = 12
+    bytes_per_parameter: Annotated[float, pydantic.Field(gt=0, le=32)] = (
+        CHECKPOINT_BYTES_PER_PARAMETER
+    )
     """Of a checkpoint: 12 is fp32 weights and Adam's two moments."""
     goodput_percent: Annotated[float, pydantic.Field(gt=0, lt=100)] = 95
     """Share of the time that must remain for training, after saves, failures and restarts."""

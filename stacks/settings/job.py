@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 
 import pydantic
 
+from catalog.storage import CHECKPOINT_BYTES_PER_PARAMETER
+
 Name = Annotated[str, pydantic.Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$")]
 """Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS
 names."""
@@ -188,7 +190,9 @@ class JobConfig:
     parameters_billion: Annotated[float, pydantic.Field(gt=0, le=10_000)] | None = None
     """Size of the model; with it the plan says what a checkpoint takes and what share of the time
     is left to train."""
-    bytes_per_parameter: Annotated[float, pydantic.Field(gt=0, le=32)] = 12
+    bytes_per_parameter: Annotated[float, pydantic.Field(gt=0, le=32)] = (
+        CHECKPOINT_BYTES_PER_PARAMETER
+    )
     """Of a checkpoint: 12 is fp32 weights and Adam's two moments."""
     goodput_percent: Annotated[float, pydantic.Field(gt=0, lt=100)] | None = None
     """Refuse a store that cannot keep this share of the time for training."""
