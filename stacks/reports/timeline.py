@@ -9,7 +9,7 @@ What takes a second or two, such as roles, routes and Kubernetes objects, is no 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from catalog.latencies import JOB, STAGES, TYPICAL
 from plans.parts import JobPlan
@@ -47,14 +47,6 @@ class Timeline:
     """Stages without slack, in order: the longest way."""
     seconds: float
     """From nothing to the first step."""
-
-    def what_if(self, stage: str, seconds: float) -> float:
-        """Seconds by which the first step comes earlier where `stage` takes `seconds`; negative
-        where it comes later. Raises KeyError for a stage that is not there."""
-        if stage not in self.start:
-            raise KeyError(stage)
-        changed = (replace(s, seconds=seconds) if s.name == stage else s for s in self.stages)
-        return self.seconds - _total(_ends(changed), self.job)
 
 
 def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 import pydantic
 
-from catalog.storage import CHECKPOINT_BYTES_PER_PARAMETER
+from catalog.storage import BACKUP_DAYS_AT_MOST, CHECKPOINT_BYTES_PER_PARAMETER
 from stacks.settings.aws import AwsConfig, RoleArn
 from stacks.settings.job import AnyJob, JobConfig, Name, Positive, TorchtuneConfig
 
@@ -177,7 +177,7 @@ class LustreConfig:
     costs."""
     for_model: ModelConfig | None = None
     """Instead of size and speed: the cheapest that keeps a model of this size at its goodput."""
-    backup_days: Annotated[int, pydantic.Field(ge=0, le=90, strict=True)] = 0
+    backup_days: Annotated[int, pydantic.Field(ge=0, le=BACKUP_DAYS_AT_MOST, strict=True)] = 0
     """Daily backups, kept this many days; only PERSISTENT_2 without repositories has them."""
     efa: bool = False
     """Made for clients that mount over EFA, as p5, p5e, p5en and p6 do: several times faster a
