@@ -13,70 +13,8 @@ from dataclasses import dataclass, field
 
 from catalog.instances import InstanceType
 
-MIB, GIB = 2**20, 2**30
-FLOOR_OF_CURVE = 0.85
-"""Share of the published figure below which a fabric is not accepted; a choice of ours (shared
-facts §6, P17)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """Published all-reduce bus bandwidth of a family."""
-
-    gb_per_second: dict[int, float]
-    """Bytes of the message → GB/s (10^9), out of place."""
-    nodes: int = 2
-    functional_only: bool = False
-    """Tells a working fabric from a broken one, and is nothing to aim at."""
-    source: str = "nccl-tests README, awsome-distributed-training, 2025-09-26"
-
-
-_P4D = {
-    8 * MIB: 20.62,
-    32 * MIB: 40.85,
-    128 * MIB: 64.31,
-    512 * MIB: 74.28,
-    1 * GIB: 76.79,
-    2 * GIB: 78.33,
-}
-_P5 = {
-    8 * MIB: 76.80,
-    32 * MIB: 143.09,
-    128 * MIB: 289.16,
-    512 * MIB: 393.34,
-    1 * GIB: 436.95,
-    2 * GIB: 443.72,
-    8 * GIB: 479.28,
-    16 * GIB: 487.09,
-}
-
-CURVES: dict[str, Curve] = {
-    "p4d": Curve(gb_per_second=_P4D),  # measured on p4de, whose network is the same
-    "p4de": Curve(gb_per_second=_P4D),
-    "p5": Curve(gb_per_second=_P5),
-    "p5en": Curve(
-        gb_per_second={16 * GIB: 369.86},
-        nodes=16,
-        source="topology-aware README, same place, 2026-02-21",
-    ),
-    "g6e": Curve(
-        gb_per_second={2 * GIB: 3.0},
-        functional_only=True,
-        source="a user of g6e.48xlarge in aws-ofi-nccl#547, 2025-08; size not said, taken as 2 GiB",
-    ),
-}
-"""family → curve; none is published for the others."""
-
-
-def floor(kind: InstanceType, size: int) -> float | None:
-    """GB/s of bus bandwidth that an all-reduce of `size` bytes must reach on whole nodes; None
-    where nothing is known.
-
-    Between two published sizes the smaller one counts.
-    """
-    curve = CURVES.get(kind.family)
-    known = [at for at in curve.gb_per_second if at <= size] if curve and kind.gpus >= 4 else []
-    return FLOOR_OF_CURVE * curve.gb_per_second[max(known)] if curve and known else None
+P5_GB_PER_SECOND = 487
+"""All-reduce bus bandwidth of two p5.48xlarge, at 16 GiB."""
 
 
 def tcp_bound(kind: InstanceType) -> float:
@@ -90,10 +28,13 @@ def slow(kind: InstanceType) -> str | None:
     if not kind.gpus or kind.gpudirect:
         return None
     if not kind.efa:
-        return f"has no EFA: at most {tcp_bound(kind):.2g} GB/s between nodes where p5 reaches 487"
+        return (
+            f"has no EFA: at most {tcp_bound(kind):.2g} GB/s between nodes where p5 reaches"
+            f" {P5_GB_PER_SECOND}"
+        )
     return (
-        "has no GPUDirect RDMA: expect about 3 GB/s between nodes where p5 reaches 487"
-        " (aws-ofi-nccl#547)"
+        "has no GPUDirect RDMA: expect about 3 GB/s between nodes where p5 reaches"
+        f" {P5_GB_PER_SECOND} (aws-ofi-nccl#547)"
     )
 
 

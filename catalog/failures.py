@@ -1,5 +1,4 @@
-"""How often fleets of GPU nodes fail, and what fails: for the time between failures that a job must
-live with.
+"""How often fleets of GPU nodes fail: for the time between failures that a job must live with.
 
 Gathered in shared facts §4.1 (2026-11-20).
 """
@@ -55,14 +54,7 @@ FLEETS: tuple[Fleet, ...] = (
     ),
 )
 
-FAILURES_PER_1000_NODE_DAYS = 6.5
+FAILURES_PER_1000_NODE_DAYS = max(
+    fleet.per_1000_node_days for fleet in FLEETS if fleet.per_1000_node_days
+)
 """What a plan counts with: the worse of the two fleets that were counted by node."""
-
-CAUSES: dict[str, float] = {
-    "GPU": 0.301,
-    "HBM3": 0.172,
-    "software": 0.129,
-    "network": 0.084,
-    "silent corruption": 0.014,
-}
-"""Shares of Llama 3's interruptions (arXiv 2407.21783, table 5); the rest is small."""

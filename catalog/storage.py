@@ -10,6 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 GIB = 2**30
+GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS = 3000, 125
+"""What every gp3 volume has for the price of its size (EBS user guide, general-purpose)."""
+CHECKPOINT_BYTES_PER_PARAMETER = 12
+"""fp32 weights and Adam's two moments, unless a stack file says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,68 +51,23 @@ class Speed:
     read: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class LustreTier:
-    """What a TiB of a Lustre file system brings, in MB/s."""
-
-    write: int
-    read: int
-    """From disk: what a restart can count on."""
-    network: int | None
-    """To and from the servers' memory; None where it is not known."""
-    burst: int | None
-    """The same for minutes, while credits last; None where there are none."""
-    efa_step_gib: int | None
-    """With EFA the capacity is a multiple of this, set at creation together with the tier; None: no
-    EFA."""
-
-
-LUSTRE: dict[str, LustreTier] = {
-    "SCRATCH_2": LustreTier(write=100, read=200, network=None, burst=None, efa_step_gib=None),
-    "PERSISTENT_2-125": LustreTier(
-        write=125, read=125, network=320, burst=1300, efa_step_gib=38400
-    ),
-    "PERSISTENT_2-250": LustreTier(
-        write=250, read=250, network=640, burst=1300, efa_step_gib=19200
-    ),
-    "PERSISTENT_2-500": LustreTier(
-        write=500, read=500, network=1300, burst=None, efa_step_gib=9600
-    ),
-    "PERSISTENT_2-1000": LustreTier(
-        write=1000, read=1000, network=2600, burst=None, efa_step_gib=4800
-    ),
-}
-"""Deployment and tier, as in prices.py → speed (FSX ssd-storage and efa-file-systems,
-2026-08-01)."""
-
 LUSTRE_TIERS = (125, 250, 500, 1000)
 """MB/s per TiB that FSx sells for PERSISTENT_2 (API PerUnitStorageThroughput)."""
 LUSTRE_SMALLEST_GIB, LUSTRE_STEP_GIB = 1200, 2400
 """SCRATCH_2 and PERSISTENT_2 on SSD: the smallest, or a multiple of the step (API StorageCapacity).
 As sold with EFA: LUSTRE_EFA_STEP_GIB."""
-LUSTRE_EFA_STEP_GIB: dict[int, int] = {
-    tier: step for tier in LUSTRE_TIERS if (step := LUSTRE[f"PERSISTENT_2-{tier}"].efa_step_gib)
-}
-"""tier → GiB that an EFA file system is a multiple of."""
+LUSTRE_EFA_STEP_GIB: dict[int, int] = {125: 38400, 250: 19200, 500: 9600, 1000: 4800}
+"""Tier → GiB that an EFA file system is a multiple of, set at creation together with the tier (FSX
+efa-file-systems, 2026-08-01).
+
+EFA on Lustre also needs the deployment PERSISTENT_2, a metadata configuration (AUTOMATIC, or 6000
+IOPS at least), all clients in its zone and /16, security group rules by group id for all traffic in
+both directions, and at most EFA_CONNECTIONS_AT_MOST connections. It is chosen at creation and never
+changed later."""
 SCRATCH_2_PER_TIB = Speed(write=100e6, read=200e6)
-"""Disk speed of a TiB of SCRATCH_2."""
+"""Disk speed of a TiB of SCRATCH_2; a TiB of PERSISTENT_2 has its tier, each way (FSX ssd-storage,
+2026-08-01)."""
 
-METADATA_IOPS = (1500, 3000, 6000, *range(12000, 192001, 12000))
-"""What may be provisioned on PERSISTENT_2; AUTOMATIC takes no figure (API
-MetadataConfiguration)."""
-EFA_LUSTRE_NEEDS = (
-    "deployment PERSISTENT_2",
-    "a metadata configuration (AUTOMATIC, or 6000 IOPS at least)",
-    "all clients in its zone and /16",
-    "security group rules by group id, both ways, for all traffic",
-    "at most 1024 EFA connections",
-    "to be wanted at creation: it is never changed later",
-)
-"""Conditions of EFA on Lustre (FSX efa-file-systems, 2026-08-01)."""
-
-NOMINAL_CLIENT_GBPS: dict[str, int] = {"tcp": 100, "efa": 700, "efa+gds": 1200}
-"""Gb/s that one client can reach, by how it mounts; over TCP 5 Gb/s a flow to each server (FSX
-performance, 2026-08-01). What was measured is below, and is much less."""
 LUSTRE_CLIENT_TCP = Speed(write=2.48e9, read=2.48e9)
 """One node over TCP (P5)."""
 LUSTRE_CLIENT_EFA = Speed(write=15.9e9, read=27.8e9)
@@ -130,8 +89,6 @@ EFA_CONNECTIONS_AT_MOST = 1024
 EFA_LUSTRE_CLIENTS = frozenset(LNET_EFA_DEVICES)
 """Types that may mount Lustre over EFA: EFA devices on Nitro v4 or later (FSX
 configure-efa-clients, 2026-11)."""
-GDS_LUSTRE_CLIENTS = frozenset({"p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge"})
-"""Of these, the types with GPUDirect Storage (FSX, 2026-08-01)."""
 EFA_LUSTRE_REFUSED: dict[str, str] = {
     "g6e": (
         "loses packets over EFA and hangs within two minutes of writing (support case, Seoul,"
@@ -142,12 +99,10 @@ EFA_LUSTRE_REFUSED: dict[str, str] = {
 }
 """family → why it must not. A type in neither table is not known to work."""
 
-BACKUPS_OF = ("PERSISTENT_1", "PERSISTENT_2")
-"""Deployments that FSx makes backups of, and only while no S3 bucket is linked to the file system:
-with one, the bucket is the copy (API CreateBackup)."""
 BACKUP_DAYS_AT_MOST = 90
 """Automatic backups are kept so long; 0 turns them off, and is FSx's default (API
-AutomaticBackupRetentionDays)."""
+AutomaticBackupRetentionDays). FSx backs up PERSISTENT_2, and only while no S3 bucket is linked to
+the file system: with one, the bucket is the copy (API CreateBackup)."""
 REPOSITORIES_AT_MOST = 8
 """S3 links of a file system, each with its own directory and prefix; none on SCRATCH_1. ImportPath,
 ExportPath and AutoImportPolicy are refused on PERSISTENT_2 (API CreateDataRepositoryAssociation).
@@ -155,8 +110,6 @@ ExportPath and AutoImportPolicy are refused on PERSISTENT_2 (API CreateDataRepos
 
 EFS_CLIENT = Speed(write=1500 * 2**20, read=1500 * 2**20)
 """One node, elastic throughput and efs-utils 2.x or the CSI driver (EFS limits, 2026-08-01)."""
-EFS_CLIENT_OTHERWISE = Speed(write=500 * 2**20, read=500 * 2**20)
-"""One node with bursting throughput or an older client."""
 EFS_LARGE_REGIONS = frozenset(
     {
         "us-east-1",

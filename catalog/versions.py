@@ -6,7 +6,9 @@ Checked 2026-11-21 in the registry named beside each.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 KARPENTER = "1.14.1"
 """oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the
@@ -36,11 +38,6 @@ KUBERNETES: dict[str, dict[str, str]] = {
 }
 """Kubernetes version → add-on versions that AWS publishes for it (aws eks
 describe-addon-versions)."""
-
-TRAINERS: dict[str, str] = {"2.1.0": "v2.1.0", "2.3.0": "v2.3.0"}
-"""Kubeflow Trainer chart version → controller image tag; JobSet comes inside the chart.
-oci://ghcr.io/kubeflow/charts/kubeflow-trainer"""
-
 
 TRAINING_OPERATORS: tuple[str, ...] = ("1.8.1",)
 """Releases of the legacy training-operator that components/charts has; 1.8.1 is the last that the
@@ -132,6 +129,70 @@ TRAINER_LINES: dict[str, TrainerLine] = {
     "2.3": TrainerLine(jobset="0.12.0", kueue=("0.18", "0.19"), sdk=("0.5",), time_limit=True),
 }
 """Minor release of the Trainer → what it fits; of Kueue 0.15 from 0.15.2, of SDK 0.3 from 0.3.1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerRelease:
+    """A release of the Kubeflow Trainer, with everything that is different in another one: what it
+    fits, how a TrainJob is spelled, and what the runtimes that it ships contain."""
+
+    version: str
+    """Of the chart; JobSet comes inside it. oci://ghcr.io/kubeflow/charts/kubeflow-trainer"""
+    image_tag: str
+    """Of its controller, and of the images that it ships with its runtimes."""
+    line: TrainerLine
+    pod_changes: Literal["podTemplateOverrides", "runtimePatches"]
+    """The field of a TrainJob that changes the pods of its runtime."""
+    torch_policy: Mapping[str, str]
+    """mlPolicy.torch of a runtime that leaves the number of ranks to the Trainer."""
+    torch_image: str
+    """Of its runtime torch-distributed."""
+    mpi_launcher_waits: bool
+    """The launcher of its MPI runtimes waits until the nodes are ready."""
+    own_torchtune_claim: bool
+    """JobSet makes the volume of its torchtune runtimes; otherwise a claim must exist."""
+    more_runtimes: Mapping[str, tuple[str, str]]
+    """Name of a runtime that not every release ships → its framework and its image."""
+
+
+TRAINER_RELEASES: dict[str, TrainerRelease] = {
+    release.version: release
+    for release in (
+        TrainerRelease(
+            version="2.1.0",
+            image_tag="v2.1.0",
+            line=TRAINER_LINES["2.1"],
+            pod_changes="podTemplateOverrides",
+            torch_policy={"numProcPerNode": "auto"},
+            torch_image="pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime",
+            mpi_launcher_waits=False,
+            own_torchtune_claim=False,
+            more_runtimes={},
+        ),
+        TrainerRelease(
+            version="2.3.0",
+            image_tag="v2.3.0",
+            line=TRAINER_LINES["2.3"],
+            pod_changes="runtimePatches",
+            torch_policy={},
+            torch_image="pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime",
+            mpi_launcher_waits=True,
+            own_torchtune_claim=True,
+            more_runtimes={
+                "jax-distributed": ("jax", "nvcr.io/nvidia/jax:25.10-py3"),
+                "xgboost-distributed": (
+                    "xgboost",
+                    "ghcr.io/kubeflow/trainer/xgboost-runtime:v2.3.0",
+                ),
+            },
+        ),
+    )
+}
+"""Version → the releases that a stack file may name."""
+TRAINERS: dict[str, str] = {
+    version: release.image_tag for version, release in TRAINER_RELEASES.items()
+}
+"""Version → tag of its images."""
 
 KARPENTER_KUBERNETES: dict[str, tuple[str, str]] = {
     "1.13": ("1.26", "1.36"),

@@ -140,8 +140,8 @@ def node_class_spec(
                 "ebs": {
                     "volumeSize": f"{plan.root_volume_gib}Gi",
                     "volumeType": "gp3",
-                    "throughput": 1000,
-                    "iops": 4000,
+                    "throughput": plan.root_volume_mbps,
+                    "iops": plan.root_volume_iops,
                     "encrypted": True,
                     "deleteOnTermination": True,
                 },
@@ -176,15 +176,8 @@ def node_pool_metadata(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
 def node_pool_spec(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
     """NodePool.spec: one type, one kind of capacity, and never a disruption under a running
     gang."""
-    nodes = {"limits": {"nodes": str(plan.max_nodes)}}
-    if plan.replicas is not None:
-        nodes |= {"replicas": plan.replicas}  # with it the CRD takes no other limit and no weight
-    elif kind.gpus:
-        nodes["limits"][GPU] = str(plan.max_nodes * kind.gpus)
-    if kind.weight is not None and plan.replicas is None:
-        nodes |= {"weight": kind.weight}
     return {
-        **nodes,
+        **_size(plan, kind),
         "template": {
             "metadata": {"labels": {"trainyard.io/nodes": "training", POOL: plan.name}},
             "spec": {
@@ -193,25 +186,7 @@ def node_pool_spec(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
                     "kind": "EC2NodeClass",
                     "name": kind.name,
                 },
-                "requirements": [
-                    {
-                        "key": "node.kubernetes.io/instance-type",
-                        "operator": "In",
-                        "values": [kind.instance_type],
-                    },
-                    {
-                        "key": "topology.kubernetes.io/zone",
-                        "operator": "In",
-                        "values": list(plan.zones),
-                    },
-                    {
-                        "key": "karpenter.sh/capacity-type",
-                        "operator": "In",
-                        "values": [plan.capacity_type],
-                    },
-                    {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
-                    {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]},
-                ],
+                "requirements": _requirements(plan, kind),
                 "taints": [
                     {
                         "key": GPU if kind.gpus else POOL,
@@ -236,3 +211,26 @@ def node_pool_spec(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
             ],
         },
     }
+
+
+def _size(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
+    """How many nodes, and which NodePool Karpenter tries first. With `replicas` the CRD takes no
+    limit but that of nodes, and no weight."""
+    limits = {"nodes": str(plan.max_nodes)}
+    if plan.replicas is not None:
+        return {"limits": limits, "replicas": plan.replicas}
+    if kind.gpus:
+        limits[GPU] = str(plan.max_nodes * kind.gpus)
+    return {"limits": limits, **({} if kind.weight is None else {"weight": kind.weight})}
+
+
+def _requirements(plan: GpuPoolPlan, kind: NodeTypePlan) -> list[dict[str, Any]]:
+    """What Karpenter may launch: label of the node → values that it may have."""
+    labels = {
+        "node.kubernetes.io/instance-type": [kind.instance_type],
+        "topology.kubernetes.io/zone": list(plan.zones),
+        "karpenter.sh/capacity-type": [plan.capacity_type],
+        "kubernetes.io/arch": ["amd64"],
+        "kubernetes.io/os": ["linux"],
+    }
+    return [{"key": label, "operator": "In", "values": values} for label, values in labels.items()]

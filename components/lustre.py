@@ -62,9 +62,9 @@ class Lustre(pulumi.ComponentResource):
             per_unit_storage_throughput=plan.throughput_mbps_per_tib,
             automatic_backup_retention_days=plan.backup_days or None,
             efa_enabled=plan.efa or None,
-            metadata_configuration={"mode": "AUTOMATIC"} if plan.efa else None,
+            metadata_configuration={"mode": plan.metadata} if plan.metadata else None,
             file_system_type_version=plan.version,
-            data_compression_type="LZ4",
+            data_compression_type=plan.compression,
             tags=plan.identity.tags(name),
             # FSx refuses to create a file system whose group does not let port 988 through yet; at
             # destroy clients must still reach it until their volumes are gone, or their unmount

@@ -37,27 +37,30 @@ class Network(pulumi.ComponentResource):
         self._plan = plan
         vpc = self._vpc(name)
         gateway = self._internet_gateway(name, vpc)
-        public = [
-            self._subnet(f"{name}-public-{z.letter}", vpc, z, public=True) for z in plan.zones
-        ]
-        private = [
-            self._subnet(f"{name}-private-{z.letter}", vpc, z, public=False) for z in plan.zones
-        ]
-        nat = self._nat_gateway(f"{name}-nat-{plan.zones[0].letter}", public[0], gateway)
-        out, public_routes = self._route_table(f"{name}-public", vpc, public, gateway_id=gateway.id)
+        public = {
+            zone.name: self._subnet(f"{name}-public-{zone.letter}", vpc, zone, public=True)
+            for zone in plan.zones
+        }
+        private = {
+            zone.name: self._subnet(f"{name}-private-{zone.letter}", vpc, zone, public=False)
+            for zone in plan.zones
+        }
+        training = plan.training_zone
+        nat = self._nat_gateway(f"{name}-nat-{training.letter}", public[training.name], gateway)
+        out, public_routes = self._route_table(
+            f"{name}-public", vpc, [*public.values()], gateway_id=gateway.id
+        )
         through, private_routes = self._route_table(
-            f"{name}-private", vpc, private, nat_gateway_id=nat.id
+            f"{name}-private", vpc, [*private.values()], nat_gateway_id=nat.id
         )
         self._s3_endpoint(name, vpc, through)
         nodes, self.node_rules = self._node_security_group("nodes", vpc)
 
         self.vpc_id = vpc.id
-        self.public_subnet_ids = [subnet.id for subnet in public]
-        self.private_subnet_ids = [subnet.id for subnet in private]
-        self.training_subnet_id = private[0].id
-        self.subnet_in = {
-            zone.name: subnet.id for zone, subnet in zip(plan.zones, private, strict=True)
-        }
+        self.public_subnet_ids = [subnet.id for subnet in public.values()]
+        self.private_subnet_ids = [subnet.id for subnet in private.values()]
+        self.training_subnet_id = private[training.name].id
+        self.subnet_in = {zone: subnet.id for zone, subnet in private.items()}
         self.node_security_group_id = nodes.id
         self.egress = [out, through, *public_routes, *private_routes]
         self.register_outputs({"vpc_id": vpc.id, "training_subnet_id": self.training_subnet_id})

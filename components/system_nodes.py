@@ -56,7 +56,7 @@ class SystemNodes(pulumi.ComponentResource):
             subnet_ids=subnet_ids,
             instance_types=[plan.instance_type],
             ami_type="AL2023_x86_64_STANDARD",
-            disk_size=50,
+            disk_size=plan.disk_gib,
             labels={"trainyard.io/nodes": "system"},
             tags=plan.identity.tags(name),
             scaling_config=aws.eks.NodeGroupScalingConfigArgs(

@@ -1,7 +1,7 @@
 """Kubeflow Trainer v2 with JobSet, by Helm, and the runtimes that jobs refer to.
 
-Version and runtimes: `trainer` in the stack file. What a runtime says:
-plans/trainer.py. Why the CRDs have a chart of our own: docs/decisions/0002.
+Version and runtimes: `trainer` in the stack file. What a runtime says: plans/own_runtimes.py and
+plans/upstream_runtimes.py. Why the CRDs have a chart of our own: docs/decisions/0002.
 """
 
 from __future__ import annotations

@@ -105,6 +105,8 @@ class NetworkPlan:
     cidr: str
     zones: tuple[ZonePlan, ...]
     """The training zone first."""
+    training_zone: ZonePlan
+    """Of `zones`: where GPU nodes, file systems and the NAT gateway are."""
     cluster_name: str
     """For the subnet tags that load balancers look for."""
 
@@ -131,6 +133,9 @@ class LustrePlan:
     throughput_mbps_per_tib: int | None
     backup_days: int
     efa: bool
+    compression: str
+    metadata: str | None
+    """Mode of the metadata configuration; None: FSx's default."""
     keep: bool
     repositories: tuple[RepositoryPlan, ...]
 
@@ -191,6 +196,8 @@ class SystemNodesPlan:
     role_name: str
     instance_type: str
     nodes: int
+    disk_gib: int
+    """Of the root volume: gp3, as EKS makes it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,6 +281,9 @@ class GpuPoolPlan:
     """After this long a node that must go takes its pods with it; None waits for them."""
     ami: str
     root_volume_gib: int
+    root_volume_iops: int
+    root_volume_mbps: int
+    """The root volume is gp3."""
     awaited: bool
     """`up` waits until its NodePools are Ready: a job of the stack runs on it, or it keeps
     nodes."""

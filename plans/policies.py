@@ -42,17 +42,24 @@ def interruption_queue(queue_arn: str) -> Document:
     )
 
 
+LAUNCHES = ["ec2:RunInstances", "ec2:CreateFleet"]
+
+
 def karpenter_nodes(*, region: str, cluster: str) -> Document:
     """Launch, tag and terminate instances that carry this cluster's tags, and nothing else.
 
     The statements follow Karpenter 1.14's own template; creating instance profiles is left out,
     because the graph owns the one that its NodeClasses name.
     """
-    owned = f"kubernetes.io/cluster/{cluster}"
-    arn = f"arn:aws:ec2:{region}:*:"
-    made = [
-        f"{arn}{kind}/*"
-        for kind in (
+    return _document(*_launch_statements(region, cluster), *_own_nodes_statements(region, cluster))
+
+
+def _launch_statements(region: str, cluster: str) -> tuple[Document, ...]:
+    """Launch from anything that exists, but only what gets this cluster's tags at once."""
+    arn = _ec2_arn(region)
+    created = [
+        f"{arn}{resource}/*"
+        for resource in (
             "fleet",
             "instance",
             "volume",
@@ -61,19 +68,15 @@ def karpenter_nodes(*, region: str, cluster: str) -> Document:
             "spot-instances-request",
         )
     ]
-    asked = {
-        "StringEquals": {f"aws:RequestTag/{owned}": "owned", EKS_CLUSTER_TAG: cluster},
+    tagged = {
+        "StringEquals": {f"aws:RequestTag/{_owned(cluster)}": "owned", EKS_CLUSTER_TAG: cluster},
         "StringLike": {"aws:RequestTag/karpenter.sh/nodepool": "*"},
     }
-    ours = {
-        "StringEquals": {f"aws:ResourceTag/{owned}": "owned"},
-        "StringLike": {"aws:ResourceTag/karpenter.sh/nodepool": "*"},
-    }
-    launches = ["ec2:RunInstances", "ec2:CreateFleet"]
-    return _document(
+    creations = {"ec2:CreateAction": ["RunInstances", "CreateFleet", "CreateLaunchTemplate"]}
+    return (
         {
             "Sid": "LaunchFrom",
-            "Action": launches,
+            "Action": LAUNCHES,
             "Resource": [
                 f"arn:aws:ec2:{region}::image/*",
                 f"arn:aws:ec2:{region}::snapshot/*",
@@ -85,34 +88,35 @@ def karpenter_nodes(*, region: str, cluster: str) -> Document:
         },
         {
             "Sid": "LaunchFromOwnTemplates",
-            "Action": launches,
+            "Action": LAUNCHES,
             "Resource": f"{arn}launch-template/*",
-            "Condition": ours,
+            "Condition": _is_owned(cluster),
         },
         {
             "Sid": "LaunchTagged",
-            "Action": [*launches, "ec2:CreateLaunchTemplate"],
-            "Resource": made,
-            "Condition": asked,
+            "Action": [*LAUNCHES, "ec2:CreateLaunchTemplate"],
+            "Resource": created,
+            "Condition": tagged,
         },
         {
             "Sid": "TagAtCreation",
             "Action": "ec2:CreateTags",
-            "Resource": made,
-            "Condition": {
-                **asked,
-                "StringEquals": {
-                    **asked["StringEquals"],
-                    "ec2:CreateAction": ["RunInstances", "CreateFleet", "CreateLaunchTemplate"],
-                },
-            },
+            "Resource": created,
+            "Condition": {**tagged, "StringEquals": {**tagged["StringEquals"], **creations}},
         },
+    )
+
+
+def _own_nodes_statements(region: str, cluster: str) -> tuple[Document, ...]:
+    """Tag and terminate the instances of this cluster."""
+    arn, owned = _ec2_arn(region), _is_owned(cluster)
+    return (
         {
             "Sid": "TagOwnInstances",
             "Action": "ec2:CreateTags",
             "Resource": f"{arn}instance/*",
             "Condition": {
-                **ours,
+                **owned,
                 "ForAllValues:StringEquals": {
                     "aws:TagKeys": ["eks:eks-cluster-name", "karpenter.sh/nodeclaim", "Name"]
                 },
@@ -122,9 +126,26 @@ def karpenter_nodes(*, region: str, cluster: str) -> Document:
             "Sid": "TerminateOwn",
             "Action": ["ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"],
             "Resource": [f"{arn}instance/*", f"{arn}launch-template/*"],
-            "Condition": ours,
+            "Condition": owned,
         },
     )
+
+
+def _is_owned(cluster: str) -> Document:
+    """The condition that a resource has the tags of a node of this cluster."""
+    return {
+        "StringEquals": {f"aws:ResourceTag/{_owned(cluster)}": "owned"},
+        "StringLike": {"aws:ResourceTag/karpenter.sh/nodepool": "*"},
+    }
+
+
+def _owned(cluster: str) -> str:
+    return f"kubernetes.io/cluster/{cluster}"
+
+
+def _ec2_arn(region: str) -> str:
+    """What the ARN of every EC2 resource of an account in a region begins with."""
+    return f"arn:aws:ec2:{region}:*:"
 
 
 def karpenter_identity(*, node_role_arn: str, cluster_arn: str, queue_arn: str) -> Document:

@@ -13,19 +13,17 @@ import os
 import secrets
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from rehearsal import paths, processes, world
+from rehearsal import interrupts, paths, processes, world
 from rehearsal.account.identity import DEVELOPER_KEY, DEVELOPER_SECRET
 from rehearsal.plugins import install
 
@@ -322,13 +320,13 @@ def update(
             stdout=log,
             stderr=log,
             start_new_session=True,
-            preexec_fn=_cancel_with_parent,
+            preexec_fn=interrupts.cancel_with_parent,
         )
     (paths.STATE / "engine").write_text(str(process.pid))
-    with _interrupts_go_to(process, notice) as interrupts:
+    with interrupts.go_to(process, notice) as received:
         status = _follow(process, event_log, events)
     world.end_orphans()
-    if interrupts:
+    if received:
         raise KeyboardInterrupt
     return status
 
@@ -346,35 +344,6 @@ def _follow(
             if status is not None:
                 return status
             time.sleep(TICK_SECONDS)
-
-
-@contextmanager
-def _interrupts_go_to(
-    process: subprocess.Popen[bytes], notice: Callable[[str], None]
-) -> Iterator[list[int]]:
-    """While an engine runs, signals to us go to it: the first as a request, the second as an
-    end."""
-    got: list[int] = []
-
-    def pass_on(number: int, _: object) -> None:
-        got.append(number)
-        if len(got) == 1:
-            notice("stopping: the engine finishes what it has begun (again to kill it)")
-            process.send_signal(signal.SIGINT)
-        else:
-            notice("killing the engine")
-            os.killpg(process.pid, signal.SIGKILL)
-
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield got
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _cancel_with_parent() -> None:
-    world.die_with_parent(signal.SIGINT)
 
 
 # ---- what a stack holds

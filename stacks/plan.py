@@ -6,23 +6,15 @@ warning. A stack file with errors has no plan.
 
 from __future__ import annotations
 
-import ipaddress
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from catalog import versions
-from catalog.storage import DRIVERS
-from catalog.zones import zone_names
 from plans.parts import (
     AccessPlan,
-    AddOnPlan,
     AddOnsPlan,
-    ChartPlan,
-    ClaimPlan,
     ClusterPlan,
     DevicePluginsPlan,
     EfsPlan,
@@ -39,15 +31,29 @@ from plans.parts import (
     TrainerPlan,
     TrainingOperatorPlan,
     WorkspacePlan,
-    ZonePlan,
-    digest,
 )
 from stacks.derive.access import access_plan
-from stacks.derive.capacity import CNI, PoolUse, pool_plan, pool_use
+from stacks.derive.capacity import PoolUse, pool_plans, pool_uses
+from stacks.derive.cluster import (
+    add_ons_plan,
+    cluster_name,
+    cluster_plan,
+    gpu_nodes_plan,
+    system_nodes_plan,
+)
+from stacks.derive.contract import contract
+from stacks.derive.controllers import (
+    device_plugins_plan,
+    karpenter_plan,
+    trainer_plan,
+    training_operator_plans,
+)
 from stacks.derive.goodput import Verdict
-from stacks.derive.jobs import claim_name, file_errors, job_plan, runtime_plans
+from stacks.derive.jobs import file_errors, job_plan, runtime_plans
 from stacks.derive.mount_targets import efs_plans, mount_zones
-from stacks.derive.stores import job_verdict, lustre_plans, sized
+from stacks.derive.network import network_plan, network_zones
+from stacks.derive.stores import job_verdicts, lustre_plans, registry_plans, sized
+from stacks.derive.workspace import workspace_plan
 from stacks.manifests.admission import Manifest, manifest_plan, read_manifests, stand_in
 from stacks.rules.access import (
     access_warnings,
@@ -63,33 +69,11 @@ from stacks.rules.environment import (
     team_errors,
 )
 from stacks.rules.network import stack_errors
-from stacks.settings.environment import ArtifactsConfig, EnvironmentConfig, StackConfig, StoreConfig
+from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.settings.job import AnyJob, JobConfig, manifests, typed
 from stacks.settings.problems import InputError, InputWarning, Refused
 from stacks.settings.reader import Reading, read_file
 from stacks.settings.yaml_file import Lines
-
-ZONES = 3
-"""Zones of a network whose stack file lists none, the training zone among them; EKS wants two, three
-keep the system nodes up when one fails."""
-
-CHARTS: dict[str, ChartPlan] = {
-    "karpenter-crd": ChartPlan(
-        chart="oci://public.ecr.aws/karpenter/karpenter-crd", version=versions.KARPENTER
-    ),
-    "karpenter": ChartPlan(
-        chart="oci://public.ecr.aws/karpenter/karpenter", version=versions.KARPENTER
-    ),
-    "nvidia-device-plugin": ChartPlan(
-        chart="nvidia-device-plugin",
-        version=versions.NVIDIA_DEVICE_PLUGIN,
-        repository="https://nvidia.github.io/k8s-device-plugin",
-    ),
-    "kubeflow-trainer": ChartPlan(chart="oci://ghcr.io/kubeflow/charts/kubeflow-trainer"),
-    "training-operator": ChartPlan(chart="./components/charts/training-operator"),
-}
-TRAINER_CRDS = "./components/charts/kubeflow-trainer-crds-{version}"
-"""A chart of ours, as upstream publishes none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,30 +167,25 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
     wanted = config.environment
     if wanted is None:
         return Planned(plan=None, errors=reading.errors)
-    zones = _zones(config.region, wanted)
+    zones = network_zones(config.region, wanted)
     access = access_plan(config.region, config.aws, wanted.cluster.deployer_role_arn)
-    read, wrong = read_manifests(
-        "environment.jobs", manifests(wanted.jobs), wanted, wanted.namespace, folder
-    )
+    jobs = _read_jobs("environment.jobs", wanted.jobs, wanted, wanted.namespace, folder)
     errors = (
         *reading.errors,
         *stack_errors(config.stack),
         *environment_access_errors(access, config.aws, wanted.cluster, wanted.tags),
         *environment_errors(config.region, wanted, zones, reading.set_aside, now),
-        *_file_errors("environment.jobs", wanted.jobs, folder),
-        *wrong,
+        *jobs.errors,
     )
     warnings = (
         *access_warnings(access),
         *environment_warnings(config.region, wanted, now),
-        *(n for m in read.values() for n in m.warnings),
+        *jobs.warnings,
     )
-    plan = (
-        None
-        if errors
-        else _environment(config, _sized(config.region, wanted), access, zones, _Jobs(folder, read))
-    )
-    return Planned(plan=plan, errors=errors, warnings=warnings)
+    if errors:
+        return Planned(plan=None, errors=errors, warnings=warnings)
+    plan = _environment(config, _sized(config.region, wanted), access, zones, jobs)
+    return Planned(plan=plan, errors=(), warnings=warnings)
 
 
 def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime) -> Planned:
@@ -214,123 +193,129 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
     team = config.team
     if team is None:
         return Planned(plan=None, errors=reading.errors)
-    try:
-        base = read_file(team.environment, folder)
-    except FileNotFoundError:
-        missing = InputError(
-            path="team.environment",
-            must="be a stack with a stack file in this checkout",
-            got=team.environment,
-            fix=f"write Pulumi.{team.environment}.yaml, or name another stack",
-        )
-        return Planned(plan=None, errors=(*reading.errors, missing))
-    planned = Planned(plan=None, errors=base.errors)
-    if base.config:
-        planned = plan_environment(base.config, base, folder, now)
-    if (
-        base.config is None
-        or base.config.environment is None
-        or not isinstance(planned.plan, EnvironmentPlan)
-    ):
-        broken = InputError(
-            path="team.environment",
-            must="be an environment whose stack file has no errors",
-            got=team.environment,
-            fix=f"make check STACK={team.environment}",
-        )
-        return Planned(plan=None, errors=(*reading.errors, broken))
-    environment = _sized(base.config.region, base.config.environment)
-    read, wrong = read_manifests(
-        "team.jobs", manifests(team.jobs), environment, team.namespace, folder
-    )
-    jobs = _Jobs(folder, read)
+    base = _base(team, folder, now)
+    if isinstance(base, InputError):
+        return Planned(plan=None, errors=(*reading.errors, base))
+    environment = base.environment
+    jobs = _read_jobs("team.jobs", team.jobs, environment, team.namespace, folder)
     access = access_plan(config.region, config.aws, environment.cluster.deployer_role_arn)
     errors = (
         *reading.errors,
         *team_access_errors(access, config.aws),
         *team_errors(config.region, team, base.config, reading.set_aside),
-        *share_errors(team, jobs.described(team.jobs), environment),
-        *_file_errors("team.jobs", team.jobs, folder),
-        *wrong,
+        *share_errors(team, jobs.described(), environment),
+        *jobs.errors,
     )
     if errors:
         return Planned(plan=None, errors=errors)
-    return Planned(
-        plan=_team(config, environment, planned.plan, access, jobs),
-        errors=(),
-        warnings=(
-            *access_warnings(access),
-            *job_warnings(typed(team.jobs), environment, config.region, "team.jobs"),
-            *(n for m in read.values() for n in m.warnings),
-        ),
+    warnings = (
+        *access_warnings(access),
+        *job_warnings(typed(team.jobs), environment, config.region, "team.jobs"),
+        *jobs.warnings,
     )
+    return Planned(plan=_team(config, team, base, access, jobs), errors=(), warnings=warnings)
 
 
-def zone_cidrs(cidr: str, zones: tuple[str, ...]) -> tuple[ZonePlan, ...]:
-    """Divide the VPC into eighths: one for the private subnet of each of zones a to f, the last for
-    public ones.
+@dataclass(frozen=True)
+class _Base:
+    """The environment that a team runs on."""
 
-    A zone's ranges follow from its own letter, so another training zone moves no subnet. A private
-    subnet of a /16 has 8,192 addresses, a public one 256.
-    """
-    eighths = list(ipaddress.ip_network(cidr).subnets(prefixlen_diff=3))
-    public = list(eighths[7].subnets(prefixlen_diff=5))
-    place = {zone: ord(zone[-1]) - ord("a") for zone in zones}
-    return tuple(
-        ZonePlan(
-            name=zone,
-            letter=zone[-1],
-            public_cidr=str(public[place[zone]]),
-            private_cidr=str(eighths[place[zone]]),
+    config: StackConfig
+    environment: EnvironmentConfig
+    """With the size of every store decided."""
+    plan: EnvironmentPlan
+
+
+def _base(team: TeamConfig, folder: Path, now: datetime) -> _Base | InputError:
+    """The environment that a team refers to, from its stack file in `folder`; an error where there
+    is none, or none that can be planned."""
+    try:
+        reading = read_file(team.environment, folder)
+    except FileNotFoundError:
+        return InputError(
+            path="team.environment",
+            must="be a stack with a stack file in this checkout",
+            got=team.environment,
+            fix=f"write Pulumi.{team.environment}.yaml, or name another stack",
         )
-        for zone in zones
+    config = reading.config
+    environment = config.environment if config else None
+    if config and environment:
+        plan = plan_environment(config, reading, folder, now).plan
+        if isinstance(plan, EnvironmentPlan):
+            return _Base(config, _sized(config.region, environment), plan)
+    return InputError(
+        path="team.environment",
+        must="be an environment whose stack file has no errors",
+        got=team.environment,
+        fix=f"make check STACK={team.environment}",
     )
 
 
 def _sized(region: str, wanted: EnvironmentConfig) -> EnvironmentConfig:
     """The environment with every store's size decided."""
-    kinds = first_types(wanted)
+    types = first_types(wanted)
     return replace(
         wanted,
-        storage={name: sized(store, region, kinds) for name, store in wanted.storage.items()},
+        storage={name: sized(store, region, types) for name, store in wanted.storage.items()},
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Jobs:
-    """What jobs consist of beside their settings."""
+    """The jobs of a stack, together with the files that they bring or are."""
 
+    jobs: Mapping[str, AnyJob]
     folder: Path
-    """Where the files lie that they bring."""
+    """Where their files lie."""
     read: Mapping[str, Manifest]
-    """Those that are files themselves."""
+    """The jobs that are files themselves."""
+    errors: tuple[InputError, ...]
+    """What is wrong with the files."""
 
-    def planned(
-        self, jobs: Mapping[str, AnyJob], environment: EnvironmentConfig, namespace: str
-    ) -> dict[str, JobPlan]:
+    @property
+    def warnings(self) -> tuple[InputWarning, ...]:
+        """Of the jobs that are files themselves."""
+        return tuple(warning for manifest in self.read.values() for warning in manifest.warnings)
+
+    def planned(self, environment: EnvironmentConfig, namespace: str) -> dict[str, JobPlan]:
+        """Every job, decided, in the order of the stack file."""
         runtimes = {runtime.name: runtime for runtime in runtime_plans(environment)}
-        made = {
+        plans = {
             name: manifest_plan(job, self.read[name], namespace, runtimes)
-            for name, job in manifests(jobs).items()
+            for name, job in manifests(self.jobs).items()
         }
-        made |= {
+        plans |= {
             name: job_plan(name, job, environment, namespace, self.folder, runtimes)
-            for name, job in typed(jobs).items()
+            for name, job in typed(self.jobs).items()
         }
-        return {name: made[name] for name in jobs}
+        return {name: plans[name] for name in self.jobs}
 
-    def described(self, jobs: Mapping[str, AnyJob]) -> dict[str, JobConfig]:
-        """All of them in the words of settings, as far as capacity goes."""
-        return typed(jobs) | {
+    def described(self) -> dict[str, JobConfig]:
+        """Every job in the words of settings, as far as capacity goes."""
+        return typed(self.jobs) | {
             name: stand_in(job, self.read[name])
-            for name, job in manifests(jobs).items()
+            for name, job in manifests(self.jobs).items()
             if name in self.read
         }
 
 
-def _file_errors(at: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[InputError]:
+def _read_jobs(
+    path: str,
+    jobs: Mapping[str, AnyJob],
+    environment: EnvironmentConfig,
+    namespace: str,
+    folder: Path,
+) -> _Jobs:
+    """Read the files of a stack's jobs. `path`: of the jobs in the stack file."""
+    read, wrong = read_manifests(path, manifests(jobs), environment, namespace, folder)
+    errors = (*_file_errors(path, jobs, folder), *wrong)
+    return _Jobs(jobs=jobs, folder=folder, read=read, errors=errors)
+
+
+def _file_errors(path: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[InputError]:
     for name, job in typed(jobs).items():
-        yield from file_errors(f"{at}.{name}", job, folder)
+        yield from file_errors(f"{path}.{name}", job, folder)
 
 
 def _environment(
@@ -338,259 +323,58 @@ def _environment(
     wanted: EnvironmentConfig,
     access: AccessPlan,
     zones: tuple[str, ...],
-    given: _Jobs,
+    jobs: _Jobs,
 ) -> EnvironmentPlan:
-    me = Identity(
-        project=config.project,
-        stack=config.stack,
-        region=config.region,
-        extra_tags=tuple(sorted(wanted.tags.items())),
-    )
-    cluster_name = me.name(
-        "cluster", wanted.network.cidr, *sorted(zones)
-    )  # EKS never leaves the zones it began in
-    efa_lustre = any(store.lustre and store.lustre.efa for store in wanted.storage.values())
-    # Karpenter makes the nodes, which the AWS provider does not tag.
-    nodes = replace(
-        me, extra_tags=tuple(sorted({**dict(access.default_tags), **wanted.tags}.items()))
-    )
-    used = {job.pool for job in wanted.jobs.values()}
-    pools = {
-        name: pool_plan(
-            nodes, name, pool, wanted.zone, efa_lustre=efa_lustre, has_jobs=name in used
-        )
-        for name, pool in wanted.pools.items()
-    }
+    """Every part of an environment, in the order of stacks/environment.py."""
+    tags = tuple(sorted(wanted.tags.items()))
+    me = Identity(project=config.project, stack=config.stack, region=config.region, extra_tags=tags)
+    cluster = cluster_name(me, wanted.network.cidr, zones)
+    pools = pool_plans(me, wanted, access)
     runtimes = runtime_plans(wanted)
-    jobs = typed(wanted.jobs)
-    claims = tuple(
-        _claim(wanted.namespace, name, store, wanted.zone) for name, store in wanted.storage.items()
-    )
+    described = typed(wanted.jobs)
     return EnvironmentPlan(
         identity=me,
         access=access,
         zone=wanted.zone,
-        network=NetworkPlan(
-            identity=me,
-            cidr=wanted.network.cidr,
-            cluster_name=cluster_name,
-            zones=zone_cidrs(wanted.network.cidr, zones),
-        ),
+        network=network_plan(me, wanted, zones, cluster),
         lustre=lustre_plans(me, wanted.storage),
-        efs=efs_plans(me, wanted.storage, mount_zones(zones, wanted.pools)),
-        registries={
-            name: RegistryPlan(identity=me, name=f"{config.stack}/{name}", keep=each.data == "keep")
-            for name, each in wanted.registries.items()
-        },
-        cluster=ClusterPlan(
-            identity=me,
-            name=cluster_name,
-            version=wanted.cluster.version,
-            service_cidr=_service_cidr(wanted),
-            public=wanted.cluster.endpoint != "private",
-            public_access_cidrs=wanted.cluster.public_access_cidrs,
-            admins=tuple((name, admin.role_arn) for name, admin in wanted.cluster.admins.items()),
-            access=access,
-        ),
-        add_ons=_add_ons(me, wanted),
-        system_nodes=SystemNodesPlan(
-            identity=me,
-            name=me.name("system", wanted.system_nodes.instance_type),
-            role_name=me.name("system-nodes"),
-            instance_type=wanted.system_nodes.instance_type,
-            nodes=wanted.system_nodes.nodes,
-        ),
-        gpu_nodes=GpuNodesPlan(
-            identity=me, role_name=me.name("gpu-nodes"), profile_name=me.name("gpu-nodes")
-        ),
-        karpenter=KarpenterPlan(
-            identity=me,
-            cluster_name=cluster_name,
-            role_name=me.name("karpenter"),
-            queue_name=me.name("interruptions"),
-            static_capacity=any(pool.replicas for pool in wanted.pools.values()),
-            dry_run=wanted.karpenter.dry_run,
-            crds=_chart("karpenter-crd", wanted.artifacts),
-            controller=_chart("karpenter", wanted.artifacts),
-        ),
+        efs=efs_plans(me, wanted.storage, mount_zones(zones, wanted.zone, wanted.pools)),
+        registries=registry_plans(me, wanted.registries),
+        cluster=cluster_plan(me, cluster, wanted, access),
+        add_ons=add_ons_plan(me, wanted),
+        system_nodes=system_nodes_plan(me, wanted.system_nodes),
+        gpu_nodes=gpu_nodes_plan(me),
+        karpenter=karpenter_plan(me, cluster, wanted),
         pools=pools,
-        device_plugins=DevicePluginsPlan(
-            nvidia=_chart("nvidia-device-plugin", wanted.artifacts),
-            efa_image=versions.EFA_DEVICE_PLUGIN_IMAGE,
-            efa_instance_types=tuple(
-                sorted({t.instance_type for p in pools.values() for t in p.types if t.efa})
-            ),
-        ),
-        trainer=TrainerPlan(
-            version=wanted.trainer.version,
-            image_tag=versions.TRAINERS[wanted.trainer.version],
-            chart=_chart("kubeflow-trainer", wanted.artifacts, wanted.trainer.version),
-            crds=ChartPlan(chart=TRAINER_CRDS.format(version=wanted.trainer.version)),
-        ),
+        device_plugins=device_plugins_plan(pools, wanted.artifacts),
+        trainer=trainer_plan(wanted.trainer.version, wanted.artifacts),
         runtimes=runtimes,
-        training_operators=(
-            {
-                "PyTorchJob": TrainingOperatorPlan(
-                    version=wanted.training_operator.version, chart=CHARTS["training-operator"]
-                )
-            }
-            if wanted.training_operator
-            else {}
-        ),
+        training_operators=training_operator_plans(wanted.training_operator),
         priorities=dict(sorted(wanted.priorities.items())),
-        workspace=WorkspacePlan(
-            namespace=wanted.namespace, claims=claims, host_paths=_host_paths(jobs)
-        ),
-        jobs=given.planned(wanted.jobs, wanted, wanted.namespace),
-        capacity={
-            name: pool_use(name, pool, wanted.zone, given.described(wanted.jobs))
-            for name, pool in wanted.pools.items()
-        },
-        checkpoints=_verdicts(jobs, wanted, config.region),
-        contract=_contract(config.region, wanted, pools, runtimes),
+        workspace=workspace_plan(wanted.namespace, wanted.storage, wanted.zone, described),
+        jobs=jobs.planned(wanted, wanted.namespace),
+        capacity=pool_uses(wanted, jobs.described()),
+        checkpoints=job_verdicts(described, wanted, config.region),
+        contract=contract(config.region, wanted, pools, runtimes),
     )
 
 
 def _team(
-    config: StackConfig,
-    environment: EnvironmentConfig,
-    base: EnvironmentPlan,
-    access: AccessPlan,
-    given: _Jobs,
+    config: StackConfig, team: TeamConfig, base: _Base, access: AccessPlan, jobs: _Jobs
 ) -> TeamPlan:
-    team = config.team
-    assert team is not None  # plan_team has looked
-    jobs = typed(team.jobs)
-    made = given.planned(team.jobs, environment, team.namespace)
-    used = {store for job in made.values() for store in job.stores}
-    claims = tuple(
-        _claim(team.namespace, name, store, environment.zone)
-        for name, store in environment.storage.items()
-        if name in used
-    )
+    """Every part of a team. Its namespace has the claims of the stores that its jobs mount."""
+    environment, described = base.environment, typed(team.jobs)
+    plans = jobs.planned(environment, team.namespace)
+    mounted = {store for job in plans.values() for store in job.stores}
+    stores = {name: store for name, store in environment.storage.items() if name in mounted}
     return TeamPlan(
         identity=Identity(project=config.project, stack=config.stack, region=config.region),
         environment=team.environment,
-        contract=base.contract,
+        contract=base.plan.contract,
         access=access,
-        workspace=WorkspacePlan(
-            namespace=team.namespace,
-            claims=claims,
-            max_gpus=team.max_gpus,
-            host_paths=_host_paths(jobs),
+        workspace=workspace_plan(
+            team.namespace, stores, environment.zone, described, max_gpus=team.max_gpus
         ),
-        jobs=made,
-        checkpoints=_verdicts(jobs, environment, config.region),
+        jobs=plans,
+        checkpoints=job_verdicts(described, environment, config.region),
     )
-
-
-def _host_paths(jobs: Mapping[str, JobConfig]) -> bool:
-    return any(job.host_paths for job in jobs.values())
-
-
-def _zones(region: str, wanted: EnvironmentConfig) -> tuple[str, ...]:
-    """The zones of the network, the training zone first; the others in the order of their names,
-    however the stack file lists them."""
-    listed = wanted.network.zones or zone_names(region)
-    others = sorted({*listed} - {wanted.zone})
-    return (wanted.zone, *(others if wanted.network.zones else others[: ZONES - 1]))
-
-
-def _service_cidr(wanted: EnvironmentConfig) -> str:
-    """One of the two ranges EKS itself chooses from: the one that does not touch the VPC."""
-    vpc = ipaddress.ip_network(wanted.network.cidr)
-    return next(
-        c for c in ("172.20.0.0/16", "10.100.0.0/16") if not vpc.overlaps(ipaddress.ip_network(c))
-    )
-
-
-def _add_ons(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
-    published = versions.KUBERNETES[wanted.cluster.version]
-    drivers = [
-        driver.add_on
-        for kind, driver in DRIVERS.items()
-        if any(getattr(store, kind) for store in wanted.storage.values())
-    ]
-    return AddOnsPlan(
-        identity=me,
-        before_nodes=(
-            AddOnPlan(
-                name="vpc-cni",
-                version=published["vpc-cni"],
-                configuration=json.dumps(
-                    {"env": {name: str(value) for name, value in CNI.items()}}, sort_keys=True
-                ),
-            ),
-            *(
-                AddOnPlan(name=n, version=published[n])
-                for n in ("kube-proxy", "eks-pod-identity-agent")
-            ),
-        ),
-        after_nodes=tuple(AddOnPlan(name=n, version=published[n]) for n in ("coredns", *drivers)),
-    )
-
-
-def _chart(name: str, artifacts: ArtifactsConfig | None, version: str | None = None) -> ChartPlan:
-    public = CHARTS[name]
-    if artifacts is None:
-        return ChartPlan(
-            chart=public.chart, version=version or public.version, repository=public.repository
-        )
-    if artifacts.charts.startswith("oci://"):
-        return ChartPlan(
-            chart=f"{artifacts.charts.rstrip('/')}/{name}", version=version or public.version
-        )
-    # A folder holds one version of a chart, but of charts whose version a stack chooses.
-    return ChartPlan(
-        chart=f"{artifacts.charts.rstrip('/')}/{name}{f'-{version}' if version else ''}"
-    )
-
-
-def _claim(namespace: str, name: str, store: StoreConfig, zone: str) -> ClaimPlan:
-    claim = claim_name(name, store, zone)
-    if store.lustre:
-        return ClaimPlan(
-            store=name,
-            kind="lustre",
-            name=claim,
-            volume_name=f"{namespace}-{claim}",
-            capacity=f"{store.lustre.capacity_gib}Gi",
-        )
-    # EFS grows by itself and ignores the figure, but a PersistentVolume must state one.
-    return ClaimPlan(
-        store=name, kind="efs", name=claim, volume_name=f"{namespace}-{claim}", capacity="1024Gi"
-    )
-
-
-def _verdicts(
-    jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, region: str
-) -> dict[str, Verdict]:
-    found = {name: job_verdict(job, environment, region) for name, job in jobs.items()}
-    return {name: verdict for name, verdict in found.items() if verdict}
-
-
-def _contract(
-    region: str,
-    wanted: EnvironmentConfig,
-    pools: Mapping[str, GpuPoolPlan],
-    runtimes: tuple[RuntimePlan, ...],
-) -> dict[str, Any]:
-    promised = {
-        "version": 1,
-        "region": region,
-        "zone": wanted.zone,
-        "trainer": wanted.trainer.version,
-        "pools": {
-            name: {
-                "instance_types": [t.instance_type for t in p.types],
-                "max_nodes": p.max_nodes,
-                "capacity": wanted.pools[name].capacity,
-            }
-            for name, p in pools.items()
-        },
-        "storage": {
-            name: "lustre" if store.lustre else "efs" for name, store in wanted.storage.items()
-        },
-        "runtimes": [r.name for r in runtimes],
-    }
-    return {**promised, "digest": digest(promised)}

@@ -127,31 +127,43 @@ def plant(
 ) -> CapacityReservation:
     """Somebody reserves or buys this. Times are ISO 8601 with a time zone; without a start it is
     active now."""
-    ec2, known = backends.ec2(zone[:-1]), backends.instance_types()
-    zone_id = next(
-        (one.zone_id for one in ec2.describe_availability_zones() if one.name == zone), ""
-    )
-    begins, end = (datetime.fromisoformat(given) if given else None for given in (starts, ends))
-    if not zone_id or instance_type not in known or (block and not end):
+    ec2 = backends.ec2(zone[:-1])
+    zone_id = _zone_id(ec2, zone)
+    start_date, end_date = _time(starts), _time(ends)
+    if not zone_id or instance_type not in backends.instance_types() or (block and not end_date):
         raise ValueError("want a zone and an instance type that exist, and the end of a block")
-    if any(given and given.tzinfo is None for given in (begins, end)):
-        raise ValueError("want times with a time zone: 2026-12-01T11:30:00Z")
-    made = _reservations(ec2)[id] = CapacityReservation(
+    reservation = _reservations(ec2)[id] = CapacityReservation(
         ec2_backend=ec2,
         id=id,
         instance_type=instance_type,
         availability_zone=zone,
         availability_zone_id=zone_id,
         total_instance_count=instances,
-        start_date=begins or datetime.now(UTC),
-        end_date=end,
+        start_date=start_date or datetime.now(UTC),
+        end_date=end_date,
         reservation_type="capacity-block" if block else "default",
         placement_group_arn=(
             Group(ec2_backend=ec2, id="", name=placement_group).arn if placement_group else None
         ),
     )
-    made.add_tags(tags or {})
-    return made
+    reservation.add_tags(tags or {})
+    return reservation
+
+
+def _zone_id(ec2: Any, zone: str) -> str:
+    """The id of a zone of the region; empty where there is no such zone."""
+    zones = ec2.describe_availability_zones()
+    return next((one.zone_id for one in zones if one.name == zone), "")
+
+
+def _time(text: str) -> datetime | None:
+    """A time of ISO 8601; None where the text is empty."""
+    if not text:
+        return None
+    time_of_day = datetime.fromisoformat(text)
+    if time_of_day.tzinfo is None:
+        raise ValueError("want times with a time zone: 2026-12-01T11:30:00Z")
+    return time_of_day
 
 
 def _asked(call: Call, things: list[Any], *names: str) -> list[Any]:

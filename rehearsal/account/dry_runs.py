@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rehearsal.account import instances
+from rehearsal.account import instances, launch_templates
 from rehearsal.account.operations import CHECKS, Call, Fields, Refused
 
 
@@ -35,9 +35,9 @@ def _places(call: Call) -> Iterator[Fields]:
     given = {name: value for name, value in call.params.items() if value not in (None, [], {})}
     if call.action == "RunInstances":
         template = given.get("LaunchTemplate")
-        yield (instances.template_data(call.region, template) if template else {}) | given
+        yield (launch_templates.data(call.region, template) if template else {}) | given
     for config in given.get("LaunchTemplateConfigs", ()):
-        data = instances.template_data(call.region, config["LaunchTemplateSpecification"])
+        data = launch_templates.data(call.region, config["LaunchTemplateSpecification"])
         yield from (data | override for override in config.get("Overrides") or [{}])
 
 

@@ -1,13 +1,10 @@
-"""EC2 instances: launching them as their launch template says, what stops a launch, their AMIs and
-their ends.
+"""EC2 instances: launching them as their launch template says, what stops a launch, and their ends.
 
 Everything launches through `launch`: CreateFleet (Karpenter), RunInstances and managed node groups.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 import secrets
 from collections import Counter
 from collections.abc import Iterator
@@ -15,28 +12,16 @@ from typing import Any
 
 from moto.core.exceptions import ServiceException
 
-from catalog.instances import QUOTAS as CODES
-from catalog.instances import SPOT_QUOTAS
-from rehearsal.account import backends, capacity, services
+from rehearsal.account import backends, capacity, launch_templates, quotas, services
 from rehearsal.account.capacity import CapacityReservation as Reservation
 from rehearsal.account.clock import CLOCK
 from rehearsal.account.faults import FAULTS
-from rehearsal.account.operations import Call, Fields, Refused, answers, refuse, refuses
+from rehearsal.account.operations import Call, Fields, answers, refuse, refuses
 
-_VCPUS = {"G": 1536.0, "P": 768.0, "P5": 768.0, "standard": 1280.0}
-QUOTAS = {code: _VCPUS[family] for codes in (CODES, SPOT_QUOTAS) for family, code in codes.items()}
-"""Service Quotas' code → vCPUs of running instances; a fault of kind `quota` changes one."""
 GONE = ("shutting-down", "terminated")
 TOLD: dict[str, Any] = {}
 """Answers to DescribeInstances while no instance has changed: nodes and Karpenter ask several times
 a second."""
-_AMI_PARAMETER = re.compile(
-    r"/aws/service/eks/optimized-ami/(?P<version>1\.\d\d)/amazon-linux-2023/(?P<arch>x86_64|arm64)/"
-    r"(?P<variant>standard|nvidia|neuron)/(recommended|amazon-eks-node-al2023-(?P=arch)-(?P=variant)-(?P=version)-"
-    r"(?P<date>v\d{8}))/image_id"
-)
-_NEWEST_RELEASE = "v20261101"
-
 refuses(
     "ec2",
     "CreateFleet",
@@ -47,13 +32,6 @@ refuses(
         call["Type"] != "instant" or _capacity(call) not in ("on-demand", "spot", "capacity-block")
     ),
     status=501,
-)
-refuses(
-    "service-quotas",
-    "GetServiceQuota",
-    "NoSuchResourceException",
-    "The specified quota does not exist.",
-    lambda call: call["ServiceCode"] != "ec2" or call["QuotaCode"] not in QUOTAS,
 )
 
 
@@ -71,45 +49,13 @@ def also_needed(call: Call) -> Iterator[str]:
     if call.action == "CreateFleet":
         yield "ec2:RunInstances"
     templates = [one["LaunchTemplateSpecification"] for one in call["LaunchTemplateConfigs"] or ()]
-    named = [template_data(call.region, one) for one in (*templates, call["LaunchTemplate"]) if one]
+    named = [
+        launch_templates.data(call.region, one)
+        for one in (*templates, call["LaunchTemplate"])
+        if one
+    ]
     if any(data.get("IamInstanceProfile") for data in (call.params, *named)):
         yield "iam:PassRole"
-
-
-def template_data(region: str, specification: Fields) -> Fields:
-    """The launch template data that a specification names."""
-    id_, name = specification.get("LaunchTemplateId"), specification.get("LaunchTemplateName")
-    for template in backends.ec2(region).launch_templates.values():
-        if id_ == template.id or name == template.name:
-            return template.get_version(specification.get("Version") or "$Default").data
-    raise Refused(
-        (
-            "InvalidLaunchTemplateId.NotFound"
-            if id_
-            else "InvalidLaunchTemplateName.NotFoundException"
-        ),
-        f"The specified launch template, {id_ or name}, does not exist.",
-    )
-
-
-@answers("ec2", "DescribeLaunchTemplates")
-def _describe_templates(call: Call) -> Fields:
-    """moto ends after 15 without a token: Karpenter would leak the rest."""
-    filters = {one["Name"]: one["Values"] for one in call["Filters"] or ()}
-    found = call.ec2.describe_launch_templates(
-        call["LaunchTemplateNames"], call["LaunchTemplateIds"], filters
-    )
-    return {
-        "LaunchTemplates": [
-            {
-                "LaunchTemplateId": one.id,
-                "LaunchTemplateName": one.name,
-                "Tags": one.tags,
-                "CreateTime": one.create_time,
-            }
-            for one in found
-        ]
-    }
 
 
 def _capacity(call: Call) -> str:
@@ -135,7 +81,10 @@ def _create_fleet(call: Call) -> Fields:
     ]
     launched, errors = [], []
     for pool in sorted(pools, key=lambda pool: pool["Overrides"].get("Priority", 0)):
-        data = template_data(call.region, pool["LaunchTemplateSpecification"]) | pool["Overrides"]
+        data = (
+            launch_templates.data(call.region, pool["LaunchTemplateSpecification"])
+            | pool["Overrides"]
+        )
         said = {"LaunchTemplateAndOverrides": pool, "Lifecycle": _capacity(call)}
         try:
             for _ in range(left):
@@ -167,7 +116,9 @@ def _run_instances(call: Call) -> Any:
     """As the launch template and the call say; the call wins."""
     given = {name: value for name, value in call.params.items() if value not in (None, [], {})}
     template = (
-        template_data(call.region, given["LaunchTemplate"]) if "LaunchTemplate" in given else {}
+        launch_templates.data(call.region, given["LaunchTemplate"])
+        if "LaunchTemplate" in given
+        else {}
     )
     tags = _tags(call["TagSpecifications"]).get("instance", {})
     made = [launch(call.region, template | given, tags) for _ in range(call["MinCount"])]
@@ -290,7 +241,8 @@ def _check_launch(
     _check_interfaces(name, facts["NetworkInfo"], data.get("NetworkInterfaces") or [])
     zone = check_sold(ec2, name, subnet)
     held = capacity.reserved(ec2, data, zone)
-    _check_quota(ec2, name, _lifecycle(spot, held))
+    alive = [one for one in ec2.all_instances() if one.state not in GONE]
+    quotas.check(alive, name, _lifecycle(spot, held))
     refuse(
         subnet.available_ip_address_count < 1,
         "InsufficientFreeAddressesInSubnet",
@@ -346,46 +298,6 @@ def _check_interfaces(name: str, network: Fields, nics: list[Fields]) -> None:
         "InvalidParameterValue",
         f"Network card 0 of {name} does not support EFA",
     )
-
-
-def _quota(name: str, lifecycle: str | None) -> str:
-    """Code of the quota that such an instance counts against; a Capacity Block's counts against
-    none."""
-    family = {"g": "G", "p": "P"}.get(name[:1], "standard")
-    if lifecycle == "spot":
-        return SPOT_QUOTAS["P5" if name.startswith("p5") else family]
-    return "" if lifecycle else CODES[family]
-
-
-def _check_quota(ec2: Any, name: str, lifecycle: str | None) -> None:
-    code, known = _quota(name, lifecycle), backends.instance_types()
-    beside = [
-        one.instance_type
-        for one in ec2.all_instances()
-        if one.state not in GONE and _quota(one.instance_type, one.lifecycle) == code
-    ]
-    vcpus = sum(known[kind]["VCpuInfo"]["DefaultVCpus"] for kind in (name, *beside))
-    refuse(
-        code and vcpus > QUOTAS[code],
-        "MaxSpotInstanceCountExceeded" if lifecycle else "VcpuLimitExceeded",
-        "You have requested more vCPU capacity than your current vCPU limit of"
-        f" {QUOTAS.get(code, 0):g} allows for the instance bucket that the specified instance type"
-        " belongs to.",
-    )
-
-
-def _shown(code: str) -> Fields:
-    return {
-        "ServiceCode": "ec2",
-        "QuotaCode": code,
-        "Value": QUOTAS[code],
-        "Unit": "None",
-        "Adjustable": True,
-    }
-
-
-answers("service-quotas", "GetServiceQuota")(lambda call: {"Quota": _shown(call["QuotaCode"])})
-answers("service-quotas", "ListServiceQuotas")(lambda call: {"Quotas": list(map(_shown, QUOTAS))})
 
 
 def check_sold(ec2: Any, name: str, subnet: Any) -> str:
@@ -467,40 +379,6 @@ def _changed(instance: Any) -> None:
         f"arn:aws:ec2:{instance.region_name}:{backends.ACCOUNT}:instance/{instance.id}",
         {"instance-id": instance.id, "state": instance.state},
     )
-
-
-@answers("ssm", "GetParameter")
-def _get_parameter(call: Call) -> Fields:
-    """Of all parameters only the public ones of EKS's AMIs exist here."""
-    asked = _AMI_PARAMETER.fullmatch(call["Name"])
-    if not asked or (asked["arch"], asked["variant"]) == ("arm64", "neuron"):
-        raise Refused("ParameterNotFound", f"Parameter {call['Name']} not found.")
-    value = ami(
-        call.region,
-        asked["version"],
-        asked["arch"],
-        asked["variant"],
-        asked["date"] or _NEWEST_RELEASE,
-    )
-    return {
-        "Parameter": {
-            "Name": call["Name"],
-            "Type": "String",
-            "Value": value,
-            "Version": 1,
-            "DataType": "text",
-        }
-    }
-
-
-def ami(region: str, version: str, arch: str, variant: str, date: str = _NEWEST_RELEASE) -> str:
-    """Id of EKS's AL2023 AMI of that release: the same in every run."""
-    name = f"amazon-eks-node-al2023-{arch}-{variant}-{version}-{date}"
-    id_ = "ami-0" + hashlib.sha1(f"{region}/{name}".encode()).hexdigest()[:16]
-    backends.publish_ami(
-        region, id_, name=name, architecture=arch, owner_id="602401143452", owner_alias="amazon"
-    )
-    return id_
 
 
 def _tags(specifications: Any) -> dict[str, dict[str, str]]:

@@ -13,7 +13,7 @@ from typing import Any
 from moto.core.exceptions import ServiceException
 from moto.core.types import Base64EncodedString
 
-from rehearsal.account import access, backends, eks, instances, network, principals
+from rehearsal.account import access, backends, eks, images, instances, network, principals
 from rehearsal.account.clock import CLOCK
 from rehearsal.account.eks import IN_USE, INVALID, Cluster, Part, cluster
 from rehearsal.account.operations import Call, Fields, NotBuilt, answers, refuse
@@ -87,7 +87,7 @@ def _check_new(call: Call, owner: Cluster, given: Fields) -> None:
 
 
 def _launch_data(owner: Cluster, given: Fields, profile: str) -> Fields:
-    image = instances.ami(owner.region, owner.view["version"], "x86_64", "standard")
+    image = images.ami(owner.region, owner.view["version"], "x86_64", "standard")
     disk = {
         "DeviceName": "/dev/xvda",
         "Ebs": {"VolumeSize": given["diskSize"], "VolumeType": "gp3"},

@@ -1,8 +1,6 @@
-"""FSx for Lustre, which is all ours, and EFS, which is moto's with the time and the interfaces it
-takes.
+"""FSx for Lustre, which is all ours.
 
-Sizes and throughputs:
-https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-storage-capacity.html Links to S3:
+What it refuses in a file system: lustre_limits.py. Links to S3:
 https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html. Every bucket
 exists and lets FSx in, and nothing is carried over.
 """
@@ -11,28 +9,10 @@ from __future__ import annotations
 
 import secrets
 import time
-from typing import Any
 
-from rehearsal.account import backends, network
+from rehearsal.account import backends, lustre_limits, network
 from rehearsal.account.clock import CLOCK
-from rehearsal.account.operations import Call, Fields, answers, follows, refuse, refuses
-
-THROUGHPUTS = {"PERSISTENT_2": (125, 250, 500, 1000), "SCRATCH_2": (None,)}
-"""Deployment type → MB/s per TiB of SSD storage to choose from; the other types are not built."""
-SMALLEST, STEP = 1200, 2400
-"""GiB: SSD is sold in 1200, 2400, then in steps of 2400."""
-LUSTRE_PORT = 988
-VERSIONS = ("2.10", "2.12", "2.15")
-EFA_STEP = 4_800_000
-"""GiB times MB/s per TiB: with EFA, capacity is a multiple of this divided by the throughput."""
-_KNOWN = {
-    "DeploymentType",
-    "PerUnitStorageThroughput",
-    "DataCompressionType",
-    "AutomaticBackupRetentionDays",
-    "EfaEnabled",
-    "MetadataConfiguration",
-}
+from rehearsal.account.operations import Call, Fields, answers, refuse, refuses
 
 FILE_SYSTEMS: dict[str, Fields] = {}
 """Lustre file systems by id, as the API shows them."""
@@ -40,68 +20,6 @@ FILE_SYSTEMS: dict[str, Fields] = {}
 ASSOCIATIONS: dict[str, Fields] = {}
 """Links of theirs to S3 by id, as the API shows them."""
 LINKS_AT_MOST = 8
-
-
-def _not_built(call: Call) -> str:
-    lustre = call["LustreConfiguration"] or {}
-    kind = (call["FileSystemType"], call["StorageType"] or "SSD", lustre.get("DeploymentType"))
-    built = kind[:2] == ("LUSTRE", "SSD") and kind[2] in THROUGHPUTS
-    return ", ".join(sorted(lustre.keys() - _KNOWN)) if built else str(kind)
-
-
-def _bad_size(capacity: int, lustre: Fields) -> str:
-    """What is wrong with it, if anything."""
-    kind, throughput = lustre["DeploymentType"], lustre.get("PerUnitStorageThroughput")
-    if throughput not in THROUGHPUTS[kind]:
-        return f"PerUnitStorageThroughput {throughput} is not one of {THROUGHPUTS[kind]} for {kind}"
-    if kind != "PERSISTENT_2" and lustre.get("AutomaticBackupRetentionDays"):
-        return f"Backups need PERSISTENT_2, not {kind}"
-    if lustre.get("EfaEnabled"):
-        if not throughput or not lustre.get("MetadataConfiguration"):
-            return "EfaEnabled needs PERSISTENT_2 and a MetadataConfiguration"
-        if capacity * throughput % EFA_STEP:
-            return (
-                f"StorageCapacity {capacity} is invalid with EFA: increments of"
-                f" {EFA_STEP / throughput:.0f} GiB"
-            )
-    bad = capacity < SMALLEST or (capacity % STEP and capacity != SMALLEST)
-    return (
-        f"StorageCapacity {capacity} is invalid: {SMALLEST} or increments of {STEP} GiB"
-        if bad
-        else ""
-    )
-
-
-def _closed_to_lustre(call: Call) -> bool:
-    """FSx checks at creation that clients could reach it."""
-    groups = call["SecurityGroupIds"] or ()
-    network.placed(call.region, call["SubnetIds"], groups, "InvalidNetworkSettings")
-    rules = [
-        rule for id_ in groups for rule in call.ec2.get_security_group_from_id(id_).ingress_rules
-    ]
-    return not any(
-        rule.ip_protocol == "-1"
-        or (rule.ip_protocol == "tcp" and rule.from_port <= LUSTRE_PORT <= rule.to_port)
-        for rule in rules
-    )
-
-
-def _closed_to_efa(call: Call) -> bool:
-    """Whether no group lets all of its own traffic in and out, by its id."""
-    if not call["LustreConfiguration"].get("EfaEnabled"):
-        return False
-    groups = [call.ec2.get_security_group_from_id(id_) for id_ in call["SecurityGroupIds"] or ()]
-    return not any(
-        _everything(group.ingress_rules, group.id) and _everything(group.egress_rules, group.id)
-        for group in groups
-    )
-
-
-def _everything(rules: Any, group: str) -> bool:
-    """Whether they name the group, for all traffic."""
-    return any(
-        rule.ip_protocol == "-1" and rule.source_group.get("GroupId") == group for rule in rules
-    )
 
 
 def _here(call: Call, held: dict[str, Fields] = FILE_SYSTEMS) -> dict[str, Fields]:
@@ -142,7 +60,7 @@ refuses(
     "CreateFileSystem",
     "NotImplemented",
     "the rehearsal's account does not implement fsx:CreateFileSystem with {hit}",
-    _not_built,
+    lustre_limits.not_built,
     status=501,
 )
 refuses(
@@ -150,22 +68,22 @@ refuses(
     "CreateFileSystem",
     "BadRequest",
     "{hit}",
-    lambda call: _bad_size(call["StorageCapacity"] or 0, call["LustreConfiguration"]),
+    lambda call: lustre_limits.bad_size(call["StorageCapacity"] or 0, call["LustreConfiguration"]),
 )
 refuses(
     "fsx",
     "CreateFileSystem",
     "BadRequest",
     "FileSystemTypeVersion {FileSystemTypeVersion} is not supported",
-    lambda call: call["FileSystemTypeVersion"] not in VERSIONS,
+    lambda call: call["FileSystemTypeVersion"] not in lustre_limits.VERSIONS,
 )
 refuses(
     "fsx",
     "CreateFileSystem",
     "InvalidNetworkSettings",
     "The file system cannot be created because the security "
-    f"groups do not permit Lustre LNET network traffic on port {LUSTRE_PORT}",
-    _closed_to_lustre,
+    f"groups do not permit Lustre LNET network traffic on port {lustre_limits.LUSTRE_PORT}",
+    lustre_limits.closed_to_lustre,
 )
 refuses(
     "fsx",
@@ -173,7 +91,7 @@ refuses(
     "InvalidNetworkSettings",
     "The file system cannot be created because no security "
     "group allows all traffic to and from itself, which EFA needs",
-    _closed_to_efa,
+    lustre_limits.closed_to_efa,
 )
 refuses(
     "fsx",
@@ -318,7 +236,7 @@ def _update(call: Call) -> Fields:
     view = FILE_SYSTEMS[call["FileSystemId"]]
     lustre = view["LustreConfiguration"] | (call["LustreConfiguration"] or {})
     capacity = call["StorageCapacity"] or view["StorageCapacity"]
-    wrong = _bad_size(capacity, lustre)
+    wrong = lustre_limits.bad_size(capacity, lustre)
     refuse(
         wrong or capacity < view["StorageCapacity"],
         "BadRequest",
@@ -427,62 +345,4 @@ def _tags(call: Call) -> Fields:
     view["Tags"] = [tag for tag in view["Tags"] if tag["Key"] not in replaced] + list(
         call["Tags"] or ()
     )
-    return {}
-
-
-refuses(
-    "efs",
-    "CreateMountTarget",
-    "IncorrectFileSystemLifeCycleState",
-    "{FileSystemId} is {hit}",
-    lambda call: next(
-        (
-            state
-            for id_, one in backends.efs(call.region).file_systems_by_id.items()
-            if id_ == call["FileSystemId"] and (state := one.life_cycle_state) != "available"
-        ),
-        "",
-    ),
-)
-refuses(
-    "efs",
-    "DeleteMountTarget",
-    "MountTargetNotFound",
-    "Mount target '{MountTargetId}' does not exist.",
-    lambda call: call["MountTargetId"] not in backends.efs(call.region).mount_targets_by_id,
-)
-
-
-@follows("efs", "CreateFileSystem")
-def _system_comes_up(call: Call, answer: Fields) -> None:
-    _comes_up(
-        "efs.file-system",
-        backends.efs(call.region).file_systems_by_id[answer["FileSystemId"]],
-        answer,
-    )
-
-
-@follows("efs", "CreateMountTarget")
-def _target_comes_up(call: Call, answer: Fields) -> None:
-    target = backends.efs(call.region).mount_targets_by_id[answer["MountTargetId"]]
-    eni = call.ec2.enis[target.network_interface_id]
-    eni.requester_managed, eni.status, eni.description = (
-        True,
-        "in-use",
-        f"EFS mount target {target.mount_target_id}",
-    )
-    _comes_up("efs.mount-target", target, answer)
-
-
-def _comes_up(what: str, part: Any, answer: Fields) -> None:
-    part.life_cycle_state = answer["LifeCycleState"] = "creating"
-    CLOCK.later(what, lambda: setattr(part, "life_cycle_state", "available"))
-
-
-@answers("efs", "DeleteMountTarget")
-def _delete_target(call: Call) -> Fields:
-    backend, id_ = backends.efs(call.region), call["MountTargetId"]
-    if backend.mount_targets_by_id[id_].life_cycle_state != "deleting":
-        backend.mount_targets_by_id[id_].life_cycle_state = "deleting"
-        CLOCK.later("efs.mount-target.delete", lambda: backend.delete_mount_target(id_))
     return {}

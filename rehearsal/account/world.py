@@ -9,7 +9,16 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qs
 
-from rehearsal.account import access, backends, capacity, eks, instances, principals, storage
+from rehearsal.account import (
+    access,
+    backends,
+    capacity,
+    eks,
+    instances,
+    principals,
+    quotas,
+    storage,
+)
 from rehearsal.account.clock import CLOCK
 from rehearsal.account.faults import FAULTS, Fault
 from rehearsal.account.operations import LOCK, Fields, Refused, refuse
@@ -105,11 +114,11 @@ def _fault(given: Fields) -> None:
     details = {name: value for name, value in given.items() if name != "kind"}
     if given.get("kind") == "quota":
         refuse(
-            details["code"] not in instances.QUOTAS,
+            details["code"] not in quotas.QUOTAS,
             "NotFound",
-            f"no quota but {', '.join(instances.QUOTAS)}",
+            f"no quota but {', '.join(quotas.QUOTAS)}",
         )
-        instances.QUOTAS[details["code"]] = float(details["value"])
+        quotas.QUOTAS[details["code"]] = float(details["value"])
     elif given.get("kind") == "reserve":
         made = capacity.plant(**details)
         CLOCK.at(made.gives_until, lambda: instances.reclaim(made))

@@ -51,12 +51,17 @@ class Part:
 
 def parts(world: paths.World, service_cidr: str) -> list[Part]:
     """In the order they start."""
-    pki, api = paths.PLANE, world.api_url
-    etcd = Part(
+    etcd = _etcd()
+    server = _api_server(world, service_cidr, after=etcd)
+    return [etcd, server, _controller_manager(after=server), _scheduler(after=server)]
+
+
+def _etcd() -> Part:
+    return Part(
         name="etcd",
         health=f"{_ETCD}/health",
         flags={
-            "data-dir": pki / "etcd",
+            "data-dir": paths.PLANE / "etcd",
             "listen-client-urls": _ETCD,
             "advertise-client-urls": _ETCD,
             "log-level": "warn",
@@ -68,10 +73,14 @@ def parts(world: paths.World, service_cidr: str) -> list[Part]:
             "unsafe-no-fsync": "true",
         },
     )
-    server = Part(
+
+
+def _api_server(world: paths.World, service_cidr: str, *, after: Part) -> Part:
+    pki = paths.PLANE
+    return Part(
         name="kube-apiserver",
-        health=f"{api}/readyz",
-        after=etcd,
+        health=f"{world.api_url}/readyz",
+        after=after,
         flags={
             "etcd-servers": _ETCD,
             "bind-address": "0.0.0.0",
@@ -106,10 +115,14 @@ def parts(world: paths.World, service_cidr: str) -> list[Part]:
             "profiling": "false",
         },
     )
-    manager = Part(
+
+
+def _controller_manager(*, after: Part) -> Part:
+    pki = paths.PLANE
+    return Part(
         name="kube-controller-manager",
         health="https://127.0.0.1:10257/healthz",
-        after=server,
+        after=after,
         flags={
             "kubeconfig": pki / "kube-controller-manager.kubeconfig",
             "use-service-account-credentials": "true",
@@ -126,10 +139,14 @@ def parts(world: paths.World, service_cidr: str) -> list[Part]:
             **_certificate(pki),
         },
     )
-    scheduler = Part(
+
+
+def _scheduler(*, after: Part) -> Part:
+    pki = paths.PLANE
+    return Part(
         name="kube-scheduler",
         health="https://127.0.0.1:10259/readyz",
-        after=server,
+        after=after,
         flags={
             "config": pki / "scheduler.json",
             "bind-address": "127.0.0.1",
@@ -137,7 +154,6 @@ def parts(world: paths.World, service_cidr: str) -> list[Part]:
             **_certificate(pki),
         },
     )
-    return [etcd, server, manager, scheduler]
 
 
 def _certificate(pki: Path) -> dict[str, Path]:

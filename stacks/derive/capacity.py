@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog import versions
 from catalog.instances import CPU_TYPES, GPU_TYPES, QUOTAS, InstanceType
 from catalog.storage import LNET_EFA_DEVICES
-from plans.parts import GpuPoolPlan, Identity, NetworkInterface, NodeTypePlan, SystemNodesPlan
+from plans.parts import (
+    AccessPlan,
+    GpuPoolPlan,
+    Identity,
+    NetworkInterface,
+    NodeTypePlan,
+    SystemNodesPlan,
+)
 from plans.pod_template import EFA, GPU, POOL
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
 from stacks.settings.job import JobConfig
@@ -37,6 +44,9 @@ CNI = {"MINIMUM_IP_TARGET": 16, "WARM_IP_TARGET": 4}
 """Addresses that the VPC CNI holds on a node: 16 cover the pods of a training node. Its default is
 a whole interface in reserve, 100 addresses a node of the large types (amazon-vpc-cni-k8s,
 eni-and-ip-target)."""
+ROOT_VOLUME_IOPS, ROOT_VOLUME_MBPS = 4000, 1000
+"""Speed of the root volume of a pool's nodes. EBS sells a quarter MB/s at most for each of gp3's
+IOPS."""
 SYSTEM = "system nodes"
 STANDARD = re.compile(r"[acdhimrtz][3-9][^.]*\.(?:large|(\d*)xlarge)")
 """Types that count against Standard instances and have 4 vCPUs an xlarge, 2 a large (all but
@@ -66,6 +76,23 @@ class PoolUse:
     """Of its subnet, at max_nodes."""
     at_once: Mapping[str, int]
     """job → how many of its size run at once, when nothing else runs; 0: it does not fit."""
+
+
+def pool_plans(
+    me: Identity, wanted: EnvironmentConfig, access: AccessPlan
+) -> dict[str, GpuPoolPlan]:
+    """Every pool of an environment. Karpenter makes their nodes, which the AWS provider does not
+    tag: so they have the provider's default tags in their plan."""
+    tags = {**dict(access.default_tags), **wanted.tags}
+    nodes = replace(me, extra_tags=tuple(sorted(tags.items())))
+    efa_lustre = any(store.lustre and store.lustre.efa for store in wanted.storage.values())
+    used = {job.pool for job in wanted.jobs.values()}
+    return {
+        name: pool_plan(
+            nodes, name, pool, wanted.zone, efa_lustre=efa_lustre, has_jobs=name in used
+        )
+        for name, pool in wanted.pools.items()
+    }
 
 
 def pool_plan(
@@ -105,8 +132,16 @@ def pool_plan(
         drain_minutes=BLOCK_DRAIN_MINUTES if pool.capacity == "block" else None,
         ami=versions.NODE_AMI,
         root_volume_gib=pool.root_volume_gib,
+        root_volume_iops=ROOT_VOLUME_IOPS,
+        root_volume_mbps=ROOT_VOLUME_MBPS,
         awaited=has_jobs or pool.replicas is not None,
     )
+
+
+def pool_uses(wanted: EnvironmentConfig, jobs: Mapping[str, JobConfig]) -> dict[str, PoolUse]:
+    """What every pool of an environment may take. `jobs`: all of the stack, those that are files
+    among them."""
+    return {name: pool_use(name, pool, wanted.zone, jobs) for name, pool in wanted.pools.items()}
 
 
 def pool_use(name: str, pool: PoolConfig, zone: str, jobs: Mapping[str, JobConfig]) -> PoolUse:

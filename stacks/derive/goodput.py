@@ -18,6 +18,7 @@ from typing import Literal
 from catalog.failures import FAILURES_PER_1000_NODE_DAYS
 from catalog.prices import lustre_per_month
 from catalog.storage import (
+    CHECKPOINT_BYTES_PER_PARAMETER,
     EFA_LUSTRE_CLIENTS,
     EFS_CLIENT,
     LUSTRE_CLIENT_EFA,
@@ -54,7 +55,8 @@ class Store:
     kind: Literal["lustre", "efs"]
     capacity_gib: int | None = None
     """Lustre only, as FSx counts it: 1200 is what is sold as "1.2 TiB", and 2 % less than that."""
-    deployment: str = "PERSISTENT_2"
+    deployment: str | None = None
+    """Lustre only."""
     tier: int | None = None
     """MB/s per TiB; PERSISTENT_2 only."""
     efa: bool = False
@@ -64,10 +66,13 @@ class Store:
 
     def __post_init__(self) -> None:
         if self.kind == "lustre" and (
-            not self.capacity_gib or (not self.tier and self.deployment != "SCRATCH_2")
+            not self.capacity_gib
+            or not self.deployment
+            or (not self.tier and self.deployment != "SCRATCH_2")
         ):
             raise ValueError(
-                "a Lustre file system has a capacity, and a tier unless it is SCRATCH_2"
+                "a Lustre file system has a capacity and a deployment, and a tier unless it is"
+                " SCRATCH_2"
             )
 
 
@@ -79,7 +84,7 @@ class Training:
     nodes: int
     """All of them write their share of a checkpoint."""
     instance_type: str
-    bytes_per_parameter: float = 12
+    bytes_per_parameter: float = CHECKPOINT_BYTES_PER_PARAMETER
     stall_seconds: float | None = None
     """How long an asynchronous save holds training up; None: saves block until they are written."""
     restart_seconds: float = RESTART_SECONDS
@@ -117,8 +122,10 @@ class Choice:
     """None where no price of the region is known."""
 
 
-def checkpoint_bytes(parameters_billion: float, bytes_per_parameter: float = 12) -> float:
-    """Size of a checkpoint; 12 bytes a parameter are fp32 weights and Adam's two moments."""
+def checkpoint_bytes(
+    parameters_billion: float, bytes_per_parameter: float = CHECKPOINT_BYTES_PER_PARAMETER
+) -> float:
+    """Size of a checkpoint."""
     return parameters_billion * 1e9 * bytes_per_parameter
 
 
@@ -231,7 +238,7 @@ def for_model(
     goodput: float | None = 0.98,
     restart_seconds: float = RESTART_SECONDS,
     efa: bool = False,
-    bytes_per_parameter: float = 12,
+    bytes_per_parameter: float = CHECKPOINT_BYTES_PER_PARAMETER,
     blocking: bool = True,
 ) -> Choice | None:
     """The cheapest PERSISTENT_2 file system that reaches the goodput and holds three checkpoints;
@@ -275,8 +282,14 @@ def _sold(efa: bool) -> Iterator[Store]:
             *([] if efa else [LUSTRE_SMALLEST_GIB]),
             *range(step, LARGEST_GIB + 1, step),
         ):
-            yield Store(kind="lustre", capacity_gib=capacity, tier=tier, efa=efa)
+            yield Store(
+                kind="lustre",
+                capacity_gib=capacity,
+                deployment="PERSISTENT_2",
+                tier=tier,
+                efa=efa,
+            )
 
 
 def _usd(store: Store, region: str) -> float | None:
-    return lustre_per_month(region, store.deployment, store.tier, store.capacity_gib or 0)
+    return lustre_per_month(region, store.deployment or "", store.tier, store.capacity_gib or 0)

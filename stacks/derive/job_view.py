@@ -13,7 +13,7 @@ from typing import Literal
 
 from catalog import fabric, versions
 from catalog.instances import InstanceType
-from plans.trainer import upstream_runtimes
+from plans.upstream_runtimes import upstream_runtimes
 from stacks.derive.capacity import TYPES, job_type
 from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD, command_of
 from stacks.derive.scripts import script_of

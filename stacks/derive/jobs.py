@@ -7,26 +7,20 @@ A TrainJob and a PyTorchJob of one description are twins: the same pods under an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from catalog import fabric
+from plans.own_runtimes import Fetched, OwnRuntime, own_runtime
 from plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
 from plans.pod_template import HostFolder, Mount, SecretKey, Training
 from plans.pytorch import PyTorchJobSettings, pytorch_job_spec
-from plans.trainer import (
-    TUNED,
-    Fetched,
-    OwnRuntime,
-    own_runtime,
-    pod_jobs,
-    train_job_spec,
-    upstream_runtimes,
-)
+from plans.trainer import pod_jobs, train_job_spec
+from plans.upstream_runtimes import TUNED, upstream_runtimes
 from stacks.derive.capacity import TYPES, node_selector, resources
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, StoreConfig
-from stacks.settings.job import JobConfig, TorchrunConfig, TorchtuneConfig
+from stacks.settings.job import JobConfig, PyTorchJobConfig, TorchrunConfig, TorchtuneConfig
 from stacks.settings.problems import InputError
 
 CHECKPOINTS = "/checkpoints"
@@ -53,29 +47,53 @@ def job_plan(
 ) -> JobPlan:
     """A job, decided. `folder`: where its files lie, which `file_errors` has looked at. `runtimes`:
     by name."""
-    kind = TYPES[environment.pools[job.pool].instance_types[0]]
     files = _config_map(name, job, folder)
+    training = _training(job, environment, files)
+    rendered = _rendered(job, environment, training, runtimes)
+    return JobPlan(
+        name=name,
+        namespace=namespace,
+        kind=rendered.kind,
+        runtime=job.runtime,
+        pool=job.pool,
+        stores=rendered.stores,
+        nodes=job.nodes,
+        checkpoints=training.env.get("CHECKPOINT_DIR"),
+        labels=training.labels,
+        spec=rendered.spec,
+        files=files,
+        priorities=_priorities(job, environment),
+        expected_hours=job.expected_hours,
+        wait=job.wait,
+        wait_minutes=job.wait_minutes,
+        run=f"{digest(rendered.asked)[:12]}-{job.run}",
+    )
+
+
+def _training(
+    job: JobConfig, environment: EnvironmentConfig, files: ConfigMapPlan | None
+) -> Training:
+    """What the pods of a job are, whichever controller runs them. Secrets and folders are sorted,
+    as the engine hands settings over: another order in the file is not another run."""
+    kind = TYPES[environment.pools[job.pool].instance_types[0]]
     mounts, places = _mounts(job, environment)
-    env = fabric.environment(kind, job.nodes) | job.env | places
-    training = Training(
+    return Training(
         image=job.image,
         command=command_of(job),
         nodes=job.nodes,
         processes_per_node=job.processes_per_node,
         resources=resources(job, kind),
         node_selector=node_selector(job, environment),
-        env=env,
+        env=fabric.environment(kind, job.nodes) | job.env | places,
         secrets={
             variable: SecretKey(secret=at.secret, key=at.key)
             for variable, at in sorted(job.secrets.items())
         },
         mounts=mounts,
         files=(files.name, job.files.path) if files and job.files else None,
-        # Sorted, here and above, as the engine hands settings over: another order in the file is
-        # not another run.
         host_folders=tuple(
-            HostFolder(name=each, host=at.host, path=at.path)
-            for each, at in sorted(job.host_paths.items())
+            HostFolder(name=name, host=folder.host, path=folder.path)
+            for name, folder in sorted(job.host_paths.items())
         ),
         local_scratch=job.local_scratch,
         shared_memory_gib=job.shared_memory_gib,
@@ -83,40 +101,45 @@ def job_plan(
         labels=dict(sorted(job.labels.items())),
         time_limit_minutes=job.time_limit_minutes,
     )
-    # What the job asks for, and not how this release of a controller spells it: an upgrade starts
-    # no run again.
-    asked: list[Any] = [asdict(training), job.runtime, *_recipe(job, environment)]
-    mounted = stores(job)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rendered:
+    """The object of a job, and what it was made from."""
+
+    kind: str
+    """TrainJob or PyTorchJob."""
+    spec: Spec
+    stores: tuple[str, ...]
+    """What its pods mount, those of its runtime among them."""
+    asked: list[Any]
+    """What the job asks for, and not how this release of a controller spells it: an upgrade starts
+    no run again."""
+
+
+def _rendered(
+    job: JobConfig,
+    environment: EnvironmentConfig,
+    training: Training,
+    runtimes: Mapping[str, RuntimePlan],
+) -> _Rendered:
+    """A PyTorchJob, or a TrainJob on its runtime."""
     if job.pytorch_job is not None:
-        operator = _operator(job)
-        asked = [asdict(training), asdict(operator)]
-        kind_of_job, spec = "PyTorchJob", pytorch_job_spec(training, operator=operator)
-    else:
-        runtime = runtimes[job.runtime or ""]
-        mounted = tuple(sorted({*mounted, *runtime.stores}))
-        kind_of_job, spec = (
-            "TrainJob",
-            train_job_spec(
-                environment.trainer.version, runtime.name, training, jobs=pod_jobs(runtime.spec)
-            ),
+        operator = _operator(job, job.pytorch_job)
+        return _Rendered(
+            kind="PyTorchJob",
+            spec=pytorch_job_spec(training, operator=operator),
+            stores=stores(job),
+            asked=[asdict(training), asdict(operator)],
         )
-    return JobPlan(
-        name=name,
-        namespace=namespace,
-        kind=kind_of_job,
-        runtime=job.runtime,
-        pool=job.pool,
-        stores=mounted,
-        nodes=job.nodes,
-        checkpoints=env.get("CHECKPOINT_DIR"),
-        labels=training.labels,
-        spec=spec,
-        files=files,
-        priorities=_priorities(job, environment),
-        expected_hours=job.expected_hours,
-        wait=job.wait,
-        wait_minutes=job.wait_minutes,
-        run=f"{digest(asked)[:12]}-{job.run}",
+    runtime = runtimes[job.runtime or ""]
+    return _Rendered(
+        kind="TrainJob",
+        spec=train_job_spec(
+            environment.trainer.version, runtime.name, training, jobs=pod_jobs(runtime.spec)
+        ),
+        stores=tuple(sorted({*stores(job), *runtime.stores})),
+        asked=[asdict(training), job.runtime, *_recipe(job, environment)],
     )
 
 
@@ -316,9 +339,7 @@ def _torchrun(wanted: TorchrunConfig) -> tuple[str, ...]:
     )
 
 
-def _operator(job: JobConfig) -> PyTorchJobSettings:
-    wanted = job.pytorch_job
-    assert wanted is not None  # job_plan has looked
+def _operator(job: JobConfig, wanted: PyTorchJobConfig) -> PyTorchJobSettings:
     return PyTorchJobSettings(
         clean_pods=CLEAN_PODS[wanted.clean_pods],
         keep_finished_minutes=wanted.keep_finished_minutes,

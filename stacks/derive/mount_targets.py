@@ -16,10 +16,12 @@ TOKEN = 64
 """Characters of an EFS creation token, at most (EFS API, CreateFileSystem)."""
 
 
-def mount_zones(zones: tuple[str, ...], pools: Mapping[str, PoolConfig]) -> tuple[str, ...]:
+def mount_zones(
+    zones: tuple[str, ...], training_zone: str, pools: Mapping[str, PoolConfig]
+) -> tuple[str, ...]:
     """Of the network's zones, the training zone first: those that a pool may launch nodes in."""
     away = {zone for pool in pools.values() for zone in pool.fallback_zones}
-    return tuple(zone for zone in zones if zone == zones[0] or zone in away)
+    return tuple(zone for zone in zones if zone == training_zone or zone in away)
 
 
 def efs_plans(

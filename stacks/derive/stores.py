@@ -12,7 +12,7 @@ from functools import cache
 
 from catalog import versions
 from catalog.storage import EFA_LUSTRE_CLIENTS
-from plans.parts import Identity, LustrePlan, RepositoryPlan
+from plans.parts import Identity, LustrePlan, RegistryPlan, RepositoryPlan
 from stacks.derive.capacity import lnet_devices
 from stacks.derive.goodput import (
     ASYNC_STALL_SECONDS,
@@ -23,8 +23,20 @@ from stacks.derive.goodput import (
     for_model,
     verdict,
 )
-from stacks.settings.environment import EnvironmentConfig, LustreConfig, PoolConfig, StoreConfig
+from stacks.settings.environment import (
+    EnvironmentConfig,
+    LustreConfig,
+    PoolConfig,
+    RegistryConfig,
+    StoreConfig,
+)
 from stacks.settings.job import JobConfig
+
+COMPRESSION = "LZ4"
+"""FSx's only one."""
+METADATA_OVER_EFA = "AUTOMATIC"
+"""A file system made for EFA must have a metadata configuration; in this mode its speed grows with
+the capacity."""
 
 
 def sized(store: StoreConfig, region: str, instance_types: Sequence[str]) -> StoreConfig:
@@ -81,6 +93,14 @@ def job_verdict(job: JobConfig, environment: EnvironmentConfig, region: str) -> 
     return checkpoint_verdict(job, store, region, pool)
 
 
+def job_verdicts(
+    jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, region: str
+) -> dict[str, Verdict]:
+    """What the checkpoints of each job take, where that can be told."""
+    verdicts = {name: job_verdict(job, environment, region) for name, job in jobs.items()}
+    return {name: verdict for name, verdict in verdicts.items() if verdict}
+
+
 def checkpoint_verdict(
     job: JobConfig, store: StoreConfig, region: str, pool: PoolConfig
 ) -> Verdict | None:
@@ -115,6 +135,8 @@ def lustre_plans(me: Identity, stores: Mapping[str, StoreConfig]) -> dict[str, L
             throughput_mbps_per_tib=lustre.throughput_mbps_per_tib,
             backup_days=lustre.backup_days,
             efa=lustre.efa,
+            compression=COMPRESSION,
+            metadata=METADATA_OVER_EFA if lustre.efa else None,
             keep=store.data == "keep",
             repositories=tuple(
                 RepositoryPlan(
@@ -131,6 +153,16 @@ def lustre_plans(me: Identity, stores: Mapping[str, StoreConfig]) -> dict[str, L
         )
         for name, store in stores.items()
         if (lustre := store.lustre) and lustre.capacity_gib
+    }
+
+
+def registry_plans(
+    me: Identity, registries: Mapping[str, RegistryConfig]
+) -> dict[str, RegistryPlan]:
+    """The image repositories of a stack, each called `<stack>/<name>`."""
+    return {
+        name: RegistryPlan(identity=me, name=f"{me.stack}/{name}", keep=registry.data == "keep")
+        for name, registry in registries.items()
     }
 
 

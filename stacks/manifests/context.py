@@ -13,7 +13,7 @@ from catalog import versions
 from catalog.instances import InstanceType
 from catalog.quantities import amount
 from plans.pod_template import GPU
-from plans.trainer import upstream_runtimes
+from plans.upstream_runtimes import upstream_runtimes
 from stacks.derive.capacity import TYPES
 from stacks.derive.job_view import (
     RESERVED_ENV,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from plans.pod_template import GPU
-from plans.trainer import ANCESTOR
+from plans.runtime_objects import ANCESTOR
 from stacks.manifests.context import ManifestContext
 from stacks.manifests.document import POD, TRAINER, Path, items, look, mapping
 from stacks.manifests.field_rules import ELASTIC_FIX, field_errors

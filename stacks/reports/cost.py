@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from catalog.prices import Price, price
+from catalog.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from plans.parts import JobPlan
 from stacks.derive.capacity import PoolUse
 from stacks.plan import EnvironmentPlan, TeamPlan
@@ -27,11 +28,6 @@ PAID_ANYWAY = {
     "reservation": "all of the reservation, used or not",
     "block": "all of the block, for all of its time",
 }
-SYSTEM_DISK_GIB = 50
-"""Root volume of a system node (components/system_nodes.py)."""
-DISK_IOPS, DISK_MBPS = 1000, 875
-"""What a pool's root volumes have above the 3,000 IOPS and 125 MB/s that gp3 includes
-(components/gpu_pool.py)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +117,7 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
     )
     yield _line(
         "disks of system nodes",
-        [(price("ebs", "gp3", region), system.nodes * SYSTEM_DISK_GIB)],
+        [(price("ebs", "gp3", region), system.nodes * system.disk_gib)],
         "gp3",
     )
     for name, use in plan.capacity.items():
@@ -199,10 +195,11 @@ def _nodes(
     if nodes > 0:
         yield _line(f"{nodes} x {kind} in {pool}", [(price(service, kind, region), nodes)], why)
     if disks > 0 and isinstance(plan, EnvironmentPlan):
+        nodes_of_pool = plan.pools[pool]
         sizes = {
-            "gp3": plan.pools[pool].root_volume_gib,
-            "gp3-iops": DISK_IOPS,
-            "gp3-mbps": DISK_MBPS,
+            "gp3": nodes_of_pool.root_volume_gib,
+            "gp3-iops": nodes_of_pool.root_volume_iops - GP3_INCLUDED_IOPS,
+            "gp3-mbps": nodes_of_pool.root_volume_mbps - GP3_INCLUDED_MBPS,
         }
         parts = [(price("ebs", sku, region), size * disks) for sku, size in sizes.items()]
         yield _line(f"disks of {disks} nodes in {pool}", parts)

@@ -9,7 +9,7 @@ What takes a second or two, such as roles, routes and Kubernetes objects, is no 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from catalog.latencies import JOB, STAGES, TYPICAL
 from plans.parts import JobPlan
@@ -48,14 +48,6 @@ class Timeline:
     seconds: float
     """From nothing to the first step."""
 
-    def what_if(self, stage: str, seconds: float) -> float:
-        """Seconds by which the first step comes earlier where `stage` takes `seconds`; negative
-        where it comes later. Raises KeyError for a stage that is not there."""
-        if stage not in self.start:
-            raise KeyError(stage)
-        changed = (replace(s, seconds=seconds) if s.name == stage else s for s in self.stages)
-        return self.seconds - _total(_ends(changed), self.job)
-
 
 def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
     """The stages of a plan in time. A team's begin when its environment is there."""
@@ -81,6 +73,13 @@ def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
     yield Stage(name="subnets", seconds=TYPICAL["ec2.subnet"], after=("VPC",))
     yield Stage(name="NAT gateway", seconds=TYPICAL["ec2.nat-gateway"], after=("subnets",))
     yield Stage(name="security groups", seconds=TYPICAL["ec2.security-group"], after=("VPC",))
+    yield from _stores(plan)
+    yield from _cluster(plan)
+    yield from _controllers(plan)
+
+
+def _stores(plan: EnvironmentPlan) -> Iterable[Stage]:
+    """File systems, and what must be there before a job can mount them."""
     for name, store in plan.lustre.items():
         yield Stage(
             name=f"file system {name}",
@@ -100,6 +99,10 @@ def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
             seconds=TYPICAL["efs.mount-target"],
             after=("subnets", "security groups", f"file system {store}"),
         )
+
+
+def _cluster(plan: EnvironmentPlan) -> Iterable[Stage]:
+    """Control plane, system nodes and add-ons."""
     yield Stage(name="cluster", seconds=TYPICAL["eks.cluster"], after=("subnets",))
     yield Stage(name="first add-ons", seconds=TYPICAL["eks.addon.vpc-cni"], after=("cluster",))
     yield Stage(
@@ -113,6 +116,10 @@ def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
             seconds=TYPICAL.get(f"eks.addon.{add_on.name}", TYPICAL["eks.addon"]),
             after=("system nodes",),
         )
+
+
+def _controllers(plan: EnvironmentPlan) -> Iterable[Stage]:
+    """Karpenter and its pools, the Trainer and its runtimes, training-operator."""
     yield Stage(name="interruption queue", seconds=TYPICAL["sqs.queue"])
     yield Stage(
         name="Karpenter", seconds=STAGES["karpenter"], after=("interruption queue", "coredns")

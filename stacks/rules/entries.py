@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from catalog import fabric, versions
-from plans.trainer import TUNED
+from plans.upstream_runtimes import TUNED
 from stacks.derive.capacity import TYPES, job_type, largest_gang
 from stacks.derive.job_view import entry_view, restarts_of
 from stacks.derive.jobs import stores

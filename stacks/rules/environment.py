@@ -16,7 +16,7 @@ from catalog import versions
 from catalog.instances import CPU_TYPES, GPU_TYPES
 from catalog.refresh import outdated
 from catalog.zones import OFFERS, SNAPSHOT, ZONE_LETTERS, zone_names
-from plans.trainer import upstream_runtimes
+from plans.upstream_runtimes import upstream_runtimes
 from stacks.derive.capacity import TYPES
 from stacks.rules.entries import job_errors, job_warnings, torchtune_errors
 from stacks.rules.lustre_efa import efa_errors, efa_warnings

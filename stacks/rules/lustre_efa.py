@@ -1,7 +1,7 @@
 """Lustre over EFA: which nodes mount a store so, what FSx refuses of it, and what is said of the
 others.
 
-Conditions and sources: catalog/storage.py, EFA_LUSTRE_NEEDS. What such a node does at boot:
+Conditions and sources: catalog/storage.py, LUSTRE_EFA_STEP_GIB. What such a node does at boot:
 plans/lnet.py.
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from plans.trainer import WORKSPACE
+from plans.upstream_runtimes import WORKSPACE
 from stacks.derive.capacity import job_type
 from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD
 from stacks.settings.environment import EnvironmentConfig

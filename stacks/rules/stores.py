@@ -256,7 +256,7 @@ def mount_target_errors(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> It
     taken = {
         f"{name}-{zone[-1]}": (name, zone)
         for name in efs
-        for zone in mount_zones(zones, wanted.pools)[1:]
+        for zone in mount_zones(zones, wanted.zone, wanted.pools)[1:]
     }
     for name in efs:
         if name in taken:

@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 import pydantic
 
+from catalog.storage import BACKUP_DAYS_AT_MOST, CHECKPOINT_BYTES_PER_PARAMETER
 from stacks.settings.aws import AwsConfig, RoleArn
 from stacks.settings.job import AnyJob, JobConfig, Name, Positive, TorchtuneConfig
 
@@ -144,7 +145,9 @@ class ModelConfig:
     """Number of parameters of the model, in billions."""
     nodes: Positive
     """Number of nodes that train the model."""
-    bytes_per_parameter: Annotated[float, pydantic.Field(gt=0, le=32)] = 12
+    bytes_per_parameter: Annotated[float, pydantic.Field(gt=0, le=32)] = (
+        CHECKPOINT_BYTES_PER_PARAMETER
+    )
     """Size of a checkpoint divided by the number of parameters. 12 bytes are fp32 weights and the
     two moments of Adam."""
     goodput_percent: Annotated[float, pydantic.Field(gt=0, lt=100)] = 95
@@ -194,7 +197,7 @@ class LustreConfig:
     takes. Leave it out with SCRATCH_2."""
     for_model: ModelConfig | None = None
     """Chooses the cheapest size and speed that keep a model of this size at its goodput."""
-    backup_days: Annotated[int, pydantic.Field(ge=0, le=90, strict=True)] = 0
+    backup_days: Annotated[int, pydantic.Field(ge=0, le=BACKUP_DAYS_AT_MOST, strict=True)] = 0
     """Number of days that daily backups are kept. FSx backs up only PERSISTENT_2 without
     `repositories`."""
     efa: bool = False

@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 
 import pydantic
 
+from catalog.storage import CHECKPOINT_BYTES_PER_PARAMETER
+
 Name = Annotated[str, pydantic.Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$")]
 """Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS
 names."""
@@ -223,7 +225,9 @@ class JobConfig:
     parameters_billion: Annotated[float, pydantic.Field(gt=0, le=10_000)] | None = None
     """Number of parameters of the model, in billions. With it the plan computes how long a
     checkpoint takes and the goodput of the job."""
-    bytes_per_parameter: Annotated[float, pydantic.Field(gt=0, le=32)] = 12
+    bytes_per_parameter: Annotated[float, pydantic.Field(gt=0, le=32)] = (
+        CHECKPOINT_BYTES_PER_PARAMETER
+    )
     """Size of a checkpoint divided by the number of parameters. 12 bytes are fp32 weights and the
     two moments of Adam."""
     goodput_percent: Annotated[float, pydantic.Field(gt=0, lt=100)] | None = None

@@ -11,14 +11,10 @@ from typing import Any
 import pytest
 
 from catalog import versions
+from plans.own_runtimes import OwnRuntime, own_runtime
 from plans.pod_template import GPU, TOLERATIONS
-from plans.trainer import (
-    OwnRuntime,
-    own_runtime,
-    pod_jobs,
-    train_job_spec,
-    upstream_runtimes,
-)
+from plans.trainer import pod_jobs, train_job_spec
+from plans.upstream_runtimes import upstream_runtimes
 from rehearsal.kube import ApiError, Object
 from rehearsal.processes import wait
 from stacks.manifests.document import look

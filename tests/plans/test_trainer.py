@@ -11,18 +11,12 @@ import yaml
 from hypothesis import given
 
 from catalog import versions
+from plans.own_runtimes import Fetched, OwnRuntime, own_runtime
 from plans.parts import Spec
 from plans.pod_template import GPU, POOL, TOLERATIONS, HostFolder, Mount, SecretKey, Training
-from plans.trainer import (
-    ANCESTOR,
-    TUNED,
-    Fetched,
-    OwnRuntime,
-    own_runtime,
-    pod_jobs,
-    train_job_spec,
-    upstream_runtimes,
-)
+from plans.runtime_objects import ANCESTOR
+from plans.trainer import pod_jobs, train_job_spec
+from plans.upstream_runtimes import TUNED, upstream_runtimes
 from stacks.plan import plan_stack
 from stacks.settings.reader import read
 from tests.support import crds

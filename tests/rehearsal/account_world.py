@@ -15,7 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from rehearsal import paths
-from rehearsal.account import backends, eks, identity, instances, keeper, services, storage
+from rehearsal.account import backends, eks, identity, keeper, quotas, services, storage
 from rehearsal.account.clock import CLOCK
 from rehearsal.account.faults import FAULTS
 from rehearsal.account.server import Application, serve
@@ -148,7 +148,7 @@ def served(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Account]:
     CLOCK.forget()
     FAULTS.clear()
     backends.reset()
-    patch.setattr(instances, "QUOTAS", dict(instances.QUOTAS))
+    patch.setattr(quotas, "QUOTAS", dict(quotas.QUOTAS))
     server = serve(Application(), "127.0.0.1")
     account = Account(server.server_port)
 

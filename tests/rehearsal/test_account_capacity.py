@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from catalog.instances import GPU_TYPES
-from rehearsal.account import backends, capacity, instances
+from rehearsal.account import backends, capacity, instances, quotas
 from tests.rehearsal.account_world import NEVER, REGION, Account, Network, refused, served
 from tests.rehearsal.test_account_instances import Fleet
 
@@ -354,7 +354,7 @@ def test_spot_and_on_demand_have_quotas_of_their_own_and_blocks_none(
     assert fleet.launch(**P5) == ([], ["VcpuLimitExceeded"])
     assert fleet.launch(**targeting(ODCR)) == ([], ["VcpuLimitExceeded"])
     assert fleet.launch(**targeting(BLOCK, block=True))[1] == []
-    assert instances._quota("p5.48xlarge", "spot") != instances._quota("p4d.24xlarge", "spot")
+    assert quotas.quota_code("p5.48xlarge", "spot") != quotas.quota_code("p4d.24xlarge", "spot")
 
 
 def test_interfaces_take_an_address_each_but_those_that_are_only_efa(fleet: Fleet) -> None:

@@ -4,7 +4,6 @@ run."""
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import re
 import subprocess
 import sys
@@ -17,9 +16,9 @@ from hypothesis import strategies as st
 
 from catalog import versions
 from catalog.instances import GPU_TYPES, InstanceType
-from plans.parts import Identity, digest
+from plans.parts import Identity
 from stacks.derive.capacity import efa_interfaces
-from stacks.plan import EnvironmentPlan, plan_stack, zone_cidrs
+from stacks.plan import EnvironmentPlan, plan_stack
 from stacks.settings.reader import read
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import (
@@ -87,91 +86,6 @@ def test_names_stay_within_what_aws_takes_whatever_the_stack_is_called(longest: 
     assert len(found.karpenter.role_name) <= 64 and len(found.gpu_nodes.role_name) <= 64  # IAM
     assert len(found.cluster.name) <= 100 and len(found.karpenter.queue_name) <= 80  # EKS, SQS
     assert len(found.identity.name("karpenter-reservation")) <= 64  # EventBridge
-
-
-# The network.
-
-RANGES = st.sampled_from(["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"])
-
-
-@st.composite
-def cidrs(draw: st.DrawFn) -> str:
-    whole = ipaddress.IPv4Network(draw(RANGES))
-    prefix = draw(st.integers(max(16, whole.prefixlen), 20))
-    index = draw(st.integers(0, 2 ** (prefix - whole.prefixlen) - 1))
-    return f"{whole.network_address + index * 2 ** (32 - prefix)}/{prefix}"
-
-
-@given(cidr=cidrs(), zones=st.integers(1, 6))
-def test_subnets_lie_in_the_vpc_apart_from_each_other_and_are_large_enough(
-    cidr: str, zones: int
-) -> None:
-    vpc, planned = (
-        ipaddress.IPv4Network(cidr),
-        zone_cidrs(cidr, tuple(f"x{letter}" for letter in "abcdef")[:zones]),
-    )
-    subnets = [ipaddress.IPv4Network(c) for z in planned for c in (z.private_cidr, z.public_cidr)]
-    assert all(subnet.subnet_of(vpc) for subnet in subnets)
-    assert not any(a.overlaps(b) for i, a in enumerate(subnets) for b in subnets[i + 1 :])
-    assert all(16 <= subnet.prefixlen <= 28 for subnet in subnets)  # what EC2 takes
-    assert {vpc.num_addresses // subnet.num_addresses for subnet in subnets} == {8, 256}
-
-
-@given(cidr=cidrs())
-def test_services_never_share_addresses_with_the_vpc(cidr: str) -> None:
-    services = environment_plan(at("network.cidr", cidr)).cluster.service_cidr
-    assert not ipaddress.ip_network(services).overlaps(ipaddress.ip_network(cidr))
-
-
-def test_the_training_zone_comes_first_and_two_others_keep_the_controllers_up() -> None:
-    zones = environment_plan(at("zone", "ap-northeast-2c")).network.zones
-    assert [z.name for z in zones] == ["ap-northeast-2c", "ap-northeast-2a", "ap-northeast-2b"]
-
-
-def test_a_network_has_the_zones_that_the_stack_file_lists_and_the_training_zone() -> None:
-    def zones(*listed: str) -> list[str]:
-        names = [f"ap-northeast-2{letter}" for letter in listed]
-        return [z.letter for z in environment_plan(at("network.zones", names)).network.zones]
-
-    assert zones("d", "a") == zones("d") == ["a", "d"]
-    assert zones("d", "c", "b", "a") == zones("b", "c", "d") == ["a", "b", "c", "d"]
-    default = environment_plan()
-    assert environment_plan(
-        at("network.zones", ["ap-northeast-2c", "ap-northeast-2b"])
-    ).network == (default.network), "the same zones, and so the same cluster"
-    assert (
-        environment_plan(at("network.zones", ["ap-northeast-2d"])).cluster.name
-        != default.cluster.name
-    ), "EKS never leaves the zones it began in"
-
-
-def test_efs_has_a_mount_target_where_a_pool_may_launch_nodes() -> None:
-    def zones(*edits: Edit) -> str:
-        return "".join(zone[-1] for zone in environment_plan(*edits).efs["home"].zones)
-
-    b_and_c = at("pools.h100.fallback_zones", ["ap-northeast-2c", "ap-northeast-2b"])
-    more = at(
-        "pools.more",
-        {
-            "instance_types": ["p5.48xlarge"],
-            "max_nodes": 1,
-            "fallback_zones": ["ap-northeast-2b"],
-        },
-    )
-    assert (zones(), zones(more), zones(more, b_and_c)) == ("a", "ab", "abc")
-    assert zones(at("zone", "ap-northeast-2b"), at("pools.h100.fallback_zones", [])) == "b"
-
-
-def test_a_creation_token_fits_and_stays_what_it_was_where_it_did() -> None:
-    def token(stack: str, store: str) -> str:
-        found = values(at(f"storage.{store}", {"efs": {}}))
-        plan = plan_stack(read(found, stack=stack, project="trainyard")).accepted()
-        assert isinstance(plan, EnvironmentPlan)
-        return plan.efs[store].creation_token
-
-    assert token("dev", "home") == ME.name("home")
-    long = [token("s" * 32, "h" * 31 + end) for end in "ab"]
-    assert [len(one) for one in long] == [64, 64] and long[0] != long[1]
 
 
 # Nodes.
@@ -364,90 +278,7 @@ def test_a_script_stops_at_its_first_failure_and_a_command_runs_as_it_is() -> No
     assert command.spec["trainer"]["command"] == ["python", "a b"]
 
 
-# Charts.
-
-
-@pytest.mark.parametrize(
-    ("charts", "found"),
-    [
-        (None, ("oci://public.ecr.aws/karpenter/karpenter", versions.KARPENTER)),
-        ("/mirror/", ("/mirror/karpenter", None)),
-        ("oci://registry/charts/", ("oci://registry/charts/karpenter", versions.KARPENTER)),
-    ],
-)
-def test_charts_come_from_where_the_stack_says(
-    charts: str | None, found: tuple[str, str | None]
-) -> None:
-    plan = environment_plan(*([at("artifacts.charts", charts)] if charts else []))
-    assert (plan.karpenter.controller.chart, plan.karpenter.controller.version) == found
-    every = (
-        plan.karpenter.crds,
-        plan.karpenter.controller,
-        plan.trainer.chart,
-        plan.device_plugins.nvidia,
-    )
-    assert charts is None or all(c.repository is None and c.chart.startswith(charts) for c in every)
-
-
-@pytest.mark.parametrize("version", versions.TRAINERS)
-def test_the_trainers_charts_have_the_version_of_the_stack_file(version: str) -> None:
-    trainer = environment_plan(at("trainer.version", version)).trainer
-    assert (trainer.chart.version, trainer.image_tag) == (version, f"v{version}")
-    assert (CHECKOUT / trainer.crds.chart / "Chart.yaml").exists() and trainer.crds.chart.endswith(
-        f"-{version}"
-    )
-    mirrored = environment_plan(
-        at("trainer.version", version), at("artifacts.charts", "/mirror")
-    ).trainer
-    assert (mirrored.chart.chart, mirrored.crds) == (
-        f"/mirror/kubeflow-trainer-{version}",
-        trainer.crds,
-    )
-
-
-def test_drivers_are_installed_for_the_kinds_of_storage_there_are() -> None:
-    def drivers(*edits: Edit) -> list[str]:
-        return [a.name for a in environment_plan(*edits).add_ons.after_nodes]
-
-    bare: list[Edit] = [at("storage", {}), at("jobs", {})]
-    assert drivers() == ["coredns", "aws-fsx-csi-driver", "aws-efs-csi-driver"]
-    assert drivers(without("storage.home")) == ["coredns", "aws-fsx-csi-driver"]
-    assert drivers(*bare) == ["coredns"]
-
-
 # What teams rely on.
-
-SAME_PROMISE: list[Edit] = [
-    at("jobs", {}),
-    at("artifacts.charts", "/charts"),
-    at(f"{OWN}.max_restarts", 1),
-    at("tags.team", "a"),
-    at("cluster.public_access_cidrs", ["203.0.113.7/32"]),
-    at("storage.scratch.lustre.capacity_gib", 9600),
-    at("system_nodes.nodes", 3),
-]
-OTHER_PROMISE: list[Edit] = [
-    at("pools.g6e.max_nodes", 8),
-    without("pools.h100"),
-    without("storage.home"),
-    at("zone", "ap-northeast-2b"),
-    at("trainer.runtimes", ["torch-distributed"]),
-]
-
-
-@pytest.mark.parametrize("edit", SAME_PROMISE)
-def test_teams_do_not_notice_what_was_not_promised(edit: Edit) -> None:
-    assert environment_plan(edit).contract == environment_plan().contract
-
-
-@pytest.mark.parametrize("edit", OTHER_PROMISE)
-def test_a_change_of_what_was_promised_changes_the_digest(edit: Edit) -> None:
-    assert environment_plan(edit).contract["digest"] != environment_plan().contract["digest"]
-
-
-def test_a_promise_is_plain_versioned_and_names_itself() -> None:
-    contract = dict(environment_plan().contract)
-    assert contract["version"] == 1 and contract.pop("digest") == digest(contract)
 
 
 def test_a_teams_plan_is_made_against_its_environments_promise() -> None:
@@ -486,27 +317,3 @@ def test_a_stack_is_checked_without_loading_the_sdk() -> None:
 @pytest.mark.parametrize("make", [environment_plan, team_plan])
 def test_the_same_file_gives_the_same_plan(make: Callable[[], object]) -> None:
     assert make() == make()
-
-
-def test_another_training_zone_moves_no_subnet_and_keeps_the_cluster():
-    here, there = (
-        zone_cidrs("10.0.0.0/16", zones)
-        for zones in (
-            ("ap-northeast-2a", "ap-northeast-2b"),
-            ("ap-northeast-2b", "ap-northeast-2a"),
-        )
-    )
-    assert sorted(here, key=lambda zone: zone.name) == sorted(there, key=lambda zone: zone.name)
-
-
-def test_jobs_move_to_another_claim_only_where_there_is_another_file_system() -> None:
-    def claims(*edits: Edit) -> dict[str, str]:
-        return {c.store: c.name for c in environment_plan(*edits).workspace.claims}
-
-    before, moved = claims(), claims(at("zone", "ap-northeast-2c"))
-    assert moved["scratch"] != before["scratch"] and moved["home"] == before["home"], (
-        "EFS is in every zone"
-    )
-    assert claims(at("storage.scratch.lustre.capacity_gib", 9600)) == before, (
-        "a store that grows is the same"
-    )

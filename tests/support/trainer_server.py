@@ -19,8 +19,9 @@ import pytest
 import yaml
 
 from catalog.versions import TRAINERS
+from plans.own_runtimes import own_runtime
 from plans.parts import Spec
-from plans.trainer import own_runtime, upstream_runtimes
+from plans.upstream_runtimes import upstream_runtimes
 from rehearsal import charts, paths
 from rehearsal.kube import ApiError, Object
 from rehearsal.processes import wait

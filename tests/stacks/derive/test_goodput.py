@@ -30,9 +30,9 @@ P5, G6E = "p5.48xlarge", "g6e.48xlarge"
 EFA_GIB = {125: 38400, 250: 19200, 500: 9600, 1000: 4800}
 
 SCRATCH = Store(kind="lustre", capacity_gib=1200, deployment="SCRATCH_2")
-AI_ON_EKS = Store(kind="lustre", capacity_gib=2400, tier=500)
-EFA_SMALL = Store(kind="lustre", capacity_gib=4800, tier=1000, efa=True)
-EFA_LARGE = Store(kind="lustre", capacity_gib=19200, tier=1000, efa=True)
+AI_ON_EKS = Store(kind="lustre", capacity_gib=2400, deployment="PERSISTENT_2", tier=500)
+EFA_SMALL = Store(kind="lustre", capacity_gib=4800, deployment="PERSISTENT_2", tier=1000, efa=True)
+EFA_LARGE = Store(kind="lustre", capacity_gib=19200, deployment="PERSISTENT_2", tier=1000, efa=True)
 EFS = Store(kind="efs", region="us-east-1")
 
 
@@ -104,9 +104,12 @@ def test_efa_counts_only_when_nodes_that_may_really_mount_over_it() -> None:
 
     assert write(P5, True) == 15.9e9
     assert write(P5, False) == write(G6E, True) == write("p4d.24xlarge", True) == 2.48e9
-    assert write(P5, True, Store(kind="lustre", capacity_gib=19200, tier=1000)) == 2.48e9, (
-        "made without EFA"
-    )
+    assert (
+        write(
+            P5, True, Store(kind="lustre", capacity_gib=19200, deployment="PERSISTENT_2", tier=1000)
+        )
+        == 2.48e9
+    ), "made without EFA"
 
 
 def test_few_nodes_are_limited_by_themselves_and_many_by_the_file_system() -> None:
@@ -115,7 +118,9 @@ def test_few_nodes_are_limited_by_themselves_and_many_by_the_file_system() -> No
             goodput.bytes_per_second(store, nodes=n, instance_type=P5).write for n in (1, 4, 100)
         ]
 
-    assert writes(Store(kind="lustre", capacity_gib=9 * 1024, tier=1000)) == [2.48e9, 9e9, 9e9]
+    assert writes(
+        Store(kind="lustre", capacity_gib=9 * 1024, deployment="PERSISTENT_2", tier=1000)
+    ) == [2.48e9, 9e9, 9e9]
     assert writes(EFS) == [1500 * 2**20, 5 * 2**30, 5 * 2**30]
     assert writes(Store(kind="efs", region="ap-northeast-2")) == [2**30, 2**30, 2**30]
 
@@ -148,9 +153,16 @@ def test_an_asynchronous_save_longer_than_the_interval_makes_the_next_one_wait()
     )
 
 
-@pytest.mark.parametrize("size_and_speed", [{}, {"capacity_gib": 2400}, {"tier": 500}])
+@pytest.mark.parametrize(
+    "size_and_speed",
+    [
+        {},
+        {"capacity_gib": 2400, "deployment": "PERSISTENT_2"},
+        {"capacity_gib": 2400, "tier": 500},
+    ],
+)
 def test_lustre_without_a_size_or_a_speed_is_no_file_system(size_and_speed: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="a Lustre file system has a capacity, and a tier"):
+    with pytest.raises(ValueError, match="a Lustre file system has a capacity, and a"):
         Store(kind="lustre", **size_and_speed)
 
 
@@ -221,7 +233,7 @@ trainings = st.fixed_dictionaries(
 )
 
 SOLD = [
-    Store(kind="lustre", capacity_gib=gib, tier=tier, efa=efa)
+    Store(kind="lustre", capacity_gib=gib, deployment="PERSISTENT_2", tier=tier, efa=efa)
     for tier, step in EFA_GIB.items()
     for efa, gibs in (
         (False, [1200, *range(2400, 2**20 + 1, 2400)]),
@@ -300,7 +312,9 @@ def test_more_throughput_never_lowers_goodput(
     tier: int, steps: int, more: int, nodes: int, stall: float | None, interval: float | None
 ) -> None:
     def of(capacity: int, tier: int) -> float:
-        store = Store(kind="lustre", capacity_gib=2400 * capacity, tier=tier)
+        store = Store(
+            kind="lustre", capacity_gib=2400 * capacity, deployment="PERSISTENT_2", tier=tier
+        )
         return _of(store, nodes=nodes, stall_seconds=stall, interval_seconds=interval).goodput
 
     assert (

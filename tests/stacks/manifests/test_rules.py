@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from catalog import versions
-from plans.trainer import upstream_runtimes
+from plans.upstream_runtimes import upstream_runtimes
 from stacks.manifests import rules
 from stacks.manifests.context import contexts_of
 from stacks.manifests.document import read_manifest

@@ -212,6 +212,9 @@ def test_months_add_up_to_the_cent_and_work_is_never_cheaper_than_idle(
 
 
 def test_disks_are_priced_as_the_components_make_them(dev: Graph) -> None:
-    assert dev["NodeGroup system"].inputs["diskSize"] == cost.SYSTEM_DISK_GIB
+    plan = environment_plan()
+    assert dev["NodeGroup system"].inputs["diskSize"] == plan.system_nodes.disk_gib
     disk = dev["EC2NodeClass g6e-class"].inputs["spec"]["blockDeviceMappings"][0]["ebs"]
-    assert (disk["iops"], disk["throughput"]) == (3000 + cost.DISK_IOPS, 125 + cost.DISK_MBPS)
+    pool = plan.pools["g6e"]
+    assert disk["volumeSize"] == f"{pool.root_volume_gib}Gi"
+    assert (disk["iops"], disk["throughput"]) == (pool.root_volume_iops, pool.root_volume_mbps)

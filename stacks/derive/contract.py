@@ -1,0 +1,38 @@
+"""What an environment promises its teams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from plans.parts import GpuPoolPlan, RuntimePlan, digest
+from stacks.settings.environment import EnvironmentConfig
+
+
+def contract(
+    region: str,
+    wanted: EnvironmentConfig,
+    pools: Mapping[str, GpuPoolPlan],
+    runtimes: tuple[RuntimePlan, ...],
+) -> dict[str, Any]:
+    """Plain data with its own digest, by which a team's stack notices another environment than it
+    was planned for."""
+    promised = {
+        "version": 1,
+        "region": region,
+        "zone": wanted.zone,
+        "trainer": wanted.trainer.version,
+        "pools": {
+            name: {
+                "instance_types": [node_type.instance_type for node_type in pool.types],
+                "max_nodes": pool.max_nodes,
+                "capacity": wanted.pools[name].capacity,
+            }
+            for name, pool in pools.items()
+        },
+        "storage": {
+            name: "lustre" if store.lustre else "efs" for name, store in wanted.storage.items()
+        },
+        "runtimes": [runtime.name for runtime in runtimes],
+    }
+    return {**promised, "digest": digest(promised)}
