@@ -1,7 +1,7 @@
 """From what is wanted to what will be built: every derived fact, decided once, without the engine.
 
-`plan_environment` and `plan_team` return the plan together with every error (environment.py) and every
-warning. A stack file with errors has no plan.
+`plan_environment` and `plan_team` return the plan together with every error and every warning
+(rules/). A stack file with errors has no plan.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from stacks.rules.network import stack_errors
 from stacks.settings.environment import ArtifactsConfig, EnvironmentConfig, StackConfig, StoreConfig
 from stacks.settings.job import AnyJob, JobConfig, manifests, typed
 from stacks.settings.problems import InputError, InputWarning, Refused
-from stacks.settings.reader import Reading, read_file
+from stacks.settings.reader import Reading, environments, read_file
 from stacks.settings.yaml_file import Lines
 
 ZONES = 3
@@ -192,7 +192,7 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
         *reading.errors,
         *stack_errors(config.stack),
         *environment_access_errors(access, config.aws, wanted.cluster, wanted.tags),
-        *environment_errors(config.region, wanted, zones, reading.set_aside, now),
+        *environment_errors(config.region, wanted, zones, reading.skipped, now),
         *_file_errors("environment.jobs", wanted.jobs, folder),
         *wrong,
     )
@@ -214,16 +214,9 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
     team = config.team
     if team is None:
         return Planned(plan=None, errors=reading.errors)
-    try:
-        base = read_file(team.environment, folder)
-    except FileNotFoundError:
-        missing = InputError(
-            path="team.environment",
-            must="be a stack with a stack file in this checkout",
-            got=team.environment,
-            fix=f"write Pulumi.{team.environment}.yaml, or name another stack",
-        )
-        return Planned(plan=None, errors=(*reading.errors, missing))
+    base = _environment_of(team.environment, folder)
+    if isinstance(base, InputError):
+        return Planned(plan=None, errors=(*reading.errors, base))
     planned = Planned(plan=None, errors=base.errors)
     if base.config:
         planned = plan_environment(base.config, base, folder, now)
@@ -236,7 +229,7 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
             path="team.environment",
             must="be an environment whose stack file has no errors",
             got=team.environment,
-            fix=f"make check STACK={team.environment}",
+            fix=f"run make check STACK={team.environment}, and correct what it names",
         )
         return Planned(plan=None, errors=(*reading.errors, broken))
     environment = _sized(base.config.region, base.config.environment)
@@ -248,7 +241,7 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
     errors = (
         *reading.errors,
         *team_access_errors(access, config.aws),
-        *team_errors(config.region, team, base.config, reading.set_aside),
+        *team_errors(config.region, team, base.config, reading.skipped),
         *share_errors(team, jobs.described(team.jobs), environment),
         *_file_errors("team.jobs", team.jobs, folder),
         *wrong,
@@ -264,6 +257,38 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
             *(n for m in read.values() for n in m.warnings),
         ),
     )
+
+
+def _environment_of(stack: str, folder: Path) -> Reading | InputError:
+    """The stack file of a team's environment."""
+    path = "team.environment"
+    try:
+        base = read_file(stack, folder)
+    except FileNotFoundError:
+        return InputError(
+            path=path,
+            must="be a stack with a stack file in this checkout",
+            got=stack,
+            **_other_environment(folder),
+        )
+    if base.config and base.config.team:
+        return InputError(
+            path=path,
+            must="be an environment, not a team",
+            got=stack,
+            **_other_environment(folder, base.config.team.environment),
+        )
+    return base
+
+
+def _other_environment(folder: Path, first: str = "") -> dict[str, Any]:
+    """`fix` and `write` of an error that proposes an environment of the checkout. `first`: the one
+    that is likeliest."""
+    known = environments(folder)
+    known = [first, *known] if first in known else known
+    if not known:
+        return {"fix": "write the stack file of the environment first: Pulumi.dev.yaml"}
+    return {"fix": f"write {' or '.join(dict.fromkeys(known))}", "write": known[0]}
 
 
 def zone_cidrs(cidr: str, zones: tuple[str, ...]) -> tuple[ZonePlan, ...]:
