@@ -103,7 +103,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a training-operator without a chart": (
         [at("training_operator", {"version": "1.7.0"})],
         "training_operator.version",
-        "use 1.8.1",
+        "write 1.8.1",
     ),
     "restarts of a PyTorchJob from nothing": (
         [*pytorch_job(restarts=3), without(f"{JOB}.checkpoints")],
@@ -123,7 +123,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a runtime's priority that is not there": (
         [at("trainer.own_runtimes.torch-distributed-resilient.priority", "high")],
         "trainer.own_runtimes.torch-distributed-resilient.priority",
-        "is one of environment.priorities",
+        "must be one of environment.priorities",
     ),
     "a time limit that Trainer 2.1 drops": (
         [at(f"{JOB}.time_limit_minutes", 60)],
