@@ -273,7 +273,6 @@ TO_TAKE_APART = {
     "stacks/manifests/rules.py",
     "stacks/manifests/admission.py",
     "stacks/manifests/migrate.py",
-    "stacks/reports/preflight.py",
     "stacks/reports/timeline.py _environment",
     "components/gpu_pool.py node_pool_spec",
     "plans/policies.py karpenter_nodes",
