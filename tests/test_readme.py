@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from stacks.plan import plan_stack
+from stacks.reports import check
 from stacks.settings.reader import read
 from tests.support.stackfile import at, errors
 
@@ -19,6 +20,7 @@ DOCUMENTS = [
     CHECKOUT / name
     for name in ("README.md", "CONTRIBUTING.md", "docs/jobs.md", "rehearsal/README.md")
 ]
+README = CHECKOUT / "README.md"
 TARGETS = set(re.findall(r"^([a-z-]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -49,6 +51,26 @@ def test_the_first_command_of_a_pull_request_works_as_written():
     )
     assert done.returncode == 0, done.stderr
     assert "make preview STACK=dev" in done.stdout
+
+
+def test_the_errors_in_the_readme_are_those_of_make_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    text = (CHECKOUT / "Pulumi.dev.yaml").read_text()
+    for right, wrong in (
+        ("zone: ap-northeast-2a ", "zone: ap-northeast-2 "),
+        ("[p5.48xlarge], ", "[p5.48xlarge], capacity: on-demand, "),
+    ):
+        assert text.count(right) == 1
+        text = text.replace(right, wrong)
+    (tmp_path / "Pulumi.dev.yaml").write_text(text)
+    (tmp_path / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
+    monkeypatch.chdir(tmp_path)
+    assert check.main(["dev"]) == 1
+    [sample] = re.findall(r"```\n\$ make check\n(.*?)```", README.read_text(), re.DOTALL)
+    printed = capsys.readouterr().out.splitlines()
+    shown = [line for line in printed if not line.startswith("  warning")]
+    assert len(shown) == 3 and sample.splitlines() == shown
 
 
 def test_faults_of_the_rehearsal_are_named_as_the_command_takes_them():
