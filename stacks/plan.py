@@ -1,7 +1,7 @@
 """From what is wanted to what will be built: every derived fact, decided once, without the engine.
 
-`plan_environment` and `plan_team` return the plan together with every error (environment.py) and every
-warning. A stack file with errors has no plan.
+`plan_environment` and `plan_team` return the plan together with every error and every warning
+(rules/). A stack file with errors has no plan.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ from stacks.rules.network import stack_errors
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.settings.job import AnyJob, JobConfig, manifests, typed
 from stacks.settings.problems import InputError, InputWarning, Refused
-from stacks.settings.reader import Reading, read_file
+from stacks.settings.reader import Reading, environments, read_file
 from stacks.settings.yaml_file import Lines
 
 
@@ -174,7 +174,7 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
         *reading.errors,
         *stack_errors(config.stack),
         *environment_access_errors(access, config.aws, wanted.cluster, wanted.tags),
-        *environment_errors(config.region, wanted, zones, reading.set_aside, now),
+        *environment_errors(config.region, wanted, zones, reading.skipped, now),
         *jobs.errors,
     )
     warnings = (
@@ -202,7 +202,7 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
     errors = (
         *reading.errors,
         *team_access_errors(access, config.aws),
-        *team_errors(config.region, team, base.config, reading.set_aside),
+        *team_errors(config.region, team, base.config, reading.skipped),
         *share_errors(team, jobs.described(), environment),
         *jobs.errors,
     )
@@ -236,9 +236,16 @@ def _base(team: TeamConfig, folder: Path, now: datetime) -> _Base | InputError:
             path="team.environment",
             must="be a stack with a stack file in this checkout",
             got=team.environment,
-            fix=f"write Pulumi.{team.environment}.yaml, or name another stack",
+            **_other_environment(folder),
         )
     config = reading.config
+    if config and config.team:
+        return InputError(
+            path="team.environment",
+            must="be an environment, not a team",
+            got=team.environment,
+            **_other_environment(folder, config.team.environment),
+        )
     environment = config.environment if config else None
     if config and environment:
         plan = plan_environment(config, reading, folder, now).plan
@@ -248,8 +255,18 @@ def _base(team: TeamConfig, folder: Path, now: datetime) -> _Base | InputError:
         path="team.environment",
         must="be an environment whose stack file has no errors",
         got=team.environment,
-        fix=f"make check STACK={team.environment}",
+        fix=f"run make check STACK={team.environment}, and correct what it names",
     )
+
+
+def _other_environment(folder: Path, first: str = "") -> dict[str, Any]:
+    """`fix` and `write` of an error that proposes an environment of the checkout. `first`: the one
+    that is likeliest."""
+    known = environments(folder)
+    known = [first, *known] if first in known else known
+    if not known:
+        return {"fix": "write the stack file of the environment first: Pulumi.dev.yaml"}
+    return {"fix": f"write {' or '.join(dict.fromkeys(known))}", "write": known[0]}
 
 
 def _sized(region: str, wanted: EnvironmentConfig) -> EnvironmentConfig:

@@ -139,7 +139,7 @@ def test_a_shortened_option_is_an_error(module: str, arguments: list[str]) -> No
     ("module", "arguments", "said"),
     [
         ("stacks.reports.check", [], "STACK is missing: `python -m stacks.reports.check dev`"),
-        ("stacks.reports.check", ["dev", "--deadline", "5"], "it needs --live"),
+        ("stacks.reports.check", ["dev", "--deadline", "5"], "--deadline needs --live"),
         ("stacks.reports.check", ["dev", "--schema"], "leave STACK and --live out"),
         ("stacks.reports.plan", [], "required: STACK"),
         ("stacks.reports.plan", ["dev", "--json", "--picture"], "not allowed with"),

@@ -78,8 +78,8 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Add a stack output": ("stacks/environment.py", "stacks/team.py", "__main__.py"),
     "message for a misspelt field": ("stacks/manifests/field_rules.py", "catalog/fields.py"),
-    "message for a misspelt or a missing setting": (
-        "stacks/settings/reader.py",
+    "message for a misspelt, a missing or a wrongly typed setting": (
+        "stacks/settings/explained.py",
         "stacks/settings/job.py",
     ),
     "GPU nodes expire": ("components/gpu_pool.py",),

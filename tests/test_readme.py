@@ -17,6 +17,7 @@ import yaml
 
 from rehearsal import paths
 from stacks.plan import plan_stack
+from stacks.reports import check
 from stacks.settings.reader import read
 from tests.support.stackfile import at, errors
 
@@ -26,6 +27,7 @@ DOCUMENTS = [
     *sorted(CHECKOUT.glob("docs/**/*.md")),
     *(CHECKOUT / folder / "README.md" for folder in ("rehearsal", "workloads", "benchmarks")),
 ]
+README = CHECKOUT / "README.md"
 TARGETS = set(re.findall(r"^([a-z-]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
 PROGRAMS = ("make", "python", "python3", "pulumi", "aws", "kubectl", "docker", "git", "eval")
 """What a command of the documents can begin with, beside files of the checkout and of .venv."""
@@ -84,7 +86,7 @@ def test_make_prints_every_word_with_its_sentence_and_starts_nothing(
     assert (done.returncode, done.stderr) == (0, "")
     rows = re.findall(r"^  make ([a-z-]+) +(\S.*)$", done.stdout, re.MULTILINE)
     assert {word for word, _ in rows} == TARGETS and len(rows) == len(TARGETS) > 15
-    assert {words[0] for words in MAKE} <= {word for word, _ in rows}
+    assert {words[0] for words in MAKE if words} <= {word for word, _ in rows}
     columns = {
         line.index(text) for line in done.stdout.splitlines() for _, text in rows if text in line
     }
@@ -167,6 +169,26 @@ def test_the_first_command_of_a_pull_request_works_as_written():
     )
     assert done.returncode == 0, done.stderr
     assert "make preview STACK=dev" in done.stdout
+
+
+def test_the_errors_in_the_readme_are_those_of_make_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    text = (CHECKOUT / "Pulumi.dev.yaml").read_text()
+    for right, wrong in (
+        ("zone: ap-northeast-2a ", "zone: ap-northeast-2 "),
+        ("[p5.48xlarge], ", "[p5.48xlarge], capacity: on-demand, "),
+    ):
+        assert text.count(right) == 1
+        text = text.replace(right, wrong)
+    (tmp_path / "Pulumi.dev.yaml").write_text(text)
+    (tmp_path / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
+    monkeypatch.chdir(tmp_path)
+    assert check.main(["dev"]) == 1
+    [sample] = re.findall(r"```\n\$ make check\n(.*?)```", README.read_text(), re.DOTALL)
+    printed = capsys.readouterr().out.splitlines()
+    shown = [line for line in printed if not line.startswith("  warning")]
+    assert len(shown) == 3 and sample.splitlines() == shown
 
 
 def test_faults_of_the_rehearsal_are_named_as_the_command_takes_them():

@@ -15,8 +15,8 @@ def contract(
     pools: Mapping[str, GpuPoolPlan],
     runtimes: tuple[RuntimePlan, ...],
 ) -> dict[str, Any]:
-    """Plain data with its own digest, by which a team's stack notices another environment than it
-    was planned for."""
+    """Plain data with its own digest, which differs where a team's stack was planned for another
+    environment."""
     promised = {
         "version": 1,
         "region": region,

@@ -212,7 +212,7 @@ def claim_name(name: str, store: StoreConfig, zone: str) -> str:
 
 
 def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]:
-    """What is wrong with the files that a job brings."""
+    """Every error of the files that a job brings."""
     if job.files is None:
         return
     path, names, size = f"{path}.files.sources", [Path(each).name for each in job.files.sources], 0
@@ -221,9 +221,12 @@ def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]
         if not file.is_file():
             yield InputError(
                 path=path,
-                must="be a file of this checkout",
-                got=source,
-                fix=("name it from the project's folder; a folder belongs in an image or a store"),
+                must="list files of this checkout",
+                got=f"{source}, which is {'a folder' if file.is_dir() else 'not there'}",
+                fix=(
+                    "write paths from the project's folder, such as"
+                    f" {_elsewhere(folder, source) or 'scripts/train.py'}"
+                ),
             )
             continue
         content = file.read_bytes()
@@ -231,24 +234,32 @@ def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]
         if not _is_text(content):
             yield InputError(
                 path=path,
-                must="be text",
-                got=source,
-                fix="bake it into the image, or put it in a store",
+                must="list text files",
+                got=f"{source}, which is not UTF-8 text",
+                fix="delete it, and put the file into the image or into a store",
             )
     if size > CONFIG_MAP_BYTES:
         yield InputError(
             path=path,
-            must="fit a ConfigMap: 1 MiB together",
+            must="have at most 1 MiB in all, as a ConfigMap takes",
             got=f"{size / CONFIG_MAP_BYTES:.1f} MiB",
-            fix="bake it into the image (workloads/README.md), or put it into a store",
+            fix="put the files into the image (workloads/README.md) or into a store",
         )
-    for twice in sorted({each for each in names if names.count(each) > 1}):
+    for name in sorted({name for name in names if names.count(name) > 1}):
         yield InputError(
             path=path,
-            must="have each file name once: folders are not kept",
-            got=twice,
-            fix="rename one of the two",
+            must="list each file name once, because the folders are left out in the container",
+            got=name,
+            fix="rename one of the two files",
         )
+
+
+def _elsewhere(folder: Path, source: str) -> str | None:
+    """A file of that name elsewhere in the folders that jobs bring files from."""
+    name = Path(source).name
+    places = [folder / "scripts", folder / "workloads"]
+    found = next((file for place in places if name for file in sorted(place.rglob(name))), None)
+    return str(found.relative_to(folder)) if found else None
 
 
 def _is_text(content: bytes) -> bool:

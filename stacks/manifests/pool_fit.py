@@ -107,6 +107,6 @@ def _tolerations(
     pods = (*context.workload.pods, *context.runtime_pods)
     tolerations = [entry for pod in pods for entry in items(pod.spec.get("tolerations"))]
     if not any(_tolerates(toleration, taint) for toleration in tolerations):
-        must = f"tolerate the taint of pool {name}"
+        must = f"have a toleration for the taint of pool {name}"
         fix = f"tolerations: [{{key: {taint}, operator: Exists}}]"
         yield context.error(("spec",), must, "no toleration", fix)

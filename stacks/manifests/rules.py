@@ -193,7 +193,7 @@ def _do_not_disrupt(context: ManifestContext) -> Problems:
     pattern = "spec template metadata annotations karpenter.sh/do-not-disrupt"
     for path, value in _values(context, pattern):
         if value:
-            must = "stand where pods get it (T13)"
+            must = "be an annotation of the pods: they do not get this one (T13)"
             fix = "replicatedJobs[].template.spec.template.metadata"
             yield context.error(path, must, value, fix)
 
@@ -237,7 +237,7 @@ def _mpi_start(context: ManifestContext) -> Problems:
         launcher = context.policy("mpi") and look(job, "name") == "launcher"
         once = look(job, "template", "spec", "backoffLimit") == 0
         if launcher and once and not look(job, "dependsOn"):
-            must = "wait for the nodes' sshd, or be tried again (T9)"
+            must = "start after the nodes' sshd, or be tried again (T9)"
             fix = (
                 "dependsOn: [{name: node, status: Ready}], behind the job node; or backoffLimit: 6"
             )

@@ -10,7 +10,8 @@ import json
 
 import command_line
 from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
-from stacks.reports.preflight import DEADLINE, Account, preflight
+from stacks.reports.account import Account
+from stacks.reports.preflight import DEADLINE, preflight
 from stacks.settings.problems import InputError, InputWarning, counted, listed
 from stacks.settings.reader import json_schema, read_file
 
@@ -47,18 +48,19 @@ def main(arguments: list[str]) -> int:
             "STACK is missing: `python -m stacks.reports.check dev` checks Pulumi.dev.yaml"
         )
     if options.deadline is not None and not options.live:
-        parser.error("--deadline is of the account's answers: it needs --live")
+        parser.error("--deadline needs --live: it limits the questions to the account")
     deadline = options.deadline if options.deadline is not None else DEADLINE
     return max(_check(stack, deadline if options.live else None) for stack in options.stacks)
 
 
 def _check(stack: str, deadline: float | None) -> int:
-    """`deadline`: of the account, None where it is not asked."""
+    """The exit status of one stack. `deadline`: seconds for the account's answers, None where it is
+    not asked."""
     try:
         reading = read_file(stack)
         planned = plan_stack(reading)
     except FileNotFoundError as error:
-        print(f"{stack}: no stack file ({error.filename}); copy Pulumi.dev.yaml")
+        print(f"{stack}: no stack file ({error.filename}); copy Pulumi.dev.yaml and change it")
         return 2
     problems: list[InputError | InputWarning] = [*planned.warnings, *planned.errors]
     if deadline is not None and planned.plan and reading.config:

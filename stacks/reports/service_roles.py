@@ -1,4 +1,4 @@
-"""Which service-linked roles a plan needs, and what follows when the account lacks one."""
+"""Which service-linked roles a plan needs, and the error or warning when the account lacks one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stacks.settings.problems import InputError, InputWarning
 
 
 def service_roles(plan: EnvironmentPlan) -> tuple[ServiceRole, ...]:
-    """The roles that the plan's services work with."""
+    """The service-linked roles of the services that the plan uses."""
     return (
         EKS,
         NODE_GROUPS,
@@ -30,9 +30,9 @@ def role_findings(
         yield InputWarning(
             path="account",
             text=(
-                f"has no role {role.name}: {role.maker} makes it when it is first needed, if you"
-                " may call iam:CreateServiceLinkedRole; if not, somebody who may must first run"
-                f" `{role.command}`"
+                f"the account has no role {role.name}. {role.maker} creates it when it is first"
+                " needed, if the caller may call iam:CreateServiceLinkedRole; if not, somebody who"
+                f" may must run `{role.command}` first"
             ),
         )
         return
@@ -41,7 +41,7 @@ def role_findings(
             path=f"environment.pools.{name}.capacity",
             must=(
                 f"not be spot in an account without the role {role.name}: EC2 launches no spot"
-                " instance without it, and Karpenter may not make it"
+                " instance without it, and Karpenter may not create it"
             ),
             got="spot",
             fix=f"run `{role.command}`, once for the account",

@@ -18,20 +18,22 @@ def eks_zone_errors(plan: EnvironmentPlan, zones: Mapping[str, str]) -> Iterator
     for zone in [zone.name for zone in plan.network.zones if zones.get(zone.name) in WITHOUT_EKS]:
         yield InputError(
             path=f"environment.{'zone' if zone == plan.zone else 'network.zones'}",
-            must="be in zones in which EKS places control planes",
+            must="be a zone in which EKS places control planes"
+            if zone == plan.zone
+            else "list zones in which EKS places control planes",
             got=f"{zone}, which is {zones[zone]} in this account",
             fix=instead(plan, zones),
         )
 
 
 def instead(plan: EnvironmentPlan, zones: Mapping[str, str]) -> str:
-    """What to write into the stack file. Another training zone: the one that sells most of the
-    pools' types. Other zones of the network: those of today that can stay, then by id, so that
-    every account gets the same ones."""
+    """What to write into the stack file. Another training zone: the one that has most of the pools'
+    types. Other zones of the network: those of today that can stay, then by id, so that every
+    account gets the same ones."""
     region, today = plan.identity.region, [zone.name for zone in plan.network.zones]
     usable = [zone for zone in zone_names(region) if zones.get(zone, "") not in ("", *WITHOUT_EKS)]
     if len(usable) < 2:
-        return "another region: EKS wants two zones"
+        return "take another region: EKS needs two zones"
     if plan.zone not in usable:
         types = {kind.instance_type for pool in plan.pools.values() for kind in pool.types}
 
@@ -39,6 +41,6 @@ def instead(plan: EnvironmentPlan, zones: Mapping[str, str]) -> str:
             return sum(zones[zone] not in zone_ids_with(kind, region) for kind in types)
 
         best = min(usable, key=lambda zone: (lacking(zone), zones[zone]))
-        return f"zone: {best}, and zone_id: {zones[best]}"
+        return f"write zone: {best}, and zone_id: {zones[best]}"
     best = sorted(usable, key=lambda zone: (zone not in today, zones[zone]))
-    return f"network.zones: [{', '.join(sorted(best[: len(today)]))}]"
+    return f"write network: {{zones: [{', '.join(sorted(best[: len(today)]))}]}}"

@@ -1,4 +1,4 @@
-"""What is refused of the `aws:` settings and of `deployer_role_arn`. What follows from them:
+"""Which `aws:` settings and which `deployer_role_arn` cannot work. What follows from them:
 stacks/derive/access.py."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from stacks.derive.credentials import NotAssumed
 from stacks.rules.environment import TAGS, tag_errors
 from stacks.settings.aws import AwsConfig
 from stacks.settings.environment import ClusterConfig
-from stacks.settings.problems import InputError, InputWarning
+from stacks.settings.problems import REMOVE, InputError, InputWarning
 
 
 def access_errors(access: AccessPlan, aws: AwsConfig) -> Iterator[InputError]:
@@ -21,39 +21,41 @@ def access_errors(access: AccessPlan, aws: AwsConfig) -> Iterator[InputError]:
             path="aws:assumeRole",
             must="not be set beside aws:assumeRoles",
             got=aws.assumeRole.roleArn,
-            fix="put it into aws:assumeRoles, first the role that is assumed first",
+            fix="delete it, and list the role in aws:assumeRoles, in the order of assumption",
+            write=REMOVE,
         )
     if aws.allowedAccountIds and aws.forbiddenAccountIds:
         yield InputError(
             path="aws:forbiddenAccountIds",
             must="not be set beside aws:allowedAccountIds",
             got=", ".join(aws.forbiddenAccountIds),
-            fix="drop it: an account that is not allowed is refused",
+            fix="delete it: an account that is not allowed is refused anyway",
+            write=REMOVE,
         )
     last = access.roles[-1] if access.roles else None
     if last and last.external_id:
         yield InputError(
             path="aws:assumeRoles",
-            must="end with a role without externalId, as `aws eks get-token` can give none",
+            must="end with a role without externalId, because `aws eks get-token` cannot pass one",
             got=last.arn,
             fix=(
-                "put role_arn, source_profile and external_id into a profile of ~/.aws/config, and"
-                " set aws:profile to it instead of this role"
+                "delete the role here, write role_arn, source_profile and external_id into a profile"
+                " of ~/.aws/config, and name that profile in aws:profile"
             ),
         )
     if last and (why := access.refuses(account_of(last.arn))):
         yield InputError(
             path="aws:assumeRoles" if aws.roles else "environment.cluster.deployer_role_arn",
-            must="lead into an account that the stack file allows",
+            must="end in an account that the stack file allows",
             got=last.arn,
-            fix=f"take a role of another account, or change {why}",
+            fix=f"name a role of another account, or change {why}",
         )
 
 
 def environment_access_errors(
     access: AccessPlan, aws: AwsConfig, cluster: ClusterConfig, tags: Mapping[str, str]
 ) -> Iterator[InputError]:
-    """The same, where there is a cluster to make. `tags`: environment.tags."""
+    """The same of an environment, which creates a cluster. `tags`: environment.tags."""
     yield from access_errors(access, aws)
     deployer = cluster.deployer_role_arn
     if deployer and access.role_arn and deployer != access.role_arn:
@@ -61,63 +63,68 @@ def environment_access_errors(
             path="environment.cluster.deployer_role_arn",
             must="be the last role of aws:assumeRoles, where both are set",
             got=deployer,
-            fix=f"drop it: {access.role_arn} is assumed",
+            fix=f"delete it: {access.role_arn} is assumed",
+            write=REMOVE,
         )
     for name, admin in cluster.admins.items():
         if access.role_arn and admin.role_arn == access.role_arn:
             yield InputError(
                 path=f"environment.cluster.admins.{name}",
                 must=(
-                    "be another role than the one that makes the cluster, which is an admin of"
-                    " it: EKS answers 409 to a second access entry"
+                    "not be the role that creates the cluster: EKS makes it an admin, and answers"
+                    " 409 to a second access entry"
                 ),
                 got=admin.role_arn,
-                fix="drop it",
+                fix="delete it",
+                write=REMOVE,
             )
     default = dict(access.default_tags)
     yield from tag_errors("aws:defaultTags.tags", default)
     if default and len(default) <= TAGS < len({**default, **tags}):
         yield InputError(
             path="aws:defaultTags.tags",
-            must=f"be at most {TAGS} together with environment.tags",
+            must=f"have at most {TAGS} tags together with environment.tags",
             got=str(len({**default, **tags})),
-            fix="drop some",
+            fix=f"delete {len({**default, **tags}) - TAGS} of them",
         )
 
 
 def team_access_errors(access: AccessPlan, aws: AwsConfig) -> Iterator[InputError]:
-    """The same, where there is only a kubeconfig."""
+    """The same of a team, which has a kubeconfig and creates nothing in AWS."""
     yield from access_errors(access, aws)
     if access.default_tags:
         yield InputError(
             path="aws:defaultTags",
-            must="not be set in a team's stack file, which makes nothing in AWS",
+            must="not be set in a team's stack file, which creates nothing in AWS",
             got=", ".join(dict(access.default_tags)),
-            fix="drop it, or set it in the environment's stack file",
+            fix="delete it, or move it into the environment's stack file",
+            write=REMOVE,
         )
 
 
 def access_warnings(access: AccessPlan) -> Iterator[InputWarning]:
-    """What works only if the account is as it must be."""
+    """Settings that work only with the right trust policies."""
     if len(access.roles) > 1:
         yield InputWarning(
             path="aws:assumeRoles",
             text=(
-                f"`aws eks get-token` assumes {access.role_arn} directly: it must trust the caller,"
-                f" not only {access.roles[-2].arn}; if it does not, put the roles before it into a"
-                " profile of ~/.aws/config (role_arn, source_profile) and set aws:profile to it"
+                f"`aws eks get-token` assumes {access.role_arn} directly. That role must trust the"
+                f" caller, not only {access.roles[-2].arn}; if it does not, write the roles before it"
+                " into a profile of ~/.aws/config (role_arn, source_profile) and name that profile"
+                " in aws:profile"
             ),
         )
 
 
 def account_findings(access: AccessPlan, caller: str) -> Iterator[InputError]:
-    """The account, where the stack file does not allow it; the AWS provider refuses it then."""
+    """An account that the stack file does not allow; the AWS provider refuses it too."""
     account = account_of(caller)
     if setting := access.refuses(account):
+        listed = access.forbidden_account_ids or access.allowed_account_ids
         yield InputError(
             path=setting,
-            must="admit the account that answers",
-            got=account,
+            must=f"allow the account of the caller, {account}",
+            got=", ".join(listed),
             fix=f"log in to another account, or change {setting}",
         )
 
@@ -130,22 +137,22 @@ def role_finding(access: AccessPlan, refused: NotAssumed) -> InputError:
         got=str(refused),
         fix=(
             "name the caller in the role's trust policy, log in as somebody else"
-            f"{' by another aws:profile' if access.profile else ''}, or drop the role where the"
+            f"{' by another aws:profile' if access.profile else ''}, or delete the role here if the"
             " caller has it already"
         ),
     )
 
 
 def entry_findings(region: str, cluster: str, role: str, may_enter: bool) -> Iterator[InputError]:
-    """A cluster that somebody else has made does not know the role that is assumed now."""
+    """A cluster that another identity created and that does not admit the role."""
     if not may_enter:
         of = f"--region {region} --cluster-name {cluster} --principal-arn {role}"
         yield InputError(
             path="environment.cluster",
-            must="have an access entry for the role that is assumed now",
-            got=f"none for {role} in {cluster}, which another identity has made",
+            must="have an access entry for the role that the stack assumes",
+            got=f"none for {role} in {cluster}, which another identity created",
             fix=(
-                f"as an admin of it run `aws eks create-access-entry {of} && aws eks"
+                f"as an admin of the cluster run `aws eks create-access-entry {of} && aws eks"
                 f" associate-access-policy {of} --policy-arn {ADMIN_POLICY}"
                 " --access-scope type=cluster`"
             ),

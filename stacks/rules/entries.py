@@ -35,13 +35,13 @@ def job_errors(
     job: JobConfig,
     environment: EnvironmentConfig,
     region: str,
-    set_aside: frozenset[str],
+    skipped: frozenset[str],
 ) -> Iterator[InputError]:
-    """Every error of a job. `set_aside`: names that were left out, so that no second error names
+    """Every error of a job. `skipped`: names that were left out, so that no second error names
     them."""
     view = entry_view(path, job, environment)
     pool = environment.pools.get(job.pool)
-    if pool is None and job.pool not in set_aside:
+    if pool is None and job.pool not in skipped:
         yield InputError(
             path=f"{path}.pool",
             must="be a pool of the environment",
@@ -53,14 +53,14 @@ def job_errors(
         yield from _cpu_pool(path, job, pool)
         yield from _capacity_block(path, job, pool)
         yield from checkpoint_errors(path, job, environment, region)
-    yield from _runtime(path, job, environment, set_aside)
+    yield from _runtime(path, job, environment, skipped)
     yield from _pytorch_job(path, job, environment)
     yield from _resume(path, job, environment)
     yield from _priority(path, job, environment)
     yield from _time_limit(path, job, environment)
     yield from _elastic(path, job, pool)
     yield from _wait(path, job)
-    yield from pod_errors(path, job, environment, set_aside)
+    yield from pod_errors(path, job, environment, skipped)
     yield from (problem for problem in job_problems(view) if isinstance(problem, InputError))
 
 
@@ -143,7 +143,7 @@ def _capacity_block(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[Inp
 
 
 def _runtime(
-    path: str, job: JobConfig, environment: EnvironmentConfig, set_aside: frozenset[str]
+    path: str, job: JobConfig, environment: EnvironmentConfig, skipped: frozenset[str]
 ) -> Iterator[InputError]:
     known = (*environment.trainer.runtimes, *environment.trainer.own_runtimes)
     if (job.runtime is None) == (job.pytorch_job is None):
@@ -153,7 +153,7 @@ def _runtime(
             got="both" if job.runtime else "neither",
             fix=f"runtime: {known[-1]}" if known else "pytorch_job: {}",
         )
-    if job.runtime is not None and job.runtime not in known and job.runtime not in set_aside:
+    if job.runtime is not None and job.runtime not in known and job.runtime not in skipped:
         yield InputError(
             path=f"{path}.runtime",
             must="be a runtime of the environment",

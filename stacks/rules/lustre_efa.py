@@ -1,5 +1,4 @@
-"""Lustre over EFA: which nodes mount a store so, what FSx refuses of it, and what is said of the
-others.
+"""Lustre over EFA: which stores FSx refuses, and which nodes cannot mount one over EFA.
 
 Conditions and sources: catalog/storage.py, LUSTRE_EFA_STEP_GIB. What such a node does at boot:
 plans/lnet.py.
@@ -20,53 +19,61 @@ from catalog.storage import (
 )
 from stacks.derive.capacity import lnet_devices
 from stacks.settings.environment import LustreConfig, PoolConfig, StoreConfig
-from stacks.settings.problems import InputError, InputWarning
+from stacks.settings.problems import REMOVE, InputError, InputWarning
 
 Pools = Mapping[str, PoolConfig]
 
 
 def efa_errors(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputError]:
-    """Every error of a store that is made for EFA. `path`: the store's `lustre`. `pools`: all, or
-    none to judge."""
+    """Every error of a store with `efa`. `path`: of its `lustre`. `pools`: all of the environment;
+    empty where they are not known."""
     if not lustre.efa:
         return
-    size, step = lustre.capacity_gib, LUSTRE_EFA_STEP_GIB.get(lustre.throughput_mbps_per_tib or 0)
     if lustre.deployment == "SCRATCH_2":
         yield InputError(
             path=f"{path}.efa",
-            must="be of PERSISTENT_2: scratch has no EFA",
+            must="not be true with deployment: SCRATCH_2, which has no EFA",
             got="true",
-            fix="drop it, or take deployment: PERSISTENT_2",
+            fix="delete it, or write deployment: PERSISTENT_2",
+            write=REMOVE,
         )
-    elif (
-        size
-        and step
-        and size % step
-        and (size == LUSTRE_SMALLEST_GIB or size % LUSTRE_STEP_GIB == 0)
-    ):
+    else:
+        yield from _size(f"{path}.capacity_gib", lustre)
+    yield from _clients(f"{path}.efa", pools)
+
+
+def _size(path: str, lustre: LustreConfig) -> Iterator[InputError]:
+    """A size that FSx sells, but not with EFA."""
+    size, tier = lustre.capacity_gib or 0, lustre.throughput_mbps_per_tib or 0
+    step = LUSTRE_EFA_STEP_GIB.get(tier)
+    sold = size == LUSTRE_SMALLEST_GIB or size % LUSTRE_STEP_GIB == 0
+    if size and step and sold and size % step:
+        nearest = max(1, round(size / step)) * step
         yield InputError(
-            path=f"{path}.capacity_gib",
-            must=(
-                f"be a multiple of {step} GiB with EFA at"
-                f" {lustre.throughput_mbps_per_tib} MB/s per TiB"
-            ),
+            path=path,
+            must=f"be a multiple of {step} with efa at {tier} MB/s per TiB",
             got=str(size),
-            fix=(f"nearest: {max(1, round(size / step)) * step}; a faster tier has a smaller step"),
+            fix=f"write {nearest}; a faster tier takes smaller steps",
+            write=nearest,
         )
+
+
+def _clients(path: str, pools: Pools) -> Iterator[InputError]:
+    """Pools none of which has nodes that can mount over EFA."""
     kinds = [(pool, kind) for pool in pools.values() for kind in pool.instance_types]
     if kinds and not any(lnet_devices(pool, kind) for pool, kind in kinds):
+        reasons = dict.fromkeys(f"{kind}, which {_reason(pool, kind)}" for pool, kind in kinds)
         yield InputError(
-            path=f"{path}.efa",
-            must="be for a pool whose nodes can mount over it",
-            got="; ".join(
-                dict.fromkeys(f"{kind}, which {_reason(pool, kind)}" for pool, kind in kinds)
-            ),
-            fix=f"a pool of {', '.join(sorted(EFA_LUSTRE_CLIENTS))}, or drop efa",
+            path=path,
+            must="be for a pool whose nodes can mount Lustre over EFA",
+            got="; ".join(reasons),
+            fix=f"delete it, or add a pool of {' or '.join(sorted(EFA_LUSTRE_CLIENTS))}",
+            write=REMOVE,
         )
 
 
 def efa_warnings(path: str, lustre: LustreConfig | None, pools: Pools) -> Iterator[InputWarning]:
-    """What works but should be known of a store that is made for EFA."""
+    """What works but should be known about a store with `efa`."""
     taken = sum(
         pool.max_nodes * max((lnet_devices(pool, kind) for kind in pool.instance_types), default=0)
         for pool in pools.values()
@@ -75,8 +82,8 @@ def efa_warnings(path: str, lustre: LustreConfig | None, pools: Pools) -> Iterat
         yield InputWarning(
             path=f"{path}.efa",
             text=(
-                f"full pools have {taken} EFA devices for it, and FSx takes"
-                f" {EFA_CONNECTIONS_AT_MOST} connections a file system"
+                f"nodes of full pools open {taken} EFA connections to it, and FSx allows"
+                f" {EFA_CONNECTIONS_AT_MOST} for each file system"
             ),
         )
 
@@ -84,12 +91,12 @@ def efa_warnings(path: str, lustre: LustreConfig | None, pools: Pools) -> Iterat
 def tcp_warnings(
     path: str, mounted: Mapping[str, StoreConfig], pool: PoolConfig
 ) -> Iterator[InputWarning]:
-    """Nodes of a job that mount over TCP what is made for EFA."""
+    """Nodes of a job that mount over TCP although the store has `efa`."""
     made = [name for name, store in mounted.items() if store.lustre and store.lustre.efa]
     for name, kind in product(made, pool.instance_types):
         if not lnet_devices(pool, kind):
             yield InputWarning(
-                path=path, text=f"{kind} mounts {name} over TCP: it {_reason(pool, kind)}"
+                path=path, text=f"{kind} mounts {name} over TCP, because it {_reason(pool, kind)}"
             )
 
 

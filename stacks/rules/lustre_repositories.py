@@ -1,4 +1,4 @@
-"""What FSx refuses of a Lustre store's S3 repositories, before anything is created.
+"""Which S3 repositories of a Lustre store FSx refuses.
 
 Sources: FSx for Lustre user guide, create-dra-linked-data-repo (GUIDE), and
 CreateDataRepositoryAssociation of the FSx API as botocore 1.44.5 documents it (API); read
@@ -19,7 +19,8 @@ from itertools import combinations
 
 from catalog.storage import REPOSITORIES_AT_MOST
 from stacks.settings.environment import LustreConfig, RepositoryConfig
-from stacks.settings.problems import InputError
+from stacks.settings.problems import REMOVE, InputError
+from stacks.settings.yaml_file import as_yaml
 
 S3_URI = re.compile(
     r"s3://(?!\d+\.\d+\.\d+\.\d+(?:/|$))(?!.*\.\.[^/]*(?:/|$))[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
@@ -37,19 +38,20 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
     if named and lustre.backup_days:  # GUIDE: disable backups before linking
         yield InputError(
             path=f"{path}.backup_days",
-            must="be 0 with repositories: FSx backs up no file system that is linked to S3",
+            must="not be set with repositories: FSx makes no backups of a file system with links to S3",
             got=str(lustre.backup_days),
-            fix="drop backup_days; export keeps a copy",
+            fix="delete it; auto_export keeps a copy in S3",
+            write=REMOVE,
         )
     if len(named) > REPOSITORIES_AT_MOST:  # API
         yield InputError(
             path=f"{path}.repositories",
-            must=f"be at most {REPOSITORIES_AT_MOST} a file system",
+            must=f"have at most {REPOSITORIES_AT_MOST} repositories, as FSx allows for a file system",
             got=str(len(named)),
-            fix="link a common prefix, or take a second store",
+            fix="link a common prefix, or add a second store",
         )
     for name, each in named.items():
-        yield from _alone(f"{path}.repositories.{name}", each)
+        yield from _single(f"{path}.repositories.{name}", each)
     for (name, each), (other, second) in combinations(named.items(), 2):
         at = f"{path}.repositories.{other}"
         if _overlap(
@@ -57,49 +59,61 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         ):  # API: no overlapping file system paths, and / only alone
             yield InputError(
                 path=f"{at}.path",
-                must=f"lie beside {name}'s {each.path}, neither in it nor around it",
+                must=f"not overlap with {each.path} of {name}",
                 got=second.path,
-                fix=f"a directory of its own, such as /{other}",
+                fix=_own_path(other, named.values()),
+                write=f"/{other}" if each.path != "/" else None,
             )
         if _overlap(each.s3, second.s3):  # GUIDE: no overlapping data repository paths
             yield InputError(
                 path=f"{at}.s3",
-                must=f"lie beside {name}'s {each.s3}, neither in it nor around it",
+                must=f"not overlap with {each.s3} of {name}",
                 got=second.s3,
-                fix="prefixes that do not hold each other, or one repository for both",
+                fix=f"delete one of the two, or write a prefix outside of {each.s3}",
             )
 
 
-def _alone(path: str, each: RepositoryConfig) -> Iterator[InputError]:
+def _single(path: str, each: RepositoryConfig) -> Iterator[InputError]:
     if not S3_URI.fullmatch(each.s3) or len(each.s3) > S3_URI_LENGTH:
         yield InputError(
             path=f"{path}.s3",
-            must="be s3://bucket/prefix/",
-            got=each.s3,
-            fix="a bucket has 3 to 63 of a-z, 0-9, - and .; the prefix may be left out",
+            must="be an S3 URI; a bucket's name has 3 to 63 of a-z, 0-9, - and .",
+            got=each.s3 or "nothing",
+            fix="write one such as s3://bucket/prefix/; the prefix may be left out",
+            write="s3://bucket/prefix/",
         )
     steps = each.path.strip("/").split("/")
+    plain = "/" + "/".join(step for step in steps if _directory([step]))[:255]
     if not each.path.startswith("/"):
         yield InputError(
             path=f"{path}.path",
-            must="begin with /: it counts from the file system's root",
+            must="begin with /, the root of the file system",
             got=each.path or "nothing",
-            fix=f"/{each.path or 'data'}",
+            fix=f"write /{each.path or 'data'}",
+            write=f"/{each.path or 'data'}",
         )
     elif each.path != "/" and not _directory(steps) or len(each.path) > PATH_LENGTH:
         yield InputError(
             path=f"{path}.path",
-            must="be a directory without empty steps, . and ..",
-            got=repr(each.path),
-            fix="such as /data or /sets/images",
+            must="be a directory without empty names, . and ..",
+            got=repr(each.path)[:80],
+            fix=f"write {plain}",
+            write=plain,
         )
+    yield from _events(path, each)
+
+
+def _events(path: str, each: RepositoryConfig) -> Iterator[InputError]:
     for policy in ("auto_import", "auto_export"):
-        if repeated := _repeated(getattr(each, policy)):
+        events = getattr(each, policy)
+        once = list(dict.fromkeys(events))
+        if len(once) < len(events):
             yield InputError(
                 path=f"{path}.{policy}",
-                must="name an event once",
-                got=repeated,
-                fix="drop the second",
+                must="list each event once",
+                got=as_yaml(events),
+                fix=f"write {as_yaml(once)}",
+                write=once,
             )
 
 
@@ -107,12 +121,13 @@ def _directory(steps: list[str]) -> bool:
     return all(step not in ("", ".", "..") and step.isprintable() for step in steps)
 
 
-def _repeated(events: Iterable[str]) -> str | None:
-    found = list(events)
-    return next((event for event in found if found.count(event) > 1), None)
+def _own_path(name: str, named: Iterable[RepositoryConfig]) -> str:
+    if any(each.path == "/" for each in named):
+        return "delete one of the two: / is the whole file system"
+    return f"write a directory of its own, such as /{name}"
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether one path holds the other, or they are the same; a / at the end means nothing."""
+    """Whether one path contains the other or is the same; a / at the end means nothing."""
     one, other = sorted((f"{path.rstrip('/')}/" for path in (one, other)), key=len)
     return other.startswith(one)

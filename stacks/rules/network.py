@@ -1,12 +1,20 @@
-"""In which zones a network cannot be, and what a stack cannot be called."""
+"""Which regions, zones, ranges and stack names an environment cannot have."""
 
 from __future__ import annotations
 
+import difflib
+import ipaddress
 from collections.abc import Iterator
 
-from catalog.zones import OFFERS, WITHOUT_EKS, zone_names
+from catalog.zones import OFFERS, SNAPSHOT, WITHOUT_EKS, ZONE_LETTERS, zone_names
 from stacks.settings.environment import EnvironmentConfig
-from stacks.settings.problems import InputError
+from stacks.settings.problems import REMOVE, InputError
+from stacks.settings.reader import NO_REGION
+from stacks.settings.yaml_file import as_yaml
+
+RFC_1918 = tuple(
+    ipaddress.IPv4Network(c) for c in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
+)
 
 
 def stack_errors(stack: str) -> Iterator[InputError]:
@@ -15,48 +23,166 @@ def stack_errors(stack: str) -> Iterator[InputError]:
         yield InputError(
             path="stack",
             must=(
-                "not begin with sg-: every security group is called <stack>-…, and EC2 takes"
-                " no group name that begins so"
+                "not begin with sg-: the names of security groups begin with the stack's name, and"
+                " EC2 refuses those that begin with sg-"
             ),
             got=stack,
-            fix=f"rename the stack and its file, such as Pulumi.env-{stack}.yaml",
+            fix=f"rename the stack, and its file to Pulumi.env-{stack}.yaml",
         )
 
 
+def zone_ids(region: str) -> list[str]:
+    """The zone ids of a region, as far as the table of offers knows them."""
+    return sorted({id_ for sold in OFFERS.values() for id_ in sold.get(region, "").split()})
+
+
 def network_zone_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
-    """Zones that the network names and that no cluster can have. Which id a zone has, only the
-    account knows: preflight.py."""
+    """Zones of the stack file that no cluster can have. Only the account knows which id a zone has:
+    preflight.py."""
     if wanted.zone_id in WITHOUT_EKS:
-        ids = {id_ for sold in OFFERS.values() for id_ in sold.get(region, "").split()}
+        usable = ", ".join(id_ for id_ in zone_ids(region) if id_ not in WITHOUT_EKS)
         yield InputError(
             path="environment.zone_id",
             must="be the id of a zone in which EKS places control planes",
             got=str(wanted.zone_id),
-            fix=(
-                "another zone, and its id, which is one of"
-                f" {', '.join(sorted(ids.difference(WITHOUT_EKS)))}"
-            ),
+            fix=f"write another zone with its id, which is one of {usable}",
         )
     yield from _listed(region, wanted)
 
 
 def _listed(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
     """`network.zones`; plan.zone_cidrs has room for every zone of the table."""
-    path, listed, known = "environment.network.zones", wanted.network.zones, zone_names(region)
+    listed, known = wanted.network.zones, zone_names(region)
     if not listed or not known:
         return
-    kept = [zone for zone in dict.fromkeys(listed) if zone in known]
-    more = [zone for zone in known if zone not in (*kept, wanted.zone)]
-    enough = [*kept, *more[: max(0, 2 - len({*kept, wanted.zone}))]]
-    rule = None
-    if len(kept) < len(listed):
-        rule = f"must name zones of {region}, and none of them twice"
+    sound = [zone for zone in dict.fromkeys(listed) if zone in known]
+    more = [zone for zone in known if zone not in (*sound, wanted.zone)]
+    enough = [*sound, *more[: max(0, 2 - len({*sound, wanted.zone}))]]
+    must = None
+    if len(sound) < len(listed):
+        must = f"list zones of {region}, each of them once"
     elif len({*listed, wanted.zone}) < 2:
-        rule = "must name a second zone beside environment.zone: EKS wants two"
-    if rule:
+        must = "list a second zone beside environment.zone: EKS needs two"
+    if must:
+        yield InputError(
+            path="environment.network.zones",
+            must=must,
+            got=as_yaml(listed),
+            fix=f"write {as_yaml(enough)}",
+            write=enough,
+        )
+
+
+def zone_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
+    zone, known = wanted.zone, zone_names(region)
+    first = known[0] if known else ""
+    if region == NO_REGION:
+        return
+    if not known:
+        yield _unknown_region(region)
+    elif zone == region or zone in ZONE_LETTERS:
+        yield InputError(
+            path="environment.zone",
+            must="be a zone, not a region",
+            got=zone,
+            fix=f"write one of {', '.join(known)}",
+            write=first,
+        )
+    elif not zone.startswith(region):
+        yield InputError(
+            path="environment.zone",
+            must=f"be a zone of aws:region ({region})",
+            got=zone,
+            fix=f"write one of {', '.join(known)}, or change aws:region",
+            write=first,
+        )
+    elif zone not in known:
+        yield InputError(
+            path="environment.zone",
+            must=f"be a zone that {region} has",
+            got=zone,
+            fix=f"write one of {', '.join(known)}",
+            write=first,
+        )
+    yield from _zone_id(region, wanted.zone_id)
+
+
+def _unknown_region(region: str) -> InputError:
+    """The network takes its other zones from the table; EKS refuses a cluster with one."""
+    of_zone = region[:-1] if region[:-1] in ZONE_LETTERS else None
+    near = difflib.get_close_matches(region.lower(), ZONE_LETTERS, n=1, cutoff=0.8)
+    meant = of_zone or (near[0] if near else None)
+    return InputError(
+        path="aws:region",
+        must=f"be a region of the zone table (as of {SNAPSHOT})",
+        got=region,
+        fix=(
+            f"write {meant}"
+            if meant
+            else f"write one of {', '.join(ZONE_LETTERS)}, or add a row to catalog/zones.py"
+        ),
+        write=meant,
+    )
+
+
+def _zone_id(region: str, zone_id: str | None) -> Iterator[InputError]:
+    ids = zone_ids(region)
+    if ids and zone_id and zone_id not in (*ids, *WITHOUT_EKS):
+        yield InputError(
+            path="environment.zone_id",
+            must=f"be a zone id of {region} (as of {SNAPSHOT})",
+            got=zone_id,
+            fix=f"delete it, or write what make check LIVE=1 prints: one of {', '.join(ids)}",
+            write=REMOVE,
+        )
+
+
+def range_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    path, cidr, usual = "environment.network.cidr", wanted.network.cidr, "10.0.0.0/16"
+    try:
+        vpc = ipaddress.IPv4Network(cidr)
+    except ValueError as error:
+        nearest = without_host_bits(cidr) or usual
         yield InputError(
             path=path,
-            must=rule,
-            got=f"[{', '.join(listed)}]",
-            fix=f"zones: [{', '.join(enough)}]",
+            must=f"be an IPv4 range ({error})",
+            got=cidr,
+            fix=f"write {nearest}",
+            write=nearest,
         )
+        return
+    private = any(vpc.subnet_of(range_) for range_ in RFC_1918)
+    if not 16 <= vpc.prefixlen <= 20:
+        bits = min(max(vpc.prefixlen, 16), 20)
+        nearest = str(ipaddress.IPv4Network((vpc.network_address, bits), strict=False))
+        meant = nearest if private else usual
+        yield InputError(
+            path=path,
+            must="be /16 to /20 (a VPC has at most a /16; GPU nodes need room)",
+            got=cidr,
+            fix=f"write {meant}",
+            write=meant,
+        )
+    if not private:
+        yield InputError(
+            path=path,
+            must="be private (RFC 1918)",
+            got=cidr,
+            fix=f"write {usual}",
+            write=usual,
+        )
+
+
+def without_host_bits(cidr: str) -> str | None:
+    try:
+        return str(ipaddress.IPv4Network(cidr, strict=False))
+    except ValueError:
+        return None
+
+
+def is_range(text: str) -> bool:
+    try:
+        ipaddress.IPv4Network(text)
+    except ValueError:
+        return False
+    return True

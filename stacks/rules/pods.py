@@ -22,11 +22,11 @@ LABEL_VALUE = r"([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?"
 
 
 def pod_errors(
-    path: str, job: JobConfig, environment: EnvironmentConfig, set_aside: frozenset[str]
+    path: str, job: JobConfig, environment: EnvironmentConfig, skipped: frozenset[str]
 ) -> Iterator[InputError]:
-    """Every error of the pods. `set_aside`: names that were left out, so that no second error names
+    """Every error of the pods. `skipped`: names that were left out, so that no second error names
     them."""
-    yield from _stores(path, job, environment, set_aside)
+    yield from _stores(path, job, environment, skipped)
     yield from _mount_paths(path, job, environment)
     yield from _torchrun_script(path, job)
     yield from _what_runs(path, job, environment)
@@ -60,10 +60,10 @@ def pod_warnings(
 
 
 def _stores(
-    path: str, job: JobConfig, environment: EnvironmentConfig, set_aside: frozenset[str]
+    path: str, job: JobConfig, environment: EnvironmentConfig, skipped: frozenset[str]
 ) -> Iterator[InputError]:
     for store in job.storage:
-        if store not in environment.storage and store not in set_aside:
+        if store not in environment.storage and store not in skipped:
             yield InputError(
                 path=f"{path}.storage.{store}",
                 must="be a store of the environment",
@@ -73,7 +73,7 @@ def _stores(
     for setting, place in (("checkpoints", job.checkpoints), ("tensorboard", job.tensorboard)):
         if place:
             yield from store_directory_errors(
-                f"{path}.{setting}", place.store, place.directory, environment, set_aside
+                f"{path}.{setting}", place.store, place.directory, environment, skipped
             )
 
 
@@ -82,10 +82,10 @@ def store_directory_errors(
     store: str,
     directory: str,
     environment: EnvironmentConfig,
-    set_aside: frozenset[str] = frozenset(),
+    skipped: frozenset[str] = frozenset(),
 ) -> Iterator[InputError]:
     """Every error of a directory in one of the environment's stores."""
-    if store not in environment.storage and store not in set_aside:
+    if store not in environment.storage and store not in skipped:
         known = _known_stores(environment)
         yield InputError(
             path=f"{path}.store",

@@ -1,5 +1,5 @@
-"""What a pool cannot be: types nobody sells there, capacity that contradicts itself, nodes that fit
-no subnet.
+"""Which pools cannot work: capacity settings that contradict each other, more nodes than a subnet has
+addresses for. Their instance types: instance_types.py.
 
 Sources: Karpenter 1.14 and the issues named in shared facts karpenter.md §2; EC2 Capacity Blocks
 and placement groups.
@@ -7,20 +7,19 @@ and placement groups.
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from catalog.instances import REFUSED
 from catalog.service_roles import SPOT
-from catalog.zones import SNAPSHOT, ZONE_LETTERS, regions_with, zone_ids_with
 from stacks.derive.capacity import TYPES, addresses, node_type_names
+from stacks.rules.instance_types import instance_type_errors, mixed_type_errors
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
-from stacks.settings.problems import InputError, InputWarning
+from stacks.settings.problems import REMOVE, InputError, InputWarning
+from stacks.settings.yaml_file import as_yaml
 
 AWS_KEEPS = 5
-"""Addresses of every subnet that AWS keeps for itself."""
+"""Addresses of every subnet that AWS reserves."""
 
 
 def pool_errors(
@@ -30,301 +29,260 @@ def pool_errors(
     first."""
     for name, pool in wanted.pools.items():
         path = f"environment.pools.{name}"
-        yield from _types(path, region, wanted, pool)
-        yield from _several(path, pool)
+        yield from instance_type_errors(f"{path}.instance_types", region, wanted, pool)
+        yield from mixed_type_errors(f"{path}.instance_types", pool)
         yield from _reservation(path, pool, now)
-        yield from _kept(path, pool)
-        yield from _places(path, pool, zones)
-    yield from _shared(wanted.pools)
-    yield from _room(wanted)
+        yield from _static_nodes(path, pool)
+        yield from _fallback_zones(f"{path}.fallback_zones", pool, zones)
+    yield from _name_clashes(wanted.pools)
+    yield from _shared_reservations(wanted.pools)
+    yield from _subnet_room(wanted)
 
 
 def pool_warnings(wanted: EnvironmentConfig, now: datetime) -> Iterator[InputWarning]:
     """What works but should be known about pools."""
     for name, pool in wanted.pools.items():
         path = f"environment.pools.{name}"
-        held = pool.reservation
-        if held and held.starts and held.starts > now:
+        reservation = pool.reservation
+        if reservation and reservation.starts and reservation.starts > now:
             late = (
-                "; its replicas wait until something touches the pool (karpenter-provider-aws#9001)"
+                "; after that its replicas start only when something changes the pool"
+                " (karpenter-provider-aws#9001)"
             )
             yield InputWarning(
                 path=f"{path}.reservation.starts",
                 text=(
-                    f"until {held.starts:%Y-%m-%d %H:%M} its jobs"
-                    f" wait{late if pool.replicas else ''}"
+                    f"jobs of this pool wait until {reservation.starts:%Y-%m-%d %H:%M}"
+                    f"{late if pool.replicas else ''}"
                 ),
             )
         if pool.placement == "cluster":
             yield InputWarning(
                 path=f"{path}.placement",
-                text="a placement group finds no capacity more often than none",
+                text="launches in a placement group fail for lack of capacity more often",
             )
         if pool.capacity == "spot":
             yield InputWarning(
-                path=f"{path}.capacity", text="spot goes away at two minutes' warning: save often"
+                path=f"{path}.capacity",
+                text="AWS takes spot nodes back at two minutes' warning: save checkpoints often",
             )
     if spot := [name for name, pool in wanted.pools.items() if pool.capacity == "spot"]:
         yield InputWarning(
             path="account",
             text=(
-                f"must have the role {SPOT.name} for spot pools ({', '.join(spot)}): make check"
-                f" LIVE=1 looks for it, and `{SPOT.command}` makes it"
+                f"the account must have the role {SPOT.name} for spot pools ({', '.join(spot)}):"
+                f" make check LIVE=1 looks for it, and `{SPOT.command}` creates it"
             ),
         )
 
 
-def _types(
-    path: str, region: str, wanted: EnvironmentConfig, pool: PoolConfig
-) -> Iterator[InputError]:
-    path = f"{path}.instance_types"
-    if not pool.instance_types:
-        yield InputError(
-            path=path, must="name a type", got="none", fix="for example [g6e.48xlarge]"
-        )
-    for kind in dict.fromkeys(pool.instance_types):
-        other = next((why for prefix, why in REFUSED.items() if kind.startswith(prefix)), None)
-        if other:
-            yield InputError(
-                path=path, must="be a type this program trains on", got=kind, fix=other
-            )
-        elif kind not in TYPES:
-            near = difflib.get_close_matches(kind, TYPES, n=3, cutoff=0.5) or list(TYPES)[:3]
-            yield InputError(
-                path=path,
-                must="be a type of the catalogue",
-                got=kind,
-                fix=f"nearest: {', '.join(near)}; a new one is a row in catalog/instances.py",
-            )
-        elif region in ZONE_LETTERS and region not in regions_with(kind):
-            yield InputError(
-                path=path,
-                must=f"be sold in {region} (as of {SNAPSHOT})",
-                got=kind,
-                fix=f"sold in {', '.join(regions_with(kind))}",
-            )
-        elif (
-            wanted.zone_id
-            and region in ZONE_LETTERS
-            and wanted.zone_id not in zone_ids_with(kind, region)
-        ):
-            yield InputError(
-                path=path,
-                must=f"be sold in {wanted.zone_id} (as of {SNAPSHOT})",
-                got=kind,
-                fix=f"in {region}: {', '.join(zone_ids_with(kind, region))}",
-            )
-        elif pool.capacity == "block" and not TYPES[kind].capacity_block:
-            yield InputError(
-                path=path,
-                must="be sold as Capacity Block",
-                got=kind,
-                fix=(f"one of {', '.join(name for name, t in TYPES.items() if t.capacity_block)}"),
-            )
-
-
-def _several(path: str, pool: PoolConfig) -> Iterator[InputError]:
-    """A list of types is for jobs of one node, and each of its nodes must serve them alike."""
-    listed = pool.instance_types
-    if len(set(listed)) < len(listed):
-        yield InputError(
-            path=f"{path}.instance_types",
-            must="name a type once",
-            got=", ".join(listed),
-            fix=f"[{', '.join(dict.fromkeys(listed))}]",
-        )
-    gpus = {kind: TYPES[kind].gpus for kind in listed if kind in TYPES}
-    if len(set(gpus.values())) > 1:
-        shown = ", ".join(f"{kind} {count}" for kind, count in gpus.items())
-        yield InputError(
-            path=f"{path}.instance_types",
-            must="list types with the same number of GPUs",
-            got=shown,
-            fix="make a pool for each",
-        )
-    if len(listed) > 1 and (pool.replicas or pool.capacity in ("reservation", "block")):
-        yield InputError(
-            path=f"{path}.instance_types",
-            must="be one type where nodes are reserved or kept",
-            got=", ".join(listed),
-            fix="make a pool for each type",
-        )
-
-
 def _reservation(path: str, pool: PoolConfig, now: datetime) -> Iterator[InputError]:
-    held, reserved = pool.reservation, pool.capacity in ("reservation", "block")
-    if reserved and held is None:
+    reservation, reserved = pool.reservation, pool.capacity in ("reservation", "block")
+    if reserved and reservation is None:
         yield InputError(
             path=f"{path}.reservation",
-            must=f"say which, for capacity: {pool.capacity}",
+            must=f"be set with capacity: {pool.capacity}",
             got="nothing",
-            fix="reservation: {id: cr-…, instances: …}; this program never buys one",
+            fix=(
+                "add reservation: {id: cr-0123456789abcdef0, instances: 1} with the id and size of"
+                " yours; this program never buys one"
+            ),
         )
-    if held and not reserved:
+    if reservation and not reserved:
+        meant = "block" if reservation.starts and reservation.ends else "reservation"
         yield InputError(
             path=f"{path}.capacity",
-            must="use the reservation that is given (Karpenter takes none by itself)",
+            must="be reservation or block, as the pool has a reservation",
             got=pool.capacity,
-            fix="capacity: reservation, or block; or drop reservation",
+            fix=f"write {meant}, or delete reservation",
+            write=meant,
         )
-    if held is None or not reserved:
+    if reservation is None or not reserved:
         return
-    if pool.max_nodes > held.instances:
+    if pool.max_nodes > reservation.instances:
         yield InputError(
             path=f"{path}.max_nodes",
-            must=f"be at most the {held.instances} instances that {held.id} holds",
+            must=f"be at most {reservation.instances}, the instances of {reservation.id}",
             got=str(pool.max_nodes),
-            fix=str(held.instances),
+            fix=f"write {reservation.instances}",
+            write=reservation.instances,
         )
     if pool.placement == "cluster":
         yield InputError(
             path=f"{path}.placement",
             must=(
-                "not be a new group: a reservation gives its instances only in the"
-                " group it was made in (eksctl#7949)"
+                "not be cluster, a new placement group: a reservation has instances only in the"
+                " group it was created in (eksctl#7949)"
             ),
             got="cluster",
-            fix="drop it; name that group under reservation.placement_group, if there is one",
+            fix="delete it; if the reservation has a group, name it in reservation.placement_group",
+            write=REMOVE,
         )
-    yield from _window(f"{path}.reservation", pool.capacity, held, now)
+    yield from _window(f"{path}.reservation", pool.capacity, reservation, now)
 
 
 def _window(
-    path: str, capacity: str, held: ReservationConfig, now: datetime
+    path: str, capacity: str, reservation: ReservationConfig, now: datetime
 ) -> Iterator[InputError]:
-    if capacity == "block" and (held.starts is None or held.ends is None):
+    starts, ends = reservation.starts, reservation.ends
+    if capacity == "block" and (starts is None or ends is None):
         yield InputError(
             path=path,
-            must="have both ends, for a Capacity Block",
-            got="no starts or no ends",
-            fix="copy them from `aws ec2 describe-capacity-reservations`",
+            must="have starts and ends, for a Capacity Block",
+            got="no starts" if starts is None else "no ends",
+            fix="copy both from `aws ec2 describe-capacity-reservations`",
         )
-    if held.starts and held.ends and held.starts >= held.ends:
+    if starts and ends and starts >= ends:
         yield InputError(
             path=f"{path}.ends",
-            must="come after starts",
-            got=str(held.ends),
-            fix=f"later than {held.starts}",
+            must=f"be later than starts, {starts:%Y-%m-%dT%H:%M:%SZ}",
+            got=str(ends),
+            fix="copy starts and ends from `aws ec2 describe-capacity-reservations`",
         )
-    elif held.ends and held.ends <= now:
+    elif ends and ends <= now:
         yield InputError(
             path=f"{path}.ends",
-            must="lie in the future: there is no capacity any more",
-            got=str(held.ends),
-            fix="take the pool out, or give the id of a new one",
+            must="be in the future: the reservation is over",
+            got=str(ends),
+            fix="delete the pool, or write id, starts and ends of another reservation",
         )
 
 
-def _kept(path: str, pool: PoolConfig) -> Iterator[InputError]:
+def _static_nodes(path: str, pool: PoolConfig) -> Iterator[InputError]:
+    needed = (pool.replicas or 0) + pool.warm_spares
     if pool.warm_spares and not pool.replicas:
         yield InputError(
             path=f"{path}.warm_spares",
-            must="stand beside nodes that are kept",
+            must="not be set without replicas",
             got=str(pool.warm_spares),
-            fix="set replicas too",
+            fix="delete it, or set replicas too",
+            write=REMOVE,
         )
-    if pool.replicas and pool.replicas + pool.warm_spares > pool.max_nodes:
+    if pool.replicas and needed > pool.max_nodes:
         yield InputError(
             path=f"{path}.max_nodes",
-            must=f"contain {pool.replicas} replicas and {pool.warm_spares} spares",
+            must=f"be at least {needed}: {pool.replicas} replicas and {pool.warm_spares} warm spares",
             got=str(pool.max_nodes),
-            fix=str(pool.replicas + pool.warm_spares),
+            fix=f"write {needed}",
+            write=needed,
         )
     if pool.replicas and pool.capacity == "spot":
         yield InputError(
             path=f"{path}.replicas",
-            must="be kept, which spot is not",
+            must="not be set with capacity: spot, whose nodes AWS takes back",
             got=str(pool.replicas),
-            fix="capacity: on_demand",
+            fix="delete it, or write capacity: on_demand",
+            write=REMOVE,
         )
 
 
-def _places(path: str, pool: PoolConfig, zones: tuple[str, ...]) -> Iterator[InputError]:
-    path = f"{path}.fallback_zones"
-    for zone in pool.fallback_zones:
+def _fallback_zones(path: str, pool: PoolConfig, zones: tuple[str, ...]) -> Iterator[InputError]:
+    listed = pool.fallback_zones
+    sound = [zone for zone in dict.fromkeys(listed) if zone in zones[1:]]
+    for zone in listed:
         if zone == zones[0]:
             yield InputError(
                 path=path,
-                must="be other zones than the environment's",
+                must="list other zones than environment.zone",
                 got=zone,
-                fix="drop it",
+                fix=f"write {as_yaml(sound)}" if sound else "delete it",
+                write=sound or REMOVE,
             )
         elif zone not in zones:
             yield InputError(
                 path=path,
-                must="have a subnet in this network",
+                must="list zones that have a subnet in this network",
                 got=zone,
-                fix=f"one of {', '.join(zones[1:])}",
+                fix=f"write one of {', '.join(zones[1:])}",
+                write=[*sound, *(other for other in zones[1:2] if other not in sound)],
             )
-    if len(set(pool.fallback_zones)) < len(pool.fallback_zones):
+    if len(set(listed)) < len(listed):
+        once = list(dict.fromkeys(listed))
         yield InputError(
             path=path,
-            must="name a zone once",
-            got=", ".join(pool.fallback_zones),
-            fix="drop one",
+            must="list each zone once",
+            got=as_yaml(listed),
+            fix=f"write {as_yaml(once)}",
+            write=once,
         )
-    if pool.fallback_zones and (
-        pool.capacity in ("reservation", "block") or pool.placement == "cluster"
-    ):
+    if listed:
+        yield from _one_zone_only(path, pool)
+
+
+def _one_zone_only(path: str, pool: PoolConfig) -> Iterator[InputError]:
+    """Capacity that cannot use its fallback zones."""
+    listed = as_yaml(pool.fallback_zones)
+    if pool.capacity in ("reservation", "block") or pool.placement == "cluster":
         yield InputError(
             path=path,
-            must=(
-                "go with capacity that may stand anywhere: a reservation or placement group is in"
-                " one zone"
-            ),
-            got=", ".join(pool.fallback_zones),
-            fix="drop them, or make another pool",
+            must="not be set for a reservation or a placement group, which is in one zone",
+            got=listed,
+            fix="delete it, or make another pool",
+            write=REMOVE,
         )
-    if pool.fallback_zones and pool.replicas:
+    if pool.replicas:
         yield InputError(
             path=path,
-            must="be for nodes that jobs bring up; kept ones would be spread over the zones",
-            got=", ".join(pool.fallback_zones),
-            fix="drop them, or replicas",
+            must="not be set with replicas, which would be spread over the zones",
+            got=listed,
+            fix="delete it, or delete replicas",
+            write=REMOVE,
         )
 
 
-def _shared(pools: Mapping[str, PoolConfig]) -> Iterator[InputError]:
-    """What two pools cannot both have: a name, a reservation."""
+def _name_clashes(pools: Mapping[str, PoolConfig]) -> Iterator[InputError]:
+    """Pools whose NodePools would have the same name."""
     owners: dict[str, str] = {}
     for name, pool in pools.items():
-        for called in node_type_names(name, pool):
-            if owners.setdefault(called, name) != name or (called != name and called in pools):
+        for node_pool in node_type_names(name, pool):
+            owner = owners.setdefault(node_pool, name)
+            if owner != name or (node_pool != name and node_pool in pools):
+                other = owner if owner != name else node_pool
                 yield InputError(
                     path=f"environment.pools.{name}",
-                    must="leave other pools their NodePool's name",
-                    got=called,
-                    fix="rename one of the two",
+                    must=f"not create NodePool {node_pool}, which pool {other} also creates",
+                    got=name,
+                    fix="rename one of the two pools",
                 )
-    held: dict[str, str] = {}
+
+
+def _shared_reservations(pools: Mapping[str, PoolConfig]) -> Iterator[InputError]:
+    owners: dict[str, str] = {}
     for name, pool in pools.items():
-        if pool.reservation and (first := held.setdefault(pool.reservation.id, name)) != name:
+        if pool.reservation and (first := owners.setdefault(pool.reservation.id, name)) != name:
             yield InputError(
                 path=f"environment.pools.{name}.reservation.id",
-                must=f"not be used by pool {first} already",
+                must=f"not be the reservation of another pool ({first})",
                 got=pool.reservation.id,
-                fix="one pool for each reservation",
+                fix="write the id of another reservation, or delete one of the two pools",
             )
 
 
-def _room(wanted: EnvironmentConfig) -> Iterator[InputError]:
-    """A full pool fits its subnet: an eighth of the VPC."""
+def _subnet_room(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """A full pool must fit its subnet: an eighth of the VPC."""
     try:
         vpc = ipaddress.IPv4Network(wanted.network.cidr)
     except ValueError:
         return
     room = vpc.num_addresses // 8 - AWS_KEEPS
-    sold = {
-        name: pool for name, pool in wanted.pools.items() if set(pool.instance_types) <= set(TYPES)
-    }
-    needed = sum(addresses(pool) for pool in sold.values())
-    if 16 <= vpc.prefixlen <= 20 and needed > room:
-        yield InputError(
-            path="environment.network.cidr",
-            must=(
-                "have room for all nodes: a private subnet is an eighth,"
-                f" {room} addresses, and full pools take {needed}"
-            ),
-            got=wanted.network.cidr,
-            fix="take a larger range (/16 at most) or lower max_nodes",
-        )
+    known = [pool for pool in wanted.pools.values() if set(pool.instance_types) <= set(TYPES)]
+    needed = sum(map(addresses, known))
+    if not (16 <= vpc.prefixlen <= 20 and needed > room):
+        return
+    enough = [bits for bits in range(20, 15, -1) if 2 ** (32 - bits) // 8 - AWS_KEEPS >= needed]
+    larger = str(vpc.supernet(new_prefix=enough[0])) if enough else None
+    nodes = sum(pool.max_nodes * len(pool.instance_types) for pool in known)
+    yield InputError(
+        path="environment.network.cidr",
+        must=(
+            f"have room for all nodes: its private subnet has {room} addresses, an eighth of the"
+            f" range, and full pools take {needed}"
+        ),
+        got=wanted.network.cidr,
+        fix=(
+            f"write {larger}, or lower max_nodes"
+            if larger
+            else f"lower max_nodes: there is room for about {nodes * room // needed} nodes in all"
+        ),
+        write=larger,
+    )

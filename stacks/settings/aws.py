@@ -8,7 +8,7 @@ makes its own, so such a key would be accepted and ignored.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, get_args
+from typing import Annotated
 
 import pydantic
 
@@ -16,43 +16,35 @@ Text = Annotated[str, pydantic.Field(min_length=1)]
 RoleArn = Annotated[str, pydantic.Field(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$")]
 AccountId = Annotated[str, pydantic.Field(pattern=r"^\d{12}$")]
 
-PATTERNS: dict[str, tuple[str, str]] = {
-    get_args(RoleArn)[1].metadata[0].pattern: (
-        "must be the ARN of an IAM role",
-        "write arn:aws:iam::123456789012:role/deployer",
-    ),
-    get_args(AccountId)[1].metadata[0].pattern: (
-        "must be an account ID of twelve digits",
-        'write "123456789012"',
-    ),
-}
-"""Pattern of a text → what it must be, and what to write instead."""
-
 KEYS = ("accessKey", "secretKey", "token")
 """Keys that hold a secret; no message may show their value."""
 WITH_KEYS = (
-    "use aws:profile, or AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the"
-    " environment: a stack file is committed, and the state must not hold keys"
+    "delete it and use aws:profile, or AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and"
+    " AWS_SESSION_TOKEN in the environment: a stack file is committed, and the state must not hold keys"
 )
-WAYS_OUT = {
+REPLACEMENTS = {
     **dict.fromkeys(KEYS, WITH_KEYS),
-    "endpoints": "use AWS_ENDPOINT_URL, or AWS_ENDPOINT_URL_<SERVICE>, in the environment",
-    "assumeRoleWithWebIdentity": (
-        "use AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE in the environment, or a profile with"
-        " role_arn and web_identity_token_file"
+    "endpoints": (
+        "delete it and use AWS_ENDPOINT_URL, or AWS_ENDPOINT_URL_<SERVICE>, in the environment"
     ),
-    "sharedConfigFiles": "use AWS_CONFIG_FILE in the environment",
-    "sharedCredentialsFiles": "use AWS_SHARED_CREDENTIALS_FILE in the environment",
-    "httpProxy": "use HTTP_PROXY in the environment",
-    "httpsProxy": "use HTTPS_PROXY in the environment",
-    "noProxy": "use NO_PROXY in the environment",
-    "customCaBundle": "use AWS_CA_BUNDLE in the environment",
-    "maxRetries": "use AWS_MAX_ATTEMPTS in the environment",
-    "retryMode": "use AWS_RETRY_MODE in the environment",
-    "useFipsEndpoint": "use AWS_USE_FIPS_ENDPOINT in the environment",
-    "useDualstackEndpoint": "use AWS_USE_DUALSTACK_ENDPOINT in the environment",
-    "ec2MetadataServiceEndpoint": "use AWS_EC2_METADATA_SERVICE_ENDPOINT in the environment",
-    "skipMetadataApiCheck": "use AWS_EC2_METADATA_DISABLED in the environment",
+    "assumeRoleWithWebIdentity": (
+        "delete it and use AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE in the environment, or a"
+        " profile with role_arn and web_identity_token_file"
+    ),
+    "sharedConfigFiles": "delete it and use AWS_CONFIG_FILE in the environment",
+    "sharedCredentialsFiles": "delete it and use AWS_SHARED_CREDENTIALS_FILE in the environment",
+    "httpProxy": "delete it and use HTTP_PROXY in the environment",
+    "httpsProxy": "delete it and use HTTPS_PROXY in the environment",
+    "noProxy": "delete it and use NO_PROXY in the environment",
+    "customCaBundle": "delete it and use AWS_CA_BUNDLE in the environment",
+    "maxRetries": "delete it and use AWS_MAX_ATTEMPTS in the environment",
+    "retryMode": "delete it and use AWS_RETRY_MODE in the environment",
+    "useFipsEndpoint": "delete it and use AWS_USE_FIPS_ENDPOINT in the environment",
+    "useDualstackEndpoint": "delete it and use AWS_USE_DUALSTACK_ENDPOINT in the environment",
+    "ec2MetadataServiceEndpoint": (
+        "delete it and use AWS_EC2_METADATA_SERVICE_ENDPOINT in the environment"
+    ),
+    "skipMetadataApiCheck": "delete it and use AWS_EC2_METADATA_DISABLED in the environment",
 }
 """Setting of Pulumi's AWS provider that a stack file cannot have → what to do instead."""
 

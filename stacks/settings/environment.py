@@ -364,3 +364,21 @@ class StackConfig:
     aws: AwsConfig = field(default_factory=AwsConfig)
     environment: EnvironmentConfig | None = None
     team: TeamConfig | None = None
+
+
+_ONE_VPC = "delete it; an existing VPC cannot be used: this program creates one, whose range is network.cidr"
+_FROM_POOL = "delete it; it follows from the pool's instance_types"
+SETTING_HINTS = {
+    **{
+        ("network", key): _ONE_VPC
+        for key in ("vpc", "vpcid", "subnet", "subnets", "subnetid", "subnetids")
+    },
+    ("reservation", "instancetype"): _FROM_POOL,
+    ("reservation", "instancetypes"): _FROM_POOL,
+    ("environment", "allowedregistries"): (
+        "delete it; images may come from every registry that the nodes reach"
+    ),
+    ("environment", "networkpolicies"): "delete it; this program creates no NetworkPolicy",
+}
+"""What people look for outside of jobs, as (the map it stands in, its name in small letters without
+dashes) → what to do instead."""

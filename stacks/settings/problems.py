@@ -8,16 +8,24 @@ An error reads `<path> [<file>:<line>]: must …; got …. Fix: …`, a warning 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Place = dict[str, Any]
 """Keyword arguments of a problem that say where a value stands: path, file, line."""
 
 
+class Removal:
+    """The type of REMOVE."""
+
+
+REMOVE = Removal()
+"""InputError.write: delete the setting."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """What is said about one place of an input."""
+    """An error or a warning about one place of an input."""
 
     path: str
     """The setting, from the project's key; in a job file, the field. Empty for a whole file."""
@@ -42,6 +50,9 @@ class InputError(Problem):
     """What the input says, never a secret."""
     fix: str
     """What to write instead: a literal value wherever there is one."""
+    write: Any = field(default=None, compare=False)
+    """The value that ends this error when it stands at `path`, or REMOVE; None where no single value
+    does. No message shows it: `fix` says the same in words."""
 
     def __str__(self) -> str:
         return f"{self.where}: must {self.must}; got {self.got}. Fix: {self.fix}"

@@ -4,22 +4,21 @@ environment.py."""
 from __future__ import annotations
 
 import copy
-import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import pydantic
 import yaml
 
-from stacks.settings.aws import KEYS, PATTERNS, WAYS_OUT, AwsConfig
+from catalog.zones import ZONE_LETTERS
+from stacks.settings.aws import AwsConfig
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
-from stacks.settings.job import NO_SETTINGS, Name
-from stacks.settings.problems import InputError
+from stacks.settings.explained import explained, shown
+from stacks.settings.problems import REMOVE, InputError
 from stacks.settings.yaml_file import Document, Lines, read_documents
 
 
@@ -30,7 +29,7 @@ class Reading:
     config: StackConfig | None
     """None where so much is wrong that nothing can be planned."""
     errors: tuple[InputError, ...]
-    set_aside: frozenset[str] = frozenset()
+    skipped: frozenset[str] = frozenset()
     """Names of pools, stores and jobs that were left out because their own settings are wrong."""
     lines: Lines = Lines()
 
@@ -39,20 +38,30 @@ def read_file(stack: str, folder: Path = Path(".")) -> Reading:
     """Read Pulumi.<stack>.yaml without the engine. Raises FileNotFoundError for a stack without a
     file."""
     project, file = _project(folder), f"Pulumi.{stack}.yaml"
-    documents, errors = read_documents((folder / file).read_text(), file)
+    documents, wrong = read_documents((folder / file).read_text(), file)
+    errors = tuple(replace(error, path=_setting(error.path, project)) for error in wrong)
     document = documents[0] if documents else Document(file=file)
     values = (document.value or {}).get("config") if _is_map(document.value) else document.value
     if errors or not _is_map(values):
-        holds = InputError(
+        no_settings = InputError(
             path="",
             file=file,
             must="contain settings under `config:`",
-            got=_shown(document.value),
-            fix="copy Pulumi.dev.yaml",
+            got=shown(document.value),
+            fix="copy Pulumi.dev.yaml and change it",
         )
-        return Reading(config=None, errors=errors or (holds,))
-    reading = read(values or {}, stack=stack, project=project)
-    return replace(reading, lines=_lines(document, project))
+        return Reading(config=None, errors=errors or (no_settings,))
+    return read(values or {}, stack=stack, project=project, lines=_lines(document, project))
+
+
+def environments(folder: Path = Path(".")) -> list[str]:
+    """The stacks of a checkout whose stack files describe an environment."""
+    key = re.compile(rf"^\s+{re.escape(_project(folder))}:environment:", re.MULTILINE)
+    return [
+        file.name.removeprefix("Pulumi.").removesuffix(".yaml")
+        for file in sorted(folder.glob("Pulumi.*.yaml"))
+        if key.search(file.read_text())
+    ]
 
 
 def _project(folder: Path) -> str:
@@ -64,15 +73,23 @@ def _is_map(value: Any) -> bool:
     return value is None or isinstance(value, dict)
 
 
+def _setting(path: str, project: str) -> str:
+    """A path of the stack file as problems name it: from the project's key."""
+    return path.removeprefix("config.").removeprefix(f"{project}:")
+
+
 def _lines(document: Document, project: str) -> Lines:
     """Where the settings stand, by their paths in problems."""
-    return Lines(
-        file=document.file,
-        of={
-            ".".join(map(str, path[1:])).removeprefix(f"{project}:"): line
-            for path, line in document.lines.items()
+
+    def by_setting(values: Mapping[Any, Any]) -> dict[str, Any]:
+        return {
+            _setting(".".join(map(str, path)), project): value
+            for path, value in values.items()
             if path[:1] == ("config",) and path[1:]
-        },
+        }
+
+    return Lines(
+        file=document.file, of=by_setting(document.lines), written=by_setting(document.written)
     )
 
 
@@ -82,52 +99,85 @@ def read_engine() -> Reading:
 
     values = {key: _decoded(text) for key, text in pulumi.runtime.config.CONFIG.get().items()}
     stack, project = pulumi.get_stack(), pulumi.get_project()
-    reading = read(values, stack=stack, project=project)
-    file = Path(f"Pulumi.{stack}.yaml")
-    if not file.is_file():
-        return reading
-    documents, _ = read_documents(file.read_text(), file.name)
-    return replace(reading, lines=_lines(documents[0], project)) if documents else reading
+    file, lines = Path(f"Pulumi.{stack}.yaml"), Lines()
+    if file.is_file():
+        documents, _ = read_documents(file.read_text(), file.name)
+        lines = _lines(documents[0], project) if documents else lines
+    return read(values, stack=stack, project=project, lines=lines)
 
 
-def read(values: Mapping[str, Any], *, stack: str, project: str) -> Reading:
-    """Turn configuration keys into types; every error is reported, and what is sound is kept."""
+def read(
+    values: Mapping[str, Any], *, stack: str, project: str, lines: Lines | None = None
+) -> Reading:
+    """Turn configuration keys into types; every error is reported, and what is sound is kept.
+    `lines`: of the file that the values are from."""
     own, account = _namespace(values, project), _namespace(values, "aws")
+    errors = [*_misplaced(values, own, project)]
+    own = {key: value for key, value in own.items() if key not in ENGINE_KEYS}
     region = account.pop("region", None)
-    errors = [
-        InputError(
-            path=key,
-            must="not be a setting",
-            got=_shown(own.pop(key)),
-            fix="settings here: environment, team",
-        )
-        for key in ("stack", "project", "region", "aws")
-        if key in own
-    ]
-    raw = copy.deepcopy(
-        {"stack": stack, "project": project, "region": region, "aws": account, **own}
+    if region is None:
+        region = _region_of(own.get("environment"))
+        errors.append(_no_region(region))
+    present = [kind for kind in ("environment", "team") if own.get(kind) is not None]
+    if len(present) == 2:
+        own.pop("team")  # what the environment says is judged all the same
+    if len(present) != 1 and not {error.path for error in errors} & {"environment", "team"}:
+        errors.append(_not_one_stack(present, project))
+    raw = {
+        "stack": stack,
+        "project": project,
+        "region": region or NO_REGION,
+        "aws": account,
+        **own,
+    }
+    return replace(_salvaged(copy.deepcopy(raw), errors, lines or Lines()), lines=lines or Lines())
+
+
+def _misplaced(
+    values: Mapping[str, Any], own: Mapping[str, Any], project: str
+) -> Iterator[InputError]:
+    """Keys that cannot stand where they do."""
+    for key in ("environment", "team"):
+        if key in values and key not in own:
+            yield InputError(
+                path=key,
+                must="begin with the project's name",
+                got=key,
+                fix=f"did you mean {project}:{key}?",
+            )
+    for key in ENGINE_KEYS:
+        if key in own:
+            yield InputError(
+                path=key,
+                must="not be a setting",
+                got=shown(own[key]),
+                fix=f"delete {project}:{key}{'; write aws:region' * (key == 'region')}",
+                write=REMOVE,
+            )
+
+
+def _region_of(environment: Any) -> str | None:
+    """The region that an environment's zone lies in."""
+    zone = str(environment.get("zone")) if isinstance(environment, dict) else ""
+    return zone[:-1] if zone[-1:] in ZONE_LETTERS.get(zone[:-1], " ") else None
+
+
+def _no_region(region: str | None) -> InputError:
+    fix = f"write aws:region: {region}" if region else "run pulumi config set aws:region <region>"
+    return InputError(path="aws:region", must="be set", got="nothing", fix=fix, write=region)
+
+
+def _not_one_stack(present: Sequence[str], project: str) -> InputError:
+    if present:
+        fix = f"move {project}:team into the stack file of the team, such as Pulumi.team-a.yaml"
+    else:
+        fix = f"add {project}:environment, with the settings of Pulumi.dev.yaml"
+    return InputError(
+        path=project,
+        must=f"have settings under either {project}:environment or {project}:team",
+        got="both" if present else "neither",
+        fix=fix,
     )
-    if raw["region"] is None:
-        errors.append(
-            InputError(
-                path="aws:region",
-                must="be set",
-                got="nothing",
-                fix="pulumi config set aws:region <region>",
-            )
-        )
-        raw["region"] = "unknown"
-    given = [kind for kind in ("environment", "team") if own.get(kind) is not None]
-    if len(given) != 1:
-        errors.append(
-            InputError(
-                path=project,
-                must="contain exactly one of environment and team",
-                got=" and ".join(given) or "neither",
-                fix=f"{project}:environment: {{zone: …}}",
-            )
-        )
-    return _salvaged(raw, errors)
 
 
 def _namespace(values: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -196,60 +246,78 @@ class _Documented(StackConfig):
 
 
 _ADAPTER = pydantic.TypeAdapter(StackConfig)
-_PATTERNS = PATTERNS | {
-    get_args(Name)[1].metadata[0].pattern: (
-        "is a name",
-        "lower-case letters, digits and dashes, starting with a letter, at most 32",
-    )
-}
+NO_REGION = "unknown"
+"""Region of a stack whose stack file sets none: the rules say nothing of it."""
+ENGINE_KEYS = ("stack", "project", "region", "aws")
+"""What the engine or another namespace says, so that the project's own settings cannot."""
 _NAMED = ("pools", "storage", "jobs", "own_runtimes", "admins")
 
 
-def _salvaged(raw: dict[str, Any], errors: list[InputError]) -> Reading:
-    """Validate; set what is wrong aside and validate the rest, so that its plan can be checked
+def _salvaged(raw: dict[str, Any], errors: list[InputError], lines: Lines) -> Reading:
+    """Validate; leave what is wrong out and validate the rest, so that its plan can be checked
     too."""
-    set_aside: set[str] = set()
+    skipped: set[str] = set()
     for _ in range(20):
         try:
             config = _ADAPTER.validate_python(raw)
-            return Reading(config=config, errors=tuple(errors), set_aside=frozenset(set_aside))
+            return Reading(config=config, errors=tuple(errors), skipped=frozenset(skipped))
         except pydantic.ValidationError as error:
-            found = [
-                {**each, "loc": _untagged(each["loc"])} for each in error.errors(include_url=False)
-            ]
-        errors += [error for error in _merged(map(_explained, found)) if error not in errors]
-        spared = [_removed(raw, problem, set_aside) for problem in found]
+            wrong = error.errors(include_url=False)
+        new = _merged([_explained(one, lines) for one in wrong])
+        errors += [error for error in new if error not in errors]
+        spared = [_removed(raw, _steps(one["loc"]), one["type"], skipped) for one in wrong]
         if not all(spared):
             break
     return Reading(config=None, errors=tuple(errors))
 
 
-def _untagged(steps: Sequence[Any]) -> tuple[Any, ...]:
-    """A problem's place in the file: after a job's name pydantic says which kind of job it took it
-    for."""
-    return tuple(step for at, step in enumerate(steps) if not (at > 1 and steps[at - 2] == "jobs"))
+def _explained(wrong: Any, lines: Lines) -> InputError:
+    """An error of pydantic as one of ours."""
+    location = wrong["loc"]
+    written = lines.written.get(".".join(map(str, _steps(location))), "")
+    if written and yaml.safe_load(written) != wrong.get("input"):
+        written = ""  # the engine was given another value than the file has
+    in_manifest = location[1:2] == ("jobs",) and "manifest" in location[3:4]
+    return explained(_steps(location), wrong, in_manifest, written)
+
+
+def _steps(location: Sequence[Any]) -> tuple[Any, ...]:
+    """The path to a value: without the kind of job that pydantic names behind a job's name."""
+    return tuple(
+        step
+        for index, step in enumerate(location)
+        if not (index > 1 and location[index - 2] == "jobs")
+    )
 
 
 def _merged(errors: Iterable[InputError]) -> Iterable[InputError]:
-    """One error a path: a value that fits no branch of a union is refused by each of them."""
-    found: dict[str, InputError] = {}
+    """One error for each path: a value that fits no branch of a union breaks each of them."""
+    by_path: dict[str, InputError] = {}
     for error in errors:
-        first = found.get(error.path)
-        found[error.path] = replace(first, rule=f"{first.must} or {error.must}") if first else error
-    return found.values()
+        first = by_path.get(error.path)
+        by_path[error.path] = (
+            replace(
+                first,
+                must=f"{first.must} or {error.must}",
+                fix=f"{first.fix}; or {error.fix}",
+                write=error.write if first.write is None else first.write,
+            )
+            if first
+            else error
+        )
+    return by_path.values()
 
 
-def _removed(raw: dict[str, Any], problem: Any, set_aside: set[str]) -> bool:
-    """Take the smallest part that holds the problem out of `raw`; False where it cannot be
-    spared."""
-    path = [p for p in problem["loc"] if p != "[key]"]
+def _removed(raw: dict[str, Any], steps: Sequence[Any], kind: str, skipped: set[str]) -> bool:
+    """Take the smallest part with the error out of `raw`; False where it cannot be spared."""
+    path = [step for step in steps if step != "[key]"]
     if path[0] == "aws":
         return _without(raw, path[:2])
-    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         return _without(raw, path)
     for depth in range(len(path) - 1, 0, -1):
         if path[depth - 1] in _NAMED:
-            set_aside.add(str(path[depth]))
+            skipped.add(str(path[depth]))
             return _without(raw, path[: depth + 1])
     return False
 
@@ -261,105 +329,6 @@ def _without(raw: dict[str, Any], path: list[Any]) -> bool:
     if isinstance(holder, dict):
         holder.pop(path[-1], None)
     return isinstance(holder, dict)
-
-
-def _explained(problem: Any) -> InputError:
-    """A pydantic error in our words: path, rule, value, way out."""
-    steps = [
-        str(p)
-        for p in problem["loc"]
-        if not re.match(r"\[key\]$|constrained-int$|literal\[", str(p))
-    ]
-    path, kind, value = _path(steps), problem["type"], problem.get("input")
-    if steps[0] == "aws" and (wrong := _no_account_setting(steps, kind, value)):
-        return wrong
-    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        known = _keys_at(steps[:-1]) if steps[:-1] else ["environment", "team"]
-        near = difflib.get_close_matches(steps[-1], known, n=1)
-        meant = NO_SETTINGS.get(re.sub("[-_]", "", steps[-1]).lower()) if "jobs" in steps else None
-        return InputError(
-            path=path,
-            must="not be a setting",
-            got=_shown(value),
-            fix=meant
-            or (f"did you mean {near[0]}?" if near else f"settings here: {', '.join(known)}"),
-        )
-    if kind in ("missing", "missing_keyword_only_argument"):
-        return InputError(path=path, must="be set", got="nothing", fix=f"add {steps[-1]}")
-    if kind == "string_type" and isinstance(value, int | float):
-        return InputError(
-            path=path,
-            must="be text",
-            got=_shown(value),
-            fix=f'quote it: "{_shown(value)}"',
-        )
-    if kind == "int_type" and isinstance(value, str) and value.isdecimal():
-        return InputError(
-            path=path,
-            must="be a number",
-            got=_shown(value),
-            fix=f"without quotes: {value}",
-        )
-    if kind == "string_pattern_mismatch" and problem["ctx"]["pattern"] in _PATTERNS:
-        rule, way_out = _PATTERNS[problem["ctx"]["pattern"]]
-        return InputError(path=path, must=rule, got=_shown(value), fix=way_out)
-    return InputError(
-        path=path,
-        must=problem["msg"][0].lower() + problem["msg"][1:],
-        got=_shown(value),
-        fix="see the sentence beside it in stacks/settings/environment.py",
-    )
-
-
-def _path(steps: list[str]) -> str:
-    """aws:assumeRoles.0.roleArn, as the stack file writes it; anything else below its kind."""
-    return f"aws:{'.'.join(steps[1:])}" if steps[0] == "aws" else ".".join(steps)
-
-
-def _no_account_setting(steps: list[str], kind: str, value: Any) -> InputError | None:
-    """A setting of Pulumi's AWS provider that a stack file cannot have; None where it is a typing
-    mistake, or lies deeper."""
-    if kind != "unexpected_keyword_argument" or len(steps) != 2 or steps[1] not in WAYS_OUT:
-        return None
-    return InputError(
-        path=_path(steps),
-        must="not be set in a stack file",
-        got="a secret" if steps[1] in KEYS else _shown(value),
-        fix=WAYS_OUT[steps[1]],
-    )
-
-
-def _keys_at(steps: list[str]) -> list[str]:
-    """The settings of the dataclass that a path leads to; of a job, those of either kind."""
-    here: list[Any] = [StackConfig]
-    for step in steps:
-        here = [
-            kind
-            for each in here
-            for kind in _dataclasses(
-                get_type_hints(each).get(step) if is_dataclass(each) else _inside(each)
-            )
-        ]
-    return list(dict.fromkeys(f.name for each in here if is_dataclass(each) for f in fields(each)))
-
-
-def _inside(kind: Any) -> Any:
-    """What a dict or a tuple holds."""
-    arguments = get_args(kind) or (None, None)
-    return arguments[0] if get_origin(kind) is tuple else arguments[1]
-
-
-def _dataclasses(kind: Any) -> list[Any]:
-    """X and Y of `X | Y | None`; anything else as it is."""
-    return (
-        [each for each in get_args(kind) if is_dataclass(each)]
-        if get_origin(kind) in (Union, UnionType)
-        else [kind]
-    )
-
-
-def _shown(value: Any) -> str:
-    return json.dumps(value, default=str)[:80]
 
 
 def _decoded(text: str) -> Any:

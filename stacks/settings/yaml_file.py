@@ -4,9 +4,11 @@ bring.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any, TypeVar
 
 import yaml
@@ -18,6 +20,18 @@ Path = tuple[str | int, ...]
 P = TypeVar("P", bound=Problem)
 REPAIRS = 9
 """Lines that cannot be YAML, at most, before the rest of a file is given up."""
+INDENT = "indent the line with blanks, as the lines it belongs to"
+YAML_FIXES = {
+    "mapping values are not allowed": f"{INDENT}, or quote a value that has a colon and a blank",
+    "cannot start any token": "indent with blanks, not with tabs; quote a value that begins with @ or `",
+    "unexpected end of stream": "close the quotes",
+    "expected ',' or": "close the bracket, or write a comma between two values",
+    "expected node content": "close the bracket",
+    "undefined alias": "quote the value: * begins an alias",
+    "constructor for the tag": "quote the value: ! begins a tag",
+    "control characters": "delete the control character",
+}
+"""Part of PyYAML's reason → what to write."""
 
 
 @dataclass(kw_only=True)
@@ -28,6 +42,10 @@ class Document:
     value: Any = None
     lines: dict[Path, int] = field(default_factory=dict)
     """Path → its line, from 1."""
+    written: dict[Path, str] = field(default_factory=dict)
+    """Path of a value that is no text → its characters in the file: 1.30, of which YAML makes 1.3."""
+    text: str = field(default="", repr=False)
+    """The whole file."""
     errors: list[InputError] = field(default_factory=list)
 
     def line(self, *path: str | int) -> int:
@@ -43,6 +61,8 @@ class Lines:
     file: str = ""
     of: Mapping[str, int] = field(default_factory=dict)
     """Path, as problems name it → line."""
+    written: Mapping[str, str] = field(default_factory=dict)
+    """Path, as problems name it → the characters in the file of a value that is no text."""
 
     def locate(self, problem: P) -> P:
         """The problem with file and line; those of the nearest setting above where its own is not
@@ -62,7 +82,7 @@ def read_documents(text: str, file: str) -> tuple[list[Document], tuple[InputErr
     for _ in range(REPAIRS):
         try:
             roots = [node for node in yaml.compose_all(text, yaml.CSafeLoader) if node]
-            documents = [_document(file, root) for root in roots]
+            documents = [_document(file, text, root) for root in roots]
             return documents, (*errors, *(e for document in documents for e in document.errors))
         except yaml.YAMLError as error:
             text, wrong = _aligned(file, text, error)
@@ -70,8 +90,28 @@ def read_documents(text: str, file: str) -> tuple[list[Document], tuple[InputErr
     return [], tuple(errors)
 
 
-def _document(file: str, root: yaml.Node) -> Document:
-    document = Document(file=file)
+def as_yaml(value: Any) -> str:
+    """A value on one line, as one writes it into a YAML file: [a, b], {a: 1}, "1.30"."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{as_yaml(key)}: {as_yaml(item)}' for key, item in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(as_yaml, value))}]"
+    return value if isinstance(value, str) and _is_plain(value) else json.dumps(value, default=str)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text needs no quotes in a YAML file, in a list neither."""
+    if re.search(r"[,\[\]{}#:]\s|[,\[\]{}]|^$|:$", text):
+        return False
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return False
+    return value == text or isinstance(value, date)  # a date is read as text, here and by Pulumi
+
+
+def _document(file: str, text: str, root: yaml.Node) -> Document:
+    document = Document(file=file, text=text)
     document.value = _value(document, root, ())
     return document
 
@@ -85,7 +125,10 @@ def _value(document: Document, node: yaml.Node, path: Path) -> Any:
     # Kubernetes and Pulumi know no dates and no numbers to the base of 60, which 12:30 would be.
     if re.search(r":\d|-\d+-", node.value):
         return node.value
-    return yaml.SafeLoader("").construct_object(node)
+    value = yaml.SafeLoader("").construct_object(node)
+    if value is not None and not isinstance(value, str):
+        document.written[path] = node.value
+    return value
 
 
 def _mapping(document: Document, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
@@ -98,7 +141,11 @@ def _mapping(document: Document, node: yaml.MappingNode, path: Path) -> dict[str
                 value = _value(document, source, path)
                 merged |= value if isinstance(value, Mapping) else {}
             continue
-        name, line = str(key.value), key.start_mark.line + 1
+        line = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode):
+            document.errors.append(_template(document, path, line))
+            continue
+        name = str(key.value)
         if name in own:
             document.errors.append(
                 InputError(
@@ -115,6 +162,18 @@ def _mapping(document: Document, node: yaml.MappingNode, path: Path) -> dict[str
     return merged | own
 
 
+def _template(document: Document, path: Path, line: int) -> InputError:
+    """A key that is a map itself: {{ .Values.image }} of a template reads so."""
+    return InputError(
+        path=".".join(map(str, path)),
+        file=document.file,
+        line=line,
+        must="be a value, not a template or a map as a key",
+        got=document.text.splitlines()[line - 1].strip()[:60],
+        fix="fill the template in first (`helm template`), or put the text in quotes",
+    )
+
+
 def _aligned(file: str, text: str, error: yaml.YAMLError) -> tuple[str, InputError]:
     """The text with the wrong line indented as the line before it, and the error."""
     lines = text.splitlines()
@@ -124,9 +183,15 @@ def _aligned(file: str, text: str, error: yaml.YAMLError) -> tuple[str, InputErr
         path="",
         file=file,
         line=at + 1,
-        must=f"be YAML ({getattr(error, 'problem', None) or getattr(error, 'reason', error)})",
-        got=lines[at].strip()[:60],
-        fix="indent the line with blanks, as the lines it belongs to",
+        must=f"be YAML ({_reason(error)})",
+        got=lines[at].strip()[:60] or "nothing",
+        fix=next((fix for part, fix in YAML_FIXES.items() if part in _reason(error)), INDENT),
     )
     lines[at] = above[: len(above) - len(above.lstrip())] + lines[at].lstrip()
     return "\n".join(lines), wrong
+
+
+def _reason(error: yaml.YAMLError) -> str:
+    """PyYAML's reason, without the name that it gives to a file."""
+    reason = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+    return re.sub(r'\s+in "<unicode string>".*', "", str(reason), flags=re.DOTALL)

@@ -191,8 +191,7 @@ def test_the_environment_does_not_know_its_teams(dev: Graph) -> None:
 
 def test_a_team_with_errors_creates_nothing(contract: dict[str, Any]) -> None:
     with pytest.raises(
-        pulumi.RunError,
-        match=r"vit-base\.nodes \[Pulumi\.team-vision\.yaml:\d+\]: .*max_gpus; got 8 GPUs",
+        pulumi.RunError, match=r"must need at most the 4 GPUs of team.max_gpus; got 1, which need 8"
     ):
         on(contract, at("max_gpus", 4))
 

@@ -180,8 +180,8 @@ def test_every_accepted_stack_has_one_zone_for_gangs_room_for_them_and_what_is_s
 
 WRONG: list[tuple[str, Any]] = [
     ("zone", "ap-northeast-2"),
-    ("zone", "us-east-1a"),
-    ("zone_id", "use1-az1"),
+    ("zone", "mars-north-1a"),
+    ("zone_id", "mars1-az1"),
     ("network.cidr", "8.8.0.0/16"),
     ("network.cidr", "10.0.0.0/24"),
     ("cluster.version", "1.19"),
@@ -193,7 +193,7 @@ WRONG: list[tuple[str, Any]] = [
     ("pools.pool-0.reservation", ODCR),
     ("pools.pool-0.warm_spares", 1),
     ("pools.pool-0.replicas", 99),
-    ("pools.pool-0.fallback_zones", ["us-east-1a"]),
+    ("pools.pool-0.fallback_zones", ["mars-north-1a"]),
     ("pools.pool-0.capcity", "spot"),
     ("pools.pool-0.root_volume_gib", 10),
     ("jobs.job-0.nodes", 99),

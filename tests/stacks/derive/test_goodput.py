@@ -162,7 +162,9 @@ def test_an_asynchronous_save_longer_than_the_interval_makes_the_next_one_wait()
     ],
 )
 def test_lustre_without_a_size_or_a_speed_is_no_file_system(size_and_speed: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="a Lustre file system has a capacity, and a"):
+    with pytest.raises(
+        ValueError, match="a Lustre file system has a capacity and a deployment, and a tier"
+    ):
         Store(kind="lustre", **size_and_speed)
 
 

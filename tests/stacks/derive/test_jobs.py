@@ -95,10 +95,16 @@ def test_another_release_of_the_trainer_is_another_object_and_not_another_run() 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (None, "is a file of this checkout"),
-        (b"\0binary", "is text"),
-        (b"\xff\xfe", "is text"),
-        (b"a" * ((1 << 20) + 1), "fits a ConfigMap: 1 MiB together, got 1.0 MiB"),
+        (
+            None,
+            "must list files of this checkout; got train.py, which is not there. Fix: write paths",
+        ),
+        (b"\0binary", "must list text files; got train.py, which is not UTF-8 text"),
+        (b"\xff\xfe", "must list text files; got train.py"),
+        (
+            b"a" * ((1 << 20) + 1),
+            "must have at most 1 MiB in all, as a ConfigMap takes; got 1.0 MiB",
+        ),
     ],
 )
 def test_files_that_no_config_map_takes_are_refused(
@@ -115,7 +121,17 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "train.py").write_text("")
     [error] = file_errors("jobs.a", _bringing("a/train.py", "b/train.py"), tmp_path)
-    assert "folders are not kept, got train.py" in str(error)
+    assert "because the folders are left out in the container; got train.py" in str(error)
+
+
+def test_a_file_that_lies_in_another_folder_is_proposed(tmp_path: Path) -> None:
+    (tmp_path / "scripts" / "a").mkdir(parents=True)
+    (tmp_path / "scripts" / "a" / "train.py").write_text("")
+    for wrong in ("train.py", "scripts"):
+        (error,) = file_errors("jobs.a", _bringing(wrong), tmp_path)
+        proposed = "scripts/a/train.py" if wrong == "train.py" else "scripts/train.py"
+        assert error.fix == f"write paths from the project's folder, such as {proposed}"
+    assert "which is a folder" in error.got
 
 
 def _bringing(*sources: str) -> JobConfig:

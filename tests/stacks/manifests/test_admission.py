@@ -265,7 +265,7 @@ REFUSED: dict[str, tuple[str, str, tuple[str, str], str, str, str]] = {
         ON_CPU,
         ("{operator: Exists}", "{key: a, operator: Exists}"),
         "spec [x.yaml:4]",
-        "tolerate the taint of pool cpu",
+        "a toleration for the taint of pool cpu",
         "trainyard.io/pool",
     ),
 }

@@ -26,12 +26,14 @@ from moto import mock_aws
 from plans.parts import AccessPlan, AssumedRole, Identity
 from stacks.derive.credentials import NotAssumed
 from stacks.plan import EnvironmentPlan, plan_stack
-from stacks.reports import check, preflight
-from stacks.reports.preflight import Account, NotAnswered
+from stacks.reports import account as account_module
+from stacks.reports import check, preflight, service_roles, zone_choice
+from stacks.reports.account import Account, NotAnswered
 from stacks.settings.problems import InputError, InputWarning
 from stacks.settings.reader import read
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import Edit, at, environment_plan, reading, team_plan, values
+from tests.support.sweep import lines_not_reached
 
 REGION, ZONE = "ap-northeast-2", "ap-northeast-2a"
 ROLE, SESSION = (
@@ -96,8 +98,8 @@ def errors(*edits: Edit, **answers: Any) -> list[str]:
 
 def test_a_sound_account_says_who_asks_and_which_id_the_zone_has() -> None:
     who, zone_id = (str(one) for one in found())
-    assert who == f"account: answers {SESSION}" and zone_id.endswith(
-        "line into the stack file: zone_id: apne2-az1"
+    assert who == f"account: the caller is {SESSION}" and zone_id.endswith(
+        "add this line to the stack file: zone_id: apne2-az1"
     )
     assert len(found(at("zone_id", "apne2-az1"))) == 1
 
@@ -117,7 +119,7 @@ def test_who_creates_the_cluster_is_no_second_admin_of_it(
     caller: str, exists: bool, refused: bool
 ) -> None:
     said = errors(at("cluster.admins.me.role_arn", ROLE), caller_arn=caller, has_cluster=exists)
-    assert [one.endswith(f"got {ROLE}; drop it") for one in said] == [True][:refused]
+    assert [one.endswith(f"got {ROLE}. Fix: delete it") for one in said] == [True][:refused]
 
 
 DEPLOYER = "arn:aws:iam::123456789012:role/deployer"
@@ -164,30 +166,33 @@ def test_an_account_that_is_not_allowed_is_refused_and_asked_nothing_more(
     assert (
         said
         == [
-            f"{key}: must admit the account that answers, got 123456789012; log in to another account,"
-            f" or change {key}"
+            f"{key}: must allow the account of the caller, 123456789012; got {', '.join(ids)}. Fix: log in"
+            f" to another account, or change {key}"
         ][: int(refused)]
     )
     assert (len(asked.method_calls) == 1) == (refused or stack != "dev")
 
 
-def test_a_role_that_may_not_be_assumed_is_a_fault_with_the_reasons_there_may_be() -> None:
+def test_a_role_that_may_not_be_assumed_is_an_error_with_the_reasons_there_may_be() -> None:
     [said] = errors(DEPLOYED, caller_arn=NotAssumed(DEPLOYER, "AccessDenied"))
-    assert f"got sts:AssumeRole of {DEPLOYER}: AccessDenied; name the caller in" in said
-    assert said.endswith("or drop the role where the caller has it already")
+    assert f"got sts:AssumeRole of {DEPLOYER}: AccessDenied. Fix: name the caller in" in said
+    assert said.endswith("or delete the role here if the caller has it already")
 
 
 def test_zones_that_the_account_lacks_or_knows_by_another_id_are_refused() -> None:
     [lacking] = errors(zones={ZONE: "apne2-az1", f"{REGION}b": "apne2-az2"})
-    assert "got ap-northeast-2c; it has ap-northeast-2a, ap-northeast-2b;" in lacking
+    assert lacking.startswith(
+        "environment.network.zones: must be available to this account, which has ap-northeast-2a,"
+        " ap-northeast-2b; got ap-northeast-2c. Fix: write network: {zones: ["
+    )
     [other] = errors(
         at("zone_id", "apne2-az2"),
         at("pools.h100.instance_types", ["g6e.48xlarge"]),
         quota=(1536, 0),
     )
     assert (
-        other == "environment.zone_id: is what ap-northeast-2a is in this account, got apne2-az2;"
-        " zone_id: apne2-az1"
+        other == "environment.zone_id: must be the id of ap-northeast-2a in this account; got"
+        " apne2-az2. Fix: write apne2-az1"
     )
 
 
@@ -197,17 +202,17 @@ def test_zones_that_the_account_lacks_or_knows_by_another_id_are_refused() -> No
         (
             {"b": "use1-az3"},
             [
-                "environment.network.zones: must be in zones in which EKS places control planes,"
-                " got us-east-1b, which is use1-az3 in this account; network.zones: [us-east-1a,"
-                " us-east-1c, us-east-1f]"
+                "environment.network.zones: must list zones in which EKS places control planes; got"
+                " us-east-1b, which is use1-az3 in this account. Fix: write network: {zones:"
+                " [us-east-1a, us-east-1c, us-east-1f]}"
             ],
         ),
         (
             {"a": "use1-az3"},
             [
-                "environment.zone: must be in zones in which EKS places control planes, got"
-                " us-east-1a, which is use1-az3 in this account; zone: us-east-1f, and zone_id:"
-                " use1-az1"
+                "environment.zone: must be a zone in which EKS places control planes; got"
+                " us-east-1a, which is use1-az3 in this account. Fix: write zone: us-east-1f, and"
+                " zone_id: use1-az1"
             ],
         ),
         ({"d": "use1-az3"}, []),
@@ -229,9 +234,11 @@ def test_a_zone_in_which_eks_has_no_control_plane_is_refused_by_its_id(
 
 def test_another_zone_for_a_zone_that_the_account_lacks_is_a_line_of_the_stack_file() -> None:
     [lacking] = errors(zones={ZONE: "apne2-az1", f"{REGION}d": "apne2-az4", f"{REGION}b": "x"})
-    assert lacking.endswith("; network.zones: [ap-northeast-2a, ap-northeast-2b, ap-northeast-2d]")
+    assert lacking.endswith(
+        ". Fix: write network: {zones: [ap-northeast-2a, ap-northeast-2b, ap-northeast-2d]}"
+    )
     [*_, alone] = errors(zones={ZONE: "apne2-az1"})
-    assert alone.endswith("; another region: EKS wants two zones")
+    assert alone.endswith(". Fix: take another region: EKS needs two zones")
 
 
 SPOT = at("pools.h100.capacity", "spot")
@@ -242,7 +249,7 @@ def test_a_spot_pool_is_refused_in_an_account_that_never_had_spot_instances() ->
     assert said == (
         "environment.pools.h100.capacity: must not be spot in an account without the role"
         " AWSServiceRoleForEC2Spot: EC2 launches no spot instance without it, and Karpenter may not"
-        " make it, got spot; run `aws iam create-service-linked-role --aws-service-name"
+        " create it; got spot. Fix: run `aws iam create-service-linked-role --aws-service-name"
         " spot.amazonaws.com`, once for the account"
     )
     assert errors(SPOT) == [] and errors(has_role=False) == []
@@ -257,9 +264,9 @@ def test_roles_that_services_make_themselves_are_named_with_the_command_for_who_
         ["AWSServiceRoleForAmazonElasticFileSystem", "elasticfilesystem.amazonaws.com"],
     ]
     assert said[2] == (
-        "account: has no role AWSServiceRoleForAmazonFSx: FSx makes it when it is first needed, if"
-        " you may call iam:CreateServiceLinkedRole; if not, somebody who may must first run"
-        " `aws iam create-service-linked-role --aws-service-name fsx.amazonaws.com`"
+        "account: the account has no role AWSServiceRoleForAmazonFSx. FSx creates it when it is"
+        " first needed, if the caller may call iam:CreateServiceLinkedRole; if not, somebody who may"
+        " must run `aws iam create-service-linked-role --aws-service-name fsx.amazonaws.com` first"
     )
     assert "has no role" not in str(found())
 
@@ -267,7 +274,7 @@ def test_roles_that_services_make_themselves_are_named_with_the_command_for_who_
 def test_a_role_that_may_not_be_looked_at_is_said_once() -> None:
     reason = NotAnswered("iam:GetRole: AccessDenied")
     assert [str(one) for one in found(SPOT, has_role=reason)].count(
-        f"account: could not ask {reason}"
+        f"account: a question failed: {reason}"
     ) == 1
     assert errors(SPOT, has_role=reason) == []
 
@@ -276,26 +283,29 @@ def test_a_type_is_refused_where_the_account_cannot_buy_it_and_where_it_can_is_s
     two_zones = at("pools.g6e.fallback_zones", [f"{REGION}b"])
     g6e, h100 = errors(two_zones, at("jobs", {}), offers={"g6e.48xlarge": [ZONE, f"{REGION}c"]})
     assert (
-        g6e
-        == "environment.pools.g6e.fallback_zones: is sold to this account in ap-northeast-2b, got"
-        " g6e.48xlarge; ap-northeast-2 has it in ap-northeast-2a, ap-northeast-2c"
+        g6e == "environment.pools.g6e.fallback_zones: must be on offer to this account in"
+        " ap-northeast-2b; got g6e.48xlarge. Fix: take a zone that has it: ap-northeast-2a,"
+        " ap-northeast-2c"
     )
     assert h100.startswith("environment.pools.h100.instance_types: ") and h100.endswith(
-        "has it in no zone"
+        "take another type: no zone of ap-northeast-2 has it"
     )
 
 
 def test_a_quota_that_full_pools_exceed_is_refused_with_the_command_that_raises_it() -> None:
     system, h100, g6e = errors(quota=(0, 4))
     assert (
-        "fit quota L-417A185B, 0 vCPUs, when full, got 384 for h100 beside 4 that run already;"
-        " lower max_nod" in h100
+        "must need at most the 0 vCPUs of quota L-417A185B, with full pools; got 384 for h100, beside"
+        " 4 that others use. Fix: run `aws service-quotas"
+        in h100
+        and h100.endswith("`, or lower max_nodes")
     )
     assert system.startswith(
-        "environment.system_nodes: fit quota L-1216C47A, 0 vCPUs, got 8 for system nodes beside 4"
+        "environment.system_nodes: must need at most the 0 vCPUs of quota L-1216C47A; got 8 for"
+        " system nodes, beside 4"
     )
     assert (
-        "got 768 for g6e beside 4" in g6e
+        "got 768 for g6e, beside 4" in g6e
         and "--quota-code L-DB2E81BA --desired-value 772 --region" in g6e
     )
 
@@ -305,7 +315,7 @@ def test_a_capacity_block_needs_no_quota_and_says_what_is_free_or_when_it_begins
     assert "environment.pools.h100.reservation: 1 of 2 instances are free" in [
         str(one) for one in found(block)
     ]
-    assert "is scheduled; its jobs wait until 2098-12-01 11:30" in str(
+    assert "the reservation is scheduled; jobs of the pool wait until 2098-12-01 11:30" in str(
         found(block, reservation=DESCRIBED | {"State": "scheduled"})
     )
 
@@ -313,20 +323,32 @@ def test_a_capacity_block_needs_no_quota_and_says_what_is_free_or_when_it_begins
 @pytest.mark.parametrize(
     ("described", "says"),
     [
-        ({}, f"reservation.id: is active or will be, got {ID}, unknown to this account"),
-        ({"State": "expired"}, f"reservation.id: is active or will be, got {ID}, expired"),
+        (
+            {},
+            f"id: must be a reservation that is active or will be; got {ID}, unknown to this account",
+        ),
+        (
+            {"State": "expired"},
+            f"id: must be a reservation that is active or will be; got {ID}, expired. Fix: write the id",
+        ),
         (
             {"InstanceType": "p5en.48xlarge"},
-            f"h100.instance_types: is that of {ID}, got p5.48xlarge; p5en.48xlarge",
+            f"h100.instance_types: must agree with {ID}; got p5.48xlarge. Fix: write p5en.48xlarge",
         ),
-        ({"AvailabilityZone": f"{REGION}b"}, "got ap-northeast-2a; ap-northeast-2b"),
-        ({"ReservationType": "default"}, f"capacity: is that of {ID}, got block; reservation"),
+        ({"AvailabilityZone": f"{REGION}b"}, "got ap-northeast-2a. Fix: write ap-northeast-2b"),
+        (
+            {"ReservationType": "default"},
+            f"capacity: must agree with {ID}; got block. Fix: write reservation",
+        ),
         (
             {"StartDate": ENDS},
-            f"starts: is that of {ID}, got 2098-12-01 11:30:00+00:00; 2098-12-08 00:00",
+            f"starts: must agree with {ID}; got 2098-12-01 11:30:00+00:00. Fix: write 2098-12-08 00:00",
         ),
-        ({"EndDate": None}, f"ends: is that of {ID}, got 2098-12-08 00:00:00+00:00; drop it"),
-        ({"TotalInstanceCount": 1}, f"max_nodes: is that of {ID}, got 2; 1"),
+        (
+            {"EndDate": None},
+            f"ends: must agree with {ID}; got 2098-12-08 00:00:00+00:00. Fix: delete it",
+        ),
+        ({"TotalInstanceCount": 1}, f"max_nodes: must agree with {ID}; got 2. Fix: write 1"),
     ],
 )
 def test_a_reservation_that_is_not_what_the_stack_file_says_is_refused(
@@ -341,38 +363,55 @@ def test_a_reservation_gives_its_instances_only_in_the_group_it_was_made_in() ->
     near = DESCRIBED | {
         "PlacementGroupArn": f"arn:aws:ec2:{REGION}:123456789012:placement-group/near"
     }
-    says = f"environment.pools.h100.reservation.placement_group: is that of {ID}, got "
+    says = f"environment.pools.h100.reservation.placement_group: must agree with {ID}; got "
     assert errors(block, named, reservation=near) == []
-    assert errors(block, named) == [says + "near; drop it"] and errors(block, reservation=near) == [
-        says + "None; near"
-    ]
+    assert errors(block, named) == [says + "near. Fix: delete it"] and errors(
+        block, reservation=near
+    ) == [says + "nothing. Fix: write near"]
 
 
 def test_nodes_that_stand_already_need_no_more_addresses() -> None:
     assert errors(addresses=(126, 0)) == errors(addresses=(105, 1)) == []
     [said] = errors(addresses=(104, 1))
     assert said.startswith(
-        "environment.pools: fit the 104 free addresses of the zone's subnet when full, got 105;"
+        "environment.pools: must need at most the 104 free addresses of the zone's subnet, with full"
+        " pools; got 105. Fix: lower max_nodes"
     )
+
+
+def test_every_error_of_an_account_is_caused_by_a_test_above() -> None:
+    """Counted by line: a new error without a case fails here."""
+
+    def run() -> None:
+        found(at("cluster.admins.me.role_arn", ROLE))
+        found(DEPLOYED, has_cluster=True)
+        found(DEPLOYED, caller_arn=NotAssumed(DEPLOYER, "AccessDenied"))
+        found(at("zone_id", "apne2-az2"), at("pools.h100.instance_types", ["g6e.48xlarge"]))
+        found(SPOT, has_role=False, quota=(0, 4), addresses=(1, 0), offers={}, zones={})
+        found(zones={ZONE: "use1-az3"})
+        found(block, reservation={})
+        found(block, reservation=DESCRIBED | {"InstanceType": "p5en.48xlarge"})
+        preflight.preflight(account(), in_accounts("999999999999"), None)
+
+    modules = preflight, service_roles, zone_choice
+    assert lines_not_reached(modules, run) == []
 
 
 # What is not answered.
 
 
-def test_what_is_denied_is_said_once_and_the_rest_still_asked_unless_nobody_knows_who_asks() -> (
-    None
-):
+def test_a_denied_call_is_one_warning_and_stops_the_rest_only_if_the_caller_is_unknown() -> None:
     reason = NotAnswered("servicequotas:GetServiceQuota: AccessDenied")
     _, *zones, denied = found(quota=reason, zones={})
-    assert str(denied) == f"account: could not ask {reason}" and len(zones) == 3
+    assert str(denied) == f"account: a question failed: {reason}" and len(zones) == 3
     assert [str(one) for one in found(caller_arn=reason, zones={})] == [
-        f"account: could not ask {reason}"
+        f"account: a question failed: {reason}"
     ]
 
 
 def test_a_team_asks_who_it_is_and_no_more() -> None:
     [said] = preflight.preflight(asked := account(), team_plan(), None)
-    assert str(said) == f"account: answers {SESSION}; a team has nothing more to ask it"
+    assert str(said) == f"account: the caller is {SESSION}; nothing more is checked for a team"
     assert [name for name, *_ in asked.method_calls] == ["caller_arn"]
 
 
@@ -388,12 +427,14 @@ def test_a_question_without_an_answer_is_named_and_the_others_are_judged() -> No
         str(one)
         for one in preflight.preflight(asked, environment_plan(), config.environment, deadline=0.5)
     ]
-    assert "account: did not say in 0.5 s: free addresses, which is unchecked" in said
-    assert any("environment.zone: is available to this account" in one for one in said)
-    assert sum("did not say" in one for one in said) == 1
+    assert "account: no answer in 0.5 s, so this is not checked: free addresses" in said
+    assert any(
+        "environment.network.zones: must be available to this account" in one for one in said
+    )
+    assert sum("no answer" in one for one in said) == 1
 
 
-def test_a_fault_of_ours_is_not_hidden() -> None:
+def test_a_defect_of_this_program_is_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError):
         found(zones=ZeroDivisionError())
 
@@ -434,10 +475,10 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], ["who asks"]),
+        ([], ["the caller"]),
         (
             ["GetCallerIdentity"],
-            ["its zones", "what it may buy", "quota L-DB2E81BA", "free addresses"],
+            ["zones", "instance types on offer", "quota L-DB2E81BA", "free addresses"],
         ),
     ],
 )
@@ -455,7 +496,7 @@ def test_a_check_of_an_account_that_hangs_ends_in_time_and_says_what_it_did_not_
     )
     assert monotonic() - began < 30 and "Traceback" not in done.stderr
     assert all(
-        f"note   account: did not say in 2.5 s: {what}, which is unchecked" in done.stdout
+        f"warning  account: no answer in 2.5 s, so this is not checked: {what}" in done.stdout
         for what in says
     )
     assert done.returncode == 0 and "next: make preview STACK=dev" in done.stdout
@@ -481,8 +522,9 @@ def test_a_live_check_fails_where_the_account_has_something_against_it(
     monkeypatch.setattr(check, "Account", lambda access: account(quota=quota))
     assert (check.main(["--live", "dev"]), check.main(["dev"])) == (code, 0)
     live, plain = capsys.readouterr().out.split("dev: ")[:2]
-    assert "zone_id: apne2-az1" in live and "unset" not in live and "unset" in plain
-    assert ("  error  environment.pools: fit quota" in live) == bool(code)
+    assert "zone_id: apne2-az1" in live and "are checked against" not in live
+    assert "are checked against the region" in plain
+    assert ("must need at most the 767 vCPUs of quota" in live) == bool(code)
 
 
 # The account itself.
@@ -611,7 +653,7 @@ def test_a_reservation_that_ec2_does_not_know_is_empty_and_one_that_is_denied_no
 def test_profile_and_endpoint_are_those_of_the_aws_cli(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preflight, "TIMEOUTS", {"retries": {"total_max_attempts": 1}})
+    monkeypatch.setattr(account_module, "TIMEOUTS", {"retries": {"total_max_attempts": 1}})
     for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", name):
         monkeypatch.setenv(key, value)
     with pytest.raises(NotAnswered, match=f"^sts:GetCallerIdentity: .*{value}"):

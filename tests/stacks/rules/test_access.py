@@ -9,10 +9,14 @@ from typing import Any
 import pulumi
 import pytest
 
+from plans.parts import AccessPlan
+from stacks.derive.credentials import NotAssumed
 from stacks.plan import Planned, plan_stack
+from stacks.rules import access
 from stacks.settings.reader import read
 from tests.support.recording import CHECKOUT, Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, values
+from tests.support.sweep import lines_not_reached
 
 HUB, ROLE, OTHER = (
     "arn:aws:iam::111122223333:role/hub",
@@ -125,87 +129,88 @@ def test_nodes_that_karpenter_makes_carry_the_default_tags_too() -> None:
 
 def test_a_chain_of_roles_says_what_get_token_needs() -> None:
     [warning] = [n for n in planned({"assumeRoles": one(HUB, ROLE)}).warnings if "Roles" in n.path]
-    assert f"assumes {ROLE} directly: it must trust the caller, not only {HUB}" in warning.text
+    assert f"{ROLE} directly. That role must trust the caller, not only {HUB};" in warning.text
     assert not [n for n in planned({"assumeRoles": one(ROLE)}).warnings if "Roles" in n.path]
 
 
 # What they may not say.
 
 
-@pytest.mark.parametrize(
-    ("account", "edits", "path", "says"),
-    [
-        (
-            {"assumeRole": {"roleArn": ROLE}, "assumeRoles": one(ROLE)},
-            [],
-            "aws:assumeRole",
-            "must not be set beside aws:assumeRoles",
-        ),
-        (
-            {"allowedAccountIds": ["111122223333"], "forbiddenAccountIds": ["444455556666"]},
-            [],
-            "aws:forbiddenAccountIds",
-            "must not be set beside aws:allowedAccountIds, got 444455556666; drop it",
-        ),
-        (
-            {"assumeRoles": one(ROLE, externalId="x")},
-            [],
-            "aws:assumeRoles",
-            "must end with a role without externalId",
-        ),
-        (
-            {"assumeRoles": one(ROLE), "allowedAccountIds": ["111122223333"]},
-            [],
-            "aws:assumeRoles",
-            f"got {ROLE}; take a role of another account, or change aws:allowedAccountIds",
-        ),
-        (
-            {"forbiddenAccountIds": ["444455556666"]},
-            [at("cluster.deployer_role_arn", ROLE)],
-            "environment.cluster.deployer_role_arn",
-            "must lead into an account that the stack file allows",
-        ),
-        (
-            {"assumeRoles": one(OTHER)},
-            [at("cluster.deployer_role_arn", ROLE)],
-            "environment.cluster.deployer_role_arn",
-            f"must be the last role of aws:assumeRoles, where both are set, got {ROLE}; drop it",
-        ),
-        (
-            {},
-            [
-                at("cluster.deployer_role_arn", ROLE),
-                at("cluster.admins", {"me": {"role_arn": ROLE}}),
-            ],
-            "environment.cluster.admins.me",
-            "EKS answers 409",
-        ),
-        (
-            {"assumeRoles": one(HUB, ROLE)},
-            [at("cluster.admins", {"me": {"role_arn": ROLE}})],
-            "environment.cluster.admins.me",
-            f"got {ROLE}; drop it",
-        ),
-        (
-            {"defaultTags": {"tags": {"Name": "x"}}},
-            [],
-            "aws:defaultTags.tags.Name",
-            "is not a key that AWS, Karpenter or this program sets",
-        ),
-        (
-            {"defaultTags": {"tags": {f"a{n}": "1" for n in range(30)}}},
-            [at("tags", {f"b{n}": "1" for n in range(11)})],
-            "aws:defaultTags.tags",
-            "must be at most 40 together with environment.tags, got 41",
-        ),
-        (
-            {},
-            [at("cluster.deployer_role_arn", "deployer")],
-            "environment.cluster.deployer_role_arn",
-            "must be the ARN of an IAM role",
-        ),
-    ],
-)
+CONTRADICTIONS: list[tuple[dict[str, Any], list[Edit], str, str]] = [
+    (
+        {"assumeRole": {"roleArn": ROLE}, "assumeRoles": one(ROLE)},
+        [],
+        "aws:assumeRole",
+        "must not be set beside aws:assumeRoles",
+    ),
+    (
+        {"allowedAccountIds": ["111122223333"], "forbiddenAccountIds": ["444455556666"]},
+        [],
+        "aws:forbiddenAccountIds",
+        "must not be set beside aws:allowedAccountIds; got 444455556666. Fix: delete it",
+    ),
+    (
+        {"assumeRoles": one(ROLE, externalId="x")},
+        [],
+        "aws:assumeRoles",
+        "must end with a role without externalId",
+    ),
+    (
+        {"assumeRoles": one(ROLE), "allowedAccountIds": ["111122223333"]},
+        [],
+        "aws:assumeRoles",
+        f"got {ROLE}. Fix: name a role of another account, or change aws:allowedAccountIds",
+    ),
+    (
+        {"forbiddenAccountIds": ["444455556666"]},
+        [at("cluster.deployer_role_arn", ROLE)],
+        "environment.cluster.deployer_role_arn",
+        "must end in an account that the stack file allows",
+    ),
+    (
+        {"assumeRoles": one(OTHER)},
+        [at("cluster.deployer_role_arn", ROLE)],
+        "environment.cluster.deployer_role_arn",
+        f"must be the last role of aws:assumeRoles, where both are set; got {ROLE}. Fix: delete",
+    ),
+    (
+        {},
+        [
+            at("cluster.deployer_role_arn", ROLE),
+            at("cluster.admins", {"me": {"role_arn": ROLE}}),
+        ],
+        "environment.cluster.admins.me",
+        "EKS makes it an admin, and answers 409",
+    ),
+    (
+        {"assumeRoles": one(HUB, ROLE)},
+        [at("cluster.admins", {"me": {"role_arn": ROLE}})],
+        "environment.cluster.admins.me",
+        f"must not be the role that creates the cluster: EKS makes it an admin, and answers 409"
+        f" to a second access entry; got {ROLE}. Fix: delete it",
+    ),
+    (
+        {"defaultTags": {"tags": {"Name": "x"}}},
+        [],
+        "aws:defaultTags.tags.Name",
+        "must not have a key that AWS, Karpenter or this program sets",
+    ),
+    (
+        {"defaultTags": {"tags": {f"a{n}": "1" for n in range(30)}}},
+        [at("tags", {f"b{n}": "1" for n in range(11)})],
+        "aws:defaultTags.tags",
+        "must have at most 40 tags together with environment.tags; got 41. Fix: delete 1 of",
+    ),
+    (
+        {},
+        [at("cluster.deployer_role_arn", "deployer")],
+        "environment.cluster.deployer_role_arn",
+        "must be the ARN of an IAM role",
+    ),
+]
+
+
+@pytest.mark.parametrize(("account", "edits", "path", "says"), CONTRADICTIONS)
 def test_what_contradicts_itself_is_refused_at_preview(
     account: dict[str, Any], edits: list[Edit], path: str, says: str
 ) -> None:
@@ -253,8 +258,8 @@ def test_a_team_enters_as_the_environments_deployer_where_it_says_nothing(
         "stacks.plan.read_file", lambda *_: read(base, stack="dev", project="trainyard")
     )
     for account, arn in (({}, ROLE), ({"assumeRoles": one(OTHER)}, OTHER)):
-        access = getattr(planned(account, stack="team-vision").plan, "access", None)
-        assert access and (access.role_arn, access.profile) == (arn, None)
+        plan = getattr(planned(account, stack="team-vision").plan, "access", None)
+        assert plan and (plan.role_arn, plan.profile) == (arn, None)
 
 
 def test_a_team_is_refused_in_an_account_that_its_stack_file_does_not_allow(
@@ -272,3 +277,17 @@ def test_a_team_is_refused_in_an_account_that_its_stack_file_does_not_allow(
 def test_a_team_makes_nothing_in_aws_that_could_be_tagged() -> None:
     [error] = planned({"defaultTags": {"tags": {"a": "b"}}}, stack="team-vision").errors
     assert "must not be set in a team's stack file" in str(error)
+
+
+def test_every_error_of_the_account_settings_is_caused_by_a_test_above() -> None:
+    """Counted by line; those of an account that answers are in test_preflight.py."""
+
+    def run() -> None:
+        for settings, edits, _, _ in CONTRADICTIONS:
+            planned(settings, *edits)
+        planned({"defaultTags": {"tags": {"a": "b"}}}, stack="team-vision")
+        list(access.account_findings(AccessPlan(region="a", allowed_account_ids=("1",)), HUB))
+        access.role_finding(AccessPlan(region="a"), NotAssumed(ROLE, "AccessDenied"))
+        list(access.entry_findings("a", "dev", ROLE, False))
+
+    assert lines_not_reached([access], run) == []

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from catalog import versions
+from stacks import plan
+from stacks.derive import jobs as derived_jobs
 from stacks.plan import plan_stack
 from stacks.reports import check
 from stacks.rules import (
+    cluster,
+    entries,
     environment,
+    gangs,
+    instance_types,
     jobs,
+    lustre_efa,
     lustre_repositories,
     network,
     pods,
     pools,
     stores,
 )
+from stacks.settings.problems import REMOVE, InputError
 from stacks.settings.reader import read
+from stacks.settings.yaml_file import as_yaml
 from tests.support.cases import environment as environments
 from tests.support.cases import jobs as described
 from tests.support.cases.environment import JOB, TEAM_REFUSED
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import Edit, at, errors, planned, values, without
+from tests.support.sweep import lines_not_reached
 
 REFUSED, SOUND = environments.REFUSED | described.REFUSED, environments.SOUND | described.SOUND
 
@@ -38,16 +47,60 @@ def test_what_cannot_work_is_refused_where_it_stands(case: str) -> None:
     assert found and says in " ".join(found), errors(*edits)
 
 
+def _errors_at(path: str, stack: str, settings: dict[str, Any]) -> list[InputError]:
+    found = plan_stack(read(settings, stack=stack, project="trainyard"), CHECKOUT).errors
+    return [error for error in found if error.path == path]
+
+
+def _write(settings: Any, path: str, value: Any) -> None:
+    """Set one value by an error's path, whose keys may contain dots; REMOVE deletes it."""
+    if isinstance(settings, list):
+        first, _, rest = path.partition(".")
+        key: Any = int(first)
+    else:
+        known = [key for key in settings if path == key or path.startswith(f"{key}.")]
+        key = max(known, key=len, default=path.partition(".")[0])
+        rest = path[len(key) + 1 :]
+    if rest:
+        _write(settings[key], rest, value)
+    elif value is REMOVE:
+        del settings[key]
+    else:
+        settings[key] = value
+
+
+def test_what_a_fix_says_to_write_is_in_its_text_and_ends_the_error() -> None:
+    """Each literal fix of the tables is written where its error stands."""
+    applied, wrong = 0, []
+    tables = (REFUSED, "dev", "environment"), (TEAM_REFUSED, "team-vision", "team")
+    for table, stack, root in tables:
+        for case, (edits, below, _) in table.items():
+            path = f"{root}.{below.removeprefix(f'{root}.')}"
+            for error in _errors_at(path, stack, values(*edits, stack=stack)):
+                if error.write is None:
+                    continue
+                applied += 1
+                settings = values(*edits, stack=stack)
+                roots = {key.removeprefix("trainyard:"): item for key, item in settings.items()}
+                _write(roots, path, error.write)
+                says = "delete" if error.write is REMOVE else as_yaml(error.write).strip("[]{}")
+                left = [each.must for each in _errors_at(path, stack, settings)]
+                if says not in error.fix or error.must in left:
+                    wrong.append((case, str(error), left))
+    assert wrong == []
+    assert applied >= 80
+
+
 def test_a_token_is_not_repeated_by_the_refusal() -> None:
     for case in ("token in the environment", "token in the script"):
-        assert not pods.TOKEN.search(" ".join(errors(*REFUSED[case][0])))
+        assert not jobs.TOKEN.search(" ".join(errors(*REFUSED[case][0])))
 
 
 @pytest.mark.parametrize(
     "token", ["hf_" + "b" * 34, "AKIA" + "B" * 16, "sk-lf-" + "0a" * 12, "nvapi-" + "c" * 24]
 )
 def test_tokens_of_the_usual_services_are_recognised(token: str) -> None:
-    assert pods.TOKEN.search(f"export X={token}")
+    assert jobs.TOKEN.search(f"export X={token}")
 
 
 def test_the_longest_name_and_the_largest_gang_give_pod_names_that_the_webhook_takes() -> None:
@@ -66,10 +119,28 @@ def test_a_region_without_known_zones_is_refused_because_one_zone_makes_no_clust
     assert error.path == "aws:region" and "catalog/zones.py" in error.fix
 
 
+@pytest.mark.parametrize("region", ["ap-northest-2", "AP-northeast-2", "ap-northeast-2a"])
+def test_a_region_that_is_misspelt_or_a_zone_is_refused_with_the_region(region: str) -> None:
+    moved = {**values(), "aws:region": region}
+    [error] = plan_stack(read(moved, stack="dev", project="trainyard")).errors
+    assert (error.path, error.write) == ("aws:region", "ap-northeast-2")
+    assert error.fix == "write ap-northeast-2"
+
+
+def test_a_zone_id_that_is_a_name_is_one_error_and_none_of_the_pools() -> None:
+    [error] = errors(at("zone_id", "ap-northeast-2a"))
+    assert error.startswith("environment.zone_id: must be a zone id of ap-northeast-2")
+
+
+def test_nodes_that_no_network_has_room_for_can_only_be_fewer() -> None:
+    [error] = errors(at("pools.g6e.max_nodes", 500))
+    assert "write 10." not in error and "lower max_nodes: there is room for about" in error
+
+
 @pytest.mark.parametrize("stack", ["sg", "sg-prod"])
 def test_a_stack_whose_security_groups_ec2_would_refuse_is_refused(stack: str) -> None:
     [error] = plan_stack(read(values(), stack=stack, project="trainyard")).errors
-    assert error.path == "stack" and f"got {stack}; rename the stack" in str(error)
+    assert error.path == "stack" and f"got {stack}. Fix: rename the stack" in str(error)
     assert not plan_stack(read(values(), stack="sgd", project="trainyard")).errors
 
 
@@ -84,7 +155,7 @@ def test_a_team_in_another_region_than_its_environment_is_refused() -> None:
     moved = {**values(stack="team-vision"), "aws:region": "us-east-1"}
     found = plan_stack(read(moved, stack="team-vision", project="trainyard"), CHECKOUT).errors
     assert [str(f) for f in found] == [
-        "aws:region: is the environment's region, got us-east-1; use ap-northeast-2"
+        "aws:region: must be the environment's region; got us-east-1. Fix: write ap-northeast-2"
     ]
 
 
@@ -98,9 +169,9 @@ def test_a_broken_environment_is_its_own_business_and_one_line_of_the_teams(tmp_
     )
     team = read(values(stack="team-vision"), stack="team-vision", project="trainyard")
     [error] = plan_stack(team, tmp_path).errors
-    assert (
-        str(error)
-        == "team.environment: needs an environment without errors, got dev; make check STACK=dev"
+    assert str(error) == (
+        "team.environment: must be an environment whose stack file has no errors; got dev. Fix: run"
+        " make check STACK=dev, and correct what it names"
     )
 
 
@@ -116,48 +187,46 @@ def test_a_sound_team_is_not_refused(edits: list[Edit]) -> None:
     assert errors(*edits, stack="team-vision") == []
 
 
-def test_every_refusal_in_the_rules_is_caused_by_a_test_above() -> None:
+def test_a_team_on_a_team_is_told_its_environment() -> None:
+    [error] = planned(at("environment", "team-vision"), stack="team-vision").errors
+    assert error.write == "dev"
+
+
+def test_a_team_without_an_environment_in_the_checkout_is_told_to_write_one(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
+    [error] = planned(stack="team-vision", folder=tmp_path).errors
+    assert error.fix == "write the stack file of the environment first: Pulumi.dev.yaml"
+
+
+def test_every_refusal_in_the_rules_is_caused_by_a_test_above(tmp_path: Path) -> None:
     """Counted by line: a new rule without a case fails here."""
-    offered = {
-        (module.__file__, number)
-        for module in (
-            environment,
-            network,
-            pools,
-            jobs,
-            pods,
-            stores,
-            lustre_repositories,
-        )
-        for number, line in enumerate(inspect.getsource(module).splitlines(), start=1)
-        if "yield InputError(" in line
-    }
-    files = {file for file, _ in offered}
-    seen: set[tuple[str | None, int]] = set()
+    modules = (
+        *(environment, cluster, network, pools, instance_types, entries, gangs, pods, stores),
+        *(lustre_repositories, lustre_efa, derived_jobs, plan),
+    )
 
-    def watch(frame: Any, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename in files:
-            if event == "line":
-                seen.add((frame.f_code.co_filename, frame.f_lineno))
-            return watch
-        return None if event == "call" else watch
-
-    before = sys.gettrace()
-    sys.settrace(watch)
-    try:
+    def run() -> None:
         for edits, _, _ in REFUSED.values():
             planned(*edits)
         for edits, _, _ in TEAM_REFUSED.values():
             planned(*edits, stack="team-vision")
+        for edits, _ in WARNINGS.values():
+            planned(*edits)
         test_a_region_without_known_zones_is_refused_because_one_zone_makes_no_cluster()
         test_a_team_in_another_region_than_its_environment_is_refused()
         test_a_stack_whose_security_groups_ec2_would_refuse_is_refused("sg")
-    finally:
-        sys.settrace(before)
-    assert sorted(offered - seen) == [], "lines that no case reaches"
+        test_a_broken_environment_is_its_own_business_and_one_line_of_the_teams(tmp_path)
+        (tmp_path / "a").mkdir()
+        for name in ("a/big.py", "big.py"):
+            (tmp_path / name).write_text("#" * (1 << 20))
+        (tmp_path / "binary").write_bytes(b"\0")
+        sources = ["a/big.py", "big.py", "binary", "nowhere.py"]
+        planned(at(f"{JOB}.files.sources", sources), folder=tmp_path)
+
+    assert lines_not_reached(modules, run) == [], "lines that no case reaches"
 
 
-def test_the_planted_faults_are_reported_together_and_nothing_else_is(
+def test_the_planted_errors_are_reported_together_and_nothing_else_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """An unknown key, a region for a zone, nine GPUs on a node of eight and a type that the region
@@ -209,24 +278,38 @@ def test_check_of_a_stack_without_a_file_says_so(
 
 # What works but should be known.
 
-NOTICES: dict[str, tuple[list[Edit], str]] = {
-    "endpoint for the whole internet": ([], "answers the whole internet"),
-    "no zone id": ([], "unset, so what the zone sells is only checked by region"),
+
+def _kept_block() -> Edit:
+    pool = {"instance_types": ["p5.48xlarge"], "max_nodes": 2, "replicas": 2}
+    return at("pools.h100", pool | {"capacity": "block", "reservation": environments.BLOCK})
+
+
+WARNINGS: dict[str, tuple[list[Edit], str]] = {
+    "endpoint for the whole internet": ([], "everybody on the internet can reach the API server"),
+    "no zone id": ([], "instance types are checked against the region and not against the zone"),
     "many nodes without GPUDirect": ([], "g6e has no GPUDirect RDMA"),
-    "image by tag": ([], "a digest (@sha256:…) is what was tested"),
+    "image by tag": ([], "a digest (@sha256:…) names the image that was tested"),
     "latest": (
         [at(f"{JOB}.image", "image:latest")],
-        "latest is another image tomorrow: take a version",
+        "the tag latest, which is another image tomorrow: take a version",
     ),
-    "a clone of whatever is newest": ([], "clones whatever is newest: git checkout a commit"),
-    "packages at every start": ([], "installs packages at every start"),
+    "a clone of whatever is newest": ([], "a clone of whatever is newest: git checkout a commit"),
+    "packages at every start": ([], "packages that every pod installs at every start"),
     "folders of nodes": (
         [at(f"{JOB}.host_paths", {"data": {"host": "/data", "path": "/data"}})],
         "must exist on every node",
     ),
+    "a pool that waits for its reservation": (
+        [_kept_block()],
+        "its replicas start only when something changes the pool (karpenter-provider-aws#9001)",
+    ),
+    "a placement group": (
+        [at("pools.h100.placement", "cluster")],
+        "launches in a placement group fail for lack of capacity more often",
+    ),
     "a role of the account that spot needs": (
         [at("pools.h100.capacity", "spot")],
-        "must have the role AWSServiceRoleForEC2Spot for spot pools (h100): make check LIVE=1 looks"
+        "the account must have the role AWSServiceRoleForEC2Spot for spot pools (h100): make check LIVE=1 looks"
         " for it, and `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com`",
     ),
     "local files without NVMe": (
@@ -236,15 +319,25 @@ NOTICES: dict[str, tuple[list[Edit], str]] = {
             at(f"{JOB}.pool", "cpu"),
             at(f"{JOB}.processes_per_node", 2),
         ],
-        "has no NVMe: it lies on the root volume",
+        "has no NVMe: the folder lies on the root volume",
     ),
 }
 
 
-@pytest.mark.parametrize("case", NOTICES)
+@pytest.mark.parametrize("case", WARNINGS)
 def test_what_should_be_known_is_said(case: str) -> None:
-    edits, says = NOTICES[case]
+    edits, says = WARNINGS[case]
     assert [n for n in planned(*edits).warnings if says in n.text]
+
+
+def test_a_pair_of_versions_that_nobody_tested_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(versions, "KNOWN_GOOD", versions.KNOWN_GOOD[1:])
+    [warning] = [one for one in planned().warnings if "never tested" in one.text]
+    assert warning.text == (
+        "Trainer 2.1.0 was never tested with Kubernetes 1.34; tested: 2.3.0 with 1.34"
+    )
 
 
 def test_only_stores_that_stay_in_one_zone_are_far_from_a_job_in_another() -> None:
@@ -255,7 +348,7 @@ def test_only_stores_that_stay_in_one_zone_are_far_from_a_job_in_another() -> No
 
     on_efs = at(f"{JOB}.checkpoints.store", "home")
     assert said() == [
-        "environment.jobs.t5-large.pool: may run in another zone than scratch, which stays in"
+        "environment.jobs.t5-large.pool: the job may run in another zone than scratch in"
         " ap-northeast-2a: slower, and $0.01 a GB each way"
     ]
     assert said(on_efs) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from hypothesis import strategies as st
 
 from stacks.plan import plan_stack
 from stacks.settings.aws import AssumeRoleConfig, AwsConfig, DefaultTagsConfig
+from stacks.settings.examples import PATTERNS
 from stacks.settings.reader import StackConfig, json_schema, read, read_engine, read_file
+from stacks.settings.yaml_file import Lines, read_documents
 from tests.support.recording import CHECKOUT, NoLookups, configuration, stack_values
 from tests.support.stackfile import ENVIRONMENT, TEAM, at, errors, reading, values, without
 
@@ -50,27 +53,37 @@ def test_a_mistyped_key_is_refused_at_every_depth_and_the_right_one_is_named(pat
     assert [
         f
         for f in errors(*edits, at(path, 1))
-        if f.startswith(f"environment.{path}: is not a setting, got 1; ")
-        and MISTYPED[path] in f.partition(";")[2]
+        if f.startswith(f"environment.{path}: must not be a setting; got 1. Fix: ")
+        and MISTYPED[path] in f.partition("Fix:")[2]
     ], errors(*edits, at(path, 1))
 
 
 @pytest.mark.parametrize("value", ["no", "false", 0, None])
 def test_whether_karpenter_makes_dry_runs_is_true_or_false_and_nothing_like_it(value: Any) -> None:
     [error] = errors(at("karpenter.dry_run", value))
-    assert error.startswith("environment.karpenter.dry_run: ") and "boolean" in error
+    assert error.startswith("environment.karpenter.dry_run: must be true or false")
 
 
 def test_a_key_that_resembles_nothing_lists_what_there_is() -> None:
-    assert errors(at("network.subnets", 3)) == [
-        "environment.network.subnets: is not a setting, got 3; settings here: cidr, zones"
+    assert errors(at("network.mtu", 3)) == [
+        "environment.network.mtu: must not be a setting; got 3. Fix: delete it; the settings are"
+        " cidr, zones"
     ]
 
 
 def test_a_key_beside_environment_and_team_is_refused() -> None:
     extra = {**values(), "trainyard:zone": "ap-northeast-2a"}
     assert [str(f) for f in read(extra, stack="dev", project="trainyard").errors] == [
-        'zone: is not a setting, got "ap-northeast-2a"; settings here: environment, team'
+        'zone: must not be a setting; got "ap-northeast-2a". Fix: delete it; the settings are'
+        " environment, team"
+    ]
+
+
+@pytest.mark.parametrize("key", ["environment", "team"])
+def test_a_key_without_the_projects_name_is_one_error_with_the_whole_name(key: str) -> None:
+    found = read({"aws:region": "eu-west-1", key: {}}, stack="dev", project="trainyard")
+    assert [str(error) for error in found.errors] == [
+        f"{key}: must begin with the project's name; got {key}. Fix: did you mean trainyard:{key}?"
     ]
 
 
@@ -107,7 +120,9 @@ def test_the_settings_of_the_account_are_read_as_pulumi_names_them() -> None:
     )
 
 
-def test_the_engine_hands_the_settings_of_the_account_over_as_json_text(tmp_path: Path) -> None:
+def test_the_engine_hands_the_settings_of_the_account_over_as_json_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also those of another namespace than the project's, and a profile that looks like a
     number."""
     given = {**values(), **ACCOUNT, "aws:profile": "7"}
@@ -117,6 +132,7 @@ def test_the_engine_hands_the_settings_of_the_account_over_as_json_text(tmp_path
     pulumi.runtime.set_all_config(handed)
     (tmp_path / "Pulumi.yaml").write_text("name: trainyard\n")
     (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": given}))
+    monkeypatch.chdir(tmp_path)
     assert read_engine() == read_file("dev", tmp_path)
     assert read_engine().config == read(given, stack="dev", project="trainyard").config
 
@@ -125,7 +141,7 @@ def test_the_engine_hands_the_settings_of_the_account_over_as_json_text(tmp_path
 def test_a_key_of_the_account_is_refused_and_never_shown(key: str) -> None:
     [error] = aws_errors(**{key: "wJalrXUtnFEMI"})
     assert error.startswith(
-        f"aws:{key}: must not be set in a stack file, got a secret; use aws:pro"
+        f"aws:{key}: must not be set in a stack file; got a secret. Fix: delete it and use aws:pro"
     )
     assert "wJalr" not in error and "AWS_SECRET_ACCESS_KEY" in error
 
@@ -133,19 +149,27 @@ def test_a_key_of_the_account_is_refused_and_never_shown(key: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"endpoints": [{"s3": "x"}]}, 'got [{"s3": "x"}]; use AWS_ENDPOINT_URL, or'),
+        (
+            {"endpoints": [{"s3": "x"}]},
+            'got [{"s3": "x"}]. Fix: delete it and use AWS_ENDPOINT_URL, or',
+        ),
         (
             {"skipCredentialsValidation": True},
-            "is not a setting, got true; settings here: profile,",
+            "must not be a setting; got true. Fix: delete it; the settings are profile,",
         ),
-        ({"profil": "me"}, 'aws:profil: is not a setting, got "me"; did you mean profile?'),
-        ({"profile": ""}, "aws:profile: "),
-        ({"allowedAccountIds": [111122223333]}, 'quote it: "111122223333"'),
+        (
+            {"profil": "me"},
+            'aws:profil: must not be a setting; got "me". Fix: did you mean profile?',
+        ),
+        ({"profile": ""}, 'must not be empty; got "". Fix: write a value such as default'),
+        ({"allowedAccountIds": [111122223333]}, 'Fix: write "111122223333"'),
         (
             {"allowedAccountIds": ["1111"]},
-            "aws:allowedAccountIds.0: must be an account ID of twelve",
+            "aws:allowedAccountIds.0: must be an account ID of twelve digits",
         ),
         ({"assumeRoles": [{"roleARN": ROLE}]}, "aws:assumeRoles.0.roleArn: must be set"),
+        ({"assumeRoles": [{"roleARN": ROLE}]}, "Fix: did you mean roleArn?"),
+        ({"assumeRole": {"roleArn": ROLE, "duration": "3600"}}, "Fix: write 3600s"),
         (
             {"assumeRole": {"roleArn": "ops"}},
             "aws:assumeRole.roleArn: must be the ARN of an IAM role",
@@ -153,7 +177,7 @@ def test_a_key_of_the_account_is_refused_and_never_shown(key: str) -> None:
         ({"defaultTags": {"team": "x"}}, "aws:defaultTags.tags: must be set"),
     ],
 )
-def test_a_wrong_setting_of_the_account_is_refused_with_a_way_out(
+def test_a_wrong_setting_of_the_account_is_refused_with_a_fix(
     settings: dict[str, Any], says: str
 ) -> None:
     assert [error for error in aws_errors(**settings) if says in error], aws_errors(**settings)
@@ -173,13 +197,14 @@ def test_every_setting_of_the_aws_provider_is_taken_or_refused() -> None:
 @pytest.mark.parametrize("key", ["region", "aws", "stack", "project"])
 def test_what_the_engine_says_cannot_be_said_by_a_setting_of_the_project(key: str) -> None:
     found = read({**values(), f"trainyard:{key}": "x"}, stack="dev", project="trainyard")
+    instead = "; write aws:region" * (key == "region")
     assert [str(f) for f in found.errors] == [
-        f'{key}: is not a setting, got "x"; settings here: environment, team'
+        f'{key}: must not be a setting; got "x". Fix: delete trainyard:{key}{instead}'
     ]
     assert found.config == reading().config
 
 
-def test_faults_of_every_depth_are_reported_together() -> None:
+def test_errors_of_every_depth_are_reported_together() -> None:
     found = errors(
         without("zone"),
         at("cluster.version", 1.34),
@@ -200,7 +225,9 @@ def test_faults_of_every_depth_are_reported_together() -> None:
     ("path", "value", "quoted"),
     [
         ("cluster.version", 1.34, '"1.34"'),
-        ("trainer.version", 2, '"2"'),
+        ("cluster.version", 1.3, '"1.3"'),
+        ("trainer.version", 2, "2.1.0"),
+        ("trainer.version", 9, '"9"'),
         ("tags", {"cost-center": 17}, '"17"'),
         (f"{JOB}.env", {"DEBUG": True}, '"true"'),
     ],
@@ -209,17 +236,19 @@ def test_text_without_its_quotes_is_refused_with_the_text_that_was_meant(
     path: str, value: Any, quoted: str
 ) -> None:
     [error] = errors(at(path, value))
-    assert error.endswith(f"quote it: {quoted}") and "must be text" in error
+    assert error.endswith(f". Fix: write {quoted}") and "must be text; " in error
 
 
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ("4", 'must be a number, got "4"; without quotes: 4'),
-        (True, "valid integer, got true"),
-        (4.0, "valid integer"),
-        (0, "greater than or equal to 1, got 0"),
-        (None, "valid integer, got null"),
+        ("4", 'must be a whole number; got "4". Fix: write 4'),
+        ("4 nodes", 'must be a whole number; got "4 nodes". Fix: write a value such as 4'),
+        (True, "must be a whole number; got true. Fix: write a value such as 4"),
+        (4.0, "must be a whole number; got 4.0. Fix: write 4"),
+        (4.5, "must be a whole number; got 4.5. Fix: write a value such as 4"),
+        (0, "must be at least 1; got 0. Fix: write 1"),
+        (None, "must be a whole number; got null. Fix: write a value such as 4"),
     ],
 )
 def test_a_number_is_a_number_and_nothing_that_looks_like_one(value: Any, says: str) -> None:
@@ -231,25 +260,38 @@ def test_a_number_is_a_number_and_nothing_that_looks_like_one(value: Any, says: 
     ), found
 
 
-def test_a_value_that_fits_no_branch_of_a_union_is_one_fault_with_a_path_of_ours() -> None:
-    [error] = errors(at(f"{JOB}.processes_per_node", "many"))
-    assert (
-        error.startswith(f"environment.{JOB}.processes_per_node: ")
-        and "integer" in error
-        and "'auto'" in error
-    )
+def test_a_value_that_fits_no_branch_of_a_union_is_one_error_with_a_path_of_ours() -> None:
+    assert errors(at(f"{JOB}.processes_per_node", "many")) == [
+        f"environment.{JOB}.processes_per_node: must be a whole number or be auto; got "
+        '"many". Fix: write a whole number; or write auto'
+    ]
 
 
-@pytest.mark.parametrize("name", ["G6E", "g6.e", "-g6e", "g6e-", "6e", "a" * 33, ""])
-def test_a_name_that_kubernetes_or_aws_would_refuse_is_refused(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("G6E", "g6e"),
+        ("g6.e", "g6-e"),
+        ("-g6e", "g6e"),
+        ("g6e-", "g6e"),
+        ("6e", "pool-6e"),
+        ("1", "pool-1"),
+        ("a" * 33, "a" * 32),
+        ("", "pool-1"),
+    ],
+)
+def test_a_name_that_kubernetes_or_aws_would_refuse_is_refused(name: str, meant: str) -> None:
     pool = {"instance_types": ["g6e.48xlarge"], "max_nodes": 1}
     [error] = errors(lambda s: s["pools"].update({name: pool}))
-    assert error.startswith(f"environment.pools.{name}: is a name") and "at most 32" in error
+    assert error.startswith(f"environment.pools.{name}: must be a name") and "at most 32" in error
+    assert error.endswith(f". Fix: rename it to {meant}")
+    assert reading(lambda s: s["pools"].update({meant: pool})).errors == ()
 
 
 @pytest.mark.parametrize("stack", ["Dev", "team.vision", "a" * 33])
 def test_a_stack_name_that_cannot_begin_the_name_of_a_cluster_is_refused(stack: str) -> None:
-    assert read(values(), stack=stack, project="trainyard").errors[0].rule == "is a name"
+    [error] = read(values(), stack=stack, project="trainyard").errors
+    assert error.must.startswith("be a name") and "its file to Pulumi." in error.fix
 
 
 @pytest.mark.parametrize(
@@ -268,9 +310,8 @@ def test_a_stack_name_that_cannot_begin_the_name_of_a_cluster_is_refused(stack: 
     ],
 )
 def test_a_required_thing_has_no_default(path: str) -> None:
-    assert f"environment.{path}: must be set, got nothing; add {path.rpartition('.')[2]}" in errors(
-        without(path)
-    )
+    says = f"environment.{path}: must be set; got nothing. Fix: add {path.rpartition('.')[2]}: "
+    assert [error for error in errors(without(path)) if error.startswith(says)]
 
 
 @pytest.mark.parametrize("settings", [{}, {ENVIRONMENT: None}, {ENVIRONMENT: {}, TEAM: {}}])
@@ -278,27 +319,49 @@ def test_a_stack_is_an_environment_or_a_team_and_not_both_or_neither(
     settings: dict[str, Any],
 ) -> None:
     found = read({"aws:region": "eu-west-1", **settings}, stack="dev", project="trainyard")
-    assert found.errors[0].must == "holds exactly one of environment and team"
+    assert found.errors[0].must == (
+        "have settings under either trainyard:environment or trainyard:team"
+    )
+
+
+def test_a_team_beside_an_environment_is_one_error_and_the_environment_is_still_checked() -> None:
+    both = {**values(at("zone", "ap-northeast-2")), TEAM: {"environment": "dev", "namespace": "a"}}
+    found = plan_stack(read(both, stack="dev", project="trainyard")).errors
+    assert [error.path for error in found] == ["trainyard", "environment.zone"]
+    assert found[0].got == "both" and "move trainyard:team into" in found[0].fix
 
 
 def test_a_stack_without_a_region_says_how_to_set_it() -> None:
     found = read({ENVIRONMENT: values()[ENVIRONMENT]}, stack="dev", project="trainyard")
-    assert "pulumi config set aws:region" in str(found.errors[0])
+    assert [str(error) for error in plan_stack(found).errors] == [
+        "aws:region: must be set; got nothing. Fix: write aws:region: ap-northeast-2"
+    ]
+
+
+def test_a_stack_without_region_and_zone_says_how_to_set_the_region() -> None:
+    found = read({ENVIRONMENT: {}}, stack="dev", project="trainyard")
+    assert "run pulumi config set aws:region" in str(found.errors[0])
+
+
+def test_a_stack_without_a_region_and_with_an_unknown_zone_has_no_second_error() -> None:
+    odd = {ENVIRONMENT: values(at("zone", "mars-1a"))[ENVIRONMENT]}
+    [error] = plan_stack(read(odd, stack="dev", project="trainyard")).errors
+    assert error.path == "aws:region"
 
 
 # Salvage: what is sound is checked although something else is wrong, and nothing is complained of
 # twice.
 
 
-def test_a_broken_pool_is_one_fault_and_not_a_second_one_at_the_job_that_uses_it() -> None:
+def test_a_broken_pool_is_one_error_and_not_a_second_one_at_the_job_that_uses_it() -> None:
     assert errors(at("pools.g6e.max_nodes", "many")) == [
-        'environment.pools.g6e.max_nodes: input should be a valid integer, got "many"; '
-        "see the sentence beside it in stacks/settings/environment.py"
+        'environment.pools.g6e.max_nodes: must be a whole number; got "many". Fix: write a value'
+        " such as 4"
     ]
 
 
 @pytest.mark.parametrize("path", ["storage.scratch.data", f"{OWN}.max_restarts", f"{JOB}.nodes"])
-def test_a_broken_part_is_set_aside_and_the_rest_is_still_checked(path: str) -> None:
+def test_a_broken_part_is_skipped_and_the_rest_is_still_checked(path: str) -> None:
     found = errors(at(path, "nonsense"), at("network.cidr", "8.8.8.0/24"))
     assert [f.partition(":")[0] for f in found] == [
         f"environment.{path}",
@@ -314,9 +377,9 @@ def test_a_mistyped_key_does_not_hide_what_the_rules_refuse() -> None:
     ]
 
 
-def test_a_sound_file_has_no_faults_and_sets_nothing_aside() -> None:
+def test_a_sound_file_has_no_errors_and_skips_nothing() -> None:
     found = reading()
-    assert (found.errors, found.set_aside) == ((), frozenset())
+    assert (found.errors, found.skipped) == ((), frozenset())
     assert isinstance(found.config, StackConfig)
 
 
@@ -334,14 +397,17 @@ def test_the_engine_and_the_file_give_the_same_configuration(stack: str) -> None
     ("text", "says"),
     [
         ("config: {a: [}", "must be YAML"),
-        ("config:\n  - a\n", "holds settings under `config:`"),
-        ("just words", "holds settings under `config:`"),
+        ("config:\n  - a\n", "must contain settings under `config:`"),
+        ("just words", "must contain settings under `config:`"),
         ("", "must be set"),
         ("config:\n", "must be set"),
-        ("config:\n  aws:region: a\n  aws:region: b\n", "aws:region is given twice"),
+        (
+            "config:\n  aws:region: a\n  aws:region: b\n",
+            "aws:region [Pulumi.x.yaml:3]: must be set once; got two values. Fix: delete one",
+        ),
     ],
 )
-def test_a_file_that_is_no_stack_file_is_a_fault_and_not_a_traceback(
+def test_a_file_that_is_no_stack_file_is_an_error_and_not_a_traceback(
     tmp_path: Path, text: str, says: str
 ) -> None:
     (tmp_path / "Pulumi.yaml").write_text("name: trainyard\n")
@@ -350,11 +416,109 @@ def test_a_file_that_is_no_stack_file_is_a_fault_and_not_a_traceback(
     assert found.plan is None and says in str(found.errors[0])
 
 
+def test_a_file_that_is_no_yaml_is_called_by_its_name(tmp_path: Path) -> None:
+    for text in ("config: {a: [}", "config:\n  a: \x01\n", "config:\n\t- a: b: c\n"):
+        (tmp_path / "Pulumi.yaml").write_text("name: trainyard\n")
+        (tmp_path / "Pulumi.x.yaml").write_text(text)
+        said = "\n".join(map(str, read_file("x", tmp_path).errors))
+        assert "Pulumi.x.yaml:" in said and "unicode string" not in said
+
+
+STACK = """config:
+  aws:region: ap-northeast-2
+  trainyard:environment:
+    zone: ap-northeast-2a
+    cluster: {version: 1.30}
+    pools:
+      1: {instance_types: [g6e.48xlarge], max_nodes: 4}
+      no: {instance_types: [g6e.48xlarge], max_nodes: 4.0}
+    trainer: {version: 2.1.0, runtimes: [torch-distributed]}
+"""
+
+
+def _errors_of_file(folder: Path, text: str) -> list[str]:
+    (folder / "Pulumi.yaml").write_text("name: trainyard\n")
+    (folder / "Pulumi.x.yaml").write_text(text)
+    return [str(error) for error in plan_stack(read_file("x", folder)).errors]
+
+
+def test_a_message_has_the_line_and_the_value_as_the_file_writes_it(tmp_path: Path) -> None:
+    """YAML makes 1.3 of 1.30, and of the keys 1 and no a number and false."""
+    version, one, no = _errors_of_file(tmp_path, STACK)
+    assert version == (
+        'environment.cluster.version [Pulumi.x.yaml:5]: must be text; got 1.30. Fix: write "1.30"'
+    )
+    assert one.startswith("environment.pools.1 [Pulumi.x.yaml:7]: must be a name")
+    assert one.endswith('got "1". Fix: rename it to pool-1')
+    assert no == (
+        "environment.pools.no.max_nodes [Pulumi.x.yaml:8]: must be a whole number; got 4.0. Fix:"
+        " write 4"
+    )
+
+
+def test_a_value_that_the_engine_was_given_is_shown_and_not_the_one_of_the_file() -> None:
+    lines = Lines(file="x", written={"environment.cluster.version": "1.30"})
+    given = values(at("cluster.version", 1.31))
+    [error] = read(given, stack="dev", project="trainyard", lines=lines).errors
+    assert error.got == "1.31"
+
+
+def test_a_template_is_refused_with_its_line_and_not_with_a_python_object(tmp_path: Path) -> None:
+    text = STACK.replace("version: 1.30", "version: {{ .Values.version }}")
+    [error, *_] = _errors_of_file(tmp_path, text)
+    assert error.startswith("environment.cluster.version [Pulumi.x.yaml:5]: must")
+    assert "got cluster: {version: {{ .Values.version }}}. Fix: fill the template in" in error
+
+
+@pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        ("a: [", "close the bracket"),
+        ("a: [b c: d", "close the bracket, or write a comma between two values"),
+        ("a: 'b", "close the quotes"),
+        ("a: *nowhere", "quote the value: * begins an alias"),
+        ("a: !unknown b", "quote the value: ! begins a tag"),
+        ("a: \x07", "delete the control character"),
+        ("a: @b", "indent with blanks, not with tabs; quote a value that begins with @ or `"),
+        ("a: b: c", "indent the line with blanks, as the lines it belongs to, or quote a value"),
+    ],
+)
+def test_a_line_that_is_no_yaml_has_a_fix_of_its_own(line: str, fix: str) -> None:
+    _, (error, *_) = read_documents(f"{line}\n", "x.yaml")
+    assert error.fix.startswith(fix) and str(error).startswith("x.yaml:1: must be YAML (")
+
+
+def test_every_pattern_of_a_setting_is_explained_in_words() -> None:
+    used = set(re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', json.dumps(json_schema()["$defs"])))
+    used |= set(
+        re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', json.dumps(json_schema()["properties"]))
+    )
+    patterns = {json.loads(text) for text in used}
+    assert len(patterns) >= 9 and patterns == set(PATTERNS)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("text", ["", "/", "a", "A b", "3600", ":", "data:/x"])
+def test_what_is_proposed_for_a_pattern_matches_it(pattern: str, text: str) -> None:
+    row = PATTERNS[pattern]
+    assert re.search(pattern, row.meant(text) or row.example)
+
+
+def test_every_example_is_accepted_where_it_is_proposed() -> None:
+    """A missing setting is added with its example: that error is then gone."""
+    missing = ["zone", "cluster", "cluster.version", "pools", "pools.g6e", "pools.g6e.max_nodes"]
+    missing += ["pools.g6e.instance_types", "trainer", "trainer.version", "trainer.runtimes"]
+    for path in missing:
+        [error, *_] = reading(without(path)).errors or reading(at(path, None)).errors
+        again = reading(at(path, error.write)).errors
+        assert error.write is not None and again == (), (path, again)
+
+
 def test_a_pool_that_is_given_twice_is_refused_as_the_engine_would(tmp_path: Path) -> None:
     text = (CHECKOUT / "Pulumi.dev.yaml").read_text().replace("      h100: {", "      g6e: {")
     (tmp_path / "Pulumi.yaml").write_text("name: trainyard\n")
     (tmp_path / "Pulumi.dev.yaml").write_text(text)
-    assert "g6e is given twice" in str(read_file("dev", tmp_path).errors[0])
+    assert "environment.pools.g6e [Pulumi.dev.yaml:" in str(read_file("dev", tmp_path).errors[0])
 
 
 ANYTHING = st.one_of(
@@ -393,7 +557,7 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @given(stack=st.sampled_from(["dev", "team-vision"]), data=st.data())
-def test_whatever_stands_in_a_stack_file_there_is_a_plan_or_a_fault_and_never_a_traceback(
+def test_whatever_stands_in_a_stack_file_there_is_a_plan_or_an_error_and_never_a_traceback(
     stack: str, data: st.DataObject
 ) -> None:
     spoiled = copy.deepcopy(stack_values(stack))

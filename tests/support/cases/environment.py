@@ -23,41 +23,49 @@ def _linked(*repositories: dict[str, Any]) -> Edit:
     )
 
 
-# name → (edits of the dev file, path of the fault, part of what it says)
+# name → (edits of the dev file, path of the error, part of the message)
 REFUSED: dict[str, tuple[list[Edit], str, str]] = {
-    "region as zone": ([at("zone", "ap-northeast-2")], "zone", "is a zone, not a region"),
-    "another region as zone": ([at("zone", "us-east-1")], "zone", "use one of ap-northeast-2a"),
+    "region as zone": (
+        [at("zone", "ap-northeast-2")],
+        "zone",
+        "must be a zone, not a region; got ap-northeast-2. Fix: write one of ap-northeast-2a,",
+    ),
+    "another region as zone": (
+        [at("zone", "us-east-1")],
+        "zone",
+        "Fix: write one of ap-northeast-2a",
+    ),
     "zone of another region": (
         [at("zone", "us-east-1a")],
         "zone",
-        "lies in aws:region (ap-northeast-2)",
+        "must be a zone of aws:region (ap-northeast-2)",
     ),
     "zone that does not exist": (
         [at("zone", "ap-northeast-2f")],
         "zone",
-        "exists in ap-northeast-2",
+        "must be a zone that ap-northeast-2 has",
     ),
     "zone without a control plane": (
         [at("zone_id", "use1-az3")],
         "zone_id",
-        "must be the id of a zone in which EKS places control planes, got use1-az3",
+        "must be the id of a zone in which EKS places control planes; got use1-az3",
     ),
     "network in another region's zone": (
         [at("network.zones", ["ap-northeast-2a", "us-east-1b"])],
         "network.zones",
-        "must name zones of ap-northeast-2, and none of them twice, got [ap-northeast-2a,"
-        " us-east-1b]; zones: [ap-northeast-2a, ap-northeast-2b]",
+        "must list zones of ap-northeast-2, each of them once; got [ap-northeast-2a, "
+        "us-east-1b]. Fix: write [ap-northeast-2a, ap-northeast-2b]",
     ),
     "network in one zone twice": (
         [at("network.zones", ["ap-northeast-2c", "ap-northeast-2c"])],
         "network.zones",
-        "; zones: [ap-northeast-2c]",
+        "Fix: write [ap-northeast-2c]",
     ),
     "network in one zone": (
         [at("network.zones", ["ap-northeast-2a"])],
         "network.zones",
-        "a second zone beside environment.zone: EKS wants two, got [ap-northeast-2a]; zones:"
-        " [ap-northeast-2a, ap-northeast-2b]",
+        "a second zone beside environment.zone: EKS needs two; got [ap-northeast-2a]. "
+        "Fix: write [ap-northeast-2a, ap-northeast-2b]",
     ),
     "fallback zone that the network leaves out": (
         [
@@ -73,95 +81,126 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at("storage.home-b", {"efs": {}}),
         ],
         "storage.home-b",
-        "must not have the name of home's mount target in ap-northeast-2b",
+        "must not have the name of the mount target of home in ap-northeast-2b",
     ),
-    "no range": ([at("network.cidr", "10.0.0.0/99")], "network.cidr", "is an IPv4 range"),
-    "host bits": ([at("network.cidr", "10.0.0.1/16")], "network.cidr", "has host bits set"),
-    "network too large": ([at("network.cidr", "10.0.0.0/12")], "network.cidr", "/16 to /20"),
-    "network too small": ([at("network.cidr", "10.0.0.0/24")], "network.cidr", "10.0.0.0/16"),
+    "no range": (
+        [at("network.cidr", "10.0.0.0/99")],
+        "network.cidr",
+        "must be an IPv4 range ('99' is not a valid netmask); got 10.0.0.0/99. Fix: "
+        "write 10.0.0.0/16",
+    ),
+    "host bits": (
+        [at("network.cidr", "10.0.0.1/16")],
+        "network.cidr",
+        "has host bits set); got 10.0.0.1/16. Fix: write 10.0.0.0/16",
+    ),
+    "network too large": (
+        [at("network.cidr", "10.0.0.0/12")],
+        "network.cidr",
+        "must be /16 to /20 (a VPC has at most a /16; GPU nodes need room); got "
+        "10.0.0.0/12. Fix: write 10.0.0.0/16",
+    ),
+    "network too small": (
+        [at("network.cidr", "10.0.0.0/24")],
+        "network.cidr",
+        "got 10.0.0.0/24. Fix: write 10.0.0.0/20",
+    ),
     "public addresses": ([at("network.cidr", "8.8.0.0/16")], "network.cidr", "RFC 1918"),
     "unknown Kubernetes": (
         [at("cluster.version", "1.19")],
         "cluster.version",
-        "is a version with known add-ons",
+        "must be a Kubernetes version whose add-ons this program knows",
     ),
     "CIDRs of a private endpoint": (
         [at("cluster.endpoint", "private")],
         "cluster.public_access_cidrs",
-        "belongs to a public endpoint",
+        "must not be set with endpoint: private",
     ),
     "public endpoint for nobody": (
         [without("cluster.public_access_cidrs")],
         "cluster.public_access_cidrs",
-        "says who may reach",
+        "must list who may reach the public endpoint",
     ),
     "no range at the endpoint": (
         [at("cluster.public_access_cidrs", ["my-house"])],
         "cluster.public_access_cidrs",
-        "holds IPv4 ranges, got my-house",
+        "must list IPv4 ranges; got my-house",
     ),
-    "namespace of the system": ([at("namespace", "kube-system")], "namespace", "is for jobs only"),
+    "namespace of the system": (
+        [at("namespace", "kube-system")],
+        "namespace",
+        "must not be a namespace of the system; got kube-system. Fix: write training",
+    ),
     "no type in a pool": (
         [at("pools.g6e.instance_types", [])],
         "pools.g6e.instance_types",
-        "got none",
+        "must list an instance type; got an empty list. Fix: write [g6e.48xlarge]",
     ),
     "unknown type": (
         [at("pools.g6e.instance_types", ["p7.48xlarge"])],
         "pools.g6e.instance_types",
-        "is a type of the catalogue",
+        "must list types of the catalogue; got p7.48xlarge. Fix: write p5.48xlarge or ",
     ),
     "type the region does not sell": (
         [at("pools.big", {**P5, "instance_types": ["p5e.48xlarge"]})],
         "pools.big.instance_types",
-        "is sold in ap-northeast-2",
+        "must list types that ap-northeast-2 has",
     ),
     "type the zone does not sell": (
         [at("zone_id", "apne2-az3")],
         "pools.h100.instance_types",
-        "in ap-northeast-2: apne2-az1",
+        "in ap-northeast-2 these have it: apne2-az1",
     ),
     "store of two kinds": (
         [at("storage.home.lustre", {"capacity_gib": 1200, "throughput_mbps_per_tib": 125})],
         "storage.home",
-        "got both",
+        "must have either lustre or efs; got both",
     ),
-    "store of no kind": ([without("storage.home.efs")], "storage.home", "got neither"),
+    "store of no kind": (
+        [without("storage.home.efs")],
+        "storage.home",
+        "must have either lustre or efs; got neither",
+    ),
     "size FSx does not sell": (
         [at("storage.scratch.lustre.capacity_gib", 5000)],
         "storage.scratch.lustre.capacity_gib",
-        "nearest: 4800",
+        "Fix: write 4800",
     ),
     "small size FSx does not sell": (
         [at("storage.scratch.lustre.capacity_gib", 1000)],
         "storage.scratch.lustre.capacity_gib",
-        "nearest: 1200",
+        "Fix: write 1200",
     ),
     "speed FSx does not sell": (
         [at("storage.scratch.lustre.throughput_mbps_per_tib", 300)],
         "storage.scratch.lustre.throughput_mbps_per_tib",
-        "(125, 250, 500, 1000)",
+        "must be one of 125, 250, 500, 1000 with deployment: PERSISTENT_2; got 300. Fix: "
+        "write 250;",
     ),
     "no speed": (
         [without("storage.scratch.lustre.throughput_mbps_per_tib")],
         "storage.scratch.lustre.throughput_mbps_per_tib",
-        "got None",
+        "got nothing. Fix: write 500;",
     ),
     "speed of scratch": (
         [at("storage.scratch.lustre.deployment", "SCRATCH_2")],
         "storage.scratch.lustre.throughput_mbps_per_tib",
-        "is fixed for SCRATCH_2",
+        "must not be set with deployment: SCRATCH_2, which has one speed",
     ),
-    "unknown Trainer": ([at("trainer.version", "1.8.1")], "trainer.version", "has builders for"),
+    "unknown Trainer": (
+        [at("trainer.version", "1.8.1")],
+        "trainer.version",
+        "must be a Kubeflow Trainer release that this program supports",
+    ),
     "unknown runtime": (
         [at("trainer.runtimes", ["torch-distributed", "jax"])],
         "trainer.runtimes",
-        "your own go under own_runtimes",
+        "describe a runtime of your own under own_runtimes",
     ),
     "own runtime of an upstream name": (
         [at("trainer.own_runtimes.torch-distributed", {"image": "a@sha256:0"})],
         "trainer.own_runtimes.torch-distributed",
-        "does not take an upstream name",
+        "must not have the name of a runtime that the Trainer ships",
     ),
     "unknown pool": ([at(f"{JOB}.pool", "g6")], f"{JOB}.pool", "one of g6e, h100"),
     "gang larger than its pool": (
@@ -172,27 +211,27 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "more GPUs than a node has": (
         [at(f"{JOB}.gpus_per_node", 9)],
         f"{JOB}.gpus_per_node",
-        "fits g6e.48xlarge, which has 8, got 9",
+        "be at most 8",
     ),
     "more ranks than GPUs": (
         [at(f"{JOB}.gpus_per_node", 4), at(f"{JOB}.processes_per_node", 8)],
         f"{JOB}.processes_per_node",
-        "is at most the 4 GPUs of the pod",
+        "be at most the 4 GPUs of a pod",
     ),
     "all memory shared": (
         [at(f"{JOB}.shared_memory_gib", 1400)],
         f"{JOB}.shared_memory_gib",
-        "half of the node's",
+        "leave the ranks memory",
     ),
     "runtime that is not installed": (
         [at(f"{JOB}.runtime", "jax")],
         f"{JOB}.runtime",
-        "is a runtime of the",
+        "be a runtime of the environment",
     ),
     "restarts from nothing": (
         [without(f"{JOB}.checkpoints")],
         f"{JOB}.checkpoints",
-        "is what 5 restarts resume from",
+        "be set: 5 restarts resume from it",
     ),
     "unknown store": (
         [at(f"{JOB}.storage.data", {"path": "/data"})],
@@ -202,27 +241,27 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "two mounts at a path": (
         [at(f"{JOB}.storage", {"home": {"path": "/mnt/"}, "scratch": {"path": "/mnt"}})],
         f"{JOB}.storage",
-        "mounts one thing at a path, got /mnt",
+        "mount one thing at a path",
     ),
     "mount where checkpoints are": (
         [at(f"{JOB}.storage.home", {"path": "/checkpoints"})],
         f"{JOB}.storage",
-        "got /checkpoints",
+        "mount one thing at a path",
     ),
     "mount on shared memory": (
         [at(f"{JOB}.storage.home", {"path": "/dev/shm"})],
         f"{JOB}.storage",
-        "got /dev/shm",
+        "mount one thing at a path",
     ),
     "checkpoints on an unknown store": (
         [at(f"{JOB}.checkpoints.store", "data")],
         f"{JOB}.checkpoints.store",
-        "is a store of the environment, got data; one of scratch, home",
+        "be a store of the environment",
     ),
     "checkpoints outside of their store": (
         [at(f"{JOB}.checkpoints.directory", "a/../../b")],
         f"{JOB}.checkpoints.directory",
-        "stays in its store",
+        "stay in its store",
     ),
     "no command": ([without(SCRIPT)], JOB, "got none"),
     "two commands": ([at(f"{JOB}.command", ["python", "train.py"])], JOB, "got script and command"),
@@ -238,7 +277,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     ),
     "torchrun itself without a meeting place": (
         [without(SCRIPT), at(f"{JOB}.command", ["/usr/bin/torchrun", "--standalone", "train.py"])],
-        f"{JOB}.script",
+        f"{JOB}.command",
         "rendezvous",
     ),
     "blank after a backslash": (
@@ -254,7 +293,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "variable of the Trainer": (
         [at(f"{JOB}.env.PET_NNODES", "2")],
         f"{JOB}.env.PET_NNODES",
-        "is set by the Trainer",
+        "not be a variable that the Trainer sets",
     ),
     "token in the environment": (
         [at(f"{JOB}.env.HF_TOKEN", "hf_" + "a" * 34)],
@@ -264,7 +303,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "token in the script": (
         [at(SCRIPT, "export AWS_ACCESS_KEY_ID=AKIA" + "A" * 16)],
         f"{JOB}.script",
-        "holds no token in clear",
+        "not contain a token in clear",
     ),
 }
 
@@ -309,22 +348,22 @@ REFUSED |= {
     "another accelerator": (
         [at(f"{POOL}.instance_types", ["trn1.32xlarge"])],
         f"{POOL}.instance_types",
-        "is a type this program trains on",
+        "must list types with GPUs or CPUs for training",
     ),
     "one letter wrong in a type": (
         [at(f"{POOL}.instance_types", ["p5.48xlrage"])],
         f"{POOL}.instance_types",
-        "nearest: p5.48xlarge",
+        "Fix: write p5.48xlarge",
     ),
     "a type twice": (
         [at(f"{POOL}.instance_types", ["p5.48xlarge", "p5.48xlarge"])],
         f"{POOL}.instance_types",
-        "names a type once",
+        "must list each type once; got [p5.48xlarge, p5.48xlarge]. Fix: write [p5.48xlarge]",
     ),
     "types with unlike GPUs": (
         [at("pools.mixed", {"instance_types": ["g6e.48xlarge", "g6e.12xlarge"], "max_nodes": 1})],
         "pools.mixed.instance_types",
-        "g6e.48xlarge 8, g6e.12xlarge 4",
+        "got g6e.48xlarge with 8, g6e.12xlarge with 4. Fix: write [g6e.48xlarge], and",
     ),
     "reserved nodes of several types": (
         [
@@ -335,47 +374,48 @@ REFUSED |= {
             )
         ],
         f"{POOL}.instance_types",
-        "is one type where nodes are reserved or kept",
+        "must list one type, as the pool has replicas or a reservation",
     ),
     "capacity nobody sells": (
         [at(f"{POOL}.capacity", "cheap")],
         f"{POOL}.capacity",
-        "input should be 'on_demand'",
+        'must be one of on_demand, spot, reservation, block; got "cheap"',
     ),
     "reservation without an id": (
         [_h100(capacity="reservation")],
         f"{POOL}.reservation",
-        "says which",
+        "must be set with capacity: reservation; got nothing. Fix: add reservation: {id:",
     ),
     "something that is no reservation's id": (
         [_h100(capacity="reservation", reservation={**ODCR, "id": "r-1"})],
         f"{POOL}.reservation.id",
-        "string should match",
+        'cr- and 8 to 17 hexadecimal digits; got "r-1". Fix: write one such as cr-',
     ),
     "a reservation nothing uses": (
         [_h100(reservation=ODCR)],
         f"{POOL}.capacity",
-        "capacity: reservation, or block",
+        "must be reservation or block, as the pool has a reservation; got on_demand. "
+        "Fix: write reservation,",
     ),
     "more nodes than are reserved": (
         [_h100(max_nodes=3, capacity="reservation", reservation=ODCR)],
         f"{POOL}.max_nodes",
-        "is at most the 2 instances",
+        "must be at most 2, the instances of cr-0123456789abcdef0; got 3. Fix: write 2",
     ),
     "a new placement group for a reservation": (
         [_h100(capacity="reservation", reservation=ODCR, placement="cluster")],
         f"{POOL}.placement",
-        "only in the group it was made in",
+        "a reservation has instances only in the group it was created in",
     ),
     "a block without its ends": (
         [_h100(capacity="block", reservation=ODCR)],
         f"{POOL}.reservation",
-        "has both ends",
+        "must have starts and ends, for a Capacity Block; got no starts",
     ),
     "a block that ends before it starts": (
         [_h100(capacity="block", reservation={**BLOCK, "ends": "2098-11-30T00:00:00Z"})],
         f"{POOL}.reservation.ends",
-        "comes after starts",
+        "must be later than starts, 2098-12-01T11:30:00Z",
     ),
     "a block that is over": (
         [
@@ -389,12 +429,13 @@ REFUSED |= {
             )
         ],
         f"{POOL}.reservation.ends",
-        "give the id of a new one",
+        "must be in the future: the reservation is over",
     ),
     "a time without its zone": (
         [_h100(capacity="block", reservation={**BLOCK, "starts": "2098-12-01T11:30:00"})],
         f"{POOL}.reservation.starts",
-        "timezone",
+        'must be a time with a time zone; got "2098-12-01T11:30:00". Fix: write '
+        "2098-12-01T11:30:00Z",
     ),
     "a block of a type that has none": (
         [
@@ -409,7 +450,7 @@ REFUSED |= {
             )
         ],
         "pools.g6e.instance_types",
-        "is sold as Capacity Block",
+        "must list types that AWS sells as Capacity Blocks",
     ),
     "one reservation in two pools": (
         [
@@ -417,23 +458,27 @@ REFUSED |= {
             at("pools.more", {**P5, "capacity": "reservation", "reservation": ODCR}),
         ],
         "pools.more.reservation.id",
-        "is not used by pool h100 already",
+        "must not be the reservation of another pool (h100)",
     ),
-    "spares of nothing": ([_h100(warm_spares=1)], f"{POOL}.warm_spares", "set replicas too"),
+    "spares of nothing": (
+        [_h100(warm_spares=1)],
+        f"{POOL}.warm_spares",
+        "must not be set without replicas; got 1. Fix: delete it, or set replicas too",
+    ),
     "more kept than the pool may have": (
         [_h100(replicas=2, warm_spares=1)],
         f"{POOL}.max_nodes",
-        "holds 2 replicas and 1 spares",
+        "must be at least 3: 2 replicas and 1 warm spares; got 2. Fix: write 3",
     ),
     "spot that is kept": (
         [_h100(replicas=1, capacity="spot")],
         f"{POOL}.replicas",
-        "which spot is not",
+        "must not be set with capacity: spot",
     ),
     "a fallback to the same zone": (
         [_h100(fallback_zones=["ap-northeast-2a"])],
         f"{POOL}.fallback_zones",
-        "are other zones",
+        "must list other zones than environment.zone",
     ),
     "a fallback to a zone without a subnet": (
         [_h100(fallback_zones=["ap-northeast-2d"])],
@@ -443,7 +488,8 @@ REFUSED |= {
     "a fallback named twice": (
         [_h100(fallback_zones=["ap-northeast-2b", "ap-northeast-2b"])],
         f"{POOL}.fallback_zones",
-        "names a zone once",
+        "must list each zone once; got [ap-northeast-2b, ap-northeast-2b]. Fix: write "
+        "[ap-northeast-2b]",
     ),
     "a reservation with fallback zones": (
         [_h100(capacity="reservation", reservation=ODCR, fallback_zones=["ap-northeast-2b"])],
@@ -466,47 +512,55 @@ REFUSED |= {
             at("pools.a-2", P5),
         ],
         "pools.a",
-        "rename one of the two",
+        "must not create NodePool a-2, which pool a-2 also creates",
     ),
     "more nodes than the subnet has addresses": (
         [at("network.cidr", "10.0.0.0/20"), at("pools.g6e.max_nodes", 40)],
         "network.cidr",
-        "lower max_nodes",
+        "Fix: write 10.0.0.0/19, or lower max_nodes",
     ),
     # The environment.
     "a zone id of another region": (
         [at("zone_id", "use1-az1")],
         "zone_id",
-        "is a zone id of ap-northeast-2",
+        "must be a zone id of ap-northeast-2",
     ),
     "GPUs for controllers": (
         [at("system_nodes.instance_type", "g6e.12xlarge")],
         "system_nodes.instance_type",
-        "pays for no GPUs",
+        "must have no GPUs: only controllers run there",
     ),
     "controllers on Arm": (
         [at("system_nodes.instance_type", "m7g.xlarge")],
         "system_nodes.instance_type",
-        "is x86",
+        "must be x86",
     ),
     "controllers without memory": (
         [at("system_nodes.instance_type", "t3.small")],
         "system_nodes.instance_type",
-        "8 GiB at least",
+        "at least 2 vCPUs and 8 GiB",
     ),
-    "a tag of AWS": ([at("tags", {"aws:team": "a"})], "tags.aws:team", "is not a key that AWS"),
+    "a tag of AWS": (
+        [at("tags", {"aws:team": "a"})],
+        "tags.aws:team",
+        "must not have a key that AWS",
+    ),
     "a tag of ours": (
         [at("tags", {"trainyard:stack": "a"})],
         "tags.trainyard:stack",
-        "is not a key that AWS",
+        "must not have a key that AWS",
     ),
     "a tag that Karpenter refuses": (
         [at("tags", {"karpenter.sh/nodepool": "a"})],
         "tags.karpenter.sh/nodepool",
-        "is not a key that AWS",
+        "must not have a key that AWS",
     ),
-    "a long tag": ([at("tags", {"why": "w" * 257})], "tags.why", "its value 256"),
-    "too many tags": ([at("tags", {f"t{n}": "1" for n in range(41)})], "tags", "are at most 40"),
+    "a long tag": ([at("tags", {"why": "w" * 257})], "tags.why", "a value of at most 256"),
+    "too many tags": (
+        [at("tags", {f"t{n}": "1" for n in range(41)})],
+        "tags",
+        "must have at most 40 tags",
+    ),
     "an admin twice": (
         [
             at(
@@ -514,29 +568,29 @@ REFUSED |= {
                 {n: {"role_arn": "arn:aws:iam::000000000000:role/ops"} for n in "ab"},
             )
         ],
-        "cluster.admins",
-        "names a role once",
+        "cluster.admins.b",
+        "EKS has one access entry for each role",
     ),
     "a namespace that looks like the system's": (
         [at("namespace", "kube-jobs")],
         "namespace",
-        "is for jobs only",
+        "must not be a namespace of the system",
     ),
     # Stores.
     "size and model": (
         [at("storage.scratch.lustre.for_model", {"parameters_billion": 7, "nodes": 2})],
         "storage.scratch.lustre.capacity_gib",
-        "follows from for_model",
+        "must not be set beside for_model",
     ),
     "speed and model": (
         [at("storage.scratch.lustre.for_model", {"parameters_billion": 7, "nodes": 2})],
         "storage.scratch.lustre.throughput_mbps_per_tib",
-        "follows from for_model",
+        "must not be set beside for_model",
     ),
     "neither size nor model": (
         [at("storage.scratch.lustre", {"throughput_mbps_per_tib": 500})],
         "storage.scratch.lustre.capacity_gib",
-        "or follow from for_model",
+        "must be set, unless for_model is; got nothing. Fix: add capacity_gib: 4800,",
     ),
     "scratch for a model": (
         [
@@ -546,7 +600,7 @@ REFUSED |= {
             )
         ],
         "storage.scratch.lustre.deployment",
-        "loses checkpoints with a server",
+        "SCRATCH_2 loses the checkpoints when a server fails",
     ),
     "a goodput nobody reaches": (
         [
@@ -556,7 +610,7 @@ REFUSED |= {
             )
         ],
         "storage.scratch.lustre.for_model.goodput_percent",
-        "can be reached with what FSx sells",
+        "must be a goodput that a Lustre of FSx can reach for this model; got 99.9. Fix: write 89,",
     ),
     "backups of scratch": (
         [
@@ -566,22 +620,23 @@ REFUSED |= {
             )
         ],
         "storage.scratch.lustre.backup_days",
-        "FSx makes no backups of scratch",
+        "of which FSx makes no backups",
     ),
     "petabytes by mistake": (
         [at("storage.scratch.lustre.capacity_gib", 4800000)],
         "storage.scratch.lustre.capacity_gib",
-        "is at most 1 PiB",
+        "must be at most 1046400, about 1 PiB",
     ),
     "checkpoints that do not fit": (
         [at(f"{JOB}.parameters_billion", 175)],
         f"{JOB}.checkpoints.store",
-        "holds 3 checkpoints of 2,100 GB",
+        "must have room for 3 checkpoints of 2,100 GB each; got scratch, with room for "
+        "2. Fix: write capacity_gib: 7200",
     ),
     "saves that take longer than their interval": (
         [*MODEL, at(f"{JOB}.checkpoints.interval_minutes", 2)],
         f"{JOB}.checkpoints.interval_minutes",
-        "is longer than a save",
+        "must be more than a save takes on scratch, which is 3.0 minutes; got 2. Fix: write 4",
     ),
     "asynchronous saves that never end": (
         [
@@ -590,12 +645,12 @@ REFUSED |= {
             at(f"{JOB}.checkpoints.asynchronous", True),
         ],
         f"{JOB}.checkpoints.interval_minutes",
-        "is longer than a save",
+        "must be more than a save takes on scratch",
     ),
     "saves rarer than failures": (
         [*MODEL, at(f"{JOB}.checkpoints.interval_minutes", 200_000)],
         f"{JOB}.checkpoints.interval_minutes",
-        "run between failures",
+        "nodes run between failures",
     ),
     "a goodput the store cannot keep": (
         [
@@ -604,28 +659,28 @@ REFUSED |= {
             at(f"{JOB}.goodput_percent", 99.9),
         ],
         f"{JOB}.goodput_percent",
-        "can be kept on scratch",
+        "must be at most 97, as a save on scratch takes 2,867 s",
     ),
     "a goodput of nothing": (
         [at(f"{JOB}.goodput_percent", 95)],
         f"{JOB}.goodput_percent",
-        "set parameters_billion and checkpoints",
+        "must not be set without parameters_billion and checkpoints",
     ),
     # Repositories.
     "backups of a linked store": (
         [_linked(), at("storage.scratch.lustre.backup_days", 7)],
         "storage.scratch.lustre.backup_days",
-        "FSx backs up no file system that is linked to S3",
+        "FSx makes no backups of a file system with links to S3",
     ),
     "nine repositories": (
         [_linked(*({"s3": f"s3://sets-{n}", "path": f"/{n}"} for n in range(9)))],
         REPOSITORIES,
-        "are at most 8 a file system, got 9",
+        "must have at most 8 repositories, as FSx allows for a file system; got 9",
     ),
     "no S3 URI": (
         [_linked({"s3": "https://sets.s3.amazonaws.com/a"})],
         f"{REPOSITORIES}.r0.s3",
-        "is s3://bucket/prefix/",
+        "must be an S3 URI",
     ),
     "no bucket of S3": (
         [_linked({"s3": "s3://My_Sets/a"})],
@@ -635,37 +690,37 @@ REFUSED |= {
     "relative path": (
         [_linked({"path": "data"})],
         f"{REPOSITORIES}.r0.path",
-        "counts from the file system's root",
+        "must begin with /, the root of the file system; got data. Fix: write /data",
     ),
     "path with ..": (
         [_linked({"path": "/data/../x"})],
         f"{REPOSITORIES}.r0.path",
-        "without empty steps, . and ..",
+        "must be a directory without empty names, . and ..; got '/data/../x'. Fix: write /data/x",
     ),
     "directories in each other": (
         [_linked({}, {"s3": "s3://other", "path": "/data/more"})],
         f"{REPOSITORIES}.r1.path",
-        "lies beside r0's /data",
+        "must not overlap with /data of r0",
     ),
     "whole file system and a directory": (
         [_linked({"path": "/"}, {"s3": "s3://other"})],
         f"{REPOSITORIES}.r1.path",
-        "lies beside r0's /, neither in it",
+        "must not overlap with / of r0",
     ),
     "prefixes in each other": (
         [_linked({}, {"s3": "s3://sets/a/b", "path": "/more"})],
         f"{REPOSITORIES}.r1.s3",
-        "lies beside r0's s3://sets/a/",
+        "must not overlap with s3://sets/a/ of r0",
     ),
     "one prefix twice": (
         [_linked({}, {"s3": "s3://sets/a", "path": "/more"})],
         f"{REPOSITORIES}.r1.s3",
-        "neither in it nor around it",
+        "must not overlap with s3://sets/a/ of r0",
     ),
     "event twice": (
         [_linked({"auto_import": ["NEW", "NEW"]})],
         f"{REPOSITORIES}.r0.auto_import",
-        "names an event once",
+        "must list each event once; got [NEW, NEW]. Fix: write [NEW]",
     ),
     # Lustre over EFA.
     "EFA of scratch": (
@@ -676,12 +731,12 @@ REFUSED |= {
             )
         ],
         "storage.scratch.lustre.efa",
-        "scratch has no EFA",
+        "SCRATCH_2, which has no EFA",
     ),
     "size that is not sold with EFA": (
         [at("storage.scratch.lustre.efa", True)],
         "storage.scratch.lustre.capacity_gib",
-        "is a multiple of 9600 GiB with EFA at 500 MB/s per TiB, got 4800; nearest: 9600",
+        "must be a multiple of 9600 with efa at 500 MB/s per TiB; got 4800. Fix: write 9600;",
     ),
     "EFA for nodes that would hang": (
         [_over_efa(), without(POOL)],
@@ -702,7 +757,7 @@ REFUSED |= {
     "a gang on several types": (
         [at("pools.g6e.instance_types", ["g6e.48xlarge", "g6.48xlarge"])],
         f"{JOB}.nodes",
-        "ranks would mix them",
+        "be 1 on pool g6e, which has several types",
     ),
     "a gang over zones": (
         [at("pools.g6e.fallback_zones", ["ap-northeast-2b"])],
@@ -712,7 +767,7 @@ REFUSED |= {
     "a gang larger than what is kept": (
         [_h100(replicas=1), _job_on("h100", nodes=2)],
         "jobs.other.nodes",
-        "it brings up no others",
+        "be at most 1, the nodes that pool h100 keeps, and it launche",
     ),
     "a gang larger than what is reserved": (
         [
@@ -725,34 +780,34 @@ REFUSED |= {
     "a gang on spot that cannot resume": (
         [at("pools.g6e.capacity", "spot"), at(f"{JOB}.runtime", "torch-distributed")],
         f"{JOB}.nodes",
-        "one reclaimed node ends all",
+        "be 1 on pool g6e, which is spot",
     ),
     "a run longer than its block": (
         [_h100(capacity="block", reservation=BLOCK), _job_on("h100", expected_hours=48)],
         "jobs.other.expected_hours",
-        "fits the 47.3 h",
+        "be at most the 47.3 h of cr-0123456789abcdef0",
     ),
     "more ranks in the script than GPUs": (
         [at(f"{JOB}.gpus_per_node", 4)],
         f"{JOB}.script",
-        "--nproc_per_node=${PET_NPROC_PER_NODE}",
+        "start at most one process for each of the pod's 4 GPUs",
     ),
     "GPUs of a CPU": (
         [CPU, _job_on("cpu", gpus_per_node=1, processes_per_node=1)],
         "jobs.other.gpus_per_node",
-        "is left out on m7i.48xlarge",
+        "be at most 0",
     ),
     "ranks counted by GPUs on a CPU": (
         [CPU, _job_on("cpu")],
         "jobs.other.processes_per_node",
         "auto counts GPUs",
     ),
-    "no image": ([at(f"{JOB}.image", " ")], f"{JOB}.image", "is an image, got  "),
-    "an empty script": ([at(SCRIPT, "\n")], f"{JOB}.script", "does something"),
+    "no image": ([at(f"{JOB}.image", " ")], f"{JOB}.image", "be the name of an image"),
+    "an empty script": ([at(SCRIPT, "\n")], f"{JOB}.script", "run something"),
     "a variable nobody can name": (
         [at(f"{JOB}.env", {"MY-VAR": "1"})],
         f"{JOB}.env.MY-VAR",
-        "is a variable's name",
+        "be the name of a variable",
     ),
     "NVLink where there is none": (
         [at(f"{JOB}.env", {"NCCL_P2P_LEVEL": "NVL"})],
@@ -761,22 +816,199 @@ REFUSED |= {
     ),
 }
 
-# name → (edits of the team file, path, part of what it says)
+ROLE = "arn:aws:iam::123456789012:role/ops"
+
+# Values of the wrong type: what pydantic refuses.
+REFUSED |= {
+    "text for a list": (
+        [at(f"{POOL}.instance_types", "p5.48xlarge")],
+        f"{POOL}.instance_types",
+        'must be a list; got "p5.48xlarge". Fix: write [p5.48xlarge]',
+    ),
+    "an empty map": (
+        [at("network", None)],
+        "network",
+        "must be settings, not empty; got null. Fix: delete the line, or write {cidr: 10.0.0.0/16}",
+    ),
+    "a path for a mount": (
+        [at(f"{JOB}.storage.scratch", "/data")],
+        f"{JOB}.storage.scratch",
+        "Fix: write {path: /data}",
+    ),
+    "a dash for an underscore": (
+        [at(f"{POOL}.capacity", "on-demand")],
+        f"{POOL}.capacity",
+        "Fix: write on_demand",
+    ),
+    "half of a choice": (
+        [at("cluster.endpoint", "public")],
+        "cluster.endpoint",
+        "Fix: write public-and-private",
+    ),
+    "nothing where one is the least": (
+        [at(f"{JOB}.nodes", 0)],
+        f"{JOB}.nodes",
+        "must be at least 1; got 0. Fix: write 1",
+    ),
+    "more than the most": (
+        [at("system_nodes.nodes", 11)],
+        "system_nodes.nodes",
+        "must be at most 10; got 11. Fix: write 10",
+    ),
+    "no parameters": (
+        [at(f"{JOB}.parameters_billion", 0)],
+        f"{JOB}.parameters_billion",
+        "must be more than 0; got 0. Fix: write 1",
+    ),
+    "all of the time": (
+        [at(f"{JOB}.goodput_percent", 100)],
+        f"{JOB}.goodput_percent",
+        "must be less than 100; got 100. Fix: write 99",
+    ),
+    "a number with a point": (
+        [at(f"{POOL}.max_nodes", 4.0)],
+        f"{POOL}.max_nodes",
+        "must be a whole number; got 4.0. Fix: write 4",
+    ),
+    "a number with its unit": (
+        [at("storage.scratch.lustre.capacity_gib", "4800GiB")],
+        "storage.scratch.lustre.capacity_gib",
+        'must be a whole number; got "4800GiB". Fix: write 4800',
+    ),
+    "a number with another unit": (
+        [at("storage.scratch.lustre.capacity_gib", "5TiB")],
+        "storage.scratch.lustre.capacity_gib",
+        "Fix: write a whole number, without a unit: it is in gib",
+    ),
+    "a mount path without its slash": (
+        [at(f"{JOB}.storage.scratch.path", "data")],
+        f"{JOB}.storage.scratch.path",
+        'must be an absolute path without a colon; got "data". Fix: write /data',
+    ),
+    "a directory with a slash": (
+        [at(f"{JOB}.checkpoints.directory", "/ckpt/")],
+        f"{JOB}.checkpoints.directory",
+        "Fix: write ckpt",
+    ),
+    "the ARN of a session": (
+        [
+            at(
+                "cluster.admins",
+                {
+                    "ops": {
+                        "role_arn": ROLE.replace("iam", "sts").replace("role", "assumed-role")
+                        + "/me"
+                    }
+                },
+            )
+        ],
+        "cluster.admins.ops.role_arn",
+        f"Fix: write {ROLE}",
+    ),
+    "the day of a time": (
+        [_h100(capacity="block", reservation={**BLOCK, "starts": "2098-12-01"})],
+        f"{POOL}.reservation.starts",
+        "Fix: write 2098-12-01T11:30:00Z",
+    ),
+    "variables as a list": (
+        [at(f"{JOB}.env", [{"name": "A", "value": "1"}])],
+        f"{JOB}.env",
+        'Fix: write {A: "1"}',
+    ),
+    "a version without quotes": (
+        [at("cluster.version", 1.34)],
+        "cluster.version",
+        'must be text; got 1.34. Fix: write "1.34"',
+    ),
+    "a version without its end": (
+        [at("trainer.version", 2.1)],
+        "trainer.version",
+        "must be text; got 2.1. Fix: write 2.1.0",
+    ),
+    "a version without its end, quoted": (
+        [at("trainer.version", "2.1")],
+        "trainer.version",
+        "got 2.1. Fix: write 2.1.0",
+    ),
+    "a word for true": (
+        [at("karpenter.dry_run", "yes")],
+        "karpenter.dry_run",
+        'must be true or false; got "yes". Fix: write true',
+    ),
+    "an existing network": (
+        [at("network.vpc_id", "vpc-0")],
+        "network.vpc_id",
+        "Fix: delete it; an existing VPC cannot be used",
+    ),
+    "the type of a reservation": (
+        [_h100(capacity="reservation", reservation={**ODCR, "instance_type": "p5.48xlarge"})],
+        f"{POOL}.reservation.instance_type",
+        "Fix: delete it; it follows from the pool's instance_types",
+    ),
+    "policies that do not exist": (
+        [at("network_policies", True)],
+        "network_policies",
+        "Fix: delete it; this program creates no NetworkPolicy",
+    ),
+    "registries that are not restricted": (
+        [at("allowed_registries", [])],
+        "allowed_registries",
+        "Fix: delete it; images may come from every registry",
+    ),
+    "a setting of a store that has none": (
+        [at("storage.home.efs.uid", 0)],
+        "storage.home.efs.uid",
+        "Fix: delete it; efs: {} has no settings",
+    ),
+    "nodes of a job that is a file": (
+        [at("jobs.theirs", {"manifest": "job.yaml", "pool": "h100", "nodes": 2})],
+        "jobs.theirs.nodes",
+        "must not be set beside manifest; got 2. Fix: delete it; the manifest file itself says numNodes",
+    ),
+    "claims of a job that is no file": (
+        [at(f"{JOB}.claims", {})],
+        f"{JOB}.claims",
+        "must not be set without manifest",
+    ),
+    "an encrypted value": (
+        [at("tags", {"team": {"secure": "v1:abc"}})],
+        "tags.team",
+        "must not be encrypted; got a secret",
+    ),
+    "a type in capital letters": (
+        [at(f"{POOL}.instance_types", ["P5.48XLARGE"])],
+        f"{POOL}.instance_types",
+        "got P5.48XLARGE. Fix: write p5.48xlarge,",
+    ),
+    "more nodes than any network has addresses": (
+        [at("pools.g6e.max_nodes", 500)],
+        "network.cidr",
+        "Fix: lower max_nodes: there is room for about ",
+    ),
+    "a priority that nobody has": (
+        [at(f"{OWN}.priority", "high")],
+        f"{OWN}.priority",
+        "Fix: delete it, or add high: 1000 under environment.priorities",
+    ),
+}
+
+# name → (edits of the team file, path, part of the message)
 TEAM_REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "namespace of the environment": (
         [at("namespace", "training")],
         "team.namespace",
-        "is the team's own",
+        "must be neither the environment's namespace nor one of the system",
     ),
     "namespace of the system": (
         [at("namespace", "default")],
         "team.namespace",
-        "is the team's own",
+        "got default. Fix: write team-default",
     ),
     "more GPUs than its share": (
         [at("max_gpus", 4)],
         "team.jobs.vit-base.nodes",
-        "raise team.max_gpus from 4",
+        "must need at most the 4 GPUs of team.max_gpus; got 1, which need 8 GPUs. Fix: "
+        "raise team.max_gpus to 8",
     ),
     "pool that the environment lacks": (
         [at("jobs.vit-base.pool", "a100")],
@@ -786,17 +1018,17 @@ TEAM_REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "store that the environment lacks": (
         [at("jobs.vit-base.storage.data", {"path": "/data"})],
         "team.jobs.vit-base.storage.data",
-        "is a store of the environment",
+        "be a store of the environment",
     ),
     "environment without a file": (
         [at("environment", "prod")],
         "team.environment",
-        "no Pulumi.prod.yaml",
+        "must be a stack with a stack file in this checkout; got prod. Fix: write dev",
     ),
     "environment that is a team": (
         [at("environment", "team-vision")],
         "team.environment",
-        "make check STACK=team-vision",
+        "must be an environment, not a team; got team-vision. Fix: write dev",
     ),
 }
 

@@ -103,7 +103,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "a training-operator without a chart": (
         [at("training_operator", {"version": "1.7.0"})],
         "training_operator.version",
-        "use 1.8.1",
+        "write 1.8.1",
     ),
     "restarts of a PyTorchJob from nothing": (
         [*pytorch_job(restarts=3), without(f"{JOB}.checkpoints")],

@@ -1,0 +1,164 @@
+"""The questions that `make check LIVE=1` asks an AWS account. They read and never write; AWS's policy
+ReadOnlyAccess answers all of them. What the answers mean: preflight.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from catalog.instances import QUOTAS
+from plans.parts import AccessPlan, Identity
+from stacks.derive.capacity import TYPES
+from stacks.derive.credentials import aws_session
+
+TIMEOUTS = {
+    "connect_timeout": 2,
+    "read_timeout": 3,
+    "retries": {"total_max_attempts": 3, "mode": "standard"},
+}
+"""Seconds, and two retries: a page of an answer takes at most 18 seconds."""
+Filters = dict[str, Sequence[str]]
+
+
+class NotAnswered(Exception):
+    """A call that was denied or failed: its name, and the reason."""
+
+
+class Account:
+    """The account that the AWS provider would work in: that of the AWS CLI (AWS_PROFILE,
+    AWS_ENDPOINT_URL), or of the profile and roles of the stack file. Each method is a question."""
+
+    def __init__(self, access: AccessPlan) -> None:
+        self._access = access
+
+    def caller_arn(self) -> str:
+        """The ARN of the caller; NotAssumed where AWS refuses a role of the stack file."""
+        return self._ask("sts:GetCallerIdentity")["Arn"]
+
+    def has_cluster(self, name: str) -> bool:
+        return bool(self._ask("eks:DescribeCluster", unless="ResourceNotFound", name=name))
+
+    def has_role(self, name: str) -> bool:
+        return bool(self._ask("iam:GetRole", unless="NoSuchEntity", RoleName=name))
+
+    def has_entry(self, cluster: str, role: str) -> bool:
+        """Whether the role may enter the cluster."""
+        return bool(
+            self._ask(
+                "eks:DescribeAccessEntry",
+                unless="ResourceNotFound",
+                clusterName=cluster,
+                principalArn=role,
+            )
+        )
+
+    def zones(self) -> dict[str, str]:
+        """Name → id of the zones that are available."""
+        found = self._ask("ec2:DescribeAvailabilityZones")["AvailabilityZones"]
+        return {zone["ZoneName"]: zone["ZoneId"] for zone in found if zone["State"] == "available"}
+
+    def offers(self, types: Sequence[str]) -> dict[str, list[str]]:
+        """Instance type → names of the zones that have it."""
+        found = self._ask(
+            "ec2:DescribeInstanceTypeOfferings",
+            LocationType="availability-zone",
+            filters={"instance-type": types},
+        )["InstanceTypeOfferings"]
+        return {
+            kind: [one["Location"] for one in found if one["InstanceType"] == kind]
+            for kind in types
+        }
+
+    def quota(self, me: Identity, node_group: str, code: str) -> tuple[float, int]:
+        """vCPUs, and how many of them others than this stack take with On-Demand instances of the
+        catalogue's types."""
+        quota = self._ask("servicequotas:GetServiceQuota", ServiceCode="ec2", QuotaCode=code)[
+            "Quota"
+        ]["Value"]
+        if code not in QUOTAS.values():
+            return quota, 0
+        types: Filters = {
+            "instance-type": [kind.name for kind in TYPES.values() if QUOTAS[kind.quota] == code]
+        }
+        group: Filters = {"tag:eks:nodegroup-name": [node_group]}
+        return quota, self._vcpus(types) - self._vcpus(types | _tags(me)) - self._vcpus(
+            types | group
+        )
+
+    def reservation(self, id_: str) -> dict[str, Any]:
+        """As EC2 describes it; empty where it knows none."""
+        found = self._ask(
+            "ec2:DescribeCapacityReservations",
+            unless="InvalidCapacityReservationId",
+            CapacityReservationIds=[id_],
+        )
+        return next(iter(found.get("CapacityReservations", ())), {})
+
+    def addresses(
+        self, me: Identity, subnet: str, node_pools: Sequence[str]
+    ) -> tuple[int | None, int]:
+        """Free ones of the stack's subnet, None where there is none yet; and how many nodes of the
+        NodePools run."""
+        found = self._ask("ec2:DescribeSubnets", filters=_tags(me, subnet))["Subnets"]
+        nodes = self._running(_tags(me, *(f"{name}-node" for name in node_pools)))
+        return (found[0]["AvailableIpAddressCount"] if found else None), len(nodes)
+
+    def _vcpus(self, filters: Filters) -> int:
+        return sum(
+            TYPES[one["InstanceType"]].vcpus
+            for one in self._running(filters)
+            if "InstanceLifecycle" not in one
+        )
+
+    def _running(self, filters: Filters) -> list[dict[str, Any]]:
+        found = self._ask(
+            "ec2:DescribeInstances",
+            filters=filters | {"instance-state-name": ["pending", "running"]},
+        )
+        return [one for launched in found["Reservations"] for one in launched["Instances"]]
+
+    def _ask(
+        self, action: str, *, filters: Filters | None = None, unless: str = "-", **asked: Any
+    ) -> dict[str, Any]:
+        """All pages of the answer; empty where the refusal's code begins with `unless`."""
+        from botocore import exceptions, xform_name
+
+        service, _, operation = action.partition(":")
+        if filters:
+            asked["Filters"] = [
+                {"Name": name, "Values": [*values]} for name, values in filters.items()
+            ]
+        try:
+            client, method = self._clients[service], xform_name(operation)
+            if client.can_paginate(method):
+                return client.get_paginator(method).paginate(**asked).build_full_result()
+            return getattr(client, method)(**asked)
+        except (exceptions.BotoCoreError, exceptions.ClientError) as error:
+            why = (
+                error.response["Error"]["Code"]
+                if isinstance(error, exceptions.ClientError)
+                else str(error)
+            )
+            if why.startswith(unless):
+                return {}
+            raise NotAnswered(f"{action}: {why}") from error
+
+    @cached_property
+    def _clients(self) -> dict[str, Any]:
+        """By IAM prefix; made by the first question, before there are threads: botocore is slow to
+        load."""
+        from botocore import config
+
+        settings = config.Config(**TIMEOUTS)
+        make = aws_session(self._access, settings).create_client
+        return {
+            name.replace("-", ""): make(name, self._access.region, config=settings)
+            for name in ("sts", "ec2", "eks", "iam", "service-quotas")
+        }
+
+
+def _tags(me: Identity, *names: str) -> Filters:
+    """Filters for what the stack has created, by logical names."""
+    named = {"tag:trainyard:name": names} if names else {}
+    return {"tag:trainyard:project": [me.project], "tag:trainyard:stack": [me.stack], **named}

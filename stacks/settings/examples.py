@@ -1,0 +1,185 @@
+"""Examples of settings, which errors propose, and the patterns of their types in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from catalog import versions
+from stacks.settings.aws import AccountId, RoleArn
+from stacks.settings.job import Name
+
+_ROLE = "arn:aws:iam::123456789012:role/deployer"
+_KUBERNETES, _TRAINER = [*versions.KUBERNETES][-1], [*versions.TRAINERS][0]
+_POOL = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
+EXAMPLES: dict[str, Any] = {
+    "zone": "ap-northeast-2a",
+    "cluster": {"version": _KUBERNETES},
+    "cluster.version": _KUBERNETES,
+    "network": {"cidr": "10.0.0.0/16"},
+    "network.zones": ["ap-northeast-2a", "ap-northeast-2c"],
+    "public_access_cidrs": ["203.0.113.7/32"],
+    "role_arn": _ROLE,
+    "roleArn": _ROLE,
+    "assumeRole": {"roleArn": _ROLE},
+    "assumeRoles": [{"roleArn": _ROLE}],
+    "allowedAccountIds": ["123456789012"],
+    "forbiddenAccountIds": ["123456789012"],
+    "defaultTags": {"tags": {"team": "vision"}},
+    "profile": "default",
+    "system_nodes": {"nodes": 2},
+    "karpenter": {"dry_run": True},
+    "pools": {"g6e": _POOL},
+    "pools.*": _POOL,
+    "instance_types": ["g6e.48xlarge"],
+    "max_nodes": 4,
+    "reservation": {"id": "cr-0123456789abcdef0", "instances": 1},
+    "reservation.id": "cr-0123456789abcdef0",
+    "instances": 1,
+    "fallback_zones": ["ap-northeast-2c"],
+    "environment.storage": {"home": {"efs": {}}},
+    "storage.*": {"efs": {}},
+    "efs": {},
+    "lustre": {"capacity_gib": 4800, "throughput_mbps_per_tib": 500},
+    "for_model": {"parameters_billion": 70, "nodes": 16},
+    "parameters_billion": 70,
+    "goodput_percent": 95,
+    "repositories.*": {"s3": "s3://bucket/prefix/", "path": "/data"},
+    "s3": "s3://bucket/prefix/",
+    "auto_import": ["NEW", "CHANGED", "DELETED"],
+    "auto_export": ["NEW", "CHANGED"],
+    "registries.*": {},
+    "trainer": {"version": _TRAINER, "runtimes": ["torch-distributed"]},
+    "trainer.version": _TRAINER,
+    "trainer.runtimes": ["torch-distributed"],
+    "own_runtimes.*": {"image": "registry.example.com/train:1"},
+    "training_operator": {"version": versions.TRAINING_OPERATORS[-1]},
+    "training_operator.version": versions.TRAINING_OPERATORS[-1],
+    "artifacts": {"charts": "/mirror/charts"},
+    "charts": "/mirror/charts",
+    "tags": {"team": "vision"},
+    "priorities": {"high": 1000},
+    "priorities.*": 1000,
+    "team.environment": "dev",
+    "namespace": "team-vision",
+    "image": "registry.example.com/train:1",
+    "pool": "g6e",
+    "nodes": 1,
+    "path": "/data",
+    "host": "/data",
+    "store": "scratch",
+    "directory": "checkpoints",
+    "script": "train.py",
+    "sources": ["train.py"],
+    "secret": "hf-token",
+    "min_nodes": 1,
+    "etcd": "etcd:2379",
+    "manifest": "job.yaml",
+    "env": {"NCCL_DEBUG": "INFO"},
+    "command": ["python", "train.py"],
+}
+"""Setting, or its last two steps, the last `*` for any name → an example."""
+SINGULAR = {
+    "pools": "pool",
+    "storage": "store",
+    "jobs": "job",
+    "own_runtimes": "runtime",
+    "admins": "admin",
+    "registries": "registry",
+    "priorities": "priority",
+    "repositories": "repository",
+    "host_paths": "folder",
+}
+"""Map of named things → what one of them is."""
+
+
+def example(steps: Sequence[str]) -> Any | None:
+    """A value that a setting takes; None where none is known."""
+    holder = steps[-2] if len(steps) > 1 else ""
+    for key in (f"{holder}.{steps[-1]}", f"{holder}.*", steps[-1]):
+        if key in EXAMPLES:
+            return EXAMPLES[key]
+    return None
+
+
+def as_name(text: str, holder: str = "") -> str:
+    """The name that is nearest to a text. `holder`: the map it stands in, as pools."""
+    plain = re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
+    one = SINGULAR.get(holder, "name")
+    named = plain if plain[:1].isalpha() else f"{one}-{plain or 1}"
+    return named[:32].strip("-")
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern in words."""
+
+    is_: str
+    """What a text is that matches it: "a name of …"."""
+    meant: Callable[[str], str]
+    """The text that is nearest to one that does not match; empty where none is."""
+    example: str = ""
+    """A text that matches, where none is near."""
+
+
+def _absolute(text: str) -> str:
+    return "/" + (text.strip().lstrip("/").replace(":", "-") or "data")
+
+
+def _relative(text: str) -> str:
+    return text.strip().strip("/") or "checkpoints"
+
+
+def _role(text: str) -> str:
+    """The role of a session."""
+    session = re.fullmatch(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*", text)
+    return f"arn:{session[1]}:iam::{session[2]}:role/{session[3]}" if session else ""
+
+
+def _duration(text: str) -> str:
+    seconds = re.fullmatch(r"(\d+)", text.strip())
+    return f"{seconds[1]}s" if seconds else "1h30m"
+
+
+def _secret(text: str) -> str:
+    return re.sub("[^a-z0-9.-]+", "-", text.lower()).strip(".-") or "hf-token"
+
+
+def _none(_: str) -> str:
+    return ""
+
+
+def _pattern(annotated: Any) -> str:
+    return get_args(annotated)[1].metadata[0].pattern
+
+
+_PATH = Pattern("an absolute path without a colon", _absolute)
+_DIRECTORY = Pattern("a directory, without / before or behind it", _relative)
+PATTERNS: dict[str, Pattern] = {
+    _pattern(Name): Pattern(
+        "a name of lower-case letters, digits and dashes, which begins with a letter and has at most"
+        " 32 characters",
+        as_name,
+    ),
+    _pattern(RoleArn): Pattern("the ARN of an IAM role", _role, _ROLE),
+    _pattern(AccountId): Pattern("an account ID of twelve digits", _none, "123456789012"),
+    r"^\d+[hms](\d+[ms])?(\d+s)?$": Pattern("a duration in h, m and s", _duration),
+    r"^cr-[0-9a-f]{8,17}$": Pattern(
+        "the id of a reservation: cr- and 8 to 17 hexadecimal digits",
+        _none,
+        "cr-0123456789abcdef0",
+    ),
+    r"^/[^:]+$": _PATH,
+    r"^[^/].*[^/]$|^[^/]$": _DIRECTORY,
+    r"^[^:/\s]+:\d+$": Pattern("host:port of an etcd", _none, "etcd:2379"),
+    r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$": Pattern(
+        "the name of a Secret: lower-case letters, digits, dashes and dots", _secret
+    ),
+    r"^[-._a-zA-Z0-9]+$": Pattern(
+        "a key of a Secret: letters, digits, dashes, dots and underscores",
+        lambda text: re.sub("[^-._a-zA-Z0-9]+", "-", text) or "token",
+    ),
+}
+"""Pattern of a setting's type → the same in words. A pattern without a row has no fix."""
