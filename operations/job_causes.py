@@ -4,7 +4,6 @@ node, pods that do not start, ranks that cannot connect, pods that outlive their
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -20,6 +19,9 @@ from operations.symptoms import (
     Finding,
     read,
 )
+from stacks.manifests.context import live_view
+from stacks.rules.jobs import WHY_RANKS_DO_NOT_MEET
+from stacks.settings.problems import InputError, InputWarning
 
 MANY_RESTARTS = 3
 """Fewer restarts may come from lost nodes."""
@@ -29,28 +31,21 @@ training-operator v1.8.1 (its pod_control.go)."""
 
 
 def torchrun_mismatch(snapshot: Snapshot) -> Iterator[Finding]:
-    """torchrun commands whose nodes wait at different endpoints or for the wrong number of nodes."""
+    """Commands whose ranks wait at different endpoints, for the wrong number of nodes, or for
+    nobody: the rules of stacks/rules/jobs.py, for jobs that run."""
     for job in _not_complete(snapshot):
-        command = job.command.replace("\\\n", " ")
-        if job.nodes > 1 and _waits_at_its_own_address(command):
-            yield Finding(
-                what=f"{job}: every node waits for the other nodes at its own address",
-                why="its torchrun has no --rdzv_endpoint",
-                do="add --rdzv_backend=c10d --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT}",
-            )
-        nodes = re.search(r"--nnodes[= ]+(\d+)(?![\d:])", command)
-        if nodes and int(nodes[1]) != job.nodes:
-            yield Finding(
-                what=f"{job}: torchrun waits for {nodes[1]} nodes, but the job has {job.nodes}",
-                why="the rendezvous of the ranks never completes",
-                do="remove --nnodes: torchrun then takes the job's number of nodes from PET_NNODES",
-            )
+        view = live_view(job.body, snapshot.runtimes())
+        for container in view.containers:
+            for rule in WHY_RANKS_DO_NOT_MEET:
+                yield from (_as_finding(job, problem) for problem in rule(view, container))
 
 
-def _waits_at_its_own_address(command: str) -> bool:
-    local = r"(?s)torchrun\b.*(--standalone\b|--rdzv[_-]backend[= ]+(?!static))"
-    endpoint = r"rdzv[_-]endpoint|master[_-]addr="
-    return bool(re.search(local, command)) and not re.search(endpoint, command)
+def _as_finding(job: Job, problem: InputError | InputWarning) -> Finding:
+    if isinstance(problem, InputError):
+        what, why, do = f"must {problem.must}", f"it has {problem.got}", problem.fix
+    else:
+        what, why, do = problem.text, "no launcher starts its ranks", "start it with torchrun"
+    return Finding(what=f"{job}: {problem.where} {what}", why=why, do=do)
 
 
 def failed_jobs(snapshot: Snapshot) -> Iterator[Finding]:

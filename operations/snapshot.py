@@ -15,6 +15,8 @@ from operations.kubectl import Kubectl, Object, kubectl_with, logged_in
 KINDS = (
     "trainjobs.trainer.kubeflow.org",
     "pytorchjobs.kubeflow.org",
+    "clustertrainingruntimes.trainer.kubeflow.org",
+    "trainingruntimes.trainer.kubeflow.org",
     "jobsets.jobset.x-k8s.io",
     "pods",
     "events",
@@ -46,7 +48,7 @@ class Job:
     name: str
     runtime: str
     nodes: int
-    command: str
+    body: Object
     state: str
     """Type of the last condition whose status is True; Running where there is none."""
     message: str
@@ -93,6 +95,10 @@ class Snapshot:
     def jobs(self) -> list[Job]:
         """Every TrainJob of Trainer v2 and every PyTorchJob of the training operator."""
         return [_job(self, obj) for kind in ("trainjobs", "pytorchjobs") for obj in self.of(kind)]
+
+    def runtimes(self) -> list[Object]:
+        """Every runtime that a TrainJob may refer to."""
+        return [*self.of("clustertrainingruntimes"), *self.of("trainingruntimes")]
 
     def age(self, obj: Object) -> int:
         """Seconds since the object was created."""
@@ -244,12 +250,7 @@ def _job(snapshot: Snapshot, obj: Object) -> Job:
         name=name,
         runtime=obj["spec"].get("runtimeRef", {}).get("name", "-"),
         nodes=sum(replica.get("numNodes", 1) for replica in replicas),
-        command=" ".join(
-            word
-            for replica in replicas
-            for key in ("command", "args")
-            for word in replica.get(key) or []
-        ),
+        body=obj,
         state=condition["type"],
         message=f"{condition.get('reason')}: {condition.get('message', '')}",
         since=datetime.fromisoformat(since) if since else None,

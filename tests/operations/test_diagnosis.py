@@ -204,7 +204,7 @@ def test_a_node_claim_that_is_just_created_has_no_finding():
 
 
 def test_a_command_without_a_rendezvous_endpoint_is_named_also_when_its_line_continues():
-    assert "no --rdzv_endpoint" in _printed(
+    assert "must give torchrun a rendezvous endpoint" in _printed(
         trainjobs=[_job("torchrun \\\n --rdzv_backend=c10d a.py")]
     )
     assert _printed(trainjobs=[_job("torchrun --nproc_per_node=8 a.py")]) == "", (
@@ -369,7 +369,18 @@ def test_a_job_whose_pods_are_refused_says_by_what():
 @pytest.mark.parametrize("nodes, named", [("=3", True), (" 2", False), ("=1:3", False)])
 def test_a_torchrun_that_waits_for_another_number_of_nodes_is_named(nodes: str, named: bool):
     text = _printed(trainjobs=[_job(f"torchrun --nnodes{nodes} a.py")])
-    assert ("torchrun waits for 3 nodes, but the job has 2" in text) == named
+    assert ("must start the job's 2 nodes\n    it has --nnodes=3" in text) == named
+
+
+def test_a_program_that_no_launcher_starts_is_named_also_on_a_runtime_of_the_cluster():
+    runtime = {
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": "torch-distributed"},
+        "spec": {"mlPolicy": {"torch": {}}},
+    }
+    text = _printed(trainjobs=[_job("python train.py")], clustertrainingruntimes=[runtime])
+    assert "`python train.py` starts without torchrun on 2 nodes" in text
+    assert "→ start it with torchrun" in text
 
 
 def test_a_hung_job_is_named_with_its_time_its_cost_and_the_pod_that_stopped_first():
@@ -482,7 +493,7 @@ def test_a_pytorch_job_whose_pods_are_refused_says_by_what():
 def test_a_pytorch_job_is_diagnosed_like_a_train_job():
     text = _printed(trainjobs=[], pytorchjobs=[PYTORCH_JOB])
     assert "no Deployment is named training-operator" in text
-    assert "PyTorchJob old: torchrun waits for 4 nodes, but the job has 3" in text
+    assert "must start the job's 3 nodes\n    it has --nnodes=4" in text
     [job] = Snapshot(objects={"pytorchjobs": [PYTORCH_JOB]}).jobs()
     assert (job.nodes, job.state, job.selector) == (
         3,
