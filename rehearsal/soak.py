@@ -95,7 +95,9 @@ LEAVE_OUTS: tuple[LeaveOut, ...] = (
         away=partial(_release, "nvidia-device-plugin"),
         named=("device plugin is missing", "not initialized"),
     ),
-    LeaveOut(what="the rendezvous endpoint", edit=_without_endpoint, named=("no --rdzv_endpoint",)),
+    LeaveOut(
+        what="the rendezvous endpoint", edit=_without_endpoint, named=("a rendezvous endpoint",)
+    ),
 )
 
 

@@ -375,7 +375,7 @@ def test_a_torchrun_that_waits_for_another_number_of_nodes_is_named(nodes: str, 
 def test_a_program_that_no_launcher_starts_is_named_also_on_a_runtime_of_the_cluster():
     runtime = {
         "kind": "ClusterTrainingRuntime",
-        "metadata": {"name": "torch-distributed"},
+        "metadata": {"name": "torch"},
         "spec": {"mlPolicy": {"torch": {}}},
     }
     text = _printed(trainjobs=[_job("python train.py")], clustertrainingruntimes=[runtime])
