@@ -95,7 +95,7 @@ def _as_planned(deployed: dict[str, Any], plan: TeamPlan) -> Any:
     account = account_of(deployed["cluster"]["arn"])
     if setting := plan.access.refuses(account):
         raise pulumi.RunError(
-            f"{setting}: must admit the account of environment {plan.environment}, got {account};"
-            " the environment may be another one than you meant"
+            f"{setting}: must allow the account of environment {plan.environment}; got {account}."
+            f" Fix: allow {account}, or name another environment"
         )
     return deployed

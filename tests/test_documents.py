@@ -70,7 +70,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "Add a Trainer release": (
         "catalog/versions.py",
         "catalog/fields.py",
-        "plans/trainer.py",
+        "plans/upstream_runtimes.py",
         "rehearsal/toolchain/programs.py",
         "rehearsal/charts.py",
         "rehearsal/nodes/images.py",

@@ -270,7 +270,7 @@ def test_a_team_is_refused_in_an_account_that_its_stack_file_does_not_allow(
     there = {**contract, "cluster": contract["cluster"] | arn}
     assert team(there, {"allowedAccountIds": ["111122223333"]}).of("Namespace")
     for key, ids in (("allowed", ["444455556666"]), ("forbidden", ["111122223333"])):
-        with pytest.raises(pulumi.RunError, match=f"aws:{key}AccountIds: must admit the account"):
+        with pytest.raises(pulumi.RunError, match=f"aws:{key}AccountIds: must allow the account"):
             team(there, {f"{key}AccountIds": ids})
 
 
