@@ -192,7 +192,7 @@ def test_the_errors_in_the_readme_are_those_of_make_check(
 
 
 def test_faults_of_the_rehearsal_are_named_as_the_command_takes_them():
-    from rehearsal.__main__ import FAULTS
+    from rehearsal.commands.faults import FAULTS
 
     text = (CHECKOUT / "rehearsal/README.md").read_text()
     assert {error for error in FAULTS if error in text} >= {

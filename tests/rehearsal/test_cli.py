@@ -11,6 +11,7 @@ import pytest
 
 from rehearsal import __main__ as cli
 from rehearsal import engine, paths, world
+from rehearsal.commands import down, steps, up
 from rehearsal.progress import Display, Stages
 
 REPOSITORY = Path(__file__).parents[2]
@@ -25,9 +26,9 @@ def machine(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(
         world, "PARTS", ("tests.rehearsal.fake_account", "tests.rehearsal.fake_fleet")
     )
-    monkeypatch.setattr(cli.toolchain, "ensure", lambda **_: None)
-    monkeypatch.setattr(cli.charts, "ensure", lambda *_: None)
-    monkeypatch.setattr(cli, "_finish", lambda *_: 0)
+    monkeypatch.setattr(steps.toolchain, "ensure", lambda **_: None)
+    monkeypatch.setattr(steps.charts, "ensure", lambda *_: None)
+    monkeypatch.setattr(up, "_finish", lambda *_: 0)
     yield checkout
     world.stop()
 
@@ -103,7 +104,7 @@ def test_after_a_failure_the_next_command_is_the_one_that_helps(
     paths.LOGS.mkdir(parents=True)
     found.log.write_text("")
     stages.consume([{"diagnosticEvent": {"severity": "error", "message": said}}])
-    assert cli._failed(found, stages, 255) == 1
+    assert steps.failed(found, stages, 255) == 1
     shown = capsys.readouterr().out
     assert (
         f"program: {said}" in shown
@@ -117,7 +118,8 @@ def test_after_a_failure_the_next_command_is_the_one_that_helps(
 )
 def test_an_interface_that_aws_made_for_kept_data_is_not_left_over(name: str, left: bool):
     assert (
-        cli._is_of({"type": "network-interface", "id": "eni-1", "name": name}, {"fs-1"}) is not left
+        down._is_of({"type": "network-interface", "id": "eni-1", "name": name}, {"fs-1"})
+        is not left
     )
 
 
@@ -154,11 +156,13 @@ def test_down_repairs_and_drains_the_stack_and_asks_nobody(
 ):
     cli.main(["up"])
     operated: list[tuple[str, ...]] = []
-    monkeypatch.setattr(
-        cli,
-        "_operate",
-        lambda stack, display, operation, doing, *words: operated.append((operation, *words)) or 0,
-    )
+
+    def record(stack: object, display: object, operation: str, doing: str, *words: str) -> int:
+        operated.append((operation, *words))
+        return 0
+
+    for module in (steps, down):
+        monkeypatch.setattr(module, "operate", record)
     assert cli.main(["down"]) == 0
     assert operated == [("repair", "dev", "--yes"), ("drain", "dev", "--yes")]
 

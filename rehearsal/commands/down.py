@@ -1,0 +1,120 @@
+"""`down`: destroy stacks, compare the account with them, and end the world."""
+
+from __future__ import annotations
+
+import argparse
+
+import command_line
+from catalog.prices import lustre_per_month
+from rehearsal import engine, progress, world
+from rehearsal.commands.steps import FAILED, failed, operate, repair, update
+from rehearsal.engine import Stack
+from rehearsal.kube import Object
+from rehearsal.progress import Display, Stages
+
+GONE = ("deleted", "terminated")
+"""States in which AWS still lists something for a while that costs nothing and blocks nothing."""
+
+
+def down(options: argparse.Namespace) -> int:
+    """Destroy the stacks, compare the account with them, and end the world."""
+    display = Display()
+    if options.force or world.lost() or not world.running():
+        print(
+            "no world runs"
+            if not world.census()
+            else "ends the world without destroying its stacks"
+        )
+        world.stop()
+        return 0
+    kept: list[Object] = []
+    for stack in engine.stacks():
+        if options.stack in (None, stack.name, stack.refers_to):
+            if status := _destroy(stack, display):
+                return status
+            kept += [r for r in engine.resources(stack) if r.get("custom")]
+    if options.stack and any(
+        engine.resources(stack) for stack in engine.stacks() if stack.name != options.stack
+    ):
+        display.line("world", "keeps running: other stacks are up")
+        return 0
+    return _end_world(kept, display)
+
+
+def _destroy(stack: Stack, display: Display) -> int:
+    engine.prepare(stack, display.reporter("engine"))
+    if not engine.resources(stack):
+        return 0
+    display.line("engine", f"destroys stack {stack.name}")
+    repair(stack, display)
+    if stack.refers_to is None and engine.outputs(stack).get("kubeconfig"):
+        # jobs that no stack owns would keep their runtime and their nodes
+        operate(stack, display, "drain", "deletes jobs that no stack owns", stack.name, "--yes")
+    stages = Stages(display)
+    status = update(stack, stages, "destroy", "--exclude-protected")
+    return failed(stack, stages, status) if status else 0
+
+
+def _end_world(kept: list[Object], display: Display) -> int:
+    """Only objects that a stack keeps (`data: keep`) may exist: anything else would cost money
+    unnoticed."""
+    kept_ids = {resource["id"] for resource in kept if resource.get("id")}
+    left = [
+        thing
+        for thing in world.ask("GET", "inventory")
+        if thing["state"] not in GONE and not _is_of(thing, kept_ids)
+    ]
+    data = [resource for resource in kept if resource.get("protect")]
+    for resource in data:
+        display.line(
+            "kept", f"{progress.resource(resource['urn'])} {resource['id']}, {_price(resource)}"
+        )
+    if left:
+        display.section(
+            "still in the account, and in no stack",
+            command_line.table(
+                (thing["type"], thing["id"], thing["name"], thing["state"]) for thing in left
+            ),
+        )
+        print(
+            "\nthe world keeps running, so that you can inspect it; `python -m rehearsal down --force`"
+            " ends it"
+        )
+        return FAILED
+    if data:
+        print(
+            "\nthe account keeps running, so that the next `make up` uses this data again;"
+            " `python -m rehearsal down --force` deletes the data and ends the account"
+        )
+        return 0
+    world.stop()
+    display.line("world", "account empty, everything stopped")
+    return 0
+
+
+def _is_of(thing: Object, ids: set[str]) -> bool:
+    """Whether the object has one of the ids, or is the interface of such an object, which its
+    description names."""
+    owners = (
+        {word.strip("()") for word in thing["name"].split()}
+        if thing["type"] == "network-interface"
+        else set()
+    )
+    return bool({thing["id"], thing["name"], *owners} & ids)
+
+
+def _price(resource: Object) -> str:
+    """What it costs to keep the object, where that is known."""
+    inputs, region = (
+        resource.get("inputs") or {},
+        (resource.get("outputs") or {}).get("region", "this region"),
+    )
+    if "storageCapacity" not in inputs:
+        return "billed by the data in it"
+    monthly = lustre_per_month(
+        region,
+        inputs.get("deploymentType", ""),
+        inputs.get("perUnitStorageThroughput"),
+        inputs["storageCapacity"],
+    )
+    return f"about ${monthly:,.0f}/month" if monthly is not None else f"no price known for {region}"

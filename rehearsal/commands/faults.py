@@ -1,0 +1,69 @@
+"""`fault`: list the faults of the embedded account, add one, clear all, or make an instance vanish."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from rehearsal import world
+from rehearsal.commands.steps import REFUSED
+
+FAULTS = (
+    "throttle",
+    "lose-answer",
+    "error",
+    "no-capacity",
+    "delay",
+    "reserve",
+    "quota",
+    "vanish",
+    "clear",
+)
+FAULT_FIELDS: dict[str, tuple[Any, str]] = {
+    "service": (str, "only calls to this service, such as ec2"),
+    "action": (str, "only this call, such as RunInstances"),
+    "zone": (str, "only in this zone, such as ap-northeast-2a"),
+    "instance_type": (str, "only for this instance type, such as g6e.48xlarge"),
+    "count": (int, "how often it happens (once by default); -1: until `clear`"),
+    "seconds": (float, "delay: how long each call takes"),
+    "available": (int, "no-capacity: how many instances AWS can still launch"),
+    "id": (str, "reserve: id of the reservation"),
+    "starts": (str, "reserve: when it starts, such as 2027-01-04T11:30:00Z"),
+    "ends": (str, "reserve: when it ends"),
+    "placement_group": (str, "reserve: ARN of its placement group"),
+    "code": (str, "error: AWS's code; quota: code of the quota, such as L-DB2E81BA"),
+    "instances": (int, "reserve: how many instances"),
+    "value": (float, "quota: its new value"),
+}
+"""Field of a fault → its type and its help text. The last six are for `reserve`, which creates a
+capacity reservation or a Capacity Block, and for `quota`."""
+
+
+def fault(options: argparse.Namespace) -> int:
+    """List the faults of the account, add one, clear all, or make an instance vanish."""
+    options_of_fault = {
+        name: value
+        for name in (*FAULT_FIELDS, "block", "instance")
+        if (value := getattr(options, name)) is not None
+    }
+    fits = {
+        "vanish": {"instance"} == options_of_fault.keys(),
+        "clear": not options_of_fault,
+        None: not options_of_fault,
+    }
+    if not fits.get(options.kind, "instance" not in options_of_fault):
+        print(
+            "`vanish` must have --instance and no other option; `clear` and `fault` alone must have none",
+            file=sys.stderr,
+        )
+        return REFUSED
+    if options.kind == "vanish":
+        world.ask("POST", f"instances/{options.instance}/vanish", {})
+    elif options.kind == "clear":
+        world.ask("DELETE", "faults")
+    elif options.kind:
+        world.ask("POST", "faults", {"kind": options.kind, **options_of_fault})
+    print(json.dumps(world.ask("GET", "faults"), indent=1))
+    return 0

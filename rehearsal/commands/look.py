@@ -1,0 +1,89 @@
+"""Commands that change no stack: status, preview, build, env, kubeconfig, logs."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import subprocess
+import sys
+
+import command_line
+from rehearsal import engine, paths, progress, world
+from rehearsal.commands.steps import FAILED, REFUSED, build_programs, open_world
+from rehearsal.progress import Display
+
+
+def status(options: argparse.Namespace) -> int:
+    """Print the processes of the rehearsal, then the nodes and jobs of the stack."""
+    census = world.census()
+    if not census:
+        print("no world runs: `make up` starts one")
+        return 0
+    print(
+        "\n".join(
+            [
+                *progress.process_table(census),
+                *(f"  {incident}" for incident in world.incidents()),
+                "",
+            ]
+        )
+    )
+    if not any(process.name == "kube-apiserver" for process in census):
+        print("no cluster runs: `make up` creates one")
+        return 0
+    engine.write_kubeconfig(engine.find(options.stack))
+    return _run(options, sys.executable, "-m", "operations.status")
+
+
+def preview(options: argparse.Namespace) -> int:
+    """Run `pulumi preview` in the running world, or in an account that starts for it."""
+    stack, display, began = engine.find(options.stack), Display(), not world.running()
+    if not open_world(stack, display, parts=world.PARTS[:1] if began else None):
+        return REFUSED
+    try:
+        engine.prepare(stack, display.reporter("engine"), only_preview=True)
+        return _run(options, "pulumi", "preview", "--diff", "--non-interactive")
+    finally:
+        if began:
+            world.stop()
+
+
+def build(options: argparse.Namespace) -> int:
+    """Build the whole toolchain and the chart mirror, if this machine can hold a world at all."""
+    if problem := world.obstacle():
+        print(f"{problem}\nTests that need a world are skipped.")
+    else:
+        build_programs(Display())
+    return 0
+
+
+def env(options: argparse.Namespace) -> int:
+    """Print exports for `eval` that make pulumi, kubectl, helm and aws use the rehearsal."""
+    for name, value in engine.variables(engine.find(options.stack)).items():
+        print(f"export {name}={shlex.quote(value)}")
+    print("unset AWS_PROFILE AWS_SESSION_TOKEN")
+    print(f'export PATH={shlex.quote(f"{engine.own_pulumi()}:{engine.search_path()}")}:"$PATH"')
+    return 0
+
+
+def kubeconfig(options: argparse.Namespace) -> int:
+    """Write a kubeconfig that needs no exports, and print its path."""
+    print(engine.write_kubeconfig(engine.find(options.stack)))
+    return 0
+
+
+def logs(options: argparse.Namespace) -> int:
+    """List the logs, or print the end of those whose name contains PROCESS."""
+    found = sorted({*paths.LOGS.rglob("*.log"), *paths.NODES.rglob("*.log")})
+    chosen = [file for file in found if options.process in file.stem]
+    if not options.process:
+        print("\n".join(command_line.table((file.stem, file) for file in found)))
+        return 0
+    return subprocess.call(["tail", "-n", "100", *chosen]) if chosen else FAILED
+
+
+def _run(options: argparse.Namespace, *command: str) -> int:
+    sys.stdout.flush()
+    return subprocess.call(
+        command, cwd=paths.CHECKOUT, env=engine.environment(engine.find(options.stack))
+    )
