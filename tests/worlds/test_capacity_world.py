@@ -261,7 +261,7 @@ def test_reservations_and_blocks_are_used_while_they_are_active_and_only_then(tr
     assert _nodes(trial, "later") == [], "a block that has not begun gives nothing"
     trial.shell("kubectl -n training delete trainjob early --wait")
     said = trial.shell(f"{sys.executable} -m stacks.reports.check --live capacity", check=False)
-    assert "pools.later.reservation: is scheduled; its jobs wait until" in said, said
+    assert "the reservation is scheduled; jobs of the pool wait until" in said, said
 
 
 def test_a_block_that_is_over_takes_its_node_away_and_gives_none(trial: Trial):
