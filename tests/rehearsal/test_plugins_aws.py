@@ -646,8 +646,10 @@ def test_a_profile_is_one_of_the_aws_cli(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     credentials = plugin_of(profile="corp").clients.session.get_credentials()
     assert credentials and credentials.access_key == key["AccessKeyId"]
-    with pytest.raises(Refused, match="^failed to get shared config profile, nobody$"):
-        plugin_of(profile="nobody")
+    for data_path in ("", str(tmp_path)):
+        monkeypatch.setenv("AWS_DATA_PATH", data_path)
+        with pytest.raises(Refused, match="^failed to get shared config profile, nobody$"):
+            plugin_of(profile="nobody")
 
 
 def test_default_tags_are_put_on_in_the_create_call_and_changed_with_the_provider(

@@ -15,7 +15,6 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     EndpointConnectionError,
-    ProfileNotFound,
 )
 
 from rehearsal.plugins.base import Call, Refused
@@ -69,10 +68,11 @@ class Failed(Refused):
 def session(region: str | None, profile: str | None, *roles: Role) -> boto3.Session:
     """Whoever the provider's settings name: a profile, and roles assumed one from the other. Keys of
     a role last an hour here; the genuine provider gets new ones."""
-    try:
-        found = boto3.Session(region_name=region, profile_name=profile)
-    except ProfileNotFound:
-        raise Refused(f"failed to get shared config profile, {profile}") from None
+    known = boto3.Session(region_name=region).available_profiles
+    if profile and profile not in known:
+        # boto3 itself notices only where nobody has set AWS_DATA_PATH
+        raise Refused(f"failed to get shared config profile, {profile}")
+    found = boto3.Session(region_name=region, profile_name=profile)
     for role in roles:
         asked = {
             name: role[key]
