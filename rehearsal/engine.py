@@ -24,8 +24,8 @@ from typing import Any
 import yaml
 
 from rehearsal import interrupts, paths, processes, world
-from rehearsal.account.identity import DEVELOPER_KEY, DEVELOPER_SECRET
-from rehearsal.plugins import install
+from rehearsal.aws.identity import DEVELOPER_KEY, DEVELOPER_SECRET
+from rehearsal.providers import install
 
 CONFIG = paths.STATE / "config"
 KUBECONFIG = paths.STATE / "kubeconfig"

@@ -22,7 +22,7 @@ class Process:
 
     pid: int
     name: str
-    """The Python module or the program: rehearsal.account, kube-apiserver."""
+    """The Python module or the program: rehearsal.aws, kube-apiserver."""
     rss_mib: float
 
 

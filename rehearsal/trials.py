@@ -25,9 +25,9 @@ Object = dict[str, Any]
 
 VICTIMS: dict[str, str] = {
     "engine": "bin/pulumi",
-    "aws plugin": "rehearsal.plugins.aws",
-    "eks plugin": "rehearsal.plugins.eks",
-    "kubernetes plugin": "rehearsal.plugins.kubernetes",
+    "aws plugin": "rehearsal.providers.aws",
+    "eks plugin": "rehearsal.providers.eks",
+    "kubernetes plugin": "rehearsal.providers.kubernetes",
     "Karpenter": "/controller",
     "Trainer and JobSet": "/manager",
 }

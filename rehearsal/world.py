@@ -27,7 +27,7 @@ from typing import Any
 from rehearsal import paths, processes, relay
 from rehearsal.processes import Process
 
-PARTS = ("rehearsal.account", "rehearsal.nodes.fleet")
+PARTS = ("rehearsal.aws", "rehearsal.kubelet.fleet")
 """Modules to run, the account first: it holds the world's only memory."""
 NAMESPACES = (
     "unshare",

@@ -73,7 +73,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
         "plans/upstream_runtimes.py",
         "rehearsal/toolchain/programs.py",
         "rehearsal/charts.py",
-        "rehearsal/nodes/images.py",
+        "rehearsal/kubelet/images.py",
         "tests/sdk/requirements-<version>.in",
     ),
     "Add a stack output": ("stacks/environment.py", "stacks/team.py", "__main__.py"),
@@ -87,7 +87,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
         "stacks/settings/environment.py",
         "stacks/derive/stores.py",
         "catalog/storage.py",
-        "rehearsal/nodes/volumes.py",
+        "rehearsal/kubelet/volumes.py",
     ),
     "a second cluster": ("Pulumi.<stack>.yaml",),
     "IAM permission, such as one of Karpenter": ("plans/policies.py",),
@@ -101,8 +101,8 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "such as ImagePullBackOff": ("operations/symptoms.py",),
     "LIVE=1` asks the account, and its deadline": ("stacks/reports/preflight.py",),
     "Teach the rehearsal one more refusal of AWS": (
-        "rehearsal/account/<service>.py",
-        "rehearsal/account/storage.py",
+        "rehearsal/aws/<service>.py",
+        "rehearsal/aws/storage.py",
     ),
 }
 

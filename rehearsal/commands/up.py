@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
 from operations.kubectl import Environment, logged_in
-from rehearsal import engine, paths, plane, progress
+from rehearsal import control_plane, engine, paths, progress
 from rehearsal.commands.steps import FAILED, REFUSED, failed, open_world, repair, update
 from rehearsal.engine import Stack
 from rehearsal.kube import Api, Object
@@ -40,7 +40,7 @@ def _finish(stack: Stack, stages: Stages, patience: float) -> int:
         for job in (engine.outputs(stack).get("jobs") or {}).values()
     ]
     began = stages.display.now()
-    ends = _follow_jobs(plane.admin(paths.world()), jobs, stages.display, patience)
+    ends = _follow_jobs(control_plane.admin(paths.world()), jobs, stages.display, patience)
     _summary(stack, stages, jobs, stages.display.now() - began)
     for job, end in zip(jobs, ends, strict=True):
         if end not in SUCCEEDED:

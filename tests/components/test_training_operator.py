@@ -12,7 +12,7 @@ import yaml
 from components.training_operator import NAMESPACE, TrainingOperator
 from plans.parts import ChartPlan, Spec, TrainingOperatorPlan
 from rehearsal import paths
-from rehearsal.nodes import images
+from rehearsal.kubelet import images
 from rehearsal.toolchain.programs import pinned, wanted
 from tests.support import crds
 from tests.support.recording import CHECKOUT, record

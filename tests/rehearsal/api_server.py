@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from rehearsal import paths
+from rehearsal.control_plane import pki
 from rehearsal.kube import Api
-from rehearsal.plane import pki
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager")
 SERVICES = "172.20.0.0/16"

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from rehearsal import engine, paths, processes
-from rehearsal.account.identity import DEVELOPER_KEY
+from rehearsal.aws.identity import DEVELOPER_KEY
 from rehearsal.engine import Stack
 from tests.rehearsal.conftest import ENVIRONMENT, TEAM, write_stack_file
 

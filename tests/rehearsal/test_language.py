@@ -15,8 +15,8 @@ import pytest
 from pulumi.runtime.proto import language_pb2
 
 from rehearsal import engine, paths
-from rehearsal.plugins import install, language
-from rehearsal.plugins.wire import struct
+from rehearsal.providers import install, language
+from rehearsal.providers.wire import struct
 
 PULUMI = paths.BIN / "pulumi"
 

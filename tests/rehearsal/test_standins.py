@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.nodes import images
+from rehearsal.kubelet import images
 from rehearsal.paths import free_port
 from rehearsal.standins import git
 

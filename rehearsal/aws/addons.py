@@ -1,0 +1,209 @@
+"""EKS add-ons: the API here, what AWS ships under each name in CATALOG; the keeper creates it in
+the cluster.
+
+The workloads are as small as they can be: real names, images, service accounts and tolerations,
+none of the rest. What configurationValues say reaches no workload; the keeper logs it. A new add-on
+is a row.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from rehearsal.aws import eks
+from rehearsal.aws.clock import CLOCK
+from rehearsal.aws.eks import IN_USE, INVALID, Part, cluster, only
+from rehearsal.aws.operations import Call, Fields, NotBuilt, answers, refuse
+
+_VERSION = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
+
+CATALOG: dict[str, tuple[tuple[str, str, int], ...]] = {
+    "vpc-cni": (("aws-node", "aws-node", 0),),
+    "kube-proxy": (("kube-proxy", "kube-proxy", 0),),
+    "coredns": (("coredns", "coredns", 2),),
+    "eks-pod-identity-agent": (("eks-pod-identity-agent", "default", 0),),
+    **{
+        f"aws-{system}-csi-driver": (
+            (f"{system}-csi-controller", f"{system}-csi-controller-sa", 2),
+            (f"{system}-csi-node", f"{system}-csi-node-sa", 0),
+        )
+        for system in ("fsx", "efs")
+    },
+}
+"""Add-on → its workloads in kube-system: name, service account, and a Deployment's replicas; a
+DaemonSet has none."""
+
+
+@dataclass(kw_only=True)
+class Addon(Part):
+    """One installed add-on."""
+
+    give_up_at: float = 0.0
+    applied: bool = False
+    available: bool = False
+
+    def objects(self) -> list[Fields]:
+        """What the add-on consists of in the cluster, the workloads last."""
+        name, parts = self.view["addonName"], CATALOG[self.view["addonName"]]
+        made = [
+            _object("v1", "ServiceAccount", account)
+            for _, account, _ in parts
+            if account != "default"
+        ]
+        if name.endswith("-csi-driver"):
+            made.append(
+                _object(
+                    "storage.k8s.io/v1",
+                    "CSIDriver",
+                    f"{name.split('-')[1]}.csi.aws.com",
+                    attachRequired=False,
+                )
+            )
+        if name == "coredns":
+            addresses = ipaddress.IPv4Network(
+                self.owner.view["kubernetesNetworkConfig"]["serviceIpv4Cidr"]
+            )
+            made.append(
+                _object(
+                    "v1",
+                    "Service",
+                    "kube-dns",
+                    clusterIP=str(addresses[10]),
+                    ports=[
+                        {"name": f"dns-{protocol.lower()}", "port": 53, "protocol": protocol}
+                        for protocol in ("UDP", "TCP")
+                    ],
+                    selector={"k8s-app": "coredns"},
+                )
+            )
+        return [*made, *(self._workload(*part) for part in parts)]
+
+    def _workload(self, name: str, account: str, replicas: int) -> Fields:
+        addon = self.view["addonName"]
+        image = f"602401143452.dkr.ecr.{self.owner.region}.amazonaws.com/" + (
+            "amazon-k8s-cni" if addon == "vpc-cni" else f"eks/{addon}"
+        )
+        container = {
+            "name": name,
+            "image": f"{image}:{self.view['addonVersion']}",
+            "resources": {"requests": {"cpu": "50m"}},
+        }
+        pod = {
+            "serviceAccountName": account,
+            "hostNetwork": not replicas,
+            "containers": [container],
+            "priorityClassName": "system-cluster-critical" if replicas else "system-node-critical",
+            "tolerations": [
+                {"operator": "Exists"} | ({"key": "CriticalAddonsOnly"} if replicas else {})
+            ],
+        }
+        labels, copies = {"k8s-app": name}, {"replicas": replicas} if replicas else {}
+        return _object(
+            "apps/v1",
+            "Deployment" if replicas else "DaemonSet",
+            name,
+            selector={"matchLabels": labels},
+            template={"metadata": {"labels": labels}, "spec": pod},
+            **copies,
+        )
+
+
+def _object(version: str, kind: str, name: str, **spec: Any) -> Fields:
+    made = {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "kube-system"},
+    }
+    return made | ({"spec": spec} if spec else {})
+
+
+@answers("eks", "CreateAddon")
+def _create(call: Call) -> Fields:
+    owner, name = cluster(call, active=True), call["addonName"]
+    refuse(
+        name not in CATALOG,
+        INVALID,
+        f"Addon {name} specified is not supported; {', '.join(CATALOG)} are",
+    )
+    addon = Addon(
+        owner=owner, view={"health": {"issues": []}, "tags": call["tags"]} | _checked(call, {})
+    )
+    answer = owner.add("Addon", name, addon)
+    _begin(addon, "CREATING")
+    return answer
+
+
+def _checked(call: Call, now: Fields) -> Fields:
+    """Version and configuration as they will be."""
+    only(call, "addonName addonVersion configurationValues resolveConflicts tags")
+    if call["resolveConflicts"] not in ("OVERWRITE", "PRESERVE"):
+        raise NotBuilt(f"{call.name} without resolveConflicts")
+    version = call["addonVersion"] or now.get("addonVersion") or ""
+    refuse(
+        not _VERSION.fullmatch(version),
+        INVALID,
+        f"Addon version specified is not supported: {version}",
+    )
+    values = call["configurationValues"] or now.get("configurationValues")
+    return {"addonVersion": version, "configurationValues": values}
+
+
+def _begin(addon: Addon, status: str) -> None:
+    """Let the keeper install it anew."""
+    addon.view["status"], addon.give_up_at = status, CLOCK.deadline("eks.addon.timeout")
+    addon.applied = addon.available = False
+    CLOCK.later(
+        "eks.addon",
+        lambda: addon.view["status"] == status and show_health(addon),
+        ready=lambda: bool(
+            addon.available or addon.view["status"] != status or time.time() > addon.give_up_at
+        ),
+    )
+
+
+def show_health(addon: Addon) -> None:
+    """ACTIVE while the workloads are available, DEGRADED while they are not."""
+    trouble = {
+        "code": "InsufficientNumberOfReplicas",
+        "message": "fewer replicas than desired",
+        "resourceIds": [],
+    }
+    addon.view |= {
+        "status": "ACTIVE" if addon.available else "DEGRADED",
+        "health": {"issues": [] if addon.available else [trouble]},
+    }
+
+
+@answers("eks", "UpdateAddon")
+def _update(call: Call) -> Fields:
+    addon: Addon = eks.part(call, "Addon")
+    refuse(
+        addon.view["status"] not in ("ACTIVE", "DEGRADED"),
+        IN_USE,
+        f"The add-on is {addon.view['status']}",
+    )
+    addon.view |= _checked(call, addon.view)
+    _begin(addon, "UPDATING")
+    return {
+        "update": {"id": secrets.token_hex(16), "status": "InProgress", "createdAt": time.time()}
+    }
+
+
+@answers("eks", "DeleteAddon")
+def _delete(call: Call) -> Fields:
+    """Its workloads go with it, by the keeper."""
+    addon: Addon = eks.part(call, "Addon")
+    only(call, "addonName")
+    if addon.view["status"] != "DELETING":
+        addon.view["status"] = "DELETING"
+        CLOCK.later(
+            "eks.addon.delete",
+            lambda: addon.owner.parts["Addon"].pop(call["addonName"]),
+            ready=lambda: not addon.applied or not addon.owner.active,
+        )
+    return {"addon": addon.view}

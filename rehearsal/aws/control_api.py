@@ -1,0 +1,276 @@
+"""The /_world/ endpoints: for the rehearsal's own parts and tests, never for people, the program or
+its plugins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from typing import Any
+from urllib.parse import parse_qs
+
+from rehearsal.aws import (
+    access,
+    backends,
+    capacity,
+    eks,
+    instances,
+    principals,
+    quotas,
+    storage,
+)
+from rehearsal.aws.clock import CLOCK
+from rehearsal.aws.faults import FAULTS, Fault
+from rehearsal.aws.operations import LOCK, Fields, Refused, refuse
+from rehearsal.aws.wire import Reply
+
+PREFIX = "/_world/"
+Row = tuple[str, str, str, Any, Any]
+"""Type, id, name, state, tags in any of AWS's forms."""
+
+
+def respond(method: str, path: str, query: str, body: bytes) -> Reply:
+    """Answer one request. The query, the body and the <id> in the path are one set of fields to its
+    function."""
+    name, *rest = path.removeprefix(PREFIX).split("/")
+    name, path_id = (f"{name}/*/{rest[1]}", {"id": rest[0]}) if len(rest) == 2 else (name, {})
+    given = {key: values[0] for key, values in parse_qs(query).items()} | path_id
+    try:
+        with LOCK:
+            CLOCK.settle()
+            status, answer = 200, _ROUTES[method, name](given | (json.loads(body) if body else {}))
+    except Refused as absent:
+        status, answer = 404, {"message": absent.message}
+    except (KeyError, TypeError, ValueError) as error:
+        status, answer = (
+            404 if (method, name) not in _ROUTES else 400,
+            {"message": f"{type(error).__name__}: {error}"},
+        )
+    return Reply(
+        status=status,
+        headers={"Content-Type": "application/json"},
+        body=json.dumps(answer, default=str).encode(),
+    )
+
+
+def _token_review(given: Fields) -> Fields:
+    user = next(
+        filter(None, (_user(given["spec"].get("token", ""), one) for one in eks.CLUSTERS.values())),
+        None,
+    )
+    return {
+        "apiVersion": given.get("apiVersion", "authentication.k8s.io/v1"),
+        "kind": "TokenReview",
+        "status": {"authenticated": bool(user), **({"user": user} if user else {})},
+    }
+
+
+def _user(token: str, found: eks.Cluster) -> Fields | None:
+    principal = principals.from_token(token, found.name)
+    instance = instances.find(principal.session or "") if principal else None
+    name = instance.private_dns_name if instance and instance.state == "running" else None
+    return access.kubernetes_user(found, principal, name) if principal else None
+
+
+def _instance_credentials(given: Fields) -> Fields:
+    """As the instance metadata service gives them, so only while the role lets EC2 assume it."""
+    instance = instances.find(given["id"])
+    arn = (
+        instance.iam_instance_profile["Arn"] if instance and instance.iam_instance_profile else None
+    )
+    roles = [
+        role.arn
+        for one in backends.iam().get_instance_profiles()
+        if one.arn == arn
+        for role in one.roles
+    ]
+    lent = (
+        roles and instance.state == "running" and principals.trusts(roles[0], "ec2.amazonaws.com")
+    )
+    refuse(not lent, "NotFound", f"no credentials for the instance {given['id']}")
+    return principals.credentials(roles[0], instance.id)
+
+
+def _pod_credentials(given: Fields) -> Fields:
+    role = access.pod_role(given["cluster"], given["namespace"], given["service_account"])
+    refuse(
+        not role,
+        "NotFound",
+        f"no Pod Identity association for {given['namespace']}/{given['service_account']}",
+    )
+    return principals.credentials(role, f"eks-{given['cluster']}-{given['service_account']}"[:64])
+
+
+def _vanish(given: Fields) -> Fields:
+    instance = instances.find(given["id"])
+    refuse(not instance, "NotFound", f"no instance {given['id']}")
+    instances.vanish(instance)
+    return {"id": instance.id, "state": instance.state}
+
+
+def _fault(given: Fields) -> None:
+    """Something goes wrong, or the account is like this: `reserve` plants a reservation, `quota`
+    sets a quota."""
+    details = {name: value for name, value in given.items() if name != "kind"}
+    if given.get("kind") == "quota":
+        refuse(
+            details["code"] not in quotas.QUOTAS,
+            "NotFound",
+            f"no quota but {', '.join(quotas.QUOTAS)}",
+        )
+        quotas.QUOTAS[details["code"]] = float(details["value"])
+    elif given.get("kind") == "reserve":
+        made = capacity.plant(**details)
+        CLOCK.at(made.gives_until, lambda: instances.reclaim(made))
+    else:
+        FAULTS.append(Fault(**given))
+
+
+def _inventory(_: Fields) -> list[Fields]:
+    """Everything that costs money or is in somebody's way, except what an account has from the
+    start."""
+    rows = []
+    for type_, id_, name, state, tags in (*_clusters(), *_identities(), *_of_ec2(), *_of_others()):
+        pairs = (
+            tags
+            if isinstance(tags, dict)
+            else {
+                tag.get("Key", tag.get("key")): tag.get("Value", tag.get("value")) for tag in tags
+            }
+        )
+        rows.append(
+            {
+                "type": type_,
+                "id": id_,
+                "name": name or pairs.get("Name", ""),
+                "state": str(state),
+                "tags": pairs,
+            }
+        )
+    return rows
+
+
+def _clusters() -> Iterator[Row]:
+    for found in eks.CLUSTERS.values():
+        yield "eks-cluster", found.view["arn"], found.name, found.view["status"], found.view["tags"]
+        for kind, parts in found.parts.items():
+            yield from (
+                (
+                    f"eks-{eks.KINDS[kind][2]}",
+                    f"{found.name}/{key}",
+                    key,
+                    one.view.get("status", ""),
+                    one.view["tags"],
+                )
+                for key, one in parts.items()
+            )
+
+
+def _identities() -> Iterator[Row]:
+    iam = backends.iam()
+    own = {
+        "role": [
+            role for role in iam.get_roles() if not role.path.startswith("/aws-service-role/")
+        ],
+        "instance-profile": iam.get_instance_profiles(),
+    }
+    for kind, things in own.items():
+        yield from (
+            (f"iam-{kind}", one.arn, one.name, "", getattr(one, "tags", ())) for one in things
+        )
+
+
+def _of_ec2() -> Iterator[Row]:
+    for ec2 in backends.used("ec2"):
+        for kind, things in _things(ec2).items():
+            yield from (
+                (
+                    kind,
+                    one.allocation_id if kind == "elastic-ip" else one.id,
+                    getattr(one, "name", "") or getattr(one, "description", ""),
+                    getattr(one, "state", getattr(one, "status", "")),
+                    one.get_tags(),
+                )
+                for one in things
+            )
+
+
+def _things(ec2: Any) -> dict[str, Iterable[Any]]:
+    own = [vpc.id for vpc in ec2.vpcs.values() if not vpc.is_default]
+    return {
+        "vpc": [ec2.vpcs[id_] for id_ in own],
+        "subnet": [
+            one for zone in ec2.subnets.values() for one in zone.values() if one.vpc_id in own
+        ],
+        "internet-gateway": ec2.internet_gateways.values(),
+        "vpc-endpoint": ec2.vpc_end_points.values(),
+        "nat-gateway": [one for one in ec2.nat_gateways.values() if one.state != "deleted"],
+        "route-table": [
+            one
+            for one in ec2.route_tables.values()
+            if one.vpc_id in own and not one.main_association_id
+        ],
+        "security-group": [
+            one for id_ in own for one in ec2.groups.get(id_, {}).values() if not one.is_default
+        ],
+        "network-interface": ec2.enis.values(),
+        "volume": ec2.volumes.values(),
+        "elastic-ip": ec2.addresses,
+        "instance": [one for one in ec2.all_instances() if one.state != "terminated"],
+        "launch-template": ec2.launch_templates.values(),
+        "placement-group": capacity.groups(ec2).values(),
+    }
+
+
+def _of_others() -> Iterator[Row]:
+    for ecr in backends.used("ecr"):
+        yield from (
+            ("ecr-repository", one.name, "", "", one.tags) for one in ecr.repositories.values()
+        )
+    yield from (
+        ("fsx-file-system", id_, "", view["Lifecycle"], view["Tags"])
+        for id_, view in storage.FILE_SYSTEMS.items()
+    )
+    yield from (
+        ("fsx-association", id_, "", view["Lifecycle"], view["Tags"])
+        for id_, view in storage.ASSOCIATIONS.items()
+    )
+    for efs in backends.used("efs"):
+        yield from (
+            ("efs-file-system", id_, "", one.life_cycle_state, efs.list_tags_for_resource(id_))
+            for id_, one in efs.file_systems_by_id.items()
+        )
+        yield from (
+            ("efs-mount-target", id_, one.file_system_id, one.life_cycle_state, ())
+            for id_, one in efs.mount_targets_by_id.items()
+        )
+    for sqs in backends.used("sqs"):
+        yield from (
+            ("sqs-queue", one.queue_arn, name, "", one.tags) for name, one in sqs.queues.items()
+        )
+    for events in backends.used("events"):
+        yield from (
+            (
+                "event-rule",
+                one.arn,
+                one.name,
+                one.state,
+                events.tagger.get_tag_dict_for_resource(one.arn),
+            )
+            for one in events.event_buses["default"].rules.values()
+        )
+
+
+_ROUTES: dict[tuple[str, str], Callable[[Fields], Any]] = {
+    ("GET", "health"): lambda _: {
+        "clusters": {name: found.view["status"] for name, found in eks.CLUSTERS.items()}
+    },
+    ("POST", "token-review"): _token_review,
+    ("GET", "instances/*/credentials"): _instance_credentials,
+    ("POST", "instances/*/vanish"): _vanish,
+    ("GET", "pod-identity"): _pod_credentials,
+    ("GET", "inventory"): _inventory,
+    ("GET", "faults"): lambda _: list(map(asdict, FAULTS)),
+    ("POST", "faults"): _fault,
+    ("DELETE", "faults"): lambda _: FAULTS.clear(),
+}

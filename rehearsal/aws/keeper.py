@@ -1,0 +1,88 @@
+"""What EKS does inside a cluster: add-ons' workloads, and who of the node groups' instances has
+joined.
+
+A thread of its own, because the account must not hold its lock while it asks the API server, whose
+token webhook may be waiting for that lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import urllib3
+
+from rehearsal import control_plane, kube, paths
+from rehearsal.aws import addons, eks, nodegroups
+from rehearsal.aws.addons import Addon
+from rehearsal.aws.eks import Cluster
+from rehearsal.aws.operations import LOCK, Fields
+
+_TICK = 0.5
+_LOG = logging.getLogger(__name__)
+
+
+def run(stop: threading.Event) -> None:
+    """Keep every ACTIVE cluster as its add-ons and node groups say, until told to stop."""
+    api: kube.Api | None = None
+    while not stop.wait(_TICK):
+        for cluster in list(eks.CLUSTERS.values()):
+            api = (api or control_plane.admin(paths.world())) if cluster.active else None
+            try:
+                if api:
+                    keep(cluster, api)
+            except (OSError, urllib3.exceptions.HTTPError, kube.ApiError) as error:
+                _LOG.warning("cluster %s: %s", cluster.name, error)
+
+
+def keep(cluster: Cluster, api: kube.Api) -> None:
+    """One round."""
+    for addon in list(cluster.parts["Addon"].values()):
+        _keep_addon(addon, api)
+    if cluster.parts["Nodegroup"]:
+        nodes = api.request("GET", "/api/v1/nodes")["items"]
+        joined = {
+            node["spec"].get("providerID", "").rpartition("/")[2]
+            for node in nodes
+            if any(
+                (one["type"], one["status"]) == ("Ready", "True")
+                for one in node.get("status", {}).get("conditions", ())
+            )
+        }
+        with LOCK:
+            for group in cluster.parts["Nodegroup"].values():
+                if group.view["status"] in ("CREATING", "ACTIVE", "UPDATING"):
+                    nodegroups.reconcile(group)
+                alive = {one.id for one in group.alive()}
+                group.ready = (
+                    len(alive) >= group.view["scalingConfig"]["desiredSize"] and alive <= joined
+                )
+
+
+def _keep_addon(addon: Addon, api: kube.Api) -> None:
+    objects = addon.objects()
+    if addon.view["status"] == "DELETING":
+        for one in reversed(objects if addon.applied else []):
+            api.delete(one)
+        addon.applied = False
+        return
+    if not addon.applied:
+        if ignored := addon.view["configurationValues"]:
+            _LOG.warning("add-on %s: the rehearsal ignores %s", addon.view["addonName"], ignored)
+        for one in objects:
+            api.apply(one, manager="eks")
+        addon.applied = True
+    available = all(_available(api.get(one)) for one in objects if one["apiVersion"] == "apps/v1")
+    with LOCK:
+        addon.available = available
+        if addon.view["status"] in ("ACTIVE", "DEGRADED"):
+            addons.show_health(addon)
+
+
+def _available(live: Fields | None) -> bool:
+    status = live.get("status", {}) if live else {}
+    if live is None or status.get("observedGeneration", 0) < live["metadata"].get("generation", 0):
+        return False
+    if live["kind"] == "DaemonSet":
+        return status.get("numberAvailable", 0) >= status.get("desiredNumberScheduled", 0)
+    return status.get("availableReplicas", 0) >= live["spec"].get("replicas", 1)

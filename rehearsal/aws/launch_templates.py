@@ -1,0 +1,42 @@
+"""Launch templates of EC2."""
+
+from __future__ import annotations
+
+from rehearsal.aws import backends
+from rehearsal.aws.operations import Call, Fields, Refused, answers
+
+
+def data(region: str, specification: Fields) -> Fields:
+    """The launch template data that a specification names."""
+    id_, name = specification.get("LaunchTemplateId"), specification.get("LaunchTemplateName")
+    for template in backends.ec2(region).launch_templates.values():
+        if id_ == template.id or name == template.name:
+            return template.get_version(specification.get("Version") or "$Default").data
+    raise Refused(
+        (
+            "InvalidLaunchTemplateId.NotFound"
+            if id_
+            else "InvalidLaunchTemplateName.NotFoundException"
+        ),
+        f"The specified launch template, {id_ or name}, does not exist.",
+    )
+
+
+@answers("ec2", "DescribeLaunchTemplates")
+def _describe(call: Call) -> Fields:
+    """moto ends after 15 without a token: Karpenter would leak the rest."""
+    filters = {one["Name"]: one["Values"] for one in call["Filters"] or ()}
+    found = call.ec2.describe_launch_templates(
+        call["LaunchTemplateNames"], call["LaunchTemplateIds"], filters
+    )
+    return {
+        "LaunchTemplates": [
+            {
+                "LaunchTemplateId": one.id,
+                "LaunchTemplateName": one.name,
+                "Tags": one.tags,
+                "CreateTime": one.create_time,
+            }
+            for one in found
+        ]
+    }

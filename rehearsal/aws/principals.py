@@ -1,0 +1,210 @@
+"""Who calls and what they may: keys, role sessions, IAM policies, and the tokens of `aws eks
+get-token`.
+
+Users may do everything. A role session may do what the role's inline and attached policies allow,
+by action: wildcards and NotAction work and a Deny without conditions wins, but conditions and
+resources are not looked at, so a policy that is too narrow in those passes here and fails on AWS.
+Signatures are verified for EKS tokens only, where they alone say which cluster the token is for.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hmac
+import json
+from fnmatch import fnmatchcase
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from botocore.auth import SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from rehearsal.aws import backends
+from rehearsal.aws.operations import Call, Fields, Principal, Refused
+
+_UNKNOWN_KEY = {"ec2": ("AuthFailure", 401), "query": ("InvalidClientTokenId", 403)}
+_DENIED = {"ec2": "UnauthorizedOperation", "query": "AccessDenied"}
+_SESSION_SECONDS = 6 * 3600
+_TOKEN_PREFIX, _TOKEN_SECONDS = "k8s-aws-v1.", 15 * 60
+
+_sessions: dict[tuple[str, str], Any] = {}
+
+
+def authenticate(call: Call) -> Principal:
+    """Who calls; Refused where the key is nobody's."""
+    principal, _, token = _held(call.key)
+    if principal is None or token != call.token:
+        code, status = _UNKNOWN_KEY.get(call.protocol, ("UnrecognizedClientException", 400))
+        raise Refused(code, "The security token included in the request is invalid.", status=status)
+    return principal
+
+
+def authorize(call: Call, *also: str) -> None:
+    """Refuse what the caller's role does not allow."""
+    if not call.principal.session or call.name == "sts:GetCallerIdentity":
+        return
+    for action in (call.name, *also):
+        if not _allowed(call.principal.entity, action):
+            code, status = (
+                _DENIED.get(call.protocol, "AccessDeniedException"),
+                400 if call.protocol == "json" else 403,
+            )
+            raise Refused(
+                code,
+                f"User: {call.principal.arn} is not authorized to perform: {action} because no "
+                "identity-based policy allows it",
+                status=status,
+            )
+
+
+def role(arn: str) -> Any:
+    """moto's role, or None."""
+    return next((role for role in backends.iam().get_roles() if role.arn == arn), None)
+
+
+def trusts(role_arn: str, *who: str) -> bool:
+    """Whether the role exists and its trust policy lets one of them, services or ARNs, assume
+    it."""
+    found = role(role_arn)
+    return bool(found) and any(
+        statement.get("Effect") == "Allow" and {name for _, name in named(statement)} & set(who)
+        for statement in statements(found.assume_role_policy_document)
+    )
+
+
+def exists(arn: str) -> bool:
+    """Whether the ARN names a role or user of the account."""
+    return role(arn) is not None or any(user.arn == arn for user in backends.iam().users.values())
+
+
+def credentials(role_arn: str, session: str) -> dict[str, str]:
+    """Temporary keys of a role, the same ones until they are about to expire."""
+    held = _sessions.get((role_arn, session))
+    if not held or (held.expiration - _now()).total_seconds() < _SESSION_SECONDS / 2:
+        held = backends.sts().assume_role(
+            region_name="us-east-1",
+            role_session_name=session,
+            role_arn=role_arn,
+            policy="",
+            duration=_SESSION_SECONDS,
+            external_id="",
+        )
+        _sessions[role_arn, session] = held
+    return {
+        "AccessKeyId": held.access_key_id,
+        "SecretAccessKey": held.secret_access_key,
+        "SessionToken": held.session_token,
+        "Expiration": held.expiration.isoformat(timespec="seconds") + "Z",
+    }
+
+
+def from_token(token: str, cluster: str) -> Principal | None:
+    """Whose token this is, if it is one for this cluster, rightly signed and not too old."""
+    try:
+        url = base64.urlsafe_b64decode(token.removeprefix(_TOKEN_PREFIX) + "==").decode()
+        query = dict(parse_qsl(urlsplit(url).query, strict_parsing=True))
+        signed_at = datetime.datetime.strptime(query["X-Amz-Date"], "%Y%m%dT%H%M%SZ")
+        right = hmac.compare_digest(_signature(url, query, cluster), query["X-Amz-Signature"])
+    except (ValueError, KeyError):
+        return None
+    fresh = abs((_now() - signed_at).total_seconds()) < _TOKEN_SECONDS
+    asks_right = query.get("Action") == "GetCallerIdentity" and token.startswith(_TOKEN_PREFIX)
+    return (
+        _held(query["X-Amz-Credential"].split("/")[0])[0]
+        if right and fresh and asks_right
+        else None
+    )
+
+
+def _signature(url: str, query: dict[str, str], cluster: str) -> str:
+    """What AWS's authenticator computes: the URL's signature with the cluster's own name in
+    x-k8s-aws-id."""
+    key, _, region, service, _ = query["X-Amz-Credential"].split("/")
+    scheme, host, path, _, _ = urlsplit(url)
+    unsigned = urlencode(
+        {name: value for name, value in query.items() if name != "X-Amz-Signature"}
+    )
+    request = AWSRequest(
+        method="GET",
+        url=urlunsplit((scheme, host, path or "/", unsigned, "")),
+        headers={"x-k8s-aws-id": cluster},
+    )
+    request.context["timestamp"] = query["X-Amz-Date"]
+    auth = SigV4QueryAuth(
+        Credentials(key, _held(key)[1]), service, region, int(query.get("X-Amz-Expires", 60))
+    )
+    return str(
+        auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
+    )
+
+
+def _held(key: str) -> tuple[Principal | None, str, str | None]:
+    """Whose key it is, its secret, and the token that goes with it."""
+    if session := backends.sts().get_assumed_role_from_access_key(key):
+        principal = Principal(
+            arn=session.arn, entity=session.role_arn, session=session.session_name
+        )
+        return principal, session.secret_access_key, session.session_token
+    if user := backends.iam().get_user_from_access_key_id(key):
+        secrets = {held.access_key_id: held.secret_access_key for held in user.access_keys}
+        return Principal(arn=user.arn, entity=user.arn), secrets[key], None
+    return None, "", None
+
+
+def _allowed(role_arn: str, action: str) -> bool:
+    """A Deny that has conditions is passed over: what it depends on is not known here."""
+    found = role(role_arn)
+    policies = (
+        [
+            *found.policies.values(),
+            *(
+                version.document
+                for policy in found.managed_policies.values()
+                for version in policy.versions
+                if version.is_default
+            ),
+        ]
+        if found
+        else []
+    )
+    effects = {
+        one["Effect"]
+        for policy in policies
+        for one in statements(policy)
+        if concerns(one, action) and (one["Effect"] == "Allow" or not one.get("Condition"))
+    }
+    return effects == {"Allow"}
+
+
+def statements(policy: str | Fields) -> list[Fields]:
+    """The statements of a policy document, however moto keeps it."""
+    return _listed((json.loads(policy) if isinstance(policy, str) else policy).get("Statement", []))
+
+
+def named(statement: Fields) -> list[tuple[str, str]]:
+    """(kind, name) of everybody a statement names as its principal."""
+    principal = statement.get("Principal")
+    kinds = principal.items() if isinstance(principal, dict) else ()
+    return [(kind, who) for kind, many in kinds for who in _listed(many)]
+
+
+def concerns(statement: Fields, action: str) -> bool:
+    """Whether the statement is about the action."""
+    patterns, meant = ("NotAction", False) if "NotAction" in statement else ("Action", True)
+    return (
+        any(
+            fnmatchcase(action.lower(), one.lower()) for one in _listed(statement.get(patterns, ()))
+        )
+        is meant
+    )
+
+
+def _listed(value: Any) -> list[Any]:
+    return [value] if isinstance(value, str | dict) else list(value)
+
+
+def _now() -> datetime.datetime:
+    """UTC without saying so, as moto keeps times."""
+    return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)

@@ -1,0 +1,140 @@
+"""What AWS refuses about IAM, SQS and pricing where moto lets it pass or has nothing; and the
+events EC2 sends."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from typing import Any
+
+from rehearsal.aws import backends, principals
+from rehearsal.aws.clock import CLOCK
+from rehearsal.aws.operations import Call, Fields, answers, follows, refuses
+
+INLINE_CHARACTERS = 10240
+"""IAM's quota for a role's inline policies, without white space."""
+PRICES = {"Shared": ("m5.large", 0.096), "Dedicated": ("m5.metal", 4.608)}
+"""By tenancy, USD an hour in us-east-1, as Karpenter 1.14.1 ships them. Karpenter lays what it is
+told over its own table and insists on one type and one metal type: no more is needed."""
+_deleted_queues: set[tuple[str, str]] = set()
+
+
+refuses(
+    "iam",
+    "CreateRole",
+    "ValidationError",
+    "Value '{RoleName}' at 'roleName' failed to satisfy constraint: at most 64 of [\\w+=,.@-]",
+    lambda call: not re.fullmatch(r"[\w+=,.@-]{1,64}", call["RoleName"], re.ASCII),
+)
+refuses(
+    "iam",
+    "CreateRole",
+    "MalformedPolicyDocument",
+    "Invalid principal in policy: {hit}",
+    lambda call: ", ".join(
+        who
+        for statement in principals.statements(call["AssumeRolePolicyDocument"])
+        for kind, who in principals.named(statement)
+        if kind == "Service" and ".amazonaws.com" not in who
+    ),
+)
+refuses(
+    "iam",
+    "PutRolePolicy",
+    "LimitExceeded",
+    f"Maximum policy size of {INLINE_CHARACTERS} bytes exceeded",
+    lambda call: len("".join(call["PolicyDocument"].split())) > INLINE_CHARACTERS,
+)
+refuses(
+    "sts",
+    "AssumeRole",
+    "AccessDenied",
+    "not authorized to perform: sts:AssumeRole on resource: {RoleArn}",
+    lambda call: (
+        not principals.trusts(
+            call["RoleArn"], call.principal.entity, f"arn:aws:iam::{backends.ACCOUNT}:root"
+        )
+    ),
+    status=403,
+)
+refuses(
+    "sqs",
+    "CreateQueue",
+    "QueueDeletedRecently",
+    "You must wait 60 seconds after deleting a queue before you can "
+    "create another with the same name.",
+    lambda call: (call.region, call["QueueName"]) in _deleted_queues,
+)
+refuses(
+    "arc-zonal-shift",
+    "GetManagedResource",
+    "ResourceNotFoundException",
+    "{resourceIdentifier} is not registered",
+    lambda call: True,
+    status=404,
+)
+
+
+@follows("sqs", "DeleteQueue")
+def _remember_deleted(call: Call, answer: Fields) -> None:
+    deleted = (call.region, call["QueueUrl"].rpartition("/")[2])
+    _deleted_queues.add(deleted)
+    CLOCK.later("sqs.queue.deleted", lambda: _deleted_queues.discard(deleted))
+
+
+@answers("iam", "ListInstanceProfiles")
+def _list_profiles(call: Call) -> Fields:
+    """moto ignores PathPrefix: Karpenter would delete everybody's when one node class goes."""
+    profiles = backends.iam().get_instance_profiles()
+    return {
+        "InstanceProfiles": [
+            one for one in profiles if one.path.startswith(call["PathPrefix"] or "/")
+        ]
+    }
+
+
+@answers("pricing", "GetProducts")
+def _get_products(call: Call) -> Fields:
+    """In the shape of AWS's price list as far as Karpenter reads it."""
+    name, usd = PRICES[next(one["Value"] for one in call["Filters"] if one["Field"] == "tenancy")]
+    term = {"priceDimensions": {"hourly": {"unit": "Hrs", "pricePerUnit": {"USD": str(usd)}}}}
+    product = {
+        "product": {"attributes": {"instanceType": name}},
+        "terms": {"OnDemand": {"term": term}},
+    }
+    return {"FormatVersion": "aws_v1", "PriceList": [json.dumps(product)]}
+
+
+def emit(region: str, kind: str, resource: str, detail: Fields) -> None:
+    """Send an event of EC2's to the queues that rules name, where the queue's policy lets
+    EventBridge in."""
+    event = {
+        "version": "0",
+        "id": secrets.token_hex(16),
+        "detail-type": kind,
+        "source": "aws.ec2",
+        "account": backends.ACCOUNT,
+        "time": time.time(),
+        "region": region,
+        "resources": [resource],
+        "detail": detail,
+    }
+    for rule in list(backends.events(region).event_buses["default"].rules.values()):
+        if rule.state == "ENABLED" and all(
+            _accepts(region, target["Arn"]) for target in rule.targets
+        ):
+            rule.send_to_targets(event, transform_input=False)
+
+
+def _accepts(region: str, queue_arn: str) -> bool:
+    """Whether the queue's policy lets EventBridge send; by action, like all of the account's
+    authorisation."""
+    queue: Any = backends.sqs(region).queues.get(queue_arn.rpartition(":")[2])
+    return any(
+        statement["Effect"] == "Allow"
+        and ("Service", "events.amazonaws.com") in principals.named(statement)
+        and principals.concerns(statement, "sqs:SendMessage")
+        for statement in principals.statements(getattr(queue, "policy", None) or "{}")
+    )

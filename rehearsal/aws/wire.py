@@ -1,0 +1,130 @@
+"""AWS's five protocols, both ways. The protocol code is moto's, driven by botocore's service
+models."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.awsrequest import HeadersDict
+from botocore.parsers import create_parser
+from moto.core.parse import PROTOCOL_PARSERS
+from moto.core.request import Request, determine_request_protocol
+from moto.core.routing import get_service_router
+from moto.core.serialize import XFormedAttributePicker, get_serializer_class
+from moto.core.utils import get_service_model
+from werkzeug.exceptions import NotFound
+
+from rehearsal.aws.operations import Call, Fields, NotBuilt, Refused
+
+warnings.filterwarnings(
+    "ignore", message=".*does not match an error shape.*"
+)  # most of EC2's are in no model
+_CREDENTIAL = re.compile(r"Credential=([A-Z0-9]+)/\d{8}/([a-z0-9-]+)/([a-z0-9-]+)/aws4_request")
+SERVICES = {"elasticfilesystem": "efs", "servicequotas": "service-quotas"} | {
+    name: name
+    for name in (
+        "arc-zonal-shift",
+        "ec2",
+        "ecr",
+        "eks",
+        "events",
+        "fsx",
+        "iam",
+        "pricing",
+        "sqs",
+        "ssm",
+        "sts",
+    )
+}
+"""What exists here: the name a service signs with → botocore's."""
+
+Environ = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What goes back over HTTP."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def ok(self) -> bool:
+        return self.status < 300
+
+
+def read(environ: Environ, body: bytes) -> Call:
+    """Understand a request; Refused where it is unsigned or asks for what nobody has heard of."""
+    signed = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
+    if not signed:
+        raise Refused(
+            "MissingAuthenticationToken", "Request is missing Authentication Token", status=403
+        )
+    key, region, prefix = signed.groups()
+    if prefix not in SERVICES:
+        raise NotBuilt(f"the service {prefix}")
+    service, request = SERVICES[prefix], Request(environ | {"wsgi.input": io.BytesIO(body)})
+    try:
+        operation, uri = get_service_router(service).match(request)
+    except NotFound as unknown:
+        asked = (
+            environ.get("HTTP_X_AMZ_TARGET")
+            or f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}"
+        )
+        raise NotBuilt(f"{prefix}: {asked}") from unknown
+    protocol = determine_request_protocol(get_service_model(service), request.content_type)
+    params = PROTOCOL_PARSERS[protocol](operation, map_type=dict).parse(
+        {
+            "method": request.method,
+            "values": request.values,
+            "headers": request.headers,
+            "body": body,
+            "url_path": request.path,
+            "url_params": uri,
+        }
+    )
+    return Call(
+        service=service,
+        prefix=prefix,
+        operation=operation,
+        protocol=protocol,
+        region=region,
+        key=key,
+        params=params,
+        token=environ.get("HTTP_X_AMZ_SECURITY_TOKEN"),
+    )
+
+
+def idempotency_token(call: Call) -> str | None:
+    """What makes a repeated request the same one. EFS's does not count: it names the file system
+    for ever."""
+    names = [] if call.service == "efs" else call.operation.idempotent_members
+    return next((str(call[name]) for name in names if call[name]), None)
+
+
+def answer(call: Call, result: Any) -> Reply:
+    """Serialize the fields of the output, or an exception as AWS shows it, with a status of its own
+    if it has one."""
+    made = get_serializer_class(call.service, call.protocol)(
+        operation_model=call.operation, value_picker=XFormedAttributePicker()
+    ).serialize(result)
+    status = getattr(result, "status", None) or made["status_code"]
+    body = made["body"].encode() if isinstance(made["body"], str) else made["body"]
+    return Reply(status=status, headers=dict(made["headers"]), body=body)
+
+
+def fields(call: Call, reply: Reply) -> Fields:
+    """The output that a reply of moto holds."""
+    response = {
+        "status_code": reply.status,
+        "headers": HeadersDict(reply.headers),
+        "body": reply.body,
+    }
+    parsed = create_parser(call.protocol).parse(response, call.operation.output_shape)
+    parsed.pop("ResponseMetadata", None)
+    return parsed

@@ -1,0 +1,149 @@
+"""What nodes ask of the embedded account: descriptions, credentials, and the token an API server of
+EKS takes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+from xml.etree import ElementTree
+
+import urllib3
+from botocore.auth import SigV4Auth, SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from rehearsal.aws.identity import WORLD_KEY, WORLD_SECRET
+from rehearsal.kube import ApiError
+
+TOKEN_SECONDS = 60
+EC2_VERSION = "2016-11-15"
+
+
+class AwsError(RuntimeError):
+    """The account refused."""
+
+
+TROUBLE = (ApiError, AwsError, OSError, urllib3.exceptions.HTTPError)
+"""What may happen when the control plane or the account is not there, or refuses: wait and try
+again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """The embedded account at `url`, asked with the world's own key. urllib3 and botocore's signer
+    only: a machine process with boto3 would weigh twice as much."""
+
+    url: str
+    region: str = "us-east-1"
+    """The account's own endpoints have none."""
+    pool: urllib3.PoolManager = field(
+        default_factory=lambda: urllib3.PoolManager(retries=False, timeout=10)
+    )
+
+    def ec2(self, action: str, **parameters: str) -> dict[str, Any]:
+        """A describe call of EC2, its XML as plain data."""
+        body = urlencode({"Action": action, "Version": EC2_VERSION} | parameters)
+        answer = self._send(
+            "ec2", "POST", "/", body, {"Content-Type": "application/x-www-form-urlencoded"}
+        )
+        return plain(ElementTree.fromstring(answer)) or {}
+
+    def fsx(self, action: str, body: dict[str, Any]) -> dict[str, Any]:
+        """A call of FSx."""
+        return json.loads(
+            self._send(
+                "fsx",
+                "POST",
+                "/",
+                json.dumps(body),
+                {
+                    "Content-Type": "application/x-amz-json-1.1",
+                    "X-Amz-Target": f"AWSSimbaAPIService_v20180301.{action}",
+                },
+            )
+        )
+
+    def efs(self, path: str) -> dict[str, Any]:
+        """A read of EFS."""
+        return json.loads(self._send("elasticfilesystem", "GET", f"/2015-02-01{path}", "", {}))
+
+    def ecr(self, action: str, body: dict[str, Any]) -> dict[str, Any]:
+        """A call of ECR."""
+        return json.loads(
+            self._send(
+                "ecr",
+                "POST",
+                "/",
+                json.dumps(body),
+                {
+                    "Content-Type": "application/x-amz-json-1.1",
+                    "X-Amz-Target": f"AmazonEC2ContainerRegistry_V20150921.{action}",
+                },
+            )
+        )
+
+    def private(self, path: str) -> Any:
+        """One of the account's own endpoints; None for 404."""
+        answer = self.pool.request("GET", f"{self.url}/_world{path}")
+        return None if answer.status == 404 else json.loads(_accepted(answer))
+
+    def _send(
+        self, service: str, method: str, path: str, body: str, headers: dict[str, str]
+    ) -> bytes:
+        request = AWSRequest(method=method, url=self.url + path, data=body, headers=headers)
+        SigV4Auth(Credentials(WORLD_KEY, WORLD_SECRET), service, self.region).add_auth(request)
+        return _accepted(
+            self.pool.request(
+                method, self.url + path, body=body, headers=dict(request.headers.items())
+            )
+        )
+
+
+def _accepted(answer: urllib3.BaseHTTPResponse) -> bytes:
+    if answer.status >= 300:
+        raise AwsError(answer.data.decode(errors="replace")[:500])
+    return answer.data
+
+
+def plain(element: ElementTree.Element) -> Any:
+    """EC2's XML: <item> children are a list, others a dictionary, a leaf its text."""
+    children = [(child.tag.rpartition("}")[2], plain(child)) for child in element]
+    if not children:
+        return element.text
+    return [value for _, value in children] if children[0][0] == "item" else dict(children)
+
+
+class InstanceToken:
+    """What `aws eks get-token` prints for an instance's role (a presigned GetCallerIdentity that
+    names the cluster), signed anew before it expires."""
+
+    def __init__(self, account: Account, instance: str, cluster: str) -> None:
+        self._account, self._instance, self._cluster = account, instance, cluster
+        self._token, self._signed = "", 0.0
+
+    def __call__(self) -> str:
+        """The current token."""
+        if time.monotonic() - self._signed > TOKEN_SECONDS / 2:
+            self._token, self._signed = self._sign(), time.monotonic()
+        return self._token
+
+    def _sign(self) -> str:
+        keys = self._account.private(f"/instances/{self._instance}/credentials")
+        if keys is None:
+            raise AwsError(
+                f"{self._instance} has no instance profile: there are no credentials to join with"
+            )
+        request = AWSRequest(
+            method="GET",
+            url=f"{self._account.url}/?Action=GetCallerIdentity&Version=2011-06-15",
+            headers={"x-k8s-aws-id": self._cluster},
+        )
+        who = Credentials(keys["AccessKeyId"], keys["SecretAccessKey"], keys.get("SessionToken"))
+        SigV4QueryAuth(who, "sts", self._account.region, expires=TOKEN_SECONDS).add_auth(request)
+        return "k8s-aws-v1." + base64.urlsafe_b64encode(str(request.url).encode()).decode().rstrip(
+            "="
+        )

@@ -1,0 +1,131 @@
+"""What a container image is in the rehearsal. A new controller is one line in PROGRAMS.
+
+There is no container runtime: an image is a program of the toolchain, the host's own programs
+(training), or simulated.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rehearsal import paths
+from rehearsal.kube import Object
+from rehearsal.kubelet.environment import NotReady
+
+STAND_INS = Path(__file__).resolve().parent.parent / "standins"
+STAND_INS_AT, TOOLS_AT = "/opt/stand-ins/lib", "/opt/stand-ins/bin"
+TOOLS = {
+    "git": "git.py",
+    "nslookup": "nslookup.py",
+    "pip": "pip.py",
+    "pip3": "pip.py",
+    "torchrun": "torchrun.py",
+}
+OURS = "trainyard"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A controller built from its Go module, put where its image has it."""
+
+    binary: str
+    entrypoint: str
+
+    @property
+    def built(self) -> Path:
+        path = (paths.BIN / self.binary).resolve()
+        if not path.exists():
+            raise NotReady(f"the toolchain has not built {self.binary}")
+        return path
+
+
+PROGRAMS = {
+    "karpenter/controller": Program(binary="karpenter", entrypoint="/ko-app/controller"),
+    "trainer/trainer-controller-manager:v2.1.0": Program(binary="trainer", entrypoint="/manager"),
+    "trainer/trainer-controller-manager:v2.3.0": Program(
+        binary="trainer-2.3", entrypoint="/manager"
+    ),
+    "jobset/jobset:v0.10.1": Program(binary="jobset", entrypoint="/manager"),
+    "jobset/jobset:v0.12.0": Program(binary="jobset-0.12", entrypoint="/manager"),
+    "kubeflow/training-operator:v1-04f9f13": Program(
+        binary="training-operator", entrypoint="/manager"
+    ),
+}
+"""By the end of the image's name, so that a mirror's prefix does not matter; with its tag where
+there are several."""
+
+NETWORK = "amazon-k8s-cni"
+POD_IDENTITY_AGENT = "eks-pod-identity-agent"
+NVIDIA_PLUGIN = "k8s-device-plugin"
+EFA_PLUGIN = "aws-efa-k8s-device-plugin"
+"""Images whose pod changes what a node can do, by the last word of the repository."""
+
+
+def repository(image: str) -> str:
+    """The image's name without tag and digest."""
+    head, _, last = image.partition("@")[0].rpartition("/")
+    return f"{head}/{last.partition(':')[0]}".lstrip("/")
+
+
+def program(image: str) -> Program | None:
+    """The controller an image contains, if the rehearsal has it."""
+    names = f"/{repository(image)}", f"/{image.partition('@')[0]}"
+    return next(
+        (p for end, p in PROGRAMS.items() if any(name.endswith(f"/{end}") for name in names)), None
+    )
+
+
+def belongs_to(pod: Object, kind: str) -> bool:
+    """Whether an object of this kind owns the pod. Pods of a Job run their own commands; only those
+    of a DaemonSet change their node, since a CSI driver's controller has the same image as its node
+    part."""
+    return any(owner["kind"] == kind for owner in pod["metadata"].get("ownerReferences", []))
+
+
+def interpreter_folders() -> list[str]:
+    """Where this interpreter and its packages live, as far as that is not under /usr anyway."""
+    return [
+        p
+        for p in dict.fromkeys((sys.base_prefix, sys.prefix))
+        if not p.startswith("/usr/") and p != "/usr"
+    ]
+
+
+def training_path() -> str:
+    """PATH of a training container."""
+    return os.pathsep.join(
+        (TOOLS_AT, str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin")
+    )
+
+
+def training_tools(image: str) -> dict[str, str]:
+    """Links to the stand-ins; where torch is, torchrun is not among them."""
+    return {
+        f"{TOOLS_AT}/{tool}": f"{STAND_INS_AT}/{file}"
+        for tool, file in TOOLS.items()
+        if not (tool == "torchrun" and has_torch(image))
+    }
+
+
+def has_torch(image: str) -> bool:
+    """Whether an image gets the real torch: those called trainyard/…, where torch is beside this
+    interpreter. What others contain nobody knows here, and mostly it is for GPUs."""
+    return ours(image) and importlib.util.find_spec("torch") is not None
+
+
+def ours(image: str) -> bool:
+    """Whether it is made from workloads/: trainyard/torch-cpu is torch alone, the others are
+    samples."""
+    return f"/{repository(image)}".rpartition("/")[0].endswith(f"/{OURS}")
+
+
+def sample_files(image: str) -> dict[str, str]:
+    """Path in the container → file of the checkout, as workloads/Dockerfile copies them."""
+    folder = paths.CHECKOUT / "workloads"
+    script = folder / repository(image).rpartition("/")[2] / "train.py"
+    files = (folder / "checkpoints.py", script) if ours(image) and script.exists() else ()
+    return {f"/workspace/{file.name}": str(file) for file in files}

@@ -1,0 +1,113 @@
+"""The kubelet's HTTPS server, so that `kubectl logs` works. What else kubectl asks of a kubelet is
+refused by name."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qsl, urlparse
+
+from rehearsal import paths
+from rehearsal.kubelet.pod import Pod
+
+PORT = 10250
+POLL_SECONDS = 0.2
+UNDERSTOOD = {"follow", "tailLines", "previous", "timestamps"}
+
+
+class Refused(RuntimeError):
+    """What the client is told, with 400."""
+
+
+def log_file(pod: Pod | None, name: str, previous: bool) -> tuple[Path, Callable[[], bool]]:
+    """A container's log, and whether that run still goes on."""
+    container = (
+        next((c for c in [*pod.init, *pod.containers] if c.name == name), None) if pod else None
+    )
+    if pod is None or container is None:
+        raise Refused(f'container "{name}" is not on this node')
+    run = container.runs - 1 - previous
+    if run < 0:
+        raise Refused(
+            f'previous terminated container "{name}" in pod "{pod.name}" not found'
+            if previous
+            else f'container "{name}" in pod "{pod.name}" is waiting to start: ContainerCreating'
+        )
+    return (
+        pod.log_file(name, run),
+        lambda: container.process is not None and container.runs - 1 == run,
+    )
+
+
+def last_lines(text: bytes, count: str | None) -> bytes:
+    """The end of a log; all of it without a count."""
+    lines = text.splitlines(keepends=True)
+    return b"".join(lines if count is None else lines[len(lines) - min(int(count), len(lines)) :])
+
+
+class _Handler(BaseHTTPRequestHandler):
+    find: Callable[[str], Pod | None]
+
+    def do_GET(self) -> None:
+        """/containerLogs/<namespace>/<pod>/<container>."""
+        url = urlparse(self.path)
+        kind, *words = url.path.strip("/").split("/")
+        options = dict(parse_qsl(url.query))
+        try:
+            if kind != "containerLogs" or len(words) != 3:
+                raise Refused(f"the rehearsal's kubelet does not implement /{kind}")
+            if unknown := set(options) - UNDERSTOOD:
+                raise Refused(
+                    "the rehearsal's kubelet does not implement logs with"
+                    f" {', '.join(sorted(unknown))}"
+                )
+            stamped = options.get("timestamps") == "true"
+            if stamped and options.get("tailLines") != "1":
+                raise Refused(
+                    "the rehearsal's kubelet knows when the last line was written, and of no other"
+                )
+            path, running = log_file(
+                self.find("/".join(words[:2])), words[2], options.get("previous") == "true"
+            )
+        except Refused as error:
+            return self._send(400, str(error).encode())
+        with path.open("rb") as log:
+            text = last_lines(log.read(), options.get("tailLines"))
+            when = (
+                f"{datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()} "
+                if stamped and text
+                else ""
+            )
+            self._send(200, when.encode() + text)
+            more = options.get("follow") == "true"
+            while more:
+                more = running()
+                self.wfile.write(log.read())
+                time.sleep(POLL_SECONDS if more else 0)
+
+    do_POST = do_GET
+
+    def _send(self, code: int, text: bytes) -> None:
+        self.send_response(code)
+        self.send_header("Content-Type", "text/plain")
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""
+
+
+def server(address: str, find: Callable[[str], Pod | None]) -> ThreadingHTTPServer:
+    """Listening, under the API server's own certificate: its only client is the API server, which
+    does not check it."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(paths.PLANE / "apiserver.crt", paths.PLANE / "apiserver.key")
+    made = ThreadingHTTPServer(
+        (address, PORT), type("Handler", (_Handler,), {"find": staticmethod(find)})
+    )
+    made.socket = context.wrap_socket(made.socket, server_side=True, do_handshake_on_connect=False)
+    return made

@@ -1,0 +1,281 @@
+"""A pod's volumes: where each lies on the host, or what keeps it from being mounted. One function a
+type (SOURCES)."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rehearsal import paths
+from rehearsal.kube import Object, absent_is_none
+from rehearsal.kubelet.aws import AwsError
+from rehearsal.kubelet.environment import NotReady, field, quantity
+from rehearsal.kubelet.process import Mount
+
+if TYPE_CHECKING:
+    from rehearsal.kubelet.machine import Kubelet
+
+HALF_OF_THE_MEMORY = "50%"
+"""Size of a memory volume without sizeLimit."""
+ABSENT_KEY = {
+    "configMap": "configmap references non-existent config key",
+    "secret": "references non-existent secret key",
+}
+PATH_TYPES = {
+    "": (Path.exists, "path"),
+    "Directory": (Path.is_dir, "directory"),
+    "File": (Path.is_file, "file"),
+}
+"""Type of a hostPath → what must be there. The words are the kubelet's: pkg/volume of Kubernetes
+1.34."""
+TOKEN_AGE = 0.8
+"""Share of a service account token's life after which the kubelet replaces it."""
+
+
+class Volumes:
+    """The volumes of one pod."""
+
+    def __init__(self, pod: Object, folder: Path, kubelet: Kubelet) -> None:
+        self.pod, self.folder, self.kubelet = pod, folder, kubelet
+        self._ready: dict[str, Mount] = {}
+        self._signed: dict[Path, float] = {}
+
+    def prepare(self, *, again: bool = False) -> None:
+        """Make every volume mountable, or `again` project what may have changed; NotReady says what
+        is missing."""
+        for volume in self.pod["spec"].get("volumes", []):
+            name, kind = volume["name"], next(k for k in volume if k != "name")
+            if again and SOURCES.get(kind) is not projection:
+                continue
+            if kind not in SOURCES:
+                raise NotReady(
+                    f'volume "{name}": the rehearsal does not mount volumes of type {kind}'
+                )
+            try:
+                self._ready[name] = SOURCES[kind](self, name, volume)
+            except NotReady as missing:
+                raise NotReady(
+                    f'MountVolume.SetUp failed for volume "{name}" : {missing}'
+                ) from None
+
+    def mounts(self, container: Object) -> list[Mount]:
+        """A container's own mounts."""
+        return [self._mount(m) for m in container.get("volumeMounts", [])]
+
+    def _mount(self, wanted: Object) -> Mount:
+        source = replace(self._ready[wanted["name"]], target=wanted["mountPath"].rstrip("/"))
+        if "subPathExpr" in wanted:
+            raise NotReady("the rehearsal does not mount with subPathExpr")
+        if source.size:
+            return source
+        inside = Path(source.source, wanted.get("subPath", ""))
+        if not inside.exists():
+            inside.mkdir(parents=True)
+        return replace(
+            source, source=str(inside), read_only=source.read_only or bool(wanted.get("readOnly"))
+        )
+
+    def get(self, kind: str, name: str, optional: bool = False) -> Object:
+        """An object of the pod's namespace, with the node's rights; an optional one that is absent
+        is empty."""
+        path = f"/api/v1/namespaces/{self.pod['metadata']['namespace']}/{kind}/{name}"
+        found = absent_is_none(lambda: self.kubelet.api.request("GET", path))
+        if found is None and not optional:
+            raise NotReady(f'{kind[:-1]} "{name}" not found')
+        return found or {}
+
+    def data(self, kind: str, source: Object) -> dict[str, bytes]:
+        """What the ConfigMap or Secret holds that a source names; nothing where it is optional and
+        absent."""
+        obj = self.get(
+            f"{kind.lower()}s",
+            source.get("secretName") or source["name"],
+            source.get("optional", False),
+        )
+        plain = {
+            k: base64.b64decode(v) if kind == "secret" else v.encode()
+            for k, v in obj.get("data", {}).items()
+        }
+        return plain | {k: base64.b64decode(v) for k, v in obj.get("binaryData", {}).items()}
+
+    def own_folder(self, name: str) -> Path:
+        """The volume's folder in the pod's."""
+        place = self.folder / "volumes" / name
+        place.mkdir(parents=True, exist_ok=True)
+        return place
+
+    def contents(self, kind: str, place: Path, source: Object) -> dict[str, bytes]:
+        """File names and contents of one source of a projection."""
+        match kind:
+            case "configMap" | "secret":
+                return _chosen(self.data(kind, source), source, ABSENT_KEY[kind])
+            case "downwardAPI":
+                return {
+                    i["path"]: field(self.pod, i["fieldRef"]["fieldPath"]).encode()
+                    for i in source["items"]
+                }
+            case "serviceAccountToken":
+                return {source["path"]: self._token(place / source["path"], source)}
+        raise NotReady(f"the rehearsal does not project {kind}")
+
+    def _token(self, file: Path, source: Object) -> bytes:
+        """A token of the pod's service account, bound to the pod."""
+        life = source["expirationSeconds"]
+        if file.exists() and time.monotonic() < self._signed.get(file, 0) + TOKEN_AGE * life:
+            return file.read_bytes()
+        meta, account = self.pod["metadata"], self.pod["spec"]["serviceAccountName"]
+        bound = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
+        answer = self.kubelet.api.request(
+            "POST",
+            f"/api/v1/namespaces/{meta['namespace']}/serviceaccounts/{account}/token",
+            {
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenRequest",
+                "spec": {
+                    "expirationSeconds": life,
+                    "boundObjectRef": bound,
+                    "audiences": [source["audience"]] if source.get("audience") else [],
+                },
+            },
+        )
+        self._signed[file] = time.monotonic()
+        return answer["status"]["token"].encode()
+
+
+def _chosen(data: dict[str, bytes], source: Object, absent: str) -> dict[str, bytes]:
+    """The keys that a source asks for, by the names it gives them."""
+    items = source.get("items") or [{"key": key, "path": key} for key in data]
+    missing = [item["key"] for item in items if item["key"] not in data]
+    if missing and not source.get("optional"):
+        raise NotReady(f"{absent}: {missing[0]}")
+    return {item["path"]: data[item["key"]] for item in items if item["key"] in data}
+
+
+def projection(volumes: Volumes, name: str, volume: Object) -> Mount:
+    """A folder with exactly the files of one source, or of several; unchanged files are not
+    touched."""
+    place, files = volumes.own_folder(name), dict[str, bytes]()
+    for part in volume["projected"]["sources"] if "projected" in volume else [volume]:
+        kind = next(k for k in part if k != "name")
+        files |= volumes.contents(kind, place, part[kind])
+    for path, data in files.items():
+        file = place / path
+        if not file.exists() or file.read_bytes() != data:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            fresh = place / f".{file.name}.new"
+            fresh.write_bytes(data)
+            fresh.replace(file)
+    for file in [
+        f for f in place.rglob("*") if f.is_file() and str(f.relative_to(place)) not in files
+    ]:
+        file.unlink()
+    return Mount(source=str(place), read_only=True)
+
+
+def empty_dir(volumes: Volumes, name: str, volume: Object) -> Mount:
+    """A folder as old as the pod, or memory, which only one container may use: it is mounted inside
+    its sandbox."""
+    if volume["emptyDir"].get("medium") != "Memory":
+        return Mount(source=str(volumes.own_folder(name)))
+    users = [
+        c
+        for c in volumes.pod["spec"]["containers"]
+        if any(m["name"] == name for m in c.get("volumeMounts", []))
+    ]
+    if len(users) > 1:
+        raise NotReady("the rehearsal does not share a memory volume between containers")
+    limit = volume["emptyDir"].get("sizeLimit")
+    return Mount(size=str(int(quantity(limit))) if limit else HALF_OF_THE_MEMORY)
+
+
+def host_path(volumes: Volumes, name: str, volume: Object) -> Mount:
+    """A path of the node, which begins with what `nodes/ami` holds; made where its type says so."""
+    path, kind = volume["hostPath"]["path"], volume["hostPath"].get("type") or ""
+    place = volumes.kubelet.folder / "host" / path.lstrip("/")
+    if kind in ("", "DirectoryOrCreate") and not place.exists():
+        place.mkdir(parents=True)
+    fits, word = PATH_TYPES.get(kind.removesuffix("OrCreate"), (Path.is_socket, "socket file"))
+    if not fits(place):
+        raise NotReady(f"hostPath type check failed: {path} is not a {word}")
+    return Mount(source=str(place))
+
+
+def claim(volumes: Volumes, name: str, volume: Object) -> Mount:
+    """A bound claim of a CSI volume."""
+    wanted = volume["persistentVolumeClaim"]["claimName"]
+    found = volumes.get("persistentvolumeclaims", wanted)
+    if found["status"]["phase"] != "Bound":
+        raise NotReady(f'persistentvolumeclaim "{wanted}" is not bound')
+    bound = volumes.kubelet.api.request(
+        "GET", f"/api/v1/persistentvolumes/{found['spec']['volumeName']}"
+    )
+    csi = bound["spec"].get("csi") or {"driver": "no CSI driver"}
+    if csi["driver"] not in DRIVERS:
+        raise NotReady(f"the rehearsal does not mount persistent volumes of {csi['driver']}")
+    image, check = DRIVERS[csi["driver"]]
+    if not volumes.kubelet.has_daemon(image):
+        raise NotReady(
+            f"driver name {csi['driver']} not found in the list of registered CSI drivers"
+        )
+    try:
+        check(volumes.kubelet, csi)
+    except AwsError as error:
+        raise NotReady(str(error)) from None
+    place = paths.FILE_SYSTEMS / csi["volumeHandle"]
+    place.mkdir(parents=True, exist_ok=True)
+    return Mount(source=str(place))
+
+
+def lustre(kubelet: Kubelet, csi: Object) -> None:
+    """Whether the Lustre file system can be mounted as the volume says."""
+    found = kubelet.account.fsx("DescribeFileSystems", {"FileSystemIds": [csi["volumeHandle"]]})
+    system: dict[str, Any] = found["FileSystems"][0]
+    if system["Lifecycle"] not in ("AVAILABLE", "UPDATING"):
+        raise NotReady(f"{csi['volumeHandle']} is {system['Lifecycle']}")
+    facts = {
+        "dnsname": system.get("DNSName"),
+        "mountname": system.get("LustreConfiguration", {}).get("MountName"),
+    }
+    for key, actual in facts.items():
+        if (said := csi.get("volumeAttributes", {}).get(key)) != actual:
+            raise NotReady(
+                f"mount.lustre: {key} is {said!r}, the file system's is {actual!r}: Is the MGS"
+                " specification correct?"
+            )
+
+
+def efs(kubelet: Kubelet, csi: Object) -> None:
+    """Whether the file system exists and has a mount target in the node's zone."""
+    name = csi["volumeHandle"]
+    if ":" in name:
+        raise NotReady(f"the rehearsal mounts whole file systems only, not {name}")
+    system = kubelet.account.efs(f"/file-systems?FileSystemId={name}")["FileSystems"][0]
+    if system["LifeCycleState"] != "available":
+        raise NotReady(f"{name} is {system['LifeCycleState']}")
+    targets = kubelet.account.efs(f"/mount-targets?FileSystemId={name}")["MountTargets"]
+    zones = [t.get("AvailabilityZoneName") for t in targets if t["LifeCycleState"] == "available"]
+    if kubelet.zone not in zones:
+        raise NotReady(
+            f'Failed to resolve "{name}": check that the file system has a mount target in'
+            f" {kubelet.zone}"
+        )
+
+
+DRIVERS: dict[str, tuple[str, Callable[[Kubelet, Object], None]]] = {
+    "fsx.csi.aws.com": ("aws-fsx-csi-driver", lustre),
+    "efs.csi.aws.com": ("aws-efs-csi-driver", efs),
+}
+"""CSI driver → the image of its node part, and whether one of its volumes can be mounted."""
+SOURCES: dict[str, Callable[[Volumes, str, Object], Mount]] = {
+    "configMap": projection,
+    "secret": projection,
+    "downwardAPI": projection,
+    "projected": projection,
+    "emptyDir": empty_dir,
+    "hostPath": host_path,
+    "persistentVolumeClaim": claim,
+}

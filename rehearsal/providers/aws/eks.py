@@ -1,0 +1,193 @@
+"""EKS's types: cluster, add-ons, node groups, access, Pod Identity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rehearsal.providers.aws.account import Account
+from rehearsal.providers.aws.kind import Kind, Tagging
+from rehearsal.providers.base import Refused
+from rehearsal.providers.wire import UNKNOWN, Properties, words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Eks(Kind):
+    """A type whose updates take time, and whose troubles are told as health issues."""
+
+    def reason_of(self, found: dict[str, Any]) -> str:
+        issues = (found.get("health") or {}).get("issues") or []
+        return "; ".join(f"{issue.get('code')}: {issue.get('message')}" for issue in issues)
+
+    def update(
+        self, aws: Account, operation: str, which: Properties, given: Properties, new: Properties
+    ) -> None:
+        """Start an update and wait for its end, where it is one that takes time."""
+        if conflicts := new.get("resolveConflictsOnUpdate"):
+            given = {**given, "resolveConflicts": conflicts}
+        begun = aws.call("eks", operation, **which, **given).get("update")
+        if not begun:
+            return
+        part = {key: value for key, value in which.items() if key not in ("name", "clusterName")}
+        about = {"name": which.get("name") or which["clusterName"], "updateId": begun["id"], **part}
+
+        def done() -> bool:
+            now = aws.call("eks", "describe_update", **about)["update"]
+            if now["status"] in ("Failed", "Cancelled"):
+                reasons = "; ".join(
+                    error.get("errorMessage", "") for error in now.get("errors", [])
+                )
+                raise Refused(f"{operation} of {about['name']}: {now['status']}: {reasons}")
+            return now["status"] == "Successful"
+
+        aws.request.until(done, default=self.minutes * 60, what=f"{operation} of {about['name']}")
+
+
+def quartet(type_: str, noun: str, answer: str, *, arn: str = "arn", **more: Any) -> dict[str, Any]:
+    """What most types have: create_x, describe_x, delete_x by the names that their id is made
+    of."""
+    outputs = {arn: f"{answer}Arn", **more.pop("outputs", {})}
+    tagging = Tagging(
+        target="resourceArn", by=arn, tags="tags", keys="tagKeys", born="tags", paired=False
+    )
+    return {
+        "token": f"aws:eks/{type_[:1].lower()}{type_[1:]}:{type_}",
+        "service": "eks",
+        "create": f"create_{noun}",
+        "read": f"describe_{noun}",
+        "delete": f"delete_{noun}",
+        "made": answer,
+        "found": answer,
+        "status": "status",
+        "outputs": outputs,
+        "tagging": tagging,
+        "import_id": more.get("id", ""),
+        **more,
+    }
+
+
+KINDS = (
+    Eks(
+        **quartet(
+            "Cluster",
+            "cluster",
+            "cluster",
+            id="{name}",
+            import_id="",
+            asks={"name": "id"},
+            minutes=30,
+            replaces=words(
+                "name roleArn bootstrapSelfManagedAddons accessConfig.bootstrapClusterCreatorAdminPermissions "
+                "kubernetesNetworkConfig.serviceIpv4Cidr"
+            ),
+            fixed=words("accessConfig kubernetesNetworkConfig"),
+            updates={"version": "update_cluster_version", "vpcConfig": "update_cluster_config"},
+            unread=words("bootstrapSelfManagedAddons"),
+            names={"vpcConfig": "resourcesVpcConfig"},
+            chosen=words("accessConfig kubernetesNetworkConfig vpcConfig version"),
+            defaults={
+                "vpcConfig": {
+                    "endpointPrivateAccess": False,
+                    "endpointPublicAccess": True,
+                    "publicAccessCidrs": ["0.0.0.0/0"],
+                }
+            },
+            unknown={"vpcConfig": {"clusterSecurityGroupId": UNKNOWN, "vpcId": UNKNOWN}},
+            outputs={
+                "arn": "arn",
+                "endpoint": "endpoint",
+                "status": "status",
+                "certificateAuthority": "certificateAuthority",
+                "identities.0.oidcs.0": "identity.oidc",
+            },
+        )
+    ),
+    Eks(
+        **quartet(
+            "Addon",
+            "addon",
+            "addon",
+            id="{clusterName}:{addonName}",
+            asks={"clusterName": "clusterName", "addonName": "addonName"},
+            replaces=words("clusterName addonName"),
+            updates={"addonVersion": "update_addon", "configurationValues": "update_addon"},
+            local=words("resolveConflictsOnUpdate"),
+            unread=words("resolveConflictsOnCreate"),
+            chosen=words("addonVersion"),
+            names={"resolveConflictsOnCreate": "resolveConflicts"},
+            busy=Kind.busy | {"degraded"},
+        )
+    ),
+    Eks(
+        **quartet(
+            "NodeGroup",
+            "nodegroup",
+            "nodegroup",
+            id="{clusterName}:{nodeGroupName}",
+            minutes=60,
+            asks={"clusterName": "clusterName", "nodegroupName": "nodeGroupName"},
+            replaces=words(
+                "clusterName nodeGroupName nodeRoleArn subnetIds instanceTypes amiType capacityType diskSize"
+            ),
+            fixed=words("labels"),
+            updates={
+                "version": "update_nodegroup_version",
+                "scalingConfig": "update_nodegroup_config",
+                "updateConfig": "update_nodegroup_config",
+            },
+            chosen=words("amiType capacityType diskSize instanceTypes version updateConfig"),
+            names={
+                "nodeGroupName": "nodegroupName",
+                "nodeRoleArn": "nodeRole",
+                "subnetIds": "subnets",
+            },
+            outputs={"status": "status"},
+        )
+    ),
+    Eks(
+        **quartet(
+            "AccessEntry",
+            "access_entry",
+            "accessEntry",
+            arn="accessEntryArn",
+            id="{clusterName}:{principalArn}",
+            asks={"clusterName": "clusterName", "principalArn": "principalArn"},
+            replaces=words("clusterName principalArn type"),
+            defaults={"type": "STANDARD"},
+        )
+    ),
+    Eks(
+        **quartet(
+            "PodIdentityAssociation",
+            "pod_identity_association",
+            "association",
+            arn="associationArn",
+            id="{associationId}",
+            import_id="{clusterName},{id}",
+            asks={"clusterName": "clusterName", "associationId": "id"},
+            replaces=words("clusterName namespace serviceAccount"),
+            outputs={"associationId": "associationId"},
+            updates={"roleArn": "update_pod_identity_association"},
+        )
+    ),
+    Kind(
+        token="aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
+        service="eks",
+        create="associate_access_policy",
+        read="list_associated_access_policies",
+        found="associatedAccessPolicies",
+        delete="disassociate_access_policy",
+        among="policyArn",
+        id="{clusterName}#{principalArn}#{policyArn}",
+        import_id="{clusterName}#{principalArn}#{policyArn}",
+        asks={"clusterName": "clusterName", "principalArn": "principalArn"},
+        drops={
+            "clusterName": "clusterName",
+            "principalArn": "principalArn",
+            "policyArn": "policyArn",
+        },
+        replaces=words("clusterName principalArn policyArn accessScope"),
+        alone=True,
+        minutes=10,
+    ),
+)

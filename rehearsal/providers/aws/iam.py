@@ -1,0 +1,73 @@
+"""IAM's types: roles, their policies and attachments, instance profiles."""
+
+from __future__ import annotations
+
+from rehearsal.providers.aws.kind import Kind, Tagging
+from rehearsal.providers.wire import words
+
+KINDS = (
+    Kind(
+        token="aws:iam/role:Role",
+        service="iam",
+        create="create_role",
+        read="get_role",
+        delete="delete_role",
+        made="Role",
+        found="Role",
+        id="{RoleName}",
+        asks={"RoleName": "id"},
+        replaces=words("name"),
+        fixed=words("assumeRolePolicy description"),
+        names={"name": "RoleName", "assumeRolePolicy": "AssumeRolePolicyDocument"},
+        outputs={"arn": "Arn", "uniqueId": "RoleId"},
+        tagging=Tagging(target="RoleName", tag="tag_role", untag="untag_role"),
+    ),
+    Kind(
+        token="aws:iam/instanceProfile:InstanceProfile",
+        service="iam",
+        create="create_instance_profile",
+        read="get_instance_profile",
+        delete="delete_instance_profile",
+        made="InstanceProfile",
+        found="InstanceProfile",
+        id="{InstanceProfileName}",
+        asks={"InstanceProfileName": "id"},
+        replaces=words("name"),
+        later=words("role"),
+        updates={"role": "add_role_to_instance_profile"},
+        undo={"role": "remove_role_from_instance_profile"},
+        names={"name": "InstanceProfileName", "role": "RoleName"},
+        outputs={"arn": "Arn", "role": "Roles.0.RoleName"},
+        tagging=Tagging(
+            target="InstanceProfileName", tag="tag_instance_profile", untag="untag_instance_profile"
+        ),
+    ),
+    Kind(
+        token="aws:iam/rolePolicy:RolePolicy",
+        service="iam",
+        create="put_role_policy",
+        read="get_role_policy",
+        delete="delete_role_policy",
+        id="{role}:{name}",
+        import_id="{role}:{name}",
+        asks={"RoleName": "role", "PolicyName": "name"},
+        replaces=words("role name"),
+        updates={"policy": "put_role_policy"},
+        names={"role": "RoleName", "name": "PolicyName", "policy": "PolicyDocument"},
+    ),
+    Kind(
+        token="aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+        service="iam",
+        create="attach_role_policy",
+        read="list_attached_role_policies",
+        delete="detach_role_policy",
+        found="AttachedPolicies",
+        among="policyArn",
+        id="{role}/{policyArn}",
+        import_id="{role}/{policyArn}",
+        asks={"RoleName": "role"},
+        drops={"RoleName": "role", "PolicyArn": "policyArn"},
+        replaces=words("role policyArn"),
+        names={"role": "RoleName"},
+    ),
+)

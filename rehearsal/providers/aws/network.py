@@ -1,0 +1,271 @@
+"""EC2's network types: VPC, subnets, gateways, routes, endpoints, security groups, placement
+groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+from rehearsal.providers.aws.account import Account
+from rehearsal.providers.aws.kind import Kind, Tagging, lower, snake, upper
+from rehearsal.providers.wire import Properties, words
+
+
+def tagged(noun: str, by: str = "id") -> Tagging:
+    return Tagging(
+        target="Resources", by=by, tag="create_tags", untag="delete_tags", keys="Tags", noun=noun
+    )
+
+
+def quartet(word: str, noun: str, *, key: str = "", **more: Any) -> dict[str, Any]:
+    """What most types have: create_x with tags, describe_xs by ids, delete_x."""
+    key, name = key or f"{word}Id", snake(word)
+    return {
+        "token": f"aws:ec2/{lower(word)}:{word}",
+        "service": "ec2",
+        "create": f"create_{name}",
+        "read": f"describe_{name}s",
+        "delete": f"delete_{name}",
+        "made": word,
+        "found": f"{word}s.0",
+        "id": f"{{{key}}}",
+        "asks": {f"{key}s": "id"},
+        "status": "State",
+        "tagging": tagged(noun),
+        **more,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vpc(Kind):
+    def details(self, aws: Account, found: dict[str, Any]) -> Properties:
+        vpc = found["VpcId"]
+        told = {
+            key: aws.call("ec2", "describe_vpc_attribute", VpcId=vpc, Attribute=key)
+            for key in self.later
+        }
+        return {key: answer[upper(key)]["Value"] for key, answer in told.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecurityGroup(Kind):
+    def finish(self, aws: Account, id_: str, new: Properties) -> None:
+        """Take away the rule that lets everything out, which AWS adds to every new group."""
+        of_group = [{"Name": "group-id", "Values": [id_]}]
+        rules = aws.call("ec2", "describe_security_group_rules", Filters=of_group)[
+            "SecurityGroupRules"
+        ]
+        if out := [rule["SecurityGroupRuleId"] for rule in rules if rule["IsEgress"]]:
+            aws.call("ec2", "revoke_security_group_egress", GroupId=id_, SecurityGroupRuleIds=out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecurityGroupRule(Kind):
+    def arguments(self, new: Properties, only: Any = None) -> dict[str, Any]:
+        """A description belongs to the rule's source."""
+        given = super().arguments(
+            {key: value for key, value in new.items() if key != "description"}, only
+        )
+        sources = (
+            given["IpPermissions"][0].get("IpRanges")
+            or given["IpPermissions"][0]["UserIdGroupPairs"]
+        )
+        sources[0] |= {"Description": new["description"]} if new.get("description") else {}
+        return given
+
+
+def rule(way: str) -> Kind:
+    word = f"SecurityGroup{way}Rule"
+    return SecurityGroupRule(
+        **quartet(
+            "SecurityGroupRule",
+            "security-group-rule",
+            token=f"aws:vpc/{lower(word)}:{word}",
+            made="SecurityGroupRules.0",
+            create=f"authorize_security_group_{way.lower()}",
+            delete=f"revoke_security_group_{way.lower()}",
+            drops={"GroupId": "securityGroupId", "SecurityGroupRuleIds": "id"},
+            import_id="{id}",
+            replaces=words("securityGroupId"),
+            chosen=words("fromPort toPort"),
+            fixed=words(
+                "ipProtocol fromPort toPort cidrIpv4 referencedSecurityGroupId description"
+            ),
+            names={
+                "securityGroupId": "GroupId",
+                "ipProtocol": "IpPermissions.0.IpProtocol",
+                "fromPort": "IpPermissions.0.FromPort",
+                "toPort": "IpPermissions.0.ToPort",
+                "cidrIpv4": "IpPermissions.0.IpRanges.0.CidrIp",
+                "referencedSecurityGroupId": "IpPermissions.0.UserIdGroupPairs.0.GroupId",
+            },
+            outputs={
+                "ipProtocol": "IpProtocol",
+                "fromPort": "FromPort",
+                "toPort": "ToPort",
+                "cidrIpv4": "CidrIpv4",
+                "referencedSecurityGroupId": "ReferencedGroupInfo.GroupId",
+                "securityGroupRuleId": "SecurityGroupRuleId",
+            },
+        )
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route(Kind):
+    def identify(self, form: str, values: Properties) -> str:
+        """The genuine provider's id hides the destination in a checksum."""
+        return f"r-{values['routeTableId']}{crc32(values['destinationCidrBlock'].encode())}"
+
+
+KINDS = (
+    Vpc(
+        **quartet(
+            "Vpc",
+            "vpc",
+            replaces=words("cidrBlock instanceTenancy"),
+            later=words("enableDnsSupport enableDnsHostnames"),
+            updates=dict.fromkeys(
+                ("enableDnsSupport", "enableDnsHostnames"), "modify_vpc_attribute"
+            ),
+            names={
+                "enableDnsSupport": "EnableDnsSupport.Value",
+                "enableDnsHostnames": "EnableDnsHostnames.Value",
+            },
+            defaults={
+                "enableDnsSupport": True,
+                "enableDnsHostnames": False,
+                "instanceTenancy": "default",
+            },
+        )
+    ),
+    Kind(
+        **quartet(
+            "Subnet",
+            "subnet",
+            replaces=words("vpcId cidrBlock availabilityZone"),
+            chosen=words("availabilityZone"),
+            later=words("mapPublicIpOnLaunch"),
+            updates={"mapPublicIpOnLaunch": "modify_subnet_attribute"},
+            names={"mapPublicIpOnLaunch": "MapPublicIpOnLaunch.Value"},
+            outputs={"mapPublicIpOnLaunch": "MapPublicIpOnLaunch"},
+            defaults={"mapPublicIpOnLaunch": False},
+        )
+    ),
+    Kind(
+        **quartet(
+            "InternetGateway",
+            "internet-gateway",
+            later=words("vpcId"),
+            updates={"vpcId": "attach_internet_gateway"},
+            undo={"vpcId": "detach_internet_gateway"},
+            outputs={"vpcId": "Attachments.0.VpcId"},
+        )
+    ),
+    Kind(
+        **quartet(
+            "Address",
+            "elastic-ip",
+            key="AllocationId",
+            token="aws:ec2/eip:Eip",
+            create="allocate_address",
+            made="",
+            read="describe_addresses",
+            found="Addresses.0",
+            delete="release_address",
+            replaces=words("domain"),
+            defaults={"domain": "vpc"},
+            outputs={"allocationId": "AllocationId", "publicIp": "PublicIp"},
+        )
+    ),
+    Kind(
+        **quartet(
+            "NatGateway",
+            "natgateway",
+            replaces=words("allocationId subnetId connectivityType"),
+            minutes=10,
+            defaults={"connectivityType": "public"},
+            reason="FailureMessage",
+            outputs={
+                "allocationId": "NatGatewayAddresses.0.AllocationId",
+                "publicIp": "NatGatewayAddresses.0.PublicIp",
+            },
+        )
+    ),
+    Kind(**quartet("RouteTable", "route-table", replaces=words("vpcId"))),
+    Route(
+        token="aws:ec2/route:Route",
+        service="ec2",
+        create="create_route",
+        read="describe_route_tables",
+        delete="delete_route",
+        found="RouteTables.0.Routes",
+        among="destinationCidrBlock",
+        id="",
+        import_id="{routeTableId}_{destinationCidrBlock}",
+        asks={"RouteTableIds": "routeTableId"},
+        drops={"RouteTableId": "routeTableId", "DestinationCidrBlock": "destinationCidrBlock"},
+        status="State",
+        replaces=words("routeTableId destinationCidrBlock"),
+        minutes=5,
+        updates={"gatewayId": "replace_route", "natGatewayId": "replace_route"},
+    ),
+    Kind(
+        token="aws:ec2/routeTableAssociation:RouteTableAssociation",
+        service="ec2",
+        create="associate_route_table",
+        read="describe_route_tables",
+        delete="disassociate_route_table",
+        found="RouteTables.0.Associations",
+        among="subnetId",
+        id="{AssociationId}",
+        lasting="{RouteTableAssociationId}",
+        import_id="{subnetId}/{routeTableId}",
+        asks={"RouteTableIds": "routeTableId"},
+        drops={"AssociationId": "id"},
+        replaces=words("routeTableId subnetId"),
+        alone=True,
+        minutes=5,
+    ),
+    Kind(
+        **quartet(
+            "VpcEndpoint",
+            "vpc-endpoint",
+            delete="delete_vpc_endpoints",
+            drops={"VpcEndpointIds": "id"},
+            minutes=10,
+            replaces=words("vpcId serviceName vpcEndpointType"),
+            fixed=words("routeTableIds"),
+            chosen=words("routeTableIds"),
+            defaults={"vpcEndpointType": "Gateway"},
+        )
+    ),
+    SecurityGroup(
+        **quartet(
+            "SecurityGroup",
+            "security-group",
+            key="GroupId",
+            made="",
+            minutes=10,
+            chosen=words("vpcId"),
+            replaces=words("name description vpcId"),
+            names={"name": "GroupName"},
+        )
+    ),
+    rule("Ingress"),
+    rule("Egress"),
+    Kind(
+        **quartet(
+            "PlacementGroup",
+            "placement-group",
+            key="GroupName",
+            id="{name}",
+            replaces=words("name strategy"),
+            names={"name": "GroupName"},
+            outputs={"placementGroupId": "GroupId", "arn": "GroupArn"},
+            tagging=tagged("placement-group", by="placementGroupId"),
+            minutes=5,
+        )
+    ),
+)

@@ -1,0 +1,194 @@
+"""What data lies in: FSx for Lustre and its links to S3, EFS and its mount targets, ECR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rehearsal.providers.aws.account import Account
+from rehearsal.providers.aws.kind import Kind, Tagging, upper
+from rehearsal.providers.wire import Properties, words
+
+LUSTRE = words(
+    "deploymentType perUnitStorageThroughput dataCompressionType automaticBackupRetentionDays"
+    " metadataConfiguration efaEnabled"
+)
+"""Inputs that FSx takes and tells in a part of their own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lustre(Kind):
+    def status_of(self, found: dict[str, Any]) -> str:
+        """An update goes on beside the life cycle."""
+        actions = {action.get("Status") for action in found.get("AdministrativeActions") or []}
+        return "updating" if actions & {"PENDING", "IN_PROGRESS"} else super().status_of(found)
+
+    def details(self, aws: Account, found: dict[str, Any]) -> Properties:
+        """FSx does not tell its security groups, but its network interfaces do."""
+        if not (ids := found.get("NetworkInterfaceIds")):
+            return {}
+        answer = aws.seen("ec2", "describe_network_interfaces", NetworkInterfaceIds=ids) or {}
+        groups = {
+            group["GroupId"]
+            for one in answer.get("NetworkInterfaces", [])
+            for group in one["Groups"]
+        }
+        return {"networkInterfaceIds": ids, "securityGroupIds": sorted(groups)}
+
+    def arguments(self, new: Properties, only: Any = None) -> dict[str, Any]:
+        return ({"FileSystemType": "LUSTRE"} if only is None else {}) | super().arguments(new, only)
+
+    def remove(self, aws: Account, id_: str, state: Properties) -> None:
+        """Without a last backup, which is the provider's default; a scratch file system has none
+        anyway."""
+        persistent = not str(state.get("deploymentType", "SCRATCH")).startswith("SCRATCH")
+        backup = {"SkipFinalBackup": True} if persistent else None
+        aws.call("fsx", "delete_file_system", FileSystemId=id_, LustreConfiguration=backup)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Association(Kind):
+    def remove(self, aws: Account, id_: str, state: Properties) -> None:
+        """With its files in the file system, where the program said so."""
+        aws.call(
+            "fsx",
+            "delete_data_repository_association",
+            AssociationId=id_,
+            DeleteDataInFileSystem=bool(state.get("deleteDataInFilesystem")),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repository(Kind):
+    def remove(self, aws: Account, id_: str, state: Properties) -> None:
+        """With its images, where the program said so; AWS refuses to otherwise."""
+        aws.call(
+            "ecr", "delete_repository", repositoryName=id_, force=bool(state.get("forceDelete"))
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MountTarget(Kind):
+    def details(self, aws: Account, found: dict[str, Any]) -> Properties:
+        id_ = found["MountTargetId"]
+        answer = aws.seen("efs", "describe_mount_target_security_groups", MountTargetId=id_) or {}
+        return {"securityGroups": answer.get("SecurityGroups", [])}
+
+
+KINDS = (
+    Lustre(
+        token="aws:fsx/lustreFileSystem:LustreFileSystem",
+        service="fsx",
+        create="create_file_system",
+        read="describe_file_systems",
+        delete="delete_file_system",
+        made="FileSystem",
+        found="FileSystems.0",
+        id="{FileSystemId}",
+        asks={"FileSystemIds": "id"},
+        status="Lifecycle",
+        reason="FailureDetails.Message",
+        replaces=words(
+            "subnetIds securityGroupIds fileSystemTypeVersion deploymentType metadataConfiguration efaEnabled"
+        ),
+        fixed=words("dataCompressionType"),
+        updates=dict.fromkeys(
+            ("storageCapacity", "perUnitStorageThroughput", "automaticBackupRetentionDays"),
+            "update_file_system",
+        ),
+        chosen=words(
+            "fileSystemTypeVersion automaticBackupRetentionDays metadataConfiguration efaEnabled"
+        ),
+        defaults={"deploymentType": "SCRATCH_1", "dataCompressionType": "NONE"},
+        names={"subnetIds": "SubnetIds.0"}
+        | {key: f"LustreConfiguration.{upper(key)}" for key in LUSTRE},
+        outputs={
+            "arn": "ResourceARN",
+            "dnsName": "DNSName",
+            "mountName": "LustreConfiguration.MountName",
+        },
+        tagging=Tagging(target="ResourceARN", by="arn"),
+        minutes=30,
+    ),
+    Association(
+        token="aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
+        service="fsx",
+        create="create_data_repository_association",
+        read="describe_data_repository_associations",
+        delete="delete_data_repository_association",
+        made="Association",
+        found="Associations.0",
+        id="{AssociationId}",
+        asks={"AssociationIds": "id"},
+        status="Lifecycle",
+        reason="FailureDetails.Message",
+        replaces=words("fileSystemId fileSystemPath dataRepositoryPath"),
+        local=words("deleteDataInFilesystem"),
+        fixed=words("batchImportMetaDataOnCreate"),
+        updates={"s3": "update_data_repository_association"},
+        chosen=words("s3"),
+        defaults={"deleteDataInFilesystem": False, "batchImportMetaDataOnCreate": False},
+        outputs={"arn": "ResourceARN", "associationId": "AssociationId"},
+        tagging=Tagging(target="ResourceARN", by="arn"),
+        minutes=30,
+    ),
+    Kind(
+        token="aws:efs/fileSystem:FileSystem",
+        service="efs",
+        create="create_file_system",
+        read="describe_file_systems",
+        delete="delete_file_system",
+        found="FileSystems.0",
+        id="{FileSystemId}",
+        asks={"FileSystemId": "id"},
+        status="LifeCycleState",
+        replaces=words("creationToken encrypted"),
+        fixed=words("throughputMode"),
+        chosen=words("encrypted"),
+        defaults={"throughputMode": "bursting"},
+        outputs={"arn": "FileSystemArn"},
+        tagging=Tagging(target="ResourceId"),
+    ),
+    MountTarget(
+        token="aws:efs/mountTarget:MountTarget",
+        service="efs",
+        create="create_mount_target",
+        read="describe_mount_targets",
+        delete="delete_mount_target",
+        found="MountTargets.0",
+        id="{MountTargetId}",
+        asks={"MountTargetId": "id"},
+        status="LifeCycleState",
+        replaces=words("fileSystemId subnetId"),
+        updates={"securityGroups": "modify_mount_target_security_groups"},
+        chosen=words("securityGroups"),
+        outputs={"ipAddress": "IpAddress"},
+        minutes=10,
+    ),
+    Repository(
+        token="aws:ecr/repository:Repository",
+        service="ecr",
+        create="create_repository",
+        read="describe_repositories",
+        delete="delete_repository",
+        made="repository",
+        found="repositories.0",
+        id="{repositoryName}",
+        asks={"repositoryNames": "id"},
+        replaces=words("name"),
+        local=words("forceDelete"),
+        fixed=words("imageScanningConfiguration"),
+        updates={"imageTagMutability": "put_image_tag_mutability"},
+        names={"name": "repositoryName"},
+        drops={"repositoryName": "id"},
+        outputs={"arn": "repositoryArn", "repositoryUrl": "repositoryUri"},
+        tagging=Tagging(
+            target="resourceArn",
+            by="arn",
+            tags="tags",
+            keys="tagKeys",
+            born="tags",
+            listed="list_tags_for_resource",
+        ),
+    ),
+)

@@ -1,0 +1,84 @@
+"""pulumi-resource-kubernetes: the provider's configuration, and who handles a resource.
+
+Objects are in objects.py, Helm releases in helm.py.
+"""
+
+from __future__ import annotations
+
+from yaml import YAMLError
+
+from rehearsal.kube import ApiError
+from rehearsal.providers.base import Call, Diff, Found, Invalid, Plugin, Refused, serve
+from rehearsal.providers.kubernetes import helm, kubeconfig
+from rehearsal.providers.kubernetes.kubeconfig import Cluster
+from rehearsal.providers.kubernetes.objects import NOT_OURS, Objects
+from rehearsal.providers.wire import Properties, changes
+
+CONFIG = {"kubeconfig", "clusterIdentifier", "version", "pluginDownloadURL"}
+"""Provider settings; any other is refused by name."""
+IDENTIFIER = "clusterIdentifier"
+UNREADABLE = (OSError, ApiError, Refused, KeyError, TypeError, ValueError, YAMLError)
+
+
+class Kubernetes(Plugin):
+    """The package kubernetes."""
+
+    name, version = "kubernetes", "4.34.2"
+
+    def __init__(self) -> None:
+        self._cluster = Cluster()
+
+    def check_config(self, inputs: Properties) -> Properties:
+        for option in sorted(
+            key for key, value in inputs.items() if value is not None and key not in CONFIG
+        ):
+            raise Invalid(option, f"{NOT_OURS} this provider setting")
+        return inputs
+
+    def diff_config(self, old: Properties, new: Properties) -> Diff:
+        """With identifiers only they tell clusters apart; without, every other kubeconfig is
+        another cluster."""
+        found = changes(old, new)
+        pointer = IDENTIFIER if old.get(IDENTIFIER) and new.get(IDENTIFIER) else "kubeconfig"
+        return Diff(changes=found, replaces=frozenset({pointer} & found.keys()))
+
+    def configure(self, config: Properties) -> None:
+        """Whether the cluster can be reached is found out here, once, as the genuine plugin
+        does."""
+        try:
+            access = kubeconfig.access(kubeconfig.load(config.get("kubeconfig")))
+            access.api.resource("v1", "Namespace")
+            self._cluster = Cluster(access=access)
+        except UNREADABLE as error:
+            self._cluster = Cluster(
+                reason=f"unable to load schema information from the API server: {error}"
+            )
+
+    def check(self, call: Call, old: Properties, new: Properties) -> Properties:
+        return self._of(call).check(call, old, new)
+
+    def diff(self, call: Call, old: Properties, new: Properties, state: Properties) -> Diff:
+        return self._of(call).diff(call, old, new, state)
+
+    def create(self, call: Call, inputs: Properties) -> tuple[str, Properties]:
+        return self._of(call).create(call, inputs)
+
+    def read(self, call: Call, inputs: Properties, state: Properties) -> Found | None:
+        return self._of(call).read(call, inputs, state)
+
+    def update(self, call: Call, old: Properties, new: Properties, state: Properties) -> Properties:
+        return self._of(call).update(call, old, new, state)
+
+    def delete(self, call: Call, state: Properties) -> None:
+        return self._of(call).delete(call, state)
+
+    def _of(self, call: Call) -> Objects | helm.Releases:
+        return (
+            helm.Releases(cluster=self._cluster)
+            if call.type == helm.TYPE
+            else Objects(cluster=self._cluster)
+        )
+
+
+if __name__ == "__main__":
+    serve(Kubernetes())
