@@ -3,6 +3,8 @@ cannot be destroyed."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pulumi
 import pulumi_aws as aws
 
@@ -42,13 +44,7 @@ def allow(
     """Let members of `source` reach TCP `ports` of the group's members."""
     return aws.vpc.SecurityGroupIngressRule(
         name,
-        security_group_id=group_id,
-        referenced_security_group_id=source,
-        ip_protocol="tcp",
-        from_port=ports[0],
-        to_port=ports[1],
-        description=name,
-        tags=identity.tags(name),
+        **_tcp(name, identity, group_id, source, ports),
         opts=pulumi.ResourceOptions(parent=parent),
     )
 
@@ -65,15 +61,28 @@ def let_out(
     """Let the group's members reach TCP `ports` of members of `target`."""
     return aws.vpc.SecurityGroupEgressRule(
         name,
-        security_group_id=group_id,
-        referenced_security_group_id=target,
-        ip_protocol="tcp",
-        from_port=ports[0],
-        to_port=ports[1],
-        description=name,
-        tags=identity.tags(name),
+        **_tcp(name, identity, group_id, target, ports),
         opts=pulumi.ResourceOptions(parent=parent),
     )
+
+
+def _tcp(
+    name: str,
+    identity: Identity,
+    group_id: pulumi.Input[str],
+    other: pulumi.Input[str],
+    ports: Ports,
+) -> dict[str, Any]:
+    """What a rule for TCP ports says in either direction."""
+    return {
+        "security_group_id": group_id,
+        "referenced_security_group_id": other,
+        "ip_protocol": "tcp",
+        "from_port": ports[0],
+        "to_port": ports[1],
+        "description": name,
+        "tags": identity.tags(name),
+    }
 
 
 def talk_to_itself(

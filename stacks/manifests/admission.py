@@ -14,13 +14,13 @@ from stacks.derive.capacity import TYPES
 from stacks.derive.jobs import claim_name
 from stacks.manifests.context import ManifestContext, contexts_of
 from stacks.manifests.document import Workload, look, read_manifest
-from stacks.manifests.pool_fit import pool_errors
+from stacks.manifests.pool_fit import JOBS, pool_errors
 from stacks.manifests.rules import manifest_problems
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import JobConfig, ManifestConfig
-from stacks.settings.problems import InputError, InputWarning
+from stacks.settings.problems import InputError, InputWarning, one_of
 
-RUNTIMES, JOBS = ("TrainingRuntime", "ClusterTrainingRuntime"), ("TrainJob", "PyTorchJob")
+RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
 KINDS = ("ConfigMap", *RUNTIMES, *JOBS)
 """Kinds of objects that a file may hold, in the order of creation."""
 
@@ -120,7 +120,7 @@ def _settings(
             path=f"{path}.pool",
             must="be a pool of the environment",
             got=job.pool,
-            fix=_one_of(environment.pools, "add one under environment.pools"),
+            fix=one_of(environment.pools, "add one under environment.pools"),
         )
     elif not pool.instance_types or not set(pool.instance_types) <= set(TYPES):
         yield InputError(
@@ -142,7 +142,7 @@ def _settings(
                 path=f"{path}.claims.{claim}",
                 must="be a store of the environment",
                 got=store,
-                fix=_one_of(environment.storage, "add one under environment.storage"),
+                fix=one_of(environment.storage, "add one under environment.storage"),
             )
     if not (folder / job.manifest).is_file():
         yield InputError(
@@ -151,10 +151,6 @@ def _settings(
             got=job.manifest,
             fix="name it from the project's folder",
         )
-
-
-def _one_of(known: Mapping[str, object] | Sequence[str], otherwise: str) -> str:
-    return f"one of {', '.join(known)}" if known else otherwise
 
 
 def judged(
@@ -285,7 +281,7 @@ def _runtime(
     name = look(reference, "name")
     if (look(reference, "kind") or RUNTIMES[1], name) not in known:
         must = "be a runtime of the file or of the environment"
-        fix = _one_of(ours, "add one under environment.trainer.runtimes")
+        fix = one_of(ours, "add one under environment.trainer.runtimes")
         yield context.error(("spec", "runtimeRef", "name"), must, name, fix)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from plans.pod_template import GPU
 from plans.runtime_objects import ANCESTOR
+from stacks.derive.jobs import CONFIG_MAP_BYTES
 from stacks.manifests.context import ManifestContext
 from stacks.manifests.document import POD, TRAINER, Path, items, look, mapping
 from stacks.manifests.field_rules import ELASTIC_FIX, field_errors
@@ -27,8 +28,6 @@ SERVED = "trainer.kubeflow.org/v1alpha1"
 V1_SERVED = "kubeflow.org/v1"
 STEP = ("template", "metadata", "labels", ANCESTOR)
 JOBS = "spec template spec replicatedJobs"
-CONFIG_MAP_BYTES = 2**20
-"""What etcd takes."""
 
 
 def manifest_problems(contexts: Sequence[ManifestContext]) -> list[InputError | InputWarning]:

@@ -23,7 +23,7 @@ from stacks.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from stacks.rules.stores import checkpoint_errors, checkpoint_warnings
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
 from stacks.settings.job import JobConfig
-from stacks.settings.problems import InputError, InputWarning
+from stacks.settings.problems import InputError, InputWarning, one_of
 
 BLOCK_TAIL = timedelta(minutes=40)
 """Karpenter drains a Capacity Block this long before its end (karpenter-provider-aws, a
@@ -46,7 +46,7 @@ def job_errors(
             path=f"{path}.pool",
             must="be a pool of the environment",
             got=job.pool,
-            fix=_one_of(environment.pools, "add one under environment.pools"),
+            fix=one_of(environment.pools, "add one under environment.pools"),
         )
     if pool is not None and pool.instance_types and set(pool.instance_types) <= set(TYPES):
         yield from gang_errors(view, job.pool, pool)
@@ -85,10 +85,6 @@ def job_warnings(
         yield from (problem for problem in problems if isinstance(problem, InputWarning))
         yield from pod_warnings(path, job, environment)
         yield from checkpoint_warnings(path, job, environment, region)
-
-
-def _one_of(known: Mapping[str, object] | tuple[str, ...], otherwise: str) -> str:
-    return f"one of {', '.join(known)}" if known else otherwise
 
 
 def _pool_warnings(
@@ -158,7 +154,7 @@ def _runtime(
             path=f"{path}.runtime",
             must="be a runtime of the environment",
             got=job.runtime,
-            fix=_one_of(known, "add one under environment.trainer.runtimes"),
+            fix=one_of(known, "add one under environment.trainer.runtimes"),
         )
     own = environment.own_runtime(job)
     if own and own.kind == "mpi" and own.image != job.image:
@@ -261,7 +257,7 @@ def _priority(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iter
             path=f"{path}.priority",
             must="be one of environment.priorities",
             got=job.priority,
-            fix=_one_of(environment.priorities, "add one under environment.priorities"),
+            fix=one_of(environment.priorities, "add one under environment.priorities"),
         )
 
 

@@ -14,7 +14,7 @@ from stacks.derive.capacity import job_type
 from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import TO_S3, JobConfig
-from stacks.settings.problems import InputError, InputWarning
+from stacks.settings.problems import InputError, InputWarning, one_of
 
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 LABEL_KEY = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?"
@@ -110,9 +110,7 @@ def store_directory_errors(
 
 
 def _known_stores(environment: EnvironmentConfig) -> str:
-    if not environment.storage:
-        return "add one under environment.storage"
-    return f"one of {', '.join(environment.storage)}"
+    return one_of(environment.storage, "add one under environment.storage")
 
 
 def _mount_paths(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:

@@ -78,6 +78,12 @@ class Refused(Exception):
         )
 
 
+def one_of(known: Iterable[str], otherwise: str) -> str:
+    """A fix that proposes what there is; `otherwise` where there is nothing."""
+    names = ", ".join(known)
+    return f"one of {names}" if names else otherwise
+
+
 def listed(problems: Iterable[Problem]) -> list[str]:
     """A line for each problem: warnings first, errors last, where the reader's eye is."""
     return [
