@@ -6,7 +6,8 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ PROGRAM = _files("__main__.py", "stacks/**/*.py", "plans/*.py", "components/*.py
 """What the engine runs."""
 PRODUCT = [*PROGRAM, *_files("operations/*.py")]
 """The program, and the words for a cluster that runs."""
+SHARED = CHECKOUT / "command_line.py"
 FLOORS = (
     ("catalog",),
     ("plans",),
@@ -108,6 +110,42 @@ def _same_room(path: Path, module: str, rooms: tuple[str, ...]) -> bool:
     )
 
 
+REHEARSAL = _files("rehearsal/**/*.py")
+
+
+@pytest.mark.parametrize(
+    "paths", [[*PRODUCT, SHARED], REHEARSAL], ids=["the product", "the rehearsal"]
+)
+def test_no_modules_import_each_other_in_a_circle(paths: list[Path]) -> None:
+    """Imports inside functions and for type checkers count, too."""
+    modules = {_module(path): path for path in paths}
+    graph = {
+        name: {
+            target
+            for imported in _all_imports(path)
+            if (target := _longest_known(imported, modules)) not in (None, name)
+        }
+        for name, path in modules.items()
+    }
+    assert sum(map(len, graph.values())) > len(graph)
+    circle = []
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle = error.args[1]
+    assert circle == []
+
+
+def _module(path: Path) -> str:
+    return _place(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _longest_known(imported: str, modules: Iterable[str]) -> str | None:
+    """The module that an import names, which may name something inside it."""
+    found = [name for name in modules if f"{imported}.".startswith(f"{name}.")]
+    return max(found, key=len, default=None)
+
+
 PURE = [
     path
     for path in _files("stacks/**/*.py", "plans/*.py", "catalog/*.py")
@@ -121,9 +159,6 @@ def test_what_is_decided_is_decided_without_the_engine(path: Path) -> None:
         _from(("pulumi", "pulumi_aws", "pulumi_eks", "pulumi_kubernetes"), _top_level_imports(path))
         == []
     )
-
-
-SHARED = CHECKOUT / "command_line.py"
 
 
 @pytest.mark.parametrize("path", _files("catalog/*.py"), ids=lambda p: p.name)
@@ -299,7 +334,7 @@ def _place(path: Path) -> str:
     return str(path.relative_to(CHECKOUT))
 
 
-BOUNDED = [*PRODUCT, SHARED, *_files("rehearsal/**/*.py")]
+BOUNDED = [*PRODUCT, SHARED, *REHEARSAL]
 
 
 def _long_files() -> set[str]:

@@ -9,7 +9,6 @@ import shutil
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rehearsal import paths
 from rehearsal.kube import ApiError, Object
@@ -17,11 +16,9 @@ from rehearsal.kubelet import images, network, process
 from rehearsal.kubelet.aws import TROUBLE
 from rehearsal.kubelet.container import Container, refused
 from rehearsal.kubelet.environment import NotReady, environment, expand
+from rehearsal.kubelet.host import Host
 from rehearsal.kubelet.node import DEVICE_FILES, now
 from rehearsal.kubelet.volumes import Volumes
-
-if TYPE_CHECKING:
-    from rehearsal.kubelet.machine import Kubelet
 
 TICK, REFRESH_SECONDS = 0.2, 1.0
 QUIET_ATTEMPTS = 5
@@ -43,7 +40,7 @@ class Pod:
     """One pod, by uid. The kubelet calls update(); everything else happens in run(), in the pod's
     thread."""
 
-    def __init__(self, obj: Object, kubelet: Kubelet) -> None:
+    def __init__(self, obj: Object, kubelet: Host) -> None:
         self.obj, self.kubelet = obj, kubelet
         self.meta, self.spec = obj["metadata"], obj["spec"]
         self.name = f"{self.meta['namespace']}/{self.meta['name']}"

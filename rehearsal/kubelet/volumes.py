@@ -8,16 +8,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rehearsal import paths
 from rehearsal.kube import Object, absent_is_none
 from rehearsal.kubelet.aws import AwsError
 from rehearsal.kubelet.environment import NotReady, field, quantity
+from rehearsal.kubelet.host import Host
 from rehearsal.kubelet.process import Mount
-
-if TYPE_CHECKING:
-    from rehearsal.kubelet.machine import Kubelet
 
 HALF_OF_THE_MEMORY = "50%"
 """Size of a memory volume without sizeLimit."""
@@ -39,7 +37,7 @@ TOKEN_AGE = 0.8
 class Volumes:
     """The volumes of one pod."""
 
-    def __init__(self, pod: Object, folder: Path, kubelet: Kubelet) -> None:
+    def __init__(self, pod: Object, folder: Path, kubelet: Host) -> None:
         self.pod, self.folder, self.kubelet = pod, folder, kubelet
         self._ready: dict[str, Mount] = {}
         self._signed: dict[Path, float] = {}
@@ -230,7 +228,7 @@ def claim(volumes: Volumes, name: str, volume: Object) -> Mount:
     return Mount(source=str(place))
 
 
-def lustre(kubelet: Kubelet, csi: Object) -> None:
+def lustre(kubelet: Host, csi: Object) -> None:
     """Whether the Lustre file system can be mounted as the volume says."""
     found = kubelet.account.fsx("DescribeFileSystems", {"FileSystemIds": [csi["volumeHandle"]]})
     system: dict[str, Any] = found["FileSystems"][0]
@@ -248,7 +246,7 @@ def lustre(kubelet: Kubelet, csi: Object) -> None:
             )
 
 
-def efs(kubelet: Kubelet, csi: Object) -> None:
+def efs(kubelet: Host, csi: Object) -> None:
     """Whether the file system exists and has a mount target in the node's zone."""
     name = csi["volumeHandle"]
     if ":" in name:
@@ -265,7 +263,7 @@ def efs(kubelet: Kubelet, csi: Object) -> None:
         )
 
 
-DRIVERS: dict[str, tuple[str, Callable[[Kubelet, Object], None]]] = {
+DRIVERS: dict[str, tuple[str, Callable[[Host, Object], None]]] = {
     "fsx.csi.aws.com": ("aws-fsx-csi-driver", lustre),
     "efs.csi.aws.com": ("aws-efs-csi-driver", efs),
 }

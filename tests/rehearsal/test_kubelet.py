@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.kubelet import images, logs, machine, network, node, process, volumes
+from rehearsal.kubelet import images, kubelet, logs, network, node, process, volumes
 from rehearsal.kubelet.aws import plain
 from rehearsal.kubelet.container import Container, refused
 from rehearsal.kubelet.environment import NotReady, environment, expand, quantity
@@ -282,7 +282,7 @@ def test_what_an_image_may_be_called() -> None:
         "localhost:5000/a__b:1",
     ]
     bad = ["pytorch:2:7", "PyTorch", "https://ghcr.io/a", "team//a", "a/b:", "a b"]
-    assert [name for name in good + bad if machine.REFERENCE.fullmatch(name)] == good
+    assert [name for name in good + bad if kubelet.REFERENCE.fullmatch(name)] == good
 
 
 def test_the_end_of_a_log() -> None:

@@ -1,0 +1,58 @@
+"""What pods and volumes ask of the node they are on. kubelet.py has the one class that answers; its
+pods do not import it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from rehearsal import paths
+from rehearsal.kube import Api, Object
+from rehearsal.kubelet.aws import Account
+
+
+class Host(Protocol):
+    """The node of a pod."""
+
+    api: Api
+    """Speaks with the node's rights."""
+    account: Account
+    world: paths.World
+    address: str
+
+    @property
+    def id(self) -> str:
+        """The instance's."""
+        ...
+
+    @property
+    def zone(self) -> str:
+        """The name of its availability zone."""
+        ...
+
+    @property
+    def folder(self) -> Path:
+        """Where the node keeps its files, on this machine."""
+        ...
+
+    @property
+    def allocatable(self) -> dict[str, str]:
+        """What pods may use: resource name to quantity."""
+        ...
+
+    def pull(self, image: str) -> None:
+        """NotReady where the image cannot be had."""
+        ...
+
+    def log(self, line: str) -> None:
+        """One line in the kubelet's log."""
+        ...
+
+    def has_daemon(self, image: str) -> bool:
+        """Whether a DaemonSet's pod of this image runs on the node."""
+        ...
+
+    def pod_identity(self, pod: Object) -> dict[str, str]:
+        """Credentials that Pod Identity gives a pod, by environment variable; none without an
+        association."""
+        ...

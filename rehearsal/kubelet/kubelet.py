@@ -1,0 +1,247 @@
+"""One node's kubelet: it watches the pods bound to its node and gives each a Pod; beats; shows
+devices while their plugins run."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlencode
+
+from rehearsal import paths
+from rehearsal.aws.identity import ACCOUNT
+from rehearsal.kube import Api, ApiError, Object
+from rehearsal.kubelet import images, node
+from rehearsal.kubelet.aws import TROUBLE, Account, AwsError
+from rehearsal.kubelet.environment import NotReady
+from rehearsal.kubelet.node import EFA, GPU
+from rehearsal.kubelet.pod import STRATEGIC, Pod
+
+HEARTBEAT_SECONDS, LOOK_SECONDS = 8.0, 0.5
+"""Under the 40 s after which a node is lost."""
+WATCH_SECONDS, RETRY_SECONDS = 60, 0.5
+NO_NETWORK = "container runtime network not ready: cni plugin not initialized"
+PLUGINS = {GPU: images.NVIDIA_PLUGIN, EFA: images.EFA_PLUGIN}
+REFERENCE = re.compile(
+    r"(?:[a-zA-Z0-9.-]+(?::\d+)?/)?[a-z0-9]+(?:(?:[._/]|__|-+)[a-z0-9]+)*"
+    r"(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
+)
+OWN_REGISTRY = re.compile(rf"{ACCOUNT}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/([^:@]+)[:@]?(.*)")
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "AccessKeyId",
+    "AWS_SECRET_ACCESS_KEY": "SecretAccessKey",
+    "AWS_SESSION_TOKEN": "SessionToken",
+}
+
+
+@dataclass(kw_only=True)
+class Kubelet:
+    """One node's kubelet."""
+
+    api: Api
+    account: Account
+    world: paths.World
+    instance: Object
+    """As EC2 describes it."""
+    config: node.NodeConfig
+    address: str
+    capacity: dict[str, str]
+    """Without devices: those come with their plugin's pod."""
+    devices: dict[str, int]
+    pods: dict[str, Pod] = field(default_factory=dict)
+    _shown: dict[str, int] = field(default_factory=dict)
+    _ready_since: tuple[bool, str] = (False, "")
+    _last_line: str = ""
+
+    @property
+    def id(self) -> str:
+        return self.instance["instanceId"]
+
+    @property
+    def name(self) -> str:
+        """The node's."""
+        return self.instance["privateDnsName"]
+
+    @property
+    def zone(self) -> str:
+        return self.instance["placement"]["availabilityZone"]
+
+    @property
+    def folder(self) -> Path:
+        return paths.NODES / self.id
+
+    @property
+    def allocatable(self) -> dict[str, str]:
+        return node.allocatable(self.capacity)
+
+    def pull(self, image: str) -> None:
+        """NotReady, in kubelet's and containerd's words, for a malformed name and for what the
+        account's own registry does not hold; every other registry has everything."""
+        if not REFERENCE.fullmatch(image):
+            raise NotReady(
+                f'Failed to apply default image tag "{image}": couldn\'t parse image name'
+                f' "{image}": invalid reference format',
+                "InvalidImageName",
+            )
+        try:
+            if own := OWN_REGISTRY.fullmatch(image):
+                self.account.ecr(
+                    "DescribeImages",
+                    {
+                        "repositoryName": own[1],
+                        "imageIds": [
+                            {"imageDigest" if "@" in image else "imageTag": own[2] or "latest"}
+                        ],
+                    },
+                )
+        except AwsError:
+            raise NotReady(
+                f'rpc error: code = NotFound desc = failed to pull and unpack image "{image}":'
+                f' failed to resolve reference "{image}": {image}: not found',
+                "ErrImagePull",
+            ) from None
+
+    def log(self, line: str) -> None:
+        """One line on standard error, not twice in a row."""
+        if line != self._last_line:
+            self._last_line = line
+            print(time.strftime("%H:%M:%S"), line, file=sys.stderr, flush=True)
+
+    def has_daemon(self, image: str) -> bool:
+        """Whether a DaemonSet's pod of this image runs here."""
+        return any(
+            images.belongs_to(pod.obj, "DaemonSet") and pod.uses(image)
+            for pod in list(self.pods.values())
+        )
+
+    def find(self, name: str) -> Pod | None:
+        """A pod by namespace/name."""
+        return next((p for p in list(self.pods.values()) if p.name == name), None)
+
+    def pod_identity(self, pod: Object) -> dict[str, str]:
+        """Credentials of the pod's association, if there is one and the agent that hands them out
+        runs here."""
+        if not self.has_daemon(images.POD_IDENTITY_AGENT):
+            return {}
+        query = urlencode(
+            {
+                "cluster": self.config.cluster,
+                "namespace": pod["metadata"]["namespace"],
+                "service_account": pod["spec"].get("serviceAccountName", "default"),
+            }
+        )
+        found = self.account.private(f"/pod-identity?{query}")
+        return {variable: found[key] for variable, key in CREDENTIALS.items()} if found else {}
+
+    # ---- pods
+    # ----------------------------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """Follow the pods of this node for ever."""
+        while True:
+            try:
+                self._follow()
+            except TROUBLE as error:
+                self.log(f"pods: {error}")
+                time.sleep(RETRY_SECONDS)
+
+    def _follow(self) -> None:
+        path = f"/api/v1/pods?{urlencode({'fieldSelector': f'spec.nodeName={self.name}'})}"
+        listed = self.api.request("GET", path)
+        for uid in set(self.pods) - {pod["metadata"]["uid"] for pod in listed["items"]}:
+            self._forget(uid)
+        for pod in listed["items"]:
+            self._see(pod)
+        version = listed["metadata"]["resourceVersion"]
+        for event in self.api.watch(
+            f"{path}&resourceVersion={version}", timeout_seconds=WATCH_SECONDS
+        ):
+            if event["type"] == "ERROR":
+                raise ApiError(event["object"].get("code", 500), event["object"])
+            if event["type"] == "DELETED":
+                self._forget(event["object"]["metadata"]["uid"])
+            else:
+                self._see(event["object"])
+
+    def _see(self, obj: Object) -> None:
+        uid = obj["metadata"]["uid"]
+        if uid in self.pods:
+            return self.pods[uid].update(obj)
+        self.pods[uid] = Pod(obj, self)
+        threading.Thread(target=self.pods[uid].run, daemon=True).start()
+
+    def _forget(self, uid: str) -> None:
+        if pod := self.pods.pop(uid, None):
+            pod.update(None)
+
+    # ---- the node
+    # ----------------------------------------------------------------------------------------------
+
+    def register(self) -> None:
+        """Try as long as the instance lives; what a refusal says goes to the log, as on AWS."""
+        starting = node.ready_condition(False, "kubelet is starting", node.now())
+        wanted = node.node(self.config, self.instance)
+        while True:
+            try:
+                self.api.request(
+                    "POST", "/api/v1/nodes", wanted | {"status": self._status({}, starting)}
+                )
+                return self.log(f"registered node {self.name}")
+            except TROUBLE as error:
+                if isinstance(error, ApiError) and error.code == 409:
+                    return self.log(f"node {self.name} is registered already")
+                self.log(f"Unable to register node with API server: {error}")
+            time.sleep(RETRY_SECONDS)
+
+    def heartbeat(self) -> None:
+        """Renew lease and status for ever; a change is told at once. Without the VPC CNI's pod a
+        node is not ready."""
+        told, beaten = None, 0.0
+        while True:
+            state = self.has_daemon(images.NETWORK), self._shown_devices()
+            if state != told or time.monotonic() - beaten > HEARTBEAT_SECONDS:
+                try:
+                    self._beat(*state)
+                    told, beaten = state, time.monotonic()
+                except TROUBLE as error:
+                    self.log(f"heartbeat: {error}")
+            time.sleep(LOOK_SECONDS)
+
+    def _shown_devices(self) -> dict[str, int]:
+        """What device plugins registered: 0 where the plugin's pod went away again."""
+        running = {
+            kind: self.devices[kind] for kind, image in PLUGINS.items() if self.has_daemon(image)
+        }
+        self._shown = dict.fromkeys(self._shown, 0) | running
+        return self._shown
+
+    def _beat(self, ready: bool, shown: dict[str, int]) -> None:
+        if self._ready_since[0] != ready or not self._ready_since[1]:
+            self._ready_since = ready, node.now()
+        message = "kubelet is posting ready status" if ready else NO_NETWORK
+        self.api.apply(
+            {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": self.name, "namespace": "kube-node-lease"},
+                "spec": {
+                    "holderIdentity": self.name,
+                    "leaseDurationSeconds": 40,
+                    "renewTime": node.now()[:-1] + ".000000Z",
+                },
+            },
+            manager="kubelet",
+        )
+        status = self._status(shown, node.ready_condition(ready, message, self._ready_since[1]))
+        self.api.request(
+            "PATCH", f"/api/v1/nodes/{self.name}/status", {"status": status}, content_type=STRATEGIC
+        )
+
+    def _status(self, shown: dict[str, int], ready: Object) -> Object:
+        """The version is the control plane's: EKS images follow it."""
+        version = self.api.request("GET", "/version")["gitVersion"]
+        given = self.capacity | {kind: str(count) for kind, count in shown.items()}
+        return node.status(self.instance, self.address, version, given, ready)
