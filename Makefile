@@ -60,7 +60,7 @@ lint: $(DEVELOP)          ## check format, style and types
 
 soak: $(DEVELOP)          ## run long tests: every known misconfiguration, and 20 random process kills
 	@.venv/bin/pytest -m soak
-	@.venv/bin/python -m rehearsal.soak
+	@.venv/bin/python -m tests.worlds.soak
 
 bench: $(DEVELOP)         ## measure time and memory
 	@.venv/bin/python -m benchmarks

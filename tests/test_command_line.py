@@ -19,7 +19,7 @@ from tests.support.recording import CHECKOUT
 
 SCRIPTS = [
     path
-    for pattern in ("stacks/**", "operations", "catalog", "benchmarks", "rehearsal")
+    for pattern in ("stacks/**", "operations", "catalog", "benchmarks", "rehearsal", "tests/worlds")
     for path in sorted(CHECKOUT.glob(f"{pattern}/*.py"))
     if "__name__ ==" in path.read_text()
     and path.name != "world.py"  # a process of the rehearsal, which no person starts

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from rehearsal import processes
-from rehearsal.trials import until
 from tests.support.recording import CHECKOUT
 from tests.workloads_train.runs import RANKS, WORKLOADS, Run, final, resumed, workers
+from tests.worlds.harness import until
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="real training needs torch: make train-real"

@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from rehearsal import world
-from rehearsal.trials import Object, Trial, rehearsing, until
 from stacks.plan import EnvironmentPlan, plan_stack
 from stacks.settings.reader import read
+from tests.worlds.harness import Object, Trial, rehearsing, until
 
 pytestmark = [
     pytest.mark.world,

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from rehearsal import world
-from rehearsal.trials import Object, Trial, rehearsing, until
 from tests.support.recording import stack_values
+from tests.worlds.harness import Object, Trial, rehearsing, until
 
 pytestmark = [
     pytest.mark.world,

@@ -15,11 +15,11 @@ import yaml
 
 from catalog import versions
 from rehearsal import world
-from rehearsal.trials import Object, Trial, rehearsing, until
 from stacks.plan import plan_stack
 from stacks.settings.reader import read
 from tests.controllers.test_sdk import SDK, V1, submitted
 from tests.support.recording import CHECKOUT
+from tests.worlds.harness import Object, Trial, rehearsing, until
 
 pytestmark = [
     pytest.mark.world,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from rehearsal import world
-from rehearsal.trials import VICTIMS, Trial, rehearsing, until
+from tests.worlds.harness import VICTIMS, Trial, rehearsing, until
 
 pytestmark = [
     pytest.mark.world,

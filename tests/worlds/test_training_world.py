@@ -12,9 +12,9 @@ import yaml
 
 from plans.pod_template import TOLERATIONS
 from rehearsal import processes, world
-from rehearsal.trials import Object, Trial, rehearsing, until
 from tests.support.recording import CHECKOUT, stack_values
 from tests.workloads_train.runs import RANKS, SLOW_DISK, WORKLOADS, Run, final, resumed
+from tests.worlds.harness import Object, Trial, rehearsing, until
 
 pytestmark = [
     pytest.mark.world,

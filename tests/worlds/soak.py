@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import command_line
-from rehearsal.trials import VICTIMS, Trial, until
+from tests.worlds.harness import VICTIMS, Trial, until
 
 JOB, PATIENCE, GPU_NODE = "t5-large", 75, "a GPU node"
 """The dev stack's job, and how long a crippled copy of it is watched; a sound one is done in 30
@@ -192,7 +192,7 @@ def a_world() -> Iterator[Trial]:
 def main(arguments: list[str]) -> int:
     """Soak; 0 when everything held."""
     parser = command_line.parser(
-        "rehearsal.soak",
+        "tests.worlds.soak",
         "Leave parts out of a world and kill its programs, and see that each is named or comes"
         " back.",
     )
