@@ -35,7 +35,7 @@ VICTIMS: dict[str, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class Harness:
     """One rehearsal with a state folder of its own; every command is the one a person types."""
 
     state: Path
@@ -175,21 +175,21 @@ class Trial:
 @contextmanager
 def rehearsing(
     stack: str = "dev", files: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[Trial]:
+) -> Iterator[Harness]:
     """A copy of the checkout with these files in it, path → text, and a world of its own that ends
     with it; logs stay. Short paths, since Unix sockets want them."""
     folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
-    trial = Trial(
+    harness = Harness(
         state=folder / "s", log=folder / "log", checkout=copied_checkout(folder / "c"), stack=stack
     )
     for name, text in files.items():
-        (trial.checkout / name).parent.mkdir(parents=True, exist_ok=True)
-        (trial.checkout / name).write_text(text)
+        (harness.checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        (harness.checkout / name).write_text(text)
     try:
-        yield trial
+        yield harness
     finally:
-        trial.do("down", "--force")
-        shutil.rmtree(trial.checkout)
+        harness.do("down", "--force")
+        shutil.rmtree(harness.checkout)
 
 
 def copied_checkout(folder: Path) -> Path:

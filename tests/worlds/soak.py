@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import command_line
-from tests.worlds.harness import VICTIMS, Trial, until
+from tests.worlds.harness import VICTIMS, Harness, until
 
 JOB, PATIENCE, GPU_NODE = "t5-large", 75, "a GPU node"
 """The dev stack's job, and how long a crippled copy of it is watched; a sound one is done in 30
 s."""
 
-Back = Callable[[], Any]
+Undo = Callable[[], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,43 +38,45 @@ class LeaveOut:
     what: str
     named: tuple[str, ...]
     """Any of these in `make status`."""
-    away: Callable[[Trial], Back] = lambda _: lambda: None
+    away: Callable[[Harness], Undo] = lambda _: lambda: None
     """Takes it away and returns what brings it back."""
     edit: Callable[[str], str] = str
     """Of the job's script."""
 
 
-def _release(name: str, trial: Trial) -> Back:
-    trial.shell(f"helm uninstall {name} -n kube-system --keep-history --wait")
-    return lambda: trial.shell(f"helm rollback {name} 1 -n kube-system --wait")
+def _release(name: str, harness: Harness) -> Undo:
+    harness.shell(f"helm uninstall {name} -n kube-system --keep-history --wait")
+    return lambda: harness.shell(f"helm rollback {name} 1 -n kube-system --wait")
 
 
-def _rule(trial: Trial) -> Back:
-    name = trial.shell("kubectl get clusterrole -o name | grep trainer-controller-manager").strip()
-    role = trial.get(name)
-    trial.apply(
+def _rule(harness: Harness) -> Undo:
+    name = harness.shell(
+        "kubectl get clusterrole -o name | grep trainer-controller-manager"
+    ).strip()
+    role = harness.get(name)
+    harness.apply(
         role
         | {"rules": [rule for rule in role["rules"] if "jobsets" not in rule.get("resources", [])]}
     )
-    return lambda: trial.apply(role)
+    return lambda: harness.apply(role)
 
 
-def _access_entry(trial: Trial) -> Back:
-    cluster = trial.shell("aws eks list-clusters --query 'clusters[0]' --output text").strip()
+def _access_entry(harness: Harness) -> Undo:
+    cluster = harness.shell("aws eks list-clusters --query 'clusters[0]' --output text").strip()
     roles = "Roles[?contains(RoleName,'gpu-nodes')].Arn"
-    role = trial.shell(f'aws iam list-roles --query "{roles}" --output text').strip()
+    role = harness.shell(f'aws iam list-roles --query "{roles}" --output text').strip()
     whose = f"--cluster-name {cluster} --principal-arn {role}"
-    trial.shell(f"aws eks delete-access-entry {whose}")
-    return lambda: trial.shell(f"aws eks create-access-entry {whose} --type EC2_LINUX")
+    harness.shell(f"aws eks delete-access-entry {whose}")
+    return lambda: harness.shell(f"aws eks create-access-entry {whose} --type EC2_LINUX")
 
 
-def _subnet(trial: Trial) -> Back:
-    found = trial.get("ec2nodeclass g6e")
-    trial.apply(
+def _subnet(harness: Harness) -> Undo:
+    found = harness.get("ec2nodeclass g6e")
+    harness.apply(
         found
         | {"spec": found["spec"] | {"subnetSelectorTerms": [{"id": "subnet-00000000000000000"}]}}
     )
-    return lambda: trial.apply(found)
+    return lambda: harness.apply(found)
 
 
 def _without_endpoint(script: str) -> str:
@@ -101,15 +103,15 @@ LEAVE_OUTS: tuple[LeaveOut, ...] = (
 )
 
 
-def leave_outs(trial: Trial) -> Iterator[str]:
+def leave_outs(harness: Harness) -> Iterator[str]:
     """One line for each leave-out that did not behave; nothing where all did."""
     for number, case in enumerate(LEAVE_OUTS):
         name = f"crippled-{number}"
-        trial.shell("kubectl delete nodeclaims --all --wait", check=False)
-        bring_back = case.away(trial)
-        trial.apply(trial.copy_of(JOB, name, script=case.edit))
-        ended = until(partial(_is_complete, trial, name), seconds=PATIENCE, every=5)
-        said = trial.shell(f"{sys.executable} -m operations.status", check=False)
+        harness.shell("kubectl delete nodeclaims --all --wait", check=False)
+        bring_back = case.away(harness)
+        harness.apply(harness.copy_of(JOB, name, script=case.edit))
+        ended = until(partial(_is_complete, harness, name), seconds=PATIENCE, every=5)
+        said = harness.shell(f"{sys.executable} -m operations.status", check=False)
         named = any(words in said for words in case.named)
         print(
             f"  without {case.what:30} {'completed!' if ended else 'does not complete'}"
@@ -117,16 +119,16 @@ def leave_outs(trial: Trial) -> Iterator[str]:
             flush=True,
         )
         bring_back()
-        trial.shell(f"kubectl -n training delete trainjob {name} --wait", check=False)
+        harness.shell(f"kubectl -n training delete trainjob {name} --wait", check=False)
         if ended or not named:
             yield f"without {case.what}: {'completed' if ended else said}"
 
 
-def _is_complete(trial: Trial, job: str) -> bool:
-    return trial.condition(job) == "Complete"
+def _is_complete(harness: Harness, job: str) -> bool:
+    return harness.condition(job) == "Complete"
 
 
-def kill_round(trial: Trial, chance: random.Random, word: str) -> str | None:
+def kill_round(harness: Harness, chance: random.Random, word: str) -> str | None:
     """Kill one of VICTIMS somewhere in `up` or `down`, or as soon after as it lives; then say the
     word again.
 
@@ -136,13 +138,15 @@ def kill_round(trial: Trial, chance: random.Random, word: str) -> str | None:
         chance.choice([*sorted(VICTIMS), GPU_NODE]),
         chance.uniform(2, 60 if word == "up" else 30),
     )
-    find = trial.gpu_instances if victim == GPU_NODE else lambda: trial.processes(VICTIMS[victim])
-    command = trial.start(word)
+    find = (
+        harness.gpu_instances if victim == GPU_NODE else lambda: harness.processes(VICTIMS[victim])
+    )
+    command = harness.start(word)
     time.sleep(moment)
     until(lambda: find() or command.poll() is not None, seconds=60, every=0.2)
-    still, killed = command.poll() is None, _kill(trial, victim)
+    still, killed = command.poll() is None, _kill(harness, victim)
     first = command.wait()
-    again = trial.do(word) if first or word == "up" else 0
+    again = harness.do(word) if first or word == "up" else 0
     print(
         f"  {word:4} {victim:27} at {moment:4.1f} s  killed"
         f" {killed}{'' if still else ' (after the end)'}  ended {first}, then {again}",
@@ -150,21 +154,21 @@ def kill_round(trial: Trial, chance: random.Random, word: str) -> str | None:
     )
     if again:
         return f"{word} after killing {victim} at {moment:.1f} s ended with {again}"
-    return _twice(trial) if word == "up" else None
+    return _twice(harness) if word == "up" else None
 
 
-def _kill(trial: Trial, victim: str) -> int:
+def _kill(harness: Harness, victim: str) -> int:
     """SIGKILL to a program, or the end of one GPU instance as if its hardware had died; how many
     there were."""
     if victim != GPU_NODE:
-        return trial.kill(VICTIMS[victim])
-    found = trial.gpu_instances()[:1]
-    return len([i for i in found if trial.do("fault", "vanish", "--instance", i) == 0])
+        return harness.kill(VICTIMS[victim])
+    found = harness.gpu_instances()[:1]
+    return len([i for i in found if harness.do("fault", "vanish", "--instance", i) == 0])
 
 
-def _twice(trial: Trial) -> str | None:
+def _twice(harness: Harness) -> str | None:
     """Objects of the stack that exist more than once under one logical name."""
-    things = json.loads(trial.shell("curl -s $AWS_ENDPOINT_URL/_world/inventory"))
+    things = json.loads(harness.shell("curl -s $AWS_ENDPOINT_URL/_world/inventory"))
     logical = [
         (t["type"], t["tags"]["trainyard:name"])
         for t in things
@@ -177,16 +181,16 @@ def _twice(trial: Trial) -> str | None:
 
 
 @contextmanager
-def a_world() -> Iterator[Trial]:
+def a_world() -> Iterator[Harness]:
     """A rehearsal in a folder of its own, ended whatever happens."""
     folder = Path(tempfile.mkdtemp(prefix="trainyard-", dir="/tmp"))
-    trial = Trial(state=folder / "s", log=folder / "log")
+    harness = Harness(state=folder / "s", log=folder / "log")
     try:
-        yield trial
+        yield harness
     finally:
-        trial.do("down", "--force")
-        print(f"  everything that was said: {trial.log}")
-        shutil.rmtree(trial.state, ignore_errors=True)
+        harness.do("down", "--force")
+        print(f"  everything that was said: {harness.log}")
+        shutil.rmtree(harness.state, ignore_errors=True)
 
 
 def main(arguments: list[str]) -> int:
@@ -216,15 +220,15 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     chance, wrong = random.Random(options.seed), []
     print(f"seed {options.seed}, {options.kills} kills")
-    with a_world() as trial:
+    with a_world() as harness:
         if not options.no_leave_outs:
-            wrong += [] if trial.do("up") == 0 else ["the first up failed"]
-            wrong += leave_outs(trial)
-            wrong += [] if trial.do("down") == 0 else ["down after the leave-outs failed"]
+            wrong += [] if harness.do("up") == 0 else ["the first up failed"]
+            wrong += leave_outs(harness)
+            wrong += [] if harness.do("down") == 0 else ["down after the leave-outs failed"]
         for number in range(options.kills):
-            problem = kill_round(trial, chance, ("up", "down")[number % 2])
+            problem = kill_round(harness, chance, ("up", "down")[number % 2])
             wrong += [problem] if problem else []
-        wrong += [] if trial.do("down") == 0 else ["the last down failed"]
+        wrong += [] if harness.do("down") == 0 else ["the last down failed"]
     print("\n".join(["everything held"] if not wrong else [f"WRONG {line}" for line in wrong]))
     return 1 if wrong else 0
 

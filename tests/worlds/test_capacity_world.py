@@ -17,7 +17,7 @@ import yaml
 from rehearsal import world
 from stacks.plan import EnvironmentPlan, plan_stack
 from stacks.settings.reader import read
-from tests.worlds.harness import Object, Trial, rehearsing, until
+from tests.worlds.harness import Harness, Object, rehearsing, until
 
 pytestmark = [
     pytest.mark.world,
@@ -90,38 +90,40 @@ def _plan(pools: dict[str, Any], jobs: list[str]) -> EnvironmentPlan:
 
 
 @pytest.fixture(scope="module")
-def trial() -> Iterator[Trial]:
+def harness() -> Iterator[Harness]:
     """A copy of the checkout with a stack file of its own, up with five kinds of nodes."""
     with rehearsing("capacity") as made:
         _up(made, POOLS, ["p5", "p5en", "p4d", "g6"])
         yield made
 
 
-def _write(trial: Trial, pools: dict[str, Any], jobs: list[str]) -> None:
-    (trial.checkout / "Pulumi.capacity.yaml").write_text(
+def _write(harness: Harness, pools: dict[str, Any], jobs: list[str]) -> None:
+    (harness.checkout / "Pulumi.capacity.yaml").write_text(
         yaml.safe_dump({"config": _stack(pools, jobs)})
     )
 
 
-def _up(trial: Trial, pools: dict[str, Any], jobs: list[str]) -> None:
-    _write(trial, pools, jobs)
-    assert trial.do("up", "--stack", "capacity") == 0, trial.log.read_text()
+def _up(harness: Harness, pools: dict[str, Any], jobs: list[str]) -> None:
+    _write(harness, pools, jobs)
+    assert harness.do("up", "--stack", "capacity") == 0, harness.log.read_text()
 
 
-def _nodes(trial: Trial, pool: str) -> list[Object]:
-    return trial.get(f"nodes -l trainyard.io/pool={pool}")["items"]
+def _nodes(harness: Harness, pool: str) -> list[Object]:
+    return harness.get(f"nodes -l trainyard.io/pool={pool}")["items"]
 
 
-def _instance(trial: Trial, node: Object) -> Object:
+def _instance(harness: Harness, node: Object) -> Object:
     name = node["spec"]["providerID"].rpartition("/")[2]
-    said = trial.shell(f"aws ec2 describe-instances --instance-ids {name} --output json")
+    said = harness.shell(f"aws ec2 describe-instances --instance-ids {name} --output json")
     return json.loads(said)["Reservations"][0]["Instances"][0]
 
 
 @pytest.mark.parametrize("pool", POOLS)
-def test_the_node_that_appears_has_exactly_the_devices_the_plan_promised(trial: Trial, pool: str):
+def test_the_node_that_appears_has_exactly_the_devices_the_plan_promised(
+    harness: Harness, pool: str
+):
     [kind] = _plan(POOLS, []).pools[pool].types
-    nodes = _nodes(trial, pool)
+    nodes = _nodes(harness, pool)
     assert len(nodes) == (POOLS[pool].get("replicas", 1) + POOLS[pool].get("warm_spares", 0))
     for node in nodes:
         has, labels = node["status"]["allocatable"], node["metadata"]["labels"]
@@ -131,81 +133,81 @@ def test_the_node_that_appears_has_exactly_the_devices_the_plan_promised(trial: 
         )
         assert labels["node.kubernetes.io/instance-type"] == kind.instance_type
         assert labels["topology.kubernetes.io/zone"] == ZONE and has["pods"] == str(kind.max_pods)
-        interfaces = _instance(trial, node)["NetworkInterfaces"]
+        interfaces = _instance(harness, node)["NetworkInterfaces"]
         assert sorted(i.get("InterfaceType", "interface") for i in interfaces) == sorted(
             i.kind for i in kind.interfaces
         )
 
 
-def test_lustre_over_efa_is_for_nodes_that_can_and_its_bucket_is_linked(trial: Trial):
+def test_lustre_over_efa_is_for_nodes_that_can_and_its_bucket_is_linked(harness: Harness):
     """The nodes are Ready, or no job would have brought them up: a script beside the NodeConfig
     hinders nobody."""
     for pool, over_efa in (("p5", True), ("p5en", True), ("g6", False)):
-        name = _nodes(trial, pool)[0]["spec"]["providerID"].rpartition("/")[2]
-        data = trial.shell(
+        name = _nodes(harness, pool)[0]["spec"]["providerID"].rpartition("/")[2]
+        data = harness.shell(
             f"aws ec2 describe-instance-attribute --instance-id {name} --attribute userData"
             " --query UserData.Value --output text"
         )
         assert (b"lnetctl net add --net efa" in base64.b64decode(data)) is over_efa
-    said = trial.shell("aws fsx describe-data-repository-associations --output json")
+    said = harness.shell("aws fsx describe-data-repository-associations --output json")
     [link] = json.loads(said)["Associations"]
     assert (link["Lifecycle"], link["FileSystemPath"]) == ("AVAILABLE", "/images")
 
 
-def test_nodes_of_a_placement_group_are_in_it(trial: Trial):
-    [node] = _nodes(trial, "p4d")
+def test_nodes_of_a_placement_group_are_in_it(harness: Harness):
+    [node] = _nodes(harness, "p4d")
     assert (
-        _instance(trial, node)["Placement"]["GroupName"]
+        _instance(harness, node)["Placement"]["GroupName"]
         == _plan(POOLS, []).pools["p4d"].placement_group
     )
 
 
 @pytest.fixture(scope="module")
-def before(trial: Trial) -> set[str]:
+def before(harness: Harness) -> set[str]:
     """The instances of the static pool; one of them has just died. Karpenter looks for such every
     two minutes."""
-    instances = {node["spec"]["providerID"] for node in _nodes(trial, "g6e")}
-    assert trial.do("fault", "vanish", "--instance", min(instances).rpartition("/")[2]) == 0
+    instances = {node["spec"]["providerID"] for node in _nodes(harness, "g6e")}
+    assert harness.do("fault", "vanish", "--instance", min(instances).rpartition("/")[2]) == 0
     return instances
 
 
 @pytest.mark.usefixtures("before")
-def test_a_gang_of_two_where_one_is_to_be_had_says_what_is_missing(trial: Trial):
+def test_a_gang_of_two_where_one_is_to_be_had_says_what_is_missing(harness: Harness):
     one_stands = ("--zone", ZONE, "--instance-type", "p5.48xlarge", "--available", "0")
-    assert trial.do("fault", "no-capacity", *one_stands) == 0
-    trial.apply(_gang(trial, "half", 2))
+    assert harness.do("fault", "no-capacity", *one_stands) == 0
+    harness.apply(_gang(harness, "half", 2))
     said = until(
-        lambda: _status(trial, "TrainJob half has waited for 1 of 2 nodes"), seconds=90, every=3
+        lambda: _status(harness, "TrainJob half has waited for 1 of 2 nodes"), seconds=90, every=3
     )
     assert "it has 1 idle" in said and "an hour" in said
-    trial.shell("kubectl -n training delete trainjob half --wait")  # first: it would get its node
-    assert trial.do("fault", "clear") == 0
+    harness.shell("kubectl -n training delete trainjob half --wait")  # first: it would get its node
+    assert harness.do("fault", "clear") == 0
 
 
-def test_a_job_larger_than_its_pool_is_refused_at_preview_and_indeed_cannot_run(trial: Trial):
+def test_a_job_larger_than_its_pool_is_refused_at_preview_and_indeed_cannot_run(harness: Harness):
     large = copy.deepcopy(_stack(POOLS, ["p5"]))
     large["trainyard:environment"]["jobs"]["p5"]["nodes"] = 3
     [fault] = plan_stack(read(large, stack="capacity", project="trainyard")).errors
     assert "raise pools.p5.max_nodes to 3" in str(fault)
-    trial.apply(_gang(trial, "large", 3))
-    assert until(lambda: _status(trial, " of 3 nodes since"), seconds=90, every=3)
-    assert len(_nodes(trial, "p5")) <= 2
-    trial.shell("kubectl -n training delete trainjob large --wait")
+    harness.apply(_gang(harness, "large", 3))
+    assert until(lambda: _status(harness, " of 3 nodes since"), seconds=90, every=3)
+    assert len(_nodes(harness, "p5")) <= 2
+    harness.shell("kubectl -n training delete trainjob large --wait")
 
 
-def test_reservations_and_blocks_are_used_while_they_are_active_and_only_then(trial: Trial):
+def test_reservations_and_blocks_are_used_while_they_are_active_and_only_then(harness: Harness):
     # Jobs by hand may have left a second p5 node, and an ODCR counts against the quota as other
     # instances do.
-    assert trial.do("fault", "quota", "--code", "L-417A185B", "--value", "1920") == 0
+    assert harness.do("fault", "quota", "--code", "L-417A185B", "--value", "1920") == 0
     now = datetime.now(UTC).replace(microsecond=0)
     ends, later = now + timedelta(hours=20), now + timedelta(hours=10)
-    assert trial.do(*RESERVE, "cr-00000000000000001") == 0
+    assert harness.do(*RESERVE, "cr-00000000000000001") == 0
     for name, start in (
         ("cr-00000000000000002", now - timedelta(hours=1)),
         ("cr-00000000000000003", later),
     ):
         assert (
-            trial.do(
+            harness.do(
                 *RESERVE, name, "--block", "--starts", start.isoformat(), "--ends", ends.isoformat()
             )
             == 0
@@ -244,47 +246,47 @@ def test_reservations_and_blocks_are_used_while_they_are_active_and_only_then(tr
             }
         ),
     }
-    _up(trial, pools, ["p5", "p5en", "p4d", "g6", "odcr", "block"])
+    _up(harness, pools, ["p5", "p5en", "p4d", "g6", "odcr", "block"])
     for pool, kind in (("odcr", "default"), ("block", "capacity-block")):
-        [node] = _nodes(trial, pool)
+        [node] = _nodes(harness, pool)
         labels = node["metadata"]["labels"]
         assert labels["karpenter.sh/capacity-type"] == "reserved"
         assert labels["karpenter.k8s.aws/capacity-reservation-type"] == kind
         assert (
-            _instance(trial, node)["CapacityReservationId"]
+            _instance(harness, node)["CapacityReservationId"]
             == labels["karpenter.k8s.aws/capacity-reservation-id"]
         )
-    trial.apply(_gang(trial, "early", 1, "later"))
+    harness.apply(_gang(harness, "early", 1, "later"))
     assert until(
-        lambda: _status(trial, "TrainJob early has waited for 1 of 1 nodes"), seconds=60, every=3
+        lambda: _status(harness, "TrainJob early has waited for 1 of 1 nodes"), seconds=60, every=3
     )
-    assert _nodes(trial, "later") == [], "a block that has not begun gives nothing"
-    trial.shell("kubectl -n training delete trainjob early --wait")
-    said = trial.shell(f"{sys.executable} -m stacks.reports.check --live capacity", check=False)
+    assert _nodes(harness, "later") == [], "a block that has not begun gives nothing"
+    harness.shell("kubectl -n training delete trainjob early --wait")
+    said = harness.shell(f"{sys.executable} -m stacks.reports.check --live capacity", check=False)
     assert "the reservation is scheduled; jobs of the pool wait until" in said, said
 
 
-def test_a_block_that_is_over_takes_its_node_away_and_gives_none(trial: Trial):
-    assert len(_nodes(trial, "block")) == 1
+def test_a_block_that_is_over_takes_its_node_away_and_gives_none(harness: Harness):
+    assert len(_nodes(harness, "block")) == 1
     over = datetime.now(UTC).replace(microsecond=0)
     times = ("--starts", (over - timedelta(hours=2)).isoformat(), "--ends", over.isoformat())
-    assert trial.do(*RESERVE, "cr-00000000000000002", "--block", *times) == 0
-    assert until(lambda: not _nodes(trial, "block"), seconds=180)
-    trial.apply(_gang(trial, "late", 1, "block"))
+    assert harness.do(*RESERVE, "cr-00000000000000002", "--block", *times) == 0
+    assert until(lambda: not _nodes(harness, "block"), seconds=180)
+    harness.apply(_gang(harness, "late", 1, "block"))
     assert until(
-        lambda: _status(trial, "TrainJob late has waited for 1 of 1 nodes"), seconds=90, every=3
+        lambda: _status(harness, "TrainJob late has waited for 1 of 1 nodes"), seconds=90, every=3
     )
-    assert _nodes(trial, "block") == [], "what is over gives nothing"
-    trial.shell("kubectl -n training delete trainjob late --wait")
-    said = trial.shell(f"{sys.executable} -m stacks.reports.check --live capacity", check=False)
+    assert _nodes(harness, "block") == [], "what is over gives nothing"
+    harness.shell("kubectl -n training delete trainjob late --wait")
+    said = harness.shell(f"{sys.executable} -m stacks.reports.check --live capacity", check=False)
     assert "pools.block.reservation.id" in said and "expired" in said, said
 
 
-def test_a_kept_node_that_died_was_replaced(trial: Trial, before: set[str]):
+def test_a_kept_node_that_died_was_replaced(harness: Harness, before: set[str]):
     def again() -> bool:
         ready = {
             n["spec"]["providerID"]
-            for n in _nodes(trial, "g6e")
+            for n in _nodes(harness, "g6e")
             if any(
                 c["type"] == "Ready" and c["status"] == "True" for c in n["status"]["conditions"]
             )
@@ -294,13 +296,15 @@ def test_a_kept_node_that_died_was_replaced(trial: Trial, before: set[str]):
     assert until(again, seconds=180)
 
 
-def test_down_takes_the_placement_group_too_and_leaves_reservations_to_their_owner(trial: Trial):
-    assert trial.do("down") == 0, trial.log.read_text()
+def test_down_takes_the_placement_group_too_and_leaves_reservations_to_their_owner(
+    harness: Harness,
+):
+    assert harness.do("down") == 0, harness.log.read_text()
 
 
-def _gang(trial: Trial, name: str, nodes: int, pool: str = "p5") -> Object:
+def _gang(harness: Harness, name: str, nodes: int, pool: str = "p5") -> Object:
     """A run like the pool's job, of another size, as somebody would apply it by hand."""
-    found = trial.get("trainjob p5 -n training")
+    found = harness.get("trainjob p5 -n training")
     spec = copy.deepcopy(found["spec"])
     spec["trainer"] |= {"numNodes": nodes, "command": ["sleep", "600"]}
     spec["podTemplateOverrides"][0]["spec"]["nodeSelector"]["trainyard.io/pool"] = pool
@@ -312,6 +316,6 @@ def _gang(trial: Trial, name: str, nodes: int, pool: str = "p5") -> Object:
     }
 
 
-def _status(trial: Trial, words: str) -> str:
-    said = trial.shell(f"{sys.executable} -m operations.status", check=False)
+def _status(harness: Harness, words: str) -> str:
+    said = harness.shell(f"{sys.executable} -m operations.status", check=False)
     return said if words in said else ""

@@ -15,7 +15,7 @@ import yaml
 
 from rehearsal import world
 from tests.support.recording import stack_values
-from tests.worlds.harness import Object, Trial, rehearsing, until
+from tests.worlds.harness import Harness, Object, rehearsing, until
 
 pytestmark = [
     pytest.mark.world,
@@ -107,55 +107,55 @@ def _mount(pod: Object, source: Object) -> None:
 
 
 @pytest.fixture(scope="module")
-def trial() -> Iterator[Trial]:
+def harness() -> Iterator[Harness]:
     config = stack_values("dev")
     config["trainyard:environment"]["training_operator"] = {"version": "1.8.1"}
-    with rehearsing(files={"Pulumi.dev.yaml": yaml.safe_dump({"config": config})}) as trial:
-        assert trial.do("up") == 0, trial.log.read_text()
-        yield trial
+    with rehearsing(files={"Pulumi.dev.yaml": yaml.safe_dump({"config": config})}) as harness:
+        assert harness.do("up") == 0, harness.log.read_text()
+        yield harness
 
 
-def _instances(trial: Trial, job: str) -> dict[str, Object]:
+def _instances(harness: Harness, job: str) -> dict[str, Object]:
     """Instance → node of each pod of the job, by rank."""
-    pods = trial.get(f"pods -n training -l jobset.sigs.k8s.io/jobset-name={job}")["items"]
+    pods = harness.get(f"pods -n training -l jobset.sigs.k8s.io/jobset-name={job}")["items"]
     pods.sort(key=lambda pod: pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"])
-    nodes = [trial.get(f"node {pod['spec']['nodeName']}") for pod in pods]
+    nodes = [harness.get(f"node {pod['spec']['nodeName']}") for pod in pods]
     return {node["spec"]["providerID"].rpartition("/")[2]: node for node in nodes}
 
 
 @pytest.fixture(scope="module")
-def vanished(trial: Trial) -> tuple[str, float]:
+def vanished(harness: Harness) -> tuple[str, float]:
     """The instance of the second rank of a gang that has saved a checkpoint, and when it vanished."""
-    trial.apply(trial.copy_of("t5-large", "survives", env_TRAINYARD_STEPS="120"))
+    harness.apply(harness.copy_of("t5-large", "survives", env_TRAINYARD_STEPS="120"))
     logs = "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=survives --tail=-1"
-    assert until(lambda: "step 9/" in trial.shell(logs, check=False), seconds=90)
-    instance = list(_instances(trial, "survives"))[1]
-    assert trial.do("fault", "vanish", "--instance", instance) == 0
+    assert until(lambda: "step 9/" in harness.shell(logs, check=False), seconds=90)
+    instance = list(_instances(harness, "survives"))[1]
+    assert harness.do("fault", "vanish", "--instance", instance) == 0
     return instance, time.time()
 
 
 @pytest.fixture(scope="module")
-def findings(trial: Trial, vanished: tuple[str, float]) -> list[str]:
+def findings(harness: Harness, vanished: tuple[str, float]) -> list[str]:
     """What status prints about all mistakes at the same time, until it has named every mistake."""
-    trial.shell(
+    harness.shell(
         "kubectl label namespace training --overwrite pod-security.kubernetes.io/enforce=privileged"
     )
-    base, jobs = trial.copy_of("t5-large", "base"), list[Object]()
+    base, jobs = harness.copy_of("t5-large", "base"), list[Object]()
     base["spec"]["runtimeRef"]["name"] = "torch-distributed"  # restarts containers in place
     base["spec"]["trainer"] |= {"numNodes": 1, "resourcesPerNode": _asks(gpus=1)}
     for name, (edit, _) in MISTAKES.items():
         jobs.append(copy.deepcopy(base) | {"metadata": {"name": name, "namespace": "training"}})
         edit(jobs[-1]["spec"]["trainer"], jobs[-1]["spec"]["podTemplateOverrides"][0]["spec"])
     jobs += [_as_pytorch_job(job) for job in jobs]
-    trial.apply({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": jobs})
+    harness.apply({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": jobs})
     end, findings = time.monotonic() + 300, list[str]()
     while not all(_named(findings, name) for name in NAMES) and time.monotonic() < end:
-        findings += _status(trial).split("\n! ")
+        findings += _status(harness).split("\n! ")
     return findings
 
 
-def _status(trial: Trial) -> str:
-    return trial.shell(f"{sys.executable} -m operations.status 0.25", check=False)
+def _status(harness: Harness) -> str:
+    return harness.shell(f"{sys.executable} -m operations.status 0.25", check=False)
 
 
 def _as_pytorch_job(job: Object) -> Object:
@@ -204,9 +204,9 @@ def test_a_mistake_is_named_with_its_cause_and_the_next_command(findings: list[s
     assert _named(findings, name), "\n! ".join(findings)
 
 
-def test_pods_that_a_failed_pytorch_job_leaves_behind_are_named(trial: Trial):
+def test_pods_that_a_failed_pytorch_job_leaves_behind_are_named(harness: Harness):
     """The worker looks for its master or waits for it, and holds its GPUs."""
-    job = trial.copy_of("t5-large", "leaves", script=lambda _: "exit 3")
+    job = harness.copy_of("t5-large", "leaves", script=lambda _: "exit 3")
     left = _as_pytorch_job(job)
     left["spec"]["runPolicy"] = {"cleanPodPolicy": "None"}
     for replica in left["spec"]["pytorchReplicaSpecs"].values():
@@ -223,27 +223,27 @@ def test_pods_that_a_failed_pytorch_job_leaves_behind_are_named(trial: Trial):
             ],
         }
     }
-    trial.apply(left)
+    harness.apply(left)
     assert until(
         lambda: re.search(
             rf"PyTorchJob {V1}leaves ended \d+ s ago, and its pods have not: {V1}leaves-worker-0",
-            _status(trial),
+            _status(harness),
         ),
         seconds=90,
         every=5,
-    ), _status(trial)
-    trial.shell(f"kubectl -n training delete pytorchjob {V1}leaves --wait")
+    ), _status(harness)
+    harness.shell(f"kubectl -n training delete pytorchjob {V1}leaves --wait")
 
 
 def test_a_node_that_vanishes_is_replaced_in_its_zone_and_the_gang_resumes(
-    trial: Trial, vanished: tuple[str, float]
+    harness: Harness, vanished: tuple[str, float]
 ):
-    assert until(lambda: trial.condition("survives"), seconds=240) == "Complete", _status(trial)
-    (instance, when), now = vanished, _instances(trial, "survives")
+    assert until(lambda: harness.condition("survives"), seconds=240) == "Complete", _status(harness)
+    (instance, when), now = vanished, _instances(harness, "survives")
     zones = [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in now.values()]
-    jobset = trial.get("jobset survives -n training")["status"]
+    jobset = harness.get("jobset survives -n training")["status"]
     assert instance not in now and zones == ["ap-northeast-2a"] * 2 and jobset["restarts"] == 1
-    log = trial.shell(
+    log = harness.shell(
         "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=survives --tail=-1"
     )
     assert "resumed from step " in log and "step 120/120" in log

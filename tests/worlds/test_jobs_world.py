@@ -19,7 +19,7 @@ from stacks.plan import plan_stack
 from stacks.settings.reader import read
 from tests.controllers.test_sdk import SDK, V1, submitted
 from tests.support.recording import CHECKOUT
-from tests.worlds.harness import Object, Trial, rehearsing, until
+from tests.worlds.harness import Harness, Object, rehearsing, until
 
 pytestmark = [
     pytest.mark.world,
@@ -104,7 +104,7 @@ def beside(script: str, wait: str) -> Object:
 
 
 @pytest.fixture(scope="module")
-def trial() -> Iterator[Trial]:
+def harness() -> Iterator[Harness]:
     """A world of this module's own. Its owners bring the Secrets for which the job's pods have
     waited."""
     files = {**FILES, **REPOSITORY, "Pulumi.pytorch.yaml": yaml.safe_dump({"config": stack()})}
@@ -123,9 +123,11 @@ def trial() -> Iterator[Trial]:
         yield made
 
 
-def test_sixteen_ranks_met_on_two_nodes_with_claims_on_lustre(trial: Trial):
-    assert _ranks(trial, JOB) == set(range(16))
-    master, worker = trial.get(f"pods -n training -l training.kubeflow.org/job-name={JOB}")["items"]
+def test_sixteen_ranks_met_on_two_nodes_with_claims_on_lustre(harness: Harness):
+    assert _ranks(harness, JOB) == set(range(16))
+    master, worker = harness.get(f"pods -n training -l training.kubeflow.org/job-name={JOB}")[
+        "items"
+    ]
     assert (master["metadata"]["name"], worker["metadata"]["name"]) == (
         f"{JOB}-master-0",
         f"{JOB}-worker-0",
@@ -133,43 +135,43 @@ def test_sixteen_ranks_met_on_two_nodes_with_claims_on_lustre(trial: Trial):
     assert master["spec"]["nodeName"] != worker["spec"]["nodeName"]
     [waited] = worker["status"]["initContainerStatuses"]
     assert waited["name"] == "init-pytorch" and waited["state"]["terminated"]["exitCode"] == 0
-    claims, volumes = trial.get("pvc -n training")["items"], trial.get("pv")["items"]
+    claims, volumes = harness.get("pvc -n training")["items"], harness.get("pv")["items"]
     assert [claim["status"]["phase"] for claim in claims] == ["Bound"] * 2
     assert [volume["spec"]["csi"]["driver"] for volume in volumes] == ["fsx.csi.aws.com"] * 2
 
 
-def test_the_real_webhook_refuses_two_masters(trial: Trial):
-    wrong = _by_hand(trial, "two-masters")
+def test_the_real_webhook_refuses_two_masters(harness: Harness):
+    wrong = _by_hand(harness, "two-masters")
     wrong["spec"]["pytorchReplicaSpecs"]["Master"]["replicas"] = 2
     with pytest.raises(
         RuntimeError, match=r'"validator\.pytorchjob\..* denied .*Master\]\.replicas: .* must be 1'
     ):
-        trial.apply(wrong)
+        harness.apply(wrong)
 
 
-def test_with_a_coordinator_the_two_nodes_are_workers_and_the_job_ends_after_them(trial: Trial):
-    trial.apply(_by_hand(trial, "coordinated", coordinator=True))
-    assert until(lambda: _state(trial, "coordinated"), seconds=180) == "Succeeded"
-    assert _ranks(trial, "coordinated") == set(range(16))
-    assert "2 of 2" in trial.shell("kubectl logs -n training coordinated-master-0")
+def test_with_a_coordinator_the_two_nodes_are_workers_and_the_job_ends_after_them(harness: Harness):
+    harness.apply(_by_hand(harness, "coordinated", coordinator=True))
+    assert until(lambda: _state(harness, "coordinated"), seconds=180) == "Succeeded"
+    assert _ranks(harness, "coordinated") == set(range(16))
+    assert "2 of 2" in harness.shell("kubectl logs -n training coordinated-master-0")
 
 
-def test_a_job_whose_ranks_fail_fails_and_keeps_what_they_said(trial: Trial):
-    broken = _by_hand(trial, "broken")
+def test_a_job_whose_ranks_fail_fails_and_keeps_what_they_said(harness: Harness):
+    broken = _by_hand(harness, "broken")
     [master] = broken["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"]
     master["command"] = ["/bin/sh", "-c", "echo no data; exit 3"]
-    trial.apply(broken)
-    assert until(lambda: _state(trial, "broken"), seconds=180) == "Failed"
-    assert "no data" in trial.shell("kubectl logs -n training broken-master-0")
-    assert "last log line: no data" in trial.shell(
+    harness.apply(broken)
+    assert until(lambda: _state(harness, "broken"), seconds=180) == "Failed"
+    assert "no data" in harness.shell("kubectl logs -n training broken-master-0")
+    assert "last log line: no data" in harness.shell(
         f"{sys.executable} -m operations.status", check=False
     )
     # Its worker, if not begun, still looks for the master, 100 times 2 s, with a node's GPUs in
     # hand.
-    trial.shell("kubectl -n training delete pytorchjob broken --wait")
+    harness.shell("kubectl -n training delete pytorchjob broken --wait")
 
 
-def test_the_same_job_reaches_its_end_as_a_train_job_too(trial: Trial):
+def test_the_same_job_reaches_its_end_as_a_train_job_too(harness: Harness):
     twin = {
         **stack()["trainyard:environment"]["jobs"][JOB],
         "runtime": "once",
@@ -177,35 +179,37 @@ def test_the_same_job_reaches_its_end_as_a_train_job_too(trial: Trial):
         "wait_minutes": 5,
     }
     del twin["pytorch_job"]
-    _up(trial, twin=twin)
-    assert trial.condition("twin") == "Complete"
-    said = trial.shell("kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=twin --tail=-1")
+    _up(harness, twin=twin)
+    assert harness.condition("twin") == "Complete"
+    said = harness.shell(
+        "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=twin --tail=-1"
+    )
     assert {int(rank) for rank in re.findall(r"\[rank (\d+)/16\] node", said)} == set(range(16))
 
 
-def test_jobs_come_change_fail_and_go_while_another_runs_on(trial: Trial):
+def test_jobs_come_change_fail_and_go_while_another_runs_on(harness: Harness):
     """`up` waits for what it is told to wait for, and says why a run failed."""
     long = beside("sleep 600", "running")
-    _up(trial, long=long, short=beside("echo first", "complete"))
-    assert trial.condition("short") == "Complete", "up has waited for it"
-    running, finished = _uid(trial, "pods", "long"), _uid(trial, "trainjob", "short")
-    _up(trial, long=long, short=beside("echo second", "complete"))
-    assert _uid(trial, "trainjob", "short") != finished, "a changed run is another run"
-    assert "second" in trial.shell(
+    _up(harness, long=long, short=beside("echo first", "complete"))
+    assert harness.condition("short") == "Complete", "up has waited for it"
+    running, finished = _uid(harness, "pods", "long"), _uid(harness, "trainjob", "short")
+    _up(harness, long=long, short=beside("echo second", "complete"))
+    assert _uid(harness, "trainjob", "short") != finished, "a changed run is another run"
+    assert "second" in harness.shell(
         "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=short"
     )
     with pytest.raises(
         RuntimeError, match=r"TrainJob training/fails is Failed; (?s:.*)loss is nan"
     ):
-        _up(trial, long=long, fails=beside("echo loss is nan; exit 1", "complete"))
-    _up(trial, long=long)
-    assert [job["metadata"]["name"] for job in trial.get("trainjobs -n training")["items"]] == [
+        _up(harness, long=long, fails=beside("echo loss is nan; exit 1", "complete"))
+    _up(harness, long=long)
+    assert [job["metadata"]["name"] for job in harness.get("trainjobs -n training")["items"]] == [
         "long"
     ]
-    assert _uid(trial, "pods", "long") == running, "nobody disturbed it"
+    assert _uid(harness, "pods", "long") == running, "nobody disturbed it"
 
 
-def test_the_sample_that_clones_is_repaired_as_a_file_and_succeeds(trial: Trial):
+def test_the_sample_that_clones_is_repaired_as_a_file_and_succeeds(harness: Harness):
     text = (CHECKOUT / "tests/workloads/c-pytorch-dist-job.flawed.yaml").read_text()
     job = yaml.safe_load(
         text.replace(" " * 14 + "command", " " * 12 + "command").replace(
@@ -219,14 +223,16 @@ def test_the_sample_that_clones_is_repaired_as_a_file_and_succeeds(trial: Trial)
     worker["tolerations"].pop()  # of another cluster
     master["containers"][0]["resources"] = worker["containers"][0]["resources"]
     job["spec"]["runPolicy"]["cleanPodPolicy"] = "None"
-    (trial.checkout / "dist.yaml").write_text(yaml.safe_dump(job))
-    _up(trial, dist={"manifest": "dist.yaml", "pool": "l4"})
-    assert until(lambda: _state(trial, "pytorch-dist-job"), seconds=180) == "Succeeded"
+    (harness.checkout / "dist.yaml").write_text(yaml.safe_dump(job))
+    _up(harness, dist={"manifest": "dist.yaml", "pool": "l4"})
+    assert until(lambda: _state(harness, "pytorch-dist-job"), seconds=180) == "Succeeded"
     # The job ends with its master, whatever the workers do.
-    assert "rank 0 3" in trial.shell("kubectl logs -n training pytorch-dist-job-master-0")
+    assert "rank 0 3" in harness.shell("kubectl logs -n training pytorch-dist-job-master-0")
 
 
-def test_a_runtime_with_every_fragment_that_people_bring_takes_their_job_to_its_end(trial: Trial):
+def test_a_runtime_with_every_fragment_that_people_bring_takes_their_job_to_its_end(
+    harness: Harness,
+):
     runtime = _sample("d-training-runtime-demo")
     for name in ("d-gpu", "d-retry-and-ttl", "a-max-restarts"):
         runtime = _merged(runtime, _sample(f"{name}.runtime-fragment"))
@@ -250,67 +256,71 @@ def test_a_runtime_with_every_fragment_that_people_bring_takes_their_job_to_its_
         "metadata": {"name": "pytorch-demo-script", "namespace": "training"},
     }
     for obj in (runtime, script, job):
-        trial.apply(obj)
+        harness.apply(obj)
     name = job["metadata"]["name"]
-    assert until(lambda: trial.condition(name), seconds=180) == "Complete"
-    said = trial.shell(
+    assert until(lambda: harness.condition(name), seconds=180) == "Complete"
+    said = harness.shell(
         f"kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name={name} --tail=-1"
     )
     assert {int(rank) for rank in re.findall(r"\[rank (\d+)/8\] node", said)} == set(range(8))
 
 
-def test_the_sdk_lists_our_runtimes_submits_to_one_and_sees_its_job_complete(trial: Trial):
-    _sees_complete(trial, OLDER)
+def test_the_sdk_lists_our_runtimes_submits_to_one_and_sees_its_job_complete(harness: Harness):
+    _sees_complete(harness, OLDER)
 
 
-def test_the_sdk_of_the_training_operator_submits_and_sees_its_job_succeed(trial: Trial):
-    said = submitted(V1, "submit_v1.py", _kubeconfig(trial), "training", "1", "240")
+def test_the_sdk_of_the_training_operator_submits_and_sees_its_job_succeed(harness: Harness):
+    said = submitted(V1, "submit_v1.py", _kubeconfig(harness), "training", "1", "240")
     assert said == {"replicas": {"Master": 1, "Worker": 1}, "succeeded": True}
 
 
 @pytest.mark.soak
-def test_an_upgraded_trainer_finds_nothing_it_cannot_read_and_leaves_alone_what_runs(trial: Trial):
+def test_an_upgraded_trainer_finds_nothing_it_cannot_read_and_leaves_alone_what_runs(
+    harness: Harness,
+):
     long = beside("sleep 900", "running")
-    _up(trial, long=long)
-    running, job = _uid(trial, "pods", "long"), trial.get("trainjob long -n training")
+    _up(harness, long=long)
+    running, job = _uid(harness, "pods", "long"), harness.get("trainjob long -n training")
     by_hand: Object = {key: job[key] for key in ("apiVersion", "kind", "spec")}
     by_hand["metadata"] = {"name": "by-hand", "namespace": "training"}
     by_hand["spec"]["trainer"] |= {"numProcPerNode": "auto", "command": ["true"]}
-    trial.apply(by_hand)
-    assert until(lambda: trial.condition("by-hand"), seconds=120) == "Complete"
-    said = trial.shell(f"{sys.executable} -m operations.status", check=False)
+    harness.apply(by_hand)
+    assert until(lambda: harness.condition("by-hand"), seconds=120) == "Complete"
+    said = harness.shell(f"{sys.executable} -m operations.status", check=False)
     assert "set numProcPerNode to a string: by-hand\n" in said
     [remove] = re.findall("before you raise trainer.version: (kubectl .*)", said)
-    trial.shell(remove)
-    _up(trial, NEWER, long=long)
-    assert _uid(trial, "pods", "long") == running
-    _sees_complete(trial, NEWER)
+    harness.shell(remove)
+    _up(harness, NEWER, long=long)
+    assert _uid(harness, "pods", "long") == running
+    _sees_complete(harness, NEWER)
 
 
-def test_down_leaves_nothing(trial: Trial):
-    assert trial.do("down") == 0, trial.log.read_text()
+def test_down_leaves_nothing(harness: Harness):
+    assert harness.do("down") == 0, harness.log.read_text()
 
 
-def _up(trial: Trial, trainer: str = OLDER, **jobs: Object) -> None:
+def _up(harness: Harness, trainer: str = OLDER, **jobs: Object) -> None:
     """Plain pulumi on the stack with these jobs beside; RuntimeError with what it says where it
     fails."""
     config = stack(trainer)
     config["trainyard:environment"]["jobs"] |= jobs
-    (trial.checkout / "Pulumi.pytorch.yaml").write_text(yaml.safe_dump({"config": config}))
-    trial.shell(
+    (harness.checkout / "Pulumi.pytorch.yaml").write_text(yaml.safe_dump({"config": config}))
+    harness.shell(
         "pulumi up --yes --skip-preview --non-interactive >up.log 2>&1 || { cat up.log >&2; exit"
         " 1; }"
     )
 
 
-def _sees_complete(trial: Trial, release: str) -> None:
-    said = submitted(SDK[release], "submit.py", _kubeconfig(trial), "training", "once", "1", "240")
+def _sees_complete(harness: Harness, release: str) -> None:
+    said = submitted(
+        SDK[release], "submit.py", _kubeconfig(harness), "training", "once", "1", "240"
+    )
     assert {"once", "torch-distributed"} <= {*said["runtimes"]}
     assert (said["runtime"], said["nodes"], said["status"]) == ("once", 2, "Complete")
 
 
-def _kubeconfig(trial: Trial) -> str:
-    return trial.shell(f"{sys.executable} -m rehearsal kubeconfig --stack pytorch").strip()
+def _kubeconfig(harness: Harness) -> str:
+    return harness.shell(f"{sys.executable} -m rehearsal kubeconfig --stack pytorch").strip()
 
 
 def _sample(name: str) -> Object:
@@ -334,18 +344,18 @@ def _merged(there: Any, more: Any) -> Any:
     ]
 
 
-def _uid(trial: Trial, kind: str, job: str) -> str:
+def _uid(harness: Harness, kind: str, job: str) -> str:
     of = f"{kind} -n training" + (
         f" -l jobset.sigs.k8s.io/jobset-name={job}" if kind == "pods" else ""
     )
-    found = trial.get(of if kind == "pods" else f"{of} {job}")
+    found = harness.get(of if kind == "pods" else f"{of} {job}")
     return (found["items"][0] if kind == "pods" else found)["metadata"]["uid"]
 
 
-def _by_hand(trial: Trial, name: str, **settings: Any) -> Object:
+def _by_hand(harness: Harness, name: str, **settings: Any) -> Object:
     """The job with other settings, as somebody would apply it under another name."""
     plan = plan_stack(
-        read(stack(**settings), stack="pytorch", project="trainyard"), trial.checkout
+        read(stack(**settings), stack="pytorch", project="trainyard"), harness.checkout
     ).accepted()
     return {
         "apiVersion": "kubeflow.org/v1",
@@ -355,8 +365,8 @@ def _by_hand(trial: Trial, name: str, **settings: Any) -> Object:
     }
 
 
-def _state(trial: Trial, job: str) -> str:
-    found = trial.get(f"pytorchjob {job} -n training").get("status", {}).get("conditions", [])
+def _state(harness: Harness, job: str) -> str:
+    found = harness.get(f"pytorchjob {job} -n training").get("status", {}).get("conditions", [])
     return next(
         (
             c["type"]
@@ -367,8 +377,8 @@ def _state(trial: Trial, job: str) -> str:
     )
 
 
-def _ranks(trial: Trial, job: str) -> set[int]:
-    said = trial.shell(
+def _ranks(harness: Harness, job: str) -> set[int]:
+    said = harness.shell(
         f"kubectl logs -n training -l training.kubeflow.org/job-name={job} --tail=-1"
     )
     return {int(rank) for rank in re.findall(r"\[rank (\d+)/16\] node", said)}

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from rehearsal import world
-from tests.worlds.harness import VICTIMS, Trial, rehearsing, until
+from tests.worlds.harness import VICTIMS, Harness, rehearsing, until
 
 pytestmark = [
     pytest.mark.world,
@@ -26,71 +26,73 @@ KILL_SEED = 3
 
 
 @pytest.fixture(scope="module")
-def trial() -> Iterator[Trial]:
+def harness() -> Iterator[Harness]:
     """A world of this module's own, with the dev stack up."""
     with rehearsing() as made:
         assert made.do("up") == 0, made.log.read_text()
         yield made
 
 
-def test_the_job_is_complete_and_its_sixteen_ranks_met(trial: Trial):
-    assert trial.condition("t5-large") == "Complete"
-    said = trial.shell(f"kubectl logs {SPREAD} --tail=-1")
+def test_the_job_is_complete_and_its_sixteen_ranks_met(harness: Harness):
+    assert harness.condition("t5-large") == "Complete"
+    said = harness.shell(f"kubectl logs {SPREAD} --tail=-1")
     assert {int(r) for r in re.findall(r"\[rank (\d+)/16\] node", said)} == set(range(16))
     env = {
         e["name"]: e.get("value")
-        for e in trial.get(f"pods {SPREAD}")["items"][0]["spec"]["containers"][0]["env"]
+        for e in harness.get(f"pods {SPREAD}")["items"][0]["spec"]["containers"][0]["env"]
     }
     assert env["PET_NNODES"] == "2"
 
 
-def test_both_workers_ran_on_nodes_that_karpenter_launched_from_the_graphs_class(trial: Trial):
-    nodes = {pod["spec"]["nodeName"] for pod in trial.get(f"pods {SPREAD}")["items"]}
+def test_both_workers_ran_on_nodes_that_karpenter_launched_from_the_graphs_class(harness: Harness):
+    nodes = {pod["spec"]["nodeName"] for pod in harness.get(f"pods {SPREAD}")["items"]}
     assert len(nodes) == 2
     for name in nodes:
-        labels = trial.get(f"node {name}")["metadata"]["labels"]
+        labels = harness.get(f"node {name}")["metadata"]["labels"]
         assert labels["node.kubernetes.io/instance-type"] == "g6e.48xlarge"
         assert labels["topology.kubernetes.io/zone"] == "ap-northeast-2a"
         assert labels["karpenter.k8s.aws/ec2nodeclass"] == labels["karpenter.sh/nodepool"] == "g6e"
 
 
-def test_status_names_an_idle_pool_whose_type_the_zone_does_not_sell_with_ec2s_words(trial: Trial):
+def test_status_names_an_idle_pool_whose_type_the_zone_does_not_sell_with_ec2s_words(
+    harness: Harness,
+):
     """Only p5 and p5e fit such network interfaces: whichever Karpenter tries is refused."""
     elsewhere = "aws ec2 describe-subnets --filters Name=availability-zone,Values=ap-northeast-2b"
-    subnet = trial.shell(f"{elsewhere} --query Subnets[0].SubnetId --output text").strip()
-    node_class, pool = trial.get("ec2nodeclass h100"), trial.get("nodepool h100")
+    subnet = harness.shell(f"{elsewhere} --query Subnets[0].SubnetId --output text").strip()
+    node_class, pool = harness.get("ec2nodeclass h100"), harness.get("nodepool h100")
     node_class["spec"]["subnetSelectorTerms"] = [{"id": subnet}]
     pool["spec"]["template"]["spec"]["nodeClassRef"]["name"] = "unsold"
     for made in (pool, node_class):
         del made["status"]
-        trial.apply(made | {"metadata": {"name": "unsold"}})
+        harness.apply(made | {"metadata": {"name": "unsold"}})
     said = until(
         lambda: re.search(
             r"An idle pool cannot launch nodes: NodePool unsold: NodeClassReady is False\s+Unsupported: Your"
             r" requested instance type \(p5e?.48xlarge\) is not supported in your requested"
             r" Availability Zone \(ap-northeast-2b\)",
-            trial.shell(f"{sys.executable} -m operations.status", check=False),
+            harness.shell(f"{sys.executable} -m operations.status", check=False),
         ),
         seconds=60,
         every=3,
     )
-    trial.shell(
+    harness.shell(
         "kubectl delete nodepool unsold --wait && kubectl delete ec2nodeclass unsold --wait"
     )
     assert said
 
 
-def test_a_second_up_a_refresh_and_a_preview_change_nothing(trial: Trial):
-    assert trial.do("up") == 0
-    assert " 0 changes" in trial.log.read_text().rpartition("$ rehearsal up")[2]
-    assert "unchanged" in trial.shell(
+def test_a_second_up_a_refresh_and_a_preview_change_nothing(harness: Harness):
+    assert harness.do("up") == 0
+    assert " 0 changes" in harness.log.read_text().rpartition("$ rehearsal up")[2]
+    assert "unchanged" in harness.shell(
         "pulumi refresh --yes --skip-preview --non-interactive --expect-no-changes"
     )
-    trial.shell("pulumi preview --non-interactive --expect-no-changes")
+    harness.shell("pulumi preview --non-interactive --expect-no-changes")
 
 
-def _edit(trial: Trial, *edits: tuple[str, str]) -> None:
-    file = trial.checkout / "Pulumi.dev.yaml"
+def _edit(harness: Harness, *edits: tuple[str, str]) -> None:
+    file = harness.checkout / "Pulumi.dev.yaml"
     text = file.read_text()
     for old, new in edits:
         assert old in text
@@ -98,30 +100,30 @@ def _edit(trial: Trial, *edits: tuple[str, str]) -> None:
     file.write_text(text)
 
 
-def test_a_refresh_and_a_preview_while_a_job_runs_change_nothing(trial: Trial):
+def test_a_refresh_and_a_preview_while_a_job_runs_change_nothing(harness: Harness):
     """Another run of the same job: controllers write to its objects all the time."""
-    _edit(trial, ("        shared_memory_gib: 64", f"{LONG}        shared_memory_gib: 64"))
-    command = trial.start("up")
+    _edit(harness, ("        shared_memory_gib: 64", f"{LONG}        shared_memory_gib: 64"))
+    command = harness.start("up")
     running = f"kubectl get pods {SPREAD} --field-selector=status.phase=Running --no-headers"
     assert until(
         lambda: (
-            " changes" in trial.log.read_text().rpartition("$ rehearsal up")[2]
-            and trial.shell(running, check=False).count("Running") == 2
+            " changes" in harness.log.read_text().rpartition("$ rehearsal up")[2]
+            and harness.shell(running, check=False).count("Running") == 2
         ),
         seconds=120,
     )  # the engine is done
-    trial.shell("pulumi refresh --yes --skip-preview --non-interactive --expect-no-changes")
-    trial.shell("pulumi preview --non-interactive --expect-no-changes")
-    assert trial.condition("t5-large") == "", "it ran all the while"
-    assert command.wait() == 0, trial.log.read_text()
-    assert trial.condition("t5-large") == "Complete"
+    harness.shell("pulumi refresh --yes --skip-preview --non-interactive --expect-no-changes")
+    harness.shell("pulumi preview --non-interactive --expect-no-changes")
+    assert harness.condition("t5-large") == "", "it ran all the while"
+    assert command.wait() == 0, harness.log.read_text()
+    assert harness.condition("t5-large") == "Complete"
 
 
-def test_another_zone_shows_what_would_be_replaced_and_data_that_is_kept_stops_it(trial: Trial):
+def test_another_zone_shows_what_would_be_replaced_and_data_that_is_kept_stops_it(harness: Harness):
     here, there = "    zone: ap-northeast-2a ", "    zone: ap-northeast-2b "
-    _edit(trial, (here, there))
-    assert trial.do("preview") == 0, trial.log.read_text()
-    shown = trial.log.read_text().rpartition("$ rehearsal preview")[2]
+    _edit(harness, (here, there))
+    assert harness.do("preview") == 0, harness.log.read_text()
+    shown = harness.log.read_text().rpartition("$ rehearsal preview")[2]
     replaced = set(re.findall(r"\+-\S*[:/](\w+): \(replace\)", shown))
     assert replaced == {
         "LustreFileSystem",
@@ -130,83 +132,85 @@ def test_another_zone_shows_what_would_be_replaced_and_data_that_is_kept_stops_i
         "PersistentVolumeClaim",
         "TrainJob",
     }
-    _edit(trial, (there, here), ("        data: delete ", "        data: keep "))
-    assert trial.do("up") == 0, trial.log.read_text()
-    _edit(trial, (here, there))
-    assert trial.do("preview") != 0, "it would lose data"
-    assert "scratch" in trial.log.read_text().rpartition("unable to replace resource")[2][:200]
-    _edit(trial, (there, here), ("        data: keep ", "        data: delete "))
-    assert trial.do("up") == 0, trial.log.read_text()
+    _edit(harness, (there, here), ("        data: delete ", "        data: keep "))
+    assert harness.do("up") == 0, harness.log.read_text()
+    _edit(harness, (here, there))
+    assert harness.do("preview") != 0, "it would lose data"
+    assert "scratch" in harness.log.read_text().rpartition("unable to replace resource")[2][:200]
+    _edit(harness, (there, here), ("        data: keep ", "        data: delete "))
+    assert harness.do("up") == 0, harness.log.read_text()
 
 
-def test_status_says_what_runs_and_that_nothing_is_wrong(trial: Trial):
-    assert trial.do("status") == 0, trial.log.read_text()
-    said = trial.log.read_text().rpartition("$ rehearsal status")[2]
+def test_status_says_what_runs_and_that_nothing_is_wrong(harness: Harness):
+    assert harness.do("status") == 0, harness.log.read_text()
+    said = harness.log.read_text().rpartition("$ rehearsal status")[2]
     assert "kube-apiserver" in said and re.search(
         r"training/t5-large +TrainJob .* Complete", said
     ), said
     assert "\n! " not in said
 
 
-def test_plain_tools_work_against_the_rehearsal(trial: Trial):
-    assert "ACTIVE" in trial.shell(
+def test_plain_tools_work_against_the_rehearsal(harness: Harness):
+    assert "ACTIVE" in harness.shell(
         "aws eks describe-cluster --name $(aws eks list-clusters --query 'clusters[0]'"
         " --output text) --query cluster.status --output text"
     )
-    assert "karpenter" in trial.shell("helm list --all-namespaces")
-    assert "dev" in trial.shell("pulumi stack ls")
+    assert "karpenter" in harness.shell("helm list --all-namespaces")
+    assert "dev" in harness.shell("pulumi stack ls")
 
 
-def test_a_killed_worker_restarts_the_whole_gang_which_resumes_and_completes(trial: Trial):
-    trial.apply(trial.copy_of("t5-large", "resumes", env_TRAINYARD_STEPS="80"))
+def test_a_killed_worker_restarts_the_whole_gang_which_resumes_and_completes(harness: Harness):
+    harness.apply(harness.copy_of("t5-large", "resumes", env_TRAINYARD_STEPS="80"))
     assert until(
         lambda: (
             "step"
-            in trial.shell(
+            in harness.shell(
                 "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=resumes", check=False
             )
         ),
         seconds=60,
     )
     time.sleep(5)  # past the first marker
-    worker = trial.get("pods -n training -l jobset.sigs.k8s.io/jobset-name=resumes")["items"][1][
+    worker = harness.get("pods -n training -l jobset.sigs.k8s.io/jobset-name=resumes")["items"][1][
         "metadata"
     ]["name"]
-    trial.shell(f"kubectl delete pod {worker} -n training --grace-period=0 --force")
-    assert until(lambda: trial.condition("resumes"), seconds=120) == "Complete"
-    assert trial.get("jobset resumes -n training")["status"]["restarts"] == 1
+    harness.shell(f"kubectl delete pod {worker} -n training --grace-period=0 --force")
+    assert until(lambda: harness.condition("resumes"), seconds=120) == "Complete"
+    assert harness.get("jobset resumes -n training")["status"]["restarts"] == 1
     assert re.search(
         "resumed from step [1-9]",
-        trial.shell("kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=resumes --tail=-1"),
+        harness.shell(
+            "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=resumes --tail=-1"
+        ),
     )
 
 
-def test_a_team_comes_and_goes_and_the_environment_does_not_change(trial: Trial):
-    trial.shell("pulumi preview --non-interactive --expect-no-changes")
-    assert trial.do("up", "--stack", "team-vision") == 0, trial.log.read_text()
-    assert trial.condition("vit-base", "team-vision") == "Complete"
-    trial.shell("pulumi preview --non-interactive --expect-no-changes")
-    assert trial.do("down", "--stack", "team-vision") == 0
-    trial.shell("pulumi preview --non-interactive --expect-no-changes")
+def test_a_team_comes_and_goes_and_the_environment_does_not_change(harness: Harness):
+    harness.shell("pulumi preview --non-interactive --expect-no-changes")
+    assert harness.do("up", "--stack", "team-vision") == 0, harness.log.read_text()
+    assert harness.condition("vit-base", "team-vision") == "Complete"
+    harness.shell("pulumi preview --non-interactive --expect-no-changes")
+    assert harness.do("down", "--stack", "team-vision") == 0
+    harness.shell("pulumi preview --non-interactive --expect-no-changes")
 
 
-def test_down_leaves_nothing_and_a_killed_up_converges(trial: Trial):
-    assert trial.do("down") == 0, (
-        trial.log.read_text()
+def test_down_leaves_nothing_and_a_killed_up_converges(harness: Harness):
+    assert harness.do("down") == 0, (
+        harness.log.read_text()
     )  # though `resumes`, which no stack owns, holds its runtime
-    assert trial.processes("rehearsal.") == []
-    _edit(trial, (LONG, ""))
+    assert harness.processes("rehearsal.") == []
+    _edit(harness, (LONG, ""))
     chance = random.Random(KILL_SEED)
     moment, victim = (
         chance.uniform(5, 45),
         chance.choice(["engine", "aws plugin", "kubernetes plugin"]),
     )
     print(f"seed {KILL_SEED}: kills {victim} after {moment:.1f} s")
-    command = trial.start("up")
+    command = harness.start("up")
     time.sleep(moment)
-    trial.kill(VICTIMS[victim])
+    harness.kill(VICTIMS[victim])
     command.wait()
-    assert trial.do("up") == 0, trial.log.read_text()
-    assert trial.condition("t5-large") == "Complete"
-    assert trial.do("down") == 0, trial.log.read_text()
-    assert trial.processes("rehearsal.") == []
+    assert harness.do("up") == 0, harness.log.read_text()
+    assert harness.condition("t5-large") == "Complete"
+    assert harness.do("down") == 0, harness.log.read_text()
+    assert harness.processes("rehearsal.") == []

@@ -14,7 +14,7 @@ from plans.pod_template import TOLERATIONS
 from rehearsal import processes, world
 from tests.support.recording import CHECKOUT, stack_values
 from tests.workloads_train.runs import RANKS, SLOW_DISK, WORKLOADS, Run, final, resumed
-from tests.worlds.harness import Object, Trial, rehearsing, until
+from tests.worlds.harness import Harness, Object, rehearsing, until
 
 pytestmark = [
     pytest.mark.world,
@@ -47,7 +47,7 @@ def _runtime() -> Object:
     return runtime
 
 
-def _job(trial: Trial, name: str, sample: str, env: dict[str, str]) -> Object:
+def _job(harness: Harness, name: str, sample: str, env: dict[str, str]) -> Object:
     """The variant of that name, of which `checkpoints` is the only volume that all its pods
     share."""
     job = _brought(f"trainjob-with-{name}")
@@ -67,7 +67,9 @@ def _job(trial: Trial, name: str, sample: str, env: dict[str, str]) -> Object:
     pod = override["spec"]
     pod |= {"nodeSelector": {"trainyard.io/pool": "cpu"}, "tolerations": TOLERATIONS}
     claim = next(
-        c["metadata"]["name"] for c in trial.get("pvc -n training")["items"] if "scratch" in str(c)
+        c["metadata"]["name"]
+        for c in harness.get("pvc -n training")["items"]
+        if "scratch" in str(c)
     )
     pod.setdefault("volumes", []).append(
         {"name": "checkpoints", "persistentVolumeClaim": {"claimName": claim}}
@@ -80,7 +82,7 @@ def _job(trial: Trial, name: str, sample: str, env: dict[str, str]) -> Object:
 
 
 @pytest.fixture(scope="module")
-def trial() -> Iterator[Trial]:
+def harness() -> Iterator[Harness]:
     """A world with the runtime; the scripts in a ConfigMap and on the disk of every node."""
     config = stack_values("dev")
     config["trainyard:environment"] |= {"pools": POOLS, "jobs": {}}
@@ -110,28 +112,28 @@ def trial() -> Iterator[Trial]:
         yield made
 
 
-def _logs(trial: Trial, name: str) -> str:
-    return trial.shell(
+def _logs(harness: Harness, name: str) -> str:
+    return harness.shell(
         f"kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name={name} --tail=-1", check=False
     )
 
 
-def _pod(trial: Trial, name: str, index: int) -> str:
+def _pod(harness: Harness, name: str, index: int) -> str:
     """The pod of a node."""
     labels = (
         f"jobset.sigs.k8s.io/jobset-name={name},batch.kubernetes.io/job-completion-index={index}"
     )
-    return trial.get(f"pods -n training -l {labels}")["items"][0]["metadata"]["name"]
+    return harness.get(f"pods -n training -l {labels}")["items"][0]["metadata"]["name"]
 
 
-def _ends_like(trial: Trial, name: str, undisturbed: Run) -> list[int]:
+def _ends_like(harness: Harness, name: str, undisturbed: Run) -> list[int]:
     """Whatever was done to it; the steps from which it resumed."""
     assert undisturbed.wait() == [0, 0], undisturbed.log
-    assert until(lambda: trial.condition(name), seconds=240) == "Complete", _logs(trial, name)
-    assert trial.get(f"jobset {name} -n training")["status"]["restarts"] == 1
-    pods = trial.get(f"pods -n training -l jobset.sigs.k8s.io/jobset-name={name}")["items"]
+    assert until(lambda: harness.condition(name), seconds=240) == "Complete", _logs(harness, name)
+    assert harness.get(f"jobset {name} -n training")["status"]["restarts"] == 1
+    pods = harness.get(f"pods -n training -l jobset.sigs.k8s.io/jobset-name={name}")["items"]
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 2
-    log = _logs(trial, name)
+    log = _logs(harness, name)
     assert final(log) == [pytest.approx(final(undisturbed.log)[0], rel=1e-4)] * RANKS, log
     return resumed(log)
 
@@ -142,43 +144,46 @@ def ddp(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(sample="ddp", folder=tmp_path_factory.mktemp("ddp"), flags=FLAGS["ddp"]).start()
 
 
-def test_from_a_configmap_and_killed_in_the_middle_of_a_checkpoint(trial: Trial, ddp: Run):
-    trial.apply(
+def test_from_a_configmap_and_killed_in_the_middle_of_a_checkpoint(harness: Harness, ddp: Run):
+    harness.apply(
         _job(
-            trial, "configmap", "ddp", {"PYTHONPATH": "/workspace", "STALL_AT": "step-00000149.pt"}
+            harness,
+            "configmap",
+            "ddp",
+            {"PYTHONPATH": "/workspace", "STALL_AT": "step-00000149.pt"},
         )
     )
     assert until(
-        lambda: [*trial.state.glob("file-systems/*/configmap/step-00000149.pt.new")],
+        lambda: [*harness.state.glob("file-systems/*/configmap/step-00000149.pt.new")],
         seconds=180,
         every=0.2,
     )
-    trial.shell(
-        f"kubectl delete pod {_pod(trial, 'configmap', 0)} -n training --grace-period=0 --force"
+    harness.shell(
+        f"kubectl delete pod {_pod(harness, 'configmap', 0)} -n training --grace-period=0 --force"
     )
-    assert _ends_like(trial, "configmap", ddp) == [99], "the checkpoint before"
+    assert _ends_like(harness, "configmap", ddp) == [99], "the checkpoint before"
 
 
-def test_from_a_folder_of_the_node_and_one_rank_killed(trial: Trial, ddp: Run):
-    trial.apply(_job(trial, "hostpath", "ddp", {}))
+def test_from_a_folder_of_the_node_and_one_rank_killed(harness: Harness, ddp: Run):
+    harness.apply(_job(harness, "hostpath", "ddp", {}))
     assert until(
-        lambda: [*trial.state.glob("file-systems/*/hostpath/latest")], seconds=120, every=0.2
+        lambda: [*harness.state.glob("file-systems/*/hostpath/latest")], seconds=120, every=0.2
     )
     ranks = [
         pid
-        for pid in trial.processes("/workspace/train.py")
+        for pid in harness.processes("/workspace/train.py")
         if "torchrun" not in str(processes.command(pid))
     ]
     processes.kill(ranks[-1:])
-    assert len(_ends_like(trial, "hostpath", ddp)) == 1
+    assert len(_ends_like(harness, "hostpath", ddp)) == 1
 
 
-def test_from_an_image_and_a_node_asked_to_leave(trial: Trial, tmp_path: Path):
-    job = _job(trial, "image", "fsdp", {})
+def test_from_an_image_and_a_node_asked_to_leave(harness: Harness, tmp_path: Path):
+    job = _job(harness, "image", "fsdp", {})
     job["spec"]["trainer"]["image"] = "trainyard/fsdp:1"
-    trial.apply(job)
-    assert until(lambda: "step 20 loss" in _logs(trial, "image"), seconds=120, every=0.5)
-    trial.shell(f"kubectl delete pod {_pod(trial, 'image', 1)} -n training")
+    harness.apply(job)
+    assert until(lambda: "step 20 loss" in _logs(harness, "image"), seconds=120, every=0.5)
+    harness.shell(f"kubectl delete pod {_pod(harness, 'image', 1)} -n training")
     undisturbed = Run(sample="fsdp", folder=tmp_path, flags=FLAGS["fsdp"]).start()
-    [step] = _ends_like(trial, "image", undisturbed)
+    [step] = _ends_like(harness, "image", undisturbed)
     assert 20 <= step < 119, "saved because it was asked to stop"
