@@ -62,7 +62,7 @@ def children(pid: int) -> list[int]:
     return [int(word) for word in _read(pid, f"task/{pid}/children").split()]
 
 
-def housemates(pid: int) -> list[int]:
+def processes_in_namespace(pid: int) -> list[int]:
     """Everything in the user namespace of a process that lives."""
     namespace = _user_namespace(pid)
     return [

@@ -146,10 +146,12 @@ def incidents() -> list[str]:
     return _file("incidents").read_text().splitlines() if _file("incidents").exists() else []
 
 
-def census() -> list[Process]:
+def list_processes() -> list[Process]:
     """What runs."""
     keeper = processes.recorded(_file("keeper"))
-    return [processes.look(pid) for pid in processes.housemates(keeper)] if keeper else []
+    return (
+        [processes.look(pid) for pid in processes.processes_in_namespace(keeper)] if keeper else []
+    )
 
 
 def end_orphans() -> None:
@@ -165,7 +167,9 @@ def stop() -> None:
     if keeper := processes.recorded(_file("keeper")):
         processes.kill(processes.children(keeper) or [keeper])
     if not processes.wait(lambda: not running(), STOP_SECONDS):
-        raise WorldError(f"these processes do not end: {[process.pid for process in census()]}")
+        raise WorldError(
+            f"these processes do not end: {[process.pid for process in list_processes()]}"
+        )
     end_orphans()
     for entry in {*paths.STATE.glob("*")} - {paths.STATE / name for name in LASTING}:
         if entry.is_dir():

@@ -113,7 +113,7 @@ def _reservations(ec2: Any) -> dict[str, CapacityReservation]:
     return vars(ec2).setdefault("capacity_reservations", {})
 
 
-def plant(
+def create_reservation(
     *,
     id: str,
     instance_type: str,

@@ -109,7 +109,7 @@ def _vanish(given: Fields) -> Fields:
 
 
 def _fault(given: Fields) -> None:
-    """Something goes wrong, or the account is like this: `reserve` plants a reservation, `quota`
+    """Something goes wrong, or the account is like this: `reserve` creates a reservation, `quota`
     sets a quota."""
     details = {name: value for name, value in given.items() if name != "kind"}
     if given.get("kind") == "quota":
@@ -120,7 +120,7 @@ def _fault(given: Fields) -> None:
         )
         quotas.QUOTAS[details["code"]] = float(details["value"])
     elif given.get("kind") == "reserve":
-        made = capacity.plant(**details)
+        made = capacity.create_reservation(**details)
         CLOCK.at(made.gives_until, lambda: instances.reclaim(made))
     else:
         FAULTS.append(Fault(**given))

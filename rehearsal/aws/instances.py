@@ -19,7 +19,7 @@ from rehearsal.aws.faults import FAULTS
 from rehearsal.aws.operations import Call, Fields, answers, refuse, refuses
 
 GONE = ("shutting-down", "terminated")
-TOLD: dict[str, Any] = {}
+DESCRIBE_CACHE: dict[str, Any] = {}
 """Answers to DescribeInstances while no instance has changed: nodes and Karpenter ask several times
 a second."""
 refuses(
@@ -354,7 +354,7 @@ def reclaim(ended: Reservation) -> None:
             terminate(one)
         else:
             one.capacity_reservation_id = None
-    TOLD.clear()
+    DESCRIBE_CACHE.clear()
 
 
 def vanish(instance: Any) -> None:
@@ -372,7 +372,7 @@ def vanish(instance: Any) -> None:
 
 
 def _changed(instance: Any) -> None:
-    TOLD.clear()
+    DESCRIBE_CACHE.clear()
     services.emit(
         instance.region_name,
         "EC2 Instance State-change Notification",

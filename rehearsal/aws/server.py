@@ -64,7 +64,7 @@ class Application:
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._answered: dict[str, Reply] = {}
         self._log_lock = threading.Lock()
-        instances.TOLD.clear()
+        instances.DESCRIBE_CACHE.clear()
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
@@ -121,11 +121,11 @@ class Application:
         token = wire.idempotency_token(call)
         if not token and call.name != "ec2:DescribeInstances":
             return self._carried_out(call, environ, body)
-        told = self._answered if token else instances.TOLD
+        answers = self._answered if token else instances.DESCRIBE_CACHE
         known = json.dumps([call.name, call.region, call.params], default=str, sort_keys=True)
-        reply = told.get(known) or self._carried_out(call, environ, body)
+        reply = answers.get(known) or self._carried_out(call, environ, body)
         if reply.ok:
-            told[known] = reply
+            answers[known] = reply
         return reply
 
     def _carried_out(self, call: Call, environ: Environ, body: bytes) -> Reply:
@@ -139,7 +139,7 @@ class Application:
                 status=412,
             )
         if call.service == "ec2" and not call.action.startswith("Describe"):
-            instances.TOLD.clear()
+            instances.DESCRIBE_CACHE.clear()
         if operation in ANSWERS:
             fields = ANSWERS[operation](call)
         elif call.service in _OURS:

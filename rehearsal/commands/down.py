@@ -22,7 +22,7 @@ def down(options: argparse.Namespace) -> int:
     if options.force or world.lost() or not world.running():
         print(
             "no world runs"
-            if not world.census()
+            if not world.list_processes()
             else "ends the world without destroying its stacks"
         )
         world.stop()

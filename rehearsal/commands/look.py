@@ -15,20 +15,20 @@ from rehearsal.progress import Display
 
 def status(options: argparse.Namespace) -> int:
     """Print the processes of the rehearsal, then the nodes and jobs of the stack."""
-    census = world.census()
-    if not census:
+    running = world.list_processes()
+    if not running:
         print("no world runs: `make up` starts one")
         return 0
     print(
         "\n".join(
             [
-                *progress.process_table(census),
+                *progress.process_table(running),
                 *(f"  {incident}" for incident in world.incidents()),
                 "",
             ]
         )
     )
-    if not any(process.name == "kube-apiserver" for process in census):
+    if not any(process.name == "kube-apiserver" for process in running):
         print("no cluster runs: `make up` creates one")
         return 0
     engine.write_kubeconfig(engine.find(options.stack))

@@ -22,7 +22,7 @@ PROBES = ("readinessProbe", "livenessProbe")
 UNKNOWN = ("hostNetwork", "envFrom", "lifecycle", "startupProbe")
 """Fields of pods and containers on which nothing here acts: what has them is not started."""
 
-TOLD = {
+EVENT_OF_REASON = {
     "ErrImagePull": ("Failed", 'Failed to pull image "{}": {}'),
     "InvalidImageName": ("InspectFailed", "{1}"),
 }
@@ -114,10 +114,10 @@ class Container:
             self.process = self._start(self)
         except NotReady as missing:
             self._due = time.monotonic() + (
-                self._back_off_seconds() if missing.reason in TOLD else 1
+                self._back_off_seconds() if missing.reason in EVENT_OF_REASON else 1
             )
             self._state = {"waiting": {"reason": missing.reason, "message": str(missing)}}
-            reason, words = TOLD.get(missing.reason, ("Failed", "Error: {1}"))
+            reason, words = EVENT_OF_REASON.get(missing.reason, ("Failed", "Error: {1}"))
             return reason, words.format(self.spec["image"], missing)
         self.runs += 1
         self._began, self._started_at = time.monotonic(), now()

@@ -32,7 +32,7 @@ def fleet(account: Account) -> Fleet:
     return Fleet(account)
 
 
-def plant(account: Account, id_: str, **more: Any) -> None:
+def reserve(account: Account, id_: str, **more: Any) -> None:
     wanted = {
         "kind": "reserve",
         "id": id_,
@@ -127,7 +127,7 @@ def test_a_placement_group_is_found_by_name_id_and_state_and_its_tags_change(fle
 def test_a_reservation_gives_as_many_instances_as_it_holds_and_each_names_it(
     account: Account, fleet: Fleet
 ) -> None:
-    plant(account, ODCR, instances=2)
+    reserve(account, ODCR, instances=2)
     account.world("POST", "faults", {"kind": "no-capacity", "count": -1})
     ids, errors = fleet.launch(count=3, **targeting(ODCR))
     assert (len(ids), errors) == (
@@ -143,7 +143,7 @@ def test_a_reservation_gives_as_many_instances_as_it_holds_and_each_names_it(
 def test_an_instance_that_shuts_down_holds_its_place_in_the_reservation_still(
     account: Account, fleet: Fleet
 ) -> None:
-    plant(account, ODCR)
+    reserve(account, ODCR)
     ids, _ = fleet.launch(**targeting(ODCR))
     account.speed(NEVER)
     fleet.ec2.terminate_instances(InstanceIds=ids)
@@ -153,7 +153,7 @@ def test_an_instance_that_shuts_down_holds_its_place_in_the_reservation_still(
 def test_a_launch_that_does_not_target_a_reservation_leaves_it_alone(
     account: Account, fleet: Fleet
 ) -> None:
-    plant(account, ODCR)
+    reserve(account, ODCR)
     none = {"CapacityReservationPreference": "none"}
     ids, _ = fleet.launch(**P5, CapacityReservationSpecification=none)
     assert "CapacityReservationId" not in fleet.describe(ids[0])
@@ -178,7 +178,7 @@ def test_a_reservation_gives_nothing_to_a_launch_that_it_does_not_fit(
     account: Account, fleet: Fleet, planted: dict[str, Any], asked: dict[str, Any], code: str
 ) -> None:
     group(fleet)
-    plant(account, ODCR, **planted)
+    reserve(account, ODCR, **planted)
     assert fleet.launch(**(targeting(ODCR) | asked)) == ([], [code])
 
 
@@ -186,15 +186,15 @@ def test_a_reservation_gives_to_the_placement_group_it_was_made_in(
     account: Account, fleet: Fleet
 ) -> None:
     group(fleet)
-    plant(account, ODCR, placement_group="close")
+    reserve(account, ODCR, placement_group="close")
     assert reservation(fleet, ODCR)["PlacementGroupArn"].endswith("/close")
     assert fleet.launch(**targeting(ODCR, Placement={"GroupName": "close"}))[1] == []
 
 
 def test_reservations_are_found_as_karpenter_asks_for_them(account: Account, fleet: Fleet) -> None:
-    plant(account, ODCR, tags={"team": "red"})
-    plant(account, BLOCK, block=True, starts=after(hours=-1), ends=after(hours=9))
-    plant(account, "cr-00000000000000003", starts=after(hours=1))
+    reserve(account, ODCR, tags={"team": "red"})
+    reserve(account, BLOCK, block=True, starts=after(hours=-1), ends=after(hours=9))
+    reserve(account, "cr-00000000000000003", starts=after(hours=1))
     for filters, found in (
         ({"state": "active"}, {ODCR, BLOCK}),
         ({"state": "scheduled"}, {"cr-00000000000000003"}),
@@ -223,7 +223,7 @@ def test_reservations_are_found_as_karpenter_asks_for_them(account: Account, fle
 def test_the_instances_of_a_block_are_terminated_half_an_hour_before_its_end(
     account: Account, fleet: Fleet
 ) -> None:
-    plant(account, BLOCK, block=True, ends=after(seconds=capacity.RECLAIMED + 2))
+    reserve(account, BLOCK, block=True, ends=after(seconds=capacity.RECLAIMED + 2))
     ids, errors = fleet.launch(**targeting(BLOCK, block=True))
     assert errors == []
     assert fleet.describe(ids[0])["InstanceLifecycle"] == "capacity-block"
@@ -236,7 +236,7 @@ def test_the_instances_of_a_block_are_terminated_half_an_hour_before_its_end(
 def test_the_instances_of_a_reservation_that_ends_run_on_as_any_other(
     account: Account, fleet: Fleet
 ) -> None:
-    plant(account, ODCR, ends=after(seconds=1.5))
+    reserve(account, ODCR, ends=after(seconds=1.5))
     ids, _ = fleet.launch(**targeting(ODCR))
     time.sleep(1.5)
     assert reservation(fleet, ODCR)["State"] == "expired"
@@ -349,8 +349,8 @@ def test_spot_and_on_demand_have_quotas_of_their_own_and_blocks_none(
     account: Account, fleet: Fleet
 ) -> None:
     account.world("POST", "faults", {"kind": "quota", "code": "L-417A185B", "value": 0})
-    plant(account, ODCR)
-    plant(account, BLOCK, block=True, ends=after(hours=9))
+    reserve(account, ODCR)
+    reserve(account, BLOCK, block=True, ends=after(hours=9))
     assert fleet.launch(**P5) == ([], ["VcpuLimitExceeded"])
     assert fleet.launch(**targeting(ODCR)) == ([], ["VcpuLimitExceeded"])
     assert fleet.launch(**targeting(BLOCK, block=True))[1] == []

@@ -52,7 +52,7 @@ def test_up_makes_the_stack_and_down_leaves_nothing(
     assert len(engine.resources(engine.find("dev"))) == 1
     assert cli.main(["down"]) == 0
     assert "account empty, everything stopped" in capsys.readouterr().out
-    assert world.census() == []
+    assert world.list_processes() == []
     assert sorted(os.listdir(paths.STATE)) == ["lock", "logs"]
 
 

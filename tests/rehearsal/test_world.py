@@ -31,7 +31,7 @@ def started(state: Path) -> paths.World:
 
 
 def _pid(name: str) -> int:
-    return next(process.pid for process in world.census() if process.name.endswith(name))
+    return next(process.pid for process in world.list_processes() if process.name.endswith(name))
 
 
 def _inside(command: str) -> str:
@@ -60,14 +60,14 @@ def test_the_world_has_a_bridge_that_the_machine_does_not_see(started: paths.Wor
 
 @needs_namespaces
 def test_a_world_that_runs_is_used_again(started: paths.World):
-    before = [process.pid for process in world.census()]
+    before = [process.pid for process in world.list_processes()]
     assert world.start(parts=PARTS) == started
-    assert [process.pid for process in world.census()] == before
+    assert [process.pid for process in world.list_processes()] == before
 
 
 @needs_namespaces
 def test_stop_leaves_no_process_and_nothing_but_logs(started: paths.World, state: Path):
-    pids = [process.pid for process in world.census()]
+    pids = [process.pid for process in world.list_processes()]
     world.stop()
     assert [pid for pid in pids if processes.started(pid)] == []
     assert os.listdir(state) == ["logs"]
@@ -75,7 +75,7 @@ def test_stop_leaves_no_process_and_nothing_but_logs(started: paths.World, state
 
 @needs_namespaces
 def test_a_world_whose_keeper_was_killed_dies_and_a_new_one_can_start(started: paths.World):
-    pids = [process.pid for process in world.census()]
+    pids = [process.pid for process in world.list_processes()]
     os.kill(_pid("rehearsal.world"), signal.SIGKILL)
     assert processes.wait(lambda: not any(map(processes.started, pids)), 10)
     world.start(parts=PARTS)
@@ -85,7 +85,9 @@ def test_a_world_whose_keeper_was_killed_dies_and_a_new_one_can_start(started: p
 @needs_namespaces
 def test_a_process_that_lost_all_its_parents_ends_with_the_world(started: paths.World):
     _inside("setsid sleep 4711 >/dev/null 2>&1 &")
-    assert processes.wait(lambda: any(process.name == "sleep" for process in world.census()), 10)
+    assert processes.wait(
+        lambda: any(process.name == "sleep" for process in world.list_processes()), 10
+    )
     orphan = _pid("sleep")
     os.kill(_pid("rehearsal.world"), signal.SIGKILL)
     assert processes.wait(lambda: processes.started(orphan) is None, 10)
@@ -93,11 +95,16 @@ def test_a_process_that_lost_all_its_parents_ends_with_the_world(started: paths.
 
 @needs_namespaces
 def test_a_fleet_that_ended_is_started_again_and_that_is_said(started: paths.World):
-    assert processes.wait(lambda: any(p.name.endswith("fake_fleet") for p in world.census()), 10)
+    assert processes.wait(
+        lambda: any(p.name.endswith("fake_fleet") for p in world.list_processes()), 10
+    )
     before = _pid("fake_fleet")
     os.kill(before, signal.SIGKILL)
     assert processes.wait(
-        lambda: any(p.name.endswith("fake_fleet") and p.pid != before for p in world.census()), 10
+        lambda: any(
+            p.name.endswith("fake_fleet") and p.pid != before for p in world.list_processes()
+        ),
+        10,
     )
     assert "fake_fleet ended with -9" in world.incidents()[0]
     assert not world.lost()
@@ -109,7 +116,7 @@ def test_an_account_that_ended_is_not_started_again_because_it_would_know_nothin
 ):
     os.kill(_pid("fake_account"), signal.SIGKILL)
     assert processes.wait(world.lost, 10)
-    assert not any(process.name.endswith("fake_account") for process in world.census())
+    assert not any(process.name.endswith("fake_account") for process in world.list_processes())
     said: list[str] = []
     world.start(parts=PARTS, report=said.append)
     assert "clearing away" in said[0]

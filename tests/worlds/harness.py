@@ -152,7 +152,7 @@ class Harness:
         keeper = processes.recorded(self.state / "keeper")
         ours = {
             *processes.marked(f"TRAINYARD_REHEARSAL={self.state}"),
-            *(processes.housemates(keeper) if keeper else []),
+            *(processes.processes_in_namespace(keeper) if keeper else []),
         }
         return [pid for pid in ours if part in " ".join(processes.command(pid))]
 

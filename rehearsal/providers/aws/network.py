@@ -18,7 +18,7 @@ def tagged(noun: str, by: str = "id") -> Tagging:
     )
 
 
-def quartet(word: str, noun: str, *, key: str = "", **more: Any) -> dict[str, Any]:
+def ec2_resource(word: str, noun: str, *, key: str = "", **more: Any) -> dict[str, Any]:
     """What most types have: create_x with tags, describe_xs by ids, delete_x."""
     key, name = key or f"{word}Id", snake(word)
     return {
@@ -78,7 +78,7 @@ class SecurityGroupRule(Kind):
 def rule(way: str) -> Kind:
     word = f"SecurityGroup{way}Rule"
     return SecurityGroupRule(
-        **quartet(
+        **ec2_resource(
             "SecurityGroupRule",
             "security-group-rule",
             token=f"aws:vpc/{lower(word)}:{word}",
@@ -121,7 +121,7 @@ class Route(Kind):
 
 KINDS = (
     Vpc(
-        **quartet(
+        **ec2_resource(
             "Vpc",
             "vpc",
             replaces=words("cidrBlock instanceTenancy"),
@@ -141,7 +141,7 @@ KINDS = (
         )
     ),
     Kind(
-        **quartet(
+        **ec2_resource(
             "Subnet",
             "subnet",
             replaces=words("vpcId cidrBlock availabilityZone"),
@@ -154,7 +154,7 @@ KINDS = (
         )
     ),
     Kind(
-        **quartet(
+        **ec2_resource(
             "InternetGateway",
             "internet-gateway",
             later=words("vpcId"),
@@ -164,7 +164,7 @@ KINDS = (
         )
     ),
     Kind(
-        **quartet(
+        **ec2_resource(
             "Address",
             "elastic-ip",
             key="AllocationId",
@@ -180,7 +180,7 @@ KINDS = (
         )
     ),
     Kind(
-        **quartet(
+        **ec2_resource(
             "NatGateway",
             "natgateway",
             replaces=words("allocationId subnetId connectivityType"),
@@ -193,7 +193,7 @@ KINDS = (
             },
         )
     ),
-    Kind(**quartet("RouteTable", "route-table", replaces=words("vpcId"))),
+    Kind(**ec2_resource("RouteTable", "route-table", replaces=words("vpcId"))),
     Route(
         token="aws:ec2/route:Route",
         service="ec2",
@@ -229,7 +229,7 @@ KINDS = (
         minutes=5,
     ),
     Kind(
-        **quartet(
+        **ec2_resource(
             "VpcEndpoint",
             "vpc-endpoint",
             delete="delete_vpc_endpoints",
@@ -242,7 +242,7 @@ KINDS = (
         )
     ),
     SecurityGroup(
-        **quartet(
+        **ec2_resource(
             "SecurityGroup",
             "security-group",
             key="GroupId",
@@ -256,7 +256,7 @@ KINDS = (
     rule("Ingress"),
     rule("Egress"),
     Kind(
-        **quartet(
+        **ec2_resource(
             "PlacementGroup",
             "placement-group",
             key="GroupName",
