@@ -3,9 +3,9 @@
 training.
 
 The agent (this program) joins the rendezvous, starts its ranks and ends as torchrun ends. The node
-whose address the endpoint is hosts the hub (hub.py). Facts of torch are in FLAGS and the constants
-below it. TRAINYARD_STEPS and TRAINYARD_STEP_SECONDS set the length; CHECKPOINT_DIR, if set, must be
-mounted storage.
+whose address the endpoint is hosts the hub (rendezvous.py). Facts of torch are in FLAGS and the
+constants below it. TRAINYARD_STEPS and TRAINYARD_STEP_SECONDS set the length; CHECKPOINT_DIR, if
+set, must be mounted storage.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-import hub
+import rendezvous
 
 FLAGS = {
     "nnodes": "1:1",
@@ -173,7 +173,7 @@ def join(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> dict
         conf.get("join_timeout") or conf.get("timeout") or JOIN_SECONDS[args.rdzv_backend]
     )
     try:
-        line = hub.connect(address, CONNECT_SECONDS)
+        line = rendezvous.connect(address, CONNECT_SECONDS)
         line.say(
             {
                 "run": args.rdzv_id,
@@ -185,7 +185,7 @@ def join(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> dict
         return line.hear(seconds)
     except TimeoutError:
         raise Refused("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError") from None
-    except (OSError, hub.Lost) as error:
+    except (OSError, rendezvous.Lost) as error:
         raise Refused(
             "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to"
             f" the C10d store has failed. See inner exception for details. ({address[0]}: {error})"
@@ -236,7 +236,7 @@ def main(argv: list[str]) -> int:
     host, port = endpoint(args)
     beside = None
     if args.node_rank == "0" if args.rdzv_backend == "static" else is_this_machine(host):
-        server = hub.Hub(port, args.rdzv_id, int(args.nnodes.partition(":")[0]))
+        server = rendezvous.Hub(port, args.rdzv_id, int(args.nnodes.partition(":")[0]))
         host, port = "127.0.0.1", server.port
         beside = FORK.Process(target=server.serve, daemon=True)
         beside.start()
@@ -258,10 +258,10 @@ def rank(number: int, size: int, local: int, address: tuple[str, int]) -> None:
     )
     try:
         folder = checkpoint_folder()
-        line = hub.connect(address, hub.FIRST_STEP_SECONDS)
+        line = rendezvous.connect(address, rendezvous.FIRST_STEP_SECONDS)
         line.say({"rank": number})
         train(number, line, folder)
-    except (hub.Lost, OSError, RuntimeError) as error:
+    except (rendezvous.Lost, OSError, RuntimeError) as error:
         print(
             f"[rank {number}/{size}] {type(error).__name__}: {error}", file=sys.stderr, flush=True
         )
@@ -283,7 +283,7 @@ def checkpoint_folder() -> Path | None:
     return folder
 
 
-def train(number: int, line: hub.Line, folder: Path | None) -> None:
+def train(number: int, line: rendezvous.Line, folder: Path | None) -> None:
     """Take every step together with all other ranks; rank 0 saves and tells."""
     marker = folder / MARKER if folder else None
     first = json.loads(marker.read_text())["step"] + 1 if marker and marker.exists() else 0
@@ -291,14 +291,14 @@ def train(number: int, line: hub.Line, folder: Path | None) -> None:
         print(f"resumed from step {first - 1}", flush=True)
     for step in range(first, STEPS):
         time.sleep(STEP_SECONDS)
-        hub.meet(line, step)
+        rendezvous.meet(line, step)
         if number == 0:
             print(f"step {step + 1}/{STEPS}: all ranks met", flush=True)
         if number == 0 and marker and (step + 1) % STEPS_PER_CHECKPOINT == 0:
             fresh = marker.with_suffix(".new")  # a kill in the middle leaves the checkpoint before
             fresh.write_text(json.dumps({"step": step}))
             fresh.replace(marker)
-    hub.meet(line, hub.END)
+    rendezvous.meet(line, rendezvous.END)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ from rehearsal import paths
 from rehearsal.aws import identity
 from rehearsal.providers.aws.account import Account as Aws_
 from rehearsal.providers.aws.account import Clients, Failed
-from rehearsal.providers.aws.kind import dig, nested
-from rehearsal.providers.aws.meaning import filled, same, shaped
+from rehearsal.providers.aws.comparison import filled, same, shaped
 from rehearsal.providers.aws.provider import KINDS, Aws
+from rehearsal.providers.aws.resource_type import dig, nested
 from rehearsal.providers.base import Call, Diff, Invalid, NotReady, Refused
 from rehearsal.providers.wire import UNKNOWN, Properties
 from tests.rehearsal.aws_world import AT_ONCE, NEVER, REGION, Account, served, trust

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.providers.aws.account import Account
-from rehearsal.providers.aws.kind import Kind, Tagging
+from rehearsal.providers.aws.resource_type import Kind, Tagging
 from rehearsal.providers.wire import Properties, words
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rehearsal.providers.aws.kind import Kind, Tagging
+from rehearsal.providers.aws.resource_type import Kind, Tagging
 from rehearsal.providers.wire import words
 
 KINDS = (

@@ -8,7 +8,7 @@ from typing import Any
 from zlib import crc32
 
 from rehearsal.providers.aws.account import Account
-from rehearsal.providers.aws.kind import Kind, Tagging, lower, snake, upper
+from rehearsal.providers.aws.resource_type import Kind, Tagging, lower, snake, upper
 from rehearsal.providers.wire import Properties, words
 
 

@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from rehearsal.providers.aws import eks, events, iam, network, storage
 from rehearsal.providers.aws.account import Account, Clients
-from rehearsal.providers.aws.kind import MAPS, Kind, Seen
-from rehearsal.providers.aws.meaning import filled, same, shaped
+from rehearsal.providers.aws.comparison import filled, same, shaped
+from rehearsal.providers.aws.resource_type import MAPS, Kind, Seen
 from rehearsal.providers.base import Call, Diff, Found, Invalid, NotReady, Plugin, Refused, serve
 from rehearsal.providers.wire import Changes, Properties, changes, top, unknown, words
 

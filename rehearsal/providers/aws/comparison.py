@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rehearsal.providers.aws.kind import MAPS
+from rehearsal.providers.aws.resource_type import MAPS
 from rehearsal.providers.wire import Properties
 
 
