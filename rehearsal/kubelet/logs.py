@@ -4,19 +4,25 @@ refused by name."""
 from __future__ import annotations
 
 import ssl
-import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, urlparse
 
 from rehearsal import paths
+from rehearsal.kubelet import log_lines
 from rehearsal.kubelet.pod import Pod
 
 PORT = 10250
-POLL_SECONDS = 0.2
-UNDERSTOOD = {"follow", "tailLines", "previous", "timestamps"}
+UNDERSTOOD = {
+    "follow",
+    "limitBytes",
+    "previous",
+    "sinceSeconds",
+    "sinceTime",
+    "tailLines",
+    "timestamps",
+}
 
 
 class Refused(RuntimeError):
@@ -43,12 +49,6 @@ def log_file(pod: Pod | None, name: str, previous: bool) -> tuple[Path, Callable
     )
 
 
-def last_lines(text: bytes, count: str | None) -> bytes:
-    """The end of a log; all of it without a count."""
-    lines = text.splitlines(keepends=True)
-    return b"".join(lines if count is None else lines[len(lines) - min(int(count), len(lines)) :])
-
-
 class _Handler(BaseHTTPRequestHandler):
     find: Callable[[str], Pod | None]
 
@@ -65,29 +65,17 @@ class _Handler(BaseHTTPRequestHandler):
                     "the rehearsal's kubelet does not implement logs with"
                     f" {', '.join(sorted(unknown))}"
                 )
-            stamped = options.get("timestamps") == "true"
-            if stamped and options.get("tailLines") != "1":
-                raise Refused(
-                    "the rehearsal's kubelet knows when the last line was written, and of no other"
-                )
             path, running = log_file(
                 self.find("/".join(words[:2])), words[2], options.get("previous") == "true"
             )
         except Refused as error:
             return self._send(400, str(error).encode())
-        with path.open("rb") as log:
-            text = last_lines(log.read(), options.get("tailLines"))
-            when = (
-                f"{datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()} "
-                if stamped and text
-                else ""
-            )
-            self._send(200, when.encode() + text)
-            more = options.get("follow") == "true"
-            while more:
-                more = running()
-                self.wfile.write(log.read())
-                time.sleep(POLL_SECONDS if more else 0)
+        follow = options.get("follow") == "true"
+        self._send(200, b"")
+        for piece in log_lines.read(
+            path, log_lines.selection(options), running if follow else None
+        ):
+            self.wfile.write(piece)
 
     do_POST = do_GET
 

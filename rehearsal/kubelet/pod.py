@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rehearsal import paths
 from rehearsal.kube import ApiError, Object
-from rehearsal.kubelet import images, network, process
+from rehearsal.kubelet import images, log_lines, network, process
 from rehearsal.kubelet.aws import TROUBLE
 from rehearsal.kubelet.container import Container, refused
 from rehearsal.kubelet.environment import NotReady, environment, expand
@@ -219,9 +219,8 @@ class Pod:
             ):  # of the platform's images every registry has those that the charts name
                 self.kubelet.pull(container.spec["image"])
             if not self._sandbox or not self._has_program(container.spec):
-                log.write_text(
-                    f"simulated by the rehearsal: nothing of {container.spec['image']} runs\n"
-                )
+                words = f"simulated by the rehearsal: nothing of {container.spec['image']} runs"
+                log.write_bytes(log_lines.entry(words.encode()))
                 return process.Simulated(process.SIMULATED_JOB_SECONDS if self._of_job else None)
             return self._sandbox.start(self._plan(container.spec, place), place, log)
         except TROUBLE as error:

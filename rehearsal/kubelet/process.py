@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rehearsal import paths
-from rehearsal.kubelet import images, network
+from rehearsal.kubelet import images, log_lines, network
 
 SHM = "64m"
 """/dev/shm of a container that mounts nothing there: containerd's default."""
@@ -44,6 +45,8 @@ HOST_FILES = tuple(
 MIRROR = "/opt/mirror"
 """Where the git stand-in finds the checkout's workloads."""
 SIMULATED_JOB_SECONDS = 2.0
+LAST_WORDS_SECONDS = 5.0
+"""How long the log of a container that has ended may take to be written."""
 DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 """The parent is the thread that starts the process, so only a thread that outlives it may."""
 
@@ -127,32 +130,32 @@ class Sandbox:
         path = folder / "plan.json"
         path.touch(mode=0o600)
         path.write_text(json.dumps(asdict(plan)))
-        with log.open("ab") as out:
-            return Sandboxed(
-                subprocess.Popen(
-                    [
-                        *DIE_WITH_PARENT,
-                        "nsenter",
-                        "-t",
-                        str(self.pid),
-                        *self.SHARED,
-                        "unshare",
-                        "-m",
-                        "-p",
-                        "-f",
-                        "--kill-child",
-                        sys.executable,
-                        "-I",
-                        "-S",
-                        str(Path(__file__).with_name("sandbox.py")),
-                        str(path),
-                    ],
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-            )
+        return Sandboxed(
+            subprocess.Popen(
+                [
+                    *DIE_WITH_PARENT,
+                    "nsenter",
+                    "-t",
+                    str(self.pid),
+                    *self.SHARED,
+                    "unshare",
+                    "-m",
+                    "-p",
+                    "-f",
+                    "--kill-child",
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    str(Path(__file__).with_name("sandbox.py")),
+                    str(path),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            ),
+            log,
+        )
 
     def close(self) -> None:
         """Let the namespaces go."""
@@ -163,13 +166,22 @@ class Sandbox:
 class Sandboxed:
     """A running container: unshare, whose only child is the container's process 1."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self._process = process
+        log.touch()
+        self._recorder = threading.Thread(
+            target=log_lines.record, args=(process.stdout, log), daemon=True
+        )
+        self._recorder.start()
 
     def poll(self) -> int | None:
-        """The exit code, 128 + n for signal n, None while it runs."""
+        """The exit code, 128 + n for signal n, None while it runs. When it has ended, its log is
+        whole."""
         code = self._process.poll()
-        return code if code is None or code >= 0 else 128 - code
+        if code is None:
+            return None
+        self._recorder.join(LAST_WORDS_SECONDS)
+        return code if code >= 0 else 128 - code
 
     def terminate(self) -> None:
         """SIGTERM to process 1, which ignores it unless it has a handler, as in any container."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -392,8 +392,13 @@ def test_logs_can_be_followed_and_simulated_pods_say_that_they_are(world: World)
     began = datetime.now(UTC)
     until(lambda: world.pods("talk")[0]["status"]["phase"] == "Running")
     assert world.kubectl("logs", "-f", "job/talk") == "1\n2\n3\n"
-    when, _, line = world.kubectl("logs", "--timestamps", "--tail=1", "job/talk").partition(" ")
-    assert line == "3\n" and began < datetime.fromisoformat(when) < datetime.now(UTC)
+    stamped = world.kubectl("logs", "--timestamps", "job/talk").splitlines()
+    assert [line.partition(" ")[2] for line in stamped] == ["1", "2", "3"]
+    times = [datetime.fromisoformat(line.partition(" ")[0]) for line in stamped]
+    assert began < times[0] < times[1] < times[2] < datetime.now(UTC)
+    later = (times[2] + timedelta(seconds=1)).isoformat()
+    assert world.kubectl("logs", "--since-time", later, "job/talk") == ""
+    assert world.kubectl("logs", "--since=1h", "--tail=1", "job/talk") == "3\n"
     assert "simulated" in world.kubectl("logs", "-n", "kube-system", "-l", "app=nvidia")
 
 
