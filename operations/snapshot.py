@@ -31,7 +31,8 @@ KINDS = (
 JOB_LABELS = {name: kind.pod_label for name, kind in JOB_KINDS.items()}
 """Kind of job → label of its pods with the job's name."""
 CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
-TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\S+")
+TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\S+) ")
+"""What `kubectl logs --timestamps` writes before a line."""
 RESTARTING = "PyTorchJobRestarting"
 """Reason of an event of the training-operator v1.8.1 (its pod.go): it has deleted a failed pod and
 creates it again."""
@@ -120,21 +121,17 @@ def read(kubectl: Kubectl) -> Snapshot:
     pods = objects["pods"]
     jobs = _jobs_with_pods(pods)
     running = {full_name(pod) for pod in pods if pod["status"].get("phase") == "Running"}
-    # A second call for each job: the rehearsal's kubelet knows the time of a log's last line only,
-    # because containers write their logs to files themselves.
-    newest = _logs_of_jobs(kubectl, jobs, "--timestamps", "--tail=1")
-    logs = {
-        pod: "\n".join(lines) for pod, lines in _logs_of_jobs(kubectl, jobs, "--tail=60").items()
-    }
+    stamped = _logs_of_jobs(kubectl, jobs)
+    of_jobs = {pod: "\n".join(map(_without_time, lines)) for pod, lines in stamped.items()}
     return Snapshot(
         objects=objects,
         unserved=frozenset(kind.partition(".")[0] for kind in KINDS if kind not in served),
         last_lines_at={
             pod: max(times)
-            for pod, lines in newest.items()
+            for pod, lines in stamped.items()
             if pod in running and (times := _timestamps(lines))
         },
-        logs=_logs_of_pods(kubectl, _controllers(pods)) | logs,
+        logs=_logs_of_pods(kubectl, _controllers(pods)) | of_jobs,
     )
 
 
@@ -173,17 +170,16 @@ def _jobs_with_pods(pods: list[Object]) -> list[tuple[str, str]]:
     )
 
 
-def _logs_of_jobs(
-    kubectl: Kubectl, jobs: list[tuple[str, str]], *flags: str
-) -> dict[str, list[str]]:
-    """ "namespace/pod" → lines. One call reads the logs of all pods of a job."""
+def _logs_of_jobs(kubectl: Kubectl, jobs: list[tuple[str, str]]) -> dict[str, list[str]]:
+    """ "namespace/pod" → lines with their times. One call reads the logs of all pods of a job."""
     calls = [
         (
             f"--namespace={namespace}",
             f"--selector={selector}",
             "--prefix",
             "--ignore-errors",
-            *flags,
+            "--timestamps",
+            "--tail=60",
         )
         for namespace, selector in jobs
     ]
@@ -221,7 +217,12 @@ def _logs(kubectl: Kubectl, calls: list[tuple[str, ...]]) -> list[str]:
 def _timestamps(lines: list[str]) -> list[datetime]:
     """The times of the lines. A line of the kubelet about a missing log has none."""
     matches = [TIMESTAMP.match(line) for line in lines]
-    return [datetime.fromisoformat(match[0]) for match in matches if match]
+    return [datetime.fromisoformat(match[1]) for match in matches if match]
+
+
+def _without_time(line: str) -> str:
+    match = TIMESTAMP.match(line)
+    return line[match.end() :] if match else line
 
 
 def about(event: Object) -> str:
