@@ -20,7 +20,7 @@ import pulumi_aws as aws
 from pulumi.provider import ConstructResult, Provider
 from pulumi.provider.server import main as serve
 
-from rehearsal.providers.base import leave_when_told, stay
+from rehearsal.providers.protocol import leave_when_told, stay
 from rehearsal.providers.wire import words
 
 WITHOUT = {

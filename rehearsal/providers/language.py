@@ -21,7 +21,7 @@ import grpc
 from google.protobuf import empty_pb2, json_format
 from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 
-from rehearsal.providers.base import MESSAGE_LIMIT, announce, stay
+from rehearsal.providers.protocol import MESSAGE_LIMIT, announce, stay
 
 EXEC = "pulumi-language-python-exec"
 MESSAGE_SHOWN = 32

@@ -19,7 +19,9 @@ from rehearsal.providers.aws.account import Clients, Failed
 from rehearsal.providers.aws.comparison import filled, same, shaped
 from rehearsal.providers.aws.provider import KINDS, Aws
 from rehearsal.providers.aws.resource_type import dig, nested
-from rehearsal.providers.base import Call, Diff, Invalid, NotReady, Refused
+from rehearsal.providers.call import Call
+from rehearsal.providers.plugin import Diff
+from rehearsal.providers.problems import Invalid, NotReady, Refused
 from rehearsal.providers.wire import UNKNOWN, Properties
 from tests.rehearsal.aws_world import AT_ONCE, NEVER, REGION, Account, served, trust
 
@@ -646,10 +648,12 @@ def test_a_profile_is_one_of_the_aws_cli(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     credentials = plugin_of(profile="corp").clients.session.get_credentials()
     assert credentials and credentials.access_key == key["AccessKeyId"]
-    for data_path in ("", str(tmp_path)):
-        monkeypatch.setenv("AWS_DATA_PATH", data_path)
-        with pytest.raises(Refused, match="^failed to get shared config profile, nobody$"):
-            plugin_of(profile="nobody")
+    monkeypatch.delenv("AWS_DATA_PATH", raising=False)
+    with pytest.raises(Refused, match="^failed to get shared config profile, nobody$"):
+        plugin_of(profile="nobody")
+    monkeypatch.setenv("AWS_DATA_PATH", str(tmp_path))
+    with pytest.raises(Refused, match="^failed to get shared config profile, nobody$"):
+        plugin_of(profile="nobody")
 
 
 def test_default_tags_are_put_on_in_the_create_call_and_changed_with_the_provider(

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rehearsal import paths
-from rehearsal.providers.base import Call, Invalid, NotReady, Refused
+from rehearsal.providers.call import Call
 from rehearsal.providers.kubernetes import helm
 from rehearsal.providers.kubernetes.provider import Kubernetes
+from rehearsal.providers.problems import Invalid, NotReady, Refused
 from rehearsal.providers.wire import UNKNOWN
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ import pytest
 
 from rehearsal import paths
 from rehearsal.kube import ApiError
-from rehearsal.providers.base import Call, Cancelled, Invalid, NotReady, Refused
+from rehearsal.providers.call import Call
 from rehearsal.providers.kubernetes import helm, kinds, objects, waiting
 from rehearsal.providers.kubernetes.kubeconfig import access, load
 from rehearsal.providers.kubernetes.provider import Kubernetes
+from rehearsal.providers.problems import Cancelled, Invalid, NotReady, Refused
 from rehearsal.providers.wire import UNKNOWN
 
 if TYPE_CHECKING:

@@ -15,9 +15,11 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     EndpointConnectionError,
+    ProfileNotFound,
 )
 
-from rehearsal.providers.base import Call, Refused
+from rehearsal.providers.call import Call
+from rehearsal.providers.problems import Refused
 from rehearsal.providers.wire import words
 
 Role = dict[str, str]
@@ -65,14 +67,21 @@ class Failed(Refused):
         return any(self.code == code and part in self.message for code, part in WAITED_OUT)
 
 
+def _session_of_profile(region: str | None, profile: str | None) -> boto3.Session:
+    try:
+        found = boto3.Session(region_name=region, profile_name=profile)
+        # Where AWS_DATA_PATH is set, boto3 does not notice yet that there is no such profile.
+        if profile and profile not in found.available_profiles:
+            raise ProfileNotFound(profile=profile)
+        return found
+    except ProfileNotFound:
+        raise Refused(f"failed to get shared config profile, {profile}") from None
+
+
 def session(region: str | None, profile: str | None, *roles: Role) -> boto3.Session:
     """Whoever the provider's settings name: a profile, and roles assumed one from the other. Keys of
     a role last an hour here; the genuine provider gets new ones."""
-    known = boto3.Session(region_name=region).available_profiles
-    if profile and profile not in known:
-        # boto3 itself notices only where nobody has set AWS_DATA_PATH
-        raise Refused(f"failed to get shared config profile, {profile}")
-    found = boto3.Session(region_name=region, profile_name=profile)
+    found = _session_of_profile(region, profile)
     for role in roles:
         asked = {
             name: role[key]

@@ -7,7 +7,7 @@ from typing import Any
 
 from rehearsal.providers.aws.account import Account
 from rehearsal.providers.aws.resource_type import Kind, Tagging
-from rehearsal.providers.base import Refused
+from rehearsal.providers.problems import Refused
 from rehearsal.providers.wire import UNKNOWN, Properties, words
 
 

@@ -15,7 +15,10 @@ from rehearsal.providers.aws import eks, events, iam, network, storage
 from rehearsal.providers.aws.account import Account, Clients
 from rehearsal.providers.aws.comparison import filled, same, shaped
 from rehearsal.providers.aws.resource_type import MAPS, Kind, Seen
-from rehearsal.providers.base import Call, Diff, Found, Invalid, NotReady, Plugin, Refused, serve
+from rehearsal.providers.call import Call
+from rehearsal.providers.plugin import Diff, Found, Plugin
+from rehearsal.providers.problems import Invalid, NotReady, Refused
+from rehearsal.providers.protocol import serve
 from rehearsal.providers.wire import Changes, Properties, changes, top, unknown, words
 
 KINDS = {

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rehearsal.providers.aws.account import Account
-from rehearsal.providers.base import Refused
+from rehearsal.providers.problems import Refused
 from rehearsal.providers.wire import Properties, words
 
 Names = Mapping[str, str]

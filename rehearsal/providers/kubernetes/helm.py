@@ -19,8 +19,10 @@ import yaml
 
 from rehearsal import paths
 from rehearsal.kube import Object
-from rehearsal.providers.base import Call, Diff, Found, Invalid, NotReady, Refused
+from rehearsal.providers.call import Call
 from rehearsal.providers.kubernetes.kubeconfig import Cluster, in_memory
+from rehearsal.providers.plugin import Diff, Found
+from rehearsal.providers.problems import Invalid, NotReady, Refused
 from rehearsal.providers.wire import UNKNOWN, Properties, changes, top, unknown, words
 
 TYPE = "kubernetes:helm.sh/v3:Release"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.kube import Api, Object
-from rehearsal.providers.base import Refused
+from rehearsal.providers.problems import Refused
 
 Unmet = Callable[[Object, Api], list[str]]
 """What is missing for an object to be ready; nothing if it is."""

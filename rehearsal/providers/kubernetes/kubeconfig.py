@@ -20,7 +20,7 @@ import yaml
 from urllib3.exceptions import HTTPError
 
 from rehearsal.kube import Api, ApiError, Object
-from rehearsal.providers.base import Refused
+from rehearsal.providers.problems import Refused
 
 CLUSTER = {"server", "certificate-authority", "certificate-authority-data"}
 

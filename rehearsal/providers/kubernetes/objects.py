@@ -12,10 +12,12 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 from rehearsal.kube import ApiError, Object
-from rehearsal.providers.base import Call, Diff, Found, NotReady, Refused
+from rehearsal.providers.call import Call
 from rehearsal.providers.kubernetes import kinds, waiting
 from rehearsal.providers.kubernetes.differences import IDENTITY, differences, pruned, replacing
 from rehearsal.providers.kubernetes.kubeconfig import Cluster
+from rehearsal.providers.plugin import Diff, Found
+from rehearsal.providers.problems import NotReady, Refused
 from rehearsal.providers.wire import Properties, unknown
 
 SERVER_FILLED = {

@@ -8,10 +8,13 @@ from __future__ import annotations
 from yaml import YAMLError
 
 from rehearsal.kube import ApiError
-from rehearsal.providers.base import Call, Diff, Found, Invalid, Plugin, Refused, serve
+from rehearsal.providers.call import Call
 from rehearsal.providers.kubernetes import helm, kubeconfig
 from rehearsal.providers.kubernetes.kubeconfig import Cluster
 from rehearsal.providers.kubernetes.objects import NOT_OURS, Objects
+from rehearsal.providers.plugin import Diff, Found, Plugin
+from rehearsal.providers.problems import Invalid, Refused
+from rehearsal.providers.protocol import serve
 from rehearsal.providers.wire import Properties, changes
 
 CONFIG = {"kubeconfig", "clusterIdentifier", "version", "pluginDownloadURL"}

@@ -6,9 +6,10 @@ from __future__ import annotations
 import time
 
 from rehearsal.kube import Api, ApiError, Object
-from rehearsal.providers.base import Call, Cancelled, Refused
+from rehearsal.providers.call import Call
 from rehearsal.providers.kubernetes import kinds
 from rehearsal.providers.kubernetes.kinds import Unmet, condition, stale, unless
+from rehearsal.providers.problems import Cancelled, Refused
 
 POLL = 0.5
 DEFAULT = 600.0

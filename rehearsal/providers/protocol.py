@@ -1,13 +1,11 @@
-"""What every resource plugin of the rehearsal shares: Pulumi's provider protocol over gRPC, errors,
-waiting, leaving.
+"""Pulumi's provider protocol over gRPC: a Plugin is served, its errors become answers, and it leaves
+with the engine.
 
-A plugin subclasses Plugin (plain Python in and out, see wire.py) and calls serve(). To serve
-another method of the protocol, add it to Servicer.
+To serve another method of the protocol, add it to Servicer.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import signal
@@ -18,8 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import grpc
 from google.protobuf import empty_pb2
@@ -27,7 +24,10 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, status
 from pulumi.runtime.proto import provider_pb2 as pb
 from pulumi.runtime.proto import provider_pb2_grpc as rpc
 
-from rehearsal.providers.wire import Changes, Properties, changes, plain, struct, top
+from rehearsal.providers.call import Call
+from rehearsal.providers.plugin import Diff, Plugin
+from rehearsal.providers.problems import Invalid, NotReady, Refused
+from rehearsal.providers.wire import Properties, plain, struct, top
 
 ENGINE = os.getppid()
 """The process that started us, asked for early: once it is dead we get another parent."""
@@ -35,142 +35,6 @@ MESSAGE_LIMIT = 400 << 20
 """The engine's own limit: bytes of one message."""
 WORKERS = 256
 """A create that waits holds a thread, and Cancel must always find a free one."""
-
-
-class Refused(Exception):
-    """The operation cannot be done; the message is all the user sees."""
-
-
-class Cancelled(Refused):
-    """The user interrupted the engine while the plugin was waiting."""
-
-
-class Invalid(Refused):
-    """Check found an input that cannot be right."""
-
-    def __init__(self, property_: str, reason: str) -> None:
-        super().__init__(f"{property_}: {reason}")
-        self.property, self.reason = property_, reason
-
-
-class NotReady(Refused):
-    """The object exists but did not become ready: the engine keeps it in its state, with the
-    reasons."""
-
-    def __init__(self, id_: str, state: Properties, inputs: Properties, *reasons: str) -> None:
-        super().__init__("; ".join(reasons))
-        self.id, self.state, self.inputs, self.reasons = id_, state, inputs, reasons
-
-
-@dataclass(frozen=True, kw_only=True)
-class Call:
-    """One request of the engine about one resource."""
-
-    urn: str
-    id: str = ""
-    preview: bool = False
-    timeout: float = 0
-    """Seconds of the resource's customTimeouts; 0 where the program gives none."""
-    seed: bytes = b""
-    """The engine's random seed for names, the same in preview and update."""
-    ignored: tuple[str, ...] = ()
-    """Property paths of ignoreChanges; the engine has put their old values into the new inputs
-    already."""
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    report: Callable[[str], None] = lambda text: None
-    """Show what is being waited for, in the resource's line of the display."""
-
-    @property
-    def type(self) -> str:
-        return self.urn.split("::")[2].split("$")[-1]
-
-    @property
-    def name(self) -> str:
-        return self.urn.split("::", 3)[3]
-
-    def suffix(self, length: int = 7) -> str:
-        """Random letters for a name, the same for the same seed."""
-        return hashlib.sha256(self.seed or self.urn.encode()).hexdigest()[:length]
-
-    def pause(self, seconds: float, why: str = "") -> None:
-        """Sleep, but not through the user's interrupt."""
-        if self.cancelled.wait(seconds):
-            raise Cancelled(f"interrupted while waiting: {why}".removesuffix(": "))
-
-    def until(
-        self, done: Callable[[], Any], *, default: float, what: str, every: float = 0.25
-    ) -> Any:
-        """The first true answer of `done`, asked again and again; Refused after the timeout (or
-        `default`) seconds."""
-        seconds = self.timeout or default
-        end = time.monotonic() + seconds
-        while not (answer := done()):
-            if time.monotonic() > end:
-                raise Refused(f"timeout while waiting for {what} ({seconds:.0f} s)")
-            self.pause(every, what)
-        return answer
-
-
-@dataclass(frozen=True, kw_only=True)
-class Diff:
-    """What an update would change."""
-
-    changes: Changes = field(default_factory=dict)
-    replaces: frozenset[str] = frozenset()
-    """The paths among them that need a new object."""
-    delete_before_replace: bool = False
-
-
-class Found(NamedTuple):
-    """A live object: the inputs a program would give to have it, and its whole state."""
-
-    inputs: Properties
-    state: Properties
-    id: str = ""
-    """The object's id where it is another one than it was asked for by, as on import of some."""
-
-
-class Plugin:
-    """One package of resources. Inputs and state are plain dictionaries in Pulumi's (camelCase)
-    names."""
-
-    name: ClassVar[str]
-    version: ClassVar[str]
-
-    def check_config(self, inputs: Properties) -> Properties:
-        return inputs
-
-    def diff_config(self, old: Properties, new: Properties) -> Diff:
-        return Diff(changes=changes(old, new))
-
-    def configure(self, config: Properties) -> None: ...
-
-    def check(self, call: Call, old: Properties, new: Properties) -> Properties:
-        """The inputs completed (names) and approved; raises Invalid."""
-        return new
-
-    def diff(self, call: Call, old: Properties, new: Properties, state: Properties) -> Diff:
-        """Old inputs against new ones."""
-        return Diff(changes=changes(old, new))
-
-    def create(self, call: Call, inputs: Properties) -> tuple[str, Properties]:
-        """Id and state; with call.preview only what is known beforehand, and "" as id. May raise
-        NotReady."""
-        raise Refused(f"this {self.name} plugin does not create {call.type}")
-
-    def read(self, call: Call, inputs: Properties, state: Properties) -> Found | None:
-        """The live object by call.id; inputs and state are empty on import. None if it is gone."""
-        raise Refused(f"this {self.name} plugin does not read {call.type}")
-
-    def update(self, call: Call, old: Properties, new: Properties, state: Properties) -> Properties:
-        """The new state; with call.preview what is known beforehand. May raise NotReady."""
-        raise Refused(f"this {self.name} plugin does not update {call.type}")
-
-    def delete(self, call: Call, state: Properties) -> None:
-        raise Refused(f"this {self.name} plugin does not delete {call.type}")
-
-    def invoke(self, token: str, arguments: Properties) -> Properties:
-        raise Refused(f"this {self.name} plugin does not implement {token}")
 
 
 class Servicer(rpc.ResourceProviderServicer):

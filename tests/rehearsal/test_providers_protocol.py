@@ -18,7 +18,10 @@ from pulumi.runtime.proto import provider_pb2_grpc as rpc
 from pulumi.runtime.proto import status_pb2
 
 from rehearsal import paths
-from rehearsal.providers.base import Call, Diff, Found, Invalid, NotReady, Plugin, Refused, Servicer
+from rehearsal.providers.call import Call
+from rehearsal.providers.plugin import Diff, Found, Plugin
+from rehearsal.providers.problems import Invalid, NotReady, Refused
+from rehearsal.providers.protocol import Servicer
 from rehearsal.providers.wire import (
     OUTPUT,
     SECRET,
@@ -215,7 +218,8 @@ def test_the_engine_is_asked_to_keep_secrets_itself(client: Any) -> None:
 
 def test_a_plugin_leaves_when_its_engine_is_killed() -> None:
     plugin = (
-        "from rehearsal.providers.base import Plugin, serve\nclass T(Plugin): name, version = 't',"
+        "from rehearsal.providers.plugin import Plugin\n"
+        "from rehearsal.providers.protocol import serve\nclass T(Plugin): name, version = 't',"
         " '1'\nserve(T())"
     )
     engine = (
