@@ -14,7 +14,7 @@ from rehearsal import engine, paths, world
 from rehearsal.commands import down, steps, up
 from rehearsal.progress import Display, Stages
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 needs_namespaces = pytest.mark.skipif(world.obstacle() is not None, reason=world.obstacle() or "")
 
 

@@ -233,7 +233,7 @@ def test_a_plugin_that_is_killed_takes_helm_along_and_leaves_the_release_pending
 ):
     inputs = checked(plugin, release(chart, values={"hangs": True}))
     program = (
-        "from test_providers_helm import *; p = Kubernetes(); p.configure({'kubeconfig': "
+        "from test_helm import *; p = Kubernetes(); p.configure({'kubeconfig': "
         f"{api_server.kubeconfig()!r}}}); p.create(call(), {inputs!r})"
     )
     victim = subprocess.Popen(
