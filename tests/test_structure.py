@@ -146,6 +146,13 @@ def _longest_known(imported: str, modules: Iterable[str]) -> str | None:
     return max(found, key=len, default=None)
 
 
+@pytest.mark.parametrize("path", REHEARSAL, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_the_rehearsal_knows_neither_what_it_rehearses_nor_its_tests(path: Path) -> None:
+    """It takes facts from the catalogue; the program is what the engine runs."""
+    foreign = ("stacks", "plans", "components", "tests", "pytest")
+    assert _from(foreign, _all_imports(path)) == []
+
+
 PURE = [
     path
     for path in _files("stacks/**/*.py", "plans/*.py", "catalog/*.py")
