@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,18 +49,18 @@ from stacks.derive.controllers import (
     training_operator_plans,
 )
 from stacks.derive.goodput import Verdict
-from stacks.derive.jobs import file_errors, job_plan, runtime_plans
+from stacks.derive.jobs import runtime_plans
 from stacks.derive.mount_targets import efs_plans, mount_zones
 from stacks.derive.network import network_plan, network_zones
 from stacks.derive.stores import job_verdicts, lustre_plans, registry_plans, sized
 from stacks.derive.workspace import workspace_plan
-from stacks.manifests.admission import Manifest, manifest_plan, read_manifests, stand_in
+from stacks.manifests.stack_jobs import StackJobs, read_jobs
 from stacks.rules.access import (
     access_warnings,
     environment_access_errors,
     team_access_errors,
 )
-from stacks.rules.entries import job_warnings
+from stacks.rules.entries import judged
 from stacks.rules.environment import (
     environment_errors,
     environment_warnings,
@@ -70,7 +70,7 @@ from stacks.rules.environment import (
 )
 from stacks.rules.network import stack_errors
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
-from stacks.settings.job import AnyJob, JobConfig, manifests, typed
+from stacks.settings.job import typed
 from stacks.settings.problems import InputError, InputWarning, Refused
 from stacks.settings.reader import Reading, environments, read_file
 from stacks.settings.yaml_file import Lines
@@ -169,17 +169,20 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
         return Planned(plan=None, errors=reading.errors)
     zones = network_zones(config.region, wanted)
     access = access_plan(config.region, config.aws, wanted.cluster.deployer_role_arn)
-    jobs = _read_jobs("environment.jobs", wanted.jobs, wanted, wanted.namespace, folder)
+    jobs = read_jobs("environment.jobs", wanted.jobs, wanted, wanted.namespace, folder)
+    entries = judged("environment.jobs", typed(wanted.jobs), wanted, config.region, reading.skipped)
     errors = (
         *reading.errors,
         *stack_errors(config.stack),
         *environment_access_errors(access, config.aws, wanted.cluster, wanted.tags),
         *environment_errors(config.region, wanted, zones, reading.skipped, now),
+        *entries.errors,
         *jobs.errors,
     )
     warnings = (
         *access_warnings(access),
         *environment_warnings(config.region, wanted, now),
+        *entries.warnings,
         *jobs.warnings,
     )
     if errors:
@@ -197,12 +200,14 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
     if isinstance(base, InputError):
         return Planned(plan=None, errors=(*reading.errors, base))
     environment = base.environment
-    jobs = _read_jobs("team.jobs", team.jobs, environment, team.namespace, folder)
+    jobs = read_jobs("team.jobs", team.jobs, environment, team.namespace, folder)
+    entries = judged("team.jobs", typed(team.jobs), environment, config.region, reading.skipped)
     access = access_plan(config.region, config.aws, environment.cluster.deployer_role_arn)
     errors = (
         *reading.errors,
         *team_access_errors(access, config.aws),
-        *team_errors(config.region, team, base.config, reading.skipped),
+        *team_errors(config.region, team, base.config),
+        *entries.errors,
         *share_errors(team, jobs.described(), environment),
         *jobs.errors,
     )
@@ -210,7 +215,7 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
         return Planned(plan=None, errors=errors)
     warnings = (
         *access_warnings(access),
-        *job_warnings(typed(team.jobs), environment, config.region, "team.jobs"),
+        *entries.warnings,
         *jobs.warnings,
     )
     return Planned(plan=_team(config, team, base, access, jobs), errors=(), warnings=warnings)
@@ -278,69 +283,12 @@ def _sized(region: str, wanted: EnvironmentConfig) -> EnvironmentConfig:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Jobs:
-    """The jobs of a stack, together with the files that they bring or are."""
-
-    jobs: Mapping[str, AnyJob]
-    folder: Path
-    """Where their files lie."""
-    read: Mapping[str, Manifest]
-    """The jobs that are files themselves."""
-    errors: tuple[InputError, ...]
-    """What is wrong with the files."""
-
-    @property
-    def warnings(self) -> tuple[InputWarning, ...]:
-        """Of the jobs that are files themselves."""
-        return tuple(warning for manifest in self.read.values() for warning in manifest.warnings)
-
-    def planned(self, environment: EnvironmentConfig, namespace: str) -> dict[str, JobPlan]:
-        """Every job, decided, in the order of the stack file."""
-        runtimes = {runtime.name: runtime for runtime in runtime_plans(environment)}
-        plans = {
-            name: manifest_plan(job, self.read[name], namespace, runtimes)
-            for name, job in manifests(self.jobs).items()
-        }
-        plans |= {
-            name: job_plan(name, job, environment, namespace, self.folder, runtimes)
-            for name, job in typed(self.jobs).items()
-        }
-        return {name: plans[name] for name in self.jobs}
-
-    def described(self) -> dict[str, JobConfig]:
-        """Every job in the words of settings, as far as capacity goes."""
-        return typed(self.jobs) | {
-            name: stand_in(job, self.read[name])
-            for name, job in manifests(self.jobs).items()
-            if name in self.read
-        }
-
-
-def _read_jobs(
-    path: str,
-    jobs: Mapping[str, AnyJob],
-    environment: EnvironmentConfig,
-    namespace: str,
-    folder: Path,
-) -> _Jobs:
-    """Read the files of a stack's jobs. `path`: of the jobs in the stack file."""
-    read, wrong = read_manifests(path, manifests(jobs), environment, namespace, folder)
-    errors = (*_file_errors(path, jobs, folder), *wrong)
-    return _Jobs(jobs=jobs, folder=folder, read=read, errors=errors)
-
-
-def _file_errors(path: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[InputError]:
-    for name, job in typed(jobs).items():
-        yield from file_errors(f"{path}.{name}", job, folder)
-
-
 def _environment(
     config: StackConfig,
     wanted: EnvironmentConfig,
     access: AccessPlan,
     zones: tuple[str, ...],
-    jobs: _Jobs,
+    jobs: StackJobs,
 ) -> EnvironmentPlan:
     """Every part of an environment, in the order of stacks/environment.py."""
     tags = tuple(sorted(wanted.tags.items()))
@@ -377,7 +325,7 @@ def _environment(
 
 
 def _team(
-    config: StackConfig, team: TeamConfig, base: _Base, access: AccessPlan, jobs: _Jobs
+    config: StackConfig, team: TeamConfig, base: _Base, access: AccessPlan, jobs: StackJobs
 ) -> TeamPlan:
     """Every part of a team. Its namespace has the claims of the stores that its jobs mount."""
     environment, described = base.environment, typed(team.jobs)
