@@ -69,10 +69,17 @@ from stacks.rules.environment import (
     team_errors,
 )
 from stacks.rules.network import stack_errors
+from stacks.rules.together import (
+    gang_warnings,
+    saved,
+    shared_directory_errors,
+    team_errors_together,
+)
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
-from stacks.settings.job import typed
+from stacks.settings.job import JobConfig, typed
 from stacks.settings.problems import InputError, InputWarning, Refused
 from stacks.settings.reader import Reading, environments, read_file
+from stacks.settings.teams import other_teams
 from stacks.settings.yaml_file import Lines
 
 
@@ -177,12 +184,14 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
         *environment_access_errors(access, config.aws, wanted.cluster, wanted.tags),
         *environment_errors(config.region, wanted, zones, reading.skipped, now),
         *entries.errors,
+        *shared_directory_errors(saved("environment.jobs", typed(wanted.jobs))),
         *jobs.errors,
     )
     warnings = (
         *access_warnings(access),
         *environment_warnings(config.region, wanted, now),
         *entries.warnings,
+        *gang_warnings("environment.jobs", jobs.described(), wanted),
         *jobs.warnings,
     )
     if errors:
@@ -207,6 +216,9 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
         *reading.errors,
         *team_access_errors(access, config.aws),
         *team_errors(config.region, team, base.config),
+        *team_errors_together(
+            team, environment, other_teams(config.stack, team.environment, folder)
+        ),
         *entries.errors,
         *share_errors(team, jobs.described(), environment),
         *jobs.errors,
@@ -216,9 +228,17 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
     warnings = (
         *access_warnings(access),
         *entries.warnings,
+        *gang_warnings(
+            "team.jobs", _beside(team.environment, environment) | jobs.described(), environment
+        ),
         *jobs.warnings,
     )
     return Planned(plan=_team(config, team, base, access, jobs), errors=(), warnings=warnings)
+
+
+def _beside(stack: str, environment: EnvironmentConfig) -> dict[str, JobConfig]:
+    """The jobs of an environment, as messages about a team call them."""
+    return {f"{name} of {stack}": job for name, job in typed(environment.jobs).items()}
 
 
 @dataclass(frozen=True)

@@ -485,6 +485,16 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         "GPUs",
         "4",
     ),
+    "two volumes of one name": (
+        ONE,
+        (
+            "{spec: {con",
+            "{spec: {volumes: [{name: a, emptyDir: {}}, {name: a, emptyDir: {}}], con",
+        ),
+        "volumes[1].name",
+        "no other volume of the pod",
+        "a-2",
+    ),
     "a truth value as text": (
         JOB,
         also("suspend: 'true'"),
