@@ -266,6 +266,33 @@ def test_no_version_is_a_moving_one() -> None:
     assert not re.search(r'= "[^"]*(latest|main|master|[~^*<>])[^"]*"', text)
 
 
+def _names(path: Path) -> set[str]:
+    """Names that the module of a file defines for others."""
+    names: set[str] = set()
+    for statement in ast.parse(path.read_text()).body:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            names.add(statement.name)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        targets += [statement.target] if isinstance(statement, ast.AnnAssign) else []
+        names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return {name for name in names if not name.startswith("_")}
+
+
+def _names_read(path: Path) -> Iterator[str]:
+    """Names that a file reads: its own, and those of what it imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+
+
+def test_every_fact_of_the_catalogue_is_read() -> None:
+    read = {name for path in [*PRODUCT, *_files("rehearsal/**/*.py")] for name in _names_read(path)}
+    facts = {_place(path): _names(path) - read for path in _files("catalog/*.py")}
+    assert {place: names for place, names in facts.items() if names} == {}
+
+
 # Stack files.
 
 

@@ -199,6 +199,17 @@ def test_a_team_without_an_environment_in_the_checkout_is_told_to_write_one(tmp_
     assert error.fix == "write the stack file of the environment first: Pulumi.dev.yaml"
 
 
+def test_a_kubernetes_that_karpenter_does_not_run_on_is_refused() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        minor = versions.KARPENTER.rpartition(".")[0]
+        patch.setitem(versions.KARPENTER_KUBERNETES, minor, ("1.26", "1.33"))
+        [error] = errors()
+    assert error.startswith(
+        f"environment.cluster.version: must be a Kubernetes version that Karpenter {minor}"
+        ' supports; got 1.34. Fix: write "1.26" to "1.33"'
+    )
+
+
 def _one_namespace_of_two_teams(folder: Path) -> None:
     """What tests/stacks/rules/test_together.py asserts."""
     for name in ("Pulumi.yaml", "Pulumi.dev.yaml", "Pulumi.team-vision.yaml"):
@@ -226,6 +237,7 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above(tmp_path: Path) ->
         test_a_team_in_another_region_than_its_environment_is_refused()
         test_a_stack_whose_security_groups_ec2_would_refuse_is_refused("sg")
         test_a_broken_environment_is_its_own_business_and_one_line_of_the_teams(tmp_path)
+        test_a_kubernetes_that_karpenter_does_not_run_on_is_refused()
         _one_namespace_of_two_teams(tmp_path)
         (tmp_path / "a").mkdir()
         for name in ("a/big.py", "big.py"):
