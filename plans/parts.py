@@ -301,7 +301,7 @@ class ClaimPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkspacePlan:
+class JobNamespacePlan:
     """A namespace in which jobs run."""
 
     namespace: str

@@ -21,6 +21,7 @@ from plans.parts import (
     GpuNodesPlan,
     GpuPoolPlan,
     Identity,
+    JobNamespacePlan,
     JobPlan,
     KarpenterPlan,
     LustrePlan,
@@ -30,7 +31,6 @@ from plans.parts import (
     SystemNodesPlan,
     TrainerPlan,
     TrainingOperatorPlan,
-    WorkspacePlan,
 )
 from stacks.derive.access import access_plan
 from stacks.derive.capacity import PoolUse, pool_plans, pool_uses
@@ -51,9 +51,9 @@ from stacks.derive.controllers import (
 from stacks.derive.goodput import Verdict
 from stacks.derive.jobs import runtime_plans
 from stacks.derive.mount_targets import efs_plans, mount_zones
+from stacks.derive.namespace import job_namespace_plan
 from stacks.derive.network import network_plan, network_zones
 from stacks.derive.stores import job_verdicts, lustre_plans, registry_plans, sized
-from stacks.derive.workspace import workspace_plan
 from stacks.manifests.stack_jobs import StackJobs, read_jobs
 from stacks.rules.access import (
     access_warnings,
@@ -106,7 +106,7 @@ class EnvironmentPlan:
     training_operators: Mapping[str, TrainingOperatorPlan]
     """Kind of job → its legacy controller: PyTorchJob, or nothing."""
     priorities: Mapping[str, int]
-    workspace: WorkspacePlan
+    workspace: JobNamespacePlan
     jobs: Mapping[str, JobPlan]
     capacity: Mapping[str, PoolUse]
     checkpoints: Mapping[str, Verdict]
@@ -127,7 +127,7 @@ class TeamPlan:
     """What the environment's stack file in this checkout promises; compared with what is
     deployed."""
     access: AccessPlan
-    workspace: WorkspacePlan
+    workspace: JobNamespacePlan
     jobs: Mapping[str, JobPlan]
     checkpoints: Mapping[str, Verdict]
 
@@ -336,7 +336,7 @@ def _environment(
         runtimes=runtimes,
         training_operators=training_operator_plans(wanted.training_operator),
         priorities=dict(sorted(wanted.priorities.items())),
-        workspace=workspace_plan(wanted.namespace, wanted.storage, wanted.zone, described),
+        workspace=job_namespace_plan(wanted.namespace, wanted.storage, wanted.zone, described),
         jobs=jobs.planned(wanted, wanted.namespace),
         capacity=pool_uses(wanted, jobs.described()),
         checkpoints=job_verdicts(described, wanted, config.region),
@@ -357,7 +357,7 @@ def _team(
         environment=team.environment,
         contract=base.plan.contract,
         access=access,
-        workspace=workspace_plan(
+        workspace=job_namespace_plan(
             team.namespace, stores, environment.zone, described, max_gpus=team.max_gpus
         ),
         jobs=plans,
