@@ -243,22 +243,47 @@ def test_what_a_trainer_release_ships_has_the_version_of_that_release() -> None:
         assert set(re.findall(r"ghcr\.io/kubeflow/trainer/[a-z-]+:(v[\d.]+)", shipped)) == {tag}
 
 
-def _versions_compared(path: Path) -> list[str]:
-    """Lines on which the file compares something with a version."""
+def _texts_compared(path: Path) -> list[tuple[str, int]]:
+    """(text, line) of each text that the file compares something with."""
     return [
-        f"{_place(path)}:{node.lineno}"
+        (side.value, node.lineno)
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Compare)
         for side in (node.left, *node.comparators)
-        if isinstance(side, ast.Constant)
-        and VERSION.fullmatch(str(side.value))
-        and isinstance(side.value, str)
+        if isinstance(side, ast.Constant) and isinstance(side.value, str)
     ]
 
 
 def test_no_release_is_compared_with_a_version() -> None:
     """What differs between releases is a field of theirs, in catalog/versions.py."""
-    assert [line for path in PRODUCT for line in _versions_compared(path)] == []
+    compared = [
+        f"{_place(path)}:{line}"
+        for path in PRODUCT
+        for text, line in _texts_compared(path)
+        if VERSION.fullmatch(text)
+    ]
+    assert compared == []
+
+
+READ_BOTH_SHAPES = {
+    "stacks/manifests/context.py",
+    "stacks/manifests/document.py",
+    "stacks/manifests/migration.py",
+    "stacks/manifests/v2_script.py",
+    "operations/snapshot.py",
+}
+"""They read a TrainJob and a PyTorchJob, whose fields stand in different places."""
+
+
+def test_no_rule_asks_which_kind_a_job_is() -> None:
+    """What differs between kinds of jobs is a field of theirs, in catalog/job_kinds.py."""
+    asking = {
+        _place(path)
+        for path in PRODUCT
+        for text, _ in _texts_compared(path)
+        if text in ("TrainJob", "PyTorchJob")
+    }
+    assert asking == READ_BOTH_SHAPES
 
 
 def test_no_version_is_a_moving_one() -> None:
