@@ -67,7 +67,9 @@ def teams(count: int) -> None:
         text = (CHECKOUT / "Pulumi.team-vision.yaml").read_text()
         for number in range(count):
             (folder / f"Pulumi.team-{number}.yaml").write_text(
-                text.replace("namespace: team-vision", f"namespace: team-{number}")
+                text.replace("namespace: team-vision", f"namespace: team-{number}").replace(
+                    "directory: vit-base", f"directory: vit-base-{number}"
+                )
             )
         plan_stack(read_file("dev", folder), folder).accepted()
         for number in range(count):
@@ -87,7 +89,12 @@ def pools(count: int) -> EnvironmentPlan:
     job = settings["jobs"]["t5-large"]
     settings["pools"] = {f"p{n}": copy.deepcopy(settings["pools"]["g6e"]) for n in range(count)}
     settings["jobs"] = {
-        f"j{n}": {**job, "pool": f"p{n % count}", "parameters_billion": 1 + n / 20}
+        f"j{n}": {
+            **job,
+            "pool": f"p{n % count}",
+            "parameters_billion": 1 + n / 20,
+            "checkpoints": {**job["checkpoints"], "directory": f"j{n}"},
+        }
         for n in range(4 * count)
     }
     plan = plan_stack(read(values, stack="dev", project="trainyard")).accepted()

@@ -22,6 +22,18 @@ class JobKind:
     """Label of the job's pods whose value is the number of the node."""
     succeeded: str
     """Type of the condition of a job that ended well. A job that failed has `Failed`."""
+    controller: str
+    """What runs the job."""
+    controller_setting: str
+    """The setting of the stack file that installs the controller."""
+    has_runtime: bool
+    """The job refers to a runtime, which has what the job itself leaves out."""
+    restarts_as_job_set: bool
+    """JobSet starts the whole gang again, and counts in the JobSet's status."""
+    rank_variables: str
+    """Variables with which ranks find each other, as a message proposes them."""
+    keeps_variables: bool
+    """The controller leaves variables alone that the pod sets itself."""
 
 
 JOB_KINDS: dict[str, JobKind] = {
@@ -30,14 +42,33 @@ JOB_KINDS: dict[str, JobKind] = {
         pod_label="jobset.sigs.k8s.io/jobset-name",
         rank_label="batch.kubernetes.io/job-completion-index",
         succeeded="Complete",
+        controller="Trainer",
+        controller_setting="environment.trainer",
+        has_runtime=True,
+        restarts_as_job_set=True,
+        rank_variables="PET_MASTER_ADDR, PET_NODE_RANK, PET_NNODES",
+        keeps_variables=False,
     ),
     "PyTorchJob": JobKind(
         api_version="kubeflow.org/v1",
         pod_label="training.kubeflow.org/job-name",
         rank_label="training.kubeflow.org/replica-index",
         succeeded="Succeeded",
+        controller="training-operator",
+        controller_setting="environment.training_operator",
+        has_runtime=False,
+        restarts_as_job_set=False,
+        rank_variables="$(MASTER_ADDR), $(MASTER_PORT)",
+        keeps_variables=True,
     ),
 }
+
+
+def job_kind(kind: str) -> JobKind:
+    """The kind of a job, or that of the jobs which refer to an object of `kind`: runtimes."""
+    return JOB_KINDS.get(kind, JOB_KINDS["TrainJob"])
+
+
 SUCCEEDED = tuple(kind.succeeded for kind in JOB_KINDS.values())
 ENDED = (*SUCCEEDED, "Failed")
 

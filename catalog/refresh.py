@@ -3,7 +3,8 @@ and AWS_PROFILE are honoured; needs botocore, which the product itself does not.
 
 `python -m catalog.refresh`: offers.json, from ec2:DescribeRegions and
 ec2:DescribeInstanceTypeOfferings; `--from-moto` takes what the installed moto ships instead.
-`--prices`: on_demand.json, from pricing:GetProducts.
+`--prices`: on_demand.json, from pricing:GetProducts. `--fields`: fields.json, from the CRDs in
+components/charts, without an account.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import command_line
+from catalog.crds import fields_text
+from catalog.fields import FIELDS_FILE
 from catalog.instances import CPU_TYPES, GPU_TYPES
 from catalog.prices import ON_DEMAND, ON_DEMAND_FILE, PriceList
 from catalog.zones import OFFERS, OFFERS_FILE, SNAPSHOT, ZONE_LETTERS
@@ -220,6 +223,11 @@ def _refresh_prices(today: str) -> None:
     )
 
 
+def _refresh_fields() -> None:
+    FIELDS_FILE.write_text(fields_text())
+    print(f"{FIELDS_FILE.name}: the CRDs in components/charts")
+
+
 def main(arguments: Sequence[str]) -> int:
     """Rewrite the file and say from where."""
     parser = command_line.parser(
@@ -230,6 +238,11 @@ def main(arguments: Sequence[str]) -> int:
         "--prices",
         action="store_true",
         help="write catalog/on_demand.json instead, from the price list of AWS",
+    )
+    origin.add_argument(
+        "--fields",
+        action="store_true",
+        help="write catalog/fields.json instead, from the CRDs in components/charts",
     )
     origin.add_argument(
         "--from-moto",
@@ -246,6 +259,9 @@ def main(arguments: Sequence[str]) -> int:
         parser.error("--as-of is the month of moto's data: it needs --from-moto")
     if options.prices:
         _refresh_prices(date.today().isoformat())
+        return 0
+    if options.fields:
+        _refresh_fields()
         return 0
     if options.from_moto:
         offers, as_of = from_moto(), options.as_of

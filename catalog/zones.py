@@ -55,7 +55,6 @@ _FILE = json.loads(OFFERS_FILE.read_text())
 SNAPSHOT: str = _FILE["as_of"]
 """Day or month of the offers, named in every warning that rests on them; refresh.outdated() says
 when it is old."""
-SOURCE: str = _FILE["source"]
 
 OFFERS: dict[str, dict[str, str]] = {}
 """instance type → region → the zone ids that offer it."""

@@ -11,7 +11,8 @@ import pulumi_aws as aws
 
 from components.namespace import Volume
 from components.security_group import allow, let_out, security_group, talk_to, talk_to_itself
-from plans.parts import LustrePlan, RepositoryPlan
+from plans.parts import LustrePlan
+from plans.repository import Repository
 
 LUSTRE_PORTS = ((988, 988), (1018, 1023))
 """TCP ports between Lustre clients and servers (FSx for Lustre user guide,
@@ -138,17 +139,17 @@ class Lustre(pulumi.ComponentResource):
         self, plan: LustrePlan, file_system_id: pulumi.Input[str]
     ) -> tuple[pulumi.Resource, ...]:
         made: list[pulumi.Resource] = []
-        for each in plan.repositories:
+        for name, each in plan.repositories.items():
             made.append(
                 aws.fsx.DataRepositoryAssociation(
-                    each.name,
+                    name,
                     file_system_id=file_system_id,
                     file_system_path=each.path,
                     data_repository_path=each.s3,
                     s3=_policies(each),
                     batch_import_meta_data_on_create=each.import_at_creation,
                     delete_data_in_filesystem=each.delete_data_in_filesystem,
-                    tags=plan.identity.tags(each.name),
+                    tags=plan.identity.tags(name),
                     opts=pulumi.ResourceOptions(
                         parent=self,
                         protect=plan.keep and each.delete_data_in_filesystem,
@@ -168,7 +169,7 @@ class Lustre(pulumi.ComponentResource):
         return tuple(made)
 
 
-def _policies(repository: RepositoryPlan) -> aws.fsx.DataRepositoryAssociationS3Args:
+def _policies(repository: Repository) -> aws.fsx.DataRepositoryAssociationS3Args:
     """What FSx carries over by itself; a policy without events is none."""
     imports, exports = list(repository.auto_import), list(repository.auto_export)
     return aws.fsx.DataRepositoryAssociationS3Args(

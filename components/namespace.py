@@ -10,7 +10,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from catalog.storage import DRIVERS, Driver
-from plans.parts import ClaimPlan, WorkspacePlan
+from plans.parts import ClaimPlan, JobNamespacePlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ REQUEST = "1Gi"
 the store grows."""
 
 
-class Workspace(pulumi.ComponentResource):
+class JobNamespace(pulumi.ComponentResource):
     """Namespace, quota, volumes and claims."""
 
     namespace: pulumi.Output[str]
@@ -44,12 +44,13 @@ class Workspace(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        plan: WorkspacePlan,
+        plan: JobNamespacePlan,
         *,
         volumes: Mapping[str, Volume],
         drivers: Mapping[str, pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        # The type is part of the URN of everything below: another one would replace it all.
         super().__init__("trainyard:jobs:Workspace", name, None, opts)
         self._drivers, self._namespace = drivers, plan.namespace
         # Training images run as root; host access, privileges and host ports stay refused, but

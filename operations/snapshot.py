@@ -278,7 +278,8 @@ def _restarts(snapshot: Snapshot, obj: Object, pods: tuple[Object, ...]) -> int:
     of_gang = sum(
         job_set.get("status", {}).get("restarts") or 0
         for job_set in snapshot.of("jobsets")
-        if obj["kind"] == "TrainJob" and full_name(job_set) == f"{namespace}/{name}"
+        if JOB_KINDS[obj["kind"]].restarts_as_job_set
+        and full_name(job_set) == f"{namespace}/{name}"
     )
     of_containers = sum(
         status.get("restartCount", 0) for pod in pods for status in container_statuses(pod)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from plans.repository import Repository
+
 Spec = dict[str, Any]
 
 
@@ -112,19 +114,6 @@ class NetworkPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RepositoryPlan:
-    """A directory of a Lustre file system that shows a part of S3."""
-
-    name: str
-    s3: str
-    path: str
-    auto_import: tuple[str, ...]
-    auto_export: tuple[str, ...]
-    import_at_creation: bool
-    delete_data_in_filesystem: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class LustrePlan:
     identity: Identity
     capacity_gib: int
@@ -137,7 +126,8 @@ class LustrePlan:
     metadata: str | None
     """Mode of the metadata configuration; None: FSx's default."""
     keep: bool
-    repositories: tuple[RepositoryPlan, ...]
+    repositories: Mapping[str, Repository]
+    """By the name of the store and of the link: scratch.data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,7 +301,7 @@ class ClaimPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkspacePlan:
+class JobNamespacePlan:
     """A namespace in which jobs run."""
 
     namespace: str

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
+
+import pydantic
 
 from plans.parts import Spec
 
@@ -54,10 +57,13 @@ class Mount:
 
 @dataclass(frozen=True, kw_only=True)
 class SecretKey:
-    """A value that stays in its Kubernetes Secret."""
+    """A key of a Kubernetes Secret in the job's namespace. The Secret must exist. This program
+    never sees its value."""
 
-    secret: str
-    key: str
+    secret: Annotated[str, pydantic.Field(pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$")]
+    """Name of the Secret."""
+    key: Annotated[str, pydantic.Field(pattern=r"^[-._a-zA-Z0-9]+$")]
+    """Key in the Secret."""
 
 
 @dataclass(frozen=True, kw_only=True)

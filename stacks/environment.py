@@ -17,7 +17,7 @@ from components.gpu_pool import GpuPool
 from components.job import Job
 from components.karpenter import Karpenter
 from components.lustre import Lustre
-from components.namespace import Volume, Workspace
+from components.namespace import JobNamespace, Volume
 from components.network import Network
 from components.priority import Priority
 from components.registry import Registry
@@ -103,7 +103,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     DevicePlugins("device-plugins", plan.device_plugins, opts=in_cluster)
 
     volumes = {key: store.volume for key, store in stores.items()}
-    workspace = Workspace(
+    workspace = JobNamespace(
         "workspace", plan.workspace, volumes=volumes, drivers=then.ready, opts=in_cluster
     )
     trainer = Trainer("trainer", plan.trainer, nodes=[system.ready], opts=in_cluster)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from plans.parts import (
     GpuNodesPlan,
     GpuPoolPlan,
     Identity,
+    JobNamespacePlan,
     JobPlan,
     KarpenterPlan,
     LustrePlan,
@@ -30,7 +31,6 @@ from plans.parts import (
     SystemNodesPlan,
     TrainerPlan,
     TrainingOperatorPlan,
-    WorkspacePlan,
 )
 from stacks.derive.access import access_plan
 from stacks.derive.capacity import PoolUse, pool_plans, pool_uses
@@ -49,18 +49,18 @@ from stacks.derive.controllers import (
     training_operator_plans,
 )
 from stacks.derive.goodput import Verdict
-from stacks.derive.jobs import file_errors, job_plan, runtime_plans
+from stacks.derive.jobs import runtime_plans
 from stacks.derive.mount_targets import efs_plans, mount_zones
+from stacks.derive.namespace import job_namespace_plan
 from stacks.derive.network import network_plan, network_zones
 from stacks.derive.stores import job_verdicts, lustre_plans, registry_plans, sized
-from stacks.derive.workspace import workspace_plan
-from stacks.manifests.admission import Manifest, manifest_plan, read_manifests, stand_in
+from stacks.manifests.stack_jobs import StackJobs, read_jobs
 from stacks.rules.access import (
     access_warnings,
     environment_access_errors,
     team_access_errors,
 )
-from stacks.rules.entries import job_warnings
+from stacks.rules.entries import judged
 from stacks.rules.environment import (
     environment_errors,
     environment_warnings,
@@ -69,10 +69,17 @@ from stacks.rules.environment import (
     team_errors,
 )
 from stacks.rules.network import stack_errors
+from stacks.rules.together import (
+    gang_warnings,
+    saved,
+    shared_directory_errors,
+    team_errors_together,
+)
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
-from stacks.settings.job import AnyJob, JobConfig, manifests, typed
+from stacks.settings.job import JobConfig, typed
 from stacks.settings.problems import InputError, InputWarning, Refused
 from stacks.settings.reader import Reading, environments, read_file
+from stacks.settings.teams import other_teams
 from stacks.settings.yaml_file import Lines
 
 
@@ -99,7 +106,7 @@ class EnvironmentPlan:
     training_operators: Mapping[str, TrainingOperatorPlan]
     """Kind of job → its legacy controller: PyTorchJob, or nothing."""
     priorities: Mapping[str, int]
-    workspace: WorkspacePlan
+    workspace: JobNamespacePlan
     jobs: Mapping[str, JobPlan]
     capacity: Mapping[str, PoolUse]
     checkpoints: Mapping[str, Verdict]
@@ -120,7 +127,7 @@ class TeamPlan:
     """What the environment's stack file in this checkout promises; compared with what is
     deployed."""
     access: AccessPlan
-    workspace: WorkspacePlan
+    workspace: JobNamespacePlan
     jobs: Mapping[str, JobPlan]
     checkpoints: Mapping[str, Verdict]
 
@@ -169,17 +176,22 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
         return Planned(plan=None, errors=reading.errors)
     zones = network_zones(config.region, wanted)
     access = access_plan(config.region, config.aws, wanted.cluster.deployer_role_arn)
-    jobs = _read_jobs("environment.jobs", wanted.jobs, wanted, wanted.namespace, folder)
+    jobs = read_jobs("environment.jobs", wanted.jobs, wanted, wanted.namespace, folder)
+    entries = judged("environment.jobs", typed(wanted.jobs), wanted, config.region, reading.skipped)
     errors = (
         *reading.errors,
         *stack_errors(config.stack),
         *environment_access_errors(access, config.aws, wanted.cluster, wanted.tags),
         *environment_errors(config.region, wanted, zones, reading.skipped, now),
+        *entries.errors,
+        *shared_directory_errors(saved("environment.jobs", typed(wanted.jobs))),
         *jobs.errors,
     )
     warnings = (
         *access_warnings(access),
         *environment_warnings(config.region, wanted, now),
+        *entries.warnings,
+        *gang_warnings("environment.jobs", jobs.described(), wanted),
         *jobs.warnings,
     )
     if errors:
@@ -197,12 +209,17 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
     if isinstance(base, InputError):
         return Planned(plan=None, errors=(*reading.errors, base))
     environment = base.environment
-    jobs = _read_jobs("team.jobs", team.jobs, environment, team.namespace, folder)
+    jobs = read_jobs("team.jobs", team.jobs, environment, team.namespace, folder)
+    entries = judged("team.jobs", typed(team.jobs), environment, config.region, reading.skipped)
     access = access_plan(config.region, config.aws, environment.cluster.deployer_role_arn)
     errors = (
         *reading.errors,
         *team_access_errors(access, config.aws),
-        *team_errors(config.region, team, base.config, reading.skipped),
+        *team_errors(config.region, team, base.config),
+        *team_errors_together(
+            team, environment, other_teams(config.stack, team.environment, folder)
+        ),
+        *entries.errors,
         *share_errors(team, jobs.described(), environment),
         *jobs.errors,
     )
@@ -210,10 +227,18 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
         return Planned(plan=None, errors=errors)
     warnings = (
         *access_warnings(access),
-        *job_warnings(typed(team.jobs), environment, config.region, "team.jobs"),
+        *entries.warnings,
+        *gang_warnings(
+            "team.jobs", _beside(team.environment, environment) | jobs.described(), environment
+        ),
         *jobs.warnings,
     )
     return Planned(plan=_team(config, team, base, access, jobs), errors=(), warnings=warnings)
+
+
+def _beside(stack: str, environment: EnvironmentConfig) -> dict[str, JobConfig]:
+    """The jobs of an environment, as messages about a team call them."""
+    return {f"{name} of {stack}": job for name, job in typed(environment.jobs).items()}
 
 
 @dataclass(frozen=True)
@@ -278,69 +303,12 @@ def _sized(region: str, wanted: EnvironmentConfig) -> EnvironmentConfig:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Jobs:
-    """The jobs of a stack, together with the files that they bring or are."""
-
-    jobs: Mapping[str, AnyJob]
-    folder: Path
-    """Where their files lie."""
-    read: Mapping[str, Manifest]
-    """The jobs that are files themselves."""
-    errors: tuple[InputError, ...]
-    """What is wrong with the files."""
-
-    @property
-    def warnings(self) -> tuple[InputWarning, ...]:
-        """Of the jobs that are files themselves."""
-        return tuple(warning for manifest in self.read.values() for warning in manifest.warnings)
-
-    def planned(self, environment: EnvironmentConfig, namespace: str) -> dict[str, JobPlan]:
-        """Every job, decided, in the order of the stack file."""
-        runtimes = {runtime.name: runtime for runtime in runtime_plans(environment)}
-        plans = {
-            name: manifest_plan(job, self.read[name], namespace, runtimes)
-            for name, job in manifests(self.jobs).items()
-        }
-        plans |= {
-            name: job_plan(name, job, environment, namespace, self.folder, runtimes)
-            for name, job in typed(self.jobs).items()
-        }
-        return {name: plans[name] for name in self.jobs}
-
-    def described(self) -> dict[str, JobConfig]:
-        """Every job in the words of settings, as far as capacity goes."""
-        return typed(self.jobs) | {
-            name: stand_in(job, self.read[name])
-            for name, job in manifests(self.jobs).items()
-            if name in self.read
-        }
-
-
-def _read_jobs(
-    path: str,
-    jobs: Mapping[str, AnyJob],
-    environment: EnvironmentConfig,
-    namespace: str,
-    folder: Path,
-) -> _Jobs:
-    """Read the files of a stack's jobs. `path`: of the jobs in the stack file."""
-    read, wrong = read_manifests(path, manifests(jobs), environment, namespace, folder)
-    errors = (*_file_errors(path, jobs, folder), *wrong)
-    return _Jobs(jobs=jobs, folder=folder, read=read, errors=errors)
-
-
-def _file_errors(path: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[InputError]:
-    for name, job in typed(jobs).items():
-        yield from file_errors(f"{path}.{name}", job, folder)
-
-
 def _environment(
     config: StackConfig,
     wanted: EnvironmentConfig,
     access: AccessPlan,
     zones: tuple[str, ...],
-    jobs: _Jobs,
+    jobs: StackJobs,
 ) -> EnvironmentPlan:
     """Every part of an environment, in the order of stacks/environment.py."""
     tags = tuple(sorted(wanted.tags.items()))
@@ -368,7 +336,7 @@ def _environment(
         runtimes=runtimes,
         training_operators=training_operator_plans(wanted.training_operator),
         priorities=dict(sorted(wanted.priorities.items())),
-        workspace=workspace_plan(wanted.namespace, wanted.storage, wanted.zone, described),
+        workspace=job_namespace_plan(wanted.namespace, wanted.storage, wanted.zone, described),
         jobs=jobs.planned(wanted, wanted.namespace),
         capacity=pool_uses(wanted, jobs.described()),
         checkpoints=job_verdicts(described, wanted, config.region),
@@ -377,7 +345,7 @@ def _environment(
 
 
 def _team(
-    config: StackConfig, team: TeamConfig, base: _Base, access: AccessPlan, jobs: _Jobs
+    config: StackConfig, team: TeamConfig, base: _Base, access: AccessPlan, jobs: StackJobs
 ) -> TeamPlan:
     """Every part of a team. Its namespace has the claims of the stores that its jobs mount."""
     environment, described = base.environment, typed(team.jobs)
@@ -389,7 +357,7 @@ def _team(
         environment=team.environment,
         contract=base.plan.contract,
         access=access,
-        workspace=workspace_plan(
+        workspace=job_namespace_plan(
             team.namespace, stores, environment.zone, described, max_gpus=team.max_gpus
         ),
         jobs=plans,

@@ -11,8 +11,8 @@ from pulumi.output import UNKNOWN
 from catalog.storage import DRIVERS
 from components.cluster import ClusterCoordinates
 from components.job import Job
-from components.namespace import Volume, Workspace
-from plans.parts import WorkspacePlan
+from components.namespace import JobNamespace, Volume
+from plans.parts import JobNamespacePlan
 from stacks.outputs import job_outputs, job_starts
 from stacks.plan import TeamPlan
 from stacks.rules.access import account_of
@@ -38,7 +38,7 @@ def build(plan: TeamPlan) -> dict[str, Any]:
     )
     in_cluster = pulumi.ResourceOptions(providers=[cluster.provider("cluster")])
 
-    workspace = Workspace(
+    workspace = JobNamespace(
         "workspace",
         plan.workspace,
         volumes=_volumes(plan.workspace, contract),
@@ -63,7 +63,7 @@ def build(plan: TeamPlan) -> dict[str, Any]:
     }
 
 
-def _volumes(plan: WorkspacePlan, contract: pulumi.Output[Any]) -> dict[str, Volume]:
+def _volumes(plan: JobNamespacePlan, contract: pulumi.Output[Any]) -> dict[str, Volume]:
     at = contract["volumes"]
     return {
         claim.store: Volume(

@@ -69,7 +69,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "Add a rule": ("stacks/rules/jobs.py", "stacks/derive/job_view.py"),
     "Add a Trainer release": (
         "catalog/versions.py",
-        "catalog/fields.py",
+        "catalog/fields.json",
         "plans/upstream_runtimes.py",
         "rehearsal/toolchain/programs.py",
         "rehearsal/charts.py",
@@ -77,7 +77,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
         "tests/sdk/requirements-<version>.in",
     ),
     "Add a stack output": ("stacks/environment.py", "stacks/team.py", "__main__.py"),
-    "message for a misspelt field": ("stacks/manifests/field_rules.py", "catalog/fields.py"),
+    "message for a misspelt field": ("stacks/manifests/field_rules.py", "catalog/fields.json"),
     "message for a misspelt, a missing or a wrongly typed setting": (
         "stacks/settings/explained.py",
         "stacks/settings/job.py",

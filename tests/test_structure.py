@@ -285,27 +285,79 @@ def test_what_a_trainer_release_ships_has_the_version_of_that_release() -> None:
         assert set(re.findall(r"ghcr\.io/kubeflow/trainer/[a-z-]+:(v[\d.]+)", shipped)) == {tag}
 
 
-def _versions_compared(path: Path) -> list[str]:
-    """Lines on which the file compares something with a version."""
+def _texts_compared(path: Path) -> list[tuple[str, int]]:
+    """(text, line) of each text that the file compares something with."""
     return [
-        f"{_place(path)}:{node.lineno}"
+        (side.value, node.lineno)
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Compare)
         for side in (node.left, *node.comparators)
-        if isinstance(side, ast.Constant)
-        and VERSION.fullmatch(str(side.value))
-        and isinstance(side.value, str)
+        if isinstance(side, ast.Constant) and isinstance(side.value, str)
     ]
 
 
 def test_no_release_is_compared_with_a_version() -> None:
     """What differs between releases is a field of theirs, in catalog/versions.py."""
-    assert [line for path in PRODUCT for line in _versions_compared(path)] == []
+    compared = [
+        f"{_place(path)}:{line}"
+        for path in PRODUCT
+        for text, line in _texts_compared(path)
+        if VERSION.fullmatch(text)
+    ]
+    assert compared == []
+
+
+READ_BOTH_SHAPES = {
+    "stacks/manifests/context.py",
+    "stacks/manifests/document.py",
+    "stacks/manifests/migration.py",
+    "stacks/manifests/v2_script.py",
+    "operations/snapshot.py",
+}
+"""They read a TrainJob and a PyTorchJob, whose fields stand in different places."""
+
+
+def test_no_rule_asks_which_kind_a_job_is() -> None:
+    """What differs between kinds of jobs is a field of theirs, in catalog/job_kinds.py."""
+    asking = {
+        _place(path)
+        for path in PRODUCT
+        for text, _ in _texts_compared(path)
+        if text in ("TrainJob", "PyTorchJob")
+    }
+    assert asking == READ_BOTH_SHAPES
 
 
 def test_no_version_is_a_moving_one() -> None:
     text = (CHECKOUT / "catalog" / "versions.py").read_text()
     assert not re.search(r'= "[^"]*(latest|main|master|[~^*<>])[^"]*"', text)
+
+
+def _names(path: Path) -> set[str]:
+    """Names that the module of a file defines for others."""
+    names: set[str] = set()
+    for statement in ast.parse(path.read_text()).body:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            names.add(statement.name)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        targets += [statement.target] if isinstance(statement, ast.AnnAssign) else []
+        names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return {name for name in names if not name.startswith("_")}
+
+
+def _names_read(path: Path) -> Iterator[str]:
+    """Names that a file reads: its own, and those of what it imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+
+
+def test_every_fact_of_the_catalogue_is_read() -> None:
+    read = {name for path in [*PRODUCT, *_files("rehearsal/**/*.py")] for name in _names_read(path)}
+    facts = {_place(path): _names(path) - read for path in _files("catalog/*.py")}
+    assert {place: names for place, names in facts.items() if names} == {}
 
 
 # Stack files.

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from catalog import fabric
 from plans.own_runtimes import Fetched, OwnRuntime, own_runtime
 from plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
-from plans.pod_template import HostFolder, Mount, SecretKey, Training
+from plans.pod_template import HostFolder, Mount, Training
 from plans.pytorch import PyTorchJobSettings, pytorch_job_spec
 from plans.trainer import pod_jobs, train_job_spec
 from plans.upstream_runtimes import TUNED, upstream_runtimes
@@ -85,10 +85,7 @@ def _training(
         resources=resources(job, kind),
         node_selector=node_selector(job, environment),
         env=fabric.environment(kind, job.nodes) | job.env | places,
-        secrets={
-            variable: SecretKey(secret=at.secret, key=at.key)
-            for variable, at in sorted(job.secrets.items())
-        },
+        secrets=dict(sorted(job.secrets.items())),
         mounts=mounts,
         files=(files.name, job.files.path) if files and job.files else None,
         host_folders=tuple(
@@ -186,13 +183,13 @@ def own_spec(
 def _fetched(wanted: TorchtuneConfig, environment: EnvironmentConfig) -> Fetched | None:
     if wanted.model not in TUNED:
         return None
-    store, token = environment.storage.get(wanted.store), wanted.token
+    store = environment.storage.get(wanted.store)
     return Fetched(
         model=wanted.model,
         store=wanted.store,
         directory=wanted.directory,
         claim=claim_name(wanted.store, store, environment.zone) if store else wanted.store,
-        token=SecretKey(secret=token.secret, key=token.key) if token else None,
+        token=wanted.token,
     )
 
 

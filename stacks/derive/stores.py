@@ -12,7 +12,7 @@ from functools import cache
 
 from catalog import versions
 from catalog.storage import EFA_LUSTRE_CLIENTS
-from plans.parts import Identity, LustrePlan, RegistryPlan, RepositoryPlan
+from plans.parts import Identity, LustrePlan, RegistryPlan
 from stacks.derive.capacity import lnet_devices
 from stacks.derive.goodput import (
     ASYNC_STALL_SECONDS,
@@ -138,18 +138,9 @@ def lustre_plans(me: Identity, stores: Mapping[str, StoreConfig]) -> dict[str, L
             compression=COMPRESSION,
             metadata=METADATA_OVER_EFA if lustre.efa else None,
             keep=store.data == "keep",
-            repositories=tuple(
-                RepositoryPlan(
-                    name=f"{name}.{key}",
-                    s3=each.s3,
-                    path=each.path,
-                    auto_import=each.auto_import,
-                    auto_export=each.auto_export,
-                    import_at_creation=each.import_at_creation,
-                    delete_data_in_filesystem=each.delete_data_in_filesystem,
-                )
-                for key, each in lustre.repositories.items()
-            ),
+            repositories={
+                f"{name}.{link}": repository for link, repository in lustre.repositories.items()
+            },
         )
         for name, store in stores.items()
         if (lustre := store.lustre) and lustre.capacity_gib

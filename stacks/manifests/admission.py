@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog import versions
+from catalog.job_kinds import JOB_KINDS
 from plans.parts import JobPlan, RuntimePlan, digest
 from stacks.derive.capacity import TYPES
 from stacks.derive.jobs import claim_name
@@ -225,12 +226,11 @@ def _one_job(
         )
     for job in jobs:
         if not controllers[job.kind]:
-            v1 = job.kind == "PyTorchJob"
             yield InputError(
                 **job.at("kind"),
                 must="have its controller in the environment",
                 got=job.kind,
-                fix="environment.training_operator" if v1 else "environment.trainer",
+                fix=JOB_KINDS[job.kind].controller_setting,
             )
     for workload in workloads:
         if _kind(workload) not in KINDS:
@@ -272,7 +272,8 @@ def _claims(
 def _runtime(
     context: ManifestContext, beside: Sequence[Workload], environment: EnvironmentConfig
 ) -> Iterator[InputError]:
-    if context.workload.kind != "TrainJob":
+    kind = JOB_KINDS.get(context.workload.kind)
+    if kind is None or not kind.has_runtime:
         return
     reference = context.get("spec", "runtimeRef")
     ours = (*environment.trainer.runtimes, *environment.trainer.own_runtimes)

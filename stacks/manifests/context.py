@@ -11,6 +11,7 @@ from typing import Any
 
 from catalog import versions
 from catalog.instances import InstanceType
+from catalog.job_kinds import JOB_KINDS, job_kind
 from catalog.quantities import amount
 from plans.pod_template import GPU
 from plans.upstream_runtimes import upstream_runtimes
@@ -268,11 +269,7 @@ def contexts_of(
             trainer_minor=_minor(release),
             runtime=runtime_of(workload, workloads, release, environment),
             pool_type=pool_type,
-            controller=(
-                "training-operator v1.8.1"
-                if workload.kind == "PyTorchJob"
-                else f"Trainer {release}"
-            ),
+            controller=f"{job_kind(workload.kind).controller} {_release(workload.kind, release)}",
             production=production,
         )
         for workload in workloads
@@ -282,14 +279,13 @@ def contexts_of(
 def live_view(job: Mapping[str, Any], runtimes: Sequence[Mapping[str, Any]] = ()) -> JobView:
     """The view of a TrainJob or PyTorchJob of a cluster. `runtimes`: those of the cluster."""
     live = _live_workload(job)
-    v1 = live.kind == "PyTorchJob"
     release = next(iter(versions.TRAINERS))
     return ManifestContext(
         workload=live,
         trainer_minor=_minor(release),
         runtime=runtime_of(live, [_live_workload(runtime) for runtime in runtimes], release, None),
         pool_type=None,
-        controller="the training-operator" if v1 else "the Trainer",
+        controller=f"the {job_kind(live.kind).controller}",
         production=False,
     ).view
 
@@ -307,6 +303,11 @@ def _live_workload(body: Mapping[str, Any]) -> Workload:
     )
 
 
+def _release(kind: str, trainer: str) -> str:
+    """Release of the controller that judges an object of the kind."""
+    return trainer if job_kind(kind).has_runtime else f"v{versions.TRAINING_OPERATORS[-1]}"
+
+
 def _minor(release: str) -> tuple[int, int]:
     major, minor, *_ = map(int, release.split("."))
     return major, minor
@@ -317,7 +318,7 @@ def runtime_of(
 ) -> Any:
     """The body of a TrainJob's runtime: in the files, of the environment, of upstream; a fragment
     counts as any."""
-    if job.kind != "TrainJob":
+    if job.kind not in JOB_KINDS or not JOB_KINDS[job.kind].has_runtime:
         return job.body
     name = str(job.get("spec", "runtimeRef", "name"))
     in_files = [

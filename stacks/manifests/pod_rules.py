@@ -11,7 +11,7 @@ from catalog.quantities import amount
 from catalog.zones import ZONE_LETTERS, zone_names
 from plans.pod_template import EFA, GPU
 from stacks.manifests.context import ManifestContext
-from stacks.manifests.document import Container, Path, Requirement, look, mapping
+from stacks.manifests.document import Container, Path, Requirement, items, look, mapping
 from stacks.settings.problems import InputError, InputWarning
 
 Problems = Iterator[InputError | InputWarning]
@@ -39,11 +39,27 @@ def pod_problems(context: ManifestContext) -> Problems:
     yield from _topology_keys(context)
     yield from _selectors(context)
     yield from _one_host(context)
+    yield from _volume_names(context)
     for container in context.workload.containers:
         yield from _resource_names(context, container)
         yield from _limits(context, container)
         yield from _efa(context, container)
         yield from _privileged(context, container)
+
+
+def _volume_names(context: ManifestContext) -> Problems:
+    for pod in context.workload.pods:
+        names: set[str] = set()
+        for number, volume in enumerate(items(pod.spec.get("volumes"))):
+            name = str(volume.get("name"))
+            if name in names:
+                yield context.error(
+                    (*pod.path, "volumes", number, "name"),
+                    "be a name that no other volume of the pod has",
+                    name,
+                    f"rename one of the two, and the volumeMounts that mean it: {name}-2",
+                )
+            names.add(name)
 
 
 def _topology_keys(context: ManifestContext) -> Problems:

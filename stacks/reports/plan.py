@@ -210,7 +210,7 @@ def storage(plan: Plan) -> list[str]:
         f"  {name} {link.path} shows {link.s3}: imports {_events(link.auto_import)}, exports"
         f" {_events(link.auto_export)}"
         for name, s in plan.lustre.items()
-        for link in s.repositories
+        for link in s.repositories.values()
     ]
     return (
         [

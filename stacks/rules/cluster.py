@@ -32,6 +32,8 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
             fix=f"write {' or '.join(map(as_yaml, known))}, or add a row to catalog/versions.py",
             write=known[-1],
         )
+    else:
+        yield from _karpenter(cluster.version)
     yield from _public_access(cluster)
     roles = [admin.role_arn for admin in cluster.admins.values()]
     for role in sorted({role for role in roles if roles.count(role) > 1}):
@@ -43,6 +45,23 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
             fix="delete it",
             write=REMOVE,
         )
+
+
+def _karpenter(kubernetes: str) -> Iterator[InputError]:
+    """A Kubernetes version that the pinned Karpenter does not run on."""
+    minor = versions.KARPENTER.rpartition(".")[0]
+    oldest, newest = versions.KARPENTER_KUBERNETES[minor]
+    if not _order(oldest) <= _order(kubernetes) <= _order(newest):
+        yield InputError(
+            path="environment.cluster.version",
+            must=f"be a Kubernetes version that Karpenter {minor} supports",
+            got=kubernetes,
+            fix=f"write {as_yaml(oldest)} to {as_yaml(newest)}, or raise KARPENTER in catalog/versions.py",
+        )
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 def _public_access(cluster: ClusterConfig) -> Iterator[InputError]:

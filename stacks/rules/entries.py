@@ -9,12 +9,13 @@ has the checkpoints.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 from catalog import fabric, versions
 from plans.upstream_runtimes import TUNED
 from stacks.derive.capacity import TYPES, job_type, largest_gang
-from stacks.derive.job_view import entry_view, restarts_of
+from stacks.derive.job_view import JobView, entry_view, restarts_of
 from stacks.derive.jobs import stores
 from stacks.rules.gangs import gang_errors
 from stacks.rules.jobs import job_problems
@@ -30,16 +31,47 @@ BLOCK_TAIL = timedelta(minutes=40)
 constant)."""
 
 
-def job_errors(
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What is wrong with jobs, and what should be known about them."""
+
+    errors: tuple[InputError, ...]
+    warnings: tuple[InputWarning, ...]
+
+
+def judged(
+    path: str,
+    jobs: Mapping[str, JobConfig],
+    environment: EnvironmentConfig,
+    region: str,
+    skipped: frozenset[str],
+) -> Judged:
+    """Every error and warning of jobs. `path`: that holds them. `skipped`: names that were left
+    out, so that no second error names them."""
+    errors: list[InputError] = []
+    warnings: list[InputWarning] = []
+    for name, job in jobs.items():
+        at = f"{path}.{name}"
+        view = entry_view(at, job, environment)
+        problems = list(job_problems(view))
+        errors += _errors(view, at, job, environment, region, skipped)
+        errors += [problem for problem in problems if isinstance(problem, InputError)]
+        warnings += _entry_warnings(at, job, environment)
+        warnings += [problem for problem in problems if isinstance(problem, InputWarning)]
+        warnings += pod_warnings(at, job, environment)
+        warnings += checkpoint_warnings(at, job, environment, region)
+    return Judged(errors=tuple(errors), warnings=tuple(warnings))
+
+
+def _errors(
+    view: JobView,
     path: str,
     job: JobConfig,
     environment: EnvironmentConfig,
     region: str,
     skipped: frozenset[str],
 ) -> Iterator[InputError]:
-    """Every error of a job. `skipped`: names that were left out, so that no second error names
-    them."""
-    view = entry_view(path, job, environment)
+    """Errors that only an entry can have."""
     pool = environment.pools.get(job.pool)
     if pool is None and job.pool not in skipped:
         yield InputError(
@@ -61,30 +93,24 @@ def job_errors(
     yield from _elastic(path, job, pool)
     yield from _wait(path, job)
     yield from pod_errors(path, job, environment, skipped)
-    yield from (problem for problem in job_problems(view) if isinstance(problem, InputError))
 
 
-def job_warnings(
-    jobs: Mapping[str, JobConfig], environment: EnvironmentConfig, region: str, at: str
+def _entry_warnings(
+    path: str, job: JobConfig, environment: EnvironmentConfig
 ) -> Iterator[InputWarning]:
-    """What works but should be known about jobs. `at`: the path that holds them."""
-    for name, job in jobs.items():
-        path, pool = f"{at}.{name}", environment.pools.get(job.pool)
-        if pool:
-            yield from _pool_warnings(f"{path}.pool", job, pool, environment)
-        runtime = job.runtime or ""
-        if runtime.startswith("torchtune-") and runtime in environment.trainer.runtimes:
-            yield InputWarning(
-                path=f"{path}.runtime",
-                text=(
-                    f"{runtime} waits for a PersistentVolumeClaim or a StorageClass that this"
-                    " program does not create; an own runtime of kind torchtune has a store"
-                ),
-            )
-        problems = job_problems(entry_view(path, job, environment))
-        yield from (problem for problem in problems if isinstance(problem, InputWarning))
-        yield from pod_warnings(path, job, environment)
-        yield from checkpoint_warnings(path, job, environment, region)
+    """What works but should be known about the pool and the runtime of an entry."""
+    pool = environment.pools.get(job.pool)
+    if pool:
+        yield from _pool_warnings(f"{path}.pool", job, pool, environment)
+    runtime = job.runtime or ""
+    if runtime.startswith("torchtune-") and runtime in environment.trainer.runtimes:
+        yield InputWarning(
+            path=f"{path}.runtime",
+            text=(
+                f"{runtime} waits for a PersistentVolumeClaim or a StorageClass that this"
+                " program does not create; an own runtime of kind torchtune has a store"
+            ),
+        )
 
 
 def _pool_warnings(

@@ -22,7 +22,6 @@ from stacks.rules.cluster import (
     trainer_errors,
     training_operator_errors,
 )
-from stacks.rules.entries import job_errors, job_warnings
 from stacks.rules.lustre_efa import efa_errors, efa_warnings
 from stacks.rules.network import network_zone_errors, range_errors, zone_errors
 from stacks.rules.pools import pool_errors, pool_warnings
@@ -32,7 +31,7 @@ from stacks.settings.environment import (
     StackConfig,
     TeamConfig,
 )
-from stacks.settings.job import JobConfig, typed
+from stacks.settings.job import JobConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
 
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system", "kubeflow-system")
@@ -52,7 +51,7 @@ def environment_errors(
     skipped: frozenset[str],
     now: datetime,
 ) -> Iterator[InputError]:
-    """Every error of an environment. `zones`: its network's. `skipped`: names that were left out,
+    """Every error of an environment, but for its jobs. `zones`: its network's. `skipped`: names that were left out,
     so that no second error names them."""
     at = "environment"
     yield from zone_errors(region, wanted)
@@ -79,14 +78,10 @@ def environment_errors(
     yield from mount_target_errors(wanted, zones)
     yield from trainer_errors(wanted)
     yield from training_operator_errors(wanted)
-    for name, job in typed(wanted.jobs).items():
-        yield from job_errors(f"{at}.jobs.{name}", job, wanted, region, skipped)
 
 
-def team_errors(
-    region: str, team: TeamConfig, base: StackConfig, skipped: frozenset[str]
-) -> Iterator[InputError]:
-    """Every error of a team on a sound environment."""
+def team_errors(region: str, team: TeamConfig, base: StackConfig) -> Iterator[InputError]:
+    """Every error of a team on a sound environment, but for its jobs."""
     environment = base.environment
     assert environment is not None  # plan_team has looked
     if region != base.region:
@@ -108,8 +103,6 @@ def team_errors(
             fix=f"write {own}",
             write=own,
         )
-    for name, job in typed(team.jobs).items():
-        yield from job_errors(f"team.jobs.{name}", job, environment, region, skipped)
 
 
 def share_errors(
@@ -139,7 +132,7 @@ def _smaller(job: JobConfig, gpus_per_node: int, max_gpus: int, need: int) -> st
 def environment_warnings(
     region: str, wanted: EnvironmentConfig, now: datetime
 ) -> Iterator[InputWarning]:
-    """What works but should be known."""
+    """What works but should be known, but for jobs."""
     if wanted.cluster.endpoint != "private" and "0.0.0.0/0" in wanted.cluster.public_access_cidrs:
         yield InputWarning(
             path="environment.cluster.public_access_cidrs",
@@ -176,7 +169,6 @@ def environment_warnings(
     yield from pool_warnings(wanted, now)
     for name, store in wanted.storage.items():
         yield from efa_warnings(f"environment.storage.{name}.lustre", store.lustre, wanted.pools)
-    yield from job_warnings(typed(wanted.jobs), wanted, region, "environment.jobs")
 
 
 def first_types(wanted: EnvironmentConfig) -> list[str]:

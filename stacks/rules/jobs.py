@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 from catalog import fabric
 from catalog.instances import GPU_TYPES
+from catalog.job_kinds import job_kind
 from stacks.derive.job_view import RESERVED_ENV, ContainerView, JobView
 from stacks.derive.scripts import SAVES, Launch, launches, single_program
 from stacks.rules.pinning import unpinned
@@ -203,8 +204,8 @@ def _harmful_variable(view: JobView, container: ContainerView) -> Problems:
 
 
 def _reserved_variable(view: JobView, container: ContainerView) -> Problems:
-    if view.kind == "PyTorchJob" and view.origin == "file":
-        return  # upstream's operator leaves those that a pod has
+    if job_kind(view.kind).keeps_variables and view.origin == "file":
+        return
     for name in container.env:
         if name in RESERVED_ENV:
             yield InputError(
@@ -229,11 +230,7 @@ def _unknown_variable(view: JobView, container: ContainerView) -> Problems:
                 **container.where("script"),
                 must=f"use variables that {view.controller} provides",
                 got=name,
-                fix=(
-                    "$(MASTER_ADDR), $(MASTER_PORT)"
-                    if view.kind == "PyTorchJob"
-                    else "PET_MASTER_ADDR, PET_NODE_RANK, PET_NNODES"
-                ),
+                fix=job_kind(view.kind).rank_variables,
             )
 
 

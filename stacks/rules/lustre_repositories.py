@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 from catalog.storage import REPOSITORIES_AT_MOST
-from stacks.settings.environment import LustreConfig, RepositoryConfig
+from plans.repository import Repository
+from stacks.settings.environment import LustreConfig
 from stacks.settings.problems import REMOVE, InputError
 from stacks.settings.yaml_file import as_yaml
 
@@ -73,7 +74,7 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
             )
 
 
-def _single(path: str, each: RepositoryConfig) -> Iterator[InputError]:
+def _single(path: str, each: Repository) -> Iterator[InputError]:
     if not S3_URI.fullmatch(each.s3) or len(each.s3) > S3_URI_LENGTH:
         yield InputError(
             path=f"{path}.s3",
@@ -103,7 +104,7 @@ def _single(path: str, each: RepositoryConfig) -> Iterator[InputError]:
     yield from _events(path, each)
 
 
-def _events(path: str, each: RepositoryConfig) -> Iterator[InputError]:
+def _events(path: str, each: Repository) -> Iterator[InputError]:
     for policy in ("auto_import", "auto_export"):
         events = getattr(each, policy)
         once = list(dict.fromkeys(events))
@@ -121,7 +122,7 @@ def _directory(steps: list[str]) -> bool:
     return all(step not in ("", ".", "..") and step.isprintable() for step in steps)
 
 
-def _own_path(name: str, named: Iterable[RepositoryConfig]) -> str:
+def _own_path(name: str, named: Iterable[Repository]) -> str:
     if any(each.path == "/" for each in named):
         return "delete one of the two: / is the whole file system"
     return f"write a directory of its own, such as /{name}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from plans.upstream_runtimes import WORKSPACE
 from stacks.derive.capacity import job_type
-from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD
+from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD, stores
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import TO_S3, JobConfig
 from stacks.settings.problems import InputError, InputWarning, one_of
@@ -28,6 +28,7 @@ def pod_errors(
     them."""
     yield from _stores(path, job, environment, skipped)
     yield from _mount_paths(path, job, environment)
+    yield from _volume_names(path, job)
     yield from _torchrun_script(path, job)
     yield from _what_runs(path, job, environment)
     yield from _variables(path, job)
@@ -123,6 +124,31 @@ def _mount_paths(path: str, job: JobConfig, environment: EnvironmentConfig) -> I
             got=f"two things at {twice}",
             fix="take another path for one of them",
         )
+
+
+def _volume_names(path: str, job: JobConfig) -> Iterator[InputError]:
+    """The volumes of a pod are called by the stores and folders of the node, and by what else the
+    job has: the API server refuses two of one name."""
+    taken = {"dshm": "/dev/shm"}
+    taken |= {"files": "the setting files"} if job.files else {}
+    taken |= {"local-scratch": "the setting local_scratch"} if job.local_scratch else {}
+    for store in stores(job):
+        if store in taken:
+            yield InputError(
+                path=f"{path}.storage.{store}",
+                must=f"be a store whose name is no other volume's: {taken[store]} is called so",
+                got=store,
+                fix="rename the store under environment.storage",
+            )
+    taken |= dict.fromkeys(stores(job), "a store of the job")
+    for name in job.host_paths:
+        if name in taken:
+            yield InputError(
+                path=f"{path}.host_paths.{name}",
+                must=f"have a name that is no other volume's: {taken[name]} is called so",
+                got=name,
+                fix=f"rename it, for example host-{name}",
+            )
 
 
 def _mounted(job: JobConfig) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Literal
 import pydantic
 
 from catalog.storage import BACKUP_DAYS_AT_MOST, CHECKPOINT_BYTES_PER_PARAMETER
+from plans.repository import Repository
 from stacks.settings.aws import AwsConfig, RoleArn
 from stacks.settings.job import AnyJob, JobConfig, Name, Positive, TorchtuneConfig
 
@@ -155,33 +156,6 @@ class ModelConfig:
     restarts."""
 
 
-S3Event = Literal["NEW", "CHANGED", "DELETED"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RepositoryConfig:
-    """Links a directory of the file system to an S3 prefix (a data repository association of
-    FSx)."""
-
-    s3: str
-    """The bucket and, optionally, a prefix: s3://bucket/prefix/. The bucket must exist. FSx reads
-    it with a role of its own."""
-    path: str
-    """The directory, from the root of the file system: /data. A job finds it below the path where
-    it mounts the store."""
-    auto_import: tuple[S3Event, ...] = ("NEW", "CHANGED", "DELETED")
-    """Changes in the bucket that appear in the directory. The bucket must be in `aws:region`."""
-    auto_export: tuple[S3Event, ...] = ()
-    """Changes in the directory that are written to the bucket. By default nothing is written, which
-    is the recommended value."""
-    import_at_creation: bool = True
-    """Whether files that are in the bucket already appear in the directory. Their contents are
-    loaded when a file is first read."""
-    delete_data_in_filesystem: bool = False
-    """Whether the directory's files are deleted from the file system when the link is removed. The
-    bucket keeps its files."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class LustreConfig:
     """FSx for Lustre, in `environment.zone`. Set either `capacity_gib` and
@@ -204,7 +178,7 @@ class LustreConfig:
     """Whether the file system can be mounted over EFA, which p5, p5e, p5en and p6 nodes do: several
     times faster for each node. A change replaces the file system, and so does a change of
     `throughput_mbps_per_tib` while it is true."""
-    repositories: dict[Name, RepositoryConfig] = field(default_factory=dict)
+    repositories: dict[Name, Repository] = field(default_factory=dict)
     """Links of directories to S3, at most eight. A link cannot be renamed: FSx refuses a second
     link to the same directory."""
 

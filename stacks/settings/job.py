@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 import pydantic
 
 from catalog.storage import CHECKPOINT_BYTES_PER_PARAMETER
+from plans.pod_template import SecretKey
 
 Name = Annotated[str, pydantic.Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$")]
 """Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS
@@ -106,17 +107,6 @@ class HostPathConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecretConfig:
-    """A key of a Kubernetes Secret in the job's namespace. The Secret must exist. This program
-    never sees its value."""
-
-    secret: Annotated[str, pydantic.Field(pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$")]
-    """Name of the Secret."""
-    key: Annotated[str, pydantic.Field(pattern=r"^[-._a-zA-Z0-9]+$")]
-    """Key in the Secret."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class TorchtuneConfig:
     """A fine-tuning recipe of upstream's torchtune runtimes. It downloads the model and a data set
     (tatsu-lab/alpaca) into a store, and writes its results to the folder `output` beside them."""
@@ -128,7 +118,7 @@ class TorchtuneConfig:
     """Name of a store in `environment.storage`."""
     directory: Annotated[str, pydantic.Field(pattern=r"^[^/].*[^/]$|^[^/]$")]
     """Path from the root of the store. Pods mount it as /workspace."""
-    token: SecretConfig | None = None
+    token: SecretKey | None = None
     """Hugging Face token, in a Secret of each job's namespace."""
 
 
@@ -255,7 +245,7 @@ class JobConfig:
     /tensorboard, or a path below `storage` where the job mounts the same store."""
     env: dict[str, str] = field(default_factory=dict)
     """Environment variables."""
-    secrets: dict[str, SecretConfig] = field(default_factory=dict)
+    secrets: dict[str, SecretKey] = field(default_factory=dict)
     """Environment variables whose values are in Kubernetes Secrets: name of the variable → Secret
     and key."""
     pull_secrets: tuple[Name, ...] = ()

@@ -1,87 +1,72 @@
-"""The table of fields is the release's own."""
+"""The table of fields is what the CRDs say that this checkout installs."""
 
 from __future__ import annotations
 
-import difflib
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from catalog.fields import FIELDS, fields
-from tests.support import crds
-
-JOBS = "spec.template.spec.replicatedJobs"
-POD = f"{JOBS}.template.spec.template.spec"
-MAIN = f"{POD}.containers"
-CRD = {
-    "TrainJob": {
-        "TrainJob": "",
-        "TrainJobSpec": "spec",
-        "Ref": "spec.runtimeRef",
-        "Trainer": "spec.trainer",
-        "Override": "spec.podTemplateOverrides",
-        "PodPatch": "spec.podTemplateOverrides.spec",
-        "Env": "spec.trainer.env",
-        "Patched": "spec.podTemplateOverrides.spec.containers",
-        "Resources": "spec.trainer.resourcesPerNode",
-    },
-    "ClusterTrainingRuntime": {
-        "TrainingRuntime": "",
-        "RuntimeSpec": "spec",
-        "Policy": "spec.mlPolicy",
-        "Torch": "spec.mlPolicy.torch",
-        "Mpi": "spec.mlPolicy.mpi",
-        "JobSet": "spec.template.spec",
-        "FailurePolicy": "spec.template.spec.failurePolicy",
-        "Replicated": JOBS,
-        "DependsOn": f"{JOBS}.dependsOn",
-        "Job": f"{JOBS}.template.spec",
-        "Pod": POD,
-        "PodTemplate": f"{JOBS}.template.spec.template",
-        "Container": MAIN,
-        "Mount": f"{MAIN}.volumeMounts",
-        "Source": f"{MAIN}.env.valueFrom",
-        "KeyRef": f"{MAIN}.env.valueFrom.secretKeyRef",
-        "Volume": f"{POD}.volumes",
-        "Toleration": f"{POD}.tolerations",
-        "EmptyDir": f"{POD}.volumes.emptyDir",
-        "Claim": f"{POD}.volumes.persistentVolumeClaim",
-    },
-}
+from catalog import crds, refresh
+from catalog.fields import DEFINED_HERE, FIELDS_FILE, resolved, schema
+from stacks.manifests.field_rules import TYPES
 
 
-@pytest.mark.parametrize(
-    ("kind", "form"), [(kind, form) for kind, forms in CRD.items() for form in forms]
-)
-def test_the_table_of_fields_is_the_release_s_own(kind: str, form: str) -> None:
-    schema = crds._crd(kind, "trainer.kubeflow.org/v1alpha1")[1]
-    for step in filter(None, CRD[kind][form].split(".")):
-        schema = schema["properties"][step]
-        schema = schema.get("items", schema)
-    known, real = fields(form, "2.1"), set(schema["properties"])
-    if "*" not in known:
-        assert {*known} - {"status"} == real - {"status"}
-    else:
-        assert {*known} - {"*"} <= real
-        near = [name for name in real - {*known} if difflib.get_close_matches(name, known, 1, 0.85)]
-        assert near == [], "a field of Kubernetes would be taken for a slip"
+def members(kind: str, *path: str, minor: tuple[int, int] = (2, 1)) -> dict[str, Any]:
+    """Fields of the object at a place of a kind."""
+    form = schema(kind, minor)
+    for step in path:
+        form = resolved(form["properties"][step])
+    return form["properties"]
 
 
-def test_every_type_of_the_table_is_described() -> None:
-    held = {
-        each.strip("[]{}")
-        for form in FIELDS
-        for minor in ("2.1", "2.3")
-        for each in fields(form, minor).values()
-    }
-    assert held <= {"", "text", "number", "amount", *FIELDS}
+def test_the_committed_table_is_what_the_crds_say(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    written = tmp_path / "fields.json"
+    monkeypatch.setattr(refresh, "FIELDS_FILE", written)
+    assert refresh.main(["--fields"]) == 0
+    assert written.read_text() == FIELDS_FILE.read_text(), "python -m catalog.refresh --fields"
+
+
+def test_every_reference_is_defined_and_every_type_is_one_that_is_judged() -> None:
+    table = json.loads(FIELDS_FILE.read_text())
+    forms = [*table["objects"].values(), *table["definitions"].values(), *DEFINED_HERE.values()]
+    while forms:
+        form = forms.pop()
+        assert form.get("$ref", "metadata") in {*table["definitions"], *DEFINED_HERE}
+        assert not isinstance(form.get("type"), str) or form["type"] in TYPES
+        forms += [inner for inner in form.values() if isinstance(inner, dict)]
+
+
+def test_shapes_that_are_alike_stand_once() -> None:
+    definitions = json.loads(FIELDS_FILE.read_text())["definitions"].values()
+    assert len({json.dumps(form) for form in definitions}) == len(definitions) > 100
 
 
 def test_a_release_has_its_own_fields() -> None:
-    assert (
-        fields("Trainer", "2.1")["numProcPerNode"] == ""
-        and fields("Trainer", "2.2")["numProcPerNode"] == "number"
-    )
-    assert "labels" in fields("TrainJobSpec", "2.1") and "runtimePatches" in fields(
-        "TrainJobSpec", "2.10"
-    )
-    assert not {"podTemplateOverrides", "labels"} & {*fields("TrainJobSpec", "2.3")}
+    def trainer(minor: tuple[int, int]) -> Any:
+        return members("TrainJob", "spec", "trainer", minor=minor)["numProcPerNode"]["type"]
+
+    assert (trainer((2, 1)), trainer((2, 3))) == ("int-or-string", "integer")
+    assert "labels" in members("TrainJob", "spec")
+    later = members("TrainJob", "spec", minor=(2, 3))
+    assert "runtimePatches" in later and not {"podTemplateOverrides", "labels"} & {*later}
+
+
+def test_a_release_without_crds_has_the_fields_of_the_next_later_one() -> None:
+    for minor, same in (((2, 0), (2, 1)), ((2, 2), (2, 3)), ((2, 10), (2, 3))):
+        for kind in crds.FILES:
+            assert schema(kind, minor) is schema(kind, same)
+
+
+def test_a_kind_without_a_crd_is_a_map_of_anything() -> None:
+    assert schema("ConfigMap", (2, 1)) == {"type": "object"}
+
+
+def test_a_template_of_pods_has_the_metadata_of_any_object() -> None:
+    table = json.loads(FIELDS_FILE.read_text())["definitions"]
+    template = table["PyTorchJob.spec.pytorchReplicaSpecs.template"]
+    assert "labels" in resolved(template["properties"]["metadata"])["properties"]
+    assert "labels" in members("TrainJob", "metadata")

@@ -200,8 +200,13 @@ RUNS_AGAIN: dict[str, list[Edit]] = {
     "shared memory": [at(f"{JOB}.shared_memory_gib", 65)],
     "gpus": [at(f"{JOB}.gpus_per_node", 4), at(f"{JOB}.script", "accelerate launch t5.py")],
 }
+OTHER_DIRECTORY = {"store": "scratch", "directory": "other"}
 RUNS_ON: dict[str, list[Edit]] = {
-    "another job": [lambda s: s["jobs"].update(other=dict(s["jobs"]["t5-large"], run=7))],
+    "another job": [
+        lambda s: s["jobs"].update(
+            other={**s["jobs"]["t5-large"], "run": 7, "checkpoints": OTHER_DIRECTORY}
+        )
+    ],
     "size of the pool": [at("pools.g6e.max_nodes", 8)],
     "another pool": [without("pools.h100")],
     "size of the store": [at("storage.scratch.lustre.capacity_gib", 9600)],

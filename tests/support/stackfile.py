@@ -101,7 +101,7 @@ def sound_stacks(draw: st.DrawFn) -> dict[str, Any]:
         for name in stores
     }
     settings["jobs"] = {
-        f"job-{i}": draw(_jobs(pool, settings["pools"][pool]["max_nodes"], stores))
+        f"job-{i}": draw(_jobs(pool, settings["pools"][pool]["max_nodes"], stores, f"a/{i}"))
         for i, pool in enumerate(
             draw(st.lists(st.sampled_from(list(settings["pools"])), max_size=3))
         )
@@ -110,7 +110,9 @@ def sound_stacks(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def _jobs(draw: st.DrawFn, pool: str, most: int, stores: list[str]) -> dict[str, Any]:
+def _jobs(
+    draw: st.DrawFn, pool: str, most: int, stores: list[str], directory: str
+) -> dict[str, Any]:
     job: dict[str, Any] = {
         "runtime": draw(st.sampled_from(["torch-distributed", "torch-distributed-resilient"])),
         "pool": pool,
@@ -126,7 +128,9 @@ def _jobs(draw: st.DrawFn, pool: str, most: int, stores: list[str]) -> dict[str,
         job["storage"] = {name: {"path": f"/{name}"} for name in mounted}
         job["checkpoints"] = draw(
             st.none()
-            | st.builds(lambda store: {"store": store, "directory": "a/b"}, st.sampled_from(stores))
+            | st.builds(
+                lambda store: {"store": store, "directory": directory}, st.sampled_from(stores)
+            )
         )
     return job
 

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
+from stacks.manifests import admission
 from stacks.manifests.admission import KINDS, Manifest, judged
 from stacks.settings.environment import EnvironmentConfig
 from tests.support.cases.jobs import tune
 from tests.support.recording import WORKLOADS
-from tests.support.stackfile import at, environment_plan, reading
+from tests.support.stackfile import Edit, at, environment_plan, planned, reading
+from tests.support.sweep import lines_not_reached
 
 VALID = WORKLOADS / "valid"
 CLAIMS = {"fsx-pvc": "scratch-1", "fsx": "scratch-1", "ckpt": "home-2"}
@@ -386,6 +388,63 @@ def test_a_controller_must_be_there() -> None:
     assert said(V1) == []
     assert "environment.training_operator" in said(V1, operator=None)[0]
     assert "environment.trainer" in said(JOB, trainer=None)[0]
+
+
+THEIRS = {"manifest": "job.yaml", "pool": "g6e"}
+OF_THE_ENTRY: dict[str, tuple[list[Edit], str, str]] = {
+    # case: (edits of the dev file, path of the error, part of the message)
+    "a pool that the environment lacks": (
+        [at("jobs", {"theirs": {**THEIRS, "pool": "a100"}})],
+        "jobs.theirs.pool",
+        "must be a pool of the environment; got a100. Fix: one of g6e, h100",
+    ),
+    "a pool of an unknown type": (
+        [
+            at("pools.odd", {"instance_types": ["p9.48xlarge"], "max_nodes": 1}),
+            at("jobs", {"theirs": {**THEIRS, "pool": "odd"}}),
+        ],
+        "jobs.theirs.pool",
+        "must be a pool whose instance_types are in the catalogue; got odd",
+    ),
+    "a Trainer that this program does not know": (
+        [at("trainer.version", "2.0.0"), at("jobs", {"theirs": THEIRS})],
+        "jobs.theirs.manifest",
+        "must be written for a Trainer that this program knows",
+    ),
+    "a claim of a store that the environment lacks": (
+        [at("jobs", {"theirs": {**THEIRS, "claims": {"data": "nowhere"}}})],
+        "jobs.theirs.claims.data",
+        "must be a store of the environment; got nowhere. Fix: one of scratch, home",
+    ),
+    "a file that is not there": (
+        [at("jobs", {"theirs": {**THEIRS, "manifest": "nowhere.yaml"}})],
+        "jobs.theirs.manifest",
+        "must be a file of this checkout; got nowhere.yaml",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OF_THE_ENTRY)
+def test_what_the_stack_file_says_of_a_file_is_refused_where_it_stands(
+    case: str, tmp_path: Path
+) -> None:
+    (tmp_path / "job.yaml").write_text(JOB)
+    edits, path, says = OF_THE_ENTRY[case]
+    found = [str(error) for error in planned(*edits, folder=tmp_path).errors]
+    assert [error for error in found if error.startswith(f"environment.{path}: ") and says in error]
+
+
+def test_every_error_of_admission_is_caused_by_a_test_above(tmp_path: Path) -> None:
+    """Counted by line: a new error without a case fails here."""
+
+    def run() -> None:
+        for case in OF_THE_ENTRY:
+            test_what_the_stack_file_says_of_a_file_is_refused_where_it_stands(case, tmp_path)
+        for pool, text, (there, instead), *_ in REFUSED.values():
+            said(text.replace(there, instead, 1), pool)
+        test_a_controller_must_be_there()
+
+    assert lines_not_reached([admission], run) == []
 
 
 def test_the_pool_s_type_counts_and_in_production_nothing_moves() -> None:

@@ -485,6 +485,30 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         "GPUs",
         "4",
     ),
+    "two volumes of one name": (
+        ONE,
+        (
+            "{spec: {con",
+            "{spec: {volumes: [{name: a, emptyDir: {}}, {name: a, emptyDir: {}}], con",
+        ),
+        "volumes[1].name",
+        "no other volume of the pod",
+        "a-2",
+    ),
+    "a truth value as text": (
+        JOB,
+        also("suspend: 'true'"),
+        "spec.suspend",
+        "be true or false",
+        "without quotes",
+    ),
+    "a field of another object in a pod": (
+        ONE,
+        ("{spec: {con", "{spec: {replicatedJobs: [], con"),
+        "replicatedJobs",
+        "be a field of",
+        "delete it",
+    ),
     "a number in a command": (JOB, (SCRIPT, "[train, 3]"), "command[1]", "be text", '"3"'),
     "half a CPU as a number": (
         JOB,

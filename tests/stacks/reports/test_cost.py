@@ -208,7 +208,9 @@ def test_months_add_up_to_the_cent_and_work_is_never_cheaper_than_idle(
     lines = (*found.fixed, *found.storage, *found.work)
     assert found.at_work.usd_per_month == sum(line.usd_per_month or 0 for line in lines)
     assert found.at_work.usd_per_hour >= found.idle.usd_per_hour
-    assert all((line.usd_per_hour is None) == (line.usd_per_month is None) for line in lines)
+    assert lines and all(
+        (line.usd_per_hour is None) == (line.usd_per_month is None) for line in lines
+    )
 
 
 def test_disks_are_priced_as_the_components_make_them(dev: Graph) -> None:

@@ -26,6 +26,7 @@ from stacks.rules import (
     pods,
     pools,
     stores,
+    together,
 )
 from stacks.settings.problems import REMOVE, InputError
 from stacks.settings.reader import read
@@ -109,7 +110,7 @@ def test_the_longest_name_and_the_largest_gang_give_pod_names_that_the_webhook_t
 
 
 def _job_called(name: str) -> Edit:
-    return lambda settings: settings["jobs"].update({name: settings["jobs"]["t5-large"]})
+    return lambda settings: settings.update(jobs={name: settings["jobs"]["t5-large"]})
 
 
 def test_a_region_without_known_zones_is_refused_because_one_zone_makes_no_cluster() -> None:
@@ -198,11 +199,31 @@ def test_a_team_without_an_environment_in_the_checkout_is_told_to_write_one(tmp_
     assert error.fix == "write the stack file of the environment first: Pulumi.dev.yaml"
 
 
+def test_a_kubernetes_that_karpenter_does_not_run_on_is_refused() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        minor = versions.KARPENTER.rpartition(".")[0]
+        patch.setitem(versions.KARPENTER_KUBERNETES, minor, ("1.26", "1.33"))
+        [error] = errors()
+    assert error.startswith(
+        f"environment.cluster.version: must be a Kubernetes version that Karpenter {minor}"
+        ' supports; got 1.34. Fix: write "1.26" to "1.33"'
+    )
+
+
+def _one_namespace_of_two_teams(folder: Path) -> None:
+    """What tests/stacks/rules/test_together.py asserts."""
+    for name in ("Pulumi.yaml", "Pulumi.dev.yaml", "Pulumi.team-vision.yaml"):
+        (folder / name).write_text((CHECKOUT / name).read_text())
+    text = (CHECKOUT / "Pulumi.team-vision.yaml").read_text()
+    (folder / "Pulumi.team-two.yaml").write_text(text)
+    assert planned(stack="team-vision", folder=folder).errors
+
+
 def test_every_refusal_in_the_rules_is_caused_by_a_test_above(tmp_path: Path) -> None:
     """Counted by line: a new rule without a case fails here."""
     modules = (
         *(environment, cluster, network, pools, instance_types, entries, gangs, pods, stores),
-        *(lustre_repositories, lustre_efa, derived_jobs, plan),
+        *(lustre_repositories, lustre_efa, derived_jobs, plan, together),
     )
 
     def run() -> None:
@@ -216,6 +237,8 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above(tmp_path: Path) ->
         test_a_team_in_another_region_than_its_environment_is_refused()
         test_a_stack_whose_security_groups_ec2_would_refuse_is_refused("sg")
         test_a_broken_environment_is_its_own_business_and_one_line_of_the_teams(tmp_path)
+        test_a_kubernetes_that_karpenter_does_not_run_on_is_refused()
+        _one_namespace_of_two_teams(tmp_path)
         (tmp_path / "a").mkdir()
         for name in ("a/big.py", "big.py"):
             (tmp_path / name).write_text("#" * (1 << 20))

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
+from stacks.derive.job_view import JobView
 from stacks.manifests.context import contexts_of, live_view
 from stacks.manifests.document import read_manifest
-from stacks.rules.jobs import WHY_RANKS_DO_NOT_MEET, job_problems
-from stacks.settings.problems import InputError
+from stacks.rules import entries
+from stacks.rules.jobs import WHY_RANKS_DO_NOT_MEET, Problems, job_problems
+from stacks.settings.problems import InputError, InputWarning
 from tests.support.cases.jobs import JOB
 from tests.support.stackfile import at, planned, without
 
@@ -154,3 +156,19 @@ def test_json_of_a_file_is_judged_as_its_yaml() -> None:
     workloads, errors = read_manifest(json.dumps(job, indent=1), "job.json")
     places = [problem.where for problem in job_problems(contexts_of(workloads)[0].view)]
     assert errors == () and "spec.trainer.image [job.json:8]" in places
+
+
+def test_an_entry_is_judged_once_for_its_errors_and_warnings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[JobView] = []
+
+    def judge(view: JobView) -> Problems:
+        seen.append(view)
+        yield InputError(**view.where("nodes"), must="be odd", got="2", fix="write 3")
+        yield InputWarning(**view.where("nodes"), text="an even number")
+
+    monkeypatch.setattr(entries, "job_problems", judge)
+    found = planned()
+    assert "be odd" in str(found.errors) and "an even number" in str(found.warnings)
+    assert len(seen) == 1

@@ -25,6 +25,27 @@ def _linked(*repositories: dict[str, Any]) -> Edit:
 
 # name → (edits of the dev file, path of the error, part of the message)
 REFUSED: dict[str, tuple[list[Edit], str, str]] = {
+    "two jobs that save in one directory": (
+        [lambda s: s["jobs"].update(other={**s["jobs"]["t5-large"], "pool": "h100"})],
+        "jobs.other.checkpoints.directory",
+        "must be apart from the directory of job t5-large, t5-large; got t5-large. Fix: write a"
+        " directory of the job's own, such as other",
+    ),
+    "a store called as another volume of the pod": (
+        [
+            at("storage.files", {"efs": {}}),
+            at(f"{JOB}.storage.files", {"path": "/data"}),
+            at(f"{JOB}.files", {"sources": ["workloads/checkpoints.py"]}),
+        ],
+        "jobs.t5-large.storage.files",
+        "must be a store whose name is no other volume's: the setting files is called so",
+    ),
+    "a folder of the node called as a store": (
+        [at(f"{JOB}.host_paths", {"scratch": {"host": "/data", "path": "/data"}})],
+        "jobs.t5-large.host_paths.scratch",
+        "must have a name that is no other volume's: a store of the job is called so; got scratch."
+        " Fix: rename it, for example host-scratch",
+    ),
     "region as zone": (
         [at("zone", "ap-northeast-2")],
         "zone",
@@ -319,13 +340,14 @@ def _h100(**more: Any) -> Edit:
 
 
 def _job_on(pool: str, **more: Any) -> Edit:
-    """A second job like the first, on another pool."""
+    """A second job like the first, on another pool and with checkpoints of its own."""
     return lambda settings: settings["jobs"].update(
         {
             "other": {
                 **settings["jobs"]["t5-large"],
                 "pool": pool,
                 "script": "accelerate launch t5.py",
+                "checkpoints": {"store": "scratch", "directory": "other"},
                 **more,
             }
         }
@@ -994,6 +1016,11 @@ REFUSED |= {
 
 # name → (edits of the team file, path, part of the message)
 TEAM_REFUSED: dict[str, tuple[list[Edit], str, str]] = {
+    "checkpoints inside those of the environment's job": (
+        [at("jobs.vit-base.checkpoints.directory", "t5-large/vit")],
+        "team.jobs.vit-base.checkpoints.directory",
+        "must be apart from the directory of job t5-large of dev, t5-large; got t5-large/vit",
+    ),
     "namespace of the environment": (
         [at("namespace", "training")],
         "team.namespace",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from plans.parts import ClaimPlan, WorkspacePlan
+from plans.parts import ClaimPlan, JobNamespacePlan
 from stacks.derive.jobs import claim_name
 from stacks.settings.environment import StoreConfig
 from stacks.settings.job import JobConfig
@@ -14,15 +14,15 @@ EFS_CAPACITY = "1024Gi"
 """EFS grows by itself and ignores the figure, but a PersistentVolume must state one."""
 
 
-def workspace_plan(
+def job_namespace_plan(
     namespace: str,
     stores: Mapping[str, StoreConfig],
     zone: str,
     jobs: Mapping[str, JobConfig],
     max_gpus: int | None = None,
-) -> WorkspacePlan:
+) -> JobNamespacePlan:
     """A namespace with a claim of each store. `jobs`: those that it runs."""
-    return WorkspacePlan(
+    return JobNamespacePlan(
         namespace=namespace,
         claims=tuple(_claim(namespace, name, store, zone) for name, store in stores.items()),
         max_gpus=max_gpus,
