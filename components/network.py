@@ -5,11 +5,26 @@ Its range: `network.cidr` in the stack file. How it is divided: stacks/plan.py, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import pulumi
 import pulumi_aws as aws
 
 from components.security_group import EVERYTHING, security_group, talk_to_itself
 from plans.parts import NetworkPlan, ZonePlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorePlace:
+    """Where the component of a store is made, and who may reach it."""
+
+    vpc_id: pulumi.Input[str]
+    training_subnet_id: pulumi.Input[str]
+    subnet_in: Mapping[str, pulumi.Input[str]]
+    """Zone → its private subnet."""
+    clients: pulumi.Input[str]
+    """The security group of the nodes."""
 
 
 class Network(pulumi.ComponentResource):
@@ -64,6 +79,15 @@ class Network(pulumi.ComponentResource):
         self.node_security_group_id = nodes.id
         self.egress = [out, through, *public_routes, *private_routes]
         self.register_outputs({"vpc_id": vpc.id, "training_subnet_id": self.training_subnet_id})
+
+    def for_stores(self) -> StorePlace:
+        """What every store is told about the network."""
+        return StorePlace(
+            vpc_id=self.vpc_id,
+            training_subnet_id=self.training_subnet_id,
+            subnet_in=self.subnet_in,
+            clients=self.node_security_group_id,
+        )
 
     def _vpc(self, name: str) -> aws.ec2.Vpc:
         return aws.ec2.Vpc(
