@@ -27,6 +27,11 @@ class Driver:
     attributes: tuple[str, ...] = ()
     """What a PersistentVolume tells it beside the handle, for volumes that it did not make
     itself."""
+    service_account: str = ""
+    """Of the pods that call AWS for it, in kube-system; empty where mounting takes no permission of
+    IAM."""
+    configuration: str | None = None
+    """Values of the add-on, as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from plans.parts import ClaimPlan, WorkspacePlan
+from plans.policies import Document
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +21,8 @@ class Volume:
     attributes: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     needs: tuple[pulumi.Resource, ...] = ()
     """What brings its data: in place before anybody mounts it, and gone after."""
+    statements: tuple[pulumi.Input[Document], ...] = ()
+    """What IAM must allow the CSI driver, so that it can mount it."""
 
 
 REQUEST = "1Gi"

@@ -25,6 +25,8 @@ class StorePlace:
     """Zone → its private subnet."""
     clients: pulumi.Input[str]
     """The security group of the nodes."""
+    account_id: pulumi.Input[str]
+    """For names that must be unique among all accounts."""
 
 
 class Network(pulumi.ComponentResource):
@@ -71,7 +73,7 @@ class Network(pulumi.ComponentResource):
         self._s3_endpoint(name, vpc, through)
         nodes, self.node_rules = self._node_security_group("nodes", vpc)
 
-        self.vpc_id = vpc.id
+        self.vpc_id, self._account_id = vpc.id, vpc.owner_id
         self.public_subnet_ids = [subnet.id for subnet in public.values()]
         self.private_subnet_ids = [subnet.id for subnet in private.values()]
         self.training_subnet_id = private[training.name].id
@@ -87,6 +89,7 @@ class Network(pulumi.ComponentResource):
             training_subnet_id=self.training_subnet_id,
             subnet_in=self.subnet_in,
             clients=self.node_security_group_id,
+            account_id=self._account_id,
         )
 
     def _vpc(self, name: str) -> aws.ec2.Vpc:

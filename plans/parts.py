@@ -152,6 +152,8 @@ class AddOnPlan:
     name: str
     version: str
     configuration: str | None = None
+    service_account: str = ""
+    """Of those of its pods that get a role; empty: none does."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from components.registry import Registry
 from components.system_nodes import SystemNodes
 from components.trainer import Runtimes, Trainer
 from components.training_operator import TrainingOperator
+from plans.policies import Document
 from stacks.outputs import job_outputs, job_starts
 from stacks.plan import EnvironmentPlan
 from stacks.stores.kinds import plan_kind
@@ -38,6 +39,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         key: plan_kind(store).component()(key, store, place=network.for_stores(), opts=on_aws)
         for key, store in plan.stores.items()
     }
+    volumes = {key: store.volume for key, store in stores.items()}
     registries = {
         key: Registry(key, registry, opts=on_aws) for key, registry in plan.registries.items()
     }
@@ -69,6 +71,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         identity=me,
         cluster_name=name,
         nodes=[system.ready],
+        statements=_statements(plan, volumes),
         opts=on_aws,
     )
 
@@ -96,7 +99,6 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     }
     DevicePlugins("device-plugins", plan.device_plugins, opts=in_cluster)
 
-    volumes = {key: store.volume for key, store in stores.items()}
     workspace = Workspace(
         "workspace", plan.workspace, volumes=volumes, drivers=then.ready, opts=in_cluster
     )
@@ -137,6 +139,16 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         "jobs": job_outputs(plan.jobs),
         "registries": {key: registry.url for key, registry in registries.items()},
     }
+
+
+def _statements(
+    plan: EnvironmentPlan, volumes: Mapping[str, Volume]
+) -> dict[str, list[pulumi.Input[Document]]]:
+    """Add-on → what IAM must allow it, so that it can mount the stores."""
+    found: dict[str, list[pulumi.Input[Document]]] = {}
+    for claim in plan.workspace.claims:
+        found.setdefault(claim.driver.add_on, []).extend(volumes[claim.store].statements)
+    return found
 
 
 def _contract(

@@ -57,14 +57,24 @@ def add_ons_plan(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
         ),
     )
     before = ("kube-proxy", "eks-pod-identity-agent")
-    after = ("coredns", *(driver.add_on for driver in drivers(wanted.storage)))
     return AddOnsPlan(
         identity=me,
         before_nodes=(
             network,
             *(AddOnPlan(name=name, version=published[name]) for name in before),
         ),
-        after_nodes=tuple(AddOnPlan(name=name, version=published[name]) for name in after),
+        after_nodes=(
+            AddOnPlan(name="coredns", version=published["coredns"]),
+            *(
+                AddOnPlan(
+                    name=driver.add_on,
+                    version=published[driver.add_on],
+                    configuration=driver.configuration,
+                    service_account=driver.service_account,
+                )
+                for driver in drivers(wanted.storage)
+            ),
+        ),
     )
 
 

@@ -49,8 +49,6 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     """The service-linked role that AWS needs for it."""
     zonal: ClassVar[bool] = False
     """Whether it is in `environment.zone` only, so that nodes of other zones pay for its data."""
-    writes_refused: ClassVar[str] = ""
-    """Why checkpoints and logs cannot be written to it; empty where they can."""
 
     # What it is made from, and how jobs mount it.
 
@@ -126,6 +124,11 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         self, path: str, name: str, settings: Settings
     ) -> Iterator[InputWarning]:
         """What should be known about checkpoints on it. `path`: where the job names the store."""
+        yield from ()
+
+    def write_errors(self, path: str, name: str) -> Iterator[InputError]:
+        """Why checkpoints, logs and models cannot be written to it; nothing where they can. `path`:
+        where a job or a runtime names the store."""
         yield from ()
 
     def larger(self, path: str, gib: float) -> str:
