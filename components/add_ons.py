@@ -15,6 +15,8 @@ from components.role import role
 from plans.parts import AddOnPlan, Identity
 from plans.policies import Document, document, pod_identity_trust
 
+ROLE_NAME = 64
+"""Characters of an IAM role's name, at most (IAM API, CreateRole)."""
 CNI_POLICY = "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"
 
 
@@ -62,7 +64,7 @@ class AddOns(pulumi.ComponentResource):
             self,
             add_on.name,
             identity,
-            identity.name(add_on.name),
+            identity.short_name(add_on.name, ROLE_NAME),
             pod_identity_trust(),
             inline={
                 "stores": allowed.apply(lambda all_: json.dumps(document(*all_), sort_keys=True))

@@ -34,15 +34,15 @@ def store_errors(path: str, store: StoreConfig, around: Surroundings) -> Iterato
 
 
 def _not_one_kind(path: str, named: list[str]) -> InputError:
-    must = f"have exactly one of {' and '.join(KINDS)}"
+    must = f"have exactly one of {', '.join(KINDS)}"
     if named:
         return InputError(
             path=path, must=must, got=" and ".join(named), fix="delete all of them but one"
         )
     examples = [{kind.name: dict(kind.example)} for kind in KINDS.values()]
-    shortest = min(examples, key=lambda example: len(str(example)))
+    simplest = next(example for example in examples if not any(example.values()))
     proposed = " or ".join(as_yaml(example) for example in examples)
-    return InputError(path=path, must=must, got="none", fix=f"write {proposed}", write=shortest)
+    return InputError(path=path, must=must, got="none", fix=f"write {proposed}", write=simplest)
 
 
 def stores_together_errors(
