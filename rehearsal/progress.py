@@ -37,7 +37,7 @@ SIMULATED = (
         "nodes: they boot from the NodeConfig of their user data; its scripts, such as the one for"
         " Lustre over EFA, do not run"
     ),
-    "Lustre and EFS: folders under {state}; links to S3 copy no data",
+    "Lustre, EFS and S3 volumes: folders under {state}; links to S3 copy no data",
     (
         "images: no container runtime; controllers and jobs run as processes, and other pods only"
         " have the phase Running"
