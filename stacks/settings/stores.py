@@ -96,11 +96,28 @@ class EfsConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class S3Config:
+    """An S3 bucket, mounted with Mountpoint for Amazon S3: for data sets that jobs read. Mountpoint
+    cannot rename a file, change it or append to it, so checkpoints and logs need a Lustre or EFS
+    store."""
+
+    bucket: str | None = None
+    """Name of an existing bucket. This program never changes or deletes it. By default the stack
+    creates a bucket: private, encrypted and reachable over TLS only."""
+    writable: Annotated[bool, pydantic.Field(strict=True)] = False
+    """Whether jobs may create files, each written once from beginning to end. By default the bucket
+    is mounted read-only, which is the recommended value."""
+    kms_key_arn: str | None = None
+    """ARN of the KMS key of the objects. By default S3 encrypts them with its own key."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class StoreConfig:
-    """A shared file system that jobs mount by its name. Set exactly one of `lustre` and `efs`."""
+    """Shared storage that jobs mount by its name. Set exactly one of `lustre`, `efs` and `s3`."""
 
     lustre: LustreConfig | None = None
     efs: EfsConfig | None = None
+    s3: S3Config | None = None
     data: Literal["keep", "delete"] = "keep"
-    """`keep`: the file system is protected, and `pulumi destroy` leaves it and prints its name.
-    `delete`: the file system is deleted with the stack."""
+    """`keep`: the store is protected, and `pulumi destroy` leaves it and prints its name. `delete`:
+    the store and its data are deleted with the stack. A bucket that existed before always stays."""

@@ -13,11 +13,12 @@ from stacks.settings.stores import StoreConfig
 from stacks.stores.efs import Efs
 from stacks.stores.kind import StoreKind
 from stacks.stores.lustre import Lustre
+from stacks.stores.s3 import S3
 
 AnyKind = StoreKind[Any, Any]
 Stores = Mapping[str, StoreConfig]
 
-KINDS: dict[str, AnyKind] = {kind.name: kind for kind in (Lustre(), Efs())}
+KINDS: dict[str, AnyKind] = {kind.name: kind for kind in (Lustre(), Efs(), S3())}
 """By their field of `StoreConfig`, in the order in which stores are made."""
 
 
