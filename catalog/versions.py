@@ -34,6 +34,7 @@ KUBERNETES: dict[str, dict[str, str]] = {
         "coredns": "v1.12.3-eksbuild.1",
         "aws-fsx-csi-driver": "v1.7.0-eksbuild.1",
         "aws-efs-csi-driver": "v2.1.13-eksbuild.1",
+        "aws-mountpoint-s3-csi-driver": "v2.7.0-eksbuild.1",
     },
 }
 """Kubernetes version → add-on versions that AWS publishes for it (aws eks

@@ -16,7 +16,14 @@ from pulumi.runtime.rpc import UNKNOWN
 
 Inputs = dict[str, Any]
 TAGS = ("trainyard:project", "trainyard:stack", "trainyard:name")
-ABSENT = ("NotFound", "NoSuchEntity", "ResourceNotFound", "NonExistentQueue", "DoesNotExist")
+ABSENT = (
+    "NotFound",
+    "NoSuchEntity",
+    "NoSuchBucket",
+    "ResourceNotFound",
+    "NonExistentQueue",
+    "DoesNotExist",
+)
 CREATING, DELETED = ("creating", "pending", "updating"), ("deleting", "deleted", "delete_complete")
 
 
@@ -187,6 +194,11 @@ def _repository(session: boto3.Session, inputs: Inputs) -> ExistingObject | None
     return ExistingObject(id=inputs["name"])
 
 
+def _bucket(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    session.client("s3").get_bucket_location(Bucket=inputs["bucket"])
+    return ExistingObject(id=inputs["bucket"])
+
+
 def unwanted_egress_rules(session: boto3.Session, kind: str, id_: str) -> list[str]:
     """The ids of the egress rules that AWS adds to a new security group. The provider removes them
     after it has created the group; a killed provider has not. Rules with tags belong to a user."""
@@ -254,4 +266,5 @@ _FINDERS: dict[str, Callable[[boto3.Session, Inputs], ExistingObject | None]] = 
     "aws:efs/fileSystem:FileSystem": _efs,
     "aws:efs/mountTarget:MountTarget": _mount_target,
     "aws:ecr/repository:Repository": _repository,
+    "aws:s3/bucket:Bucket": _bucket,
 }

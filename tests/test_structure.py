@@ -30,6 +30,7 @@ FLOORS = (
     ("catalog",),
     ("plans",),
     ("stacks/settings", "components"),
+    ("stacks/stores",),
     ("stacks/derive",),
     ("stacks/rules",),
     ("stacks/manifests",),

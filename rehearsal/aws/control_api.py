@@ -235,6 +235,11 @@ def _of_others() -> Iterator[Row]:
         ("fsx-association", id_, "", view["Lifecycle"], view["Tags"])
         for id_, view in storage.ASSOCIATIONS.items()
     )
+    for s3 in backends.used("s3"):
+        yield from (
+            ("s3-bucket", one.name, one.name, "", s3.tagger.get_tag_dict_for_resource(one.arn))
+            for one in s3.buckets.values()
+        )
     for efs in backends.used("efs"):
         yield from (
             ("efs-file-system", id_, "", one.life_cycle_state, efs.list_tags_for_resource(id_))

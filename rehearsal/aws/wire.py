@@ -35,6 +35,7 @@ SERVICES = {"elasticfilesystem": "efs", "servicequotas": "service-quotas"} | {
         "fsx",
         "iam",
         "pricing",
+        "s3",
         "sqs",
         "ssm",
         "sts",

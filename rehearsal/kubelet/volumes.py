@@ -225,7 +225,8 @@ def claim(volumes: Volumes, name: str, volume: Object) -> Mount:
         raise NotReady(str(error)) from None
     place = paths.FILE_SYSTEMS / csi["volumeHandle"]
     place.mkdir(parents=True, exist_ok=True)
-    return Mount(source=str(place))
+    read_only = "read-only" in bound["spec"].get("mountOptions", ())
+    return Mount(source=str(place), read_only=read_only)
 
 
 def lustre(kubelet: Host, csi: Object) -> None:
@@ -263,9 +264,16 @@ def efs(kubelet: Host, csi: Object) -> None:
         )
 
 
+def s3(kubelet: Host, csi: Object) -> None:
+    """Whether the volume names a bucket. Every bucket that exists elsewhere counts as there."""
+    if not csi.get("volumeAttributes", {}).get("bucketName"):
+        raise NotReady("mount-s3: bucketName is not set")
+
+
 DRIVERS: dict[str, tuple[str, Callable[[Host, Object], None]]] = {
     "fsx.csi.aws.com": ("aws-fsx-csi-driver", lustre),
     "efs.csi.aws.com": ("aws-efs-csi-driver", efs),
+    "s3.csi.aws.com": ("aws-mountpoint-s3-csi-driver", s3),
 }
 """CSI driver → the image of its node part, and whether one of its volumes can be mounted."""
 SOURCES: dict[str, Callable[[Volumes, str, Object], Mount]] = {

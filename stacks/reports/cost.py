@@ -17,6 +17,8 @@ from plans.parts import JobPlan
 from stacks.derive.capacity import PoolUse
 from stacks.plan import EnvironmentPlan, TeamPlan
 from stacks.reports.timeline import cold_start
+from stacks.stores.figures import UsageCost
+from stacks.stores.kinds import plan_kind
 
 HOURS = 730
 """Of a month, as AWS's price pages count."""
@@ -127,12 +129,10 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
 
 
 def _storage(plan: EnvironmentPlan) -> Iterable[Line]:
-    for name, store in plan.lustre.items():
-        sku = "-".join(
-            str(part) for part in (store.deployment, store.throughput_mbps_per_tib) if part
-        )
-        found = price("fsx-lustre", sku, plan.identity.region)
-        yield _line(f"Lustre {name}, {store.capacity_gib} GiB {sku}", [(found, store.capacity_gib)])
+    for name, store in plan.stores.items():
+        for cost in plan_kind(store).costs(name, store):
+            found = price(cost.service, cost.sku, plan.identity.region)
+            yield _line(cost.what, [(found, cost.units)])
 
 
 def _work(plan: EnvironmentPlan) -> Iterable[Line]:
@@ -144,20 +144,14 @@ def _work(plan: EnvironmentPlan) -> Iterable[Line]:
 
 
 def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
-    rates = [
-        ("NAT gateway data", "nat", "gb"),
-        *((f"EFS {name}", "efs", "standard") for name in plan.efs),
-        *(
-            (f"backups of {name}", "fsx-lustre", "backup")
-            for name, s in plan.lustre.items()
-            if s.backup_days
-        ),
-    ]
-    for what, service, sku in rates:
-        found = price(service, sku, plan.identity.region)
+    rates = [UsageCost(what="NAT gateway data", service="nat", sku="gb")]
+    for name, store in plan.stores.items():
+        rates += plan_kind(store).usage_costs(name, store)
+    for used in rates:
+        found = price(used.service, used.sku, plan.identity.region)
         rate = f"{found.usd} USD a {found.unit}" if found else "no price"
         yield Line(
-            what=what,
+            what=used.what,
             usd_per_hour=None,
             usd_per_month=None,
             assumption=f"{rate}, by use",

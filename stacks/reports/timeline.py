@@ -14,19 +14,11 @@ from dataclasses import dataclass
 from catalog.latencies import JOB, STAGES, TYPICAL
 from plans.parts import JobPlan
 from stacks.plan import EnvironmentPlan, TeamPlan
+from stacks.stores.figures import Stage
+from stacks.stores.kinds import plan_kind
 
 CONTROLLERS = {"TrainJob": "Trainer", "PyTorchJob": "training-operator"}
 """Kind of job → the stage that it waits for where it has no runtime of the environment."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """Something that takes noticeable time."""
-
-    name: str
-    seconds: float
-    after: tuple[str, ...] = ()
-    """Names of the stages it waits for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,25 +72,8 @@ def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
 
 def _stores(plan: EnvironmentPlan) -> Iterable[Stage]:
     """File systems, and what must be there before a job can mount them."""
-    for name, store in plan.lustre.items():
-        yield Stage(
-            name=f"file system {name}",
-            seconds=TYPICAL["fsx.lustre"],
-            after=("subnets", "security groups"),
-        )
-        if linked := len(store.repositories):  # FSx makes one after the other
-            yield Stage(
-                name=f"repositories {name}",
-                seconds=linked * TYPICAL["fsx.association"],
-                after=(f"file system {name}",),
-            )
-    for store in plan.efs:
-        yield Stage(name=f"file system {store}", seconds=TYPICAL["efs.file-system"])
-        yield Stage(
-            name=f"mount target {store}",
-            seconds=TYPICAL["efs.mount-target"],
-            after=("subnets", "security groups", f"file system {store}"),
-        )
+    for name, store in plan.stores.items():
+        yield from plan_kind(store).stages(name, store)
 
 
 def _cluster(plan: EnvironmentPlan) -> Iterable[Stage]:
@@ -156,23 +131,14 @@ def _needs(
     pool."""
     if isinstance(plan, TeamPlan):
         return (), ()
-    lustre = [
-        name
-        for s in job.stores
-        if s in plan.lustre
-        for name in (
-            f"{'repositories' if plan.lustre[s].repositories else 'file system'} {s}",
-            "aws-fsx-csi-driver",
-        )
-    ]
-    efs = [
-        name
-        for s in job.stores
-        if s in plan.efs
-        for name in (f"mount target {s}", "aws-efs-csi-driver")
+    mounted = [
+        stage
+        for name, store in plan.stores.items()
+        if name in job.stores
+        for stage in (*plan_kind(store).last_stages(name, store), plan_kind(store).driver.add_on)
     ]
     runs = "runtimes" if job.runtime else CONTROLLERS[job.kind]
-    return (runs, *dict.fromkeys((*lustre, *efs))), ("pools",)
+    return (runs, *dict.fromkeys(mounted)), ("pools",)
 
 
 def _stands(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> bool:

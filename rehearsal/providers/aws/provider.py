@@ -11,7 +11,7 @@ from contextlib import suppress
 from importlib import metadata
 from typing import ClassVar
 
-from rehearsal.providers.aws import eks, events, iam, network, storage
+from rehearsal.providers.aws import buckets, eks, events, iam, network, storage
 from rehearsal.providers.aws.account import Account, Clients
 from rehearsal.providers.aws.comparison import filled, same, shaped
 from rehearsal.providers.aws.resource_type import MAPS, Kind, Seen
@@ -22,7 +22,9 @@ from rehearsal.providers.protocol import serve
 from rehearsal.providers.wire import Changes, Properties, changes, top, unknown, words
 
 KINDS = {
-    kind.token: kind for module in (network, iam, eks, events, storage) for kind in module.KINDS
+    kind.token: kind
+    for module in (network, iam, eks, events, storage, buckets)
+    for kind in module.KINDS
 }
 
 CONFIG = words(

@@ -137,6 +137,32 @@ def engine(account: Account) -> Engine:
     return Engine(configured())
 
 
+def _bucket(make: Callable[..., Thing]) -> list[Thing]:
+    """A bucket and each of its settings."""
+    bucket = make("Bucket", bucket="our-corpus", forceDestroy=True)
+    of_it = {"bucket": bucket.id}
+    blocked = dict.fromkeys(
+        ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets"), True
+    )
+    encryption = {
+        "applyServerSideEncryptionByDefault": {"sseAlgorithm": "AES256"},
+        "bucketKeyEnabled": False,
+    }
+    remains = {
+        "id": "abort-uploads",
+        "status": "Enabled",
+        "filter": {"prefix": ""},
+        "abortIncompleteMultipartUpload": {"daysAfterInitiation": 7},
+    }
+    return [
+        bucket,
+        make("BucketPublicAccessBlock", **of_it, **blocked),
+        make("BucketPolicy", **of_it, policy=DOCUMENT),
+        make("BucketServerSideEncryptionConfiguration", **of_it, rules=[encryption]),
+        make("BucketLifecycleConfiguration", **of_it, rules=[remains]),
+    ]
+
+
 @pytest.fixture(scope="module")
 def world(engine: Engine) -> dict[str, Thing]:
     """One object of every type."""
@@ -273,7 +299,9 @@ def world(engine: Engine) -> dict[str, Thing]:
     mount = make(
         "MountTarget", fileSystemId=home.id, subnetId=subnets[1].id, securityGroups=[group.id]
     )
+    buckets = _bucket(make)
     made = (
+        *buckets,
         vpc,
         subnets[0],
         gateway,

@@ -175,12 +175,50 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "store of two kinds": (
         [at("storage.home.lustre", {"capacity_gib": 1200, "throughput_mbps_per_tib": 125})],
         "storage.home",
-        "must have either lustre or efs; got both",
+        "must have exactly one of lustre, efs, s3; got lustre and efs",
     ),
     "store of no kind": (
         [without("storage.home.efs")],
         "storage.home",
-        "must have either lustre or efs; got neither",
+        "must have exactly one of lustre, efs, s3; got none",
+    ),
+    "bucket that is an address": (
+        [at("storage.corpus", {"s3": {"bucket": "s3://our-corpus/text"}})],
+        "storage.corpus.s3.bucket",
+        "must be the name of a bucket: 3 to 63 of a-z, 0-9, - and .; got s3://our-corpus/text. Fix:"
+        " write our-corpus",
+    ),
+    "alias for a key": (
+        [at("storage.corpus", {"s3": {"kms_key_arn": "alias/ours"}})],
+        "storage.corpus.s3.kms_key_arn",
+        "must be the ARN of a KMS key",
+    ),
+    "existing bucket that would be deleted": (
+        [at("storage.corpus", {"s3": {"bucket": "our-corpus"}, "data": "delete"})],
+        "storage.corpus.data",
+        "must be keep with bucket: this program deletes no bucket that it did not create",
+    ),
+    "bucket of two stores": (
+        [
+            at("storage.corpus", {"s3": {"bucket": "our-corpus"}}),
+            at("storage.text", {"s3": {"bucket": "our-corpus"}}),
+        ],
+        "storage.text.s3.bucket",
+        "must be another bucket than that of corpus: a pod mounts a bucket once",
+    ),
+    "checkpoints in a bucket": (
+        [at("storage.corpus", {"s3": {}}), at(f"{JOB}.checkpoints.store", "corpus")],
+        f"{JOB}.checkpoints.store",
+        "which Mountpoint for Amazon S3 cannot; got corpus. Fix: write the name of a Lustre or EFS"
+        " store; lustre.repositories with auto_export",
+    ),
+    "logs in a bucket": (
+        [
+            at("storage.corpus", {"s3": {"writable": True}}),
+            at(f"{JOB}.tensorboard", {"store": "corpus", "directory": "logs"}),
+        ],
+        f"{JOB}.tensorboard.store",
+        "must be a store whose files can be renamed and appended to",
     ),
     "size FSx does not sell": (
         [at("storage.scratch.lustre.capacity_gib", 5000)],

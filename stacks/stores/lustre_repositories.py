@@ -19,8 +19,8 @@ from itertools import combinations
 
 from catalog.storage import REPOSITORIES_AT_MOST
 from plans.repository import Repository
-from stacks.settings.environment import LustreConfig
 from stacks.settings.problems import REMOVE, InputError
+from stacks.settings.stores import LustreConfig
 from stacks.settings.yaml_file import as_yaml
 
 S3_URI = re.compile(

@@ -1,0 +1,116 @@
+"""A data set in S3: a bucket that the stack creates, or one that exists.
+
+Which of the two, and what jobs may do with it: `storage.<name>.s3` in the stack file.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pulumi
+import pulumi_aws as aws
+
+from components.namespace import Volume
+from components.network import StorePlace
+from plans.policies import Document
+from plans.s3 import S3Plan, key_statement, list_statement, object_statement, tls_only
+
+
+class S3(pulumi.ComponentResource):
+    """A bucket that pods mount with Mountpoint for Amazon S3."""
+
+    volume: Volume
+
+    def __init__(
+        self,
+        name: str,
+        plan: S3Plan,
+        *,
+        place: StorePlace,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("trainyard:storage:S3", name, None, opts)
+        bucket, safe = pulumi.Output.from_input(plan.existing or ""), []
+        if plan.existing is None:
+            made = self._bucket(name, plan, place)
+            bucket, safe = made.bucket, self._safeguards(name, plan, made)
+        self.volume = Volume(
+            handle=bucket,
+            attributes={"bucketName": bucket},
+            needs=tuple(safe),
+            statements=_statements(plan, bucket),
+        )
+        self.register_outputs({"bucket": bucket})
+
+    def _bucket(self, name: str, plan: S3Plan, place: StorePlace) -> aws.s3.Bucket:
+        return aws.s3.Bucket(
+            name,
+            bucket=pulumi.Output.format("{0}-{1}", plan.name, place.account_id),
+            # S3 deletes an empty bucket only, and `data: delete` means the objects, too.
+            force_destroy=not plan.keep,
+            tags=plan.identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self, protect=plan.keep),
+        )
+
+    def _safeguards(self, name: str, plan: S3Plan, bucket: aws.s3.Bucket) -> list[pulumi.Resource]:
+        """What keeps the bucket private, encrypted and without remains."""
+        parent = pulumi.ResourceOptions(parent=self)
+        private = aws.s3.BucketPublicAccessBlock(
+            name,
+            bucket=bucket.bucket,
+            block_public_acls=True,
+            block_public_policy=True,
+            ignore_public_acls=True,
+            restrict_public_buckets=True,
+            opts=parent,
+        )
+        policy = aws.s3.BucketPolicy(
+            name,
+            bucket=bucket.bucket,
+            policy=bucket.bucket.apply(lambda made: json.dumps(tls_only(made), sort_keys=True)),
+            # S3 refuses two changes of a bucket's access at once (OperationAborted).
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[private]),
+        )
+        encryption = aws.s3.BucketServerSideEncryptionConfiguration(
+            name, bucket=bucket.bucket, rules=[_encryption(plan)], opts=parent
+        )
+        lifecycle = aws.s3.BucketLifecycleConfiguration(
+            name,
+            bucket=bucket.bucket,
+            rules=[
+                aws.s3.BucketLifecycleConfigurationRuleArgs(
+                    id="abort-uploads",
+                    status="Enabled",
+                    filter=aws.s3.BucketLifecycleConfigurationRuleFilterArgs(prefix=""),
+                    abort_incomplete_multipart_upload=aws.s3.BucketLifecycleConfigurationRuleAbortIncompleteMultipartUploadArgs(
+                        days_after_initiation=plan.abort_uploads_days
+                    ),
+                )
+            ],
+            opts=parent,
+        )
+        return [private, policy, encryption, lifecycle]
+
+
+def _encryption(plan: S3Plan) -> aws.s3.BucketServerSideEncryptionConfigurationRuleArgs:
+    default = (
+        aws.s3.BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultArgs(
+            sse_algorithm="aws:kms" if plan.kms_key_arn else "AES256",
+            kms_master_key_id=plan.kms_key_arn,
+        )
+    )
+    return aws.s3.BucketServerSideEncryptionConfigurationRuleArgs(
+        apply_server_side_encryption_by_default=default,
+        # One request to KMS for many objects, instead of one each.
+        bucket_key_enabled=bool(plan.kms_key_arn),
+    )
+
+
+def _statements(plan: S3Plan, bucket: pulumi.Output[str]) -> tuple[pulumi.Input[Document], ...]:
+    """What the CSI driver may do with this bucket."""
+    key = [key_statement(plan.kms_key_arn, writable=plan.writable)] if plan.kms_key_arn else []
+    return (
+        bucket.apply(list_statement),
+        bucket.apply(lambda made: object_statement(made, writable=plan.writable)),
+        *key,
+    )

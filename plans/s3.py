@@ -1,0 +1,61 @@
+"""What the component of an S3 store is told, and what IAM and the bucket allow.
+
+Permissions: doc/CONFIGURATION.md of Mountpoint for Amazon S3, "IAM permissions".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plans.policies import Document, document
+from plans.stores import StorePlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class S3Plan(StorePlan):
+    existing: str | None
+    """Name of a bucket that exists; None: the stack creates one."""
+    name: str
+    """Of the bucket that the stack creates, without the account's id at its end: a bucket's name is
+    unique among all accounts."""
+    writable: bool
+    """Jobs may create files."""
+    kms_key_arn: str | None
+    """Of the key that encrypts the objects; None: S3's own key."""
+    abort_uploads_days: int
+    """After so many days S3 removes the parts of an upload that never ended."""
+
+
+def list_statement(bucket: str) -> Document:
+    """See which objects there are."""
+    return {"Sid": "List", "Action": "s3:ListBucket", "Resource": f"arn:aws:s3:::{bucket}"}
+
+
+def object_statement(bucket: str, *, writable: bool) -> Document:
+    """Read objects, or also create them. Deleting is not allowed: the mount has no option for
+    it."""
+    writes = ["s3:AbortMultipartUpload", "s3:PutObject"] if writable else []
+    return {
+        "Sid": "Objects",
+        "Action": ["s3:GetObject", *writes],
+        "Resource": f"arn:aws:s3:::{bucket}/*",
+    }
+
+
+def key_statement(kms_key_arn: str, *, writable: bool) -> Document:
+    """Use the key of the objects."""
+    writes = ["kms:GenerateDataKey"] if writable else []
+    return {"Sid": "Key", "Action": ["kms:Decrypt", *writes], "Resource": kms_key_arn}
+
+
+def tls_only(bucket: str) -> Document:
+    """The policy of a bucket that answers nobody without TLS."""
+    return document(
+        {
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "s3:*",
+            "Resource": [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"],
+            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+        }
+    )

@@ -1,0 +1,97 @@
+"""What a stack file may say about stores: one class of settings for each kind, and a field of
+`StoreConfig` for it.
+
+What follows from them, kind by kind: stacks/stores/.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+import pydantic
+
+from catalog.storage import BACKUP_DAYS_AT_MOST, CHECKPOINT_BYTES_PER_PARAMETER
+from plans.repository import Repository
+from stacks.settings.job import Name, Positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """A model and the number of nodes that train it. The size of a checkpoint and the store's size
+    and speed follow from them."""
+
+    parameters_billion: Annotated[float, pydantic.Field(gt=0, le=10_000)]
+    """Number of parameters of the model, in billions."""
+    nodes: Positive
+    """Number of nodes that train the model."""
+    bytes_per_parameter: Annotated[float, pydantic.Field(gt=0, le=32)] = (
+        CHECKPOINT_BYTES_PER_PARAMETER
+    )
+    """Size of a checkpoint divided by the number of parameters. 12 bytes are fp32 weights and the
+    two moments of Adam."""
+    goodput_percent: Annotated[float, pydantic.Field(gt=0, lt=100)] = 95
+    """Share of the time that must be left for training, after checkpoints, failures and
+    restarts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LustreConfig:
+    """FSx for Lustre, in `environment.zone`. Set either `capacity_gib` and
+    `throughput_mbps_per_tib`, or `for_model`."""
+
+    capacity_gib: Positive | None = None
+    """Size of the file system: 1200 or a multiple of 2400."""
+    deployment: Literal["SCRATCH_2", "PERSISTENT_2"] = "PERSISTENT_2"
+    """Deployment type of FSx. PERSISTENT_2 replicates data within the zone. SCRATCH_2 loses data
+    when a server fails."""
+    throughput_mbps_per_tib: Positive | None = None
+    """Speed of PERSISTENT_2: 125, 250, 500 or 1000. The write speed decides how long a checkpoint
+    takes. Leave it out with SCRATCH_2."""
+    for_model: ModelConfig | None = None
+    """Chooses the cheapest size and speed that keep a model of this size at its goodput."""
+    backup_days: Annotated[int, pydantic.Field(ge=0, le=BACKUP_DAYS_AT_MOST, strict=True)] = 0
+    """Number of days that daily backups are kept. FSx backs up only PERSISTENT_2 without
+    `repositories`."""
+    efa: bool = False
+    """Whether the file system can be mounted over EFA, which p5, p5e, p5en and p6 nodes do: several
+    times faster for each node. A change replaces the file system, and so does a change of
+    `throughput_mbps_per_tib` while it is true."""
+    repositories: dict[Name, Repository] = field(default_factory=dict)
+    """Links of directories to S3, at most eight. A link cannot be renamed: FSx refuses a second
+    link to the same directory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EfsConfig:
+    """EFS with elastic throughput: for code, data sets and home directories, not for checkpoints of
+    large models. It has a mount target in `environment.zone` and in every fallback zone of a pool.
+    It has no settings: write `efs: {}`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class S3Config:
+    """An S3 bucket, mounted with Mountpoint for Amazon S3: for data sets that jobs read. Mountpoint
+    cannot rename a file, change it or append to it, so checkpoints and logs need a Lustre or EFS
+    store."""
+
+    bucket: str | None = None
+    """Name of an existing bucket. This program never changes or deletes it. By default the stack
+    creates a bucket: private, encrypted and reachable over TLS only."""
+    writable: Annotated[bool, pydantic.Field(strict=True)] = False
+    """Whether jobs may create files, each written once from beginning to end. By default the bucket
+    is mounted read-only, which is the recommended value."""
+    kms_key_arn: str | None = None
+    """ARN of the KMS key of the objects. By default S3 encrypts them with its own key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreConfig:
+    """Shared storage that jobs mount by its name. Set exactly one of `lustre`, `efs` and `s3`."""
+
+    lustre: LustreConfig | None = None
+    efs: EfsConfig | None = None
+    s3: S3Config | None = None
+    data: Literal["keep", "delete"] = "keep"
+    """`keep`: the store is protected, and `pulumi destroy` leaves it and prints its name. `delete`:
+    the store and its data are deleted with the stack. A bucket that existed before always stays."""

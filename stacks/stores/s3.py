@@ -1,0 +1,156 @@
+"""S3: the kind of store for data sets that jobs read, in every zone, mounted with Mountpoint for
+Amazon S3.
+
+Mountpoint reads objects as files and writes new ones from beginning to end. It cannot rename, change
+or append to a file (doc/SEMANTICS.md of Mountpoint; read 2026-11-22). So the store takes no
+checkpoints and no logs. Driver and options: docs/CONFIGURATION.md and charts of
+github.com/awslabs/mountpoint-s3-csi-driver, 2.7.0.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from catalog.storage import Driver
+from plans.parts import Identity
+from plans.s3 import S3Plan
+from stacks.settings.environment import EnvironmentConfig
+from stacks.settings.problems import InputError
+from stacks.settings.stores import S3Config
+from stacks.stores.figures import StoreRow, UsageCost
+from stacks.stores.kind import StoreKind, Surroundings
+
+BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+"""S3 user guide, bucketnamingrules."""
+KEY = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[\w-]+")
+OWN_NAME = 50
+"""Characters of an own bucket's name, at most: S3 takes 63, and the account's id has 12."""
+ABORT_UPLOADS_DAYS = 7
+"""A choice of ours: longer than any upload takes, and short enough that nobody pays for remains."""
+CAPACITY = "1024Gi"
+"""S3 grows by itself and ignores the figure, but a PersistentVolume must state one."""
+ALL_USERS = "allow-other"
+"""Containers that do not run as root read files, too."""
+
+
+class S3(StoreKind[S3Config, S3Plan]):
+    """One bucket."""
+
+    name = "s3"
+    example = {}
+    driver = Driver(
+        name="s3.csi.aws.com",
+        add_on="aws-mountpoint-s3-csi-driver",
+        attributes=("bucketName",),
+        service_account="s3-csi-driver-sa",
+        # The driver must run on GPU nodes, which have a taint.
+        configuration=json.dumps({"node": {"tolerateAllTaints": True}}),
+    )
+
+    def plan(
+        self, me: Identity, name: str, settings: S3Config, *, keep: bool, zones: tuple[str, ...]
+    ) -> S3Plan:
+        return S3Plan(
+            identity=me,
+            kind=self.name,
+            keep=keep,
+            existing=settings.bucket,
+            name=me.short_name(name, OWN_NAME),
+            writable=settings.writable,
+            kms_key_arn=settings.kms_key_arn,
+            abort_uploads_days=ABORT_UPLOADS_DAYS,
+        )
+
+    def component(self) -> Any:
+        from components.s3 import S3 as Component
+
+        return Component
+
+    def made_from(self, settings: S3Config, zone: str) -> list[str]:
+        return ["s3", settings.bucket or "", str(settings.writable)]
+
+    def capacity(self, settings: S3Config) -> str:
+        return CAPACITY
+
+    def access_mode(self, settings: S3Config) -> str:
+        return "ReadWriteMany" if settings.writable else "ReadOnlyMany"
+
+    def mount_options(self, settings: S3Config) -> tuple[str, ...]:
+        return (ALL_USERS,) if settings.writable else (ALL_USERS, "read-only")
+
+    def checkpoint_store(self, settings: S3Config, region: str) -> None:
+        return None
+
+    def errors(self, path: str, settings: S3Config, around: Surroundings) -> Iterator[InputError]:
+        if settings.bucket is not None and not BUCKET.fullmatch(settings.bucket):
+            plain = settings.bucket.removeprefix("s3://").partition("/")[0].lower()
+            yield InputError(
+                path=f"{path}.bucket",
+                must="be the name of a bucket: 3 to 63 of a-z, 0-9, - and .",
+                got=settings.bucket or "nothing",
+                fix=f"write {plain if BUCKET.fullmatch(plain) else 'a name such as my-data'}",
+                write=plain if BUCKET.fullmatch(plain) else "my-data",
+            )
+        if settings.kms_key_arn is not None and not KEY.fullmatch(settings.kms_key_arn):
+            yield InputError(
+                path=f"{path}.kms_key_arn",
+                must="be the ARN of a KMS key: IAM allows an alias to nobody",
+                got=settings.kms_key_arn or "nothing",
+                fix="write one such as arn:aws:kms:<region>:<account>:key/<id>",
+            )
+
+    def errors_together(
+        self, names: Sequence[str], wanted: EnvironmentConfig, zones: tuple[str, ...]
+    ) -> Iterator[InputError]:
+        """Existing buckets that would be deleted, or that a pod cannot mount beside each other."""
+        first: dict[str, str] = {}
+        for name in names:
+            store = wanted.storage[name]
+            bucket = store.s3.bucket if store.s3 else None
+            if bucket is None:
+                continue
+            if store.data == "delete":
+                yield InputError(
+                    path=f"environment.storage.{name}.data",
+                    must="be keep with bucket: this program deletes no bucket that it did not create",
+                    got="delete",
+                    fix="write keep, or delete bucket, and the stack creates one",
+                    write="keep",
+                )
+            if (other := first.setdefault(bucket, name)) != name:
+                yield InputError(
+                    path=f"environment.storage.{name}.s3.bucket",
+                    must=f"be another bucket than that of {other}: a pod mounts a bucket once",
+                    got=bucket,
+                    fix=f"delete {name}, and mount {other} in its place",
+                )
+
+    def write_errors(self, path: str, name: str) -> Iterator[InputError]:
+        yield InputError(
+            path=path,
+            must=(
+                "be a store whose files can be renamed and appended to, which Mountpoint for Amazon"
+                " S3 cannot"
+            ),
+            got=name,
+            fix=(
+                "write the name of a Lustre or EFS store; lustre.repositories with auto_export"
+                " copies what is written there to a bucket"
+            ),
+        )
+
+    def row(self, plan: S3Plan) -> StoreRow:
+        return StoreRow(
+            kind=f"S3, {'new files' if plan.writable else 'read only'}",
+            size="grows",
+            speed="by node",
+        )
+
+    def notes(self, name: str, plan: S3Plan) -> Iterator[str]:
+        yield f"{name} shows the bucket {plan.existing or f'{plan.name}-<account>, which is created'}"
+
+    def usage_costs(self, name: str, plan: S3Plan) -> Iterator[UsageCost]:
+        yield UsageCost(what=f"S3 {name}, without requests", service="s3", sku="standard")

@@ -1,0 +1,104 @@
+"""S3 stores in the graph: the bucket, who may use it, and how pods mount it."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+from tests.support.recording import Graph, Node, deploy
+from tests.support.stackfile import ENVIRONMENT, at
+
+KEY = "arn:aws:kms:ap-northeast-2:111122223333:key/1234abcd"
+
+
+@functools.cache
+def with_store(settings: str, data: str = "keep") -> Graph:
+    """The dev stack with an S3 store `corpus`. `settings`: of it, as JSON."""
+    found: dict[str, Any] = {"s3": json.loads(settings), "data": data}
+    edit = at("storage.corpus", found)
+    return deploy("dev", lambda values: edit(values[ENVIRONMENT]))
+
+
+def volume_of(graph: Graph) -> Node:
+    return graph["PersistentVolume training-corpus-volume"]
+
+
+def allowed(graph: Graph) -> dict[str, Any]:
+    """Sid → statement of the driver's role."""
+    [policy] = [p for p in graph.of("RolePolicy") if "mountpoint" in p.name]
+    return {s["Sid"]: s for s in json.loads(policy.inputs["policy"])["Statement"]}
+
+
+def test_a_bucket_of_the_stack_is_private_encrypted_and_answers_over_tls_only() -> None:
+    graph = with_store("{}")
+    bucket = graph["Bucket corpus"]
+    assert bucket.inputs["bucket"].startswith("dev-corpus-")
+    assert bucket.inputs["bucket"].endswith("-111122223333")
+    assert bucket.options.protect and not bucket.inputs["forceDestroy"]
+    block = graph["BucketPublicAccessBlock corpus"].inputs
+    assert [value for key, value in block.items() if key != "bucket"] == [True] * 4
+    [deny] = json.loads(graph["BucketPolicy corpus"].inputs["policy"])["Statement"]
+    assert deny["Effect"] == "Deny" and deny["Condition"] == {
+        "Bool": {"aws:SecureTransport": "false"}
+    }
+    [rule] = graph["BucketLifecycleConfiguration corpus"].inputs["rules"]
+    assert rule["abortIncompleteMultipartUpload"] == {"daysAfterInitiation": 7}
+
+
+def test_a_bucket_to_be_deleted_goes_with_its_objects() -> None:
+    bucket = with_store("{}", "delete")["Bucket corpus"]
+    assert bucket.inputs["forceDestroy"] and not bucket.options.protect
+
+
+def test_a_key_encrypts_the_bucket_and_the_driver_may_use_it() -> None:
+    graph = with_store(json.dumps({"kms_key_arn": KEY}))
+    [rule] = graph["BucketServerSideEncryptionConfiguration corpus"].inputs["rules"]
+    assert rule["applyServerSideEncryptionByDefault"]["kmsMasterKeyId"] == KEY
+    assert allowed(graph)["Key"]["Resource"] == KEY
+
+
+def test_an_existing_bucket_is_used_and_never_made() -> None:
+    graph = with_store('{"bucket": "our-corpus"}')
+    assert not graph.of("Bucket") and not graph.of("BucketPolicy")
+    spec = volume_of(graph).inputs["spec"]
+    assert spec["csi"] == {
+        "driver": "s3.csi.aws.com",
+        "volumeHandle": "our-corpus",
+        "volumeAttributes": {"bucketName": "our-corpus"},
+    }
+    assert spec["mountOptions"] == ["allow-other", "read-only"]
+    assert spec["accessModes"] == ["ReadOnlyMany"]
+
+
+def test_the_driver_may_read_the_bucket_and_create_objects_only_where_jobs_may() -> None:
+    reads = allowed(with_store('{"bucket": "our-corpus"}'))
+    writes = allowed(with_store('{"bucket": "our-corpus", "writable": true}'))
+    assert reads["List"]["Resource"] == "arn:aws:s3:::our-corpus"
+    assert reads["Objects"]["Action"] == ["s3:GetObject"]
+    assert writes["Objects"]["Action"] == [
+        "s3:GetObject",
+        "s3:AbortMultipartUpload",
+        "s3:PutObject",
+    ]
+    assert writes["Objects"]["Resource"] == "arn:aws:s3:::our-corpus/*"
+
+
+def test_the_driver_starts_with_its_role_on_every_node() -> None:
+    graph = with_store("{}")
+    add_on = graph["Addon aws-mountpoint-s3-csi-driver"]
+    association = graph["PodIdentityAssociation aws-mountpoint-s3-csi-driver"]
+    assert association.inputs["serviceAccount"] == "s3-csi-driver-sa"
+    assert graph.waits_for(add_on, association)
+    assert json.loads(add_on.inputs["configurationValues"])["node"]["tolerateAllTaints"]
+
+
+def test_pods_mount_the_bucket_after_its_safeguards_and_its_driver() -> None:
+    graph = with_store("{}")
+    assert graph.waits_for(volume_of(graph), graph["BucketPolicy corpus"])
+    claim = graph["PersistentVolumeClaim training-corpus-claim"]
+    assert graph.waits_for(claim, graph["Addon aws-mountpoint-s3-csi-driver"])
+
+
+def test_a_stack_without_a_bucket_has_no_driver_for_one() -> None:
+    assert not [node for node in deploy("dev").nodes.values() if "mountpoint" in node.name]
