@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -20,11 +20,9 @@ from typing import Any
 
 import command_line
 from catalog.instances import CPU_TYPES, GPU_TYPES
-from catalog.prices import ON_DEMAND, ON_DEMAND_FILE, PriceList
+from catalog.prices import FRESH_FOR, ON_DEMAND, ON_DEMAND_FILE, PriceList, days_old
 from catalog.zones import OFFERS, OFFERS_FILE, SNAPSHOT, ZONE_LETTERS
 
-FRESH_FOR = timedelta(days=180)
-"""How long a fact that AWS changes without notice is taken for current; a choice of ours."""
 TYPES = (*GPU_TYPES, *CPU_TYPES)
 
 PRICE_LIST = "us-east-1"
@@ -49,15 +47,12 @@ def outdated(as_of: str, today: date) -> str | None:
     """A sentence for a warning where a day or month lies more than 180 days back; None where it
     does not."""
     try:
-        day = date.fromisoformat(as_of if as_of.count("-") == 2 else f"{as_of}-01")
+        days = days_old(as_of, today)
     except ValueError:
         return f"has no readable date ({as_of}): `python -m catalog.refresh` gives it one"
-    if today - day <= FRESH_FOR:
+    if days <= FRESH_FOR.days:
         return None
-    return (
-        f"is of {as_of}, {(today - day).days} days old, and AWS has added since: `python -m"
-        " catalog.refresh`"
-    )
+    return f"is of {as_of}, {days} days old, and AWS has added since: `python -m catalog.refresh`"
 
 
 def from_moto() -> Offers:

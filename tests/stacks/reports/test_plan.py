@@ -33,7 +33,7 @@ def test_a_person_reads_capacity_jobs_minutes_money_and_what_to_do_next(
         "g6e.48xlarge  on demand  0 to 4",
         "L-DB2E81BA: 768 vCPUs for g6e",
         "8 vCPUs for system nodes",
-        "2 of 7 lines have a dated price of this region",
+        "5 of 7 lines have a dated price of this region",
         "74.0894",
         "minutes to the first step of t5-large",
         "no price",
