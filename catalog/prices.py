@@ -93,17 +93,13 @@ def read(text: str) -> tuple[PriceList, ...]:
 
 def read_services(text: str) -> dict[tuple[str, str, str], Price]:
     """The prices of service_prices.json: a line there is one price in one region."""
-    content = json.loads(text)
     found: dict[tuple[str, str, str], Price] = {}
-    for service, sku, region, usd, as_of, source in content["prices"]:
-        unit, kind = UNITS.get((service, sku), ("hour", "capacity_block"))
-        found[service, sku, region] = Price(
-            usd=Decimal(usd),
-            unit=unit,
-            kind=kind,
-            as_of=as_of,
-            source=content["sources"][source],
-        )
+    for each in json.loads(text):
+        for service, sku, region, usd in each["prices"]:
+            unit, kind = UNITS.get((service, sku), ("hour", "capacity_block"))
+            found[service, sku, region] = Price(
+                usd=Decimal(usd), unit=unit, kind=kind, as_of=each["as_of"], source=each["source"]
+            )
     return found
 
 
