@@ -7,6 +7,8 @@ was computed.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 TYPICAL: dict[str, float] = {
     "ec2.vpc": 12,
     "ec2.subnet": 2,  # 11 where public addresses are mapped, which ours leave off
@@ -59,3 +61,8 @@ JOB: dict[str, float] = {
 most. Image pull: 9.35 GB on AL2023 with SOCI's parallel pull, which our nodes turn on; 131 without,
 23 on Bottlerocket (karpenter-blueprints, one run of all three). First step: imports, rendezvous and
 NCCL with 16 ranks, few samples."""
+
+IMAGE_GB = Decimal("9.35")
+"""Of the image behind "image pull": AWS's deep learning container of PyTorch. It comes from a public
+registry, through the NAT gateway; layers in ECR of the same region come through the S3 endpoint,
+which is free."""

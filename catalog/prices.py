@@ -145,6 +145,6 @@ def stale(dates: Iterable[str | None], today: date) -> str | None:
     if not old:
         return None
     return (
-        f"{len(old)} of the prices below are older than {FRESH_FOR.days} days, the oldest is of"
-        f" {min(old)}: `python -m catalog.refresh --prices` reads today's"
+        f"some of these prices are older than {FRESH_FOR.days} days, the oldest is of {min(old)}:"
+        f" `python -m catalog.refresh --prices` reads today's"
     )

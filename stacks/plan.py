@@ -33,7 +33,7 @@ from plans.parts import (
     WorkspacePlan,
 )
 from stacks.derive.access import access_plan
-from stacks.derive.capacity import PoolUse, pool_plans, pool_uses
+from stacks.derive.capacity import PoolUse, pool_plans, pool_uses, team_at_once
 from stacks.derive.cluster import (
     add_ons_plan,
     cluster_name,
@@ -122,6 +122,8 @@ class TeamPlan:
     access: AccessPlan
     workspace: WorkspacePlan
     jobs: Mapping[str, JobPlan]
+    at_once: Mapping[str, int]
+    """job → how many of its size run at once within the team's quota, when nothing else runs."""
     checkpoints: Mapping[str, Verdict]
 
 
@@ -393,5 +395,6 @@ def _team(
             team.namespace, stores, environment.zone, described, max_gpus=team.max_gpus
         ),
         jobs=plans,
+        at_once=team_at_once(environment, jobs.described(), team.max_gpus),
         checkpoints=job_verdicts(described, environment, config.region),
     )

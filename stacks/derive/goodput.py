@@ -44,8 +44,8 @@ CHECKPOINTS_KEPT = 3
 """The one being written, the last, and the one before in case the last is damaged. A choice of
 ours."""
 REFERENCE_REGION = "us-east-1"
-"""Its prices put file systems in order where a region's own are unknown; they are never shown as a
-cost."""
+"""Its prices put file systems in order where those of a region are not all known; they are never
+shown as a cost."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +107,8 @@ class Verdict:
     interval_given: bool
     save_fits_interval: bool
     mtbf_hours: float
+    lost_seconds_per_failure: float
+    """Work since the last checkpoint that can be resumed from, on average, and the restart."""
     goodput: float
     checkpoints_held: int | None
     """How many fit; None where the file system grows by itself."""
@@ -218,6 +220,7 @@ def verdict(
         interval_given=interval_seconds is not None,
         save_fits_interval=lag <= interval,
         mtbf_hours=hours,
+        lost_seconds_per_failure=interval / 2 + lag + training.restart_seconds,
         goodput=goodput(
             stall_seconds=stall,
             mtbf_seconds=hours * 3600,
@@ -256,13 +259,8 @@ def for_model(
         restart_seconds=restart_seconds,
         stall_seconds=None if blocking else ASYNC_STALL_SECONDS,
     )
-    sold = sorted(
-        _sold(efa),
-        key=lambda store: (
-            _usd(store, region) or _usd(store, REFERENCE_REGION) or 0,
-            -(store.tier or 0),
-        ),
-    )
+    ranked_by = region if _every_tier_priced(region) else REFERENCE_REGION
+    sold = sorted(_sold(efa), key=lambda store: (_usd(store, ranked_by) or 0, -(store.tier or 0)))
     verdicts = ((store, verdict(training, store, mounted_over_efa=efa)) for store in sold)
     roomy = (
         Choice(store=store, verdict=given, usd_per_month=_usd(store, region))
@@ -289,6 +287,12 @@ def _sold(efa: bool) -> Iterator[Store]:
                 tier=tier,
                 efa=efa,
             )
+
+
+def _every_tier_priced(region: str) -> bool:
+    """Whether file systems of the region can be put in order by its own prices. Where one tier has
+    none, prices of two regions would stand side by side."""
+    return all(lustre_per_month(region, "PERSISTENT_2", tier, 1) for tier in LUSTRE_EFA_STEP_GIB)
 
 
 def _usd(store: Store, region: str) -> float | None:

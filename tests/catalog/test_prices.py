@@ -186,8 +186,8 @@ def test_prices_over_180_days_old_are_said_to_be_with_the_oldest_date() -> None:
     assert stale(["2026-07-06", "2026-10", None], today) is None
     assert stale(["2026-05-26"], today) is None
     said = stale(["2026-01-22", "2026-05-25", "2026-10"], today) or ""
-    assert said.startswith("2 of the prices below are older than 180 days, the oldest is of")
-    assert "2026-01-22" in said and "catalog.refresh --prices" in said
+    assert said.startswith("some of these prices are older than 180 days, the oldest is of 2026-01")
+    assert "catalog.refresh --prices" in said
 
 
 def test_a_region_without_a_price_borrows_none() -> None:
