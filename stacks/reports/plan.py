@@ -92,6 +92,7 @@ def summary(plan: Plan) -> dict[str, Any]:
     costs, timeline = estimate(plan), schedule(plan)
     return {
         "minutes_to_first_step": round(timeline.seconds / 60, 1),
+        "minutes_to_first_step_one_in_ten": round(timeline.slow_seconds / 60, 1),
         "usd_per_hour_idle": at_least(costs.idle),
         "usd_per_hour_at_work": at_least(costs.at_work),
         "usd_per_hour_all_pools_full": at_least(costs.all_full),
@@ -309,7 +310,8 @@ def _in_time(timeline: Timeline) -> list[Stage]:
 
 def _minutes(timeline: Timeline) -> str:
     end = f"the first step of {timeline.job}" if timeline.job else "all of it"
-    return f"{timeline.seconds / 60:.1f} minutes to {end} (model: medians, nothing queues)"
+    typical, slow = timeline.seconds / 60, timeline.slow_seconds / 60
+    return f"{typical:.1f} min to {end}, one in ten {slow:.0f} (medians and slowest tenths)"
 
 
 def _moment(seconds: float) -> str:

@@ -3,15 +3,17 @@ first training step.
 
 Edges are those of stacks/environment.py; tests/stacks/reports/test_timeline.py compares them with the graph itself.
 Seconds are medians and nothing queues: what a typical day takes at least, not a promise about AWS.
+`slow_seconds` is the same way with every stage as slow as its slowest tenth: stages are seldom all
+slow at once, so fewer than one start in ten takes longer.
 What takes a second or two, such as roles, routes and Kubernetes objects, is no stage of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from catalog.latencies import JOB, STAGES, TYPICAL
+from catalog.latencies import LATENCIES, TYPICAL, lustre
 from plans.parts import JobPlan
 from stacks.plan import EnvironmentPlan, TeamPlan
 
@@ -27,6 +29,8 @@ class Stage:
     seconds: float
     after: tuple[str, ...] = ()
     """Names of the stages it waits for."""
+    slow_seconds: float = 0
+    """What one in ten takes at least; no less than `seconds`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +51,16 @@ class Timeline:
     """Stages without slack, in order: the longest way."""
     seconds: float
     """From nothing to the first step."""
+    slow_seconds: float
+    """The same where every stage is as slow as its slowest tenth."""
+
+
+def stage(name: str, latency: str, after: tuple[str, ...] = (), times: int = 1) -> Stage:
+    """A stage that takes as long as a row of LATENCIES, so many times one after the other."""
+    took = LATENCIES[latency]
+    return Stage(
+        name=name, seconds=times * took.typical, slow_seconds=times * took.slow, after=after
+    )
 
 
 def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
@@ -60,19 +74,16 @@ def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
 
 def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
     """Seconds for which a job's nodes are paid before its first step."""
-    return (
-        JOB["image pull"]
-        + JOB["first step"]
-        + (0 if _stands(plan, job) else TYPICAL["ec2.instance-boot"])
-    )
+    boot = 0 if _stands(plan, job) else TYPICAL["ec2.instance-boot"]
+    return boot + TYPICAL["job.image-pull"] + TYPICAL["job.first-step"]
 
 
 def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
     """What is made before any job, in the order of stacks/environment.py."""
-    yield Stage(name="VPC", seconds=TYPICAL["ec2.vpc"])
-    yield Stage(name="subnets", seconds=TYPICAL["ec2.subnet"], after=("VPC",))
-    yield Stage(name="NAT gateway", seconds=TYPICAL["ec2.nat-gateway"], after=("subnets",))
-    yield Stage(name="security groups", seconds=TYPICAL["ec2.security-group"], after=("VPC",))
+    yield stage("VPC", "ec2.vpc")
+    yield stage("subnets", "ec2.subnet", ("VPC",))
+    yield stage("NAT gateway", "ec2.nat-gateway", ("subnets",))
+    yield stage("security groups", "ec2.security-group", ("VPC",))
     yield from _stores(plan)
     yield from _cluster(plan)
     yield from _controllers(plan)
@@ -81,72 +92,60 @@ def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
 def _stores(plan: EnvironmentPlan) -> Iterable[Stage]:
     """File systems, and what must be there before a job can mount them."""
     for name, store in plan.lustre.items():
-        yield Stage(
-            name=f"file system {name}",
-            seconds=TYPICAL["fsx.lustre"],
-            after=("subnets", "security groups"),
+        yield stage(
+            f"file system {name}",
+            lustre(store.capacity_gib, efa=store.efa),
+            ("subnets", "security groups"),
         )
         if linked := len(store.repositories):  # FSx makes one after the other
-            yield Stage(
-                name=f"repositories {name}",
-                seconds=linked * TYPICAL["fsx.association"],
-                after=(f"file system {name}",),
+            yield stage(
+                f"repositories {name}", "fsx.association", (f"file system {name}",), times=linked
             )
     for store in plan.efs:
-        yield Stage(name=f"file system {store}", seconds=TYPICAL["efs.file-system"])
-        yield Stage(
-            name=f"mount target {store}",
-            seconds=TYPICAL["efs.mount-target"],
-            after=("subnets", "security groups", f"file system {store}"),
+        yield stage(f"file system {store}", "efs.file-system")
+        yield stage(
+            f"mount target {store}",
+            "efs.mount-target",
+            ("subnets", "security groups", f"file system {store}"),
         )
 
 
 def _cluster(plan: EnvironmentPlan) -> Iterable[Stage]:
     """Control plane, system nodes and add-ons."""
-    yield Stage(name="cluster", seconds=TYPICAL["eks.cluster"], after=("subnets",))
-    yield Stage(name="first add-ons", seconds=TYPICAL["eks.addon.vpc-cni"], after=("cluster",))
-    yield Stage(
-        name="system nodes",
-        seconds=TYPICAL["eks.nodegroup"],
-        after=("NAT gateway", "first add-ons"),
-    )
+    yield stage("cluster", "eks.cluster", ("subnets",))
+    yield stage("first add-ons", "eks.addon.vpc-cni", ("cluster",))
+    yield stage("system nodes", "eks.nodegroup", ("NAT gateway", "first add-ons"))
     for add_on in plan.add_ons.after_nodes:
-        yield Stage(
-            name=add_on.name,
-            seconds=TYPICAL.get(f"eks.addon.{add_on.name}", TYPICAL["eks.addon"]),
-            after=("system nodes",),
-        )
+        own = f"eks.addon.{add_on.name}"
+        yield stage(add_on.name, own if own in LATENCIES else "eks.addon", ("system nodes",))
 
 
 def _controllers(plan: EnvironmentPlan) -> Iterable[Stage]:
     """Karpenter and its pools, the Trainer and its runtimes, training-operator."""
-    yield Stage(name="interruption queue", seconds=TYPICAL["sqs.queue"])
-    yield Stage(
-        name="Karpenter", seconds=STAGES["karpenter"], after=("interruption queue", "coredns")
-    )
+    yield stage("interruption queue", "sqs.queue")
+    yield stage("Karpenter", "helm.karpenter", ("interruption queue", "coredns"))
     if plan.pools:
-        yield Stage(name="pools", seconds=STAGES["pools"], after=("Karpenter", "security groups"))
-    yield Stage(name="Trainer", seconds=STAGES["trainer"], after=("system nodes",))
+        yield stage("pools", "kubernetes.pools", ("Karpenter", "security groups"))
+    yield stage("Trainer", "helm.controller", ("system nodes",))
     if plan.runtimes:
-        yield Stage(name="runtimes", seconds=STAGES["runtimes"], after=("Trainer",))
+        yield stage("runtimes", "kubernetes.runtimes", ("Trainer",))
     if plan.training_operators:
         # Nobody has measured it: a release of one controller with a webhook, as the Trainer's.
-        yield Stage(name="training-operator", seconds=STAGES["trainer"], after=("system nodes",))
+        yield stage("training-operator", "helm.controller", ("system nodes",))
 
 
 def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
     """From what a job waits for to its first step. A static pool's nodes start with the pool,
     others with the job."""
     needs, pool = _needs(plan, job)
-    boot = TYPICAL["ec2.instance-boot"]
     if _stands(plan, job):
-        yield Stage(name="first node", seconds=boot, after=pool)
-        yield Stage(name="image pull", seconds=JOB["image pull"], after=("first node", *needs))
+        yield stage("first node", "ec2.instance-boot", pool)
+        yield stage("image pull", "job.image-pull", ("first node", *needs))
     else:
-        yield Stage(name="batching", seconds=JOB["batching"], after=(*pool, *needs))
-        yield Stage(name="first node", seconds=boot, after=("batching",))
-        yield Stage(name="image pull", seconds=JOB["image pull"], after=("first node",))
-    yield Stage(name="first step", seconds=JOB["first step"], after=("image pull",))
+        yield stage("batching", "job.batching", (*pool, *needs))
+        yield stage("first node", "ec2.instance-boot", ("batching",))
+        yield stage("image pull", "job.image-pull", ("first node",))
+    yield stage("first step", "job.first-step", ("image pull",))
 
 
 def _needs(
@@ -198,8 +197,13 @@ def _timeline(stages: tuple[Stage, ...], job: str | None) -> Timeline:
         end=end,
         slack=slack,
         seconds=total,
+        slow_seconds=_total(_ends([_slowed(s) for s in stages]), job),
         critical=tuple(s.name for s in stages if slack[s.name] == 0),
     )
+
+
+def _slowed(stage: Stage) -> Stage:
+    return replace(stage, seconds=max(stage.seconds, stage.slow_seconds))
 
 
 def _ends(stages: Iterable[Stage], before: Mapping[str, float] | None = None) -> dict[str, float]:

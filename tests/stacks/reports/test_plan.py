@@ -39,7 +39,7 @@ def test_a_person_reads_capacity_jobs_minutes_money_and_what_to_do_next(
         "older than 180 days",
         "known for: Lustre scratch, PERSISTENT_2-500; disks of",
         "74.0894",
-        "minutes to the first step of t5-large",
+        "time: 17.2 min to the first step of t5-large, one in ten 25",
         "no price",
         "make preview STACK=dev",
     ):
