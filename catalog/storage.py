@@ -18,7 +18,7 @@ CHECKPOINT_BYTES_PER_PARAMETER = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Driver:
-    """How pods reach a kind of file system."""
+    """How pods reach a kind of store. Each kind has its own: stacks/stores/."""
 
     name: str
     """Of the CSI driver."""
@@ -27,20 +27,11 @@ class Driver:
     attributes: tuple[str, ...] = ()
     """What a PersistentVolume tells it beside the handle, for volumes that it did not make
     itself."""
-    options: tuple[str, ...] = ()
-    """Of the mount."""
-
-
-DRIVERS: dict[str, Driver] = {
-    "lustre": Driver(
-        name="fsx.csi.aws.com",
-        add_on="aws-fsx-csi-driver",
-        attributes=("dnsname", "mountname"),
-        options=("flock",),
-    ),
-    "efs": Driver(name="efs.csi.aws.com", add_on="aws-efs-csi-driver"),
-}
-"""By the kind of a store. Sources: static provisioning in the README of each driver."""
+    service_account: str = ""
+    """Of the pods that call AWS for it, in kube-system; empty where mounting takes no permission of
+    IAM."""
+    configuration: str | None = None
+    """Values of the add-on, as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)

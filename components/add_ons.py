@@ -5,15 +5,18 @@ Versions: catalog/versions.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_aws as aws
 
 from components.role import role
 from plans.parts import AddOnPlan, Identity
-from plans.policies import pod_identity_trust
+from plans.policies import Document, document, pod_identity_trust
 
+ROLE_NAME = 64
+"""Characters of an IAM role's name, at most (IAM API, CreateRole)."""
 CNI_POLICY = "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"
 
 
@@ -31,13 +34,52 @@ class AddOns(pulumi.ComponentResource):
         identity: Identity,
         cluster_name: pulumi.Input[str],
         nodes: Sequence[pulumi.Resource] = (),
+        statements: Mapping[str, Sequence[pulumi.Input[Document]]] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:cluster:AddOns", name, None, opts)
         self.ready = {
-            add_on.name: self._add_on(add_on, identity, cluster_name, nodes) for add_on in plan
+            add_on.name: self._add_on(
+                add_on,
+                identity,
+                cluster_name,
+                [*nodes, *self._pod_role(add_on, identity, cluster_name, statements or {})],
+            )
+            for add_on in plan
         }
         self.register_outputs({})
+
+    def _pod_role(
+        self,
+        add_on: AddOnPlan,
+        identity: Identity,
+        cluster_name: pulumi.Input[str],
+        statements: Mapping[str, Sequence[pulumi.Input[Document]]],
+    ) -> list[pulumi.Resource]:
+        """A role for the pods of an add-on that call AWS, in place before they start."""
+        if not add_on.service_account:
+            return []
+        allowed = pulumi.Output.all(*statements[add_on.name])
+        pods, attached = role(
+            self,
+            add_on.name,
+            identity,
+            identity.short_name(add_on.name, ROLE_NAME),
+            pod_identity_trust(),
+            inline={
+                "stores": allowed.apply(lambda all_: json.dumps(document(*all_), sort_keys=True))
+            },
+        )
+        association = aws.eks.PodIdentityAssociation(
+            add_on.name,
+            cluster_name=cluster_name,
+            namespace="kube-system",
+            service_account=add_on.service_account,
+            role_arn=pods.arn,
+            tags=identity.tags(add_on.name),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=attached),
+        )
+        return [association]
 
     def _add_on(
         self,
@@ -56,6 +98,7 @@ class AddOns(pulumi.ComponentResource):
             resolve_conflicts_on_update="PRESERVE",
             tags=identity.tags(add_on.name),
             # A Deployment without a node to run on never becomes available, and no data says so.
+            # Pods get their role only if its association was there before they started.
             opts=pulumi.ResourceOptions(parent=self, depends_on=list(nodes)),
         )
 

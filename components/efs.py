@@ -6,14 +6,13 @@ Its data's fate: `storage.<name>.data` in the stack file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pulumi
 import pulumi_aws as aws
 
 from components.namespace import Volume
+from components.network import StorePlace
 from components.security_group import allow, security_group
-from plans.parts import EfsPlan
+from plans.stores import EfsPlan
 
 NFS = (2049, 2049)
 
@@ -28,14 +27,12 @@ class Efs(pulumi.ComponentResource):
         name: str,
         plan: EfsPlan,
         *,
-        vpc_id: pulumi.Input[str],
-        subnet_in: Mapping[str, pulumi.Input[str]],
-        clients: pulumi.Input[str],
+        place: StorePlace,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:storage:Efs", name, None, opts)
-        group = security_group(self, name, plan.identity, vpc_id, "NFS servers")
-        nfs = allow(self, f"{name}-nfs", plan.identity, group.id, source=clients, ports=NFS)
+        group = security_group(self, name, plan.identity, place.vpc_id, "NFS servers")
+        nfs = allow(self, f"{name}-nfs", plan.identity, group.id, source=place.clients, ports=NFS)
         file_system = aws.efs.FileSystem(
             name,
             creation_token=plan.creation_token,
@@ -49,7 +46,7 @@ class Efs(pulumi.ComponentResource):
                 # The training zone's has the store's own name, whichever zone that is.
                 f"{name}-{zone[-1]}" if number else name,
                 file_system_id=file_system.id,
-                subnet_id=subnet_in[zone],
+                subnet_id=place.subnet_in[zone],
                 security_groups=[group.id],
                 # Until the last volume is gone clients must reach it, or their unmount hangs.
                 opts=pulumi.ResourceOptions(parent=self, depends_on=[nfs]),
@@ -61,5 +58,5 @@ class Efs(pulumi.ComponentResource):
         # with a mount target (EFS user guide, mounting-fs-mount-cmd-dns-name), so a volume waits
         # for every one of them, and they outlive it.
         ids = pulumi.Output.all(*(target.file_system_id for target in targets))
-        self.volume = Volume(kind="efs", handle=ids.apply(lambda same: same[0]))
+        self.volume = Volume(handle=ids.apply(lambda same: same[0]))
         self.register_outputs({"file_system_id": file_system.id})

@@ -10,8 +10,10 @@ import pulumi
 import pulumi_aws as aws
 
 from components.namespace import Volume
+from components.network import StorePlace
 from components.security_group import allow, let_out, security_group, talk_to, talk_to_itself
-from plans.parts import LustrePlan, RepositoryPlan
+from plans.parts import RepositoryPlan
+from plans.stores import LustrePlan
 
 LUSTRE_PORTS = ((988, 988), (1018, 1023))
 """TCP ports between Lustre clients and servers (FSx for Lustre user guide,
@@ -31,13 +33,13 @@ class Lustre(pulumi.ComponentResource):
         name: str,
         plan: LustrePlan,
         *,
-        vpc_id: pulumi.Input[str],
-        subnet_id: pulumi.Input[str],
-        clients: pulumi.Input[str],
+        place: StorePlace,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:storage:Lustre", name, None, opts)
-        group = security_group(self, name, plan.identity, vpc_id, "Lustre servers and clients")
+        group = security_group(
+            self, name, plan.identity, place.vpc_id, "Lustre servers and clients"
+        )
         rules = talk_to_itself(self, name, plan.identity, group.id)
         rules += [
             allow(
@@ -45,17 +47,17 @@ class Lustre(pulumi.ComponentResource):
                 f"{name}-{first}",
                 plan.identity,
                 group.id,
-                source=clients,
+                source=place.clients,
                 ports=(first, last),
             )
             for first, last in LUSTRE_PORTS
         ]
         # EFA lets everything through in both directions, TCP with it.
         both_ways = self._efa if plan.efa else self._servers_call_clients
-        rules += both_ways(name, plan, group.id, clients)
+        rules += both_ways(name, plan, group.id, place.clients)
         file_system = aws.fsx.LustreFileSystem(
             name,
-            subnet_ids=subnet_id,
+            subnet_ids=place.training_subnet_id,
             security_group_ids=[group.id],
             storage_capacity=plan.capacity_gib,
             deployment_type=plan.deployment,
@@ -80,7 +82,6 @@ class Lustre(pulumi.ComponentResource):
         links = self._repositories(plan, file_system.id)
 
         self.volume = Volume(
-            kind="lustre",
             handle=file_system.id,
             needs=links,
             attributes={"dnsname": file_system.dns_name, "mountname": file_system.mount_name},

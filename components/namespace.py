@@ -9,24 +9,20 @@ from dataclasses import dataclass, field
 import pulumi
 import pulumi_kubernetes as k8s
 
-from catalog.storage import DRIVERS, Driver
 from plans.parts import ClaimPlan, WorkspacePlan
+from plans.policies import Document
 
 
 @dataclass(frozen=True, kw_only=True)
 class Volume:
-    """A file system as its CSI driver addresses it."""
+    """A store as its CSI driver addresses it."""
 
-    kind: str
-    """A key of DRIVERS."""
     handle: pulumi.Input[str]
     attributes: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     needs: tuple[pulumi.Resource, ...] = ()
     """What brings its data: in place before anybody mounts it, and gone after."""
-
-    @property
-    def driver(self) -> Driver:
-        return DRIVERS[self.kind]
+    statements: tuple[pulumi.Input[Document], ...] = ()
+    """What IAM must allow the CSI driver, so that it can mount it."""
 
 
 REQUEST = "1Gi"
@@ -84,17 +80,17 @@ class Workspace(pulumi.ComponentResource):
             f"{self._namespace}-{claim.store}-volume",
             metadata={"name": claim.volume_name},
             spec=k8s.core.v1.PersistentVolumeSpecArgs(
-                access_modes=["ReadWriteMany"],
+                access_modes=[claim.access_mode],
                 capacity={"storage": claim.capacity},
                 storage_class_name="",
                 persistent_volume_reclaim_policy="Retain",
-                mount_options=list(volume.driver.options),
+                mount_options=list(claim.options),
                 # Reserved for this namespace: a volume is visible to the whole cluster.
                 claim_ref=k8s.core.v1.ObjectReferenceArgs(
                     name=claim.name, namespace=self.namespace
                 ),
                 csi=k8s.core.v1.CSIPersistentVolumeSourceArgs(
-                    driver=volume.driver.name,
+                    driver=claim.driver.name,
                     volume_handle=volume.handle,
                     volume_attributes=dict(volume.attributes),
                 ),
@@ -105,17 +101,17 @@ class Workspace(pulumi.ComponentResource):
             f"{self._namespace}-{claim.store}-claim",
             metadata={"name": claim.name, "namespace": self.namespace},
             spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-                access_modes=["ReadWriteMany"],
+                access_modes=[claim.access_mode],
                 storage_class_name="",
                 volume_name=made.metadata.name,
                 resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": REQUEST}),
             ),
             # Who mounts the claim needs the driver on the node, to unmount it too: pods would stay
             # Terminating.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=self._driver(volume)),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=self._driver(claim)),
         )
 
-    def _driver(self, volume: Volume) -> list[pulumi.Resource]:
+    def _driver(self, claim: ClaimPlan) -> list[pulumi.Resource]:
         """The add-on of this stack that mounts the volume; none where another stack owns it."""
-        add_on = self._drivers.get(volume.driver.add_on)
+        add_on = self._drivers.get(claim.driver.add_on)
         return [add_on] if add_on else []

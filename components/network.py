@@ -5,11 +5,28 @@ Its range: `network.cidr` in the stack file. How it is divided: stacks/plan.py, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import pulumi
 import pulumi_aws as aws
 
 from components.security_group import EVERYTHING, security_group, talk_to_itself
 from plans.parts import NetworkPlan, ZonePlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorePlace:
+    """Where the component of a store is made, and who may reach it."""
+
+    vpc_id: pulumi.Input[str]
+    training_subnet_id: pulumi.Input[str]
+    subnet_in: Mapping[str, pulumi.Input[str]]
+    """Zone → its private subnet."""
+    clients: pulumi.Input[str]
+    """The security group of the nodes."""
+    account_id: pulumi.Input[str]
+    """For names that must be unique among all accounts."""
 
 
 class Network(pulumi.ComponentResource):
@@ -56,7 +73,7 @@ class Network(pulumi.ComponentResource):
         self._s3_endpoint(name, vpc, through)
         nodes, self.node_rules = self._node_security_group("nodes", vpc)
 
-        self.vpc_id = vpc.id
+        self.vpc_id, self._account_id = vpc.id, vpc.owner_id
         self.public_subnet_ids = [subnet.id for subnet in public.values()]
         self.private_subnet_ids = [subnet.id for subnet in private.values()]
         self.training_subnet_id = private[training.name].id
@@ -64,6 +81,16 @@ class Network(pulumi.ComponentResource):
         self.node_security_group_id = nodes.id
         self.egress = [out, through, *public_routes, *private_routes]
         self.register_outputs({"vpc_id": vpc.id, "training_subnet_id": self.training_subnet_id})
+
+    def for_stores(self) -> StorePlace:
+        """What every store is told about the network."""
+        return StorePlace(
+            vpc_id=self.vpc_id,
+            training_subnet_id=self.training_subnet_id,
+            subnet_in=self.subnet_in,
+            clients=self.node_security_group_id,
+            account_id=self._account_id,
+        )
 
     def _vpc(self, name: str) -> aws.ec2.Vpc:
         return aws.ec2.Vpc(

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from catalog.storage import Driver
+
 Spec = dict[str, Any]
 
 
@@ -125,33 +127,6 @@ class RepositoryPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LustrePlan:
-    identity: Identity
-    capacity_gib: int
-    deployment: str
-    version: str
-    throughput_mbps_per_tib: int | None
-    backup_days: int
-    efa: bool
-    compression: str
-    metadata: str | None
-    """Mode of the metadata configuration; None: FSx's default."""
-    keep: bool
-    repositories: tuple[RepositoryPlan, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class EfsPlan:
-    identity: Identity
-    keep: bool
-    creation_token: str
-    """At most 64 characters."""
-    zones: tuple[str, ...]
-    """Names of the zones that get a mount target, the training zone first: every zone that a pool
-    may launch nodes in."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class RegistryPlan:
     identity: Identity
     name: str
@@ -177,6 +152,8 @@ class AddOnPlan:
     name: str
     version: str
     configuration: str | None = None
+    service_account: str = ""
+    """Of those of its pods that get a role; empty: none does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,8 +278,10 @@ class ClaimPlan:
     """One store as a namespace sees it: a static PersistentVolume bound to its own claim."""
 
     store: str
-    kind: str
-    """"lustre" or "efs"."""
+    driver: Driver
+    options: tuple[str, ...]
+    """Of the mount."""
+    access_mode: str
     name: str
     """Of the claim; another where the file system is another, so that both can be there until jobs
     have moved."""

@@ -14,7 +14,7 @@ EKS_CLUSTER_TAG = "aws:RequestTag/eks:eks-cluster-name"
 
 def trust(service: str, *actions: str) -> Document:
     """Who may assume a role: one AWS service."""
-    return _document(
+    return document(
         {"Principal": {"Service": service}, "Action": list(actions or ("sts:AssumeRole",))}
     )
 
@@ -26,7 +26,7 @@ def pod_identity_trust() -> Document:
 
 def interruption_queue(queue_arn: str) -> Document:
     """Only EventBridge and SQS itself may send, and only over TLS."""
-    return _document(
+    return document(
         {
             "Principal": {"Service": ["events.amazonaws.com", "sqs.amazonaws.com"]},
             "Action": "sqs:SendMessage",
@@ -51,7 +51,7 @@ def karpenter_nodes(*, region: str, cluster: str) -> Document:
     The statements follow Karpenter 1.14's own template; creating instance profiles is left out,
     because the graph owns the one that its NodeClasses name.
     """
-    return _document(*_launch_statements(region, cluster), *_own_nodes_statements(region, cluster))
+    return document(*_launch_statements(region, cluster), *_own_nodes_statements(region, cluster))
 
 
 def _launch_statements(region: str, cluster: str) -> tuple[Document, ...]:
@@ -150,7 +150,7 @@ def _ec2_arn(region: str) -> str:
 
 def karpenter_identity(*, node_role_arn: str, cluster_arn: str, queue_arn: str) -> Document:
     """Hand the node role to instances, read the cluster and drain the interruption queue."""
-    return _document(
+    return document(
         {
             "Sid": "PassNodeRole",
             "Action": "iam:PassRole",
@@ -188,7 +188,7 @@ def karpenter_discovery(*, region: str) -> Document:
         "SpotPriceHistory",
         "Subnets",
     )
-    return _document(
+    return document(
         {
             "Sid": "ReadRegion",
             "Action": [f"ec2:Describe{noun}" for noun in nouns],
@@ -204,7 +204,8 @@ def karpenter_discovery(*, region: str) -> Document:
     )
 
 
-def _document(*statements: Document) -> Document:
+def document(*statements: Document) -> Document:
+    """A policy of statements, which allow unless they say otherwise."""
     return {
         "Version": "2012-10-17",
         "Statement": [{"Effect": "Allow", **statement} for statement in statements],

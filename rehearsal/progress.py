@@ -20,7 +20,7 @@ from rehearsal.processes import HEARTBEAT_SECONDS, Process, heartbeat
 
 COMPONENTS = {
     "network": ("network:Network",),
-    "storage": ("storage:Lustre", "storage:Efs"),
+    "storage": ("storage:",),
     "cluster": ("cluster:Cluster", "cluster:CniIdentity", "cluster:AddOns"),
     "system nodes": ("nodes:SystemNodes",),
     "karpenter": ("nodes:Karpenter",),
@@ -29,7 +29,7 @@ COMPONENTS = {
     "runtimes": ("trainer:Runtimes",),
     "jobs": ("jobs:Workspace", "jobs:Job"),
 }
-"""Stage → types of its components. A component that is not listed is a stage of its own."""
+"""Stage → what the types of its components begin with. A component that is not listed is a stage of its own."""
 SIMULATED = (
     "AWS: one embedded account; its durations are typical durations of AWS divided by {speed:g}",
     "GPUs, EFA and NCCL: devices are only counted; no program computes on them",
@@ -205,7 +205,7 @@ def stage_of(urn: str) -> str:
     if component is None:
         return "providers" if chain[-1].startswith("pulumi:") else "stack"
     return next(
-        (stage for stage, kinds in COMPONENTS.items() if component in kinds),
+        (stage for stage, kinds in COMPONENTS.items() if component.startswith(kinds)),
         component.partition(":")[2],
     )
 

@@ -11,12 +11,10 @@ from components.account import aws_provider
 from components.add_ons import AddOns, CniIdentity
 from components.cluster import Cluster
 from components.device_plugins import DevicePlugins
-from components.efs import Efs
 from components.gpu_nodes import GpuNodes
 from components.gpu_pool import GpuPool
 from components.job import Job
 from components.karpenter import Karpenter
-from components.lustre import Lustre
 from components.namespace import Volume, Workspace
 from components.network import Network
 from components.priority import Priority
@@ -24,8 +22,10 @@ from components.registry import Registry
 from components.system_nodes import SystemNodes
 from components.trainer import Runtimes, Trainer
 from components.training_operator import TrainingOperator
+from plans.policies import Document
 from stacks.outputs import job_outputs, job_starts
 from stacks.plan import EnvironmentPlan
+from stacks.stores.kinds import plan_kind
 
 
 def build(plan: EnvironmentPlan) -> dict[str, Any]:
@@ -35,15 +35,11 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     on_aws = pulumi.ResourceOptions(providers=[account])
 
     network = Network("network", plan.network, opts=on_aws)
-    place = {"vpc_id": network.vpc_id, "clients": network.node_security_group_id}
     stores = {
-        name: Lustre(name, lustre, subnet_id=network.training_subnet_id, **place, opts=on_aws)
-        for name, lustre in plan.lustre.items()
+        key: plan_kind(store).component()(key, store, place=network.for_stores(), opts=on_aws)
+        for key, store in plan.stores.items()
     }
-    stores |= {
-        name: Efs(name, efs, subnet_in=network.subnet_in, **place, opts=on_aws)
-        for name, efs in plan.efs.items()
-    }
+    volumes = {key: store.volume for key, store in stores.items()}
     registries = {
         key: Registry(key, registry, opts=on_aws) for key, registry in plan.registries.items()
     }
@@ -75,6 +71,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         identity=me,
         cluster_name=name,
         nodes=[system.ready],
+        statements=_statements(plan, volumes),
         opts=on_aws,
     )
 
@@ -102,7 +99,6 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     }
     DevicePlugins("device-plugins", plan.device_plugins, opts=in_cluster)
 
-    volumes = {key: store.volume for key, store in stores.items()}
     workspace = Workspace(
         "workspace", plan.workspace, volumes=volumes, drivers=then.ready, opts=in_cluster
     )
@@ -145,6 +141,16 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     }
 
 
+def _statements(
+    plan: EnvironmentPlan, volumes: Mapping[str, Volume]
+) -> dict[str, list[pulumi.Input[Document]]]:
+    """Add-on → what IAM must allow it, so that it can mount the stores."""
+    found: dict[str, list[pulumi.Input[Document]]] = {}
+    for claim in plan.workspace.claims:
+        found.setdefault(claim.driver.add_on, []).extend(volumes[claim.store].statements)
+    return found
+
+
 def _contract(
     plan: EnvironmentPlan, cluster: Cluster, volumes: Mapping[str, Volume]
 ) -> dict[str, Any]:
@@ -161,12 +167,12 @@ def _contract(
             "certificate_authority": at.certificate_authority,
         },
         "volumes": {
-            name: {
-                "driver": volume.driver.name,
-                "handle": volume.handle,
-                "attributes": dict(volume.attributes),
-                "options": list(volume.driver.options),
+            claim.store: {
+                "driver": claim.driver.name,
+                "handle": volumes[claim.store].handle,
+                "attributes": dict(volumes[claim.store].attributes),
+                "options": list(claim.options),
             }
-            for name, volume in volumes.items()
+            for claim in plan.workspace.claims
         },
     }

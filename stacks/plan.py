@@ -17,13 +17,11 @@ from plans.parts import (
     AddOnsPlan,
     ClusterPlan,
     DevicePluginsPlan,
-    EfsPlan,
     GpuNodesPlan,
     GpuPoolPlan,
     Identity,
     JobPlan,
     KarpenterPlan,
-    LustrePlan,
     NetworkPlan,
     RegistryPlan,
     RuntimePlan,
@@ -32,6 +30,7 @@ from plans.parts import (
     TrainingOperatorPlan,
     WorkspacePlan,
 )
+from plans.stores import StorePlan
 from stacks.derive.access import access_plan
 from stacks.derive.capacity import PoolUse, pool_plans, pool_uses, team_at_once
 from stacks.derive.cluster import (
@@ -48,11 +47,9 @@ from stacks.derive.controllers import (
     trainer_plan,
     training_operator_plans,
 )
-from stacks.derive.goodput import Verdict
 from stacks.derive.jobs import file_errors, job_plan, runtime_plans
-from stacks.derive.mount_targets import efs_plans, mount_zones
 from stacks.derive.network import network_plan, network_zones
-from stacks.derive.stores import job_verdicts, lustre_plans, registry_plans, sized
+from stacks.derive.stores import job_verdicts, registry_plans
 from stacks.derive.workspace import workspace_plan
 from stacks.manifests.admission import Manifest, manifest_plan, read_manifests, stand_in
 from stacks.rules.access import (
@@ -74,6 +71,9 @@ from stacks.settings.job import AnyJob, JobConfig, manifests, typed
 from stacks.settings.problems import InputError, InputWarning, Refused
 from stacks.settings.reader import Reading, environments, read_file
 from stacks.settings.yaml_file import Lines
+from stacks.stores.efs import mount_zones
+from stacks.stores.goodput import Verdict
+from stacks.stores.kinds import sized, store_plans
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +84,7 @@ class EnvironmentPlan:
     access: AccessPlan
     zone: str
     network: NetworkPlan
-    lustre: Mapping[str, LustrePlan]
-    efs: Mapping[str, EfsPlan]
+    stores: Mapping[str, StorePlan]
     registries: Mapping[str, RegistryPlan]
     cluster: ClusterPlan
     add_ons: AddOnsPlan
@@ -356,8 +355,7 @@ def _environment(
         access=access,
         zone=wanted.zone,
         network=network_plan(me, wanted, zones, cluster),
-        lustre=lustre_plans(me, wanted.storage),
-        efs=efs_plans(me, wanted.storage, mount_zones(zones, wanted.zone, wanted.pools)),
+        stores=store_plans(me, wanted.storage, mount_zones(zones, wanted.zone, wanted.pools)),
         registries=registry_plans(me, wanted.registries),
         cluster=cluster_plan(me, cluster, wanted, access),
         add_ons=add_ons_plan(me, wanted),

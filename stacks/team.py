@@ -8,7 +8,6 @@ from typing import Any
 import pulumi
 from pulumi.output import UNKNOWN
 
-from catalog.storage import DRIVERS
 from components.cluster import ClusterCoordinates
 from components.job import Job
 from components.namespace import Volume, Workspace
@@ -67,11 +66,8 @@ def _volumes(plan: WorkspacePlan, contract: pulumi.Output[Any]) -> dict[str, Vol
     at = contract["volumes"]
     return {
         claim.store: Volume(
-            kind=claim.kind,
             handle=at[claim.store]["handle"],
-            attributes={
-                key: at[claim.store]["attributes"][key] for key in DRIVERS[claim.kind].attributes
-            },
+            attributes={key: at[claim.store]["attributes"][key] for key in claim.driver.attributes},
         )
         for claim in plan.claims
     }

@@ -84,9 +84,9 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     ),
     "GPU nodes expire": ("components/gpu_pool.py",),
     "Add a store kind": (
-        "stacks/settings/environment.py",
-        "stacks/derive/stores.py",
-        "catalog/storage.py",
+        "stacks/settings/stores.py",
+        "stacks/stores/kinds.py",
+        "plans/stores.py",
         "rehearsal/kubelet/volumes.py",
     ),
     "a second cluster": ("Pulumi.<stack>.yaml",),

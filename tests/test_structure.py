@@ -28,6 +28,7 @@ FLOORS = (
     ("catalog",),
     ("plans",),
     ("stacks/settings", "components"),
+    ("stacks/stores",),
     ("stacks/derive",),
     ("stacks/rules",),
     ("stacks/manifests",),

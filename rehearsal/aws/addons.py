@@ -34,6 +34,10 @@ CATALOG: dict[str, tuple[tuple[str, str, int], ...]] = {
         )
         for system in ("fsx", "efs")
     },
+    "aws-mountpoint-s3-csi-driver": (
+        ("s3-csi-controller", "s3-csi-driver-controller-sa", 1),
+        ("s3-csi-node", "s3-csi-driver-sa", 0),
+    ),
 }
 """Add-on → its workloads in kube-system: name, service account, and a Deployment's replicas; a
 DaemonSet has none."""
@@ -60,7 +64,7 @@ class Addon(Part):
                 _object(
                     "storage.k8s.io/v1",
                     "CSIDriver",
-                    f"{name.split('-')[1]}.csi.aws.com",
+                    f"{name.removesuffix('-csi-driver').rpartition('-')[2]}.csi.aws.com",
                     attachRequired=False,
                 )
             )

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 
 from catalog import versions
 from catalog.instances import CPU_TYPES, GPU_TYPES, QUOTAS, InstanceType
-from catalog.storage import LNET_EFA_DEVICES
 from plans.parts import (
     AccessPlan,
     GpuPoolPlan,
@@ -26,6 +25,8 @@ from plans.parts import (
 from plans.pod_template import EFA, GPU, POOL
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
 from stacks.settings.job import JobConfig
+from stacks.stores.kinds import made_for_efa
+from stacks.stores.lustre_efa import lnet_devices
 
 TYPES: dict[str, InstanceType] = {**GPU_TYPES, **CPU_TYPES}
 """What a pool may be made of."""
@@ -90,7 +91,7 @@ def pool_plans(
     tag: so they have the provider's default tags in their plan."""
     tags = {**dict(access.default_tags), **wanted.tags}
     nodes = replace(me, extra_tags=tuple(sorted(tags.items())))
-    efa_lustre = any(store.lustre and store.lustre.efa for store in wanted.storage.values())
+    efa_lustre = any(map(made_for_efa, wanted.storage.values()))
     used = {job.pool for job in wanted.jobs.values()}
     return {
         name: pool_plan(
@@ -321,12 +322,6 @@ def efa_interfaces(kind: InstanceType) -> tuple[NetworkInterface, ...]:
 def node_type_names(name: str, pool: PoolConfig) -> list[str]:
     """Names of the pool's NodePools: its own for the first choice, then numbered."""
     return [name, *(f"{name}-{number}" for number in range(2, len(pool.instance_types) + 1))]
-
-
-def lnet_devices(pool: PoolConfig, instance_type: str) -> int:
-    """EFA devices over which nodes of the type mount Lustre made for it; 0: they cannot. EFA does
-    not cross zones."""
-    return 0 if pool.fallback_zones else LNET_EFA_DEVICES.get(instance_type, 0)
 
 
 def _node_types(name: str, pool: PoolConfig, efa_lustre: bool) -> Iterable[NodeTypePlan]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 
 from catalog import versions
-from catalog.storage import DRIVERS
 from plans.parts import (
     AccessPlan,
     AddOnPlan,
@@ -19,6 +18,7 @@ from plans.parts import (
 from stacks.derive.capacity import CNI
 from stacks.derive.network import service_cidr
 from stacks.settings.environment import EnvironmentConfig, SystemNodesConfig
+from stacks.stores.kinds import drivers
 
 SYSTEM_DISK_GIB = 50
 """Size of a system node's root volume."""
@@ -49,11 +49,6 @@ def cluster_plan(
 def add_ons_plan(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
     """The add-ons of the Kubernetes version, with a driver for each kind of store that there is."""
     published = versions.KUBERNETES[wanted.cluster.version]
-    drivers = [
-        driver.add_on
-        for kind, driver in DRIVERS.items()
-        if any(getattr(store, kind) for store in wanted.storage.values())
-    ]
     network = AddOnPlan(
         name="vpc-cni",
         version=published["vpc-cni"],
@@ -62,14 +57,24 @@ def add_ons_plan(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
         ),
     )
     before = ("kube-proxy", "eks-pod-identity-agent")
-    after = ("coredns", *drivers)
     return AddOnsPlan(
         identity=me,
         before_nodes=(
             network,
             *(AddOnPlan(name=name, version=published[name]) for name in before),
         ),
-        after_nodes=tuple(AddOnPlan(name=name, version=published[name]) for name in after),
+        after_nodes=(
+            AddOnPlan(name="coredns", version=published["coredns"]),
+            *(
+                AddOnPlan(
+                    name=driver.add_on,
+                    version=published[driver.add_on],
+                    configuration=driver.configuration,
+                    service_account=driver.service_account,
+                )
+                for driver in drivers(wanted.storage)
+            ),
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from plans.parts import GpuPoolPlan, RuntimePlan, digest
 from stacks.settings.environment import EnvironmentConfig
+from stacks.stores.kinds import kinds_of
 
 
 def contract(
@@ -31,7 +32,7 @@ def contract(
             for name, pool in pools.items()
         },
         "storage": {
-            name: "lustre" if store.lustre else "efs" for name, store in wanted.storage.items()
+            name: kind.name for name, store in wanted.storage.items() for kind, _ in kinds_of(store)
         },
         "runtimes": [runtime.name for runtime in runtimes],
     }

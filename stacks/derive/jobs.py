@@ -19,9 +19,10 @@ from plans.pytorch import PyTorchJobSettings, pytorch_job_spec
 from plans.trainer import pod_jobs, train_job_spec
 from plans.upstream_runtimes import TUNED, upstream_runtimes
 from stacks.derive.capacity import TYPES, node_selector, resources
-from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, StoreConfig
+from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from stacks.settings.job import JobConfig, PyTorchJobConfig, TorchrunConfig, TorchtuneConfig
 from stacks.settings.problems import InputError
+from stacks.stores.kinds import claim_name
 
 CHECKPOINTS = "/checkpoints"
 """Where a job finds its checkpoint directory, whatever store it lies on."""
@@ -200,15 +201,6 @@ def stores(job: JobConfig) -> tuple[str, ...]:
     """The stores a job mounts."""
     directories = [each.store for each in (job.checkpoints, job.tensorboard) if each]
     return tuple(sorted({*job.storage, *directories}))
-
-
-def claim_name(name: str, store: StoreConfig, zone: str) -> str:
-    """Another where FSx would make another file system: jobs move to a new claim and nothing waits
-    for the old one."""
-    made = ["lustre", zone, store.lustre.deployment] if store.lustre else ["efs"]
-    if store.lustre and store.lustre.efa:
-        made += ["efa", str(store.lustre.throughput_mbps_per_tib)]
-    return f"{name}-{digest(made)[:8]}"
 
 
 def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]:

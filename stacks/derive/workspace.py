@@ -5,13 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from plans.parts import ClaimPlan, WorkspacePlan
-from stacks.derive.jobs import claim_name
-from stacks.settings.environment import StoreConfig
+from plans.parts import WorkspacePlan
 from stacks.settings.job import JobConfig
-
-EFS_CAPACITY = "1024Gi"
-"""EFS grows by itself and ignores the figure, but a PersistentVolume must state one."""
+from stacks.settings.stores import StoreConfig
+from stacks.stores.kinds import claim_plan
 
 
 def workspace_plan(
@@ -24,18 +21,7 @@ def workspace_plan(
     """A namespace with a claim of each store. `jobs`: those that it runs."""
     return WorkspacePlan(
         namespace=namespace,
-        claims=tuple(_claim(namespace, name, store, zone) for name, store in stores.items()),
+        claims=tuple(claim_plan(namespace, name, store, zone) for name, store in stores.items()),
         max_gpus=max_gpus,
         host_paths=any(job.host_paths for job in jobs.values()),
-    )
-
-
-def _claim(namespace: str, name: str, store: StoreConfig, zone: str) -> ClaimPlan:
-    claim = claim_name(name, store, zone)
-    return ClaimPlan(
-        store=name,
-        kind="lustre" if store.lustre else "efs",
-        name=claim,
-        volume_name=f"{namespace}-{claim}",
-        capacity=f"{store.lustre.capacity_gib}Gi" if store.lustre else EFS_CAPACITY,
     )

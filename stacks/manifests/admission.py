@@ -11,7 +11,6 @@ from typing import Any
 from catalog import versions
 from plans.parts import JobPlan, RuntimePlan, digest
 from stacks.derive.capacity import TYPES
-from stacks.derive.jobs import claim_name
 from stacks.manifests.context import ManifestContext, contexts_of
 from stacks.manifests.document import Workload, look, read_manifest
 from stacks.manifests.pool_fit import JOBS, pool_errors
@@ -19,6 +18,7 @@ from stacks.manifests.rules import manifest_problems
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import JobConfig, ManifestConfig
 from stacks.settings.problems import InputError, InputWarning, one_of
+from stacks.stores.kinds import claim_name
 
 RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
 KINDS = ("ConfigMap", *RUNTIMES, *JOBS)

@@ -18,6 +18,8 @@ from plans.parts import JobPlan
 from stacks.derive.capacity import PoolUse
 from stacks.plan import EnvironmentPlan, TeamPlan
 from stacks.reports.timeline import cold_start
+from stacks.stores.figures import UsageCost
+from stacks.stores.kinds import plan_kind
 
 HOURS = 730
 """Of a month, as AWS's price pages count."""
@@ -192,12 +194,10 @@ def _once(plan: EnvironmentPlan) -> Iterable[Line]:
 
 
 def _storage(plan: EnvironmentPlan) -> Iterable[Line]:
-    for name, store in plan.lustre.items():
-        sku = "-".join(
-            str(part) for part in (store.deployment, store.throughput_mbps_per_tib) if part
-        )
-        found = price("fsx-lustre", sku, plan.identity.region)
-        yield _line(f"Lustre {name}, {sku}", [(found, store.capacity_gib)])
+    for name, store in plan.stores.items():
+        for cost in plan_kind(store).costs(name, store):
+            found = price(cost.service, cost.sku, plan.identity.region)
+            yield _line(cost.what, [(found, cost.units)])
 
 
 def _work(plan: EnvironmentPlan) -> Iterable[Line]:
@@ -226,22 +226,16 @@ def _added(
 
 def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
     rates = [
-        ("NAT gateway data", "nat", "gb"),
-        ("data between zones, each way", "transfer", "between-zones"),
-        *((f"EFS {name}", "efs", "standard") for name in plan.efs),
-        *((f"EFS {name}, read", "efs", "read") for name in plan.efs),
-        *((f"EFS {name}, written", "efs", "write") for name in plan.efs),
-        *(
-            (f"backups of {name}", "fsx-lustre", "backup")
-            for name, s in plan.lustre.items()
-            if s.backup_days
-        ),
+        UsageCost(what="NAT gateway data", service="nat", sku="gb"),
+        UsageCost(what="data between zones, each way", service="transfer", sku="between-zones"),
     ]
-    for what, service, sku in rates:
-        found = price(service, sku, plan.identity.region)
+    for name, store in plan.stores.items():
+        rates += plan_kind(store).usage_costs(name, store)
+    for used in rates:
+        found = price(used.service, used.sku, plan.identity.region)
         rate = f"{found.usd} USD a {found.unit}" if found else "no price"
         yield Line(
-            what=what,
+            what=used.what,
             usd_per_hour=None,
             usd_per_month=None,
             assumption=f"{rate}, by use",

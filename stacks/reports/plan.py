@@ -14,16 +14,17 @@ from typing import Any
 
 import command_line
 from catalog.instances import QUOTA_NAMES
-from catalog.storage import SCRATCH_2_PER_TIB
 from catalog.versions import known_good
 from stacks.derive.capacity import quota_needed, quota_takers
-from stacks.derive.goodput import Verdict
 from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
 from stacks.reports.cost import estimate
 from stacks.reports.money import at_least, money, wrapped
-from stacks.reports.timeline import Stage, Timeline, schedule
+from stacks.reports.timeline import Timeline, schedule
 from stacks.settings.problems import counted, listed
 from stacks.settings.reader import read_file
+from stacks.stores.figures import Stage
+from stacks.stores.goodput import Verdict
+from stacks.stores.kinds import plan_kind
 
 Plan = EnvironmentPlan | TeamPlan
 BAR = 40
@@ -215,37 +216,14 @@ def storage(plan: Plan) -> list[str]:
     """The file systems, and what becomes of them with the stack."""
     if isinstance(plan, TeamPlan):
         return []
-    rows = [
-        (
-            name,
-            f"Lustre {s.deployment}{', EFA' if s.efa else ''}",
-            f"{s.capacity_gib} GiB",
-            f"{s.throughput_mbps_per_tib or SCRATCH_2_PER_TIB.write / 1e6:.0f} MB/s per TiB",
-            _kept(s.keep),
-        )
-        for name, s in plan.lustre.items()
-    ]
-    rows += [(name, "EFS", "grows", "elastic", _kept(s.keep)) for name, s in plan.efs.items()]
-    links = [
-        f"  {name} {link.path} shows {link.s3}: imports {_events(link.auto_import)}, exports"
-        f" {_events(link.auto_export)}"
-        for name, s in plan.lustre.items()
-        for link in s.repositories
-    ]
-    return (
-        [
-            "storage",
-            *command_line.table([("store", "kind", "size", "speed", "at destroy"), *rows]),
-            *links,
-        ]
-        if rows
-        else []
-    )
-
-
-def _events(automatic: Iterable[str]) -> str:
-    """What of files FSx carries over by itself."""
-    return f"what is {', '.join(automatic).lower()}" if automatic else "nothing by itself"
+    rows = [("store", "kind", "size", "speed", "at destroy")]
+    notes: list[str] = []
+    for name, store in plan.stores.items():
+        kind = plan_kind(store)
+        row = kind.row(store)
+        rows.append((name, row.kind, row.size, row.speed, _kept(store.keep)))
+        notes += [f"  {note}" for note in kind.notes(name, store)]
+    return ["storage", *command_line.table(rows), *notes] if plan.stores else []
 
 
 def _kept(keep: bool) -> str:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from catalog.service_roles import EFS, EKS, FSX, NODE_GROUPS, SPOT, ServiceRole
+from catalog.service_roles import EKS, NODE_GROUPS, SPOT, ServiceRole
 from stacks.plan import EnvironmentPlan
 from stacks.settings.problems import InputError, InputWarning
+from stacks.stores.kinds import plan_kind
 
 
 def service_roles(plan: EnvironmentPlan) -> tuple[ServiceRole, ...]:
     """The service-linked roles of the services that the plan uses."""
+    stores = [plan_kind(store).service_role for store in plan.stores.values()]
     return (
         EKS,
         NODE_GROUPS,
-        *([FSX] if plan.lustre else []),
-        *([EFS] if plan.efs else []),
+        *(role for role in dict.fromkeys(stores) if role),
         *([SPOT] if _spot_pools(plan) else []),
     )
 

@@ -13,24 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from catalog.latencies import LATENCIES, TYPICAL, lustre
+from catalog.latencies import LATENCIES, TYPICAL
 from plans.parts import JobPlan
 from stacks.plan import EnvironmentPlan, TeamPlan
+from stacks.stores.figures import Stage, took
+from stacks.stores.kinds import plan_kind
 
 CONTROLLERS = {"TrainJob": "Trainer", "PyTorchJob": "training-operator"}
 """Kind of job → the stage that it waits for where it has no runtime of the environment."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """Something that takes noticeable time."""
-
-    name: str
-    seconds: float
-    after: tuple[str, ...] = ()
-    """Names of the stages it waits for."""
-    slow_seconds: float = 0
-    """What one in ten takes at least; no less than `seconds`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +45,6 @@ class Timeline:
     """The same where every stage is as slow as its slowest tenth."""
 
 
-def stage(name: str, latency: str, after: tuple[str, ...] = (), times: int = 1) -> Stage:
-    """A stage that takes as long as a row of LATENCIES, so many times one after the other."""
-    took = LATENCIES[latency]
-    return Stage(
-        name=name, seconds=times * took.typical, slow_seconds=times * took.slow, after=after
-    )
-
-
 def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
     """The stages of a plan in time. A team's begin when its environment is there."""
     stages = tuple(_environment(plan)) if isinstance(plan, EnvironmentPlan) else ()
@@ -80,10 +62,10 @@ def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
 
 def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
     """What is made before any job, in the order of stacks/environment.py."""
-    yield stage("VPC", "ec2.vpc")
-    yield stage("subnets", "ec2.subnet", ("VPC",))
-    yield stage("NAT gateway", "ec2.nat-gateway", ("subnets",))
-    yield stage("security groups", "ec2.security-group", ("VPC",))
+    yield took("VPC", "ec2.vpc")
+    yield took("subnets", "ec2.subnet", ("VPC",))
+    yield took("NAT gateway", "ec2.nat-gateway", ("subnets",))
+    yield took("security groups", "ec2.security-group", ("VPC",))
     yield from _stores(plan)
     yield from _cluster(plan)
     yield from _controllers(plan)
@@ -91,47 +73,32 @@ def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
 
 def _stores(plan: EnvironmentPlan) -> Iterable[Stage]:
     """File systems, and what must be there before a job can mount them."""
-    for name, store in plan.lustre.items():
-        yield stage(
-            f"file system {name}",
-            lustre(store.capacity_gib, efa=store.efa),
-            ("subnets", "security groups"),
-        )
-        if linked := len(store.repositories):  # FSx makes one after the other
-            yield stage(
-                f"repositories {name}", "fsx.association", (f"file system {name}",), times=linked
-            )
-    for store in plan.efs:
-        yield stage(f"file system {store}", "efs.file-system")
-        yield stage(
-            f"mount target {store}",
-            "efs.mount-target",
-            ("subnets", "security groups", f"file system {store}"),
-        )
+    for name, store in plan.stores.items():
+        yield from plan_kind(store).stages(name, store)
 
 
 def _cluster(plan: EnvironmentPlan) -> Iterable[Stage]:
     """Control plane, system nodes and add-ons."""
-    yield stage("cluster", "eks.cluster", ("subnets",))
-    yield stage("first add-ons", "eks.addon.vpc-cni", ("cluster",))
-    yield stage("system nodes", "eks.nodegroup", ("NAT gateway", "first add-ons"))
+    yield took("cluster", "eks.cluster", ("subnets",))
+    yield took("first add-ons", "eks.addon.vpc-cni", ("cluster",))
+    yield took("system nodes", "eks.nodegroup", ("NAT gateway", "first add-ons"))
     for add_on in plan.add_ons.after_nodes:
         own = f"eks.addon.{add_on.name}"
-        yield stage(add_on.name, own if own in LATENCIES else "eks.addon", ("system nodes",))
+        yield took(add_on.name, own if own in LATENCIES else "eks.addon", ("system nodes",))
 
 
 def _controllers(plan: EnvironmentPlan) -> Iterable[Stage]:
     """Karpenter and its pools, the Trainer and its runtimes, training-operator."""
-    yield stage("interruption queue", "sqs.queue")
-    yield stage("Karpenter", "helm.karpenter", ("interruption queue", "coredns"))
+    yield took("interruption queue", "sqs.queue")
+    yield took("Karpenter", "helm.karpenter", ("interruption queue", "coredns"))
     if plan.pools:
-        yield stage("pools", "kubernetes.pools", ("Karpenter", "security groups"))
-    yield stage("Trainer", "helm.controller", ("system nodes",))
+        yield took("pools", "kubernetes.pools", ("Karpenter", "security groups"))
+    yield took("Trainer", "helm.controller", ("system nodes",))
     if plan.runtimes:
-        yield stage("runtimes", "kubernetes.runtimes", ("Trainer",))
+        yield took("runtimes", "kubernetes.runtimes", ("Trainer",))
     if plan.training_operators:
         # Nobody has measured it: a release of one controller with a webhook, as the Trainer's.
-        yield stage("training-operator", "helm.controller", ("system nodes",))
+        yield took("training-operator", "helm.controller", ("system nodes",))
 
 
 def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
@@ -139,13 +106,13 @@ def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
     others with the job."""
     needs, pool = _needs(plan, job)
     if _stands(plan, job):
-        yield stage("first node", "ec2.instance-boot", pool)
-        yield stage("image pull", "job.image-pull", ("first node", *needs))
+        yield took("first node", "ec2.instance-boot", pool)
+        yield took("image pull", "job.image-pull", ("first node", *needs))
     else:
-        yield stage("batching", "job.batching", (*pool, *needs))
-        yield stage("first node", "ec2.instance-boot", ("batching",))
-        yield stage("image pull", "job.image-pull", ("first node",))
-    yield stage("first step", "job.first-step", ("image pull",))
+        yield took("batching", "job.batching", (*pool, *needs))
+        yield took("first node", "ec2.instance-boot", ("batching",))
+        yield took("image pull", "job.image-pull", ("first node",))
+    yield took("first step", "job.first-step", ("image pull",))
 
 
 def _needs(
@@ -155,23 +122,14 @@ def _needs(
     pool."""
     if isinstance(plan, TeamPlan):
         return (), ()
-    lustre = [
-        name
-        for s in job.stores
-        if s in plan.lustre
-        for name in (
-            f"{'repositories' if plan.lustre[s].repositories else 'file system'} {s}",
-            "aws-fsx-csi-driver",
-        )
-    ]
-    efs = [
-        name
-        for s in job.stores
-        if s in plan.efs
-        for name in (f"mount target {s}", "aws-efs-csi-driver")
+    mounted = [
+        stage
+        for name, store in plan.stores.items()
+        if name in job.stores
+        for stage in (*plan_kind(store).last_stages(name, store), plan_kind(store).driver.add_on)
     ]
     runs = "runtimes" if job.runtime else CONTROLLERS[job.kind]
-    return (runs, *dict.fromkeys((*lustre, *efs))), ("pools",)
+    return (runs, *dict.fromkeys(mounted)), ("pools",)
 
 
 def _stands(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> bool:

@@ -18,12 +18,12 @@ from stacks.derive.job_view import entry_view, restarts_of
 from stacks.derive.jobs import stores
 from stacks.rules.gangs import gang_errors
 from stacks.rules.jobs import job_problems
-from stacks.rules.lustre_efa import tcp_warnings
 from stacks.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from stacks.rules.stores import checkpoint_errors, checkpoint_warnings
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
 from stacks.settings.job import JobConfig
 from stacks.settings.problems import InputError, InputWarning, one_of
+from stacks.stores.kinds import kinds_of
 
 BLOCK_TAIL = timedelta(minutes=40)
 """Karpenter drains a Capacity Block this long before its end (karpenter-provider-aws, a
@@ -94,10 +94,13 @@ def _pool_warnings(
     slow = fabric.slow(kind) if kind and job.nodes > 1 and not job.allow_slow_fabric else None
     if slow:
         yield InputWarning(path=path, text=f"{job.pool} {slow}")
-    mounted = {
-        name: environment.storage[name] for name in stores(job) if name in environment.storage
-    }
-    away = [name for name, store in mounted.items() if store.lustre]  # EFS is in every zone
+    mounted = [
+        (name, *found)
+        for name in stores(job)
+        if name in environment.storage
+        for found in kinds_of(environment.storage[name])
+    ]
+    away = [name for name, store_kind, _ in mounted if store_kind.zonal]
     if pool.fallback_zones and away:
         yield InputWarning(
             path=path,
@@ -106,7 +109,8 @@ def _pool_warnings(
                 " slower, and $0.01 a GB each way"
             ),
         )
-    yield from tcp_warnings(path, mounted, pool)
+    for name, store_kind, settings in mounted:
+        yield from store_kind.mount_warnings(path, name, settings, pool)
 
 
 def _cpu_pool(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputError]:

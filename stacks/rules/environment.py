@@ -23,10 +23,9 @@ from stacks.rules.cluster import (
     training_operator_errors,
 )
 from stacks.rules.entries import job_errors, job_warnings
-from stacks.rules.lustre_efa import efa_errors, efa_warnings
 from stacks.rules.network import network_zone_errors, range_errors, zone_errors
 from stacks.rules.pools import pool_errors, pool_warnings
-from stacks.rules.stores import mount_target_errors, store_errors
+from stacks.rules.stores import store_errors, store_warnings, stores_together_errors
 from stacks.settings.environment import (
     EnvironmentConfig,
     StackConfig,
@@ -34,6 +33,7 @@ from stacks.settings.environment import (
 )
 from stacks.settings.job import JobConfig, typed
 from stacks.settings.problems import REMOVE, InputError, InputWarning
+from stacks.stores.kind import Surroundings
 
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system", "kubeflow-system")
 """They exist before us, or a chart makes them."""
@@ -70,13 +70,14 @@ def environment_errors(
             write="training",
         )
     yield from pool_errors(region, wanted, zones, now)
+    around = Surroundings(
+        region=region,
+        pools={} if skipped else wanted.pools,  # of pools that were left out nothing is known
+        instance_types=first_types(wanted),
+    )
     for name, store in wanted.storage.items():
-        yield from store_errors(f"{at}.storage.{name}", store, region, first_types(wanted))
-        if store.lustre:  # of pools that were left out nothing is known
-            yield from efa_errors(
-                f"{at}.storage.{name}.lustre", store.lustre, {} if skipped else wanted.pools
-            )
-    yield from mount_target_errors(wanted, zones)
+        yield from store_errors(f"{at}.storage.{name}", store, around)
+    yield from stores_together_errors(wanted, zones)
     yield from trainer_errors(wanted)
     yield from training_operator_errors(wanted)
     for name, job in typed(wanted.jobs).items():
@@ -174,8 +175,7 @@ def environment_warnings(
             ),
         )
     yield from pool_warnings(wanted, now)
-    for name, store in wanted.storage.items():
-        yield from efa_warnings(f"environment.storage.{name}.lustre", store.lustre, wanted.pools)
+    yield from store_warnings(wanted)
     yield from job_warnings(typed(wanted.jobs), wanted, region, "environment.jobs")
 
 

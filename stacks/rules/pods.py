@@ -15,6 +15,7 @@ from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import TO_S3, JobConfig
 from stacks.settings.problems import InputError, InputWarning, one_of
+from stacks.stores.kinds import kinds_of
 
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 LABEL_KEY = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?"
@@ -93,6 +94,9 @@ def store_directory_errors(
             got=store,
             fix=f"{known}; to S3: {TO_S3}" if re.match("local|nvme|s3", store) else known,
         )
+    if store in environment.storage:
+        for kind, _ in kinds_of(environment.storage[store]):
+            yield from kind.write_errors(f"{path}.store", store)
     if "://" in directory:
         yield InputError(
             path=f"{path}.directory",

@@ -1,6 +1,6 @@
 """Which stores cannot work, and which checkpoints of jobs cannot work on them.
 
-What follows from a store's settings is stacks/derive/stores.py.
+What only one kind of store refuses is in the class of that kind: stacks/stores/.
 """
 
 from __future__ import annotations
@@ -9,176 +9,57 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
-from catalog.storage import LUSTRE_TIERS
-from stacks.derive.goodput import (
-    CHECKPOINTS_KEPT,
-    LARGEST_GIB,
-    Verdict,
-)
-from stacks.derive.mount_targets import mount_zones
-from stacks.derive.stores import chosen, client, job_verdict
-from stacks.rules.lustre_repositories import repository_errors
-from stacks.settings.environment import EnvironmentConfig, LustreConfig, StoreConfig
+from stacks.derive.stores import job_verdict
+from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import JobConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
+from stacks.settings.stores import StoreConfig
+from stacks.settings.yaml_file import as_yaml
+from stacks.stores.goodput import CHECKPOINTS_KEPT, Verdict
+from stacks.stores.kind import Surroundings
+from stacks.stores.kinds import KINDS, kinds_of, made_for_efa, of_kind
+from stacks.stores.lustre_sizing import proposal
 
 WORTH_A_WARNING = 0.90
 """A goodput below this is a warning even where the job asks for none."""
 
 
-def store_errors(
-    path: str, store: StoreConfig, region: str, instance_types: list[str]
-) -> Iterator[InputError]:
+def store_errors(path: str, store: StoreConfig, around: Surroundings) -> Iterator[InputError]:
     """Every error of one store."""
-    if (store.lustre is None) == (store.efs is None):
-        yield InputError(
-            path=path,
-            must="have either lustre or efs",
-            got="both" if store.lustre else "neither",
-            fix=(
-                "delete one of the two"
-                if store.lustre
-                else "write {efs: {}}, or {lustre: {capacity_gib: 4800, throughput_mbps_per_tib: 500}}"
-            ),
-            write=None if store.lustre else {"efs": {}},
-        )
-    if store.lustre is None:
-        return
-    path = f"{path}.lustre"
-    if store.lustre.for_model is not None:
-        yield from _sized_for_model(path, store.lustre, region, instance_types)
-    else:
-        yield from _size_and_speed(path, store.lustre)
-    yield from repository_errors(path, store.lustre)
-    if store.lustre.backup_days and store.lustre.deployment == "SCRATCH_2":
-        yield InputError(
-            path=f"{path}.backup_days",
-            must="not be set with deployment: SCRATCH_2, of which FSx makes no backups",
-            got=str(store.lustre.backup_days),
-            fix="delete it, or write deployment: PERSISTENT_2",
-            write=REMOVE,
-        )
+    found = kinds_of(store)
+    if len(found) != 1:
+        yield _not_one_kind(path, [kind.name for kind, _ in found])
+    for kind, settings in found:
+        yield from kind.errors(f"{path}.{kind.name}", settings, around)
 
 
-def _size_and_speed(path: str, lustre: LustreConfig) -> Iterator[InputError]:
-    size, tier = lustre.capacity_gib, lustre.throughput_mbps_per_tib
-    if size is None:
-        yield InputError(
-            path=f"{path}.capacity_gib",
-            must="be set, unless for_model is",
-            got="nothing",
-            fix=(
-                "add capacity_gib: 4800, or for_model: {parameters_billion: 70, nodes: 16} in the"
-                " place of size and speed"
-            ),
-            write=4800,
+def _not_one_kind(path: str, named: list[str]) -> InputError:
+    must = f"have exactly one of {', '.join(KINDS)}"
+    if named:
+        return InputError(
+            path=path, must=must, got=" and ".join(named), fix="delete all of them but one"
         )
-    elif size != 1200 and size % 2400:
-        near = 1200 if size < 1800 else max(2400, round(size / 2400) * 2400)
-        yield InputError(
-            path=f"{path}.capacity_gib",
-            must="be 1200 or a multiple of 2400, as FSx sells it",
-            got=str(size),
-            fix=f"write {near}",
-            write=near,
-        )
-    elif size > LARGEST_GIB:
-        largest = LARGEST_GIB // 2400 * 2400
-        yield InputError(
-            path=f"{path}.capacity_gib",
-            must=f"be at most {largest}, about 1 PiB",
-            got=str(size),
-            fix=f"write at most {largest}; the setting is in GiB",
-            write=largest,
-        )
-    if lustre.deployment == "PERSISTENT_2" and tier not in LUSTRE_TIERS:
-        near = min(LUSTRE_TIERS, key=lambda sold: abs(sold - (tier or 500)))
-        yield InputError(
-            path=f"{path}.throughput_mbps_per_tib",
-            must=f"be one of {', '.join(map(str, LUSTRE_TIERS))} with deployment: PERSISTENT_2",
-            got="nothing" if tier is None else str(tier),
-            fix=(
-                f"write {near}; with 4800 GiB, 500 takes a checkpoint of 30 billion parameters"
-                " (360 GB) in about 2.5 minutes"
-            ),
-            write=near,
-        )
-    if lustre.deployment == "SCRATCH_2" and tier is not None:
-        yield InputError(
-            path=f"{path}.throughput_mbps_per_tib",
-            must="not be set with deployment: SCRATCH_2, which has one speed",
-            got=str(tier),
-            fix="delete it, or write deployment: PERSISTENT_2",
-            write=REMOVE,
-        )
+    examples = [{kind.name: dict(kind.example)} for kind in KINDS.values()]
+    simplest = next(example for example in examples if not any(example.values()))
+    proposed = " or ".join(as_yaml(example) for example in examples)
+    return InputError(path=path, must=must, got="none", fix=f"write {proposed}", write=simplest)
 
 
-def _sized_for_model(
-    path: str, lustre: LustreConfig, region: str, instance_types: list[str]
+def stores_together_errors(
+    wanted: EnvironmentConfig, zones: tuple[str, ...]
 ) -> Iterator[InputError]:
-    wanted = lustre.for_model
-    assert wanted is not None  # the caller has looked
-    for key in ("capacity_gib", "throughput_mbps_per_tib"):
-        if (given := getattr(lustre, key)) is not None:
-            yield InputError(
-                path=f"{path}.{key}",
-                must="not be set beside for_model, which decides it",
-                got=str(given),
-                fix="delete it, or delete for_model",
-                write=REMOVE,
-            )
-    if lustre.deployment == "SCRATCH_2":
-        yield InputError(
-            path=f"{path}.deployment",
-            must="be PERSISTENT_2 with for_model: SCRATCH_2 loses the checkpoints when a server fails",
-            got="SCRATCH_2",
-            fix="write PERSISTENT_2",
-            write="PERSISTENT_2",
-        )
-    if (
-        instance_types
-        and chosen(
-            wanted.parameters_billion,
-            wanted.nodes,
-            client(lustre, instance_types),
-            region,
-            wanted.goodput_percent,
-            wanted.bytes_per_parameter,
-            efa=lustre.efa,
-        )
-        is None
-    ):
-        yield InputError(
-            path=f"{path}.for_model.goodput_percent",
-            must="be a goodput that a Lustre of FSx can reach for this model",
-            got=str(wanted.goodput_percent),
-            fix=_lower(lustre, region, instance_types),
-        )
+    """Stores that cannot stand beside each other. `zones`: those of the network, the training zone
+    first."""
+    for kind in KINDS.values():
+        yield from kind.errors_together([*of_kind(wanted.storage, kind)], wanted, zones)
 
 
-def _lower(lustre: LustreConfig, region: str, instance_types: list[str]) -> str:
-    """The goodput that can be reached."""
-    model = lustre.for_model
-    assert model is not None  # the caller has looked
-    kind = client(lustre, instance_types)
-    reachable = next(
-        (
-            percent
-            for percent in range(int(model.goodput_percent), 0, -1)
-            if chosen(
-                model.parameters_billion,
-                model.nodes,
-                kind,
-                region,
-                percent,
-                model.bytes_per_parameter,
-                efa=lustre.efa,
-            )
-        ),
-        None,
-    )
-    instead = "write capacity_gib and throughput_mbps_per_tib instead, and save asynchronously"
-    return f"write {reachable}, or {instead}" if reachable else instead
+def store_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """What works but should be known about stores."""
+    for name, store in wanted.storage.items():
+        for kind, settings in kinds_of(store):
+            path = f"environment.storage.{name}.{kind.name}"
+            yield from kind.warnings(path, settings, wanted.pools)
 
 
 def checkpoint_errors(
@@ -187,7 +68,8 @@ def checkpoint_errors(
     """Checkpoints of a job that cannot work on their store."""
     verdict = job_verdict(job, environment, region)
     if verdict is not None and job.checkpoints is not None:
-        yield from _checkpoint_size(path, job.checkpoints.store, verdict)
+        store = job.checkpoints.store
+        yield from _checkpoint_size(path, store, environment.storage[store], verdict)
         yield from _checkpoint_interval(path, job, environment, region, verdict)
         yield from _checkpoint_goodput(path, job, environment, region, verdict)
     elif job.goodput_percent is not None:
@@ -200,7 +82,9 @@ def checkpoint_errors(
         )
 
 
-def _checkpoint_size(path: str, store: str, verdict: Verdict) -> Iterator[InputError]:
+def _checkpoint_size(
+    path: str, name: str, store: StoreConfig, verdict: Verdict
+) -> Iterator[InputError]:
     if verdict.checkpoints_held is not None and verdict.checkpoints_held < CHECKPOINTS_KEPT:
         need = CHECKPOINTS_KEPT * verdict.bytes / 2**30
         yield InputError(
@@ -208,10 +92,10 @@ def _checkpoint_size(path: str, store: str, verdict: Verdict) -> Iterator[InputE
             must=(
                 f"have room for {CHECKPOINTS_KEPT} checkpoints of {verdict.bytes / 1e9:,.0f} GB each"
             ),
-            got=f"{store}, with room for {verdict.checkpoints_held}",
-            fix=(
-                f"write capacity_gib: {-(-need // 2400) * 2400:.0f} or more under"
-                f" environment.storage.{store}.lustre"
+            got=f"{name}, with room for {verdict.checkpoints_held}",
+            fix=" or ".join(
+                kind.larger(f"environment.storage.{name}.{kind.name}", need)
+                for kind, _ in kinds_of(store)
             ),
         )
 
@@ -272,13 +156,9 @@ def checkpoint_warnings(
     """What works but should be known about a job's checkpoints."""
     if job.checkpoints is None or (store := environment.storage.get(job.checkpoints.store)) is None:
         return
-    if store.lustre and store.lustre.deployment == "SCRATCH_2":
-        yield InputWarning(
-            path=f"{path}.checkpoints.store",
-            text=(
-                f"{job.checkpoints.store} is SCRATCH_2: when one of its servers fails, the"
-                " checkpoints on it are lost"
-            ),
+    for kind, settings in kinds_of(store):
+        yield from kind.checkpoint_warnings(
+            f"{path}.checkpoints.store", job.checkpoints.store, settings
         )
     found = job_verdict(job, environment, region)
     if found and found.goodput < WORTH_A_WARNING and job.goodput_percent is None:
@@ -307,7 +187,7 @@ def _better_store(job: JobConfig, environment: EnvironmentConfig, region: str) -
     """The store that keeps the job at its goodput, in words."""
     late = job.checkpoints is not None and job.checkpoints.asynchronous
     store = environment.storage.get(job.checkpoints.store) if job.checkpoints else None
-    choice = chosen(
+    return proposal(
         job.parameters_billion or 0,
         job.nodes,
         environment.pools[job.pool].instance_types[0],
@@ -315,31 +195,5 @@ def _better_store(job: JobConfig, environment: EnvironmentConfig, region: str) -
         job.goodput_percent or 95,
         job.bytes_per_parameter,
         blocking=not late,
-        efa=bool(store and store.lustre and store.lustre.efa),
+        efa=store is not None and made_for_efa(store),
     )
-    if choice is None:
-        return "no Lustre is enough, so save asynchronously"
-    return (
-        f"lustre: {{capacity_gib: {choice.store.capacity_gib}, throughput_mbps_per_tib:"
-        f" {choice.store.tier}}} keeps {choice.verdict.goodput:.1%}"
-    )
-
-
-def mount_target_errors(wanted: EnvironmentConfig, zones: tuple[str, ...]) -> Iterator[InputError]:
-    """Stores with the name of another store's mount target in a fallback zone: Pulumi refuses two
-    mount targets of one name. `zones`: those of the network, the training zone first."""
-    efs = [name for name, store in wanted.storage.items() if store.efs]
-    taken = {
-        f"{name}-{zone[-1]}": (name, zone)
-        for name in efs
-        for zone in mount_zones(zones, wanted.zone, wanted.pools)[1:]
-    }
-    for name in efs:
-        if name in taken:
-            store, zone = taken[name]
-            yield InputError(
-                path=f"environment.storage.{name}",
-                must=f"not have the name of the mount target of {store} in {zone}",
-                got=name,
-                fix=f"rename it to {name}-store",
-            )

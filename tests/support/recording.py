@@ -350,6 +350,7 @@ def computed(kind: str, name: str) -> dict[str, Any]:
     table: dict[str, dict[str, Any]] = {
         "eks:index:Cluster": {"clusterSecurityGroupId": "sg-cluster"},
         "aws:fsx/lustreFileSystem:LustreFileSystem": {"dnsName": f"{name}.fsx", "mountName": "mnt"},
+        "aws:ec2/vpc:Vpc": {"ownerId": "111122223333"},
         "aws:sqs/queue:Queue": {"url": f"https://sqs/{name}"},
     }
     arn = (

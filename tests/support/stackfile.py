@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from catalog.instances import GPU_TYPES
 from catalog.zones import ZONE_LETTERS, regions_with, zone_names
 from plans.parts import digest
+from plans.stores import EfsPlan, LustrePlan
 from stacks.plan import EnvironmentPlan, Planned, TeamPlan, plan_stack
 from stacks.settings.reader import Reading, read
 from tests.support.recording import CHECKOUT, stack_values
@@ -45,6 +46,20 @@ def without(path: str) -> Edit:
         del settings[last]
 
     return edit
+
+
+def lustre(plan: EnvironmentPlan, name: str = "scratch") -> LustrePlan:
+    """The plan of a Lustre store."""
+    found = plan.stores[name]
+    assert isinstance(found, LustrePlan)
+    return found
+
+
+def efs(plan: EnvironmentPlan, name: str = "home") -> EfsPlan:
+    """The plan of an EFS store."""
+    found = plan.stores[name]
+    assert isinstance(found, EfsPlan)
+    return found
 
 
 def values(*edits: Edit, stack: str = "dev") -> dict[str, Any]:

@@ -125,6 +125,7 @@ KINDS = (
             "Vpc",
             "vpc",
             replaces=words("cidrBlock instanceTenancy"),
+            outputs={"ownerId": "OwnerId"},
             later=words("enableDnsSupport enableDnsHostnames"),
             updates=dict.fromkeys(
                 ("enableDnsSupport", "enableDnsHostnames"), "modify_vpc_attribute"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from catalog.instances import CPU_TYPES, GPU_TYPES
 from catalog.storage import LUSTRE_TIERS
+from plans.stores import LustrePlan
 from stacks.derive.capacity import (
     STANDARD,
     TYPES,
@@ -171,7 +172,8 @@ def test_every_accepted_stack_has_one_zone_for_gangs_room_for_them_and_what_is_s
     assert all(r.subnet_of(vpc) for r in ranges)  # type: ignore[arg-type]
     assert not any(a.overlaps(b) for i, a in enumerate(ranges) for b in ranges[i + 1 :])
     assert sum(use.addresses for use in plan.capacity.values()) <= ranges[1].num_addresses - 5
-    for store in plan.lustre.values():
+    for store in plan.stores.values():
+        assert isinstance(store, LustrePlan)
         assert store.capacity_gib == 1200 or store.capacity_gib % 2400 == 0
         assert (store.throughput_mbps_per_tib in LUSTRE_TIERS) == (
             store.deployment == "PERSISTENT_2"

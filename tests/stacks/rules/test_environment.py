@@ -20,8 +20,6 @@ from stacks.rules import (
     gangs,
     instance_types,
     jobs,
-    lustre_efa,
-    lustre_repositories,
     network,
     pods,
     pools,
@@ -30,6 +28,7 @@ from stacks.rules import (
 from stacks.settings.problems import REMOVE, InputError
 from stacks.settings.reader import read
 from stacks.settings.yaml_file import as_yaml
+from stacks.stores import efs, lustre_efa, lustre_repositories, lustre_rules
 from tests.support.cases import environment as environments
 from tests.support.cases import jobs as described
 from tests.support.cases.environment import JOB, TEAM_REFUSED
@@ -202,7 +201,7 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above(tmp_path: Path) ->
     """Counted by line: a new rule without a case fails here."""
     modules = (
         *(environment, cluster, network, pools, instance_types, entries, gangs, pods, stores),
-        *(lustre_repositories, lustre_efa, derived_jobs, plan),
+        *(efs, lustre_rules, lustre_repositories, lustre_efa, derived_jobs, plan),
     )
 
     def run() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from stacks.plan import EnvironmentPlan, TeamPlan
 from tests.support.cases.environment import JOB, MODEL
-from tests.support.stackfile import at, environment_plan, errors, planned, team_plan
+from tests.support.stackfile import at, environment_plan, errors, lustre, planned, team_plan
 
 LUSTRE = "storage.scratch.lustre"
 
@@ -24,7 +24,7 @@ def test_a_store_by_model_is_the_cheapest_that_keeps_its_goodput() -> None:
     250 it would be 94.1 %; 7200 GiB at 125 reach 95.2 % and cost more (1044 against 816 USD a month
     in us-east-1)."""
     plan = environment_plan(at(LUSTRE, {"for_model": {"parameters_billion": 70, "nodes": 16}}))
-    found = plan.lustre["scratch"]
+    found = lustre(plan)
     assert (found.capacity_gib, found.throughput_mbps_per_tib, found.deployment) == (
         2400,
         500,
@@ -34,12 +34,8 @@ def test_a_store_by_model_is_the_cheapest_that_keeps_its_goodput() -> None:
 
 def test_more_goodput_is_a_faster_store() -> None:
     def size(goodput: float) -> float:
-        store = environment_plan(
-            at(
-                LUSTRE,
-                {"for_model": {"parameters_billion": 70, "nodes": 16, "goodput_percent": goodput}},
-            )
-        ).lustre["scratch"]
+        model = {"parameters_billion": 70, "nodes": 16, "goodput_percent": goodput}
+        store = lustre(environment_plan(at(LUSTRE, {"for_model": model})))
         return store.capacity_gib * (store.throughput_mbps_per_tib or 0)
 
     assert size(90) < size(95) < size(98)
@@ -48,7 +44,7 @@ def test_more_goodput_is_a_faster_store() -> None:
 def test_the_claim_has_the_size_that_was_chosen() -> None:
     plan = environment_plan(at(LUSTRE, {"for_model": {"parameters_billion": 70, "nodes": 16}}))
     [claim] = [c for c in plan.workspace.claims if c.store == "scratch"]
-    assert claim.capacity == f"{plan.lustre['scratch'].capacity_gib}Gi"
+    assert claim.capacity == f"{lustre(plan).capacity_gib}Gi"
 
 
 def test_a_plan_has_the_verdict_of_each_job_that_says_how_large_its_model_is() -> None:
@@ -129,7 +125,7 @@ def test_efa_counts_in_no_other_zone() -> None:
 def test_a_store_for_a_model_is_of_a_size_that_is_sold_with_efa() -> None:
     model = at(LUSTRE, {"efa": True, "for_model": {"parameters_billion": 70, "nodes": 16}})
     for edits in ([], [at("pools.h100", {"instance_types": ["p5en.48xlarge"], "max_nodes": 2})]):
-        found = environment_plan(model, *edits).lustre["scratch"]
+        found = lustre(environment_plan(model, *edits))
         assert (
             found.capacity_gib * (found.throughput_mbps_per_tib or 0) % 4_800_000 == 0 and found.efa
         )
@@ -171,4 +167,4 @@ def test_a_goodput_that_cannot_be_kept_is_refused_with_the_store_that_would() ->
 
 def test_backups_are_of_the_file_system() -> None:
     plan = environment_plan(at(f"{LUSTRE}.backup_days", 7))
-    assert isinstance(plan, EnvironmentPlan) and plan.lustre["scratch"].backup_days == 7
+    assert isinstance(plan, EnvironmentPlan) and lustre(plan).backup_days == 7

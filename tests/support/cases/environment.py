@@ -154,12 +154,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "store of two kinds": (
         [at("storage.home.lustre", {"capacity_gib": 1200, "throughput_mbps_per_tib": 125})],
         "storage.home",
-        "must have either lustre or efs; got both",
+        "must have exactly one of lustre, efs; got lustre and efs",
     ),
     "store of no kind": (
         [without("storage.home.efs")],
         "storage.home",
-        "must have either lustre or efs; got neither",
+        "must have exactly one of lustre, efs; got none",
     ),
     "size FSx does not sell": (
         [at("storage.scratch.lustre.capacity_gib", 5000)],

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 from catalog.storage import REPOSITORIES_AT_MOST
-from stacks.settings.environment import LustreConfig, RepositoryConfig
 from stacks.settings.problems import REMOVE, InputError
+from stacks.settings.stores import LustreConfig, RepositoryConfig
 from stacks.settings.yaml_file import as_yaml
 
 S3_URI = re.compile(

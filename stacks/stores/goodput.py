@@ -1,39 +1,23 @@
-"""Checkpoint storage by design: how long a save takes, how often to save, and which file system
-keeps a model training.
+"""Checkpoint storage by design: how long a save takes, how often to save, and how much of the time
+trains, on any kind of store.
 
 Goodput is the share of wall time that ends up in the model: 1 − (d/W + W/2M + R/M), with d the
 seconds a save holds training up, W the seconds of training between saves, M the job's mean time
 between failures and R a restart. It is a first-order formula: true to 0.3 points above 92 %, and
-pessimistic below (tests/stacks/derive/test_goodput.py simulates both). Limits and rates: catalog/storage.py,
+pessimistic below (tests/stacks/stores/test_goodput.py simulates both). Failure rates:
 catalog/failures.py. What is refused or said about a verdict: stacks/rules/stores.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Protocol
 
 from catalog.failures import FAILURES_PER_1000_NODE_DAYS
-from catalog.prices import lustre_per_month
-from catalog.storage import (
-    CHECKPOINT_BYTES_PER_PARAMETER,
-    EFA_LUSTRE_CLIENTS,
-    EFS_CLIENT,
-    LUSTRE_CLIENT_EFA,
-    LUSTRE_CLIENT_TCP,
-    LUSTRE_EFA_STEP_GIB,
-    LUSTRE_SMALLEST_GIB,
-    LUSTRE_STEP_GIB,
-    SCRATCH_2_PER_TIB,
-    Speed,
-    efs_speed,
-)
+from catalog.storage import CHECKPOINT_BYTES_PER_PARAMETER, Speed
 
 GIB = 2**30
-LARGEST_GIB = 2**20
-"""1 PiB: what is looked at. A cap of ours; FSx sells more to who asks."""
 ASYNC_STALL_SECONDS = 0.5
 """At most, for torch.distributed.checkpoint's asynchronous save on 512 H100 (shared facts §3.2,
 2026-11-20)."""
@@ -43,37 +27,23 @@ RESTART_SECONDS = 300.0
 CHECKPOINTS_KEPT = 3
 """The one being written, the last, and the one before in case the last is damaged. A choice of
 ours."""
-REFERENCE_REGION = "us-east-1"
-"""Its prices put file systems in order where those of a region are not all known; they are never
-shown as a cost."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Store:
+class CheckpointStore(Protocol):
     """A shared file system that takes checkpoints."""
 
-    kind: Literal["lustre", "efs"]
-    capacity_gib: int | None = None
-    """Lustre only, as FSx counts it: 1200 is what is sold as "1.2 TiB", and 2 % less than that."""
-    deployment: str | None = None
-    """Lustre only."""
-    tier: int | None = None
-    """MB/s per TiB; PERSISTENT_2 only."""
-    efa: bool = False
-    """Lustre created with EFA. Its clients use TCP all the same until they mount over EFA."""
-    region: str | None = None
-    """EFS only: its limits differ by region, and None has the lower ones."""
+    @property
+    def capacity_gib(self) -> int | None:
+        """None where the file system grows by itself."""
+        ...
 
-    def __post_init__(self) -> None:
-        if self.kind == "lustre" and (
-            not self.capacity_gib
-            or not self.deployment
-            or (not self.tier and self.deployment != "SCRATCH_2")
-        ):
-            raise ValueError(
-                "a Lustre file system has a capacity and a deployment, and a tier unless it is"
-                " SCRATCH_2"
-            )
+    def disks(self) -> Speed:
+        """What the file system reaches, however many nodes there are."""
+        ...
+
+    def client(self, instance_type: str, *, mounted_over_efa: bool) -> Speed:
+        """What one node reaches."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,16 +84,6 @@ class Verdict:
     """How many fit; None where the file system grows by itself."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """A file system that FSx sells, and what it means for the training run it was looked up for."""
-
-    store: Store
-    verdict: Verdict
-    usd_per_month: float | None
-    """None where no price of the region is known."""
-
-
 def checkpoint_bytes(
     parameters_billion: float, bytes_per_parameter: float = CHECKPOINT_BYTES_PER_PARAMETER
 ) -> float:
@@ -132,29 +92,15 @@ def checkpoint_bytes(
 
 
 def bytes_per_second(
-    store: Store, *, nodes: int, instance_type: str, mounted_over_efa: bool = False
+    store: CheckpointStore, *, nodes: int, instance_type: str, mounted_over_efa: bool = False
 ) -> Speed:
     """What `nodes` reach together: the disks (a restart cannot count on servers' memory) or the sum
     of the clients."""
-    disks, client = _file_system(store), _client(store, instance_type, mounted_over_efa)
+    disks = store.disks()
+    client = store.client(instance_type, mounted_over_efa=mounted_over_efa)
     return Speed(
         write=min(disks.write, nodes * client.write), read=min(disks.read, nodes * client.read)
     )
-
-
-def _file_system(store: Store) -> Speed:
-    if store.kind == "efs":
-        return efs_speed(store.region)
-    tier, tib = (store.tier or 0) * 1e6, (store.capacity_gib or 0) / 1024
-    per_tib = SCRATCH_2_PER_TIB if store.deployment == "SCRATCH_2" else Speed(write=tier, read=tier)
-    return Speed(write=per_tib.write * tib, read=per_tib.read * tib)
-
-
-def _client(store: Store, instance_type: str, mounted_over_efa: bool) -> Speed:
-    if store.kind == "efs":
-        return EFS_CLIENT
-    over_efa = store.efa and mounted_over_efa and instance_type in EFA_LUSTRE_CLIENTS
-    return LUSTRE_CLIENT_EFA if over_efa else LUSTRE_CLIENT_TCP
 
 
 def mtbf_hours(
@@ -190,7 +136,7 @@ def goodput(
 
 def verdict(
     training: Training,
-    store: Store,
+    store: CheckpointStore,
     *,
     mounted_over_efa: bool = False,
     interval_seconds: float | None = None,
@@ -230,70 +176,3 @@ def verdict(
         ),
         checkpoints_held=store.capacity_gib and int(store.capacity_gib * GIB // size),
     )
-
-
-def for_model(
-    *,
-    parameters_billion: float,
-    nodes: int,
-    instance_type: str,
-    region: str,
-    goodput: float | None = 0.98,
-    restart_seconds: float = RESTART_SECONDS,
-    efa: bool = False,
-    bytes_per_parameter: float = CHECKPOINT_BYTES_PER_PARAMETER,
-    blocking: bool = True,
-) -> Choice | None:
-    """The cheapest PERSISTENT_2 file system that reaches the goodput and holds three checkpoints;
-    None: there is none.
-
-    `goodput=None` asks for the best there is, at its lowest price. `efa`: created with EFA, and
-    mounted over it where the instance type may. SCRATCH_2 is never chosen: it loses data with a
-    server.
-    """
-    training = Training(
-        parameters_billion=parameters_billion,
-        nodes=nodes,
-        instance_type=instance_type,
-        bytes_per_parameter=bytes_per_parameter,
-        restart_seconds=restart_seconds,
-        stall_seconds=None if blocking else ASYNC_STALL_SECONDS,
-    )
-    ranked_by = region if _every_tier_priced(region) else REFERENCE_REGION
-    sold = sorted(_sold(efa), key=lambda store: (_usd(store, ranked_by) or 0, -(store.tier or 0)))
-    verdicts = ((store, verdict(training, store, mounted_over_efa=efa)) for store in sold)
-    roomy = (
-        Choice(store=store, verdict=given, usd_per_month=_usd(store, region))
-        for store, given in verdicts
-        if (given.checkpoints_held or 0) >= CHECKPOINTS_KEPT
-    )
-    if goodput is None:
-        return max(roomy, key=lambda choice: choice.verdict.goodput, default=None)
-    return next((choice for choice in roomy if choice.verdict.goodput >= goodput), None)
-
-
-def _sold(efa: bool) -> Iterator[Store]:
-    """PERSISTENT_2 in every tier and size that FSx sells up to our cap."""
-    for tier, efa_step in LUSTRE_EFA_STEP_GIB.items():
-        step = efa_step if efa else LUSTRE_STEP_GIB
-        for capacity in (
-            *([] if efa else [LUSTRE_SMALLEST_GIB]),
-            *range(step, LARGEST_GIB + 1, step),
-        ):
-            yield Store(
-                kind="lustre",
-                capacity_gib=capacity,
-                deployment="PERSISTENT_2",
-                tier=tier,
-                efa=efa,
-            )
-
-
-def _every_tier_priced(region: str) -> bool:
-    """Whether file systems of the region can be put in order by its own prices. Where one tier has
-    none, prices of two regions would stand side by side."""
-    return all(lustre_per_month(region, "PERSISTENT_2", tier, 1) for tier in LUSTRE_EFA_STEP_GIB)
-
-
-def _usd(store: Store, region: str) -> float | None:
-    return lustre_per_month(region, store.deployment or "", store.tier, store.capacity_gib or 0)

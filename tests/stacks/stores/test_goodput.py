@@ -15,29 +15,30 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from catalog.prices import lustre_per_month
-from stacks.derive import goodput
-from stacks.derive.goodput import (
-    Store,
+from stacks.stores import goodput
+from stacks.stores.efs import EfsSpeed
+from stacks.stores.goodput import (
+    CheckpointStore,
     Training,
     Verdict,
-    for_model,
     mtbf_hours,
     verdict,
     young_daly,
 )
+from stacks.stores.lustre_sizing import LustreSize, for_model
 
 P5, G6E = "p5.48xlarge", "g6e.48xlarge"
 EFA_GIB = {125: 38400, 250: 19200, 500: 9600, 1000: 4800}
 
-SCRATCH = Store(kind="lustre", capacity_gib=1200, deployment="SCRATCH_2")
-AI_ON_EKS = Store(kind="lustre", capacity_gib=2400, deployment="PERSISTENT_2", tier=500)
-EFA_SMALL = Store(kind="lustre", capacity_gib=4800, deployment="PERSISTENT_2", tier=1000, efa=True)
-EFA_LARGE = Store(kind="lustre", capacity_gib=19200, deployment="PERSISTENT_2", tier=1000, efa=True)
-EFS = Store(kind="efs", region="us-east-1")
+SCRATCH = LustreSize(capacity_gib=1200, deployment="SCRATCH_2")
+AI_ON_EKS = LustreSize(capacity_gib=2400, deployment="PERSISTENT_2", tier=500)
+EFA_SMALL = LustreSize(capacity_gib=4800, deployment="PERSISTENT_2", tier=1000, efa=True)
+EFA_LARGE = LustreSize(capacity_gib=19200, deployment="PERSISTENT_2", tier=1000, efa=True)
+EFS = EfsSpeed(region="us-east-1")
 
 
 def _of(
-    store: Store,
+    store: CheckpointStore,
     *,
     billion: float = 70,
     nodes: int = 16,
@@ -61,7 +62,7 @@ def _of(
     ],
 )
 def test_a_checkpoint_takes_the_published_time_and_on_lustre_what_its_capacity_is_short_of_a_tib(
-    store: Store, seconds_30b: float, seconds_70b: float, short_of_a_tib: float
+    store: CheckpointStore, seconds_30b: float, seconds_70b: float, short_of_a_tib: float
 ) -> None:
     assert _of(store, billion=30).write_seconds == pytest.approx(
         seconds_30b * short_of_a_tib, rel=0.005
@@ -80,7 +81,7 @@ def test_a_checkpoint_takes_the_published_time_and_on_lustre_what_its_capacity_i
     ],
 )
 def test_goodput_is_the_published_one_and_that_of_what_is_really_sold_half_a_point_below_at_most(
-    store: Store, stall: float, percents: tuple[float, ...], hours: float
+    store: CheckpointStore, stall: float, percents: tuple[float, ...], hours: float
 ) -> None:
     for nodes, percent in zip((16, 64, 128), percents, strict=True):
         published = 100 * goodput.goodput(
@@ -97,7 +98,7 @@ def test_the_hours_between_failures_are_the_published_ones() -> None:
 
 
 def test_efa_counts_only_when_nodes_that_may_really_mount_over_it() -> None:
-    def write(instance_type: str, mounted: bool, store: Store = EFA_LARGE) -> float:
+    def write(instance_type: str, mounted: bool, store: CheckpointStore = EFA_LARGE) -> float:
         return goodput.bytes_per_second(
             store, nodes=1, instance_type=instance_type, mounted_over_efa=mounted
         ).write
@@ -105,24 +106,24 @@ def test_efa_counts_only_when_nodes_that_may_really_mount_over_it() -> None:
     assert write(P5, True) == 15.9e9
     assert write(P5, False) == write(G6E, True) == write("p4d.24xlarge", True) == 2.48e9
     assert (
-        write(
-            P5, True, Store(kind="lustre", capacity_gib=19200, deployment="PERSISTENT_2", tier=1000)
-        )
+        write(P5, True, LustreSize(capacity_gib=19200, deployment="PERSISTENT_2", tier=1000))
         == 2.48e9
     ), "made without EFA"
 
 
 def test_few_nodes_are_limited_by_themselves_and_many_by_the_file_system() -> None:
-    def writes(store: Store) -> list[float]:
+    def writes(store: CheckpointStore) -> list[float]:
         return [
             goodput.bytes_per_second(store, nodes=n, instance_type=P5).write for n in (1, 4, 100)
         ]
 
-    assert writes(
-        Store(kind="lustre", capacity_gib=9 * 1024, deployment="PERSISTENT_2", tier=1000)
-    ) == [2.48e9, 9e9, 9e9]
+    assert writes(LustreSize(capacity_gib=9 * 1024, deployment="PERSISTENT_2", tier=1000)) == [
+        2.48e9,
+        9e9,
+        9e9,
+    ]
     assert writes(EFS) == [1500 * 2**20, 5 * 2**30, 5 * 2**30]
-    assert writes(Store(kind="efs", region="ap-northeast-2")) == [2**30, 2**30, 2**30]
+    assert writes(EfsSpeed(region="ap-northeast-2")) == [2**30, 2**30, 2**30]
 
 
 def test_a_given_interval_is_judged_as_it_is() -> None:
@@ -153,19 +154,9 @@ def test_an_asynchronous_save_longer_than_the_interval_makes_the_next_one_wait()
     )
 
 
-@pytest.mark.parametrize(
-    "size_and_speed",
-    [
-        {},
-        {"capacity_gib": 2400, "deployment": "PERSISTENT_2"},
-        {"capacity_gib": 2400, "tier": 500},
-    ],
-)
-def test_lustre_without_a_size_or_a_speed_is_no_file_system(size_and_speed: dict[str, Any]) -> None:
-    with pytest.raises(
-        ValueError, match="a Lustre file system has a capacity and a deployment, and a tier"
-    ):
-        Store(kind="lustre", **size_and_speed)
+def test_lustre_without_a_speed_is_no_file_system() -> None:
+    with pytest.raises(ValueError, match="a Lustre file system has a tier unless it is SCRATCH_2"):
+        LustreSize(capacity_gib=2400, deployment="PERSISTENT_2")
 
 
 # Failures, simulated.
@@ -235,7 +226,7 @@ trainings = st.fixed_dictionaries(
 )
 
 SOLD = [
-    Store(kind="lustre", capacity_gib=gib, deployment="PERSISTENT_2", tier=tier, efa=efa)
+    LustreSize(capacity_gib=gib, deployment="PERSISTENT_2", tier=tier, efa=efa)
     for tier, step in EFA_GIB.items()
     for efa, gibs in (
         (False, [1200, *range(2400, 2**20 + 1, 2400)]),
@@ -246,8 +237,8 @@ SOLD = [
 """What FSx sells, written down once more."""
 
 
-def _usd(store: Store) -> float:
-    return lustre_per_month("us-east-1", "PERSISTENT_2", store.tier, store.capacity_gib or 0) or 0
+def _usd(store: LustreSize) -> float:
+    return lustre_per_month("us-east-1", "PERSISTENT_2", store.tier, store.capacity_gib) or 0
 
 
 @given(trainings, st.sampled_from([0.9, 0.95, 0.98, 0.99]))
@@ -265,7 +256,7 @@ def test_what_is_chosen_is_sold_and_does_it_and_nothing_cheaper_does(
         stall_seconds=None if settings["blocking"] else goodput.ASYNC_STALL_SECONDS,
     )
 
-    def does_it(store: Store) -> bool:
+    def does_it(store: CheckpointStore) -> bool:
         v = verdict(training, store, mounted_over_efa=settings["efa"])
         return v.goodput >= target and (v.checkpoints_held or 0) >= 3
 
@@ -314,9 +305,7 @@ def test_more_throughput_never_lowers_goodput(
     tier: int, steps: int, more: int, nodes: int, stall: float | None, interval: float | None
 ) -> None:
     def of(capacity: int, tier: int) -> float:
-        store = Store(
-            kind="lustre", capacity_gib=2400 * capacity, deployment="PERSISTENT_2", tier=tier
-        )
+        store = LustreSize(capacity_gib=2400 * capacity, deployment="PERSISTENT_2", tier=tier)
         return _of(store, nodes=nodes, stall_seconds=stall, interval_seconds=interval).goodput
 
     assert (

@@ -7,21 +7,27 @@ plans/lnet.py.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import product
 
 from catalog.storage import (
     EFA_CONNECTIONS_AT_MOST,
     EFA_LUSTRE_CLIENTS,
     EFA_LUSTRE_REFUSED,
+    LNET_EFA_DEVICES,
     LUSTRE_EFA_STEP_GIB,
     LUSTRE_SMALLEST_GIB,
     LUSTRE_STEP_GIB,
 )
-from stacks.derive.capacity import lnet_devices
-from stacks.settings.environment import LustreConfig, PoolConfig, StoreConfig
+from stacks.settings.environment import PoolConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
+from stacks.settings.stores import LustreConfig
 
 Pools = Mapping[str, PoolConfig]
+
+
+def lnet_devices(pool: PoolConfig, instance_type: str) -> int:
+    """EFA devices over which nodes of the type mount Lustre made for it; 0: they cannot. EFA does
+    not cross zones."""
+    return 0 if pool.fallback_zones else LNET_EFA_DEVICES.get(instance_type, 0)
 
 
 def efa_errors(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputError]:
@@ -72,13 +78,13 @@ def _clients(path: str, pools: Pools) -> Iterator[InputError]:
         )
 
 
-def efa_warnings(path: str, lustre: LustreConfig | None, pools: Pools) -> Iterator[InputWarning]:
+def efa_warnings(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputWarning]:
     """What works but should be known about a store with `efa`."""
     taken = sum(
         pool.max_nodes * max((lnet_devices(pool, kind) for kind in pool.instance_types), default=0)
         for pool in pools.values()
     )
-    if lustre and lustre.efa and taken > EFA_CONNECTIONS_AT_MOST:
+    if lustre.efa and taken > EFA_CONNECTIONS_AT_MOST:
         yield InputWarning(
             path=f"{path}.efa",
             text=(
@@ -89,11 +95,11 @@ def efa_warnings(path: str, lustre: LustreConfig | None, pools: Pools) -> Iterat
 
 
 def tcp_warnings(
-    path: str, mounted: Mapping[str, StoreConfig], pool: PoolConfig
+    path: str, name: str, lustre: LustreConfig, pool: PoolConfig
 ) -> Iterator[InputWarning]:
-    """Nodes of a job that mount over TCP although the store has `efa`."""
-    made = [name for name, store in mounted.items() if store.lustre and store.lustre.efa]
-    for name, kind in product(made, pool.instance_types):
+    """Nodes of a job that mount over TCP although the store has `efa`. `path`: of the job's
+    pool."""
+    for kind in pool.instance_types if lustre.efa else ():
         if not lnet_devices(pool, kind):
             yield InputWarning(
                 path=path, text=f"{kind} mounts {name} over TCP, because it {_reason(pool, kind)}"

@@ -1,0 +1,41 @@
+"""What the component of each kind of store is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plans.parts import Identity, RepositoryPlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorePlan:
+    """What the plan of every kind of store has."""
+
+    identity: Identity
+    kind: str
+    """Its field of `StoreConfig`."""
+    keep: bool
+    """The data stays when the stack is destroyed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LustrePlan(StorePlan):
+    capacity_gib: int
+    deployment: str
+    version: str
+    throughput_mbps_per_tib: int | None
+    backup_days: int
+    efa: bool
+    compression: str
+    metadata: str | None
+    """Mode of the metadata configuration; None: FSx's default."""
+    repositories: tuple[RepositoryPlan, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EfsPlan(StorePlan):
+    creation_token: str
+    """At most 64 characters."""
+    zones: tuple[str, ...]
+    """Names of the zones that get a mount target, the training zone first: every zone that a pool
+    may launch nodes in."""

@@ -1,0 +1,162 @@
+"""What a kind of store is: one class with everything in which one kind differs from another.
+
+A kind is asked with its settings, which a stack file states, or with its plan, which follows from
+them. The table of kinds: kinds.py.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from catalog.service_roles import ServiceRole
+from catalog.storage import Driver
+from plans.parts import Identity
+from plans.stores import StorePlan
+from stacks.settings.environment import EnvironmentConfig, PoolConfig
+from stacks.settings.problems import InputError, InputWarning
+from stacks.stores.figures import FixedCost, Stage, StoreRow, UsageCost
+from stacks.stores.goodput import CheckpointStore
+
+Settings = TypeVar("Settings")
+Plan = TypeVar("Plan", bound=StorePlan)
+Pools = Mapping[str, PoolConfig]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What a store is judged by, beside its own settings."""
+
+    region: str
+    pools: Pools
+    """All of the environment; empty where they are not known."""
+    instance_types: Sequence[str]
+    """The first type of each pool, those with the most GPUs first."""
+
+
+class StoreKind(ABC, Generic[Settings, Plan]):
+    """A kind of store. `Settings`: its class in stacks/settings/stores.py. `Plan`: its class in
+    plans/."""
+
+    name: ClassVar[str]
+    """Its field of `StoreConfig`."""
+    example: ClassVar[Mapping[str, Any]]
+    """Settings that a message may propose."""
+    driver: ClassVar[Driver]
+    service_role: ClassVar[ServiceRole | None] = None
+    """The service-linked role that AWS needs for it."""
+    zonal: ClassVar[bool] = False
+    """Whether it is in `environment.zone` only, so that nodes of other zones pay for its data."""
+
+    # What it is made from, and how jobs mount it.
+
+    @abstractmethod
+    def plan(
+        self, me: Identity, name: str, settings: Settings, *, keep: bool, zones: tuple[str, ...]
+    ) -> Plan:
+        """What its component is told, once its size is decided. `zones`: those in which a pool may
+        launch nodes, the training zone first."""
+
+    @abstractmethod
+    def component(self) -> Any:
+        """The class of its component. It is imported by this call, because the plan is made without
+        Pulumi. Every component of a store has the same signature."""
+
+    @abstractmethod
+    def made_from(self, settings: Settings, zone: str) -> list[str]:
+        """What AWS would make another store for. The name of the claim follows from it."""
+
+    @abstractmethod
+    def capacity(self, settings: Settings) -> str:
+        """Size of the PersistentVolume, as a Kubernetes quantity."""
+
+    def access_mode(self, settings: Settings) -> str:
+        """Of the PersistentVolume and its claim."""
+        return "ReadWriteMany"
+
+    def mount_options(self, settings: Settings) -> tuple[str, ...]:
+        return ()
+
+    # Size, speed and checkpoints.
+
+    def sized(self, settings: Settings, region: str, instance_types: Sequence[str]) -> Settings:
+        """The settings with size and speed decided."""
+        return settings
+
+    @abstractmethod
+    def checkpoint_store(self, settings: Settings, region: str) -> CheckpointStore | None:
+        """Its speed for checkpoints; None where that cannot be told, or where it takes none."""
+
+    def made_for_efa(self, settings: Settings) -> bool:
+        """Whether nodes can mount it over EFA."""
+        return False
+
+    def mounts_over_efa(self, settings: Settings, pool: PoolConfig, instance_type: str) -> bool:
+        """Whether nodes of the type in the pool do."""
+        return False
+
+    # Rules.
+
+    @abstractmethod
+    def errors(self, path: str, settings: Settings, around: Surroundings) -> Iterator[InputError]:
+        """Every error of one store. `path`: of its settings."""
+
+    def errors_together(
+        self, names: Sequence[str], wanted: EnvironmentConfig, zones: tuple[str, ...]
+    ) -> Iterator[InputError]:
+        """Stores of this kind that cannot stand beside each other. `names`: all of this kind.
+        `zones`: those of the network, the training zone first."""
+        yield from ()
+
+    def warnings(self, path: str, settings: Settings, pools: Pools) -> Iterator[InputWarning]:
+        """What works but should be known. `path`: of its settings."""
+        yield from ()
+
+    def mount_warnings(
+        self, path: str, name: str, settings: Settings, pool: PoolConfig
+    ) -> Iterator[InputWarning]:
+        """What should be known about a job that mounts it. `path`: of the job's pool."""
+        yield from ()
+
+    def checkpoint_warnings(
+        self, path: str, name: str, settings: Settings
+    ) -> Iterator[InputWarning]:
+        """What should be known about checkpoints on it. `path`: where the job names the store."""
+        yield from ()
+
+    def write_errors(self, path: str, name: str) -> Iterator[InputError]:
+        """Why checkpoints, logs and models cannot be written to it; nothing where they can. `path`:
+        where a job or a runtime names the store."""
+        yield from ()
+
+    def larger(self, path: str, gib: float) -> str:
+        """How to make it so large. `path`: of its settings."""
+        return f"write a larger store than {path}"
+
+    # Reports.
+
+    @abstractmethod
+    def row(self, plan: Plan) -> StoreRow:
+        """Its row of `make plan`."""
+
+    def notes(self, name: str, plan: Plan) -> Iterator[str]:
+        """Lines of `make plan` below the table."""
+        yield from ()
+
+    def costs(self, name: str, plan: Plan) -> Iterator[FixedCost]:
+        """What it costs, used or not."""
+        yield from ()
+
+    def usage_costs(self, name: str, plan: Plan) -> Iterator[UsageCost]:
+        """What of it costs by use."""
+        yield from ()
+
+    def stages(self, name: str, plan: Plan) -> Iterator[Stage]:
+        """What AWS takes noticeable time for."""
+        yield from ()
+
+    def last_stages(self, name: str, plan: Plan) -> tuple[str, ...]:
+        """Names of the stages that a job which mounts it waits for, beside that of the driver."""
+        return ()

@@ -1,0 +1,188 @@
+"""FSx for Lustre: the kind of store in the zone of the GPUs, for checkpoints and data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from catalog import latencies, versions
+from catalog.service_roles import FSX
+from catalog.storage import SCRATCH_2_PER_TIB, Driver
+from plans.parts import Identity, RepositoryPlan
+from plans.stores import LustrePlan
+from stacks.settings.environment import PoolConfig
+from stacks.settings.problems import InputError, InputWarning
+from stacks.settings.stores import LustreConfig
+from stacks.stores.figures import FixedCost, Stage, StoreRow, UsageCost, took
+from stacks.stores.kind import Pools, StoreKind, Surroundings
+from stacks.stores.lustre_efa import efa_errors, efa_warnings, lnet_devices, tcp_warnings
+from stacks.stores.lustre_repositories import repository_errors
+from stacks.stores.lustre_rules import backup_errors, size_errors
+from stacks.stores.lustre_sizing import LustreSize, sized
+
+COMPRESSION = "LZ4"
+"""FSx's only one."""
+METADATA_OVER_EFA = "AUTOMATIC"
+"""A file system made for EFA must have a metadata configuration; in this mode its speed grows with
+the capacity."""
+SIZE_STEP_GIB = 2400
+
+
+class Lustre(StoreKind[LustreConfig, LustrePlan]):
+    """One file system and its links to S3."""
+
+    name = "lustre"
+    example = {"capacity_gib": 4800, "throughput_mbps_per_tib": 500}
+    driver = Driver(
+        name="fsx.csi.aws.com",
+        add_on="aws-fsx-csi-driver",
+        attributes=("dnsname", "mountname"),
+    )
+    """Source: static provisioning in the driver's README."""
+    service_role = FSX
+    zonal = True
+
+    def plan(
+        self, me: Identity, name: str, settings: LustreConfig, *, keep: bool, zones: tuple[str, ...]
+    ) -> LustrePlan:
+        return LustrePlan(
+            identity=me,
+            kind=self.name,
+            capacity_gib=settings.capacity_gib or 0,
+            deployment=settings.deployment,
+            version=versions.LUSTRE,
+            throughput_mbps_per_tib=settings.throughput_mbps_per_tib,
+            backup_days=settings.backup_days,
+            efa=settings.efa,
+            compression=COMPRESSION,
+            metadata=METADATA_OVER_EFA if settings.efa else None,
+            keep=keep,
+            repositories=tuple(
+                RepositoryPlan(
+                    name=f"{name}.{key}",
+                    s3=each.s3,
+                    path=each.path,
+                    auto_import=each.auto_import,
+                    auto_export=each.auto_export,
+                    import_at_creation=each.import_at_creation,
+                    delete_data_in_filesystem=each.delete_data_in_filesystem,
+                )
+                for key, each in settings.repositories.items()
+            ),
+        )
+
+    def component(self) -> Any:
+        from components.lustre import Lustre as Component
+
+        return Component
+
+    def made_from(self, settings: LustreConfig, zone: str) -> list[str]:
+        efa = ["efa", str(settings.throughput_mbps_per_tib)] if settings.efa else []
+        return ["lustre", zone, settings.deployment, *efa]
+
+    def capacity(self, settings: LustreConfig) -> str:
+        return f"{settings.capacity_gib}Gi"
+
+    def mount_options(self, settings: LustreConfig) -> tuple[str, ...]:
+        return ("flock",)
+
+    def sized(
+        self, settings: LustreConfig, region: str, instance_types: Sequence[str]
+    ) -> LustreConfig:
+        return sized(settings, region, instance_types)
+
+    def checkpoint_store(self, settings: LustreConfig, region: str) -> LustreSize | None:
+        scratch = settings.deployment == "SCRATCH_2"
+        if not settings.capacity_gib or not (scratch or settings.throughput_mbps_per_tib):
+            return None
+        return LustreSize(
+            capacity_gib=settings.capacity_gib,
+            deployment=settings.deployment,
+            tier=settings.throughput_mbps_per_tib,
+            efa=settings.efa,
+        )
+
+    def made_for_efa(self, settings: LustreConfig) -> bool:
+        return settings.efa
+
+    def mounts_over_efa(self, settings: LustreConfig, pool: PoolConfig, instance_type: str) -> bool:
+        return settings.efa and lnet_devices(pool, instance_type) > 0
+
+    def errors(
+        self, path: str, settings: LustreConfig, around: Surroundings
+    ) -> Iterator[InputError]:
+        yield from size_errors(path, settings, around.region, around.instance_types)
+        yield from repository_errors(path, settings)
+        yield from backup_errors(path, settings)
+        yield from efa_errors(path, settings, around.pools)
+
+    def warnings(self, path: str, settings: LustreConfig, pools: Pools) -> Iterator[InputWarning]:
+        yield from efa_warnings(path, settings, pools)
+
+    def mount_warnings(
+        self, path: str, name: str, settings: LustreConfig, pool: PoolConfig
+    ) -> Iterator[InputWarning]:
+        yield from tcp_warnings(path, name, settings, pool)
+
+    def checkpoint_warnings(
+        self, path: str, name: str, settings: LustreConfig
+    ) -> Iterator[InputWarning]:
+        if settings.deployment == "SCRATCH_2":
+            yield InputWarning(
+                path=path,
+                text=(
+                    f"{name} is SCRATCH_2: when one of its servers fails, the checkpoints on it are"
+                    " lost"
+                ),
+            )
+
+    def larger(self, path: str, gib: float) -> str:
+        size = -(-gib // SIZE_STEP_GIB) * SIZE_STEP_GIB
+        return f"write capacity_gib: {size:.0f} or more under {path}"
+
+    def row(self, plan: LustrePlan) -> StoreRow:
+        speed = plan.throughput_mbps_per_tib or SCRATCH_2_PER_TIB.write / 1e6
+        return StoreRow(
+            kind=f"Lustre {plan.deployment}{', EFA' if plan.efa else ''}",
+            size=f"{plan.capacity_gib} GiB",
+            speed=f"{speed:.0f} MB/s per TiB",
+        )
+
+    def notes(self, name: str, plan: LustrePlan) -> Iterator[str]:
+        for link in plan.repositories:
+            yield (
+                f"{name} {link.path} shows {link.s3}: imports {_events(link.auto_import)}, exports"
+                f" {_events(link.auto_export)}"
+            )
+
+    def costs(self, name: str, plan: LustrePlan) -> Iterator[FixedCost]:
+        sku = "-".join(str(p) for p in (plan.deployment, plan.throughput_mbps_per_tib) if p)
+        yield FixedCost(
+            what=f"Lustre {name}, {sku}",
+            service="fsx-lustre",
+            sku=sku,
+            units=plan.capacity_gib,
+        )
+
+    def usage_costs(self, name: str, plan: LustrePlan) -> Iterator[UsageCost]:
+        if plan.backup_days:
+            yield UsageCost(what=f"backups of {name}", service="fsx-lustre", sku="backup")
+
+    def stages(self, name: str, plan: LustrePlan) -> Iterator[Stage]:
+        yield took(
+            f"file system {name}",
+            latencies.lustre(plan.capacity_gib, efa=plan.efa),
+            ("subnets", "security groups"),
+        )
+        if linked := len(plan.repositories):  # FSx makes one after the other
+            yield took(
+                f"repositories {name}", "fsx.association", (f"file system {name}",), times=linked
+            )
+
+    def last_stages(self, name: str, plan: LustrePlan) -> tuple[str, ...]:
+        return (f"{'repositories' if plan.repositories else 'file system'} {name}",)
+
+
+def _events(automatic: Iterable[str]) -> str:
+    """What of files FSx carries over by itself."""
+    return f"what is {', '.join(automatic).lower()}" if automatic else "nothing by itself"
