@@ -33,7 +33,7 @@ class EfsSpeed:
 
     region: str | None = None
     """Its limits differ by region, and None has the lower ones."""
-    capacity_gib: int | None = None
+    usable_gib: float | None = None
 
     def disks(self) -> Speed:
         """What all nodes reach together."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from catalog import latencies, versions
 from catalog.service_roles import FSX
-from catalog.storage import SCRATCH_2_PER_TIB, Driver
+from catalog.storage import LUSTRE_USABLE, SCRATCH_2_PER_TIB, Driver
 from plans.parts import Identity, RepositoryPlan
 from plans.stores import LustrePlan
 from stacks.settings.environment import PoolConfig
@@ -137,7 +137,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
             )
 
     def larger(self, path: str, gib: float) -> str:
-        size = -(-gib // SIZE_STEP_GIB) * SIZE_STEP_GIB
+        size = -(-(gib / LUSTRE_USABLE) // SIZE_STEP_GIB) * SIZE_STEP_GIB
         return f"write capacity_gib: {size:.0f} or more under {path}"
 
     def row(self, plan: LustrePlan) -> StoreRow:

@@ -18,6 +18,7 @@ from catalog.storage import (
     LUSTRE_EFA_STEP_GIB,
     LUSTRE_SMALLEST_GIB,
     LUSTRE_STEP_GIB,
+    LUSTRE_USABLE,
     SCRATCH_2_PER_TIB,
     Speed,
 )
@@ -53,6 +54,11 @@ class LustreSize:
     def __post_init__(self) -> None:
         if not self.tier and self.deployment != "SCRATCH_2":
             raise ValueError("a Lustre file system has a tier unless it is SCRATCH_2")
+
+    @property
+    def usable_gib(self) -> float:
+        """What files can fill."""
+        return self.capacity_gib * LUSTRE_USABLE
 
     def disks(self) -> Speed:
         """What the disks reach: a restart cannot count on the memory of servers."""
