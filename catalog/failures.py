@@ -58,3 +58,15 @@ FAILURES_PER_1000_NODE_DAYS = max(
     fleet.per_1000_node_days for fleet in FLEETS if fleet.per_1000_node_days
 )
 """What a plan counts with: the worse of the two fleets that were counted by node."""
+
+SPOT_INTERRUPTIONS_PER_NODE_MONTH = 0.20
+"""Share of spot nodes of p5 and g6e that AWS takes back within a month: 15 to 20 % (shared facts
+§5.1, 2026-11-20, hearsay); the worse end."""
+SPOT_INTERRUPTIONS_PER_1000_NODE_DAYS = SPOT_INTERRUPTIONS_PER_NODE_MONTH / (730 / 24) * 1000
+"""Comes on top of failures."""
+
+
+def failure_rate(*, spot: bool) -> float:
+    """Failures per 1000 node-days that a plan counts with; AWS taking back a spot node ends a job as
+    a failure does."""
+    return FAILURES_PER_1000_NODE_DAYS + (SPOT_INTERRUPTIONS_PER_1000_NODE_DAYS if spot else 0)

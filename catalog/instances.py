@@ -225,3 +225,14 @@ SPOT_QUOTAS: dict[str, str] = {
 }
 """Family → code of "All … Spot Instance Requests": P is P4, P3 and P2 (listings of live accounts,
 2026-11-21)."""
+QUOTA_NAMES: dict[str, str] = {
+    QUOTAS["P"]: "Running On-Demand P instances",
+    QUOTAS["G"]: "Running On-Demand G and VT instances",
+    QUOTAS["standard"]: "Running On-Demand Standard instances",
+    SPOT_QUOTAS["P"]: "All P4, P3 and P2 Spot Instance Requests",
+    SPOT_QUOTAS["P5"]: "All P5 Spot Instance Requests",
+    SPOT_QUOTAS["G"]: "All G and VT Spot Instance Requests",
+    SPOT_QUOTAS["standard"]: "All Standard Spot Instance Requests",
+}
+"""Service Quotas code → the name that its console shows; "Standard" is A, C, D, H, I, M, R, T and
+Z."""

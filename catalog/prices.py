@@ -2,18 +2,21 @@
 region's.
 
 Seoul pays 23 % more than us-east-1 for a g6e, so a borrowed price is a wrong one. Instances are in
-on_demand.json with their date and source; `python -m catalog.refresh --prices` writes today's. What
-goes with them (EKS, NAT gateways, EBS, EFS, FSx) is known for few regions: no public list of the
-others that carries its date was found on 2026-11-21.
+on_demand.json; what goes with them (EKS, NAT gateways, EBS, EFS, FSx) is in service_prices.json.
+Both have a date and a source for each price. `python -m catalog.refresh --prices` writes today's.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
+
+FRESH_FOR = timedelta(days=180)
+"""How long a fact that AWS changes without notice is taken for current; a choice of ours."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +45,34 @@ class PriceList:
 
 
 ON_DEMAND_FILE = Path(__file__).with_name("on_demand.json")
+SERVICES_FILE = Path(__file__).with_name("service_prices.json")
+
+UNITS: dict[tuple[str, str], tuple[str, str]] = {
+    ("eks", "cluster"): ("hour", "on_demand"),
+    ("eks", "extended-support"): ("hour", "on_demand"),
+    ("nat", "hour"): ("hour", "on_demand"),
+    ("nat", "gb"): ("GB", "usage"),
+    ("vpc", "public-ipv4"): ("hour", "on_demand"),
+    ("vpc", "endpoint-hour"): ("hour", "on_demand"),
+    ("vpc", "endpoint-gb"): ("GB", "usage"),
+    ("ebs", "gp3"): ("GB-month", "storage"),
+    ("ebs", "gp3-iops"): ("IOPS-month", "storage"),
+    ("ebs", "gp3-mbps"): ("MB/s-month", "storage"),
+    ("efs", "standard"): ("GB-month", "storage"),
+    ("efs", "read"): ("GB", "usage"),
+    ("efs", "write"): ("GB", "usage"),
+    ("fsx-lustre", "SCRATCH_2"): ("GB-month", "storage"),
+    ("fsx-lustre", "PERSISTENT_2-125"): ("GB-month", "storage"),
+    ("fsx-lustre", "PERSISTENT_2-250"): ("GB-month", "storage"),
+    ("fsx-lustre", "PERSISTENT_2-500"): ("GB-month", "storage"),
+    ("fsx-lustre", "PERSISTENT_2-1000"): ("GB-month", "storage"),
+    ("fsx-lustre", "metadata"): ("IOPS-month", "storage"),
+    ("fsx-lustre", "backup"): ("GB-month", "storage"),
+    ("transfer", "between-zones"): ("GB", "usage"),
+}
+"""Service and SKU → unit and kind of its price. `extended-support` is added to `cluster`. A
+`public-ipv4` costs the same in use and idle, an `endpoint-hour` counts for each zone, and
+`between-zones` is paid in each direction."""
 
 
 def read(text: str) -> tuple[PriceList, ...]:
@@ -60,84 +91,20 @@ def read(text: str) -> tuple[PriceList, ...]:
     )
 
 
+def read_services(text: str) -> dict[tuple[str, str, str], Price]:
+    """The prices of service_prices.json: a line there is one price in one region."""
+    found: dict[tuple[str, str, str], Price] = {}
+    for each in json.loads(text):
+        for service, sku, region, usd in each["prices"]:
+            unit, kind = UNITS.get((service, sku), ("hour", "capacity_block"))
+            found[service, sku, region] = Price(
+                usd=Decimal(usd), unit=unit, kind=kind, as_of=each["as_of"], source=each["source"]
+            )
+    return found
+
+
 ON_DEMAND = read(ON_DEMAND_FILE.read_text())
-_BLOG = "AWS blog of 2026, month unknown; AWS reprices Capacity Blocks by supply"
-_PAGE = "price comparison c3x.dev and AWS price list, gathered in shared facts §5.1"
-_MEMORY = "AWS price page from memory, not read again (shared facts §5.1)"
-
-# service, SKU, region, USD, unit, kind, as of, source
-_OTHERS = (
-    ("ec2-block", "p5.48xlarge", "us-east-1", "34.608", "hour", "capacity_block", "2026-01", _BLOG),
-    ("eks", "cluster", "us-east-1", "0.10", "hour", "on_demand", "2026-11", _MEMORY),
-    ("nat", "hour", "us-east-1", "0.045", "hour", "on_demand", "2026-11", _MEMORY),
-    ("nat", "gb", "us-east-1", "0.045", "GB", "usage", "2026-11", _MEMORY),
-    ("fsx-lustre", "SCRATCH_2", "us-east-1", "0.140", "GB-month", "storage", "2026-11", _PAGE),
-    (
-        "fsx-lustre",
-        "PERSISTENT_2-125",
-        "us-east-1",
-        "0.145",
-        "GB-month",
-        "storage",
-        "2026-11",
-        _PAGE,
-    ),
-    (
-        "fsx-lustre",
-        "PERSISTENT_2-250",
-        "us-east-1",
-        "0.210",
-        "GB-month",
-        "storage",
-        "2026-11",
-        _MEMORY,
-    ),
-    (
-        "fsx-lustre",
-        "PERSISTENT_2-500",
-        "us-east-1",
-        "0.340",
-        "GB-month",
-        "storage",
-        "2026-11",
-        _MEMORY,
-    ),
-    (
-        "fsx-lustre",
-        "PERSISTENT_2-1000",
-        "us-east-1",
-        "0.600",
-        "GB-month",
-        "storage",
-        "2026-11",
-        _PAGE,
-    ),
-    (
-        "fsx-lustre",
-        "PERSISTENT_2-125",
-        "eu-west-1",
-        "0.160",
-        "GB-month",
-        "storage",
-        "2026-11",
-        _PAGE,
-    ),
-    (
-        "fsx-lustre",
-        "PERSISTENT_2-1000",
-        "eu-west-1",
-        "0.660",
-        "GB-month",
-        "storage",
-        "2026-11",
-        _PAGE,
-    ),
-    ("efs", "standard", "us-east-1", "0.30", "GB-month", "storage", "2026-11", _MEMORY),
-    ("ebs", "gp3", "us-east-1", "0.08", "GB-month", "storage", "2026-11", _MEMORY),
-    ("ebs", "gp3-iops", "us-east-1", "0.005", "IOPS-month", "storage", "2026-11", _MEMORY),
-    ("ebs", "gp3-mbps", "us-east-1", "0.04", "MB/s-month", "storage", "2026-11", _MEMORY),
-)
-
+SERVICES = read_services(SERVICES_FILE.read_text())
 
 PRICES: dict[tuple[str, str, str], Price] = {
     **{
@@ -147,15 +114,10 @@ PRICES: dict[tuple[str, str, str], Price] = {
         for each in ON_DEMAND
         for (name, region), usd in each.prices.items()
     },
-    **{
-        (service, sku, region): Price(
-            usd=Decimal(usd), unit=unit, kind=kind, as_of=as_of, source=source
-        )
-        for service, sku, region, usd, unit, kind, as_of, source in _OTHERS
-    },
+    **SERVICES,
 }
-"""Service, SKU and region → price. Spot ("ec2-spot") would be a spot_snapshot; no dated one is
-known."""
+"""Service, SKU and region → price. A Capacity Block is "ec2-block". Spot ("ec2-spot") would be a
+spot_snapshot; no dated one is known."""
 
 
 def price(service: str, sku: str, region: str) -> Price | None:
@@ -169,3 +131,20 @@ def lustre_per_month(
     """USD a month of a Lustre file system; None where no price of that region is known."""
     found = price("fsx-lustre", deployment if tier is None else f"{deployment}-{tier}", region)
     return None if found is None else float(found.usd * capacity_gib)
+
+
+def days_old(as_of: str, today: date) -> int:
+    """Days since a day, or since the first of a month. Raises ValueError for anything else."""
+    return (today - date.fromisoformat(as_of if as_of.count("-") == 2 else f"{as_of}-01")).days
+
+
+def stale(dates: Iterable[str | None], today: date) -> str | None:
+    """A sentence about prices of the given dates of which some are over 180 days old; None where
+    all are newer. None among the dates is a price that is not known."""
+    old = [as_of for as_of in dates if as_of and days_old(as_of, today) > FRESH_FOR.days]
+    if not old:
+        return None
+    return (
+        f"some of these prices are older than {FRESH_FOR.days} days, the oldest is of {min(old)}:"
+        f" `python -m catalog.refresh --prices` reads today's"
+    )

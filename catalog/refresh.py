@@ -1,18 +1,21 @@
-"""Write what AWS changes without notice anew, with credentials that may only read. AWS_ENDPOINT_URL
-and AWS_PROFILE are honoured; needs botocore, which the product itself does not.
+"""Write what AWS changes without notice anew.
 
 `python -m catalog.refresh`: offers.json, from ec2:DescribeRegions and
-ec2:DescribeInstanceTypeOfferings; `--from-moto` takes what the installed moto ships instead.
-`--prices`: on_demand.json, from pricing:GetProducts. `--fields`: fields.json, from the CRDs in
-components/charts, without an account.
+ec2:DescribeInstanceTypeOfferings, with credentials that may only read. AWS_ENDPOINT_URL and
+AWS_PROFILE are honoured; needs botocore, which the product itself does not. `--from-moto` takes what
+the installed moto ships instead.
+`--prices`: on_demand.json and service_prices.json, from AWS's public price list, without
+credentials.
+`--fields`: fields.json, from the CRDs in components/charts, without an account.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import date, timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -20,27 +23,24 @@ from pathlib import Path
 from typing import Any
 
 import command_line
+from catalog import price_list
 from catalog.crds import fields_text
 from catalog.fields import FIELDS_FILE
 from catalog.instances import CPU_TYPES, GPU_TYPES
-from catalog.prices import ON_DEMAND, ON_DEMAND_FILE, PriceList
+from catalog.prices import (
+    FRESH_FOR,
+    ON_DEMAND,
+    ON_DEMAND_FILE,
+    SERVICES,
+    SERVICES_FILE,
+    UNITS,
+    Price,
+    PriceList,
+    days_old,
+)
 from catalog.zones import OFFERS, OFFERS_FILE, SNAPSHOT, ZONE_LETTERS
 
-FRESH_FOR = timedelta(days=180)
-"""How long a fact that AWS changes without notice is taken for current; a choice of ours."""
 TYPES = (*GPU_TYPES, *CPU_TYPES)
-
-PRICE_LIST = "us-east-1"
-"""One of the three regions that answer for all."""
-PLAIN_LINUX = {
-    "operatingSystem": "Linux",
-    "preInstalledSw": "NA",
-    "tenancy": "Shared",
-    "capacitystatus": "Used",
-    "marketoption": "OnDemand",
-    "productFamily": "Compute Instance",
-}
-"""What is asked of the price list, as Karpenter asks it (its pricing.go, 1.14.1)."""
 
 Offers = Iterable[tuple[str, str, str]]
 """Instance type, region, zone id."""
@@ -52,15 +52,12 @@ def outdated(as_of: str, today: date) -> str | None:
     """A sentence for a warning where a day or month lies more than 180 days back; None where it
     does not."""
     try:
-        day = date.fromisoformat(as_of if as_of.count("-") == 2 else f"{as_of}-01")
+        days = days_old(as_of, today)
     except ValueError:
         return f"has no readable date ({as_of}): `python -m catalog.refresh` gives it one"
-    if today - day <= FRESH_FOR:
+    if days <= FRESH_FOR.days:
         return None
-    return (
-        f"is of {as_of}, {(today - day).days} days old, and AWS has added since: `python -m"
-        " catalog.refresh`"
-    )
+    return f"is of {as_of}, {days} days old, and AWS has added since: `python -m catalog.refresh`"
 
 
 def from_moto() -> Offers:
@@ -95,33 +92,6 @@ def from_account(regions: Iterable[str]) -> Offers:
         for page in pages:
             for offer in page["InstanceTypeOfferings"]:
                 yield offer["InstanceType"], region, offer["Location"]
-
-
-def from_price_list(regions: Iterable[str], types: Collection[str]) -> Prices:
-    """What the types cost on demand today; one that the list prices twice is left out."""
-    client, found = _client("pricing", PRICE_LIST), dict[tuple[str, str], set[Decimal]]()
-    for region in regions:
-        for product in _products(client, region):
-            kind = product["product"]["attributes"]["instanceType"]
-            found.setdefault((kind, region), set()).update(_usd(product))
-    return {key: next(iter(usd)) for key, usd in found.items() if len(usd) == 1 and key[0] in types}
-
-
-def _products(client: Any, region: str) -> Iterator[dict[str, Any]]:
-    wanted = {**PLAIN_LINUX, "regionCode": region}.items()
-    filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted]
-    for page in client.get_paginator("get_products").paginate(
-        ServiceCode="AmazonEC2", Filters=filters
-    ):
-        yield from (json.loads(product) for product in page["PriceList"])
-
-
-def _usd(product: dict[str, Any]) -> Iterator[Decimal]:
-    """An hour of it; zero is what the list says of what only Capacity Blocks sell."""
-    for term in product["terms"].get("OnDemand", {}).values():
-        for part in term["priceDimensions"].values():
-            if part["unit"] == "Hrs" and (usd := Decimal(part["pricePerUnit"]["USD"])):
-                yield usd
 
 
 def _client(service: str, region: str) -> Any:
@@ -208,19 +178,80 @@ def _place(size: str) -> tuple[int, str]:
     return (0 if times == size else int(times or 1)), size
 
 
-def _refresh_prices(today: str) -> None:
-    kinds = {*TYPES, *(kind for each in ON_DEMAND for kind, _ in each.prices)}
-    newest = PriceList(
-        as_of=today,
-        source="AWS price list, GetProducts",
-        prices=from_price_list(ZONE_LETTERS, kinds),
+def service_text(prices: Mapping[tuple[str, str, str], Price]) -> str:
+    """service_prices.json: the prices of one source and day together, a line for each, sorted."""
+    lists: dict[tuple[str, str], list[str]] = {}
+    for (service, sku, region), found in sorted(prices.items()):
+        row = json.dumps([service, sku, region, f"{found.usd.normalize():f}"])
+        lists.setdefault((found.source, found.as_of), []).append(row)
+    return (
+        "[\n"
+        + ",\n".join(
+            f'{{"as_of": {json.dumps(as_of)},\n"source": {json.dumps(source)},\n"prices": [\n'
+            + ",\n".join(rows)
+            + "\n]}"
+            for (source, as_of), rows in sorted(lists.items())
+        )
+        + "\n]\n"
     )
+
+
+@dataclass
+class _Read:
+    """What the price lists say today."""
+
+    instances: dict[tuple[str, str], Decimal]
+    services: dict[tuple[str, str, str], Price]
+    left: list[str]
+    """Sentences about what keeps its older price."""
+
+
+def read_price_lists(regions: Iterable[str], today: str) -> _Read:
+    """Read the public price lists of the regions. What cannot be read is named and left out."""
+    types = {*TYPES, *(kind for each in ON_DEMAND for kind, _ in each.prices)}
+    read = _Read(instances={}, services={}, left=[])
+    for region in regions:
+        for code in price_list.CODES:
+            try:
+                found = price_list.fetch(code, region, types)
+            except price_list.Unreachable as error:
+                read.left.append(str(error))
+                continue
+            _take(read, found, code, region, today)
+    return read
+
+
+def _take(read: _Read, found: price_list.Found, code: str, region: str, today: str) -> None:
+    source = f"AWS price list {code}, published {found.published or 'on a day it does not say'}"
+    for (service, sku), usd in found.prices.items():
+        if service == "ec2":
+            read.instances[sku, region] = usd
+            continue
+        unit, kind = UNITS[service, sku]
+        read.services[service, sku, region] = Price(
+            usd=usd, unit=unit, kind=kind, as_of=today, source=source
+        )
+    for (service, sku), several in found.unresolved.items():
+        said = f"{len(several)} prices: {', '.join(map(str, several))}" if several else "no price"
+        read.left.append(f"unresolved: {service} {sku} in {region}: the list has {said}")
+
+
+def _refresh_prices(today: str, regions: Sequence[str]) -> int:
+    """Write both files of prices; 1 where no list could be read."""
+    read = read_price_lists(regions, today)
+    for sentence in read.left:
+        print(sentence)
+    if not read.instances and not read.services:
+        print("no price list could be read, so nothing is changed")
+        return 1
+    newest = PriceList(as_of=today, source="AWS price list AmazonEC2", prices=read.instances)
     lists = with_prices(ON_DEMAND, newest)
     ON_DEMAND_FILE.write_text(price_text(lists))
-    print(
-        f"{ON_DEMAND_FILE.name}:"
-        f" {', '.join(f'{len(each.prices)} prices of {each.as_of}' for each in lists)}"
-    )
+    SERVICES_FILE.write_text(service_text({**SERVICES, **read.services}))
+    dates = ", ".join(f"{len(each.prices)} prices of {each.as_of}" for each in lists)
+    print(f"{ON_DEMAND_FILE.name}: {dates}")
+    print(f"{SERVICES_FILE.name}: {len(read.services)} of {len(SERVICES)} prices of {today}")
+    return 0
 
 
 def _refresh_fields() -> None:
@@ -237,7 +268,10 @@ def main(arguments: Sequence[str]) -> int:
     origin.add_argument(
         "--prices",
         action="store_true",
-        help="write catalog/on_demand.json instead, from the price list of AWS",
+        help=(
+            "write catalog/on_demand.json and catalog/service_prices.json instead, from AWS's public"
+            " price list, without credentials"
+        ),
     )
     origin.add_argument(
         "--fields",
@@ -252,14 +286,22 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--as-of", metavar="MONTH", help="with --from-moto: the month of its data, as 2026-11"
     )
+    parser.add_argument(
+        "--region",
+        metavar="REGION",
+        action="append",
+        choices=sorted(ZONE_LETTERS),
+        help="with --prices: read the lists of this region only (some 450 MB); may be repeated",
+    )
     options = parser.parse_args(arguments)
+    if options.region and not options.prices:
+        parser.error("--region is a region of the price list: it needs --prices")
     if options.from_moto and not options.as_of:
         parser.error("--from-moto needs --as-of: moto does not say how old its data is")
     if options.as_of and not options.from_moto:
         parser.error("--as-of is the month of moto's data: it needs --from-moto")
     if options.prices:
-        _refresh_prices(date.today().isoformat())
-        return 0
+        return _refresh_prices(date.today().isoformat(), options.region or list(ZONE_LETTERS))
     if options.fields:
         _refresh_fields()
         return 0

@@ -55,6 +55,9 @@ EFA on Lustre also needs the deployment PERSISTENT_2, a metadata configuration (
 IOPS at least), all clients in its zone and /16, security group rules by group id for all traffic in
 both directions, and at most EFA_CONNECTIONS_AT_MOST connections. It is chosen at creation and never
 changed later."""
+LUSTRE_USABLE = 0.94
+"""Share of the capacity that files can fill: df shows 3,547,698,816 KiB of 3,600 GiB (FSX, mounting
+a file system, 2026-11). Above 85 % of that FSx advises to make the file system larger."""
 SCRATCH_2_PER_TIB = Speed(write=100e6, read=200e6)
 """Disk speed of a TiB of SCRATCH_2; a TiB of PERSISTENT_2 has its tier, each way (FSX ssd-storage,
 2026-08-01)."""

@@ -32,7 +32,7 @@ from plans.parts import (
 )
 from plans.stores import StorePlan
 from stacks.derive.access import access_plan
-from stacks.derive.capacity import PoolUse, pool_plans, pool_uses
+from stacks.derive.capacity import PoolUse, pool_plans, pool_uses, team_at_once
 from stacks.derive.cluster import (
     add_ons_plan,
     cluster_name,
@@ -128,6 +128,8 @@ class TeamPlan:
     access: AccessPlan
     workspace: JobNamespacePlan
     jobs: Mapping[str, JobPlan]
+    at_once: Mapping[str, int]
+    """job → how many of its size run at once within the team's quota, when nothing else runs."""
     checkpoints: Mapping[str, Verdict]
 
 
@@ -359,5 +361,6 @@ def _team(
             team.namespace, stores, environment.zone, described, max_gpus=team.max_gpus
         ),
         jobs=plans,
+        at_once=team_at_once(environment, jobs.described(), team.max_gpus),
         checkpoints=job_verdicts(described, environment, config.region),
     )

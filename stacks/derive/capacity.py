@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from catalog import versions
 from catalog.instances import CPU_TYPES, GPU_TYPES, QUOTAS, InstanceType
@@ -68,6 +69,10 @@ class PoolUse:
     """Running whether a job needs them or not."""
     reserved_nodes: int
     """Instances of its reservation or block, which are paid all of the time; 0 without one."""
+    reserved_hours: float | None
+    """From the start to the end of its reservation or block; None where one of them is open."""
+    starts: datetime | None
+    """When its reservation or block starts, in UTC; None: at once."""
     gpus_per_node: int
     efa_per_node: int
     quota: Mapping[str, int]
@@ -160,6 +165,8 @@ def pool_use(name: str, pool: PoolConfig, zone: str, jobs: Mapping[str, JobConfi
         max_nodes=pool.max_nodes,
         kept_nodes=(pool.replicas or 0) + (pool.warm_spares if pool.replicas else 0),
         reserved_nodes=held.instances if held else 0,
+        reserved_hours=_hours(held),
+        starts=held.starts.astimezone(UTC) if held and held.starts else None,
         gpus_per_node=kinds[0].gpus,
         efa_per_node=kinds[0].efa,
         quota=quota,
@@ -175,6 +182,12 @@ def pool_use(name: str, pool: PoolConfig, zone: str, jobs: Mapping[str, JobConfi
 def _held(pool: PoolConfig) -> ReservationConfig | None:
     """The reservation or block that its nodes come from."""
     return pool.reservation if pool.capacity in ("reservation", "block") else None
+
+
+def _hours(held: ReservationConfig | None) -> float | None:
+    if held is None or held.starts is None or held.ends is None:
+        return None
+    return (held.ends - held.starts).total_seconds() / 3600
 
 
 def quota_code(kind: InstanceType, capacity: str) -> str | None:
@@ -241,6 +254,20 @@ def jobs_at_once(pool: PoolConfig, job: JobConfig) -> int:
     least = min(TYPES[kind].gpus for kind in pool.instance_types)
     shares = least // job.gpus_per_node if job.gpus_per_node else 1
     return pool.max_nodes * shares // job.nodes
+
+
+def team_at_once(
+    wanted: EnvironmentConfig, jobs: Mapping[str, JobConfig], max_gpus: int | None
+) -> dict[str, int]:
+    """job → how many of its size a team runs at once, within the GPUs that its quota gives it."""
+    found: dict[str, int] = {}
+    for name, job in jobs.items():
+        pool = wanted.pools[job.pool]
+        found[name] = jobs_at_once(pool, job)
+        gpus = job.nodes * (job.gpus_per_node or TYPES[pool.instance_types[0]].gpus)
+        if max_gpus is not None and gpus:
+            found[name] = min(found[name], max_gpus // gpus)
+    return found
 
 
 def job_type(job: JobConfig, environment: EnvironmentConfig) -> InstanceType | None:

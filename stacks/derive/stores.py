@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from catalog.failures import failure_rate
 from plans.parts import Identity, RegistryPlan
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, RegistryConfig
 from stacks.settings.job import JobConfig
@@ -53,6 +54,7 @@ def checkpoint_verdict(
         instance_type=instance_type,
         bytes_per_parameter=job.bytes_per_parameter,
         stall_seconds=ASYNC_STALL_SECONDS if job.checkpoints.asynchronous else None,
+        failures_per_1000_node_days=failure_rate(spot=pool.capacity == "spot"),
     )
     interval = job.checkpoints.interval_minutes
     return verdict(

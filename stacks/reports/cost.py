@@ -1,16 +1,17 @@
-"""What a plan costs: exact to the cent where a dated price of its region is known, and None where
-none is.
+"""What a plan costs: quantity times unit price where a dated price of its region is known, and at
+least that much where one is missing.
 
-Never a neighbouring region's price, and no sum over what grows with use: that is named beside it,
-with its rate.
+Never a neighbouring region's price. A sum with a missing price names it, and says "at least". What
+grows with use is in no sum: it is named beside it, with its rate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from catalog.latencies import IMAGE_GB
 from catalog.prices import Price, price
 from catalog.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from plans.parts import JobPlan
@@ -24,12 +25,21 @@ HOURS = 730
 """Of a month, as AWS's price pages count."""
 CENT, MILLIONTH = Decimal("1e-2"), Decimal("1e-6")
 SERVICES = {"on_demand": "ec2", "reservation": "ec2", "spot": "ec2-spot", "block": "ec2-block"}
-"""Kind of capacity → whose prices count. A team is only told "reserved", which may be either of two
-and has none."""
-PAID_ANYWAY = {
-    "reservation": "all of the reservation, used or not",
-    "block": "all of the block, for all of its time",
-}
+"""Kind of capacity → whose prices count."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A quantity of something that has one price."""
+
+    quantity: int
+    unit: str
+    """Of its price; empty where no price is known."""
+    usd_each: Decimal | None
+    usd_per_hour: Decimal | None
+    """To the millionth; None where no price of the region is known."""
+    as_of: str | None
+    """Date of its price."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +48,22 @@ class Line:
 
     what: str
     usd_per_hour: Decimal | None
-    """To the millionth; None where no price of the region is known, or where it grows with use."""
+    """To the millionth; None where a price of the region is not known, where it grows with use, and
+    of a Capacity Block."""
     usd_per_month: Decimal | None
-    """Of 730 hours, to the cent."""
+    """Of 730 hours, to the cent; None where usd_per_hour is None, and where nobody would pay for a
+    month: work, and a Capacity Block."""
     assumption: str
     as_of: str | None
     """Date of the oldest price in it."""
+    parts: tuple[Part, ...] = ()
+    usd_once: Decimal | None = None
+    """Of a Capacity Block, which is paid in advance for all of its hours."""
+
+    @property
+    def missing(self) -> bool:
+        """Whether a price in it is not known."""
+        return any(part.usd_each is None for part in self.parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,28 +71,43 @@ class Total:
     """A sum of lines: a lower bound unless all are priced."""
 
     usd_per_hour: Decimal
-    usd_per_month: Decimal
+    usd_per_month: Decimal | None
+    """None where a line of it has no month."""
     priced: int
     lines: int
     as_of: str | None
     """Date of the oldest price."""
+    missing: tuple[str, ...]
+    """The lines that have no price, or not all of them. What is known of them is in the sum."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobCost:
-    """The nodes of one job; a team's without their disks, which its environment does not
-    promise."""
+    """The nodes of one job. Each amount is what is known of it; None where nothing is, or where the
+    stack file does not say enough."""
 
     job: str
     nodes: int
     usd_per_hour: Decimal | None
+    """None where a price is missing."""
     at_least_usd_per_hour: Decimal | None
-    """What is known of it, such as the nodes without their disks; None where nothing is."""
+    """What is known of it, such as the nodes without their disks."""
+    usd_per_idle_minute: Decimal | None
+    """What a minute costs in which its nodes run and do not train."""
     cold_start_seconds: float
     cold_start_usd: Decimal | None
     """From the launch of its nodes to its first step, to the cent."""
+    image_usd: Decimal | None
+    """Data of the images that its new nodes pull through the NAT gateway, to the cent."""
+    failure_usd: Decimal | None
+    """The work that a failure undoes and the restart, to the cent; None where its checkpoints are
+    not known."""
     usd: Decimal | None
-    """All of it, to the cent; None where its hours or a price are not known."""
+    """A run of its expected hours, to the cent, with its start."""
+    prepaid: bool
+    """Its nodes are those of a Capacity Block, which is paid already: the amounts are its share."""
+    missing: tuple[str, ...]
+    """What has no price."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,27 +120,35 @@ class Estimate:
     storage: tuple[Line, ...]
     work: tuple[Line, ...]
     """What comes on top while all jobs run, as far as their pools go."""
+    full: tuple[Line, ...]
+    """What comes on top of `fixed` and `storage` while all pools are full."""
+    once: tuple[Line, ...]
+    """Capacity Blocks."""
     usage: tuple[Line, ...]
     """Grows with use, and is in no sum."""
     jobs: tuple[JobCost, ...]
     idle: Total
     at_work: Total
+    all_full: Total
 
 
 def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate:
     """Every line of a plan."""
-    fixed, storage, work, usage = (
+    fixed, storage, work, full, once, usage = (
         tuple(lines(plan)) if isinstance(plan, EnvironmentPlan) else ()
-        for lines in (_fixed, _storage, _work, _usage)
+        for lines in (_fixed, _storage, _work, _full, _once, _usage)
     )
     return Estimate(
         fixed=fixed,
         storage=storage,
         work=work,
+        full=full,
+        once=once,
         usage=usage,
         jobs=tuple(_job(plan, job) for job in plan.jobs.values()),
         idle=_total((*fixed, *storage)),
         at_work=_total((*fixed, *storage, *work)),
+        all_full=_total((*fixed, *storage, *full)),
     )
 
 
@@ -113,6 +156,7 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
     region, system = plan.identity.region, plan.system_nodes
     yield _line("control plane", [(price("eks", "cluster", region), 1)], "in standard support")
     yield _line("NAT gateway", [(price("nat", "hour", region), 1)])
+    yield _line("public address of the NAT gateway", [(price("vpc", "public-ipv4", region), 1)])
     yield _line(
         f"{system.nodes} system nodes {system.instance_type}",
         [(price("ec2", system.instance_type, region), system.nodes)],
@@ -123,8 +167,29 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
         "gp3",
     )
     for name, use in plan.capacity.items():
-        yield from _nodes(
-            plan, name, _paid(use), use.kept_nodes, PAID_ANYWAY.get(use.capacity, "kept running")
+        if use.capacity == "block":
+            yield from _nodes(plan, name, 0, use.kept_nodes, "kept running")
+        else:
+            why = "all of it, used or not" if use.reserved_nodes else "kept running"
+            yield from _nodes(plan, name, _paid(use), use.kept_nodes, why)
+
+
+def _once(plan: EnvironmentPlan) -> Iterable[Line]:
+    """Capacity Blocks, which are paid in advance for all of their instances and hours."""
+    for name, use in plan.capacity.items():
+        if use.capacity != "block":
+            continue
+        kind, hours = use.instance_types[0], round(use.reserved_hours or 0)
+        found = price("ec2-block", kind, plan.identity.region)
+        part = _part(found, use.reserved_nodes * hours)
+        yield Line(
+            what=f"block of {name}, {use.reserved_nodes} x {kind}",
+            usd_per_hour=None,
+            usd_per_month=None,
+            usd_once=(found.usd * part.quantity).quantize(CENT) if found else None,
+            assumption=f"{hours} hours, paid in advance",
+            as_of=part.as_of,
+            parts=(part,),
         )
 
 
@@ -140,11 +205,30 @@ def _work(plan: EnvironmentPlan) -> Iterable[Line]:
     counts as a node."""
     for name, use in plan.capacity.items():
         most = min(use.max_nodes, sum(j.nodes for j in plan.jobs.values() if j.pool == name))
-        yield from _nodes(plan, name, most - _paid(use), most - use.kept_nodes)
+        yield from _added(plan, name, use, most)
+
+
+def _full(plan: EnvironmentPlan) -> Iterable[Line]:
+    """Every pool at its limit, and a pool of several types at the limit of each."""
+    for name, use in plan.capacity.items():
+        yield from _added(plan, name, use, max(use.max_nodes, use.kept_nodes))
+        for kind in use.instance_types[1:]:
+            yield from _added(plan, name, replace(use, kept_nodes=0), use.max_nodes, kind)
+
+
+def _added(
+    plan: EnvironmentPlan, name: str, use: PoolUse, most: int, kind: str = ""
+) -> Iterable[Line]:
+    """Nodes of a pool beyond those that are paid while no job runs, and their disks."""
+    for line in _nodes(plan, name, most - _paid(use), most - use.kept_nodes, kind=kind):
+        yield replace(line, usd_per_month=None)
 
 
 def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
-    rates = [UsageCost(what="NAT gateway data", service="nat", sku="gb")]
+    rates = [
+        UsageCost(what="NAT gateway data", service="nat", sku="gb"),
+        UsageCost(what="data between zones, each way", service="transfer", sku="between-zones"),
+    ]
     for name, store in plan.stores.items():
         rates += plan_kind(store).usage_costs(name, store)
     for used in rates:
@@ -162,30 +246,47 @@ def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
 def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> JobCost:
     nodes, seconds = job.nodes, cold_start(plan, job)
     cost = _total(_nodes(plan, job.pool, nodes, nodes))
-    usd = cost.usd_per_hour if cost.priced == cost.lines else None
-    hours = (
-        None
-        if job.expected_hours is None
-        else Decimal(str(job.expected_hours)) + Decimal(seconds) / 3600
-    )
+    missing = cost.missing
+    if isinstance(plan, TeamPlan):
+        missing = (*missing, "disks of its nodes, which the environment pays")
+    known = cost.usd_per_hour if cost.usd_per_hour else None
+    pulled = price("nat", "gb", plan.identity.region)
+    image = None if pulled is None else (pulled.usd * IMAGE_GB * nodes).quantize(CENT)
+    saved = plan.checkpoints.get(job.name)
+    hours = None if job.expected_hours is None else Decimal(str(job.expected_hours))
+    run = None if hours is None else _of(known, hours + Decimal(seconds) / 3600)
     return JobCost(
         job=job.name,
         nodes=nodes,
-        usd_per_hour=usd,
+        usd_per_hour=None if missing else known,
+        at_least_usd_per_hour=known,
+        usd_per_idle_minute=_of(known, Decimal(1) / 60),
         cold_start_seconds=seconds,
-        at_least_usd_per_hour=cost.usd_per_hour if cost.priced else None,
-        usd=None if usd is None or hours is None else (usd * hours).quantize(CENT),
-        cold_start_usd=None if usd is None else (usd * Decimal(seconds) / 3600).quantize(CENT),
+        cold_start_usd=_of(known, Decimal(seconds) / 3600),
+        image_usd=image,
+        failure_usd=_of(known, Decimal(saved.lost_seconds_per_failure) / 3600) if saved else None,
+        usd=None if run is None else run + (image or 0),
+        prepaid=plan.contract["pools"][job.pool]["capacity"] == "block",
+        missing=missing if image is not None else (*missing, "NAT gateway data"),
     )
 
 
+def _of(usd_per_hour: Decimal | None, hours: Decimal) -> Decimal | None:
+    return None if usd_per_hour is None else (usd_per_hour * hours).quantize(CENT)
+
+
 def _nodes(
-    plan: EnvironmentPlan | TeamPlan, pool: str, nodes: int, disks: int, why: str = ""
+    plan: EnvironmentPlan | TeamPlan,
+    pool: str,
+    nodes: int,
+    disks: int,
+    why: str = "",
+    kind: str = "",
 ) -> Iterable[Line]:
-    """Nodes of a pool, of its first choice where it has several types, and their root volumes."""
+    """Nodes of a pool, of its first choice unless `kind` names another, and their root volumes."""
     region, promised = plan.identity.region, plan.contract["pools"][pool]
     capacity = promised["capacity"] if isinstance(plan, TeamPlan) else plan.capacity[pool].capacity
-    kind, service = promised["instance_types"][0], SERVICES.get(capacity, capacity)
+    kind, service = kind or promised["instance_types"][0], SERVICES.get(capacity, capacity)
     if nodes > 0:
         yield _line(f"{nodes} x {kind} in {pool}", [(price(service, kind, region), nodes)], why)
     if disks > 0 and isinstance(plan, EnvironmentPlan):
@@ -204,6 +305,19 @@ def _paid(use: PoolUse) -> int:
     return max(use.reserved_nodes, use.kept_nodes)
 
 
+def _part(found: Price | None, quantity: int) -> Part:
+    if found is None:
+        return Part(quantity=quantity, unit="", usd_each=None, usd_per_hour=None, as_of=None)
+    hour = found.usd * quantity / (HOURS if "month" in found.unit else 1)
+    return Part(
+        quantity=quantity,
+        unit=found.unit,
+        usd_each=found.usd,
+        usd_per_hour=hour.quantize(MILLIONTH),
+        as_of=found.as_of,
+    )
+
+
 def _line(what: str, parts: Sequence[tuple[Price | None, int]], assumption: str = "") -> Line:
     """A line from prices and how many of their units, by the hour or by the month; an unknown one
     leaves it open."""
@@ -218,16 +332,30 @@ def _line(what: str, parts: Sequence[tuple[Price | None, int]], assumption: str 
         usd_per_hour=hour.quantize(MILLIONTH) if whole else None,
         assumption=assumption,
         usd_per_month=(hour * HOURS).quantize(CENT) if whole else None,
-        as_of=min((found.as_of for found, _ in known if whole), default=None),
+        as_of=min((found.as_of for found, _ in known), default=None),
+        parts=tuple(_part(found, count) for found, count in parts),
     )
 
 
 def _total(lines: Iterable[Line]) -> Total:
+    """What is known of the lines. Their months add up only where all of them have one."""
     every = tuple(lines)
+    months = [line.usd_per_month for line in every if not line.missing]
     return Total(
-        usd_per_hour=sum((line.usd_per_hour or Decimal() for line in every), Decimal()),
-        usd_per_month=sum((line.usd_per_month or Decimal() for line in every), Decimal()),
-        priced=sum(line.usd_per_hour is not None for line in every),
+        usd_per_hour=sum((_known(line) for line in every), Decimal()),
+        usd_per_month=None
+        if None in months
+        else sum((month for month in months if month), Decimal())
+        + sum((_known(line) * HOURS for line in every if line.missing), Decimal()).quantize(CENT),
+        priced=sum(not line.missing for line in every),
         lines=len(every),
         as_of=min((line.as_of for line in every if line.as_of), default=None),
+        missing=tuple(line.what for line in every if line.missing),
     )
+
+
+def _known(line: Line) -> Decimal:
+    """What is known of an hour of it."""
+    if line.usd_per_hour is not None:
+        return line.usd_per_hour
+    return sum((part.usd_per_hour or Decimal() for part in line.parts), Decimal())

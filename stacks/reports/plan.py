@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from decimal import Decimal
+from collections.abc import Iterable
+from datetime import date
 from typing import Any
 
 import command_line
+from catalog.instances import QUOTA_NAMES
 from catalog.versions import known_good
 from stacks.derive.capacity import quota_needed, quota_takers
 from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
-from stacks.reports.cost import Estimate, Line, Total, estimate
+from stacks.reports.cost import estimate
+from stacks.reports.money import at_least, money, wrapped
 from stacks.reports.timeline import Timeline, schedule
 from stacks.settings.problems import counted, listed
 from stacks.settings.reader import read_file
 from stacks.stores.figures import Stage
+from stacks.stores.goodput import Verdict
 from stacks.stores.kinds import plan_kind
 
 Plan = EnvironmentPlan | TeamPlan
@@ -67,8 +71,8 @@ def text(plan: Plan) -> str:
         capacity(plan),
         storage(plan),
         jobs(plan),
-        time(schedule(plan)),
-        money(estimate(plan)),
+        time(schedule(plan), _block_starts(plan)),
+        money(estimate(plan), date.today()),
         next_command(plan),
     )
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
@@ -87,11 +91,12 @@ def data(plan: Plan) -> dict[str, Any]:
 def summary(plan: Plan) -> dict[str, Any]:
     """The few figures that `pulumi preview` shows as an output."""
     costs, timeline = estimate(plan), schedule(plan)
-    whole = costs.at_work.priced == costs.at_work.lines
     return {
         "minutes_to_first_step": round(timeline.seconds / 60, 1),
-        "usd_per_hour_idle": str(costs.idle.usd_per_hour) if whole else "no price",
-        "usd_per_hour_at_work": str(costs.at_work.usd_per_hour) if whole else "no price",
+        "minutes_to_first_step_one_in_ten": round(timeline.slow_seconds / 60, 1),
+        "usd_per_hour_idle": at_least(costs.idle),
+        "usd_per_hour_at_work": at_least(costs.at_work),
+        "usd_per_hour_all_pools_full": at_least(costs.all_full),
         "quota_vcpus": (
             quota_needed(plan.capacity, plan.system_nodes)
             if isinstance(plan, EnvironmentPlan)
@@ -158,14 +163,13 @@ def _versions(kubernetes: str, trainer: str) -> list[str]:
     """What else goes with the versions that are set; nothing where they were never tried
     together."""
     known = known_good(kubernetes, trainer)
-    return (
-        [
-            f"  Kubernetes {kubernetes}, Karpenter {known.karpenter}, Trainer {trainer}, JobSet"
-            f" {known.jobset}; made for them: Kueue {known.kueue}, SDK kubeflow {known.sdk}"
-        ]
-        if known
-        else []
-    )
+    if not known:
+        return []
+    return [
+        f"  Kubernetes {kubernetes}, Karpenter {known.karpenter}, Trainer {trainer}, JobSet"
+        f" {known.jobset}",
+        f"  made for them: Kueue {known.kueue}, SDK kubeflow {known.sdk}",
+    ]
 
 
 def capacity(plan: Plan) -> list[str]:
@@ -184,11 +188,28 @@ def capacity(plan: Plan) -> list[str]:
         )
         for name, use in plan.capacity.items()
     ]
-    quota = [
-        f"  quota {code}: {sum(takers.values())} vCPUs for {', '.join(takers)}"
-        for code, takers in quota_takers(plan.capacity, plan.system_nodes).items()
-    ]
-    return ["capacity", *command_line.table(rows), *quota]
+    return ["capacity", *command_line.table(rows), *_quotas(plan)]
+
+
+def _quotas(plan: EnvironmentPlan) -> list[str]:
+    """The quotas that full pools take, by AWS's name and code."""
+    taken = quota_takers(plan.capacity, plan.system_nodes)
+    if not taken:
+        return []
+    rows = [("quota", "vCPUs", "for")]
+    for code, takers in taken.items():
+        name = f"{code} {QUOTA_NAMES[code]}"
+        rows.append((name, str(sum(takers.values())), _few(list(takers))))
+    return [*command_line.table(rows), "  (a new account has none of GPU quotas: ask for it early)"]
+
+
+def _few(names: list[str]) -> str:
+    """As many of the names as fit the line, and how many more there are."""
+    shown = [name for number, name in enumerate(names) if len(", ".join(names[: number + 1])) < 32]
+    more = len(names) - len(shown)
+    if not shown:
+        return f"{more} pools"
+    return f"{', '.join(shown)}{f' and {more} more' if more else ''}"
 
 
 def storage(plan: Plan) -> list[str]:
@@ -213,23 +234,38 @@ def jobs(plan: Plan) -> list[str]:
     """What runs, how many of each at once, and where its checkpoints go."""
     rows = [("job", "pool", "nodes", "at once", "checkpoints")]
     for name, job in plan.jobs.items():
-        most = plan.contract["pools"][job.pool]["max_nodes"]
         at_once = (
             plan.capacity[job.pool].at_once[name]
             if isinstance(plan, EnvironmentPlan)
-            else most // job.nodes
+            else plan.at_once[name]
         )
         rows.append((name, job.pool, str(job.nodes), str(at_once), job.checkpoints or "none"))
-    saves = [
-        f"  {name}: {v.bytes / 1e9:,.0f} GB every {v.interval_seconds / 60:.0f}"
-        f" min{'' if v.interval_given else ' (the best)'}, a save takes {v.write_seconds:,.0f} s, a"
-        f" failure every {v.mtbf_hours:,.0f} h: {v.goodput:.1%} of the time trains"
-        for name, v in plan.checkpoints.items()
-    ]
+    saves = [line for name, v in plan.checkpoints.items() for line in wrapped(_saves(name, v))]
     return ["jobs", *command_line.table(rows), *saves] if plan.jobs else []
 
 
-def time(timeline: Timeline) -> list[str]:
+def _saves(name: str, v: Verdict) -> str:
+    """What the checkpoints of a job take."""
+    return (
+        f"{name}: {v.bytes / 1e9:,.0f} GB every {v.interval_seconds / 60:.0f}"
+        f" min{'' if v.interval_given else ' (the best)'}, a save takes {v.write_seconds:,.0f} s, a"
+        f" failure every {v.mtbf_hours:,.0f} h: {v.goodput:.1%} of the time trains"
+    )
+
+
+def _block_starts(plan: Plan) -> list[str]:
+    """When Capacity Blocks start that jobs wait for."""
+    if isinstance(plan, TeamPlan):
+        return []
+    used = {job.pool for job in plan.jobs.values()}
+    return [
+        f"  the block of {name} starts at {use.starts:%Y-%m-%d %H:%M} UTC: its jobs wait until then"
+        for name, use in plan.capacity.items()
+        if use.capacity == "block" and use.starts and name in used
+    ]
+
+
+def time(timeline: Timeline, notes: Iterable[str] = ()) -> list[str]:
     """Every stage as a bar: # where it decides when the first step comes, - elsewhere."""
     each = BAR / timeline.seconds if timeline.seconds else 0
     rows = [("stage", "from", "takes", "# decides")]
@@ -237,63 +273,11 @@ def time(timeline: Timeline) -> list[str]:
         start, mark = timeline.start[stage.name], "#" if stage.name in timeline.critical else "-"
         bar = " " * round(start * each) + mark * max(1, round(stage.seconds * each))
         rows.append((stage.name, _moment(start)[3:], _moment(stage.seconds)[3:], bar))
-    return [f"time: {_minutes(timeline)}", *command_line.table(rows)]
-
-
-def money(costs: Estimate) -> list[str]:
-    """What is paid while nothing runs and at work, line by line; what has no price says so."""
-    rows = [("", "USD", "     an hour", "     a month", "")]
-    rows += [
-        ("idle", line.what, *_amounts(line), line.assumption)
-        for line in (*costs.fixed, *costs.storage)
-    ]
-    rows += [("at work", line.what, *_amounts(line), line.assumption) for line in costs.work]
-    rows += [
-        (
-            "",
-            f"sum {name}",
-            *_amounts(total),
-            "" if total.priced == total.lines else "and what has no price",
-        )
-        for name, total in (("idle", costs.idle), ("at work", costs.at_work))
-        if total.priced
-    ]
-    rows += [("by use", line.what, "", "", line.assumption) for line in costs.usage]
-    rows += [
-        (
-            "job",
-            f"{job.job}, nodes: {job.nodes}",
-            _usd(job.usd_per_hour, 4),
-            "",
-            (
-                f"cold start {job.cold_start_seconds:.0f} s: {_usd(job.cold_start_usd).strip()}"
-                f"{'' if job.usd is None else f', in all {job.usd:,.2f}'}"
-            ),
-        )
-        for job in costs.jobs
-    ]
-    known = costs.at_work
-    said = (
-        f"{known.priced} of {known.lines} lines have a dated price of this region"
-        if known.lines
-        else "jobs only"
-    )
-    return [
-        f"money: {said}{f', the oldest of {known.as_of}' if known.as_of else ''}",
-        *command_line.table(rows),
-    ]
+    return [f"time: {_minutes(timeline)}", *notes, *command_line.table(rows)]
 
 
 def next_command(plan: Plan) -> list[str]:
     return [f"next: make preview STACK={plan.identity.stack}"]
-
-
-def _amounts(of: Line | Total) -> tuple[str, str]:
-    return _usd(of.usd_per_hour, 4), _usd(of.usd_per_month)
-
-
-def _usd(amount: Decimal | None, places: int = 2) -> str:
-    return ("no price" if amount is None else f"{amount:,.{places}f}").rjust(12)
 
 
 def _in_time(timeline: Timeline) -> list[Stage]:
@@ -304,7 +288,8 @@ def _in_time(timeline: Timeline) -> list[Stage]:
 
 def _minutes(timeline: Timeline) -> str:
     end = f"the first step of {timeline.job}" if timeline.job else "all of it"
-    return f"{timeline.seconds / 60:.1f} minutes to {end} (model: medians, nothing queues)"
+    typical, slow = timeline.seconds / 60, timeline.slow_seconds / 60
+    return f"{typical:.1f} min to {end}, one in ten {slow:.0f} (medians and slowest tenths)"
 
 
 def _moment(seconds: float) -> str:

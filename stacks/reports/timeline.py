@@ -3,18 +3,20 @@ first training step.
 
 Edges are those of stacks/environment.py; tests/stacks/reports/test_timeline.py compares them with the graph itself.
 Seconds are medians and nothing queues: what a typical day takes at least, not a promise about AWS.
+`slow_seconds` is the same way with every stage as slow as its slowest tenth: stages are seldom all
+slow at once, so fewer than one start in ten takes longer.
 What takes a second or two, such as roles, routes and Kubernetes objects, is no stage of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from catalog.latencies import JOB, STAGES, TYPICAL
+from catalog.latencies import LATENCIES, TYPICAL
 from plans.parts import JobPlan
 from stacks.plan import EnvironmentPlan, TeamPlan
-from stacks.stores.figures import Stage
+from stacks.stores.figures import Stage, took
 from stacks.stores.kinds import plan_kind
 
 CONTROLLERS = {"TrainJob": "Trainer", "PyTorchJob": "training-operator"}
@@ -39,6 +41,8 @@ class Timeline:
     """Stages without slack, in order: the longest way."""
     seconds: float
     """From nothing to the first step."""
+    slow_seconds: float
+    """The same where every stage is as slow as its slowest tenth."""
 
 
 def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
@@ -52,19 +56,16 @@ def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
 
 def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
     """Seconds for which a job's nodes are paid before its first step."""
-    return (
-        JOB["image pull"]
-        + JOB["first step"]
-        + (0 if _stands(plan, job) else TYPICAL["ec2.instance-boot"])
-    )
+    boot = 0 if _stands(plan, job) else TYPICAL["ec2.instance-boot"]
+    return boot + TYPICAL["job.image-pull"] + TYPICAL["job.first-step"]
 
 
 def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
     """What is made before any job, in the order of stacks/environment.py."""
-    yield Stage(name="VPC", seconds=TYPICAL["ec2.vpc"])
-    yield Stage(name="subnets", seconds=TYPICAL["ec2.subnet"], after=("VPC",))
-    yield Stage(name="NAT gateway", seconds=TYPICAL["ec2.nat-gateway"], after=("subnets",))
-    yield Stage(name="security groups", seconds=TYPICAL["ec2.security-group"], after=("VPC",))
+    yield took("VPC", "ec2.vpc")
+    yield took("subnets", "ec2.subnet", ("VPC",))
+    yield took("NAT gateway", "ec2.nat-gateway", ("subnets",))
+    yield took("security groups", "ec2.security-group", ("VPC",))
     yield from _stores(plan)
     yield from _cluster(plan)
     yield from _controllers(plan)
@@ -78,50 +79,40 @@ def _stores(plan: EnvironmentPlan) -> Iterable[Stage]:
 
 def _cluster(plan: EnvironmentPlan) -> Iterable[Stage]:
     """Control plane, system nodes and add-ons."""
-    yield Stage(name="cluster", seconds=TYPICAL["eks.cluster"], after=("subnets",))
-    yield Stage(name="first add-ons", seconds=TYPICAL["eks.addon.vpc-cni"], after=("cluster",))
-    yield Stage(
-        name="system nodes",
-        seconds=TYPICAL["eks.nodegroup"],
-        after=("NAT gateway", "first add-ons"),
-    )
+    yield took("cluster", "eks.cluster", ("subnets",))
+    yield took("first add-ons", "eks.addon.vpc-cni", ("cluster",))
+    yield took("system nodes", "eks.nodegroup", ("NAT gateway", "first add-ons"))
     for add_on in plan.add_ons.after_nodes:
-        yield Stage(
-            name=add_on.name,
-            seconds=TYPICAL.get(f"eks.addon.{add_on.name}", TYPICAL["eks.addon"]),
-            after=("system nodes",),
-        )
+        own = f"eks.addon.{add_on.name}"
+        yield took(add_on.name, own if own in LATENCIES else "eks.addon", ("system nodes",))
 
 
 def _controllers(plan: EnvironmentPlan) -> Iterable[Stage]:
     """Karpenter and its pools, the Trainer and its runtimes, training-operator."""
-    yield Stage(name="interruption queue", seconds=TYPICAL["sqs.queue"])
-    yield Stage(
-        name="Karpenter", seconds=STAGES["karpenter"], after=("interruption queue", "coredns")
-    )
+    yield took("interruption queue", "sqs.queue")
+    yield took("Karpenter", "helm.karpenter", ("interruption queue", "coredns"))
     if plan.pools:
-        yield Stage(name="pools", seconds=STAGES["pools"], after=("Karpenter", "security groups"))
-    yield Stage(name="Trainer", seconds=STAGES["trainer"], after=("system nodes",))
+        yield took("pools", "kubernetes.pools", ("Karpenter", "security groups"))
+    yield took("Trainer", "helm.controller", ("system nodes",))
     if plan.runtimes:
-        yield Stage(name="runtimes", seconds=STAGES["runtimes"], after=("Trainer",))
+        yield took("runtimes", "kubernetes.runtimes", ("Trainer",))
     if plan.training_operators:
         # Nobody has measured it: a release of one controller with a webhook, as the Trainer's.
-        yield Stage(name="training-operator", seconds=STAGES["trainer"], after=("system nodes",))
+        yield took("training-operator", "helm.controller", ("system nodes",))
 
 
 def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
     """From what a job waits for to its first step. A static pool's nodes start with the pool,
     others with the job."""
     needs, pool = _needs(plan, job)
-    boot = TYPICAL["ec2.instance-boot"]
     if _stands(plan, job):
-        yield Stage(name="first node", seconds=boot, after=pool)
-        yield Stage(name="image pull", seconds=JOB["image pull"], after=("first node", *needs))
+        yield took("first node", "ec2.instance-boot", pool)
+        yield took("image pull", "job.image-pull", ("first node", *needs))
     else:
-        yield Stage(name="batching", seconds=JOB["batching"], after=(*pool, *needs))
-        yield Stage(name="first node", seconds=boot, after=("batching",))
-        yield Stage(name="image pull", seconds=JOB["image pull"], after=("first node",))
-    yield Stage(name="first step", seconds=JOB["first step"], after=("image pull",))
+        yield took("batching", "job.batching", (*pool, *needs))
+        yield took("first node", "ec2.instance-boot", ("batching",))
+        yield took("image pull", "job.image-pull", ("first node",))
+    yield took("first step", "job.first-step", ("image pull",))
 
 
 def _needs(
@@ -164,8 +155,13 @@ def _timeline(stages: tuple[Stage, ...], job: str | None) -> Timeline:
         end=end,
         slack=slack,
         seconds=total,
+        slow_seconds=_total(_ends([_slowed(s) for s in stages]), job),
         critical=tuple(s.name for s in stages if slack[s.name] == 0),
     )
+
+
+def _slowed(stage: Stage) -> Stage:
+    return replace(stage, seconds=max(stage.seconds, stage.slow_seconds))
 
 
 def _ends(stages: Iterable[Stage], before: Mapping[str, float] | None = None) -> dict[str, float]:

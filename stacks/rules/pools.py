@@ -21,6 +21,9 @@ from stacks.settings.yaml_file import as_yaml
 AWS_KEEPS = 5
 """Addresses of every subnet that AWS reserves."""
 
+BLOCK_INSTANCES_AT_MOST = 64
+"""Of a Capacity Block (EC2 user guide, Capacity Blocks for ML, 2026-11)."""
+
 
 def pool_errors(
     region: str, wanted: EnvironmentConfig, zones: tuple[str, ...], now: datetime
@@ -125,6 +128,13 @@ def _window(
     path: str, capacity: str, reservation: ReservationConfig, now: datetime
 ) -> Iterator[InputError]:
     starts, ends = reservation.starts, reservation.ends
+    if capacity == "block" and reservation.instances > BLOCK_INSTANCES_AT_MOST:
+        yield InputError(
+            path=f"{path}.instances",
+            must=f"be at most {BLOCK_INSTANCES_AT_MOST}, which is what AWS sells in one block",
+            got=str(reservation.instances),
+            fix="copy it from `aws ec2 describe-capacity-reservations`; two blocks are two pools",
+        )
     if capacity == "block" and (starts is None or ends is None):
         yield InputError(
             path=path,

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.latencies import TYPICAL
 from catalog.service_roles import EFS
 from catalog.storage import EFS_CLIENT, Driver, Speed, efs_speed
 from plans.parts import Identity
@@ -19,7 +18,7 @@ from plans.stores import EfsPlan
 from stacks.settings.environment import EnvironmentConfig, PoolConfig
 from stacks.settings.problems import InputError
 from stacks.settings.stores import EfsConfig
-from stacks.stores.figures import Stage, StoreRow, UsageCost
+from stacks.stores.figures import Stage, StoreRow, UsageCost, took
 from stacks.stores.kind import StoreKind, Surroundings
 
 TOKEN = 64
@@ -34,7 +33,7 @@ class EfsSpeed:
 
     region: str | None = None
     """Its limits differ by region, and None has the lower ones."""
-    capacity_gib: int | None = None
+    usable_gib: float | None = None
 
     def disks(self) -> Speed:
         """What all nodes reach together."""
@@ -107,13 +106,15 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
 
     def usage_costs(self, name: str, plan: EfsPlan) -> Iterator[UsageCost]:
         yield UsageCost(what=f"EFS {name}", service="efs", sku="standard")
+        yield UsageCost(what=f"EFS {name}, read", service="efs", sku="read")
+        yield UsageCost(what=f"EFS {name}, written", service="efs", sku="write")
 
     def stages(self, name: str, plan: EfsPlan) -> Iterator[Stage]:
-        yield Stage(name=f"file system {name}", seconds=TYPICAL["efs.file-system"])
-        yield Stage(
-            name=f"mount target {name}",
-            seconds=TYPICAL["efs.mount-target"],
-            after=("subnets", "security groups", f"file system {name}"),
+        yield took(f"file system {name}", "efs.file-system")
+        yield took(
+            f"mount target {name}",
+            "efs.mount-target",
+            ("subnets", "security groups", f"file system {name}"),
         )
 
     def last_stages(self, name: str, plan: EfsPlan) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from catalog.latencies import LATENCIES
+
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
@@ -14,6 +16,16 @@ class Stage:
     seconds: float
     after: tuple[str, ...] = ()
     """Names of the stages it waits for."""
+    slow_seconds: float = 0
+    """What one in ten takes at least; no less than `seconds`."""
+
+
+def took(name: str, latency: str, after: tuple[str, ...] = (), times: int = 1) -> Stage:
+    """A stage that takes as long as a row of LATENCIES, so many times one after the other."""
+    took = LATENCIES[latency]
+    return Stage(
+        name=name, seconds=times * took.typical, slow_seconds=times * took.slow, after=after
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

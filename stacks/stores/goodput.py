@@ -22,8 +22,11 @@ ASYNC_STALL_SECONDS = 0.5
 """At most, for torch.distributed.checkpoint's asynchronous save on 512 H100 (shared facts §3.2,
 2026-11-20)."""
 RESTART_SECONDS = 300.0
-"""From a failure to training again, the checkpoint read back included (shared facts §4.3,
-2026-11-20)."""
+"""From a failure to training again, at least: with a checkpoint that is read back in two minutes
+(shared facts §4.3, 2026-11-20)."""
+RESTART_BEFORE_READING_SECONDS = 180.0
+"""Of that, what passes before the checkpoint is read: a new node, its image, the start of the ranks
+(shared facts §4.2, 2026-11-20)."""
 CHECKPOINTS_KEPT = 3
 """The one being written, the last, and the one before in case the last is damaged. A choice of
 ours."""
@@ -33,8 +36,8 @@ class CheckpointStore(Protocol):
     """A shared file system that takes checkpoints."""
 
     @property
-    def capacity_gib(self) -> int | None:
-        """None where the file system grows by itself."""
+    def usable_gib(self) -> float | None:
+        """What files can fill; None where the file system grows by itself."""
         ...
 
     def disks(self) -> Speed:
@@ -58,6 +61,7 @@ class Training:
     stall_seconds: float | None = None
     """How long an asynchronous save holds training up; None: saves block until they are written."""
     restart_seconds: float = RESTART_SECONDS
+    """At least; a store that reads slowly makes it longer."""
     failures_per_1000_node_days: float = FAILURES_PER_1000_NODE_DAYS
 
 
@@ -68,7 +72,9 @@ class Verdict:
     bytes: float
     write_seconds: float
     read_seconds: float
-    """Reading it back from disk; a restart budget below this is too small."""
+    """Reading it back from disk."""
+    restart_seconds: float
+    """From a failure to training again, the checkpoint read back."""
     stall_seconds: float
     """Per save; an asynchronous save that does not fit the interval makes the next one wait, which
     counts."""
@@ -77,6 +83,8 @@ class Verdict:
     interval_given: bool
     save_fits_interval: bool
     mtbf_hours: float
+    lost_seconds_per_failure: float
+    """Work since the last checkpoint that can be resumed from, on average, and the restart."""
     goodput: float
     checkpoints_held: int | None
     """How many fit; None where the file system grows by itself."""
@@ -155,21 +163,26 @@ def verdict(
     hours = mtbf_hours(training.nodes, training.failures_per_1000_node_days)
     interval = interval_seconds or young_daly(stall, hours * 3600, lag)
     stall += max(0.0, lag - interval)
+    read = size / speed.read
+    restart = max(training.restart_seconds, RESTART_BEFORE_READING_SECONDS + read)
+    usable = store.usable_gib
     return Verdict(
         bytes=size,
         write_seconds=written,
-        read_seconds=size / speed.read,
+        read_seconds=read,
+        restart_seconds=restart,
         stall_seconds=stall,
         interval_seconds=interval,
         interval_given=interval_seconds is not None,
         save_fits_interval=lag <= interval,
         mtbf_hours=hours,
+        lost_seconds_per_failure=interval / 2 + lag + restart,
         goodput=goodput(
             stall_seconds=stall,
             mtbf_seconds=hours * 3600,
             interval_seconds=interval,
-            restart_seconds=training.restart_seconds,
+            restart_seconds=restart,
             lag_seconds=lag,
         ),
-        checkpoints_held=store.capacity_gib and int(store.capacity_gib * GIB // size),
+        checkpoints_held=None if usable is None else int(usable * GIB // size),
     )

@@ -132,7 +132,7 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         yield from ()
 
     def larger(self, path: str, gib: float) -> str:
-        """How to make it so large. `path`: of its settings."""
+        """How to make it so large that files can fill so much. `path`: of its settings."""
         return f"write a larger store than {path}"
 
     # Reports.

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from catalog import versions
-from catalog.latencies import TYPICAL
+from catalog import latencies, versions
 from catalog.service_roles import FSX
-from catalog.storage import SCRATCH_2_PER_TIB, Driver
+from catalog.storage import LUSTRE_USABLE, SCRATCH_2_PER_TIB, Driver
 from plans.parts import Identity
 from plans.stores import LustrePlan
 from stacks.settings.environment import PoolConfig
 from stacks.settings.problems import InputError, InputWarning
 from stacks.settings.stores import LustreConfig
-from stacks.stores.figures import FixedCost, Stage, StoreRow, UsageCost
+from stacks.stores.figures import FixedCost, Stage, StoreRow, UsageCost, took
 from stacks.stores.kind import Pools, StoreKind, Surroundings
 from stacks.stores.lustre_efa import efa_errors, efa_warnings, lnet_devices, tcp_warnings
 from stacks.stores.lustre_repositories import repository_errors
@@ -129,7 +128,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
             )
 
     def larger(self, path: str, gib: float) -> str:
-        size = -(-gib // SIZE_STEP_GIB) * SIZE_STEP_GIB
+        size = -(-(gib / LUSTRE_USABLE) // SIZE_STEP_GIB) * SIZE_STEP_GIB
         return f"write capacity_gib: {size:.0f} or more under {path}"
 
     def row(self, plan: LustrePlan) -> StoreRow:
@@ -150,7 +149,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
     def costs(self, name: str, plan: LustrePlan) -> Iterator[FixedCost]:
         sku = "-".join(str(p) for p in (plan.deployment, plan.throughput_mbps_per_tib) if p)
         yield FixedCost(
-            what=f"Lustre {name}, {plan.capacity_gib} GiB {sku}",
+            what=f"Lustre {name}, {sku}",
             service="fsx-lustre",
             sku=sku,
             units=plan.capacity_gib,
@@ -161,16 +160,14 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
             yield UsageCost(what=f"backups of {name}", service="fsx-lustre", sku="backup")
 
     def stages(self, name: str, plan: LustrePlan) -> Iterator[Stage]:
-        yield Stage(
-            name=f"file system {name}",
-            seconds=TYPICAL["fsx.lustre"],
-            after=("subnets", "security groups"),
+        yield took(
+            f"file system {name}",
+            latencies.lustre(plan.capacity_gib, efa=plan.efa),
+            ("subnets", "security groups"),
         )
         if linked := len(plan.repositories):  # FSx makes one after the other
-            yield Stage(
-                name=f"repositories {name}",
-                seconds=linked * TYPICAL["fsx.association"],
-                after=(f"file system {name}",),
+            yield took(
+                f"repositories {name}", "fsx.association", (f"file system {name}",), times=linked
             )
 
     def last_stages(self, name: str, plan: LustrePlan) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from catalog.storage import (
     LUSTRE_EFA_STEP_GIB,
     LUSTRE_SMALLEST_GIB,
     LUSTRE_STEP_GIB,
+    LUSTRE_USABLE,
     SCRATCH_2_PER_TIB,
     Speed,
 )
@@ -34,8 +35,8 @@ from stacks.stores.goodput import (
 LARGEST_GIB = 2**20
 """1 PiB: what is looked at. A cap of ours; FSx sells more to who asks."""
 REFERENCE_REGION = "us-east-1"
-"""Its prices put file systems in order where a region's own are unknown; they are never shown as a
-cost."""
+"""Its prices put file systems in order where those of a region are not all known; they are never
+shown as a cost."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,11 @@ class LustreSize:
     def __post_init__(self) -> None:
         if not self.tier and self.deployment != "SCRATCH_2":
             raise ValueError("a Lustre file system has a tier unless it is SCRATCH_2")
+
+    @property
+    def usable_gib(self) -> float:
+        """What files can fill."""
+        return self.capacity_gib * LUSTRE_USABLE
 
     def disks(self) -> Speed:
         """What the disks reach: a restart cannot count on the memory of servers."""
@@ -190,13 +196,8 @@ def for_model(
         restart_seconds=restart_seconds,
         stall_seconds=None if blocking else ASYNC_STALL_SECONDS,
     )
-    sold = sorted(
-        _sold(efa),
-        key=lambda store: (
-            _usd(store, region) or _usd(store, REFERENCE_REGION) or 0,
-            -(store.tier or 0),
-        ),
-    )
+    ranked_by = region if _every_tier_priced(region) else REFERENCE_REGION
+    sold = sorted(_sold(efa), key=lambda store: (_usd(store, ranked_by) or 0, -(store.tier or 0)))
     verdicts = ((store, verdict(training, store, mounted_over_efa=efa)) for store in sold)
     roomy = (
         Choice(store=store, verdict=given, usd_per_month=_usd(store, region))
@@ -222,6 +223,12 @@ def _sold(efa: bool) -> Iterator[LustreSize]:
                 tier=tier,
                 efa=efa,
             )
+
+
+def _every_tier_priced(region: str) -> bool:
+    """Whether file systems of the region can be put in order by its own prices. Where one tier has
+    none, prices of two regions would stand side by side."""
+    return all(lustre_per_month(region, "PERSISTENT_2", tier, 1) for tier in LUSTRE_EFA_STEP_GIB)
 
 
 def _usd(store: LustreSize, region: str) -> float | None:

@@ -10,8 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from catalog import storage
 from catalog.instances import CPU_TYPES, GPU_TYPES
-from catalog.prices import ON_DEMAND, PRICES, lustre_per_month, price
+from catalog.prices import (
+    ON_DEMAND,
+    PRICES,
+    SERVICES,
+    SERVICES_FILE,
+    UNITS,
+    lustre_per_month,
+    price,
+    stale,
+)
 from catalog.zones import regions_with
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainyard/go/mod"
@@ -125,6 +135,61 @@ def test_every_price_has_a_day_or_a_month_and_a_source() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("region", "service", "sku", "usd"),
+    [
+        ("ap-northeast-2", "eks", "cluster", "0.1"),
+        ("ap-northeast-2", "nat", "hour", "0.059"),
+        ("ap-northeast-2", "nat", "gb", "0.059"),
+        ("ap-northeast-2", "ebs", "gp3", "0.0912"),
+        ("ap-northeast-2", "vpc", "public-ipv4", "0.005"),
+        ("ap-northeast-2", "efs", "standard", "0.33"),
+        ("ap-northeast-2", "fsx-lustre", "PERSISTENT_2-1000", "0.673"),
+        ("ap-northeast-1", "efs", "write", "0.07"),
+        ("ap-northeast-1", "ebs", "gp3-mbps", "0.048"),
+        ("us-west-2", "eks", "extended-support", "0.5"),
+        ("us-west-2", "fsx-lustre", "PERSISTENT_2-250", "0.21"),
+        ("eu-west-1", "fsx-lustre", "PERSISTENT_2-1000", "0.66"),
+        ("eu-west-1", "nat", "hour", "0.048"),
+    ],
+)
+def test_services_cost_what_the_public_source_of_their_region_says(
+    region: str, service: str, sku: str, usd: str
+) -> None:
+    found = price(service, sku, region)
+    assert found and found.usd == Decimal(usd) and found.as_of >= "2026-03"
+
+
+def test_no_price_is_from_memory_and_every_service_price_is_this_years() -> None:
+    assert not [found for found in PRICES.values() if "memory" in found.source]
+    assert {found.as_of[:4] for found in SERVICES.values()} == {"2026"}
+
+
+def test_every_service_price_has_a_known_unit_and_stands_once() -> None:
+    rows = [row for row in SERVICES_FILE.read_text().splitlines() if row.startswith('["')]
+    assert len(rows) == len(SERVICES)
+    assert {(service, sku) for service, sku, _ in SERVICES if service != "ec2-block"} <= set(UNITS)
+
+
+def test_us_east_1_has_a_price_for_everything_that_every_stack_pays() -> None:
+    """Between zones nothing is charged by the hour, and backups grow with use."""
+    by_use = {("transfer", "between-zones"), ("fsx-lustre", "backup")}
+    missing = {key for key in UNITS if price(*key, "us-east-1") is None}
+    assert missing <= by_use
+    assert set(storage.LUSTRE_TIERS) == {
+        int(sku.rpartition("-")[2]) for _, sku in UNITS if sku.startswith("PERSISTENT_2-")
+    }
+
+
+def test_prices_over_180_days_old_are_said_to_be_with_the_oldest_date() -> None:
+    today = date(2026, 11, 22)
+    assert stale(["2026-07-06", "2026-10", None], today) is None
+    assert stale(["2026-05-26"], today) is None
+    said = stale(["2026-01-22", "2026-05-25", "2026-10"], today) or ""
+    assert said.startswith("some of these prices are older than 180 days, the oldest is of 2026-01")
+    assert "catalog.refresh --prices" in said
+
+
 def test_a_region_without_a_price_borrows_none() -> None:
     assert (
         "ap-northeast-3" in regions_with("g6e.48xlarge")
@@ -135,7 +200,8 @@ def test_a_region_without_a_price_borrows_none() -> None:
         "blocks only"
     )
     assert price("ec2-spot", "p5.48xlarge", "us-east-1") is None
-    assert price("eks", "cluster", "ap-northeast-2") is None
+    assert price("eks", "cluster", "ap-south-1") is None
+    assert price("efs", "read", "ap-northeast-2") is None
     assert lustre_per_month("ap-northeast-2", "PERSISTENT_2", 500, 4800) is None
     assert lustre_per_month("eu-west-1", "PERSISTENT_2", 500, 4800) is None
 

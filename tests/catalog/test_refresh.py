@@ -4,18 +4,20 @@ account alike."""
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
-from botocore.session import Session
-from botocore.stub import Stubber
 from moto import mock_aws
 
-from catalog import prices, refresh, zones
+from catalog import price_list, prices, refresh, zones
 
+PAGES = Path(__file__).with_name("price_lists")
+"""A few rows of each list, in the columns of AWS's."""
 COMMITTED = zones.OFFERS_FILE.read_text()
 
 
@@ -62,83 +64,96 @@ def test_moto_does_not_date_its_data_so_whoever_takes_it_does(
 
 # Prices.
 
-SEOUL = {
-    "ServiceCode": "AmazonEC2",
-    "Filters": [
-        {"Type": "TERM_MATCH", "Field": field, "Value": value}
-        for field, value in (
-            ("operatingSystem", "Linux"),
-            ("preInstalledSw", "NA"),
-            ("tenancy", "Shared"),
-            ("capacitystatus", "Used"),
-            ("marketoption", "OnDemand"),
-            ("productFamily", "Compute Instance"),
-            ("regionCode", "ap-northeast-2"),
-        )
-    ],
-}
-
-
-def _product(kind: str, *usd: str) -> str:
-    """As GetProducts answers: a product is JSON in a string."""
-    parts = {str(n): {"unit": "Hrs", "pricePerUnit": {"USD": each}} for n, each in enumerate(usd)}
-    return json.dumps(
-        {
-            "product": {"attributes": {"instanceType": kind}},
-            "terms": {
-                "OnDemand": {"SKU.TERM": {"priceDimensions": parts}},
-                "Reserved": {"other": {}},
-            },
-        }
-    )
-
 
 def test_the_committed_prices_are_what_a_refresh_writes() -> None:
     assert refresh.price_text(prices.ON_DEMAND) == prices.ON_DEMAND_FILE.read_text()
+    assert refresh.service_text(prices.SERVICES) == prices.SERVICES_FILE.read_text()
 
 
-def test_prices_of_today_come_from_the_price_list_and_what_it_does_not_tell_keeps_its_date(
-    account: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.fixture
+def internet(account: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """AWS's price list, as far as the recorded pages go, and the files that a refresh writes; gives
+    the pages that were asked for."""
+    asked: list[str] = []
+
+    class Pages(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            *_, code, current, page = self.path.split("/")[:7]
+            recorded = PAGES / f"{code}.csv"
+            if page == "region_index.json":
+                address = f"/offers/v1.0/aws/{code}/20260925174521/ap-northeast-2/index.json"
+                answer = json.dumps(
+                    {"regions": {"ap-northeast-2": {"currentVersionUrl": address}}}
+                ).encode()
+            else:
+                answer = recorded.read_bytes()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr(price_list, "HOST", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr(refresh, "ON_DEMAND_FILE", account.with_name("on_demand.json"))
+    monkeypatch.setattr(refresh, "SERVICES_FILE", account.with_name("service_prices.json"))
+    yield asked
+    server.shutdown()
+
+
+def test_todays_prices_come_from_the_public_lists_and_the_rest_keeps_its_date(
+    account: Path, internet: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A zero, two prices and a type that nobody asked for leave the older prices as they are."""
-    client: Any = Session().create_client("pricing", region_name="us-east-1")
-    written = account.with_name("on_demand.json")
-    monkeypatch.setattr(refresh, "ON_DEMAND_FILE", written)
-    monkeypatch.setattr(refresh, "ZONE_LETTERS", {"ap-northeast-2": "abcd"})
-    monkeypatch.setattr(refresh, "_client", lambda service, region: client)
-    with Stubber(client) as stub:
-        stub.add_response(
-            "get_products",
-            {
-                "NextToken": "2",
-                "PriceList": [
-                    _product("g6e.48xlarge", "37.0500000000"),
-                    _product("m5.large", "0.1"),
-                    _product("p5e.48xlarge", "0"),
-                ],
-            },
-            SEOUL,
-        )
-        stub.add_response(
-            "get_products",
-            {"PriceList": [_product("p5.48xlarge", "75", "76")]},
-            {**SEOUL, "NextToken": "2"},
-        )
-        assert refresh.main(["--prices"]) == 0
-    today, *older = prices.read(written.read_text())
-    assert (today.as_of, today.prices) == (
-        date.today().isoformat(),
+    assert refresh.main(["--prices", "--region", "ap-northeast-2"]) == 0
+    today = date.today().isoformat()
+    newest, *older = prices.read(account.with_name("on_demand.json").read_text())
+    assert (newest.as_of, newest.prices) == (
+        today,
         {("g6e.48xlarge", "ap-northeast-2"): Decimal("37.05")},
     )
     kept = {key: usd for each in older for key, usd in each.prices.items()}
+    assert kept["p5.48xlarge", "ap-northeast-2"] == Decimal("75.9552")
+    services = prices.read_services(account.with_name("service_prices.json").read_text())
+    assert services.keys() > prices.SERVICES.keys()
+    mbps = services["ebs", "gp3-mbps", "ap-northeast-2"]
+    assert (mbps.usd, mbps.as_of) == (Decimal("0.0456"), today)
+    assert mbps.source == "AWS price list AmazonEC2, published 2026-09-25"
+    assert services["eks", "cluster", "us-east-1"] == prices.SERVICES["eks", "cluster", "us-east-1"]
+    said = capsys.readouterr().out
+    assert f"1 prices of {today}, 77 prices of 2026-07-06" in said
+    assert "/offers/v1.0/aws/AmazonEC2/20260925174521/ap-northeast-2/index.csv" in internet
+
+
+def test_a_price_that_the_list_gives_never_or_twice_is_unresolved_and_named(
+    internet: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refresh.main(["--prices", "--region", "ap-northeast-2"]) == 0
+    said = capsys.readouterr().out
     assert (
-        kept["p5.48xlarge", "ap-northeast-2"] == Decimal("75.9552")
-        and not today.prices.keys() & kept.keys()
+        "unresolved: fsx-lustre PERSISTENT_2-500 in ap-northeast-2: the list has no price" in said
     )
-    assert [(each.as_of, each.source) for each in older] == [
-        (each.as_of, each.source) for each in prices.ON_DEMAND
-    ]
-    assert f"1 prices of {today.as_of}, 77 prices of 2026-07-06" in capsys.readouterr().out
+    assert "unresolved: ec2 p5.48xlarge in ap-northeast-2: the list has 2 prices: 75.0" in said
+    assert "p5e.48xlarge" not in said, "at zero: only Capacity Blocks sell it"
+
+
+def test_lists_that_cannot_be_read_change_nothing_and_say_why(
+    internet: list[str], account: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refresh.main(["--prices", "--region", "eu-west-1"]) == 1
+    said = capsys.readouterr().out
+    assert "AmazonEKS has no price list of eu-west-1" in said and "nothing is changed" in said
+    assert not account.with_name("service_prices.json").exists()
+
+
+def test_a_host_that_does_not_answer_is_an_unreachable_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(price_list, "HOST", "http://127.0.0.1:9")
+    with pytest.raises(price_list.Unreachable, match=r"index\.json cannot be read: .*refused"):
+        price_list.fetch("AmazonEKS", "us-east-1", ())
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,9 @@ def test_it_says_what_an_hour_costs_as_far_as_prices_are_known(
 
     team = "vit-base starts a run: 1 x g6e.48xlarge, "
     assert said(team_plan()) == f"{team}no price known in ap-northeast-2"
-    assert said(team_plan(), ec2="30.13") == f"{team}$30.13 an hour while it runs in ap-northeast-2"
+    assert said(team_plan(), ec2="30.13") == (
+        f"{team}$30.13 an hour while it runs, and what has no price in ap-northeast-2"
+    )
     assert "2 x g6e.48xlarge, $60.26 an hour while it runs, and what has no price" in said(
         environment_plan(), ec2="30.13"
     )

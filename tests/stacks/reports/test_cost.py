@@ -26,10 +26,15 @@ PRICES = {
     ("ec2-block", "p5.48xlarge"): ("34.608", "hour"),
     ("ebs", "gp3"): ("0.08", "GB-month"),
     ("ebs", "gp3-iops"): ("0.005", "IOPS-month"),
-    ("ebs", "gp3-mbps"): ("0.04", "MBps-month"),
+    ("ebs", "gp3-mbps"): ("0.04", "MB/s-month"),
+    ("vpc", "public-ipv4"): ("0.005", "hour"),
+    ("transfer", "between-zones"): ("0.01", "GB"),
     ("efs", "standard"): ("0.30", "GB-month"),
+    ("efs", "read"): ("0.03", "GB"),
+    ("efs", "write"): ("0.06", "GB"),
     ("fsx-lustre", "PERSISTENT_2-500"): ("0.34", "GB-month"),
 }
+G6E = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
 RESERVATION = {"id": "cr-0123456789abcdef0", "instances": 6}
 BLOCK = {**RESERVATION, "starts": "2100-12-01T11:30:00Z", "ends": "2100-12-08T11:30:00Z"}
 
@@ -58,17 +63,18 @@ def test_an_idle_stack_costs_what_its_parts_cost_by_hand(asked: set[str]) -> Non
     assert _hours(found.fixed) == {
         "control plane": "0.100000",
         "NAT gateway": "0.045000",
+        "public address of the NAT gateway": "0.005000",
         "2 system nodes m7i.xlarge": "0.403200",
         "disks of system nodes": "0.010959",
     }
     assert [(line.what, str(line.usd_per_month)) for line in found.storage] == [
-        ("Lustre scratch, 4800 GiB PERSISTENT_2-500", "1632.00")
+        ("Lustre scratch, PERSISTENT_2-500", "1632.00")
     ]
     assert (
         found.idle.usd_per_month
-        == Decimal("73.00") + Decimal("32.85") + Decimal("294.34") + 8 + 1632
+        == Decimal("73.00") + Decimal("32.85") + Decimal("3.65") + Decimal("294.34") + 8 + 1632
     )
-    assert (found.idle.priced, found.idle.lines, found.idle.as_of) == (5, 5, "2026-07-20")
+    assert (found.idle.priced, found.idle.lines, found.idle.as_of) == (6, 6, "2026-07-20")
 
 
 def test_work_costs_the_nodes_of_all_jobs_and_their_disks(asked: set[str]) -> None:
@@ -85,8 +91,8 @@ def test_work_costs_the_nodes_of_all_jobs_and_their_disks(asked: set[str]) -> No
 
 def test_a_job_says_what_an_hour_and_what_its_cold_start_cost(asked: set[str]) -> None:
     (job,) = estimate(environment_plan()).jobs
-    assert (job.nodes, job.usd_per_hour, job.cold_start_seconds) == (2, Decimal("60.415785"), 160)
-    assert job.cold_start_usd == Decimal("2.69")
+    assert (job.nodes, job.usd_per_hour, job.cold_start_seconds) == (2, Decimal("60.415785"), 224)
+    assert job.cold_start_usd == Decimal("3.76")
 
 
 def test_pools_do_not_grow_beyond_their_limit_however_many_jobs_wait(asked: set[str]) -> None:
@@ -130,7 +136,7 @@ KINDS: dict[str, tuple[list[Edit], dict[str, str], dict[str, str]]] = {
             at("pools.g6e.capacity", "block"),
             at("pools.g6e.reservation", BLOCK),
         ],
-        {"6 x p5.48xlarge in g6e": "207.648000"},
+        {},
         {"disks of 2 nodes in g6e": "0.153425"},
     ),
 }
@@ -159,7 +165,7 @@ def test_a_reservation_costs_all_of_its_instances_however_few_nodes_the_pool_tak
         )
         assert (str(line.usd_per_month), line.assumption) == (
             "131974.57",
-            "all of the reservation, used or not",
+            "all of it, used or not",
         )
 
 
@@ -167,7 +173,7 @@ def test_a_reservation_costs_all_of_its_instances_however_few_nodes_the_pool_tak
 
 
 def test_only_the_regions_own_prices_are_asked_for(asked: set[str]) -> None:
-    assert estimate(environment_plan()).at_work.priced == 7 and asked == {"ap-northeast-2"}
+    assert estimate(environment_plan()).at_work.priced == 8 and asked == {"ap-northeast-2"}
 
 
 def test_one_unknown_price_leaves_its_line_open_and_the_sum_a_lower_bound(
@@ -176,41 +182,117 @@ def test_one_unknown_price_leaves_its_line_open_and_the_sum_a_lower_bound(
     monkeypatch.delitem(PRICES, ("ebs", "gp3-iops"))
     found = estimate(environment_plan())
     assert _hours(found.work)["disks of 2 nodes in g6e"] == "None"
-    assert (found.at_work.priced, found.at_work.lines) == (6, 7)
-    assert found.jobs[0].usd_per_hour is None and found.jobs[0].cold_start_usd is None
+    assert (found.at_work.priced, found.at_work.lines) == (7, 8)
+    assert found.at_work.missing == ("disks of 2 nodes in g6e",) and not found.idle.missing
+    job = found.jobs[0]
+    assert job.usd_per_hour is None and job.missing == ("disks of 2 nodes in g6e",)
+    rest = Decimal("60.262360") + 2 * (200 * Decimal("0.08") + 875 * Decimal("0.04")) / 730
+    assert job.at_least_usd_per_hour == pytest.approx(rest)
+    assert found.at_work.usd_per_hour == pytest.approx(found.idle.usd_per_hour + rest)
 
 
 def test_what_grows_with_use_has_a_rate_and_is_in_no_sum(asked: set[str]) -> None:
     found = estimate(environment_plan())
     assert {line.what: line.assumption for line in found.usage} == {
         "NAT gateway data": "0.045 USD a GB, by use",
+        "data between zones, each way": "0.01 USD a GB, by use",
         "EFS home": "0.30 USD a GB-month, by use",
+        "EFS home, read": "0.03 USD a GB, by use",
+        "EFS home, written": "0.06 USD a GB, by use",
     }
     assert all(line.usd_per_hour is None and line.usd_per_month is None for line in found.usage)
 
 
 def test_a_team_pays_for_its_jobs_only(asked: set[str]) -> None:
     found = estimate(team_plan())
-    assert found.at_work.lines == 0 and found.jobs[0].usd_per_hour == Decimal("30.131180")
+    assert found.at_work.lines == 0
+    assert found.jobs[0].at_least_usd_per_hour == Decimal("30.131180")
+    assert found.jobs[0].missing == ("disks of its nodes, which the environment pays",)
 
 
 def test_a_job_that_says_its_hours_has_a_price_with_its_cold_start(asked: set[str]) -> None:
-    """2 nodes at 60.415785 an hour, 10 h and 160 s."""
+    """2 nodes at 60.415785 an hour, 10 h and 224 s, and 2 images of 9.35 GB through the NAT
+    gateway."""
     found = estimate(environment_plan(at("jobs.t5-large.expected_hours", 10))).jobs[0]
-    assert found.usd == Decimal("606.84") and estimate(environment_plan()).jobs[0].usd is None
+    assert found.image_usd == Decimal("0.84")
+    assert (
+        found.usd == Decimal("607.92") + Decimal("0.84")
+        and estimate(environment_plan()).jobs[0].usd is None
+    )
 
 
 @given(stack=sound_stacks())
-def test_months_add_up_to_the_cent_and_work_is_never_cheaper_than_idle(
+def test_months_add_up_and_work_is_never_cheaper_than_idle(stack: dict[str, Any]) -> None:
+    found = estimate(plan_stack(read(stack, stack="dev", project="trainyard")).accepted())
+    idle = (*found.fixed, *found.storage)
+    whole = [line for line in idle if not line.missing]
+    if not found.idle.missing:
+        assert found.idle.usd_per_month == sum(line.usd_per_month or 0 for line in whole)
+    assert found.at_work.usd_per_hour >= found.idle.usd_per_hour
+    assert found.all_full.usd_per_hour >= found.idle.usd_per_hour
+    assert all(line.usd_per_month is not None for line in whole)
+    assert all(line.usd_per_month is None for line in (*found.work, *found.full, *found.once))
+
+
+@given(stack=sound_stacks())
+def test_a_line_is_the_sum_of_its_quantities_times_their_unit_prices(
     stack: dict[str, Any],
 ) -> None:
     found = estimate(plan_stack(read(stack, stack="dev", project="trainyard")).accepted())
-    lines = (*found.fixed, *found.storage, *found.work)
-    assert found.at_work.usd_per_month == sum(line.usd_per_month or 0 for line in lines)
-    assert found.at_work.usd_per_hour >= found.idle.usd_per_hour
-    assert lines and all(
-        (line.usd_per_hour is None) == (line.usd_per_month is None) for line in lines
+    lines = (*found.fixed, *found.storage, *found.work, *found.full)
+    assert lines
+    for line in lines:
+        assert line.missing == (line.usd_per_hour is None)
+        for part in line.parts:
+            hours = 730 if "month" in part.unit else 1
+            by_hand = (part.usd_each or Decimal()) * part.quantity / hours
+            assert (part.usd_per_hour or Decimal()) == pytest.approx(by_hand, abs=Decimal("1e-6"))
+        known = sum((part.usd_per_hour or Decimal() for part in line.parts), Decimal())
+        if line.usd_per_hour is not None:
+            assert line.usd_per_hour == pytest.approx(known, abs=Decimal("1e-5"))
+
+
+# What is paid once, at most, and for nothing.
+
+
+def test_a_capacity_block_is_paid_once_and_is_in_no_hour(asked: set[str]) -> None:
+    """6 nodes for 7 days at 34.608 an hour."""
+    found = estimate(environment_plan(*KINDS["block"][0]))
+    (line,) = found.once
+    assert (line.what, str(line.usd_once)) == ("block of g6e, 6 x p5.48xlarge", "34884.86")
+    assert line.usd_per_hour is None and line.assumption == "168 hours, paid in advance"
+    assert found.idle.usd_per_hour == estimate(environment_plan()).idle.usd_per_hour
+    assert found.jobs[0].prepaid and not estimate(environment_plan()).jobs[0].prepaid
+
+
+def test_full_pools_cost_every_node_that_they_may_have(asked: set[str]) -> None:
+    found = estimate(environment_plan(at("pools", {"g6e": {**G6E, "max_nodes": 9}})))
+    assert _hours(found.full)["9 x g6e.48xlarge in g6e"] == "271.180620"
+    assert found.all_full.usd_per_hour > found.at_work.usd_per_hour
+
+
+def test_a_full_pool_of_two_types_has_its_limit_of_each(
+    asked: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PRICES, ("ec2", "p5.48xlarge"), ("55.04", "hour"))
+    two = {**G6E, "instance_types": ["g6e.48xlarge", "p5.48xlarge"], "max_nodes": 3}
+    full = _hours(estimate(environment_plan(at("pools", {"g6e": two}), at("jobs", {}))).full)
+    assert full["3 x g6e.48xlarge in g6e"] == "90.393540"
+    assert full["3 x p5.48xlarge in g6e"] == "165.120000"
+
+
+def test_a_failure_costs_half_an_interval_and_the_restart_and_an_idle_minute_a_sixtieth(
+    asked: set[str],
+) -> None:
+    plan = environment_plan(at("jobs.t5-large.parameters_billion", 11))
+    job, saved = estimate(plan).jobs[0], plan.checkpoints["t5-large"]
+    assert job.at_least_usd_per_hour is not None and job.failure_usd is not None
+    lost = saved.interval_seconds / 2 + 300
+    assert float(job.failure_usd) == pytest.approx(
+        float(job.at_least_usd_per_hour) * lost / 3600, abs=0.01
     )
+    assert job.usd_per_idle_minute == Decimal("1.01")
+    assert estimate(environment_plan()).jobs[0].failure_usd is None
 
 
 def test_disks_are_priced_as_the_components_make_them(dev: Graph) -> None:

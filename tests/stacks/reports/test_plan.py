@@ -13,6 +13,8 @@ from stacks.settings.reader import read
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import at, environment_plan, team_plan, values
 
+G6E = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
+
 
 def test_a_person_reads_capacity_jobs_minutes_money_and_what_to_do_next(
     capsys: pytest.CaptureFixture[str],
@@ -31,17 +33,18 @@ def test_a_person_reads_capacity_jobs_minutes_money_and_what_to_do_next(
     for said in (
         "made for them: Kueue 0.16.1, SDK kubeflow 0.3.1",
         "g6e.48xlarge  on demand  0 to 4",
-        "L-DB2E81BA: 768 vCPUs for g6e",
-        "8 vCPUs for system nodes",
-        "2 of 7 lines have a dated price of this region",
+        "L-DB2E81BA Running On-Demand G and VT instances  768    g6e",
+        "L-1216C47A Running On-Demand Standard instances  8      system nodes",
+        "money: at least ",
+        "older than 180 days",
+        "known for: Lustre scratch, PERSISTENT_2-500; disks of",
         "74.0894",
-        "minutes to the first step of t5-large",
+        "time: 17.2 min to the first step of t5-large, one in ten 25",
         "no price",
-        "t5-large, nodes: 2",
         "make preview STACK=dev",
     ):
         assert said in text
-    assert max(map(len, text.splitlines())) <= 120
+    assert max(map(len, text.splitlines())) <= 100
 
 
 def test_a_team_sees_its_jobs_only() -> None:
@@ -51,6 +54,13 @@ def test_a_team_sees_its_jobs_only() -> None:
         and "money: jobs only" in text
         and "namespace team-vision on dev" in text
     )
+
+
+def test_a_team_runs_at_once_what_its_quota_of_gpus_allows() -> None:
+    """16 GPUs are two nodes of 8, though the pool has four; with 8 it is one."""
+    assert team_plan().at_once == {"vit-base": 2}
+    assert team_plan(at("max_gpus", 8)).at_once == {"vit-base": 1}
+    assert team_plan(at("max_gpus", None)).at_once == {"vit-base": 4}
 
 
 def test_a_file_system_is_shown_with_the_buckets_it_is_linked_to() -> None:
@@ -97,6 +107,51 @@ def test_the_picture_in_the_documents_is_of_the_checkouts_stack() -> None:
     assert (CHECKOUT / "docs" / "critical-path.md").read_text() == plan.picture(
         environment_plan()
     ) + "\n"
+
+
+def test_a_sum_with_a_missing_price_never_looks_final() -> None:
+    plan_of_seoul = environment_plan()
+    assert plan.summary(plan_of_seoul)["usd_per_hour_idle"].startswith("at least ")
+    sums = [line for line in plan.text(plan_of_seoul).splitlines() if line.startswith("    while ")]
+    assert len(sums) == 3 and all("at least" in line for line in sums)
+    whole = plan.text(_large(1, 1))
+    assert "at least" not in whole and "money: 2.80 USD an hour idle" in whole
+    assert not plan.summary(_large(1, 1))["usd_per_hour_idle"].startswith("at least")
+
+
+def test_us_east_1_has_a_price_for_every_dollar_of_idle_and_work() -> None:
+    costs = plan.estimate(_large(2, 2))
+    assert not costs.idle.missing and not costs.at_work.missing and not costs.all_full.missing
+    assert all(part.as_of for line in (*costs.fixed, *costs.work) for part in line.parts)
+
+
+def test_a_capacity_block_shows_what_is_paid_in_advance_and_when_it_starts() -> None:
+    reservation = {
+        "id": "cr-0123456789abcdef0",
+        "instances": 4,
+        "starts": "2100-12-01T11:30:00Z",
+        "ends": "2100-12-03T11:30:00Z",
+    }
+    text = plan.text(
+        environment_plan(
+            at("pools.g6e.instance_types", ["p5.48xlarge"]),
+            at("pools.g6e.capacity", "block"),
+            at("pools.g6e.reservation", reservation),
+        )
+    )
+    assert "once, not by the hour" in text and "48 hours, paid in advance" in text
+    assert "paid in advance with a Capacity Block: t5-large" in text
+    assert "the block of g6e starts at 2100-12-01 11:30 UTC: its jobs wait until then" in text
+
+
+def test_every_line_fits_a_terminal_of_100_columns() -> None:
+    names = [f"a-pool-with-a-rather-long-name-{number}" for number in range(9)]
+    pool = {"instance_types": ["p5.48xlarge"], "max_nodes": 4}
+    text = plan.text(
+        environment_plan(at("pools", {"g6e": G6E, **dict.fromkeys(names, pool)}), at("jobs", {}))
+    )
+    assert max(map(len, text.splitlines())) <= 100
+    assert "pools" in text
 
 
 def _large(pools: int, jobs: int) -> Any:

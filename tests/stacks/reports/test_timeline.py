@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from catalog.latencies import STAGES
+from catalog.latencies import STAGES, Latency
 from stacks.plan import plan_stack
 from stacks.reports import timeline
 from stacks.reports.timeline import Timeline, cold_start, schedule
@@ -15,10 +15,6 @@ from stacks.settings.reader import read
 from tests.support.cases.jobs import pytorch_job
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import at, environment_plan, sound_stacks, team_plan, values
-
-BOUND = 948
-"""Seconds (15.8 min): the shortest way of an independent graph of 95 resources (shared facts
-§1.2)."""
 
 # What waits for what.
 
@@ -125,13 +121,42 @@ def test_no_stage_begins_early_and_the_longest_way_is_as_long_as_all_of_it(
 # How long it takes.
 
 
-def test_the_longest_way_is_the_lower_bound_but_for_the_image_pull_on_our_system() -> None:
-    """The bound's own stages are the same, but it pulls with SOCI on Bottlerocket, maps public
-    addresses in its subnets (9 s) and counts a second for the TrainJob."""
+def test_the_longest_way_is_the_sum_of_the_medians_on_it() -> None:
+    """VPC, subnets, control plane, vpc-cni, system nodes, coredns, Karpenter, pools, batching, node,
+    image, first step: 17.2 minutes."""
     timeline = schedule(environment_plan())
-    assert timeline.seconds == 12 + 2 + 540 + 35 + 110 + 20 + 60 + 6 + 10 + 75 + 40 + 45
-    assert timeline.seconds == BOUND + (40 - 23) - 9 - 1
-    assert timeline.seconds - _sooner(timeline, "image pull", 23) == pytest.approx(BOUND, rel=0.02)
+    way = (14, 2, 544, 30, 124, 15, 62, 6, 10, 129, 50, 45)
+    assert timeline.seconds == sum(way) == 1031
+    slow = (17, 3, 683, 35, 333, 56, 63, 10, 10, 140, 60, 90)
+    assert timeline.slow_seconds == sum(slow) == 1500
+
+
+def test_a_slow_day_is_no_shorter_than_a_typical_one() -> None:
+    for plan in (environment_plan(), team_plan(), environment_plan(at("jobs", {}))):
+        timeline = schedule(plan)
+        assert timeline.slow_seconds > timeline.seconds
+        assert all(stage.slow_seconds >= stage.seconds for stage in timeline.stages)
+
+
+@pytest.mark.parametrize(
+    ("lustre", "seconds"),
+    [
+        ({"capacity_gib": 1200, "throughput_mbps_per_tib": 500}, 446),
+        ({"capacity_gib": 48000, "throughput_mbps_per_tib": 125}, 720),
+        ({"capacity_gib": 4800, "throughput_mbps_per_tib": 1000, "efa": True}, 900),
+    ],
+)
+def test_a_file_system_takes_longer_when_it_is_large_or_made_for_efa(
+    lustre: dict[str, Any], seconds: float
+) -> None:
+    edits = [
+        at("storage.scratch.lustre", lustre),
+        at("pools.g6e.instance_types", ["p5.48xlarge"]),
+    ]
+    timeline = schedule(environment_plan(*edits))
+    [stage] = [s for s in timeline.stages if s.name == "file system scratch"]
+    assert stage.seconds == seconds
+    assert (timeline.seconds > 1031) == ("efa" in lustre)
 
 
 def test_stages_last_as_long_as_make_up_expects() -> None:
@@ -158,11 +183,12 @@ def test_stages_last_as_long_as_make_up_expects() -> None:
 
 
 def test_a_file_system_decides_only_when_it_takes_as_long_as_the_cluster_and_its_nodes() -> None:
-    """The bound's own figure: FSx becomes critical above about 12.7 minutes."""
+    """It decides above 12.9 minutes: from the security groups to the pools."""
     timeline = schedule(environment_plan())
-    assert (600 + (timeline.slack["file system scratch"] or 0)) / 60 == pytest.approx(12.7, abs=0.1)
-    assert _sooner(timeline, "file system scratch", 762) == 0
-    assert _sooner(timeline, "file system scratch", 1200) == 762 - 1200
+    latest = 446 + (timeline.slack["file system scratch"] or 0)
+    assert latest == timeline.end["pools"] - timeline.start["file system scratch"] == 772
+    assert _sooner(timeline, "file system scratch", 772) == 0
+    assert _sooner(timeline, "file system scratch", 1200) == 772 - 1200
 
 
 def test_nothing_comes_of_a_change_within_a_stages_slack_and_all_of_what_goes_beyond() -> None:
@@ -184,7 +210,8 @@ def test_a_job_waits_for_its_own_file_systems_only() -> None:
 
 
 def test_the_first_step_is_of_the_job_that_can_begin_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(timeline.TYPICAL, "fsx.lustre", 3000)
+    slow = Latency(typical=3000, slow=3000, n=0, source="")
+    monkeypatch.setitem(timeline.LATENCIES, "fsx.lustre", slow)
     light = {
         "runtime": "torch-distributed",
         "nodes": 1,
@@ -203,7 +230,7 @@ def test_kept_nodes_boot_with_their_pool_and_not_with_the_job() -> None:
         "batching" not in timeline.start and timeline.start["first node"] == timeline.end["pools"]
     )
     assert schedule(usual).seconds - timeline.seconds == 10
-    assert (cold_start(usual, job), cold_start(kept, job)) == (75 + 40 + 45, 40 + 45)
+    assert (cold_start(usual, job), cold_start(kept, job)) == (129 + 50 + 45, 50 + 45)
 
 
 def test_a_stack_without_jobs_ends_when_everything_is_there_and_a_team_begins_then() -> None:
@@ -211,4 +238,4 @@ def test_a_stack_without_jobs_ends_when_everything_is_there_and_a_team_begins_th
     assert timeline.job is None and timeline.seconds == timeline.end["pools"]
     assert None not in timeline.slack.values()
     assert team.critical == ("batching", "first node", "image pull", "first step")
-    assert team.seconds == 10 + 75 + 40 + 45
+    assert team.seconds == 10 + 129 + 50 + 45

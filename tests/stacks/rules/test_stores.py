@@ -19,15 +19,15 @@ def warnings(*edits) -> str:
 
 
 def test_a_store_by_model_is_the_cheapest_that_keeps_its_goodput() -> None:
-    """70B on 16 nodes: 840 GB, a failure every 231 h. To 2400 GiB at 500 MB/s per TiB a save takes
-    717 s, W* is √(2·717·830769) = 34510 s, and 1 − 717/34510 − (17255 + 300)/830769 = 95.8 %. At
-    250 it would be 94.1 %; 7200 GiB at 125 reach 95.2 % and cost more (1044 against 816 USD a month
-    in us-east-1)."""
+    """70B on 16 nodes: 840 GB, a failure every 231 h. To 4800 GiB at 250 MB/s per TiB a save takes
+    717 s, W* is √(2·717·830769) = 34510 s, and 1 − 717/34510 − (17255 + 180 + 717)/830769 = 95.7 %.
+    2400 GiB at 500 are as fast for less (816 against 1008 USD a month in us-east-1), but files fill
+    94 % of them, which two checkpoints of three fit."""
     plan = environment_plan(at(LUSTRE, {"for_model": {"parameters_billion": 70, "nodes": 16}}))
     found = lustre(plan)
     assert (found.capacity_gib, found.throughput_mbps_per_tib, found.deployment) == (
-        2400,
-        500,
+        4800,
+        250,
         "PERSISTENT_2",
     )
 

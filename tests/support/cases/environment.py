@@ -462,6 +462,11 @@ REFUSED |= {
         f"{POOL}.max_nodes",
         "must be at most 2, the instances of cr-0123456789abcdef0; got 3. Fix: write 2",
     ),
+    "a block that AWS does not sell in one": (
+        [_h100(capacity="block", reservation={**ODCR, "instances": 65})],
+        f"{POOL}.reservation.instances",
+        "must be at most 64, which is what AWS sells in one block; got 65",
+    ),
     "a new placement group for a reservation": (
         [_h100(capacity="reservation", reservation=ODCR, placement="cluster")],
         f"{POOL}.placement",
