@@ -34,6 +34,8 @@ def _describe(call: Call) -> Fields:
             {
                 "LaunchTemplateId": one.id,
                 "LaunchTemplateName": one.name,
+                "LatestVersionNumber": one.latest_version_number,
+                "DefaultVersionNumber": one.default_version_number,
                 "Tags": one.tags,
                 "CreateTime": one.create_time,
             }

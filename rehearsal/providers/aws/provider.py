@@ -11,7 +11,7 @@ from contextlib import suppress
 from importlib import metadata
 from typing import ClassVar
 
-from rehearsal.providers.aws import eks, events, iam, network, storage
+from rehearsal.providers.aws import eks, events, iam, launch_templates, network, storage
 from rehearsal.providers.aws.account import Account, Clients
 from rehearsal.providers.aws.kind import MAPS, Kind, Seen
 from rehearsal.providers.aws.meaning import filled, same, shaped
@@ -19,7 +19,9 @@ from rehearsal.providers.base import Call, Diff, Found, Invalid, NotReady, Plugi
 from rehearsal.providers.wire import Changes, Properties, changes, top, unknown, words
 
 KINDS = {
-    kind.token: kind for module in (network, iam, eks, events, storage) for kind in module.KINDS
+    kind.token: kind
+    for module in (network, launch_templates, iam, eks, events, storage)
+    for kind in module.KINDS
 }
 
 CONFIG = words(
