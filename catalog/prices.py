@@ -64,11 +64,13 @@ ON_DEMAND = read(ON_DEMAND_FILE.read_text())
 _BLOG = "AWS blog of 2026, month unknown; AWS reprices Capacity Blocks by supply"
 _PAGE = "price comparison c3x.dev and AWS price list, gathered in shared facts §5.1"
 _MEMORY = "AWS price page from memory, not read again (shared facts §5.1)"
+_EKS = "docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html, read 2026-11-22"
 
 # service, SKU, region, USD, unit, kind, as of, source
 _OTHERS = (
     ("ec2-block", "p5.48xlarge", "us-east-1", "34.608", "hour", "capacity_block", "2026-01", _BLOG),
     ("eks", "cluster", "us-east-1", "0.10", "hour", "on_demand", "2026-11", _MEMORY),
+    ("eks", "extended-support", "us-east-1", "0.50", "hour", "on_demand", "2026-11", _EKS),
     ("nat", "hour", "us-east-1", "0.045", "hour", "on_demand", "2026-11", _MEMORY),
     ("nat", "gb", "us-east-1", "0.045", "GB", "usage", "2026-11", _MEMORY),
     ("fsx-lustre", "SCRATCH_2", "us-east-1", "0.140", "GB-month", "storage", "2026-11", _PAGE),

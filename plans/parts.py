@@ -10,7 +10,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+from catalog.versions import Support
 
 Spec = dict[str, Any]
 
@@ -164,6 +166,10 @@ class ClusterPlan:
     identity: Identity
     name: str
     version: str
+    support: Support
+    """How AWS supports the version on the day of the plan. Only the price follows from it."""
+    upgrade_policy: Literal["extended", "standard"]
+    logs: tuple[str, ...]
     service_cidr: str
     public: bool
     public_access_cidrs: tuple[str, ...]
@@ -194,10 +200,16 @@ class SystemNodesPlan:
     identity: Identity
     name: str
     role_name: str
+    template_name: str
+    """Of the launch template."""
     instance_type: str
     nodes: int
+    version: str
+    """Minor release of Kubernetes."""
+    release: str
+    """Of the AMI, such as 1.35.8-20261012."""
     disk_gib: int
-    """Of the root volume: gp3, as EKS makes it."""
+    """Of the root volume."""
 
 
 @dataclass(frozen=True, kw_only=True)

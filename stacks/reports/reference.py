@@ -51,6 +51,7 @@ PATTERNS = {
     r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$": "ARN of a role",
     r"^\d{12}$": "account ID",
     r"^cr-[0-9a-f]{8,17}$": "cr-…",
+    r"^1\.\d\d\.\d+-20\d{6}$": "1.35.8-20261012",
     r"^\d+[hms](\d+[ms])?(\d+s)?$": "length of time",
     r"^/[^:]+$": "absolute path",
     r"^[^/].*[^/]$|^[^/]$": "relative path",
