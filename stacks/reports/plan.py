@@ -19,6 +19,7 @@ from stacks.derive.capacity import quota_needed, quota_takers
 from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
 from stacks.reports.cost import Estimate, Line, Total, estimate
 from stacks.reports.timeline import Stage, Timeline, schedule
+from stacks.reports.upgrade import versions_section
 from stacks.settings.problems import counted, listed
 from stacks.settings.reader import read_file
 
@@ -66,6 +67,7 @@ def text(plan: Plan) -> str:
         title(plan),
         capacity(plan),
         storage(plan),
+        versions_section(plan) if isinstance(plan, EnvironmentPlan) else [],
         jobs(plan),
         time(schedule(plan)),
         money(estimate(plan)),
