@@ -11,7 +11,8 @@ import pulumi
 import pulumi_aws as aws
 
 from components.role import role
-from plans.parts import AddOnPlan, Identity
+from plans.node_parts import AddOnPlan
+from plans.parts import Identity
 from plans.policies import pod_identity_trust
 
 CNI_POLICY = "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"

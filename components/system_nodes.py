@@ -12,7 +12,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components.role import role
-from plans.parts import SystemNodesPlan
+from plans.node_parts import SystemNodesPlan
 from plans.policies import trust
 from plans.upgrades import refusal
 

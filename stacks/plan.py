@@ -12,13 +12,12 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
 from plans.parts import (
     AccessPlan,
-    AddOnsPlan,
     ClusterPlan,
     DevicePluginsPlan,
     EfsPlan,
-    GpuNodesPlan,
     GpuPoolPlan,
     Identity,
     JobPlan,
@@ -27,7 +26,6 @@ from plans.parts import (
     NetworkPlan,
     RegistryPlan,
     RuntimePlan,
-    SystemNodesPlan,
     TrainerPlan,
     TrainingOperatorPlan,
     WorkspacePlan,

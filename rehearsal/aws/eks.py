@@ -302,7 +302,7 @@ def _update_cluster(call: Call) -> Fields:
     """Who may reach the API server and from where, its logs, or its upgrade policy."""
     view = cluster(call, active=True).view
     only(call, "name resourcesVpcConfig logging upgradePolicy")
-    _refuse_second_update(view)
+    refuse_second_update(view)
     changes = {name: call[name] for name in UPDATABLE if call[name]}
     refuse(len(changes) != 1, INVALID, "Only one type of update can be performed at a time")
     [(name, change)] = changes.items()
@@ -313,44 +313,13 @@ def _update_cluster(call: Call) -> Fields:
     return updated(view)
 
 
-def _refuse_second_update(view: Fields) -> None:
+def refuse_second_update(view: Fields) -> None:
+    """ResourceInUseException while another update of the cluster goes on."""
     refuse(
         view["status"] != "ACTIVE",
         IN_USE,
         f"Cluster {view['name']} currently has an update in progress",
     )
-
-
-@answers("eks", "UpdateClusterVersion")
-def _update_version(call: Call) -> Fields:
-    """One minor version up, once every node group has the version that the cluster has. The programs
-    of the control plane are started anew, on the same data."""
-    found = cluster(call, active=True)
-    only(call, "name version")
-    _refuse_second_update(found.view)
-    now, wanted = found.view["version"], call["version"]
-    refuse(now == wanted, INVALID, f"Cluster is already at the desired version {now}")
-    refuse(
-        minor(wanted) != minor(now) + 1,
-        INVALID,
-        f"Unsupported Kubernetes minor version update from {now} to {wanted}",
-    )
-    behind = {
-        name: group.view["version"]
-        for name, group in found.parts["Nodegroup"].items()
-        if group.view["version"] != now
-    }
-    refuse(
-        behind,
-        INVALID,
-        f"Nodegroups {sorted(behind)} must be updated to match cluster version {now} before updating"
-        " cluster version",
-    )
-    try:
-        found.plane.upgrade(wanted)
-    except ValueError as error:
-        raise Refused(INVALID, f"unsupported Kubernetes version {wanted}: {error}") from error
-    return updated(found.view, "eks.cluster.upgrade", ready=found.plane.ready, version=wanted)
 
 
 def minor(version: str) -> int:

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from catalog import versions
 from catalog.instances import CPU_TYPES, GPU_TYPES, QUOTAS, InstanceType
 from catalog.storage import LNET_EFA_DEVICES
+from plans.node_parts import SystemNodesPlan
 from plans.parts import (
     AccessPlan,
     GpuPoolPlan,
     Identity,
     NetworkInterface,
     NodeTypePlan,
-    SystemNodesPlan,
 )
 from plans.pod_template import EFA, GPU, POOL
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig

@@ -8,15 +8,8 @@ from datetime import date
 
 from catalog import versions
 from catalog.storage import DRIVERS
-from plans.parts import (
-    AccessPlan,
-    AddOnPlan,
-    AddOnsPlan,
-    ClusterPlan,
-    GpuNodesPlan,
-    Identity,
-    SystemNodesPlan,
-)
+from plans.node_parts import AddOnPlan, AddOnsPlan, GpuNodesPlan, SystemNodesPlan
+from plans.parts import AccessPlan, ClusterPlan, Identity
 from stacks.derive.capacity import CNI
 from stacks.derive.network import service_cidr
 from stacks.settings.environment import EnvironmentConfig
