@@ -36,7 +36,7 @@ def _describe(call: Call) -> Fields:
                 "LaunchTemplateName": one.name,
                 "LatestVersionNumber": one.latest_version_number,
                 "DefaultVersionNumber": one.default_version_number,
-                "Tags": one.tags,
+                "Tags": one.get_tags(),
                 "CreateTime": one.create_time,
             }
             for one in found
