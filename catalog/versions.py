@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
+
+from catalog.prices import Price, price
 
 KARPENTER = "1.14.1"
 """oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the
@@ -22,23 +25,109 @@ EFA_DEVICE_PLUGIN_IMAGE = (
 region."""
 LUSTRE = "2.15"
 """FSx file_system_type_version: the newest that FSx for Lustre creates."""
-NODE_AMI = "al2023@v20260724"
-"""Karpenter alias of the EKS AMI release: pinned, because @latest lets AWS drift nodes under a
+AMI_RELEASE = "v20261012"
+"""Of the EKS AMIs for AL2023, of GPU nodes and system nodes alike: the newest found on 2026-11-22,
+https://github.com/awslabs/amazon-eks-ami/releases/tag/v20261012."""
+NODE_AMI = f"al2023@{AMI_RELEASE}"
+"""Karpenter alias of the AMI of GPU nodes: pinned, because @latest lets AWS drift nodes under a
 running gang."""
+PANICKING_AMI_RELEASES = ("20260930", "20261003")
+"""Their kernel 6.12.110 panics when it reclaims memory, on Kubernetes up to 1.35
+(amazon-eks-ami#2845)."""
+NEWEST_WITH_KERNEL_6_12 = "1.35"
+"""AL2023 AMIs of later minor releases have kernel 6.18."""
 
-KUBERNETES: dict[str, dict[str, str]] = {
-    "1.34": {
-        "vpc-cni": "v1.20.4-eksbuild.2",
-        "kube-proxy": "v1.34.0-eksbuild.2",
-        "eks-pod-identity-agent": "v1.3.10-eksbuild.2",
-        "coredns": "v1.12.3-eksbuild.1",
-        "aws-fsx-csi-driver": "v1.7.0-eksbuild.1",
-        "aws-efs-csi-driver": "v2.1.13-eksbuild.1",
-        "aws-mountpoint-s3-csi-driver": "v2.7.0-eksbuild.1",
-    },
+Support = Literal["standard", "extended", "no"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubernetesRelease:
+    """A minor release of Kubernetes on EKS, with everything that is pinned for each of them."""
+
+    standard_ends: date
+    """First day of extended support."""
+    extended_ends: date
+    """First day without support: EKS then upgrades the control plane by itself."""
+    ami_patch: str
+    """Patch release of the kubelet in the AMIs of AMI_RELEASE."""
+    add_ons: Mapping[str, str]
+    """Add-on → build. EKS refuses a build that it does not offer for the minor release, so each has
+    its own."""
+
+    @property
+    def system_nodes(self) -> str:
+        """release_version of a managed node group, such as 1.35.8-20261012."""
+        return f"{self.ami_patch}-{AMI_RELEASE.removeprefix('v')}"
+
+    def support(self, day: date) -> Support:
+        """How AWS supports it on that day."""
+        if day < self.standard_ends:
+            return "standard"
+        return "extended" if day < self.extended_ends else "no"
+
+
+_FSX, _CNI, _S3 = "v1.9.0-eksbuild.1", "v1.22.4-eksbuild.3", "v2.7.0-eksbuild.1"
+KUBERNETES: dict[str, KubernetesRelease] = {
+    "1.34": KubernetesRelease(
+        standard_ends=date(2026, 12, 2),
+        extended_ends=date(2027, 12, 2),
+        ami_patch="1.34.11",
+        add_ons={
+            "vpc-cni": _CNI,
+            "kube-proxy": "v1.34.6-eksbuild.29",
+            "eks-pod-identity-agent": "v1.3.10-eksbuild.2",
+            "coredns": "v1.12.4-eksbuild.38",
+            "aws-fsx-csi-driver": _FSX,
+            "aws-efs-csi-driver": "v3.4.0-eksbuild.1",
+            "aws-mountpoint-s3-csi-driver": _S3,
+        },
+    ),
+    "1.35": KubernetesRelease(
+        standard_ends=date(2027, 3, 27),
+        extended_ends=date(2028, 3, 27),
+        ami_patch="1.35.8",
+        add_ons={
+            "vpc-cni": _CNI,
+            "kube-proxy": "v1.35.3-eksbuild.29",
+            "eks-pod-identity-agent": "v1.4.0-eksbuild.1",
+            "coredns": "v1.13.2-eksbuild.31",
+            "aws-fsx-csi-driver": _FSX,
+            "aws-efs-csi-driver": "v3.4.1-eksbuild.1",
+            "aws-mountpoint-s3-csi-driver": _S3,
+        },
+    ),
+    "1.36": KubernetesRelease(
+        standard_ends=date(2027, 8, 2),
+        extended_ends=date(2028, 8, 2),
+        ami_patch="1.36.4",
+        add_ons={
+            "vpc-cni": _CNI,
+            "kube-proxy": "v1.36.0-eksbuild.25",
+            "eks-pod-identity-agent": "v1.3.10-eksbuild.3",
+            "coredns": "v1.14.3-eksbuild.23",
+            "aws-fsx-csi-driver": _FSX,
+            "aws-efs-csi-driver": "v3.4.2-eksbuild.1",
+            "aws-mountpoint-s3-csi-driver": _S3,
+        },
+    ),
 }
-"""Kubernetes version → add-on versions that AWS publishes for it (aws eks
-describe-addon-versions)."""
+"""Minor release → what goes with it, the oldest first.
+
+Dates: endoflife-date/endoflife.date@a70eca3 (2026-08-22), products/amazon-eks.md. Add-on builds: as
+public accounts listed them (aws eks describe-addon-versions) between 2026-09-23 and 2026-10-14; the
+builds of aws-fsx-csi-driver were listed without a minor release. Patch releases: the AMI releases of
+2026-09-30 and 2026-10-03; those of AMI_RELEASE itself were not found and are taken to be the same.
+"""
+DEFAULT_KUBERNETES = "1.35"
+"""What examples and corrections propose: the newest release in KNOWN_GOOD."""
+
+
+def control_plane_prices(region: str, support: Support) -> list[Price | None]:
+    """What an hour of a control plane costs, as the prices that are added up; EKS adds extended
+    support to the price of the cluster. None where no price of the region is known."""
+    extra = [] if support == "standard" else ["extended-support"]
+    return [price("eks", sku, region) for sku in ("cluster", *extra)]
+
 
 TRAINING_OPERATORS: tuple[str, ...] = ("1.8.1",)
 """Releases of the legacy training-operator that components/charts has; 1.8.1 is the last that the
@@ -49,7 +138,8 @@ inputs name."""
 class KnownGood:
     """Versions that go together."""
 
-    kubernetes: str
+    kubernetes: tuple[str, ...]
+    """Minor releases on which the others ran."""
     karpenter: str
     trainer: str
     jobset: str
@@ -62,7 +152,7 @@ class KnownGood:
 
 KNOWN_GOOD: tuple[KnownGood, ...] = (
     KnownGood(
-        kubernetes="1.34",
+        kubernetes=("1.34", "1.35"),
         karpenter=KARPENTER,
         trainer="2.1.0",
         jobset="0.10.1",
@@ -75,7 +165,7 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
         ),
     ),
     KnownGood(
-        kubernetes="1.34",
+        kubernetes=("1.34", "1.35"),
         karpenter=KARPENTER,
         trainer="2.3.0",
         jobset="0.12.0",
@@ -100,7 +190,7 @@ def known_good(kubernetes: str, trainer: str) -> KnownGood | None:
         (
             known
             for known in KNOWN_GOOD
-            if (known.kubernetes, known.trainer) == (kubernetes, trainer)
+            if kubernetes in known.kubernetes and known.trainer == trainer
         ),
         None,
     )

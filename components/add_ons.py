@@ -12,7 +12,8 @@ import pulumi
 import pulumi_aws as aws
 
 from components.role import role
-from plans.parts import AddOnPlan, Identity
+from plans.node_parts import AddOnPlan
+from plans.parts import Identity
 from plans.policies import Document, document, pod_identity_trust
 
 ROLE_NAME = 64

@@ -113,6 +113,10 @@ class Cluster(pulumi.ComponentResource):
             endpoint_public_access=plan.public,
             public_access_cidrs=list(plan.public_access_cidrs) or None,
             kubernetes_service_ip_address_range=plan.service_cidr,
+            enabled_cluster_log_types=list(plan.logs),
+            upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(
+                support_type=plan.upgrade_policy.upper()
+            ),
             skip_default_node_group=True,
             skip_default_security_groups=True,
             create_oidc_provider=False,

@@ -8,7 +8,7 @@ import pulumi_aws as aws
 
 from components.role import role
 from components.system_nodes import NODE_POLICIES
-from plans.parts import GpuNodesPlan
+from plans.node_parts import GpuNodesPlan
 from plans.policies import trust
 
 

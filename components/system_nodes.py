@@ -12,8 +12,9 @@ import pulumi
 import pulumi_aws as aws
 
 from components.role import role
-from plans.parts import SystemNodesPlan
+from plans.node_parts import SystemNodesPlan
 from plans.policies import trust
+from plans.upgrades import refusal
 
 NODE_POLICIES = (
     "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy",
@@ -48,6 +49,7 @@ class SystemNodes(pulumi.ComponentResource):
             trust("ec2.amazonaws.com"),
             managed=NODE_POLICIES,
         )
+        template = self._template(name, plan)
         self.ready = aws.eks.NodeGroup(
             name,
             cluster_name=cluster_name,
@@ -56,7 +58,13 @@ class SystemNodes(pulumi.ComponentResource):
             subnet_ids=subnet_ids,
             instance_types=[plan.instance_type],
             ami_type="AL2023_x86_64_STANDARD",
-            disk_size=plan.disk_gib,
+            # Without them EKS never upgrades the nodes, nor patches them.
+            version=plan.version,
+            release_version=plan.release,
+            launch_template=aws.eks.NodeGroupLaunchTemplateArgs(
+                id=template.id,
+                version=template.latest_version.apply(lambda number: str(int(number))),
+            ),
             labels={"trainyard.io/nodes": "system"},
             tags=plan.identity.tags(name),
             scaling_config=aws.eks.NodeGroupScalingConfigArgs(
@@ -65,6 +73,54 @@ class SystemNodes(pulumi.ComponentResource):
             update_config=aws.eks.NodeGroupUpdateConfigArgs(max_unavailable=1),
             # A node joins with its role's policies, reaches registries through NAT and turns Ready
             # with the CNI: three edges that no input shows.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[*attached, *needs]),
+            opts=pulumi.ResourceOptions(
+                parent=self, depends_on=[*attached, *needs], hooks=_one_minor_at_a_time(name)
+            ),
         )
         self.register_outputs({})
+
+    def _template(self, name: str, plan: SystemNodesPlan) -> aws.ec2.LaunchTemplate:
+        tags = plan.identity.tags(name)
+        return aws.ec2.LaunchTemplate(
+            name,
+            name=plan.template_name,
+            update_default_version=True,
+            # Pods must not read the credentials of their node.
+            metadata_options=aws.ec2.LaunchTemplateMetadataOptionsArgs(
+                http_tokens="required", http_put_response_hop_limit=1
+            ),
+            block_device_mappings=[
+                aws.ec2.LaunchTemplateBlockDeviceMappingArgs(
+                    device_name="/dev/xvda",
+                    ebs=aws.ec2.LaunchTemplateBlockDeviceMappingEbsArgs(
+                        volume_type="gp3",
+                        volume_size=plan.disk_gib,
+                        encrypted="true",
+                        delete_on_termination="true",
+                    ),
+                )
+            ],
+            tag_specifications=[
+                aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags)
+                for kind in ("instance", "volume")
+            ],
+            tags=tags,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+
+def _one_minor_at_a_time(name: str) -> pulumi.ResourceHookBinding:
+    """EKS refuses another step only during `up`. The nodes have the version of the control plane,
+    and their hook, unlike that of a resource inside a remote component, runs in a preview too."""
+
+    def check(change: pulumi.ResourceHookArgs) -> None:
+        now, wanted = (
+            (inputs or {}).get("version") for inputs in (change.old_inputs, change.new_inputs)
+        )
+        if now and wanted and (problem := refusal(str(now), str(wanted))):
+            raise ValueError(problem)
+
+    hook = pulumi.ResourceHook(
+        f"{name}-one-minor-at-a-time", check, pulumi.ResourceHookOptions(on_dry_run=True)
+    )
+    return pulumi.ResourceHookBinding(before_update=[hook])

@@ -10,9 +10,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from catalog.storage import Driver
+from catalog.versions import Support
 
 Spec = dict[str, Any]
 
@@ -126,51 +127,16 @@ class ClusterPlan:
     identity: Identity
     name: str
     version: str
+    support: Support
+    """How AWS supports the version on the day of the plan. Only the price follows from it."""
+    upgrade_policy: Literal["extended", "standard"]
+    logs: tuple[str, ...]
     service_cidr: str
     public: bool
     public_access_cidrs: tuple[str, ...]
     admins: tuple[tuple[str, str], ...]
     """(name, role ARN)"""
     access: AccessPlan
-
-
-@dataclass(frozen=True, kw_only=True)
-class AddOnPlan:
-    name: str
-    version: str
-    configuration: str | None = None
-    service_account: str = ""
-    """Of those of its pods that get a role; empty: none does."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AddOnsPlan:
-    identity: Identity
-    before_nodes: tuple[AddOnPlan, ...]
-    """What a node needs to become Ready, and a pod to have its identity."""
-    after_nodes: tuple[AddOnPlan, ...]
-    """Deployments: without nodes they would be DEGRADED for 20 minutes and fail
-    (pulumi-eks#1525)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SystemNodesPlan:
-    identity: Identity
-    name: str
-    role_name: str
-    instance_type: str
-    nodes: int
-    disk_gib: int
-    """Of the root volume: gp3, as EKS makes it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GpuNodesPlan:
-    """The identity that all GPU nodes share."""
-
-    identity: Identity
-    role_name: str
-    profile_name: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
 from plans.parts import (
     AccessPlan,
-    AddOnsPlan,
     ClusterPlan,
     DevicePluginsPlan,
-    GpuNodesPlan,
     GpuPoolPlan,
     Identity,
     JobNamespacePlan,
@@ -26,7 +25,6 @@ from plans.parts import (
     NetworkPlan,
     RegistryPlan,
     RuntimePlan,
-    SystemNodesPlan,
     TrainerPlan,
     TrainingOperatorPlan,
 )
@@ -158,7 +156,7 @@ class Planned:
 
 def plan_stack(reading: Reading, folder: Path = Path("."), now: datetime | None = None) -> Planned:
     """Plan whatever the stack file describes. `folder` holds the stack files a team refers to;
-    `now` decides which reservations are over, and nothing else."""
+    `now` decides which reservations are over and how AWS supports the Kubernetes version."""
     config, now = reading.config, now or datetime.now(UTC)
     if config is None:
         planned = Planned(plan=None, errors=reading.errors)
@@ -197,7 +195,8 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
     )
     if errors:
         return Planned(plan=None, errors=errors, warnings=warnings)
-    plan = _environment(config, _sized(config.region, wanted), access, zones, jobs)
+    sized = _sized(config.region, wanted)
+    plan = _environment(config, sized, access, zones, jobs, now.date())
     return Planned(plan=plan, errors=(), warnings=warnings)
 
 
@@ -310,6 +309,7 @@ def _environment(
     access: AccessPlan,
     zones: tuple[str, ...],
     jobs: StackJobs,
+    day: date,
 ) -> EnvironmentPlan:
     """Every part of an environment, in the order of stacks/environment.py."""
     tags = tuple(sorted(wanted.tags.items()))
@@ -325,9 +325,9 @@ def _environment(
         network=network_plan(me, wanted, zones, cluster),
         stores=store_plans(me, wanted.storage, mount_zones(zones, wanted.zone, wanted.pools)),
         registries=registry_plans(me, wanted.registries),
-        cluster=cluster_plan(me, cluster, wanted, access),
+        cluster=cluster_plan(me, cluster, wanted, access, day),
         add_ons=add_ons_plan(me, wanted),
-        system_nodes=system_nodes_plan(me, wanted.system_nodes),
+        system_nodes=system_nodes_plan(me, wanted),
         gpu_nodes=gpu_nodes_plan(me),
         karpenter=karpenter_plan(me, cluster, wanted),
         pools=pools,

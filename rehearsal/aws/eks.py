@@ -1,8 +1,7 @@
 """EKS clusters, whose control plane really starts, and what all that belongs to a cluster has in
 common.
 
-One cluster at a time, of the one Kubernetes version the rehearsal has, with authentication mode
-API.
+One cluster at a time, of a Kubernetes version that the rehearsal has, with authentication mode API.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import secrets
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,8 @@ ARNs."""
 WITHOUT_EKS = ("use1-az3", "usw1-az2", "cac1-az3")
 """Zone ids in which EKS places no control plane (eksctl, pkg/az/az.go); a list of its own, so that
 an error in the program's is seen."""
+LOGS = ["api", "audit", "authenticator", "controllerManager", "scheduler"]
+UPDATABLE = ("resourcesVpcConfig", "logging", "upgradePolicy")
 INVALID, IN_USE, ABSENT = (
     "InvalidParameterException",
     "ResourceInUseException",
@@ -135,14 +137,18 @@ def _describe(call: Call) -> Fields:
     return {KINDS[kind][1]: part(call, kind).view}
 
 
-def updated(view: Fields) -> Fields:
-    """Begin an update; the view is ACTIVE again after its time, unless it is something else by
-    then."""
+def updated(
+    view: Fields, what: str = "eks.update", *, ready: Callable[[], bool] = lambda: True, **then: Any
+) -> Fields:
+    """Begin an update; the view is ACTIVE again after the time of `what` and when it is ready, unless
+    it is something else by then. `then`: what it says besides from then on."""
     view["status"] = "UPDATING"
-    CLOCK.later(
-        "eks.update",
-        lambda: view.update(status="ACTIVE" if view["status"] == "UPDATING" else view["status"]),
-    )
+
+    def end() -> None:
+        if view["status"] == "UPDATING":
+            view.update(status="ACTIVE", **then)
+
+    CLOCK.later(what, end, ready=ready)
     return {
         "update": {"id": secrets.token_hex(16), "status": "InProgress", "createdAt": time.time()}
     }
@@ -184,7 +190,11 @@ def _create_cluster(call: Call) -> Fields:
 
 def _check_new(call: Call) -> list[Any]:
     """The subnets, if the cluster can be made."""
-    only(call, "name version roleArn resourcesVpcConfig kubernetesNetworkConfig accessConfig tags")
+    only(
+        call,
+        "name version roleArn resourcesVpcConfig kubernetesNetworkConfig accessConfig upgradePolicy"
+        " logging tags",
+    )
     refuse(call["name"] in CLUSTERS, IN_USE, f"Cluster already exists with name: {call['name']}")
     if CLUSTERS:
         raise NotBuilt(f"a second cluster beside {next(iter(CLUSTERS))}")
@@ -259,7 +269,8 @@ def _view(call: Call, group: str, vpc: str) -> Fields:
         },
         "kubernetesNetworkConfig": {"ipFamily": "ipv4"} | call["kubernetesNetworkConfig"],
         "accessConfig": {"bootstrapClusterCreatorAdminPermissions": True} | call["accessConfig"],
-        "upgradePolicy": {"supportType": "EXTENDED"},
+        "upgradePolicy": call["upgradePolicy"] or {"supportType": "EXTENDED"},
+        "logging": call["logging"] or {"clusterLogging": [{"types": LOGS, "enabled": False}]},
         "deletionProtection": False,
     }
 
@@ -288,18 +299,32 @@ answers("eks", "ListClusters")(
 
 @answers("eks", "UpdateClusterConfig")
 def _update_cluster(call: Call) -> Fields:
-    """Who may reach the API server, and from where."""
-    view, change = cluster(call, active=True).view, call["resourcesVpcConfig"]
-    only(call, "name resourcesVpcConfig")
+    """Who may reach the API server and from where, its logs, or its upgrade policy."""
+    view = cluster(call, active=True).view
+    only(call, "name resourcesVpcConfig logging upgradePolicy")
+    refuse_second_update(view)
+    changes = {name: call[name] for name in UPDATABLE if call[name]}
+    refuse(len(changes) != 1, INVALID, "Only one type of update can be performed at a time")
+    [(name, change)] = changes.items()
+    refuse(change.items() <= view[name].items(), INVALID, "No changes needed")
+    if name == "resourcesVpcConfig":
+        _placed(call.region, view[name] | change)
+    view[name] = view[name] | change
+    return updated(view)
+
+
+def refuse_second_update(view: Fields) -> None:
+    """ResourceInUseException while another update of the cluster goes on."""
     refuse(
         view["status"] != "ACTIVE",
         IN_USE,
         f"Cluster {view['name']} currently has an update in progress",
     )
-    refuse(change.items() <= view["resourcesVpcConfig"].items(), INVALID, "No changes needed")
-    _placed(call.region, view["resourcesVpcConfig"] | change)
-    view["resourcesVpcConfig"] |= change
-    return updated(view)
+
+
+def minor(version: str) -> int:
+    """34 of 1.34."""
+    return int(version.partition(".")[2])
 
 
 @answers("eks", "DeleteCluster")

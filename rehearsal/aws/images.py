@@ -13,7 +13,7 @@ _AMI_PARAMETER = re.compile(
     r"(?P<variant>standard|nvidia|neuron)/(recommended|amazon-eks-node-al2023-(?P=arch)-(?P=variant)-(?P=version)-"
     r"(?P<date>v\d{8}))/image_id"
 )
-_NEWEST_RELEASE = "v20261101"
+NEWEST_RELEASE = "v20261101"
 
 
 @answers("ssm", "GetParameter")
@@ -27,7 +27,7 @@ def _get_parameter(call: Call) -> Fields:
         asked["version"],
         asked["arch"],
         asked["variant"],
-        asked["date"] or _NEWEST_RELEASE,
+        asked["date"] or NEWEST_RELEASE,
     )
     return {
         "Parameter": {
@@ -40,7 +40,7 @@ def _get_parameter(call: Call) -> Fields:
     }
 
 
-def ami(region: str, version: str, arch: str, variant: str, date: str = _NEWEST_RELEASE) -> str:
+def ami(region: str, version: str, arch: str, variant: str, date: str = NEWEST_RELEASE) -> str:
     """Id of EKS's AL2023 AMI of that release: the same in every run."""
     name = f"amazon-eks-node-al2023-{arch}-{variant}-{version}-{date}"
     id_ = "ami-0" + hashlib.sha1(f"{region}/{name}".encode()).hexdigest()[:16]

@@ -13,7 +13,7 @@ import threading
 import urllib3
 
 from rehearsal import control_plane, kube, paths
-from rehearsal.aws import addons, eks, nodegroups
+from rehearsal.aws import addons, eks, instances, nodegroups
 from rehearsal.aws.addons import Addon
 from rehearsal.aws.eks import Cluster
 from rehearsal.aws.operations import LOCK, Fields
@@ -54,9 +54,57 @@ def keep(cluster: Cluster, api: kube.Api) -> None:
                 if group.view["status"] in ("CREATING", "ACTIVE", "UPDATING"):
                     nodegroups.reconcile(group)
                 alive = {one.id for one in group.alive()}
-                group.ready = (
-                    len(alive) >= group.view["scalingConfig"]["desiredSize"] and alive <= joined
-                )
+                group.ready = len(alive) >= group.size() and alive <= joined
+        for group in cluster.parts["Nodegroup"].values():
+            if group.ready and (leaving := group.leaving()) and _drained(leaving.id, nodes, api):
+                with LOCK:
+                    instances.terminate(leaving)
+                    group.ready = False
+
+
+def _drained(instance_id: str, nodes: list[Fields], api: kube.Api) -> bool:
+    """Whether a node has no pod left but those of DaemonSets; until then it is cordoned, and its
+    pods are evicted as their disruption budgets allow."""
+    node = next(
+        (one for one in nodes if one["spec"].get("providerID", "").endswith(f"/{instance_id}")),
+        None,
+    )
+    if node is None:
+        return True
+    name = node["metadata"]["name"]
+    if not node["spec"].get("unschedulable"):
+        api.request(
+            "PATCH",
+            f"/api/v1/nodes/{name}",
+            {"spec": {"unschedulable": True}},
+            content_type="application/merge-patch+json",
+        )
+    pods = api.request("GET", f"/api/v1/pods?fieldSelector=spec.nodeName={name}")["items"]
+    left = [pod for pod in pods if not _stays(pod)]
+    for pod in left:
+        _evict(pod, api)
+    return not left
+
+
+def _stays(pod: Fields) -> bool:
+    owners = pod["metadata"].get("ownerReferences", ())
+    over = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+    return over or any(owner["kind"] == "DaemonSet" for owner in owners)
+
+
+def _evict(pod: Fields, api: kube.Api) -> None:
+    meta = pod["metadata"]
+    path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/eviction"
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": meta["name"], "namespace": meta["namespace"]},
+    }
+    try:
+        api.request("POST", path, eviction)
+    except kube.ApiError as error:
+        if error.code not in (404, 429):  # gone already; its budget does not allow it yet
+            raise
 
 
 def _keep_addon(addon: Addon, api: kube.Api) -> None:

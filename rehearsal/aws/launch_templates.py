@@ -34,7 +34,9 @@ def _describe(call: Call) -> Fields:
             {
                 "LaunchTemplateId": one.id,
                 "LaunchTemplateName": one.name,
-                "Tags": one.tags,
+                "LatestVersionNumber": one.latest_version_number,
+                "DefaultVersionNumber": one.default_version_number,
+                "Tags": one.get_tags(),
                 "CreateTime": one.create_time,
             }
             for one in found

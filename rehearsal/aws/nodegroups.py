@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -13,7 +14,16 @@ from typing import Any
 from moto.core.exceptions import ServiceException
 from moto.core.types import Base64EncodedString
 
-from rehearsal.aws import access, backends, eks, images, instances, network, principals
+from rehearsal.aws import (
+    access,
+    backends,
+    eks,
+    images,
+    instances,
+    launch_templates,
+    network,
+    principals,
+)
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.eks import IN_USE, INVALID, Cluster, Part, cluster
 from rehearsal.aws.operations import Call, Fields, NotBuilt, answers, refuse
@@ -21,7 +31,16 @@ from rehearsal.aws.operations import Call, Fields, NotBuilt, answers, refuse
 _KIND = {"capacityType": "ON_DEMAND", "amiType": "AL2023_x86_64_STANDARD"}
 """The one kind of node group that is built."""
 _DEFAULTS: Fields = _KIND | {"diskSize": 20, "labels": {}, "updateConfig": {"maxUnavailable": 1}}
-_BUILT = " ".join((*_DEFAULTS, "nodegroupName nodeRole subnets instanceTypes scalingConfig tags"))
+_BUILT = " ".join(
+    (
+        *_DEFAULTS,
+        "nodegroupName nodeRole subnets instanceTypes scalingConfig tags version releaseVersion"
+        " launchTemplate",
+    )
+)
+_RELEASE = re.compile(r"(?P<version>1\.\d\d)\.\d+-(?P<day>\d{8})")
+_TEMPLATED = ("BlockDeviceMappings", "MetadataOptions", "TagSpecifications")
+"""What of a launch template's data instances of a node group get."""
 
 
 @dataclass(kw_only=True)
@@ -31,11 +50,21 @@ class Nodegroup(Part):
     data: Fields
     """Launch template data of its instances."""
     members: list[Any] = field(default_factory=list)
+    outdated: set[str] = field(default_factory=set)
+    """Instances that an update replaces, one after the other."""
     ready: bool = False
     """Whether all its nodes are Ready; the keeper says so."""
 
     def alive(self) -> list[Any]:
         return [one for one in self.members if one.state not in instances.GONE]
+
+    def leaving(self) -> Any:
+        """The next instance to replace; None where none is outdated."""
+        return next((one for one in self.alive() if one.id in self.outdated), None)
+
+    def size(self) -> int:
+        """How many instances there should be: one more while an update replaces some."""
+        return int(self.view["scalingConfig"]["desiredSize"]) + (self.leaving() is not None)
 
 
 @answers("eks", "CreateNodegroup")
@@ -45,13 +74,15 @@ def _create(call: Call) -> Fields:
         _DEFAULTS | {name: it for name, it in call.params.items() if it},
     )
     _check_new(call, owner, given)
+    given |= _versions(owner, given.get("version"), given.get("releaseVersion"))
     profile, give_up_at = f"eks-{secrets.token_hex(16)}", CLOCK.deadline("eks.nodegroup.timeout")
     view = given | {
         "status": "CREATING",
-        "version": owner.view["version"],
         "health": {"issues": []},
         "resources": {"autoScalingGroups": [{"name": f"{given['nodegroupName']}-{profile}"}]},
     }
+    if given.get("launchTemplate"):
+        del view["diskSize"]
     group = Nodegroup(owner=owner, data=_launch_data(owner, given, profile), view=view)
     answer = owner.add("Nodegroup", given["nodegroupName"], group)
     backends.iam().create_instance_profile(profile, "/", [given["nodeRole"].rpartition("/")[2]])
@@ -76,6 +107,11 @@ def _check_new(call: Call, owner: Cluster, given: Fields) -> None:
         "Following required service principals [ec2.amazonaws.com] were not found in the trust"
         f" relationships of nodeRole {given['nodeRole']}",
     )
+    refuse(
+        call["launchTemplate"] and call["diskSize"],
+        INVALID,
+        "Disk size must be specified within the launch template.",
+    )
     subnets = network.placed(owner.region, given["subnets"], [owner.group], INVALID)
     zones = sorted({subnet.availability_zone for subnet in subnets})
     for name in given["instanceTypes"]:
@@ -87,20 +123,57 @@ def _check_new(call: Call, owner: Cluster, given: Fields) -> None:
 
 
 def _launch_data(owner: Cluster, given: Fields, profile: str) -> Fields:
-    image = images.ami(owner.region, owner.view["version"], "x86_64", "standard")
+    day = given["releaseVersion"].partition("-")[2]
+    image = images.ami(owner.region, given["version"], "x86_64", "standard", f"v{day}")
     disk = {
         "DeviceName": "/dev/xvda",
         "Ebs": {"VolumeSize": given["diskSize"], "VolumeType": "gp3"},
     }
     return {
         "BlockDeviceMappings": [disk],
+        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 2},
+        **_templated(owner, given.get("launchTemplate")),
         "SecurityGroupIds": [owner.group],
         "IamInstanceProfile": {"Name": profile},
-        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 2},
         "ImageId": image,
         "InstanceType": given["instanceTypes"][0],
         "UserData": _user_data(owner, given, image),
     }
+
+
+def _templated(owner: Cluster, template: Fields | None) -> Fields:
+    """What a launch template says of the instances; NotBuilt for what it may say and this does
+    not."""
+    if not template:
+        return {}
+    named = {"LaunchTemplateId": template["id"], "Version": template.get("version")}
+    said = {
+        name: value for name, value in launch_templates.data(owner.region, named).items() if value
+    }
+    if other := sorted(said.keys() - set(_TEMPLATED)):
+        raise NotBuilt(f"a node group whose launch template has {', '.join(other)}")
+    return said
+
+
+def _versions(owner: Cluster, version: str | None, release: str | None) -> Fields:
+    """Kubernetes version and AMI release, as given or as EKS chooses; Refused where they do not
+    go with each other or with the cluster."""
+    cluster_version = owner.view["version"]
+    version = str(version or cluster_version)
+    refuse(
+        eks.minor(version) > eks.minor(cluster_version),
+        INVALID,
+        f"Nodegroup Kubernetes version should be equal to or less than Cluster kubernetes version"
+        f" {cluster_version}",
+    )
+    release = release or f"{version}.0-{images.NEWEST_RELEASE.removeprefix('v')}"
+    found = _RELEASE.fullmatch(release)
+    refuse(
+        not found or found["version"] != version,
+        INVALID,
+        f"Requested release version {release} is not valid for kubernetes version {version}.",
+    )
+    return {"version": version, "releaseVersion": release}
 
 
 def _user_data(owner: Cluster, given: Fields, image: str) -> Base64EncodedString:
@@ -138,11 +211,7 @@ def _user_data(owner: Cluster, given: Fields, image: str) -> Base64EncodedString
 
 def reconcile(group: Nodegroup) -> None:
     """What the Auto Scaling group does: as many instances as desired, spread over the subnets."""
-    wanted, alive, subnets = (
-        group.view["scalingConfig"]["desiredSize"],
-        group.alive(),
-        group.view["subnets"],
-    )
+    wanted, alive, subnets = group.size(), group.alive(), group.view["subnets"]
     tags = {
         "eks:cluster-name": group.owner.name,
         "eks:nodegroup-name": group.view["nodegroupName"],
@@ -185,6 +254,36 @@ def _update(call: Call) -> Fields:
         group.view[name] = group.view[name] | (call[name] or {})
     reconcile(group)
     return eks.updated(group.view)
+
+
+@answers("eks", "UpdateNodegroupVersion")
+def _update_version(call: Call) -> Fields:
+    """Another version, release or launch template: EKS launches a node, drains an old one and ends
+    it, until none is left."""
+    group: Nodegroup = eks.part(call, "Nodegroup")
+    eks.only(call, "nodegroupName version releaseVersion launchTemplate")
+    refuse(
+        group.view["status"] != "ACTIVE",
+        IN_USE,
+        f"Nodegroup cannot be updated: it is {group.view['status']}",
+    )
+    refuse(
+        bool(call["launchTemplate"]) and not group.view.get("launchTemplate"),
+        INVALID,
+        "You cannot specify a launch template for a nodegroup that was created without one",
+    )
+    now = group.view
+    release = call["releaseVersion"] or (None if call["version"] else now["releaseVersion"])
+    given = now | _versions(group.owner, call["version"] or now["version"], release)
+    given |= {"launchTemplate": call["launchTemplate"]} if call["launchTemplate"] else {}
+    data = _launch_data(group.owner, _DEFAULTS | given, group.data["IamInstanceProfile"]["Name"])
+    group.view |= given
+    group.data, group.outdated, group.ready = data, {one.id for one in group.alive()}, False
+    return eks.updated(
+        group.view,
+        "eks.nodegroup.upgrade",
+        ready=lambda: group.leaving() is None and group.ready,
+    )
 
 
 @answers("eks", "DeleteNodegroup")

@@ -52,6 +52,7 @@ for _module in (
     "eks",
     "access",
     "nodegroups",
+    "upgrades",
     "addons",
 ):
     importlib.import_module(f"rehearsal.aws.{_module}")

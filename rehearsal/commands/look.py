@@ -28,7 +28,7 @@ def status(options: argparse.Namespace) -> int:
             ]
         )
     )
-    if not any(process.name == "kube-apiserver" for process in running):
+    if not any(process.name.startswith("kube-apiserver") for process in running):
         print("no cluster runs: `make up` creates one")
         return 0
     engine.write_kubeconfig(engine.find(options.stack))

@@ -2,9 +2,9 @@
 processes."""
 
 from rehearsal import kube, paths
-from rehearsal.control_plane.control_plane import VERSION, ControlPlane
+from rehearsal.control_plane.control_plane import ControlPlane
 
-__all__ = ["VERSION", "ControlPlane", "admin"]
+__all__ = ["ControlPlane", "admin"]
 
 
 def admin(world: paths.World) -> kube.Api:

@@ -15,9 +15,8 @@ import urllib3
 from rehearsal import paths
 from rehearsal.control_plane import pki
 from rehearsal.control_plane.parts import Part, parts, write_configuration
+from rehearsal.toolchain.programs import KUBERNETES_RELEASES
 
-VERSION = "1.34"
-"""The one Kubernetes minor the toolchain builds."""
 _LOG = logging.getLogger(__name__)
 _TICK = 0.1
 _RESTART_SECONDS = 1.0
@@ -40,22 +39,27 @@ class ControlPlane:
     def start(self, version: str, service_cidr: str) -> None:
         """Begin to start; goes on with the data that stop(wipe=False), or a process that died, left
         behind."""
-        if version != VERSION:
-            raise ValueError(
-                f"the rehearsal's control plane is Kubernetes {VERSION}, not {version}"
-            )
+        _check(version)
         if not (paths.PLANE / "sa.pub").exists():
             pki.write(paths.PLANE, self.world.api_url, service_cidr)
         write_configuration(self.world)
-        self.parts = parts(self.world, service_cidr)
+        self.parts = parts(self.world, service_cidr, version)
         self._pool = urllib3.PoolManager(
             ca_certs=str(paths.PLANE / "ca.crt"), retries=False, timeout=2
         )
         self._thread.start()
 
+    def upgrade(self, version: str) -> None:
+        """Begin to end every part but etcd, and to start it again with the programs of that minor
+        version, on the same data."""
+        _check(version)
+        for part in self.parts:
+            if part.kubernetes:
+                part.kubernetes, part.ends = version, True
+
     def ready(self) -> bool:
         """Whether every part works now."""
-        return bool(self.parts) and all(part.healthy for part in self.parts)
+        return bool(self.parts) and all(part.healthy and not part.ends for part in self.parts)
 
     def stop(self, wipe: bool = True) -> None:
         """End every part, for good; with `wipe` the cluster's data, keys and kubeconfigs are gone
@@ -81,8 +85,11 @@ class ControlPlane:
             _end(part)
 
     def _tend(self, part: Part) -> None:
-        """Start it if it may, notice if it died, else ask how it is."""
-        if part.process is None:
+        """Start it if it may, end it if it shall, notice if it died, else ask how it is."""
+        if part.ends:
+            _end(part)
+            part.process, part.healthy, part.not_before, part.ends = None, False, 0.0, False
+        elif part.process is None:
             if time.monotonic() >= part.not_before and (part.after is None or part.after.healthy):
                 part.process = _launch(part)
         elif part.process.poll() is not None:
@@ -105,6 +112,15 @@ class ControlPlane:
             return self._pool.request("GET", part.health).status == 200
         except urllib3.exceptions.HTTPError:
             return False
+
+
+def _check(version: str) -> None:
+    """ValueError for a version that the toolchain has no control plane of, or has not built."""
+    if version not in KUBERNETES_RELEASES:
+        known = " or ".join(KUBERNETES_RELEASES)
+        raise ValueError(f"the rehearsal's control plane is Kubernetes {known}, not {version}")
+    if not (paths.BIN / f"kube-apiserver-{version}").exists():
+        raise ValueError(f"Kubernetes {version} is not built; make up builds what its stack wants")
 
 
 def _launch(part: Part) -> subprocess.Popen[bytes]:

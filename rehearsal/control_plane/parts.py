@@ -26,10 +26,14 @@ class Part:
     flags: dict[str, Any]
     health: str
     """Answers 200 when the part works."""
+    kubernetes: str = ""
+    """Minor version of its program; none of etcd."""
     after: Part | None = None
     """The part that must work first: others give up or back off for seconds where it does not."""
     process: subprocess.Popen[bytes] | None = None
     healthy: bool = False
+    ends: bool = False
+    """Whether its process shall end, so that another program takes its place."""
     not_before: float = 0.0
     """time.monotonic() of the next start."""
 
@@ -40,7 +44,7 @@ class Part:
             "setpriv",
             "--pdeathsig",
             "KILL",
-            str(paths.BIN / self.name),
+            str(paths.BIN / (f"{self.name}-{self.kubernetes}" if self.kubernetes else self.name)),
             *(f"--{name}={value}" for name, value in self.flags.items()),
         ]
 
@@ -49,11 +53,14 @@ class Part:
         return paths.LOGS / f"{self.name}.log"
 
 
-def parts(world: paths.World, service_cidr: str) -> list[Part]:
-    """In the order they start."""
+def parts(world: paths.World, service_cidr: str, version: str) -> list[Part]:
+    """In the order they start. `version`: minor version of Kubernetes."""
     etcd = _etcd()
     server = _api_server(world, service_cidr, after=etcd)
-    return [etcd, server, _controller_manager(after=server), _scheduler(after=server)]
+    every = [etcd, server, _controller_manager(after=server), _scheduler(after=server)]
+    for part in every[1:]:
+        part.kubernetes = version
+    return every
 
 
 def _etcd() -> Part:

@@ -54,6 +54,7 @@ class Kubelet:
     pods: dict[str, Pod] = field(default_factory=dict)
     _shown: dict[str, int] = field(default_factory=dict)
     _ready_since: tuple[bool, str] = (False, "")
+    _version: str = ""
     _last_line: str = ""
 
     @property
@@ -241,7 +242,7 @@ class Kubelet:
         )
 
     def _status(self, shown: dict[str, int], ready: Object) -> Object:
-        """The version is the control plane's: EKS images follow it."""
-        version = self.api.request("GET", "/version")["gitVersion"]
+        """The version is the control plane's at boot: an image is of one version for ever."""
+        self._version = self._version or self.api.request("GET", "/version")["gitVersion"]
         given = self.capacity | {kind: str(count) for kind, count in shown.items()}
-        return node.status(self.instance, self.address, version, given, ready)
+        return node.status(self.instance, self.address, self._version, given, ready)

@@ -37,9 +37,9 @@ WITHOUT = {
 MAY_BE_SILENT = words("corednsAddonOptions createOidcProvider createInstanceRole")
 """Those among them whose default is that value too, given the others."""
 IMPLEMENTED = words(
-    "bootstrapSelfManagedAddons endpointPrivateAccess endpointPublicAccess"
+    "bootstrapSelfManagedAddons enabledClusterLogTypes endpointPrivateAccess endpointPublicAccess"
     " kubernetesServiceIpAddressRange name privateSubnetIds publicAccessCidrs publicSubnetIds tags"
-    " version vpcId"
+    " upgradePolicy version vpcId"
 )
 CLUSTER_POLICY = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
 
@@ -111,6 +111,8 @@ class Cluster(pulumi.ComponentResource):
             name=given.get("name"),
             role_arn=self.role.arn,
             version=given.get("version"),
+            upgrade_policy=given.get("upgradePolicy"),
+            enabled_cluster_log_types=given.get("enabledClusterLogTypes"),
             bootstrap_self_managed_addons=True if bootstraps is None else bootstraps,
             vpc_config=_present(
                 subnetIds=subnets,

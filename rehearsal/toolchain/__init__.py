@@ -23,7 +23,7 @@ from rehearsal.toolchain.programs import BY_NAME, Program
 
 __all__ = ["DEFAULT", "ToolchainError", "ensure"]
 
-DEFAULT = tuple(BY_NAME)
+DEFAULT = tuple(name for name, program in BY_NAME.items() if not program.lazy)
 
 
 def ensure(programs: Iterable[str] = DEFAULT, report: Report = print) -> None:

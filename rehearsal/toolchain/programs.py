@@ -18,6 +18,9 @@ from rehearsal import paths
 FOLDER = Path(__file__).parent
 """Holds one folder with go.mod and go.sum a program: a shared one would mix the Kubernetes minors
 they ask for."""
+KUBERNETES_RELEASES = ("1.34", "1.35")
+"""Minor releases of Kubernetes whose control plane the rehearsal can run; each has a folder."""
+NEWEST_KUBERNETES = KUBERNETES_RELEASES[-1]
 _KUBERNETES = (
     "-s -w -X k8s.io/component-base/version.gitVersion={version} -X"
     " k8s.io/component-base/version.gitMajor={major} -X"
@@ -39,6 +42,8 @@ class Program:
     tags: str = ""
     seconds: int
     """What a cold build took on two cores."""
+    lazy: bool = False
+    """Built only for a stack that wants it, not by `python -m rehearsal build`."""
     wanted_by: tuple[str, ...] = ()
     """The setting of an environment, and its value, without which nothing runs it; none: every
     world does."""
@@ -84,19 +89,29 @@ PROGRAMS = (
     ),
     *(
         Program(
-            name=name,
-            folder="kubernetes",
+            name=f"{name}-{release}",
+            folder=f"kubernetes-{release}",
             module="k8s.io/kubernetes",
             command=f"cmd/{name}",
             ldflags=_KUBERNETES,
             seconds=seconds,
+            lazy=release != NEWEST_KUBERNETES,
+            wanted_by=("cluster", "version", release) if release != NEWEST_KUBERNETES else (),
         )
+        for release in KUBERNETES_RELEASES
         for name, seconds in {
             "kube-apiserver": 174,
             "kube-controller-manager": 65,
             "kube-scheduler": 10,
-            "kubectl": 27,
         }.items()
+    ),
+    Program(
+        name="kubectl",
+        folder=f"kubernetes-{NEWEST_KUBERNETES}",
+        module="k8s.io/kubernetes",
+        command="cmd/kubectl",
+        ldflags=_KUBERNETES,
+        seconds=27,
     ),
     Program(name="helm", folder="helm", module="helm.sh/helm/v3", command="cmd/helm", seconds=70),
     Program(

@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 
 from catalog import versions
 from catalog.instances import CPU_TYPES, GPU_TYPES, QUOTAS, InstanceType
+from plans.node_parts import SystemNodesPlan
 from plans.parts import (
     AccessPlan,
     GpuPoolPlan,
     Identity,
     NetworkInterface,
     NodeTypePlan,
-    SystemNodesPlan,
 )
 from plans.pod_template import EFA, GPU, POOL
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig

@@ -4,20 +4,14 @@ identity that GPU nodes share."""
 from __future__ import annotations
 
 import json
+from datetime import date
 
 from catalog import versions
-from plans.parts import (
-    AccessPlan,
-    AddOnPlan,
-    AddOnsPlan,
-    ClusterPlan,
-    GpuNodesPlan,
-    Identity,
-    SystemNodesPlan,
-)
+from plans.node_parts import AddOnPlan, AddOnsPlan, GpuNodesPlan, SystemNodesPlan
+from plans.parts import AccessPlan, ClusterPlan, Identity
 from stacks.derive.capacity import CNI
 from stacks.derive.network import service_cidr
-from stacks.settings.environment import EnvironmentConfig, SystemNodesConfig
+from stacks.settings.environment import EnvironmentConfig
 from stacks.stores.kinds import drivers
 
 SYSTEM_DISK_GIB = 50
@@ -31,13 +25,16 @@ def cluster_name(me: Identity, cidr: str, zones: tuple[str, ...]) -> str:
 
 
 def cluster_plan(
-    me: Identity, name: str, wanted: EnvironmentConfig, access: AccessPlan
+    me: Identity, name: str, wanted: EnvironmentConfig, access: AccessPlan, day: date
 ) -> ClusterPlan:
-    """The control plane. `name`: of `cluster_name`."""
+    """The control plane. `name`: of `cluster_name`. `day`: on which it is priced."""
     return ClusterPlan(
         identity=me,
         name=name,
         version=wanted.cluster.version,
+        support=versions.KUBERNETES[wanted.cluster.version].support(day),
+        upgrade_policy=wanted.cluster.upgrade_policy,
+        logs=tuple(sorted(set(wanted.cluster.logs))),
         service_cidr=service_cidr(wanted.network.cidr),
         public=wanted.cluster.endpoint != "private",
         public_access_cidrs=wanted.cluster.public_access_cidrs,
@@ -48,7 +45,7 @@ def cluster_plan(
 
 def add_ons_plan(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
     """The add-ons of the Kubernetes version, with a driver for each kind of store that there is."""
-    published = versions.KUBERNETES[wanted.cluster.version]
+    published = versions.KUBERNETES[wanted.cluster.version].add_ons
     network = AddOnPlan(
         name="vpc-cni",
         version=published["vpc-cni"],
@@ -78,14 +75,19 @@ def add_ons_plan(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
     )
 
 
-def system_nodes_plan(me: Identity, wanted: SystemNodesConfig) -> SystemNodesPlan:
-    """Another instance type is another node group, made before the old one goes."""
+def system_nodes_plan(me: Identity, wanted: EnvironmentConfig) -> SystemNodesPlan:
+    """Another instance type is another node group, made before the old one goes. So is a group with
+    a launch template, after one that had none."""
+    nodes, kubernetes = wanted.system_nodes, wanted.cluster.version
     return SystemNodesPlan(
         identity=me,
-        name=me.name("system", wanted.instance_type),
+        name=me.name("system", nodes.instance_type, "launch-template"),
         role_name=me.name("system-nodes"),
-        instance_type=wanted.instance_type,
-        nodes=wanted.nodes,
+        template_name=me.name("system-nodes"),
+        instance_type=nodes.instance_type,
+        nodes=nodes.nodes,
+        version=kubernetes,
+        release=nodes.release or versions.KUBERNETES[kubernetes].system_nodes,
         disk_gib=SYSTEM_DISK_GIB,
     )
 

@@ -14,6 +14,7 @@ from decimal import Decimal
 from catalog.latencies import IMAGE_GB
 from catalog.prices import Price, price
 from catalog.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
+from catalog.versions import control_plane_prices
 from plans.parts import JobPlan
 from stacks.derive.capacity import PoolUse
 from stacks.plan import EnvironmentPlan, TeamPlan
@@ -154,7 +155,11 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate:
 
 def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
     region, system = plan.identity.region, plan.system_nodes
-    yield _line("control plane", [(price("eks", "cluster", region), 1)], "in standard support")
+    yield _line(
+        "control plane",
+        [(each, 1) for each in control_plane_prices(region, plan.cluster.support)],
+        f"in {plan.cluster.support} support",
+    )
     yield _line("NAT gateway", [(price("nat", "hour", region), 1)])
     yield _line("public address of the NAT gateway", [(price("vpc", "public-ipv4", region), 1)])
     yield _line(

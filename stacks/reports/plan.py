@@ -20,6 +20,7 @@ from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
 from stacks.reports.cost import estimate
 from stacks.reports.money import at_least, money, wrapped
 from stacks.reports.timeline import Timeline, schedule
+from stacks.reports.upgrade import versions_section
 from stacks.settings.problems import counted, listed
 from stacks.settings.reader import read_file
 from stacks.stores.figures import Stage
@@ -70,6 +71,7 @@ def text(plan: Plan) -> str:
         title(plan),
         capacity(plan),
         storage(plan),
+        versions_section(plan) if isinstance(plan, EnvironmentPlan) else [],
         jobs(plan),
         time(schedule(plan), _block_starts(plan)),
         money(estimate(plan), date.today()),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import command_line
+from catalog import versions
 from stacks.settings.aws import AwsConfig
 from stacks.settings.reader import json_schema
 
@@ -51,6 +52,7 @@ PATTERNS = {
     r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$": "ARN of a role",
     r"^\d{12}$": "account ID",
     r"^cr-[0-9a-f]{8,17}$": "cr-…",
+    r"^1\.\d\d\.\d+-20\d{6}$": versions.KUBERNETES[versions.DEFAULT_KUBERNETES].system_nodes,
     r"^\d+[hms](\d+[ms])?(\d+s)?$": "length of time",
     r"^/[^:]+$": "absolute path",
     r"^[^/].*[^/]$|^[^/]$": "relative path",

@@ -6,9 +6,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
+from datetime import date, timedelta
 
 from catalog import versions
 from catalog.instances import GPU_TYPES
+from catalog.versions import KubernetesRelease
 from plans.upstream_runtimes import upstream_runtimes
 from stacks.rules.entries import torchtune_errors
 from stacks.rules.network import is_range, without_host_bits
@@ -18,8 +20,11 @@ from stacks.settings.environment import (
     OwnRuntimeConfig,
     SystemNodesConfig,
 )
-from stacks.settings.problems import REMOVE, InputError
+from stacks.settings.problems import REMOVE, InputError, InputWarning
 from stacks.settings.yaml_file import as_yaml
+
+NOTICE = timedelta(days=90)
+"""How long before the end of standard support it is said."""
 
 
 def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
@@ -30,7 +35,7 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
             must="be a Kubernetes version whose add-ons this program knows",
             got=cluster.version,
             fix=f"write {' or '.join(map(as_yaml, known))}, or add a row to catalog/versions.py",
-            write=known[-1],
+            write=versions.DEFAULT_KUBERNETES,
         )
     else:
         yield from _karpenter(cluster.version)
@@ -62,6 +67,53 @@ def _karpenter(kubernetes: str) -> Iterator[InputError]:
 
 def _order(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
+
+
+def support_warnings(wanted: EnvironmentConfig, today: date) -> Iterator[InputWarning]:
+    """The end of standard support, from NOTICE before it on, and what follows from it."""
+    version = wanted.cluster.version
+    release = versions.KUBERNETES.get(version)
+    if release is None or today < release.standard_ends - NOTICE:
+        return
+    newer = [one for one in versions.KUBERNETES if _minor(one) == _minor(version) + 1]
+    do = f"; write {as_yaml(newer[0])}, docs/upgrades.md has the order" if newer else ""
+    follows = _after_standard_support(release, wanted.cluster.upgrade_policy, today)
+    text = f"{_end_of_support(version, release, today)}: {follows}{do}"
+    yield InputWarning(path="environment.cluster.version", text=text)
+
+
+def _end_of_support(version: str, release: KubernetesRelease, today: date) -> str:
+    ends, support = release.standard_ends, release.support(today)
+    if support == "no":
+        return f"support of Kubernetes {version} ended on {release.extended_ends}"
+    if support == "extended":
+        return f"standard support of Kubernetes {version} ended on {ends}"
+    days = (ends - today).days
+    in_days = "tomorrow" if days == 1 else f"in {days} days"
+    return f"standard support of Kubernetes {version} ends on {ends}, {in_days}"
+
+
+def _after_standard_support(release: KubernetesRelease, policy: str, today: date) -> str:
+    support = release.support(today)
+    then = " then" if support == "standard" else ""
+    if policy == "standard" or support == "no":
+        return f"EKS{then} upgrades the control plane by itself, at a time that it chooses"
+    until = f", until {release.extended_ends}" if support == "extended" else ""
+    return f"the control plane{then} costs {_extended_price()}{until}"
+
+
+def _extended_price() -> str:
+    """Of extended support beside that of standard support, in us-east-1; no list that was read has
+    another price in another region (facts of 2026-11-22)."""
+    usual, more = (
+        sum(found.usd for found in versions.control_plane_prices("us-east-1", support) if found)
+        for support in ("standard", "extended")
+    )
+    return f"${more:.2f} an hour instead of ${usual:.2f} (us-east-1)"
+
+
+def _minor(version: str) -> int:
+    return int(version.partition(".")[2])
 
 
 def _public_access(cluster: ClusterConfig) -> Iterator[InputError]:
@@ -161,6 +213,7 @@ def training_operator_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
 
 
 def system_node_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    yield from _release_errors(wanted)
     kind, usual = wanted.system_nodes.instance_type, SystemNodesConfig().instance_type
     family, _, size = kind.partition(".")
     if kind in GPU_TYPES:
@@ -177,4 +230,26 @@ def system_node_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         got=kind,
         fix=f"write {usual}",
         write=usual,
+    )
+
+
+def _release_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """A release of another minor version, which EKS refuses, or of a day whose kernel panics."""
+    release, version = wanted.system_nodes.release, wanted.cluster.version
+    if release is None or version not in versions.KUBERNETES:
+        return
+    pinned, day = versions.KUBERNETES[version].system_nodes, release.partition("-")[2]
+    panics = day in versions.PANICKING_AMI_RELEASES
+    if release.rpartition(".")[0] != version:
+        must = f"be a release of environment.cluster.version, {version}"
+    elif panics and _minor(version) <= _minor(versions.NEWEST_WITH_KERNEL_6_12):
+        must = "be a release whose kernel does not panic (amazon-eks-ami#2845)"
+    else:
+        return
+    yield InputError(
+        path="environment.system_nodes.release",
+        must=must,
+        got=release,
+        fix=f"write {pinned}, or delete it",
+        write=pinned,
     )

@@ -18,6 +18,7 @@ from catalog.zones import SNAPSHOT
 from stacks.derive.capacity import TYPES
 from stacks.rules.cluster import (
     cluster_errors,
+    support_warnings,
     system_node_errors,
     trainer_errors,
     training_operator_errors,
@@ -159,7 +160,8 @@ def environment_warnings(
         and not versions.known_good(kubernetes, trainer)
     ):
         tried = ", ".join(
-            f"{known.trainer} with {known.kubernetes}" for known in versions.KNOWN_GOOD
+            f"{known.trainer} with {' and '.join(known.kubernetes)}"
+            for known in versions.KNOWN_GOOD
         )
         yield InputWarning(
             path="environment.trainer.version",
@@ -167,6 +169,7 @@ def environment_warnings(
                 f"Trainer {trainer} was never tested with Kubernetes {kubernetes}; tested: {tried}"
             ),
         )
+    yield from support_warnings(wanted, now.date())
     yield from pool_warnings(wanted, now)
     yield from store_warnings(wanted)
 

@@ -39,13 +39,23 @@ class AdminConfig:
     """ARN of the IAM role."""
 
 
+LogType = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClusterConfig:
     """The EKS control plane."""
 
     version: str
-    """Kubernetes minor version, in quotes: "1.34". The supported versions are in
-    catalog/versions.py."""
+    """Kubernetes minor version, in quotes: "1.35", which is the recommended value, "1.34" or
+    "1.36". It can be raised by one minor version at a time: see docs/upgrades.md."""
+    upgrade_policy: Literal["extended", "standard"] = "extended"
+    """What EKS does when standard support of the version ends. `extended`, the recommended value:
+    the control plane stays as it is, and costs six times as much. `standard`: EKS upgrades the
+    control plane by itself, at a time that it chooses."""
+    logs: tuple[LogType, ...] = ("audit", "authenticator")
+    """Logs of the control plane that EKS writes to CloudWatch Logs. CloudWatch bills them by the
+    GB: an `audit` log of a busy cluster is several GB a day. An empty list turns them off."""
     endpoint: Literal["public-and-private", "private"] = "private"
     """Where the Kubernetes API can be reached from. With `private`, the recommended value, `pulumi
     up` must run inside the VPC."""
@@ -70,6 +80,10 @@ class SystemNodesConfig:
     nodes: Annotated[int, pydantic.Field(ge=2, le=10, strict=True)] = 2
     """Number of nodes. Two is the minimum because Karpenter's two replicas cannot share a node
     (karpenter-provider-aws#2707)."""
+    release: Annotated[str, pydantic.Field(pattern=r"^1\.\d\d\.\d+-20\d{6}$")] | None = None
+    """Release of the nodes' AMI, such as 1.35.8-20261012: Kubernetes patch version and day. By
+    default the release that catalog/versions.py pins for `cluster.version`. Another release
+    replaces the nodes one by one; GPU nodes are not touched."""
 
 
 @dataclass(frozen=True, kw_only=True)

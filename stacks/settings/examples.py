@@ -12,7 +12,7 @@ from stacks.settings.aws import AccountId, RoleArn
 from stacks.settings.job import Name
 
 _ROLE = "arn:aws:iam::123456789012:role/deployer"
-_KUBERNETES, _TRAINER = [*versions.KUBERNETES][-1], [*versions.TRAINERS][0]
+_KUBERNETES, _TRAINER = versions.DEFAULT_KUBERNETES, [*versions.TRAINERS][0]
 _POOL = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
 EXAMPLES: dict[str, Any] = {
     "zone": "ap-northeast-2a",
@@ -166,6 +166,11 @@ PATTERNS: dict[str, Pattern] = {
     _pattern(RoleArn): Pattern("the ARN of an IAM role", _role, _ROLE),
     _pattern(AccountId): Pattern("an account ID of twelve digits", _none, "123456789012"),
     r"^\d+[hms](\d+[ms])?(\d+s)?$": Pattern("a duration in h, m and s", _duration),
+    r"^1\.\d\d\.\d+-20\d{6}$": Pattern(
+        "a release of the EKS AMI: a Kubernetes patch version, a dash and a day",
+        _none,
+        versions.KUBERNETES[_KUBERNETES].system_nodes,
+    ),
     r"^cr-[0-9a-f]{8,17}$": Pattern(
         "the id of a reservation: cr- and 8 to 17 hexadecimal digits",
         _none,

@@ -60,6 +60,7 @@ def test_a_type_has_a_price_in_us_east_1_exactly_where_it_is_sold_there() -> Non
         ("ec2", "m7i.xlarge", "0.2016", "hour"),
         ("ec2-block", "p5.48xlarge", "34.608", "hour"),
         ("eks", "cluster", "0.1", "hour"),
+        ("eks", "extended-support", "0.5", "hour"),
         ("nat", "hour", "0.045", "hour"),
         ("nat", "gb", "0.045", "GB"),
         ("efs", "standard", "0.3", "GB-month"),

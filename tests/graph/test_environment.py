@@ -21,6 +21,7 @@ import pulumi_aws
 import pytest
 
 from catalog.latencies import TYPICAL
+from catalog.versions import DEFAULT_KUBERNETES
 from tests.support.recording import UNKNOWN, Changes, Graph, Node, deploy
 from tests.support.stackfile import ENVIRONMENT, SCRATCH, Edit, at, without
 
@@ -477,7 +478,7 @@ def test_nodes_file_systems_and_jobs_share_the_training_zone(zone: str) -> None:
 
 def test_the_cluster_admits_by_access_entries_and_brings_nothing_of_its_own(dev: Graph) -> None:
     cluster = dev["eks:index:Cluster cluster"].inputs
-    assert cluster["authenticationMode"] == "API" and cluster["version"] == "1.34"
+    assert cluster["authenticationMode"] == "API" and cluster["version"] == DEFAULT_KUBERNETES
     assert cluster["skipDefaultNodeGroup"] and cluster["skipDefaultSecurityGroups"]
     assert cluster["bootstrapSelfManagedAddons"] is False and cluster["useDefaultVpcCni"] is True
     assert (
@@ -694,7 +695,7 @@ def test_the_job_means_what_the_hand_written_one_means(dev: Graph) -> None:
     trainer = job["spec"]["trainer"]
     assert trainer["numNodes"] == 2 and "numProcPerNode" not in trainer  # which is auto
     assert trainer["image"].startswith(
-        "public.ecr.aws/deep-learning-containers/pytorch-training:2.8.0-gpu-py312-cu129"
+        "public.ecr.aws/deep-learning-containers/pytorch:2.11.0-cu130-amzn2023"
     )
     assert trainer["resourcesPerNode"]["limits"]["nvidia.com/gpu"] == "8"
     [override] = job["spec"]["podTemplateOverrides"]
@@ -1051,3 +1052,40 @@ SETTINGS: dict[str, Changes] = {
 def test_other_stacks_build_too(setting: str) -> None:
     graph = deploy("dev", SETTINGS[setting])
     assert len(graph.of("NodeGroup")) == 1
+
+
+def test_system_nodes_are_upgraded_patched_encrypted_and_keep_their_credentials(dev: Graph) -> None:
+    group, template = dev["NodeGroup system"].inputs, dev["LaunchTemplate system"].inputs
+    assert (group["version"], group["releaseVersion"]) == ("1.35", "1.35.8-20261012")
+    assert group["launchTemplate"] == {"id": "system-id", "version": "1"}
+    assert template["metadataOptions"] == {"httpTokens": "required", "httpPutResponseHopLimit": 1}
+    assert [disk["ebs"]["encrypted"] for disk in template["blockDeviceMappings"]] == ["true"]
+    assert "diskSize" not in group, "EKS refuses it beside a launch template"
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("eks:index:Cluster cluster", "Addon kube-proxy"),
+        ("Addon kube-proxy", "NodeGroup system"),
+        ("NodeGroup system", "Addon coredns"),
+        ("NodeGroup system", "Release karpenter"),
+        ("Release karpenter-crd", "Release karpenter"),
+        ("RolePolicy karpenter-nodes", "Release karpenter"),
+        ("Release karpenter", "EC2NodeClass g6e-class"),
+    ],
+)
+def test_an_upgrade_goes_in_the_order_that_works(dev: Graph, earlier: str, later: str) -> None:
+    assert dev.waits_for(dev[later], dev[earlier])
+
+
+def test_the_control_plane_logs_who_did_what_and_stays_as_it_is_when_support_ends(
+    dev: Graph,
+) -> None:
+    cluster = dev["eks:index:Cluster cluster"].inputs
+    assert cluster["enabledClusterLogTypes"] == ["audit", "authenticator"]
+    assert cluster["upgradePolicy"] == {"supportType": "EXTENDED"}
+    other = changed(at("cluster.logs", []), at("cluster.upgrade_policy", "standard"))
+    cluster = other["eks:index:Cluster cluster"].inputs
+    assert cluster["enabledClusterLogTypes"] == []
+    assert cluster["upgradePolicy"] == {"supportType": "STANDARD"}

@@ -19,8 +19,12 @@ import pytest
 from rehearsal import paths
 from rehearsal.control_plane import pki
 from rehearsal.kube import Api
+from rehearsal.toolchain.programs import NEWEST_KUBERNETES
 
-PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager")
+API_SERVER, MANAGER = (
+    f"{name}-{NEWEST_KUBERNETES}" for name in ("kube-apiserver", "kube-controller-manager")
+)
+PROGRAMS = ("etcd", API_SERVER, MANAGER)
 SERVICES = "172.20.0.0/16"
 TOKEN = "let-me-in"
 
@@ -77,7 +81,7 @@ def start(stack: ExitStack, folder: Path) -> ApiServer:
     _run(
         stack,
         folder,
-        "kube-apiserver",
+        API_SERVER,
         etcd_servers=f"http://127.0.0.1:{etcd}",
         secure_port=port,
         bind_address="127.0.0.1",
@@ -98,7 +102,7 @@ def start(stack: ExitStack, folder: Path) -> ApiServer:
     _run(
         stack,
         folder,
-        "kube-controller-manager",
+        MANAGER,
         kubeconfig=folder / "kube-controller-manager.kubeconfig",
         leader_elect="false",
         secure_port=manager,

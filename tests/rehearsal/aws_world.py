@@ -19,11 +19,17 @@ from rehearsal.aws import backends, eks, identity, keeper, quotas, services, sto
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.faults import FAULTS
 from rehearsal.aws.server import Application, serve
+from rehearsal.toolchain.programs import KUBERNETES_RELEASES
 
 REGION = "ap-northeast-2"
 AT_ONCE, NEVER = 1e9, 1e-3
 """Speeds: everything AWS takes time for is over at the next request, or not while a test runs."""
 _HTTP = urllib3.PoolManager()
+
+
+def _check(version: str) -> None:
+    if version not in KUBERNETES_RELEASES:
+        raise ValueError(f"the rehearsal's control plane is not Kubernetes {version}")
 
 
 class Plane:
@@ -35,11 +41,14 @@ class Plane:
         self.started, self.up = "", True
 
     def start(self, version: str, service_cidr: str) -> None:
-        if version != "1.34":
-            raise ValueError(f"the rehearsal's control plane is Kubernetes 1.34, not {version}")
+        _check(version)
         self.started = f"{version} {service_cidr}"
         paths.PLANE.mkdir(parents=True, exist_ok=True)
         (paths.PLANE / "ca.crt").write_text("authority")
+
+    def upgrade(self, version: str) -> None:
+        _check(version)
+        self.started = f"{version} {self.started.partition(' ')[2]}"
 
     def ready(self) -> bool:
         return self.up
@@ -54,6 +63,7 @@ class Kubernetes:
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
         self.nodes: list[dict[str, Any]] = []
+        self.pods: list[dict[str, Any]] = []
         self.available = True
 
     def get(self, obj: dict[str, Any]) -> dict[str, Any] | None:
@@ -73,13 +83,25 @@ class Kubernetes:
     def delete(self, obj: dict[str, Any]) -> None:
         self.objects.pop(_name(obj), None)
 
-    def request(self, method: str, path: str) -> dict[str, Any]:
-        assert (method, path) == ("GET", "/api/v1/nodes")
+    def request(
+        self, method: str, path: str, body: Any = None, content_type: str = ""
+    ) -> dict[str, Any]:
+        """Nodes, the pods of a node, and what a drain does to both. `body`: cordons or evicts."""
+        if method == "PATCH":
+            node = next(one for one in self.nodes if path.endswith(one["metadata"]["name"]))
+            node["spec"] |= body["spec"]
+        elif method == "POST":
+            self.pods = [pod for pod in self.pods if pod["metadata"]["name"] not in path]
+        elif path.startswith("/api/v1/pods"):
+            return {"items": [p for p in self.pods if path.endswith(p["spec"]["nodeName"])]}
+        else:
+            assert path == "/api/v1/nodes"
         return {"items": self.nodes}
 
     def join(self, *ids: str) -> None:
         self.nodes += [
             {
+                "metadata": {"name": id_},
                 "spec": {"providerID": f"aws:///zone/{id_}"},
                 "status": {"conditions": [{"type": "Ready", "status": "True"}]},
             }

@@ -22,6 +22,7 @@ from urllib.parse import parse_qsl, urlparse
 
 from rehearsal import paths
 from rehearsal.control_plane import ControlPlane, admin
+from rehearsal.toolchain.programs import NEWEST_KUBERNETES
 
 NAMESPACE = ("unshare", "-U", "-r", "-m", "-n")
 ZONE, CLUSTER, TYPE = "ap-northeast-2a", "rehearsed", "g6e.48xlarge"
@@ -217,7 +218,7 @@ def main() -> None:
     )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     plane = ControlPlane(world)
-    plane.start("1.34", "10.100.0.0/16")
+    plane.start(NEWEST_KUBERNETES, "10.100.0.0/16")
     while not plane.ready():
         time.sleep(0.1)
     fleet = subprocess.Popen(

@@ -29,9 +29,7 @@ JOB = {
     "nodes": 1,
     "command": ["sleep", "3"],
     "shared_memory_gib": 8,
-    "image": (
-        "public.ecr.aws/deep-learning-containers/pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2-v1.0"
-    ),
+    "image": ("public.ecr.aws/deep-learning-containers/pytorch:2.11.0-cu130-amzn2023"),
 }
 POOLS: dict[str, dict[str, Any]] = {
     "p5": {"instance_types": ["p5.48xlarge"], "max_nodes": 2},
@@ -74,7 +72,7 @@ def _stack(pools: dict[str, Any], jobs: list[str]) -> dict[str, Any]:
             "storage": STORAGE,
             "trainer": {"version": "2.1.0", "runtimes": ["torch-distributed"]},
             "cluster": {
-                "version": "1.34",
+                "version": "1.35",
                 "endpoint": "public-and-private",
                 "public_access_cidrs": ["203.0.113.7/32"],
             },

@@ -73,7 +73,7 @@ def stack(trainer: str = OLDER, **pytorch_job: Any) -> Object:
                 "l4": {"instance_types": ["g6.12xlarge"], "max_nodes": 3},
             },
             "cluster": {
-                "version": "1.34",
+                "version": "1.35",
                 "endpoint": "public-and-private",
                 "public_access_cidrs": ["203.0.113.7/32"],
             },

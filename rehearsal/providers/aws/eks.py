@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,37 @@ class Eks(Kind):
         aws.request.until(done, default=self.minutes * 60, what=f"{operation} of {about['name']}")
 
 
+LOGS = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EksCluster(Eks):
+    """EKS takes one kind of change a call, and logs as those that are on and those that are off."""
+
+    def change(
+        self, aws: Account, id_: str, changed: frozenset[str], new: Properties, state: Properties
+    ) -> None:
+        """The version first, as the genuine provider does."""
+        for key in sorted(changed, key=lambda key: (key != "version", key)):
+            super().change(aws, id_, frozenset({key}), new, state)
+
+    def arguments(self, new: Properties, only: Collection[str] | None = None) -> dict[str, Any]:
+        logs = new.get("enabledClusterLogTypes") or []
+        given = super().arguments(
+            {key: value for key, value in new.items() if key != "enabledClusterLogTypes"}, only
+        )
+        if only is None and logs or only is not None and "enabledClusterLogTypes" in only:
+            off = [name for name in LOGS if name not in logs]
+            setup = [{"types": sorted(logs), "enabled": True}, {"types": off, "enabled": False}]
+            given["logging"] = {"clusterLogging": [one for one in setup if one["types"]]}
+        return given
+
+    def known(self, found: dict[str, Any]) -> Properties:
+        setup = (found.get("logging") or {}).get("clusterLogging") or []
+        on = [name for one in setup if one["enabled"] for name in one["types"]]
+        return super().known(found) | ({"enabledClusterLogTypes": sorted(on)} if on else {})
+
+
 def quartet(type_: str, noun: str, answer: str, *, arn: str = "arn", **more: Any) -> dict[str, Any]:
     """What most types have: create_x, describe_x, delete_x by the names that their id is made
     of."""
@@ -67,7 +99,7 @@ def quartet(type_: str, noun: str, answer: str, *, arn: str = "arn", **more: Any
 
 
 KINDS = (
-    Eks(
+    EksCluster(
         **quartet(
             "Cluster",
             "cluster",
@@ -81,10 +113,15 @@ KINDS = (
                 "kubernetesNetworkConfig.serviceIpv4Cidr"
             ),
             fixed=words("accessConfig kubernetesNetworkConfig"),
-            updates={"version": "update_cluster_version", "vpcConfig": "update_cluster_config"},
+            updates={
+                "version": "update_cluster_version",
+                "vpcConfig": "update_cluster_config",
+                "upgradePolicy": "update_cluster_config",
+                "enabledClusterLogTypes": "update_cluster_config",
+            },
             unread=words("bootstrapSelfManagedAddons"),
             names={"vpcConfig": "resourcesVpcConfig"},
-            chosen=words("accessConfig kubernetesNetworkConfig vpcConfig version"),
+            chosen=words("accessConfig kubernetesNetworkConfig vpcConfig version upgradePolicy"),
             defaults={
                 "vpcConfig": {
                     "endpointPrivateAccess": False,
@@ -128,14 +165,19 @@ KINDS = (
             asks={"clusterName": "clusterName", "nodegroupName": "nodeGroupName"},
             replaces=words(
                 "clusterName nodeGroupName nodeRoleArn subnetIds instanceTypes amiType capacityType diskSize"
+                " launchTemplate.id"
             ),
             fixed=words("labels"),
             updates={
                 "version": "update_nodegroup_version",
+                "releaseVersion": "update_nodegroup_version",
+                "launchTemplate": "update_nodegroup_version",
                 "scalingConfig": "update_nodegroup_config",
                 "updateConfig": "update_nodegroup_config",
             },
-            chosen=words("amiType capacityType diskSize instanceTypes version updateConfig"),
+            chosen=words(
+                "amiType capacityType diskSize instanceTypes version releaseVersion updateConfig"
+            ),
             names={
                 "nodeGroupName": "nodegroupName",
                 "nodeRoleArn": "nodeRole",

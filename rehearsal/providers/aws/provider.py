@@ -11,7 +11,15 @@ from contextlib import suppress
 from importlib import metadata
 from typing import ClassVar
 
-from rehearsal.providers.aws import buckets, eks, events, iam, network, storage
+from rehearsal.providers.aws import (
+    buckets,
+    eks,
+    events,
+    iam,
+    launch_templates,
+    network,
+    storage,
+)
 from rehearsal.providers.aws.account import Account, Clients
 from rehearsal.providers.aws.comparison import filled, same, shaped
 from rehearsal.providers.aws.resource_type import MAPS, Kind, Seen
@@ -23,7 +31,7 @@ from rehearsal.providers.wire import Changes, Properties, changes, top, unknown,
 
 KINDS = {
     kind.token: kind
-    for module in (network, iam, eks, events, storage, buckets)
+    for module in (network, launch_templates, iam, eks, events, storage, buckets)
     for kind in module.KINDS
 }
 

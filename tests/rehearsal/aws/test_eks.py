@@ -451,6 +451,111 @@ def test_a_node_group_that_eks_would_refuse_is_refused(
         create_group(account, network, **more)
 
 
+def test_a_control_plane_goes_up_one_minor_version_at_a_time(account: Account, eks: Any) -> None:
+    for wrong in ("1.36", "1.33", "1.34"):
+        with refused("InvalidParameterException"):
+            eks.update_cluster_version(name="demo", version=wrong)
+    eks.update_cluster_version(name="demo", version="1.35")
+    found = eks.describe_cluster(name="demo")["cluster"]
+    assert (found["status"], found["version"]) == ("ACTIVE", "1.35")
+    assert account.planes[0].started == "1.35 172.20.0.0/16"
+    with refused("InvalidParameterException"):
+        eks.update_cluster_version(name="demo", version="1.36")
+
+
+def test_a_node_group_behind_its_cluster_holds_back_the_next_version(
+    account: Account, network: Network, eks: Any
+) -> None:
+    create_group(account, network, version="1.34", releaseVersion="1.34.11-20261012")
+    eks.update_cluster_version(name="demo", version="1.35")
+    with refused("InvalidParameterException"):
+        eks.update_cluster_version(name="demo", version="1.36")
+
+
+def test_a_cluster_changes_its_logs_and_its_upgrade_policy_one_a_call(eks: Any) -> None:
+    logging = {"clusterLogging": [{"types": ["audit"], "enabled": True}]}
+    policy = {"supportType": "STANDARD"}
+    with refused("InvalidParameterException"):
+        eks.update_cluster_config(name="demo", logging=logging, upgradePolicy=policy)
+    eks.update_cluster_config(name="demo", logging=logging)
+    eks.describe_cluster(name="demo")
+    eks.update_cluster_config(name="demo", upgradePolicy=policy)
+    found = eks.describe_cluster(name="demo")["cluster"]
+    assert (found["logging"], found["upgradePolicy"]) == (logging, policy)
+
+
+def template(network: Network, **data: Any) -> dict[str, str]:
+    disk = {"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 30, "Encrypted": True}}
+    wanted = {
+        "BlockDeviceMappings": [disk],
+        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
+    }
+    made = network.ec2.create_launch_template(
+        LaunchTemplateName="system", LaunchTemplateData=wanted | data
+    )["LaunchTemplate"]
+    return {"id": made["LaunchTemplateId"], "version": "1"}
+
+
+def test_instances_of_a_node_group_are_as_its_launch_template_says(
+    account: Account, network: Network, eks: Any
+) -> None:
+    create_group(account, network, launchTemplate=template(network))
+    for instance in members(network).values():
+        assert instance["MetadataOptions"]["HttpPutResponseHopLimit"] == 1
+        volume = instance["BlockDeviceMappings"][0]["Ebs"]["VolumeId"]
+        found = network.ec2.describe_volumes(VolumeIds=[volume])["Volumes"][0]
+        assert (found["Size"], found["Encrypted"]) == (30, True)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"version": "1.35"},
+        {"releaseVersion": "1.35.8-20261012"},
+        {"version": "1.34", "releaseVersion": "1.34-20261012"},
+    ],
+)
+def test_nodes_cannot_be_newer_than_their_cluster_nor_their_release_of_another_version(
+    account: Account, network: Network, eks: Any, more: dict[str, str]
+) -> None:
+    with refused("InvalidParameterException"):
+        create_group(account, network, **more)
+
+
+def test_a_node_group_takes_the_size_of_disks_from_its_launch_template_alone(
+    account: Account, network: Network, eks: Any
+) -> None:
+    with refused("InvalidParameterException"):
+        create_group(account, network, launchTemplate=template(network), diskSize=50)
+
+
+def test_a_new_release_replaces_nodes_one_by_one_after_their_pods_have_left(
+    account: Account, network: Network, eks: Any
+) -> None:
+    create_group(account, network, version="1.34", releaseVersion="1.34.11-20260923")
+    old = [*members(network)]
+    account.kubernetes.join(*old)
+    account.keep()
+    which = {"clusterName": "demo", "nodegroupName": "system"}
+    assert eks.describe_nodegroup(**which)["nodegroup"]["status"] == "ACTIVE"
+    pod = {"metadata": {"name": "karpenter", "namespace": "kube-system"}}
+    account.kubernetes.pods = [pod | {"spec": {"nodeName": old[0]}}]
+    update = eks.update_nodegroup_version(**which, releaseVersion="1.34.11-20261012")["update"]
+    for _ in old:
+        account.keep()  # a node more
+        assert set(old) & {*members(network)} and len(members(network)) == 3
+        account.kubernetes.join(*members(network).keys() - set(old))
+        account.keep()  # its pods leave
+        account.keep()  # it ends
+    about = {"name": "demo", "nodegroupName": "system", "updateId": update["id"]}
+    account.keep()
+    assert not set(old) & members(network).keys() and len(members(network)) == 2
+    assert account.kubernetes.pods == []
+    assert eks.describe_update(**about)["update"]["status"] == "Successful"
+    found = eks.describe_nodegroup(**which)["nodegroup"]
+    assert (found["status"], found["releaseVersion"]) == ("ACTIVE", "1.34.11-20261012")
+
+
 def test_tags_of_whatever_belongs_to_a_cluster_can_change(account: Account, eks: Any) -> None:
     arn = eks.create_addon(**addon("vpc-cni"), tags={"a": "1"})["addon"]["addonArn"]
     eks.tag_resource(resourceArn=arn, tags={"b": "2"})

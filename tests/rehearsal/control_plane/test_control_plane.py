@@ -23,10 +23,11 @@ import pytest
 
 from rehearsal import kube, paths
 from rehearsal.control_plane import ControlPlane, admin
-from rehearsal.toolchain.programs import BY_NAME
+from rehearsal.toolchain.programs import BY_NAME, NEWEST_KUBERNETES
 
 WORLD = paths.World(api_port=16443, account_port=16444, speed=60)
-PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+PARTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+PROGRAMS = ("etcd", "kubectl", *(f"{part}-{NEWEST_KUBERNETES}" for part in PARTS))
 NAMESPACE = ("unshare", "-U", "-r", "-m", "-n")
 TOKENS = {
     "alice": ("arn:aws:sts::123456789012:assumed-role/admin/alice", ["system:masters"]),
@@ -62,14 +63,15 @@ def obey() -> None:
     threading.Thread(target=account.serve_forever, daemon=True).start()
     planes = [ControlPlane(WORLD)]
 
-    def start() -> None:
+    def start(version: str = NEWEST_KUBERNETES) -> None:
         planes.append(ControlPlane(WORLD))
-        planes[-1].start("1.34", "10.100.0.0/16")
+        planes[-1].start(version, "10.100.0.0/16")
 
     orders: dict[str, Callable[..., Any]] = {
         "start": start,
         "stop": lambda: planes[-1].stop(),
         "pause": lambda: planes[-1].stop(wipe=False),
+        "upgrade": lambda version: planes[-1].upgrade(version),
         "pids": lambda: {part.name: part.process.pid for part in planes[-1].parts if part.process},
         "ready": lambda: planes[-1].ready(),
         "version": lambda: admin(WORLD).request("GET", "/version")["gitVersion"],
@@ -224,7 +226,7 @@ def test_a_plane_that_was_never_started_is_not_ready_and_stops_quietly(
 
 @world
 def test_the_server_reports_the_version_it_was_built_from(plane: Inside) -> None:
-    assert plane.order("version") == "v1.34.2"
+    assert plane.order("version") == "v1.35.8"
 
 
 @world

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rehearsal import paths
+from rehearsal.toolchain.programs import NEWEST_KUBERNETES
 from tests.rehearsal.kubelet_world import Client
 
 pytestmark = pytest.mark.world
@@ -187,7 +188,7 @@ def mounted(volume: dict[str, Any], path: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    if not (paths.BIN / "kube-apiserver").exists():
+    if not (paths.BIN / f"kube-apiserver-{NEWEST_KUBERNETES}").exists():
         pytest.skip("the toolchain is not built")
     client = Client(tmp_path_factory.mktemp("w"))
     made = World(client)

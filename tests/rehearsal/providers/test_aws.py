@@ -237,6 +237,18 @@ def world(engine: Engine) -> dict[str, Thing]:
         resolveConflictsOnCreate="OVERWRITE",
         resolveConflictsOnUpdate="PRESERVE",
     )
+    template = make(
+        "LaunchTemplate",
+        name="system",
+        metadataOptions={"httpTokens": "required", "httpPutResponseHopLimit": 1},
+        blockDeviceMappings=[
+            {
+                "deviceName": "/dev/xvda",
+                "ebs": {"volumeSize": 30, "volumeType": "gp3", "encrypted": "true"},
+            }
+        ],
+        tagSpecifications=[{"resourceType": "volume", "tags": {"a": "b"}}],
+    )
     nodes = make(
         "NodeGroup",
         clusterName="demo",
@@ -333,6 +345,7 @@ def world(engine: Engine) -> dict[str, Thing]:
         home,
         mount,
         placed,
+        template,
         repository,
     )
     return {thing.type: thing for thing in made}
@@ -420,6 +433,9 @@ def test_a_change_replaces_where_no_update_can_do_it(
             {"vpcConfig": {"endpointPrivateAccess": True, "publicAccessCidrs": ["192.0.2.0/24"]}},
         ),
         ("NodeGroup", {"scalingConfig": {"minSize": 1, "maxSize": 4, "desiredSize": 2}}),
+        ("LaunchTemplate", {"metadataOptions": {"httpTokens": "optional"}}),
+        ("Cluster", {"enabledClusterLogTypes": ["audit"]}),
+        ("Cluster", {"upgradePolicy": {"supportType": "STANDARD"}}),
         ("Queue", {"messageRetentionSeconds": 600}),
         ("LustreFileSystem", {"storageCapacity": 7200, "automaticBackupRetentionDays": 7}),
         ("DataRepositoryAssociation", {"s3": {"autoImportPolicy": {"events": ["NEW", "DELETED"]}}}),

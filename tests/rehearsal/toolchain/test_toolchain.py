@@ -13,7 +13,15 @@ import pytest
 
 from rehearsal import paths, processes, toolchain
 from rehearsal.toolchain import genuine, go
-from rehearsal.toolchain.programs import BY_NAME, FOLDER, PROGRAMS, pinned, required_go, wanted
+from rehearsal.toolchain.programs import (
+    BY_NAME,
+    FOLDER,
+    NEWEST_KUBERNETES,
+    PROGRAMS,
+    pinned,
+    required_go,
+    wanted,
+)
 
 PRETENDED_GO = """#!/bin/sh
 echo "$@" >> "$GO_CALLS"
@@ -57,9 +65,10 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
 
 def test_every_program_is_linked_after_ensure(workshop: Workshop) -> None:
     workshop.ensure()
-    assert sorted(os.listdir(paths.BIN)) == sorted(BY_NAME)
-    assert all((paths.BIN / name).read_text() == "a program\n" for name in BY_NAME)
-    assert len(workshop.calls) == len(PROGRAMS)
+    usual = [program.name for program in PROGRAMS if not program.lazy]
+    assert sorted(os.listdir(paths.BIN)) == sorted(usual)
+    assert all((paths.BIN / name).read_text() == "a program\n" for name in usual)
+    assert len(workshop.calls) == len(usual)
 
 
 def test_nothing_runs_and_nothing_is_said_when_all_is_built(workshop: Workshop) -> None:
@@ -163,7 +172,8 @@ def test_the_compilers_cache_goes_after_a_build_unless_it_shall_stay(
 
 
 def test_versions_compiled_in_are_those_of_go_mod() -> None:
-    assert "version.gitVersion=v1.34.2 " in BY_NAME["kube-apiserver"].flags[-1]
+    assert "version.gitVersion=v1.35.8 " in BY_NAME["kube-apiserver-1.35"].flags[-1]
+    assert "version.gitVersion=v1.34.2 " in BY_NAME["kube-apiserver-1.34"].flags[-1]
     assert BY_NAME["karpenter"].flags[-1].endswith("operator.Version=1.14.1")
     assert pinned("jobset", "sigs.k8s.io/jobset") == "v0.10.1"
 
@@ -173,6 +183,14 @@ def test_a_controller_of_one_release_is_built_for_the_stacks_that_name_it() -> N
     assert set(wanted({})) == set(wanted({"trainer": None})) == every >= {"etcd", "karpenter"}
     assert set(wanted({"trainer": {"version": "2.1.0"}})) == every | {"trainer", "jobset"}
     assert set(wanted({"trainer": {"version": "2.3.0"}})) == every | {"trainer-2.3", "jobset-0.12"}
+
+
+def test_an_older_control_plane_is_built_only_for_the_stacks_that_name_it() -> None:
+    older = {"kube-apiserver-1.34", "kube-controller-manager-1.34", "kube-scheduler-1.34"}
+    assert older.isdisjoint(toolchain.DEFAULT) and older.isdisjoint(wanted({}))
+    assert older <= set(wanted({"cluster": {"version": "1.34"}}))
+    newest = f"kube-apiserver-{NEWEST_KUBERNETES}"
+    assert newest in toolchain.DEFAULT and newest in wanted({"cluster": {"version": "1.34"}})
 
 
 def test_a_module_that_is_not_pinned_is_named() -> None:

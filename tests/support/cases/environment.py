@@ -605,6 +605,17 @@ REFUSED |= {
         "system_nodes.instance_type",
         "at least 2 vCPUs and 8 GiB",
     ),
+    "system nodes of another Kubernetes version": (
+        [at("system_nodes.release", "1.34.11-20261012")],
+        "system_nodes.release",
+        "must be a release of environment.cluster.version, 1.35; got 1.34.11-20261012. Fix: write"
+        " 1.35.8-20261012, or delete it",
+    ),
+    "system nodes whose kernel panics": (
+        [at("system_nodes.release", "1.35.8-20261003")],
+        "system_nodes.release",
+        "must be a release whose kernel does not panic",
+    ),
     "a tag of AWS": (
         [at("tags", {"aws:team": "a"})],
         "tags.aws:team",

@@ -1,0 +1,52 @@
+"""What the components of add-ons and nodes are told: more of plans/parts.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plans.parts import Identity
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddOnPlan:
+    name: str
+    version: str
+    configuration: str | None = None
+    service_account: str = ""
+    """Of those of its pods that get a role; empty: none does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddOnsPlan:
+    identity: Identity
+    before_nodes: tuple[AddOnPlan, ...]
+    """What a node needs to become Ready, and a pod to have its identity."""
+    after_nodes: tuple[AddOnPlan, ...]
+    """Deployments: without nodes they would be DEGRADED for 20 minutes and fail
+    (pulumi-eks#1525)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemNodesPlan:
+    identity: Identity
+    name: str
+    role_name: str
+    template_name: str
+    """Of the launch template."""
+    instance_type: str
+    nodes: int
+    version: str
+    """Minor release of Kubernetes."""
+    release: str
+    """Of the AMI, such as 1.35.8-20261012."""
+    disk_gib: int
+    """Of the root volume."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuNodesPlan:
+    """The identity that all GPU nodes share."""
+
+    identity: Identity
+    role_name: str
+    profile_name: str

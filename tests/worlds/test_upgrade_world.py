@@ -1,0 +1,132 @@
+"""A cluster goes from one Kubernetes version to the next while a gang runs on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from catalog import versions
+from rehearsal import world
+from tests.worlds.harness import Harness, rehearsing, until
+
+pytestmark = [
+    pytest.mark.world,
+    pytest.mark.soak,
+    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+]
+
+BEFORE, AFTER = "1.34", "1.35"
+GANG = "pods --namespace training --selector jobset.sigs.k8s.io/jobset-name=long"
+
+
+def _stack(version: str) -> dict[str, Any]:
+    job = {
+        "runtime": "torch-distributed",
+        "nodes": 2,
+        "pool": "g6",
+        "command": ["sh", "-c", "sleep 420"],
+        "shared_memory_gib": 8,
+        "image": "public.ecr.aws/deep-learning-containers/pytorch:2.11.0-cu130-amzn2023",
+    }
+    return {
+        "aws:region": "us-east-2",
+        "trainyard:environment": {
+            "zone": "us-east-2a",
+            "pools": {"g6": {"instance_types": ["g6.48xlarge"], "max_nodes": 2}},
+            "trainer": {"version": "2.1.0", "runtimes": ["torch-distributed"]},
+            "cluster": {
+                "version": version,
+                "endpoint": "public-and-private",
+                "public_access_cidrs": ["203.0.113.7/32"],
+            },
+            "jobs": {"long": job},
+        },
+    }
+
+
+def _write(trial: Harness, version: str) -> None:
+    (trial.checkout / "Pulumi.upgrade.yaml").write_text(yaml.safe_dump({"config": _stack(version)}))
+
+
+def _gang(trial: Harness) -> list[tuple[str, str, str, int]]:
+    """Of each pod: what tells it from any other, its node, its phase and its restarts."""
+    return sorted(
+        (
+            pod["metadata"]["uid"],
+            pod["spec"].get("nodeName", ""),
+            pod["status"]["phase"],
+            sum(one["restartCount"] for one in pod["status"].get("containerStatuses", ())),
+        )
+        for pod in trial.get(GANG)["items"]
+    )
+
+
+def _aws(trial: Harness, question: str) -> Any:
+    return json.loads(trial.shell(f"aws eks {question} --output json"))
+
+
+@pytest.fixture(scope="module")
+def gang() -> Iterator[tuple[Harness, list[tuple[str, str, str, int]]]]:
+    """A stack of the older version, and its gang of two, which runs."""
+    with rehearsing("upgrade") as trial:
+        _write(trial, BEFORE)
+        first = trial.start("up", "--stack", "upgrade")
+        engine_is_done = until(
+            lambda: " changes" in trial.log.read_text().rpartition("$ rehearsal up")[2],
+            seconds=900,
+        )
+        assert engine_is_done, trial.log.read_text()
+        assert until(
+            lambda: [pod[2] for pod in _gang(trial)] == ["Running", "Running"], seconds=180
+        )
+        yield trial, _gang(trial)
+        first.wait()
+
+
+def test_a_control_plane_is_upgraded_under_a_gang_that_notices_nothing(
+    gang: tuple[Harness, list[tuple[str, str, str, int]]],
+) -> None:
+    trial, before = gang
+    release = versions.KUBERNETES[AFTER]
+    _write(trial, "1.36")
+    assert trial.do("preview", "--stack", "upgrade") != 0, "two steps at once"
+    assert "at most one minor version above" in trial.log.read_text()
+
+    _write(trial, AFTER)
+    second = trial.start("up", "--stack", "upgrade")
+    assert until(
+        lambda: " changes" in trial.log.read_text().rpartition("$ rehearsal up")[2], seconds=600
+    ), trial.log.read_text()
+    assert _gang(trial) == before, "no pod of it moved or was started again"
+
+    [cluster] = _aws(trial, "list-clusters")["clusters"]
+    assert _aws(trial, f"describe-cluster --name {cluster}")["cluster"]["version"] == AFTER
+    for name in ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns"):
+        about = f"describe-addon --cluster-name {cluster} --addon-name {name}"
+        assert _aws(trial, about)["addon"]["addonVersion"] == release.add_ons[name]
+    system = trial.get("nodes --selector trainyard.io/nodes=system")["items"]
+    assert len(system) == 2
+    assert all(_kubelet(node).startswith(f"v{AFTER}.") for node in system)
+    assert all(
+        _kubelet(node).startswith(f"v{BEFORE}.")
+        for node in trial.get("nodes --selector trainyard.io/pool=g6")["items"]
+    ), "nodes of a gang are left alone, though they have drifted"
+
+    assert second.wait() == 0, trial.log.read_text()
+    assert trial.condition("long") == "Complete"
+
+
+def _kubelet(node: dict[str, Any]) -> str:
+    return node["status"]["nodeInfo"]["kubeletVersion"]
+
+
+def test_after_an_upgrade_there_is_nothing_left_to_change(
+    gang: tuple[Harness, list[tuple[str, str, str, int]]],
+) -> None:
+    trial, _ = gang
+    assert trial.do("up", "--stack", "upgrade") == 0
+    assert " 0 changes" in trial.log.read_text().rpartition("$ rehearsal up")[2]
