@@ -12,7 +12,7 @@ import pulumi_aws as aws
 
 from components.role import role
 from plans.parts import AddOnPlan, Identity
-from plans.policies import pod_identity_trust
+from plans.policies import Document
 
 CNI_POLICY = "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"
 
@@ -72,11 +72,12 @@ class CniIdentity(pulumi.ComponentResource):
         identity: Identity,
         *,
         cluster_name: pulumi.Input[str],
+        trusts: pulumi.Input[Document],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:cluster:CniIdentity", name, None, opts)
         cni, attached = role(
-            self, name, identity, identity.name(name), pod_identity_trust(), managed=[CNI_POLICY]
+            self, name, identity, identity.name(name), trusts, managed=[CNI_POLICY]
         )
         self.ready = aws.eks.PodIdentityAssociation(
             name,

@@ -57,7 +57,9 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         opts=on_aws,
     )
     name = cluster.coordinates.name
-    cni = CniIdentity("cni", me, cluster_name=name, opts=on_aws)
+    gpu_nodes = GpuNodes("gpu-nodes", plan.gpu_nodes, cluster_name=name, opts=on_aws)
+    trusts = gpu_nodes.pod_identity_trust
+    cni = CniIdentity("cni", me, cluster_name=name, trusts=trusts, opts=on_aws)
     first = AddOns(
         "before-nodes", plan.add_ons.before_nodes, identity=me, cluster_name=name, opts=on_aws
     )
@@ -79,12 +81,12 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     )
 
     in_cluster = pulumi.ResourceOptions(providers=[account, cluster.kubernetes])
-    gpu_nodes = GpuNodes("gpu-nodes", plan.gpu_nodes, cluster_name=name, opts=on_aws)
     karpenter = Karpenter(
         "karpenter",
         plan.karpenter,
         cluster=cluster.coordinates,
         node_role_arn=gpu_nodes.role_arn,
+        trusts=trusts,
         nodes=[system.ready, then.ready["coredns"]],
         opts=in_cluster,
     )
