@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from catalog import permissions
+from plans.deployer import Scope, deployer_policies
 from rehearsal import paths
 from rehearsal.aws import identity
 from rehearsal.providers.aws.account import Account as Aws_
@@ -797,3 +799,24 @@ def test_after_everything_is_destroyed_the_account_is_empty(
     assert world
     engine.destroy()
     assert account.types() == set()
+
+
+def test_whatever_was_asked_of_the_account_is_in_the_deployers_policy(
+    account: Account, engine: Engine, world: dict[str, Thing]
+) -> None:
+    """Up, changes, refreshes and destruction of every type, by the account's own log."""
+    assert world and account.types() == set()
+    log = (paths.LOGS / "account.jsonl").read_text().splitlines()
+    asked = {
+        line["call"]
+        for line in map(json.loads, log)
+        if line.get("key") == identity.DEVELOPER_KEY and "call" in line
+    }
+    scope = Scope(stack="dev", region=REGION)
+    documents = deployer_policies(permissions.CLOUDFORMATION, scope).values()
+    allowed = {
+        a for document in documents for each in document["Statement"] for a in each["Action"]
+    }
+    assert len(asked) > 80
+    by_tests = {"iam:CreateAccessKey", "sts:AssumeRole"}
+    assert asked - allowed - by_tests == {"sts:GetCallerIdentity"}, "which needs no permission"
