@@ -68,6 +68,7 @@ def recorded(stack: str) -> Graph:
     return deploy("dev", changes)
 
 
+@functools.cache
 def planned(stack: str) -> EnvironmentPlan:
     """The plan of one of STACKS."""
     return environment_plan(*STACKS[stack])
