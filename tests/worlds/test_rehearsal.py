@@ -13,6 +13,10 @@ import pytest
 
 from rehearsal import world
 from rehearsal.trials import VICTIMS, Trial, rehearsing, until
+from stacks.plan import plan_stack
+from stacks.reports.policy import policies
+from stacks.settings.reader import read_file
+from tests.support import account_log
 
 pytestmark = [
     pytest.mark.world,
@@ -87,6 +91,13 @@ def test_a_second_up_a_refresh_and_a_preview_change_nothing(trial: Trial):
         "pulumi refresh --yes --skip-preview --non-interactive --expect-no-changes"
     )
     trial.shell("pulumi preview --non-interactive --expect-no-changes")
+
+
+def test_up_and_a_refresh_ask_the_account_for_nothing_beyond_the_deployers_policy(trial: Trial):
+    planned = plan_stack(read_file("dev", trial.checkout)).accepted()
+    calls = account_log.asked(trial.state / "logs")
+    beyond = calls - account_log.allowed(policies(planned))
+    assert len(calls) > 40 and beyond <= {"sts:GetCallerIdentity"}, "which needs no permission"
 
 
 def _edit(trial: Trial, *edits: tuple[str, str]) -> None:
