@@ -7,7 +7,7 @@ TRAIN := .venv/.train
 REHEARSAL := .venv/bin/python -m rehearsal
 
 .DEFAULT_GOAL := help
-.PHONY: help check plan preview migrate schema up status kubeconfig env down test lint soak bench train-real
+.PHONY: help check plan policy preview migrate schema up status kubeconfig env down test lint soak bench train-real
 
 help:                     ## print these words
 	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -20,6 +20,9 @@ check: $(PRODUCT)         ## list all errors of a stack file; LIVE=1 also reads 
 
 plan: $(PRODUCT)          ## print nodes, quota, goodput, time to the first step and cost; JSON=1 for programs
 	@.venv/bin/python -m stacks.reports.plan $(STACK) $(if $(JSON),--json)
+
+policy: $(PRODUCT)        ## print the IAM policies that deploying needs, PART=<name> alone; PREVIEW=1: that of previews
+	@.venv/bin/python -m stacks.reports.policy $(STACK) $(if $(filter 1,$(PREVIEW)),--preview) $(if $(PART),--part $(PART))
 
 preview: $(DEVELOP)       ## print what `make up` would change
 	@$(REHEARSAL) preview --stack $(STACK)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
@@ -14,11 +15,20 @@ import pulumi_aws as aws
 from components.role import role
 from plans.node_parts import AddOnPlan
 from plans.parts import Identity
-from plans.policies import Document, document, pod_identity_trust
+from plans.policies import Document, document
 
 ROLE_NAME = 64
 """Characters of an IAM role's name, at most (IAM API, CreateRole)."""
 CNI_POLICY = "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodRoles:
+    """What the roles of add-ons' pods trust and may do."""
+
+    trusts: pulumi.Input[Document]
+    statements: Mapping[str, Sequence[pulumi.Input[Document]]]
+    """Add-on → what its pods may do."""
 
 
 class AddOns(pulumi.ComponentResource):
@@ -35,7 +45,7 @@ class AddOns(pulumi.ComponentResource):
         identity: Identity,
         cluster_name: pulumi.Input[str],
         nodes: Sequence[pulumi.Resource] = (),
-        statements: Mapping[str, Sequence[pulumi.Input[Document]]] | None = None,
+        roles: PodRoles | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:cluster:AddOns", name, None, opts)
@@ -44,7 +54,7 @@ class AddOns(pulumi.ComponentResource):
                 add_on,
                 identity,
                 cluster_name,
-                [*nodes, *self._pod_role(add_on, identity, cluster_name, statements or {})],
+                [*nodes, *self._pod_role(add_on, identity, cluster_name, roles)],
             )
             for add_on in plan
         }
@@ -55,18 +65,18 @@ class AddOns(pulumi.ComponentResource):
         add_on: AddOnPlan,
         identity: Identity,
         cluster_name: pulumi.Input[str],
-        statements: Mapping[str, Sequence[pulumi.Input[Document]]],
+        roles: PodRoles | None,
     ) -> list[pulumi.Resource]:
         """A role for the pods of an add-on that call AWS, in place before they start."""
-        if not add_on.service_account:
+        if roles is None or not add_on.service_account:
             return []
-        allowed = pulumi.Output.all(*statements[add_on.name])
+        allowed = pulumi.Output.all(*roles.statements[add_on.name])
         pods, attached = role(
             self,
             add_on.name,
             identity,
             identity.short_name(add_on.name, ROLE_NAME),
-            pod_identity_trust(),
+            roles.trusts,
             inline={
                 "stores": allowed.apply(lambda all_: json.dumps(document(*all_), sort_keys=True))
             },
@@ -116,11 +126,12 @@ class CniIdentity(pulumi.ComponentResource):
         identity: Identity,
         *,
         cluster_name: pulumi.Input[str],
+        trusts: pulumi.Input[Document],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:cluster:CniIdentity", name, None, opts)
         cni, attached = role(
-            self, name, identity, identity.name(name), pod_identity_trust(), managed=[CNI_POLICY]
+            self, name, identity, identity.name(name), trusts, managed=[CNI_POLICY]
         )
         self.ready = aws.eks.PodIdentityAssociation(
             name,

@@ -52,7 +52,9 @@ class DevicePlugins(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _efa(self, name: str, plan: DevicePluginsPlan) -> k8s.apps.v1.DaemonSet:
-        """Typed here and not by chart: the chart's tolerations leave GPU nodes out."""
+        """Typed here and not by chart: the chart has a list of its own of the types with EFA, and from
+        0.5.9 its container is privileged (aws/eks-charts#1245, for Neuron). Both can be overridden,
+        which is as long as this."""
         device_plugins = "/var/lib/kubelet/device-plugins"
         container = k8s.core.v1.ContainerArgs(
             name="efa",

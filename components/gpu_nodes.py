@@ -9,7 +9,7 @@ import pulumi_aws as aws
 from components.role import role
 from components.system_nodes import NODE_POLICIES
 from plans.node_parts import GpuNodesPlan
-from plans.policies import trust
+from plans.policies import Document, account_of, pod_identity_trust, trust
 
 
 class GpuNodes(pulumi.ComponentResource):
@@ -17,6 +17,9 @@ class GpuNodes(pulumi.ComponentResource):
     block the role."""
 
     role_arn: pulumi.Output[str]
+    pod_identity_trust: pulumi.Output[Document]
+    """Of roles that pods of this cluster get. The account in it is read from the role's ARN, which
+    is known minutes before the cluster's: roles and their policies do not wait for the cluster."""
     profile_name: pulumi.Output[str]
     ready: list[pulumi.Resource]
 
@@ -53,6 +56,11 @@ class GpuNodes(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.role_arn = nodes.arn
+        self.pod_identity_trust = nodes.arn.apply(
+            lambda arn: pod_identity_trust(
+                account=account_of(arn), region=plan.identity.region, cluster=plan.cluster_name
+            )
+        )
         self.profile_name = profile.name
         self.ready = [entry, *attached]
         self.register_outputs({})

@@ -43,13 +43,14 @@ class Karpenter(pulumi.ComponentResource):
         *,
         cluster: ClusterCoordinates,
         node_role_arn: pulumi.Input[str],
+        trusts: pulumi.Input[policies.Document],
         nodes: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:nodes:Karpenter", name, None, opts)
         self._plan = plan
         queue, interruptions = self._interruption_queue(name)
-        identity = self._identity(name, cluster, node_role_arn, queue)
+        identity = self._identity(name, cluster, node_role_arn, queue, trusts)
         crds = release(self, f"{name}-crd", plan.crds, namespace=NAMESPACE)
         self.ready = self._controller(
             name, cluster, queue, [*nodes, *identity, *interruptions, crds]
@@ -65,14 +66,8 @@ class Karpenter(pulumi.ComponentResource):
             tags=self._plan.identity.tags(name),
             opts=pulumi.ResourceOptions(parent=self),
         )
-        policy = queue.arn.apply(
-            lambda arn: json.dumps(policies.interruption_queue(arn), sort_keys=True)
-        )
-        made: list[pulumi.Resource] = [
-            aws.sqs.QueuePolicy(
-                name, queue_url=queue.url, policy=policy, opts=pulumi.ResourceOptions(parent=self)
-            )
-        ]
+        made: list[pulumi.Resource] = []
+        rule_arns: list[pulumi.Output[str]] = []
         for event, (source, detail) in INTERRUPTIONS.items():
             rule = aws.cloudwatch.EventRule(
                 f"{name}-{event}",
@@ -83,6 +78,7 @@ class Karpenter(pulumi.ComponentResource):
                 tags=self._plan.identity.tags(f"{name}-{event}"),
                 opts=pulumi.ResourceOptions(parent=self),
             )
+            rule_arns.append(rule.arn)
             made.append(
                 aws.cloudwatch.EventTarget(
                     f"{name}-{event}",
@@ -92,6 +88,14 @@ class Karpenter(pulumi.ComponentResource):
                     opts=pulumi.ResourceOptions(parent=self),
                 )
             )
+        policy = pulumi.Output.all(queue.arn, *rule_arns).apply(
+            lambda arns: json.dumps(policies.interruption_queue(arns[0], arns[1:]), sort_keys=True)
+        )
+        made.append(
+            aws.sqs.QueuePolicy(
+                name, queue_url=queue.url, policy=policy, opts=pulumi.ResourceOptions(parent=self)
+            )
+        )
         return queue, made
 
     def _identity(
@@ -100,6 +104,7 @@ class Karpenter(pulumi.ComponentResource):
         cluster: ClusterCoordinates,
         node_role_arn: pulumi.Input[str],
         queue: aws.sqs.Queue,
+        trusts: pulumi.Input[policies.Document],
     ) -> list[pulumi.Resource]:
         region = self._plan.identity.region
         reads = pulumi.Output.all(
@@ -110,7 +115,7 @@ class Karpenter(pulumi.ComponentResource):
             name,
             self._plan.identity,
             self._plan.role_name,
-            policies.pod_identity_trust(),
+            trusts,
             inline={
                 "nodes": json.dumps(
                     policies.karpenter_nodes(region=region, cluster=self._plan.cluster_name),

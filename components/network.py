@@ -181,8 +181,9 @@ class Network(pulumi.ComponentResource):
     def _s3_endpoint(
         self, name: str, vpc: aws.ec2.Vpc, private: aws.ec2.Route
     ) -> aws.ec2.VpcEndpoint:
-        """Gateway endpoint: free, and data sets and image layers no longer pay the NAT gateway by
-        the GB."""
+        """Gateway endpoint: free, and data sets in S3 no longer pay the NAT gateway by the GB. Nor do
+        layers of images in private ECR, which lie in S3; those of ECR Public come through the NAT
+        gateway."""
         return aws.ec2.VpcEndpoint(
             f"{name}-s3",
             vpc_id=vpc.id,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import pulumi
@@ -17,7 +16,7 @@ def role(
     name: str,
     identity: Identity,
     physical_name: str,
-    trusts: Document,
+    trusts: pulumi.Input[Document],
     *,
     managed: Sequence[str] = (),
     inline: Mapping[str, pulumi.Input[str]] | None = None,
@@ -26,7 +25,7 @@ def role(
     made = aws.iam.Role(
         name,
         name=physical_name,
-        assume_role_policy=json.dumps(trusts, sort_keys=True),
+        assume_role_policy=pulumi.Output.json_dumps(trusts, sort_keys=True),
         tags=identity.tags(name),
         opts=pulumi.ResourceOptions(parent=parent),
     )

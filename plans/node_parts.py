@@ -48,5 +48,6 @@ class GpuNodesPlan:
     """The identity that all GPU nodes share."""
 
     identity: Identity
+    cluster_name: str
     role_name: str
     profile_name: str

@@ -3,6 +3,7 @@ them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 Document = dict[str, Any]
@@ -12,25 +13,48 @@ ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPoli
 EKS_CLUSTER_TAG = "aws:RequestTag/eks:eks-cluster-name"
 
 
-def trust(service: str, *actions: str) -> Document:
+def trust(service: str) -> Document:
     """Who may assume a role: one AWS service."""
+    return document({"Principal": {"Service": service}, "Action": ["sts:AssumeRole"]})
+
+
+def pod_identity_trust(*, account: str, region: str, cluster: str) -> Document:
+    """For roles that pods of one cluster get through EKS Pod Identity.
+
+    EKS names the cluster as the source, not the association: with the association's ARN pods get no
+    credentials (awslabs/mountpoint-s3-csi-driver#781); with the cluster's ARN it was tried on a live
+    cluster (terraform-aws-modules/terraform-aws-eks#3743).
+    """
     return document(
-        {"Principal": {"Service": service}, "Action": list(actions or ("sts:AssumeRole",))}
+        {
+            "Principal": {"Service": "pods.eks.amazonaws.com"},
+            "Action": ["sts:AssumeRole", "sts:TagSession"],
+            "Condition": {
+                "StringEquals": {"aws:SourceAccount": account},
+                "ArnEquals": {"aws:SourceArn": f"arn:aws:eks:{region}:{account}:cluster/{cluster}"},
+            },
+        }
     )
 
 
-def pod_identity_trust() -> Document:
-    """For roles that pods get through EKS Pod Identity."""
-    return trust("pods.eks.amazonaws.com", "sts:AssumeRole", "sts:TagSession")
+def account_of(arn: str) -> str:
+    """The id of the account that a resource belongs to."""
+    return arn.split(":")[4]
 
 
-def interruption_queue(queue_arn: str) -> Document:
-    """Only EventBridge and SQS itself may send, and only over TLS."""
+def interruption_queue(queue_arn: str, rule_arns: Sequence[str]) -> Document:
+    """Only these EventBridge rules may send, and only over TLS.
+
+    Karpenter's own template lets EventBridge send for rules of every account, which could report
+    interruptions that never happen (EventBridge user guide, eb-use-resource-based, has the
+    condition).
+    """
     return document(
         {
-            "Principal": {"Service": ["events.amazonaws.com", "sqs.amazonaws.com"]},
+            "Principal": {"Service": "events.amazonaws.com"},
             "Action": "sqs:SendMessage",
             "Resource": queue_arn,
+            "Condition": {"ArnEquals": {"aws:SourceArn": sorted(rule_arns)}},
         },
         {
             "Effect": "Deny",
@@ -117,6 +141,7 @@ def _own_nodes_statements(region: str, cluster: str) -> tuple[Document, ...]:
             "Resource": f"{arn}instance/*",
             "Condition": {
                 **owned,
+                "StringEqualsIfExists": {EKS_CLUSTER_TAG: cluster},
                 "ForAllValues:StringEquals": {
                     "aws:TagKeys": ["eks:eks-cluster-name", "karpenter.sh/nodeclaim", "Name"]
                 },
@@ -158,11 +183,14 @@ def karpenter_identity(*, node_role_arn: str, cluster_arn: str, queue_arn: str) 
             "Condition": {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com"]}},
         },
         # Without ListInstanceProfiles the finalizer of an EC2NodeClass never ends
-        # (karpenter-provider-aws#9185).
+        # (karpenter-provider-aws#9185). It also looks for a profile called <cluster>_<hash>, which
+        # older releases made: it must read "not found" there, not "denied"
+        # (karpenter-provider-aws 1.14, pkg/controllers/nodeclass/controller.go).
+        {"Sid": "ListProfiles", "Action": "iam:ListInstanceProfiles", "Resource": "*"},
         {
             "Sid": "ReadProfiles",
-            "Action": ["iam:GetInstanceProfile", "iam:ListInstanceProfiles"],
-            "Resource": "*",
+            "Action": "iam:GetInstanceProfile",
+            "Resource": f"arn:aws:iam::{account_of(node_role_arn)}:instance-profile/*",
         },
         {"Sid": "ReadCluster", "Action": "eks:DescribeCluster", "Resource": cluster_arn},
         {

@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 
 from components.account import aws_provider
-from components.add_ons import AddOns, CniIdentity
+from components.add_ons import AddOns, CniIdentity, PodRoles
 from components.cluster import Cluster
 from components.device_plugins import DevicePlugins
 from components.gpu_nodes import GpuNodes
@@ -53,7 +53,9 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         opts=on_aws,
     )
     name = cluster.coordinates.name
-    cni = CniIdentity("cni", me, cluster_name=name, opts=on_aws)
+    gpu_nodes = GpuNodes("gpu-nodes", plan.gpu_nodes, cluster_name=name, opts=on_aws)
+    trusts = gpu_nodes.pod_identity_trust
+    cni = CniIdentity("cni", me, cluster_name=name, trusts=trusts, opts=on_aws)
     first = AddOns(
         "before-nodes", plan.add_ons.before_nodes, identity=me, cluster_name=name, opts=on_aws
     )
@@ -71,17 +73,17 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         identity=me,
         cluster_name=name,
         nodes=[system.ready],
-        statements=_statements(plan, volumes),
+        roles=PodRoles(trusts=trusts, statements=_statements(plan, volumes)),
         opts=on_aws,
     )
 
     in_cluster = pulumi.ResourceOptions(providers=[account, cluster.kubernetes])
-    gpu_nodes = GpuNodes("gpu-nodes", plan.gpu_nodes, cluster_name=name, opts=on_aws)
     karpenter = Karpenter(
         "karpenter",
         plan.karpenter,
         cluster=cluster.coordinates,
         node_role_arn=gpu_nodes.role_arn,
+        trusts=trusts,
         nodes=[system.ready, then.ready["coredns"]],
         opts=in_cluster,
     )

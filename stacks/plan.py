@@ -328,7 +328,7 @@ def _environment(
         cluster=cluster_plan(me, cluster, wanted, access, day),
         add_ons=add_ons_plan(me, wanted),
         system_nodes=system_nodes_plan(me, wanted),
-        gpu_nodes=gpu_nodes_plan(me),
+        gpu_nodes=gpu_nodes_plan(me, cluster),
         karpenter=karpenter_plan(me, cluster, wanted),
         pools=pools,
         device_plugins=device_plugins_plan(pools, wanted.artifacts),

@@ -32,6 +32,7 @@ WORDS = [
 ]
 REQUIRED = {
     "stacks.reports.plan": ["dev"],
+    "stacks.reports.policy": ["dev"],
     "stacks.manifests.migrate": ["job.yaml"],
     "operations.drain": ["dev"],
     "operations.repair": ["dev"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 
-from rehearsal.aws import principals
+from rehearsal.aws import backends, principals
 from rehearsal.aws.eks import (
     ABSENT,
     CLUSTERS,
@@ -174,11 +174,15 @@ def pod_role(cluster_name: str, namespace: str, service_account: str) -> str:
     if found is None or "eks-pod-identity-agent" not in found.parts["Addon"]:
         return ""
     views = _associations(found, {"namespace": namespace, "serviceAccount": service_account})
+    request = {
+        "aws:SourceAccount": backends.ACCOUNT,
+        "aws:SourceArn": found.view["arn"],
+    }
     return next(
         (
             one["roleArn"]
             for one in views
-            if principals.trusts(one["roleArn"], "pods.eks.amazonaws.com")
+            if principals.trusts(one["roleArn"], "pods.eks.amazonaws.com", request=request)
         ),
         "",
     )

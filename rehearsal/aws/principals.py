@@ -4,6 +4,7 @@ get-token`.
 Users may do everything. A role session may do what the role's inline and attached policies allow,
 by action: wildcards and NotAction work and a Deny without conditions wins, but conditions and
 resources are not looked at, so a policy that is too narrow in those passes here and fails on AWS.
+Conditions of trust policies and of queue policies are evaluated: conditions.py.
 Signatures are verified for EKS tokens only, where they alone say which cluster the token is for.
 """
 
@@ -13,6 +14,7 @@ import base64
 import datetime
 import hmac
 import json
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -21,7 +23,7 @@ from botocore.auth import SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from rehearsal.aws import backends
+from rehearsal.aws import backends, conditions
 from rehearsal.aws.operations import Call, Fields, Principal, Refused
 
 _UNKNOWN_KEY = {"ec2": ("AuthFailure", 401), "query": ("InvalidClientTokenId", 403)}
@@ -64,12 +66,14 @@ def role(arn: str) -> Any:
     return next((role for role in backends.iam().get_roles() if role.arn == arn), None)
 
 
-def trusts(role_arn: str, *who: str) -> bool:
+def trusts(role_arn: str, *who: str, request: Mapping[str, str] | None = None) -> bool:
     """Whether the role exists and its trust policy lets one of them, services or ARNs, assume
-    it."""
+    it. `request`: values of condition keys."""
     found = role(role_arn)
     return bool(found) and any(
-        statement.get("Effect") == "Allow" and {name for _, name in named(statement)} & set(who)
+        statement.get("Effect") == "Allow"
+        and {name for _, name in named(statement)} & set(who)
+        and conditions.holds(statement, request or {})
         for statement in statements(found.assume_role_policy_document)
     )
 

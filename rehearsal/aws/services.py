@@ -9,7 +9,7 @@ import secrets
 import time
 from typing import Any
 
-from rehearsal.aws import backends, principals
+from rehearsal.aws import backends, conditions, principals
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.operations import Call, Fields, answers, follows, refuses
 
@@ -54,7 +54,11 @@ refuses(
     "not authorized to perform: sts:AssumeRole on resource: {RoleArn}",
     lambda call: (
         not principals.trusts(
-            call["RoleArn"], call.principal.entity, f"arn:aws:iam::{backends.ACCOUNT}:root"
+            call["RoleArn"],
+            call.principal.entity,
+            f"arn:aws:iam::{backends.ACCOUNT}:root",
+            request={"aws:PrincipalArn": call.principal.entity}
+            | ({"sts:ExternalId": call["ExternalId"]} if call["ExternalId"] else {}),
         )
     ),
     status=403,
@@ -123,18 +127,19 @@ def emit(region: str, kind: str, resource: str, detail: Fields) -> None:
     }
     for rule in list(backends.events(region).event_buses["default"].rules.values()):
         if rule.state == "ENABLED" and all(
-            _accepts(region, target["Arn"]) for target in rule.targets
+            _accepts(region, target["Arn"], rule.arn) for target in rule.targets
         ):
             rule.send_to_targets(event, transform_input=False)
 
 
-def _accepts(region: str, queue_arn: str) -> bool:
-    """Whether the queue's policy lets EventBridge send; by action, like all of the account's
-    authorisation."""
+def _accepts(region: str, queue_arn: str, rule_arn: str) -> bool:
+    """Whether the queue's policy lets EventBridge send for that rule."""
+    request = {"aws:SourceAccount": backends.ACCOUNT, "aws:SourceArn": rule_arn}
     queue: Any = backends.sqs(region).queues.get(queue_arn.rpartition(":")[2])
     return any(
         statement["Effect"] == "Allow"
         and ("Service", "events.amazonaws.com") in principals.named(statement)
         and principals.concerns(statement, "sqs:SendMessage")
+        and conditions.holds(statement, request)
         for statement in principals.statements(getattr(queue, "policy", None) or "{}")
     )

@@ -19,6 +19,7 @@ from plans.parts import (
     AccessPlan,
     GpuPoolPlan,
     Identity,
+    JobPlan,
     NetworkInterface,
     NodeTypePlan,
 )
@@ -217,6 +218,22 @@ def quota_takers(uses: Mapping[str, PoolUse], system: SystemNodesPlan) -> dict[s
         for code, vcpus in quota.items():
             takers.setdefault(code, {})[who] = vcpus
     return dict(sorted(takers.items()))
+
+
+def quota_of_up(
+    uses: Mapping[str, PoolUse], jobs: Mapping[str, JobPlan], system: SystemNodesPlan
+) -> dict[str, dict[str, int]]:
+    """Service Quotas code → who takes how many vCPUs of it while the stack's own jobs run: system
+    nodes, nodes that a pool keeps, and nodes of jobs. A pool of several types takes none for
+    certain: where one type has no quota left, Karpenter launches another."""
+    takers = {code: {SYSTEM: vcpus} for code, vcpus in system_quota(system).items()}
+    for name, use in uses.items():
+        wanted = sum(job.nodes for job in jobs.values() if job.pool == name)
+        nodes = max(use.kept_nodes, min(use.max_nodes, wanted))
+        if nodes and len(use.instance_types) == 1:
+            for code, vcpus in use.quota.items():
+                takers.setdefault(code, {})[name] = vcpus // use.max_nodes * nodes
+    return takers
 
 
 def quota_needed(uses: Mapping[str, PoolUse], system: SystemNodesPlan) -> dict[str, int]:

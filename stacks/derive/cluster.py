@@ -92,8 +92,11 @@ def system_nodes_plan(me: Identity, wanted: EnvironmentConfig) -> SystemNodesPla
     )
 
 
-def gpu_nodes_plan(me: Identity) -> GpuNodesPlan:
+def gpu_nodes_plan(me: Identity, cluster_name: str) -> GpuNodesPlan:
     """The role and the instance profile that all GPU nodes share."""
     return GpuNodesPlan(
-        identity=me, role_name=me.name("gpu-nodes"), profile_name=me.name("gpu-nodes")
+        identity=me,
+        cluster_name=cluster_name,
+        role_name=me.name("gpu-nodes"),
+        profile_name=me.name("gpu-nodes"),
     )

@@ -14,7 +14,7 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
-from stacks.derive.capacity import CNI, SYSTEM, quota_takers
+from stacks.derive.capacity import CNI, SYSTEM, quota_of_up, quota_takers
 from stacks.derive.credentials import NotAssumed
 from stacks.plan import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account, NotAnswered
@@ -234,22 +234,32 @@ def offer_findings(
 
 def quota_findings(
     plan: EnvironmentPlan, code: str, takers: Mapping[str, int], quota: float, others: int
-) -> Iterator[InputError]:
-    """A quota that full pools exceed; Karpenter and EKS would report it as lack of capacity."""
-    vcpus = sum(takers.values())
-    if vcpus + others <= quota:
+) -> Iterator[Finding]:
+    """A quota that the stack's own jobs exceed, or that only full pools exceed: then `up` works, and
+    Karpenter would report the quota as lack of capacity. `takers`: of full pools."""
+    full, beside = sum(takers.values()), f", beside {others} that others use" * bool(others)
+    if full + others <= quota:
         return
-    pools = [*takers] != [SYSTEM]
+    now = quota_of_up(plan.capacity, plan.jobs, plan.system_nodes).get(code, {})
     command = (
         "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code"
-        f" {code} --desired-value {vcpus + others} --region {plan.identity.region}"
+        f" {code} --desired-value {full + others} --region {plan.identity.region}"
     )
+    if not now or sum(now.values()) + others <= quota:
+        yield InputWarning(
+            path="environment.pools",
+            text=(
+                f"quota {code} is {quota:g} vCPUs, enough for the jobs of this stack; full pools need"
+                f" {full} for {', '.join(takers)}{beside}: run `{command}` before larger jobs"
+            ),
+        )
+        return
+    pools = [*now] != [SYSTEM]
     yield InputError(
         path="environment.pools" if pools else "environment.system_nodes",
-        must=f"need at most the {quota:g} vCPUs of quota {code}{', with full pools' * pools}",
-        got=f"{vcpus} for {', '.join(takers)}"
-        + f", beside {others} that others use" * bool(others),
-        fix=f"run `{command}`" + ", or lower max_nodes" * pools,
+        must=f"need at most the {quota:g} vCPUs of quota {code}",
+        got=f"{sum(now.values())} for {', '.join(now)}{beside}",
+        fix=f"run `{command}`" + ", or lower the nodes of the jobs" * pools,
     )
 
 

@@ -101,6 +101,9 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
                     fix=f"rename it to {name}-store",
                 )
 
+    def resource_types(self, plan: EfsPlan) -> tuple[str, ...]:
+        return ("aws:efs/fileSystem:FileSystem", "aws:efs/mountTarget:MountTarget")
+
     def row(self, plan: EfsPlan) -> StoreRow:
         return StoreRow(kind="EFS", size="grows", speed="elastic")
 

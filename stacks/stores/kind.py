@@ -135,6 +135,17 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         """How to make it so large that files can fill so much. `path`: of its settings."""
         return f"write a larger store than {path}"
 
+    # AWS.
+
+    @abstractmethod
+    def resource_types(self, plan: Plan) -> tuple[str, ...]:
+        """The types of its resources in AWS, as Pulumi's AWS provider calls them."""
+
+    def buckets(self, plan: Plan) -> tuple[str, ...]:
+        """Names of the S3 buckets that deploying it touches; `*` stands for what AWS or the account
+        adds."""
+        return ()
+
     # Reports.
 
     @abstractmethod

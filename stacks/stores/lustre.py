@@ -131,6 +131,14 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         size = -(-(gib / LUSTRE_USABLE) // SIZE_STEP_GIB) * SIZE_STEP_GIB
         return f"write capacity_gib: {size:.0f} or more under {path}"
 
+    def resource_types(self, plan: LustrePlan) -> tuple[str, ...]:
+        links = ("aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",)
+        return ("aws:fsx/lustreFileSystem:LustreFileSystem", *(links if plan.repositories else ()))
+
+    def buckets(self, plan: LustrePlan) -> tuple[str, ...]:
+        links = [repository.s3 for repository in plan.repositories.values()]
+        return tuple(sorted({link.removeprefix("s3://").partition("/")[0] for link in links}))
+
     def row(self, plan: LustrePlan) -> StoreRow:
         speed = plan.throughput_mbps_per_tib or SCRATCH_2_PER_TIB.write / 1e6
         return StoreRow(

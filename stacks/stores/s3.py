@@ -35,6 +35,15 @@ CAPACITY = "1024Gi"
 ALL_USERS = "allow-other"
 """Containers that do not run as root read files, too."""
 
+BUCKET_TYPES = (
+    "aws:s3/bucket:Bucket",
+    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",
+    "aws:s3/bucketPolicy:BucketPolicy",
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+)
+"""Of a bucket that the stack creates."""
+
 
 class S3(StoreKind[S3Config, S3Plan]):
     """One bucket."""
@@ -141,6 +150,12 @@ class S3(StoreKind[S3Config, S3Plan]):
                 " copies what is written there to a bucket"
             ),
         )
+
+    def resource_types(self, plan: S3Plan) -> tuple[str, ...]:
+        return () if plan.existing else BUCKET_TYPES
+
+    def buckets(self, plan: S3Plan) -> tuple[str, ...]:
+        return () if plan.existing else (f"{plan.name}-*",)
 
     def row(self, plan: S3Plan) -> StoreRow:
         return StoreRow(

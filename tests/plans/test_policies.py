@@ -23,13 +23,16 @@ MADE = (
 )
 """What Karpenter creates: it may only do so with the tags of this cluster."""
 
+NODE_ROLE = "arn:aws:iam::123456789012:role/nodes"
+RULES = [f"arn:aws:events:eu-west-1:123456789012:rule/{name}" for name in ("spot", "health")]
+
 DOCUMENTS = {
     "nodes": policies.karpenter_nodes(region="eu-west-1", cluster="dev-cluster-0"),
     "identity": policies.karpenter_identity(
-        node_role_arn="arn:role", cluster_arn="arn:cluster", queue_arn="arn:queue"
+        node_role_arn=NODE_ROLE, cluster_arn="arn:cluster", queue_arn="arn:queue"
     ),
     "discovery": policies.karpenter_discovery(region="eu-west-1"),
-    "queue": policies.interruption_queue("arn:queue"),
+    "queue": policies.interruption_queue("arn:queue", RULES),
 }
 
 
@@ -104,7 +107,7 @@ def test_ending_an_instance_asks_for_the_tag_it_has_and_not_for_one_it_is_given(
 
 def test_the_node_role_is_handed_to_ec2_only() -> None:
     [handed] = [s for _, s in _allowed() if s["Action"] == "iam:PassRole"]
-    assert handed["Resource"] == "arn:role"
+    assert handed["Resource"] == NODE_ROLE
     assert handed["Condition"] == {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com"]}}
 
 
@@ -116,9 +119,25 @@ def test_karpenter_owns_no_instance_profile() -> None:
     }
 
 
+def test_karpenter_reads_profiles_of_its_own_account_only() -> None:
+    [read] = [s for _, s in _allowed() if s["Action"] == "iam:GetInstanceProfile"]
+    assert read["Resource"] == "arn:aws:iam::123456789012:instance-profile/*"
+
+
+def test_an_own_instance_cannot_be_tagged_as_another_clusters() -> None:
+    [tag] = [s for s in DOCUMENTS["nodes"]["Statement"] if s["Sid"] == "TagOwnInstances"]
+    named = {"aws:RequestTag/eks:eks-cluster-name": "dev-cluster-0"}
+    assert tag["Condition"]["StringEqualsIfExists"] == named
+
+
+def test_only_the_given_rules_send_to_the_queue() -> None:
+    allow, _ = DOCUMENTS["queue"]["Statement"]
+    assert allow["Principal"] == {"Service": "events.amazonaws.com"}
+    assert allow["Condition"] == {"ArnEquals": {"aws:SourceArn": sorted(RULES)}}
+
+
 def test_the_queue_refuses_what_is_not_encrypted_on_its_way() -> None:
-    allow, deny = DOCUMENTS["queue"]["Statement"]
-    assert allow["Principal"] == {"Service": ["events.amazonaws.com", "sqs.amazonaws.com"]}
+    _, deny = DOCUMENTS["queue"]["Statement"]
     assert (deny["Effect"], deny["Condition"]) == (
         "Deny",
         {"Bool": {"aws:SecureTransport": "false"}},
@@ -135,7 +154,7 @@ def test_a_region_that_is_not_the_stacks_is_not_looked_at() -> None:
     [
         (policies.trust("ec2.amazonaws.com"), "ec2.amazonaws.com", ["sts:AssumeRole"]),
         (
-            policies.pod_identity_trust(),
+            policies.pod_identity_trust(account="123456789012", region="eu-west-1", cluster="c"),
             "pods.eks.amazonaws.com",
             ["sts:AssumeRole", "sts:TagSession"],
         ),
@@ -146,6 +165,14 @@ def test_a_role_trusts_one_service(
 ) -> None:
     [statement] = document["Statement"]
     assert (statement["Principal"], statement["Action"]) == ({"Service": service}, actions)
+
+
+def test_a_role_of_pods_trusts_the_pods_of_one_cluster() -> None:
+    document = policies.pod_identity_trust(account="123456789012", region="eu-west-1", cluster="c")
+    assert document["Statement"][0]["Condition"] == {
+        "StringEquals": {"aws:SourceAccount": "123456789012"},
+        "ArnEquals": {"aws:SourceArn": "arn:aws:eks:eu-west-1:123456789012:cluster/c"},
+    }
 
 
 def test_a_role_of_the_graph_holds_at_most_what_iam_takes_inline(dev: Graph) -> None:
@@ -170,10 +197,21 @@ def test_documents_of_the_graph_name_the_graphs_own_resources(dev: Graph) -> Non
         resources("ReadCluster")
         == f"arn:aws:eks:::cluster/{dev['eks:index:Cluster cluster'].inputs['name']}"
     )
-    assert (
-        json.loads(dev["QueuePolicy karpenter"].inputs["policy"])["Statement"][0]["Resource"]
-        == "arn:aws:sqs:::karpenter"
-    )
+    send = json.loads(dev["QueuePolicy karpenter"].inputs["policy"])["Statement"][0]
+    assert send["Resource"] == "arn:aws:sqs:::karpenter"
+    rules = [f"arn:aws:cloudwatch:::{rule.name}" for rule in dev.of("EventRule")]
+    assert len(rules) == 5 and send["Condition"] == {"ArnEquals": {"aws:SourceArn": sorted(rules)}}
+
+
+def test_roles_of_pods_trust_the_graphs_own_cluster_and_do_not_wait_for_it(dev: Graph) -> None:
+    cluster = dev["eks:index:Cluster cluster"]
+    roles = {each.inputs["roleArn"] for each in dev.of("PodIdentityAssociation")}
+    for role in (dev["Role cni"], dev["Role karpenter"]):
+        [statement] = json.loads(role.inputs["assumeRolePolicy"])["Statement"]
+        source = statement["Condition"]["ArnEquals"]["aws:SourceArn"]
+        assert source == f"arn:aws:eks:ap-northeast-2::cluster/{cluster.inputs['name']}"
+        assert f"arn:aws:iam:::{role.name}" in roles
+        assert not dev.waits_for(role, cluster)
 
 
 def test_karpenters_region_and_cluster_are_the_plans(dev: Graph) -> None:

@@ -12,6 +12,10 @@ from collections.abc import Iterator
 import pytest
 
 from rehearsal import world
+from stacks.plan import plan_stack
+from stacks.reports.policy import policies
+from stacks.settings.reader import read_file
+from tests.support import account_log
 from tests.worlds.harness import VICTIMS, Harness, rehearsing, until
 
 pytestmark = [
@@ -89,6 +93,13 @@ def test_a_second_up_a_refresh_and_a_preview_change_nothing(harness: Harness):
         "pulumi refresh --yes --skip-preview --non-interactive --expect-no-changes"
     )
     harness.shell("pulumi preview --non-interactive --expect-no-changes")
+
+
+def test_up_and_a_refresh_ask_the_account_for_nothing_beyond_the_deployers_policy(harness: Harness):
+    planned = plan_stack(read_file("dev", harness.checkout)).accepted()
+    calls = account_log.asked(harness.state / "logs")
+    beyond = calls - account_log.allowed(policies(planned))
+    assert len(calls) > 40 and beyond <= {"sts:GetCallerIdentity"}, "which needs no permission"
 
 
 def _edit(harness: Harness, *edits: tuple[str, str]) -> None:

@@ -11,14 +11,17 @@ from typing import Any
 
 import pytest
 
+from rehearsal.aws import identity
 from tests.rehearsal.aws_world import (
     NEVER,
+    REGION,
     Account,
     Network,
     create_cluster,
     refused,
     role,
     served,
+    trust,
 )
 
 WORKERS = ("AmazonEKSWorkerNodePolicy",)
@@ -264,6 +267,17 @@ def test_pod_identity_gives_a_pods_role_while_agent_association_and_trust_are_th
     assert (
         ":assumed-role/karpenter/"
         in account.client("sts", credentials).get_caller_identity()["Arn"]
+    )
+    for cluster, status in (("demo", 200), ("other", 404)):
+        source = f"arn:aws:eks:{REGION}:{identity.ACCOUNT}:cluster/{cluster}"
+        document = json.loads(trust("pods.eks.amazonaws.com"))
+        document["Statement"][0]["Condition"] = {"ArnEquals": {"aws:SourceArn": source}}
+        account.client("iam").update_assume_role_policy(
+            RoleName="karpenter", PolicyDocument=json.dumps(document)
+        )
+        assert account.world("GET", asked)[0] == status, cluster
+    account.client("iam").update_assume_role_policy(
+        RoleName="karpenter", PolicyDocument=trust("pods.eks.amazonaws.com")
     )
     eks.delete_pod_identity_association(clusterName="demo", associationId=made["associationId"])
     assert account.world("GET", asked)[0] == 404

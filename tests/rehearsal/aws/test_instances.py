@@ -262,7 +262,7 @@ def test_a_vanished_instance_is_an_event_in_the_queue_of_the_rule(
     }
     events.put_rule(Name="states", EventPattern=json.dumps(pattern))
     events.put_targets(Rule="states", Targets=[{"Id": "queue", "Arn": queue}])
-    ids, _ = fleet.launch(count=2)
+    ids, _ = fleet.launch(count=3)
     account.world("POST", f"instances/{ids[0]}/vanish")
     assert "Messages" not in sqs.receive_message(QueueUrl=url), "no policy lets EventBridge in"
     statement = {
@@ -271,12 +271,15 @@ def test_a_vanished_instance_is_an_event_in_the_queue_of_the_rule(
         "Action": "sqs:SendMessage",
         "Resource": queue,
     }
-    sqs.set_queue_attributes(
-        QueueUrl=url, Attributes={"Policy": json.dumps({"Statement": [statement]})}
-    )
-    account.world("POST", f"instances/{ids[1]}/vanish")
+    rules = f"arn:aws:events:{REGION}:{identity.ACCOUNT}:rule"
+    for number, rule in enumerate(("other", "states"), start=1):
+        condition = {"ArnEquals": {"aws:SourceArn": [f"{rules}/{rule}"]}}
+        document = {"Statement": [{**statement, "Condition": condition}]}
+        sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": json.dumps(document)})
+        assert "Messages" not in sqs.receive_message(QueueUrl=url), "for another rule"
+        account.world("POST", f"instances/{ids[number]}/vanish")
     body = json.loads(sqs.receive_message(QueueUrl=url)["Messages"][0]["Body"])
-    assert body["detail"] == {"instance-id": ids[1], "state": "terminated"}
+    assert body["detail"] == {"instance-id": ids[2], "state": "terminated"}
 
 
 def test_the_ami_of_a_release_is_the_same_whoever_asks(account: Account, fleet: Fleet) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from catalog import permissions
+from plans.deployer import Scope, deployer_policies
 from rehearsal import paths
 from rehearsal.aws import identity
 from rehearsal.providers.aws.account import Account as Aws_
@@ -24,6 +26,7 @@ from rehearsal.providers.plugin import Diff
 from rehearsal.providers.problems import Invalid, NotReady, Refused
 from rehearsal.providers.wire import UNKNOWN, Properties
 from tests.rehearsal.aws_world import AT_ONCE, NEVER, REGION, Account, served, trust
+from tests.support import account_log
 
 DOCUMENT = json.dumps(
     {
@@ -845,3 +848,15 @@ def test_after_everything_is_destroyed_the_account_is_empty(
     assert world
     engine.destroy()
     assert account.types() == set()
+
+
+def test_whatever_was_asked_of_the_account_is_in_the_deployers_policy(
+    account: Account, engine: Engine, world: dict[str, Thing]
+) -> None:
+    """Up, changes, refreshes and destruction of every type, by the account's own log."""
+    assert world and account.types() == set()
+    calls = account_log.asked(paths.LOGS)
+    policies = deployer_policies(permissions.CLOUDFORMATION, Scope(stack="dev", region=REGION))
+    by_tests = {"iam:CreateAccessKey", "sts:AssumeRole"}
+    beyond = calls - account_log.allowed(policies) - by_tests
+    assert len(calls) > 80 and beyond == {"sts:GetCallerIdentity"}, "which needs no permission"

@@ -292,22 +292,34 @@ def test_a_type_is_refused_where_the_account_cannot_buy_it_and_where_it_can_is_s
     )
 
 
-def test_a_quota_that_full_pools_exceed_is_refused_with_the_command_that_raises_it() -> None:
-    system, h100, g6e = errors(quota=(0, 4))
-    assert (
-        "must need at most the 0 vCPUs of quota L-417A185B, with full pools; got 384 for h100, beside"
-        " 4 that others use. Fix: run `aws service-quotas"
-        in h100
-        and h100.endswith("`, or lower max_nodes")
-    )
+def test_a_quota_that_jobs_exceed_is_refused_with_the_command_that_raises_it() -> None:
+    system, g6e = errors(quota=(0, 4))
     assert system.startswith(
         "environment.system_nodes: must need at most the 0 vCPUs of quota L-1216C47A; got 8 for"
         " system nodes, beside 4"
     )
     assert (
-        "got 768 for g6e, beside 4" in g6e
-        and "--quota-code L-DB2E81BA --desired-value 772 --region" in g6e
+        "environment.pools: must need at most the 0 vCPUs of quota L-DB2E81BA; got 384 for g6e, beside"
+        " 4 that others use. Fix: run `aws service-quotas" in g6e
     )
+    assert "--quota-code L-DB2E81BA --desired-value 772 --region" in g6e
+    assert g6e.endswith("`, or lower the nodes of the jobs")
+
+
+def test_a_quota_that_only_full_pools_exceed_is_a_warning() -> None:
+    """`up` works in an account without a quota for pools that stay idle."""
+
+    def quotas(*edits: Edit, vcpus: int) -> list[str]:
+        said = [str(one) for one in found(*edits, quota=(vcpus, 0)) if "quota" in str(one)]
+        return [one.split(":")[0] + " " + one.partition("full pools need ")[2] for one in said]
+
+    enough = environment_plan().system_nodes.nodes * 4 + 384
+    assert errors(quota=(enough, 0)) == [] and quotas(vcpus=768) == []
+    [g6e] = quotas(vcpus=384)
+    assert g6e.startswith("environment.pools 768 for g6e: run `aws service-quotas")
+    assert errors(quota=(383, 0)) != []
+    assert errors(at("pools.h100.replicas", 2), quota=(384, 0)) == []
+    assert errors(at("pools.h100.replicas", 2), at("jobs", {}), quota=(383, 0)) != []
 
 
 def test_a_capacity_block_needs_no_quota_and_says_what_is_free_or_when_it_begins() -> None:
@@ -515,7 +527,7 @@ def test_a_plain_check_does_not_load_botocore() -> None:
     )
 
 
-@pytest.mark.parametrize(("quota", "code"), [((768, 0), 0), ((767, 0), 1)])
+@pytest.mark.parametrize(("quota", "code"), [((384, 0), 0), ((383, 0), 1)])
 def test_a_live_check_fails_where_the_account_has_something_against_it(
     quota: Any, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -524,7 +536,7 @@ def test_a_live_check_fails_where_the_account_has_something_against_it(
     live, plain = capsys.readouterr().out.split("dev: ")[:2]
     assert "zone_id: apne2-az1" in live and "are checked against" not in live
     assert "are checked against the region" in plain
-    assert ("must need at most the 767 vCPUs of quota" in live) == bool(code)
+    assert ("must need at most the 383 vCPUs of quota" in live) == bool(code)
 
 
 # The account itself.

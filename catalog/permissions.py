@@ -1,0 +1,228 @@
+"""Which calls of AWS a resource type needs: those of CloudFormation's own handlers, and what
+Terraform's provider calls beside them.
+
+permissions.json has the handlers' lists as AWS publishes them. They come with cfn-lint, which only
+development installs: `python -m catalog.permissions > catalog/permissions.json`; a test compares.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+import command_line
+
+FILE = Path(__file__).with_name("permissions.json")
+HANDLERS = ("create", "read", "update", "delete")
+READS = re.compile(r"[a-z0-9-]+:(Describe|Get|List)")
+
+CLOUDFORMATION = {
+    "aws:cloudwatch/eventRule:EventRule": "AWS::Events::Rule",
+    "aws:cloudwatch/eventTarget:EventTarget": "AWS::Events::Rule",
+    "aws:ec2/eip:Eip": "AWS::EC2::EIP",
+    "aws:ec2/internetGateway:InternetGateway": "AWS::EC2::InternetGateway",
+    "aws:ec2/launchTemplate:LaunchTemplate": "AWS::EC2::LaunchTemplate",
+    "aws:ec2/natGateway:NatGateway": "AWS::EC2::NatGateway",
+    "aws:ec2/placementGroup:PlacementGroup": "AWS::EC2::PlacementGroup",
+    "aws:ec2/route:Route": "AWS::EC2::Route",
+    "aws:ec2/routeTable:RouteTable": "AWS::EC2::RouteTable",
+    "aws:ec2/routeTableAssociation:RouteTableAssociation": "AWS::EC2::SubnetRouteTableAssociation",
+    "aws:ec2/securityGroup:SecurityGroup": "AWS::EC2::SecurityGroup",
+    "aws:ec2/subnet:Subnet": "AWS::EC2::Subnet",
+    "aws:ec2/vpc:Vpc": "AWS::EC2::VPC",
+    "aws:ec2/vpcEndpoint:VpcEndpoint": "AWS::EC2::VPCEndpoint",
+    "aws:ecr/repository:Repository": "AWS::ECR::Repository",
+    "aws:efs/fileSystem:FileSystem": "AWS::EFS::FileSystem",
+    "aws:efs/mountTarget:MountTarget": "AWS::EFS::MountTarget",
+    "aws:eks/accessEntry:AccessEntry": "AWS::EKS::AccessEntry",
+    "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": "AWS::EKS::AccessEntry",
+    "aws:eks/addon:Addon": "AWS::EKS::Addon",
+    "aws:eks/cluster:Cluster": "AWS::EKS::Cluster",
+    "aws:eks/nodeGroup:NodeGroup": "AWS::EKS::Nodegroup",
+    "aws:eks/podIdentityAssociation:PodIdentityAssociation": "AWS::EKS::PodIdentityAssociation",
+    "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation": (
+        "AWS::FSx::DataRepositoryAssociation"
+    ),
+    "aws:fsx/lustreFileSystem:LustreFileSystem": "AWS::FSx::FileSystem",
+    "aws:iam/instanceProfile:InstanceProfile": "AWS::IAM::InstanceProfile",
+    "aws:iam/role:Role": "AWS::IAM::Role",
+    "aws:iam/rolePolicy:RolePolicy": "AWS::IAM::RolePolicy",
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": "AWS::IAM::Role",
+    "aws:s3/bucket:Bucket": "AWS::S3::Bucket",
+    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": "AWS::S3::Bucket",
+    "aws:s3/bucketPolicy:BucketPolicy": "AWS::S3::BucketPolicy",
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": "AWS::S3::Bucket",
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": (
+        "AWS::S3::Bucket"
+    ),
+    "aws:sqs/queue:Queue": "AWS::SQS::Queue",
+    "aws:sqs/queuePolicy:QueuePolicy": "AWS::SQS::QueuePolicy",
+    "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": "AWS::EC2::SecurityGroupEgress",
+    "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": "AWS::EC2::SecurityGroupIngress",
+}
+"""Pulumi's resource type → CloudFormation's."""
+
+_INTERFACES = "ec2:DescribeNetworkInterfaces ec2:DetachNetworkInterface ec2:DeleteNetworkInterface"
+_FSX = "fsx:DescribeFileSystems fsx:ListTagsForResource"
+BESIDE: dict[str, dict[str, str]] = {
+    "aws:ec2/eip:Eip": {"read": "ec2:DescribeAddressesAttribute"},
+    "aws:ec2/internetGateway:InternetGateway": {
+        "create": "ec2:AttachInternetGateway",
+        "update": "ec2:AttachInternetGateway ec2:DetachInternetGateway",
+        "delete": "ec2:DetachInternetGateway",
+    },
+    "aws:ec2/routeTable:RouteTable": {"delete": "ec2:DisassociateRouteTable"},
+    # Deleting either looks for interfaces that a service has left behind in it.
+    "aws:ec2/securityGroup:SecurityGroup": {"delete": _INTERFACES},
+    "aws:ec2/subnet:Subnet": {"delete": _INTERFACES},
+    "aws:ec2/vpc:Vpc": {"read": "ec2:DescribeRouteTables"},
+    "aws:ec2/vpcEndpoint:VpcEndpoint": {"read": "ec2:DescribePrefixLists"},
+    "aws:ec2/launchTemplate:LaunchTemplate": {
+        "read": "ec2:DescribeLaunchTemplateVersions",
+        "update": "ec2:ModifyLaunchTemplate",
+    },
+    "aws:efs/fileSystem:FileSystem": {"read": "elasticfilesystem:ListTagsForResource"},
+    # EFS makes the interface as the caller (EFS API, CreateMountTarget, DeleteMountTarget).
+    "aws:efs/mountTarget:MountTarget": {
+        "create": "ec2:DescribeSubnets ec2:DescribeNetworkInterfaces ec2:CreateNetworkInterface",
+        "update": "ec2:ModifyNetworkInterfaceAttribute",
+        "delete": "ec2:DeleteNetworkInterface",
+    },
+    "aws:eks/accessEntry:AccessEntry": {"read": "eks:ListTagsForResource"},
+    "aws:eks/addon:Addon": {"read": "eks:DescribeAddonVersions eks:ListTagsForResource"},
+    "aws:eks/cluster:Cluster": {
+        "read": "eks:ListTagsForResource",
+        "update": "eks:AssociateEncryptionConfig",
+    },
+    "aws:eks/nodeGroup:NodeGroup": {"read": "eks:ListTagsForResource"},
+    "aws:eks/podIdentityAssociation:PodIdentityAssociation": {
+        "read": "eks:ListPodIdentityAssociations eks:ListTagsForResource"
+    },
+    "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation": {
+        "read": "fsx:ListTagsForResource"
+    },
+    # CloudFormation's schema of the file system names no calls (FSx user guide,
+    # using-service-linked-roles and setting-up-for-FSx-Lustre).
+    "aws:fsx/lustreFileSystem:LustreFileSystem": {
+        "create": "fsx:CreateFileSystem fsx:TagResource iam:CreateServiceLinkedRole"
+        " ec2:DescribeSubnets ec2:DescribeVpcs ec2:DescribeSecurityGroups ec2:DescribeRouteTables"
+        " ec2:DescribeNetworkInterfaces",
+        "read": _FSX,
+        "update": f"fsx:UpdateFileSystem fsx:TagResource fsx:UntagResource {_FSX}",
+        "delete": f"fsx:DeleteFileSystem {_FSX}",
+    },
+    "aws:iam/instanceProfile:InstanceProfile": {
+        "create": "iam:TagInstanceProfile",
+        "read": "iam:ListInstanceProfileTags",
+        "update": "iam:TagInstanceProfile iam:UntagInstanceProfile",
+    },
+    "aws:iam/role:Role": {
+        "read": "iam:ListRoleTags",
+        "delete": "iam:ListInstanceProfilesForRole iam:RemoveRoleFromInstanceProfile",
+    },
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": {
+        "create": "iam:AttachRolePolicy",
+        "read": "iam:ListAttachedRolePolicies",
+        "delete": "iam:DetachRolePolicy",
+    },
+    "aws:sqs/queue:Queue": {"read": "sqs:GetQueueUrl"},
+    "aws:sqs/queuePolicy:QueuePolicy": {"read": "sqs:GetQueueAttributes"},
+    "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": {
+        "create": "ec2:CreateTags",
+        "update": "ec2:ModifySecurityGroupRules ec2:CreateTags ec2:DeleteTags",
+    },
+    "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": {
+        "create": "ec2:CreateTags",
+        "update": "ec2:ModifySecurityGroupRules ec2:CreateTags ec2:DeleteTags",
+    },
+}
+"""Calls that Terraform's provider makes beside those of CloudFormation's handlers, by handler."""
+
+UNUSED = re.compile(
+    r"vpc-lattice:|vpce:|ec2:AcceptAddressTransfer|ec2:ModifyVpcTenancy|ec2:\w*VpnGateways?"
+    r"|ec2:\w*VpcEncryptionControls?|ec2:\w*PrivateNatGatewayAddress|ec2:\w*SubnetCidrBlock"
+    r"|ec2:DescribeKeyPairs|elasticfilesystem:\w*Replication\w*|elasticfilesystem:DeleteTags"
+    r"|\w+:\w*PermissionsBoundary|eks:ActivateCertificateAuthority|events:.*\bPassRole"
+)
+"""Calls of handlers for what no resource of this program has: lattices, VPN gateways, replication,
+address transfers, private NAT, IPv6, key pairs, encryption controls and boundaries."""
+OWN_LISTS = {"aws:iam/rolePolicyAttachment:RolePolicyAttachment"}
+"""Types that BESIDE covers wholly: CloudFormation has them as a property of another type."""
+
+QUESTIONS = (
+    "ec2:DescribeAvailabilityZones",
+    "ec2:DescribeCapacityReservations",
+    "ec2:DescribeInstanceTypeOfferings",
+    "ec2:DescribeInstances",
+    "ec2:DescribeSubnets",
+    "eks:DescribeAccessEntry",
+    "eks:DescribeCluster",
+    "iam:GetRole",
+    "servicequotas:GetServiceQuota",
+)
+"""What `make check LIVE=1` asks the account, besides sts:GetCallerIdentity, which everybody may."""
+
+
+def actions(types: Iterable[str], handlers: Iterable[str] = HANDLERS) -> set[str]:
+    """The calls that resources of these types need. KeyError: a type that the table lacks."""
+    return {action for kind in types for handler in handlers for action in _of(kind, handler)}
+
+
+def reads(types: Iterable[str]) -> set[str]:
+    """The calls that a preview and a refresh need."""
+    return {action for action in actions(types, ["read"]) if READS.match(action)}
+
+
+def _of(kind: str, handler: str) -> set[str]:
+    cloudformation = CLOUDFORMATION[kind]
+    published = [] if kind in OWN_LISTS else HANDLED[cloudformation].get(handler, [])
+    own = BESIDE.get(kind, {}).get(handler, "").split()
+    return {action for action in [*published, *own] if not UNUSED.match(action)}
+
+
+def published() -> dict[str, dict[str, list[str]]]:
+    """CloudFormation's type → handler → calls, of the installed cfn-lint."""
+    found = find_spec("cfnlint")
+    if found is None or found.origin is None:
+        raise SystemExit("this needs cfn-lint, of requirements-dev.txt")
+    schemas = Path(found.origin).parent / "data" / "schemas"
+    hashes = json.loads((schemas / "providers" / "us-east-1.json").read_text())
+    return {
+        kind: _handlers(json.loads((schemas / "resources" / f"{hashes[kind]}.json").read_text()))
+        for kind in sorted(set(CLOUDFORMATION.values()))
+    }
+
+
+def _handlers(schema: Mapping[str, Mapping[str, Mapping[str, list[str]]]]) -> dict[str, list[str]]:
+    handlers = schema.get("handlers", {})
+    return {name: sorted(handlers[name]["permissions"]) for name in HANDLERS if name in handlers}
+
+
+def as_text() -> str:
+    """permissions.json as the installed cfn-lint has it."""
+    source = f"resource schemas of us-east-1 in cfn-lint {version('cfn-lint')}"
+    return json.dumps({"source": source, "handlers": published()}, indent=1) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Print permissions.json anew."""
+    command_line.parser(
+        "catalog.permissions",
+        "Print catalog/permissions.json anew, from the resource schemas of the installed cfn-lint.",
+    ).parse_args(arguments)
+    print(as_text(), end="")
+    return 0
+
+
+HANDLED: dict[str, dict[str, list[str]]] = (
+    json.loads(FILE.read_text())["handlers"] if FILE.exists() else {}
+)
+"""CloudFormation's type → handler → calls."""
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,198 @@
+"""The IAM policies of whoever runs `pulumi up`: what the resources of one stack need, and no more.
+
+Which calls a resource type needs: catalog/permissions.py. Which types a stack has:
+stacks/derive/resource_types.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from catalog.permissions import QUESTIONS, READS, actions, reads
+from catalog.service_roles import EFS, EKS, FSX, NODE_GROUPS
+from plans.policies import Document
+
+GROUPS = {
+    "network": ("ec2",),
+    "cluster": ("eks", "sqs", "events", "ecr"),
+    "storage": ("fsx", "elasticfilesystem", "kms", "s3"),
+    "identity": ("iam",),
+}
+"""Name of a policy → the services whose calls are in it."""
+LARGEST = 6_144
+"""Characters of a managed policy, blanks not counted (IAM quotas)."""
+ANYWHERE = {"eks:CreateCluster", "elasticfilesystem:CreateFileSystem"}
+"""Calls that take no resource in a policy (Service Authorization Reference): in the region only."""
+OWN_TAGS = {
+    "ec2:DeleteInternetGateway",
+    "ec2:DeleteNatGateway",
+    "ec2:DeletePlacementGroup",
+    "ec2:DeleteRouteTable",
+    "ec2:DeleteSecurityGroup",
+    "ec2:DeleteSubnet",
+    "ec2:DeleteVpc",
+    "ec2:DeleteVpcEndpoints",
+    "ec2:ReleaseAddress",
+    "elasticfilesystem:DeleteFileSystem",
+}
+"""Deletions that name one resource, which this program has tagged: only with the stack's tag."""
+CLUSTER_ROLE = "cluster-eksRole-role-*"
+"""pulumi-eks makes the control plane's role and lets Pulumi name it."""
+ATTACHED = (
+    "AmazonEC2ContainerRegistryPullOnly",
+    "AmazonEKSClusterPolicy",
+    "AmazonEKSWorkerNodePolicy",
+    "AmazonEKS_CNI_Policy",
+    "AmazonSSMManagedInstanceCore",
+)
+"""AWS's policies that roles of a stack get: no other can be attached."""
+PASSED_TO = ("ec2.amazonaws.com", "eks.amazonaws.com", "pods.eks.amazonaws.com")
+S3_LINK = "s3.data-source.lustre.fsx.amazonaws.com"
+"""FSx makes a role for each file system that is linked to S3, with the caller's permissions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What the policies are limited to."""
+
+    stack: str
+    region: str
+    buckets: tuple[str, ...] = ()
+    """Linked to a Lustre file system."""
+
+    def in_region(self) -> Document:
+        """Everything in the region: for calls whose resources AWS names."""
+        return {"Resource": "*", "Condition": _equals("aws:RequestedRegion", self.region)}
+
+    def own_tag(self, services: Iterable[str]) -> Document:
+        """What has the stack's tag. ARNs of policies name their service: no wildcard stands for it."""
+        tag = _equals("aws:ResourceTag/trainyard:stack", self.stack)
+        arns = [f"arn:aws:{service}:{self.region}:*:*" for service in services]
+        return {"Resource": arns, "Condition": tag}
+
+
+def deployer_policies(types: Collection[str], scope: Scope) -> dict[str, Document]:
+    """The policies of whoever creates, changes and deletes the stack, by name; none for a stack
+    without resources in AWS."""
+    needed = actions(types)
+    if not needed:
+        return {}
+    read = {*(action for action in needed if READS.match(action)), *QUESTIONS}
+    found = {"reads": _document(_reading(read, scope))}
+    for group, services in GROUPS.items():
+        writes = {action for action in needed - read if action.partition(":")[0] in services}
+        statements = [*_statements(writes, scope)]
+        if statements:
+            found[group] = _document(statements)
+    return {f"{scope.stack}-deployer-{name}": document for name, document in found.items()}
+
+
+def preview_policies(types: Collection[str], scope: Scope) -> dict[str, Document]:
+    """The policy of whoever previews and refreshes the stack, and asks `make check LIVE=1`: reads
+    only."""
+    needed = reads(types)
+    if not needed:
+        return {}
+    return {f"{scope.stack}-preview": _document(_reading({*needed, *QUESTIONS}, scope))}
+
+
+def _reading(read: Iterable[str], scope: Scope) -> list[Document]:
+    """Reads, of everything in the region; IAM has no region."""
+    everywhere = sorted(action for action in read if action.startswith("iam:"))
+    regional = sorted(action for action in read if not action.startswith("iam:"))
+    return [
+        {"Sid": "ReadRegion", "Action": regional, **scope.in_region()},
+        {"Sid": "ReadIam", "Action": everywhere, "Resource": "*"},
+    ]
+
+
+def _statements(writes: set[str], scope: Scope) -> Iterable[Document]:
+    """The writes of one policy. Each call is in one statement."""
+    own = writes & OWN_TAGS
+    free = (writes & ANYWHERE) | {
+        action
+        for action in writes - own
+        if action.partition(":")[0] in ("ec2", "fsx", "elasticfilesystem")
+    }
+    yield from _one("DeleteOwn", own, scope.own_tag(sorted({a.partition(":")[0] for a in own})))
+    yield from _one("WriteInRegion", free, scope.in_region())
+    for service, resource in _names(scope).items():
+        named = {action for action in writes - free if action.startswith(f"{service}:")}
+        yield from _one(f"Write{service.title()}", named, {"Resource": resource})
+    keys = {action for action in writes if action.startswith("kms:")}
+    via = [
+        f"{service}.{scope.region}.amazonaws.com" for service in ("ecr", "eks", "elasticfilesystem")
+    ]
+    yield from _one("UseKeys", keys, {"Resource": "*", "Condition": _equals("kms:ViaService", via)})
+    if scope.buckets:
+        buckets = {action for action in writes if action.startswith("s3:")}
+        arns = [f"arn:aws:s3:::{bucket}" for bucket in scope.buckets]
+        yield from _one("LinkBuckets", buckets, {"Resource": arns})
+    yield from _identity({action for action in writes if action.startswith("iam:")}, scope)
+
+
+def _names(scope: Scope) -> dict[str, str]:
+    """Service → the resources that carry the stack's name."""
+    at = f"{scope.region}:*"
+    return {
+        "eks": f"arn:aws:eks:{at}:*/{scope.stack}-*",
+        "sqs": f"arn:aws:sqs:{at}:{scope.stack}-*",
+        "events": f"arn:aws:events:{at}:rule/{scope.stack}-*",
+        "ecr": f"arn:aws:ecr:{at}:repository/{scope.stack}/*",
+    }
+
+
+def _identity(writes: set[str], scope: Scope) -> Iterable[Document]:
+    """Writes of IAM: roles and profiles of the stack, which get AWS's policies of ATTACHED only and
+    go to AWS's services of PASSED_TO only."""
+    roles = [f"arn:aws:iam::*:role/{scope.stack}-*", f"arn:aws:iam::*:role/{CLUSTER_ROLE}"]
+    linked = "arn:aws:iam::*:role/aws-service-role"
+    special = {
+        "iam:AttachRolePolicy",
+        "iam:CreateServiceLinkedRole",
+        "iam:DetachRolePolicy",
+        "iam:PassRole",
+    }
+    profiles = f"arn:aws:iam::*:instance-profile/{scope.stack}-*"
+    yield from _one("WriteRoles", writes - special, {"Resource": [*roles, profiles]})
+    attached = [f"arn:aws:iam::aws:policy/{name}" for name in ATTACHED]
+    yield from _one(
+        "AttachPolicies",
+        writes & {"iam:AttachRolePolicy", "iam:DetachRolePolicy"},
+        {"Resource": roles, "Condition": {"ArnEquals": {"iam:PolicyARN": attached}}},
+    )
+    yield from _one(
+        "PassRoles",
+        writes & {"iam:PassRole"},
+        {"Resource": roles, "Condition": _equals("iam:PassedToService", list(PASSED_TO))},
+    )
+    services = [role.service for role in (EKS, NODE_GROUPS, FSX, EFS)]
+    yield from _one(
+        "MakeServiceLinkedRoles",
+        writes & {"iam:CreateServiceLinkedRole"},
+        {
+            "Resource": f"{linked}/*",
+            "Condition": _equals("iam:AWSServiceName", [*services, S3_LINK]),
+        },
+    )
+    if scope.buckets:
+        put = writes & {"iam:PutRolePolicy"}
+        yield from _one("LinkLustre", put, {"Resource": f"{linked}/{S3_LINK}/*"})
+
+
+def _one(sid: str, allowed: set[str], limits: Document) -> Iterable[Document]:
+    """A statement, where it would allow something."""
+    if allowed:
+        yield {"Sid": sid, "Action": sorted(allowed), **limits}
+
+
+def _equals(key: str, value: str | list[str]) -> Document:
+    return {"StringEquals": {key: value}}
+
+
+def _document(statements: Iterable[Document]) -> Document:
+    return {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", **statement} for statement in statements],
+    }

@@ -1,0 +1,114 @@
+"""`make policy`: the IAM policies of whoever deploys or previews a stack.
+
+They follow from the stack file, without the engine and without an account. What they allow:
+plans/deployer.py; which calls a resource needs: catalog/permissions.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import command_line
+from catalog.permissions import CLOUDFORMATION
+from plans.deployer import Scope, deployer_policies, preview_policies
+from plans.policies import Document
+from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
+from stacks.settings.problems import counted, listed
+from stacks.settings.reader import read_file
+from stacks.stores.kinds import plan_kind
+
+SOMETIMES = {
+    "aws:ec2/placementGroup:PlacementGroup",
+    "aws:ecr/repository:Repository",
+    "aws:efs/fileSystem:FileSystem",
+    "aws:efs/mountTarget:MountTarget",
+    "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
+    "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
+    "aws:fsx/lustreFileSystem:LustreFileSystem",
+    "aws:s3/bucket:Bucket",
+    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",
+    "aws:s3/bucketPolicy:BucketPolicy",
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+}
+"""Types that follow from settings; every environment has the others."""
+
+
+def main(arguments: list[str]) -> int:
+    """Print the policies of one stack as JSON; 1 where the stack file has errors, 2 where there is no
+    file, or no such policy."""
+    parser = command_line.parser(
+        "stacks.reports.policy",
+        "Print the IAM policies that deploying a stack needs, as JSON: name and document of each.",
+    )
+    parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
+    parser.add_argument(
+        "--preview",
+        action="store_true",
+        help="print the policy of a role that only previews and refreshes: reads only",
+    )
+    parser.add_argument(
+        "--part",
+        metavar="NAME",
+        help="print one document alone, such as network, for `aws iam create-policy`",
+    )
+    options = parser.parse_args(arguments)
+    stack = options.stack
+    try:
+        planned = plan_stack(read_file(stack))
+    except FileNotFoundError as error:
+        print(f"{stack}: no stack file ({error.filename}); copy Pulumi.dev.yaml")
+        return 2
+    if planned.plan is None:
+        print("\n".join([*listed(planned.errors), f"{stack}: {counted(planned.errors)}"]))
+        return 1
+    found = policies(planned.plan, preview=options.preview)
+    if options.part is None:
+        print(json.dumps(found, indent=2))
+        return 0
+    parts = {name.rpartition("-")[2]: document for name, document in found.items()}
+    if options.part not in parts:
+        print(f"{stack}: no policy {options.part}; there are {', '.join(parts) or 'none'}")
+        return 2
+    print(json.dumps(parts[options.part], indent=2))
+    return 0
+
+
+def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict[str, Document]:
+    """Name → document. A team's stack needs no permission in AWS: all its resources are in the
+    cluster, which an access entry lets its role into."""
+    buckets = _buckets(plan) if isinstance(plan, EnvironmentPlan) else set()
+    scope = Scope(
+        stack=plan.identity.stack, region=plan.identity.region, buckets=tuple(sorted(buckets))
+    )
+    make = preview_policies if preview else deployer_policies
+    return make(resource_types(plan), scope)
+
+
+def resource_types(plan: EnvironmentPlan | TeamPlan) -> set[str]:
+    """The types of the AWS provider that a stack has, those inside pulumi-eks's cluster among
+    them."""
+    if isinstance(plan, TeamPlan):
+        return set()
+    return {*(CLOUDFORMATION.keys() - SOMETIMES), *_from_settings(plan)}
+
+
+def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
+    for store in plan.stores.values():
+        yield from plan_kind(store).resource_types(store)
+    if plan.registries:
+        yield "aws:ecr/repository:Repository"
+    if plan.cluster.admins:
+        yield "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
+    if any(pool.own_placement_group for pool in plan.pools.values()):
+        yield "aws:ec2/placementGroup:PlacementGroup"
+
+
+def _buckets(plan: EnvironmentPlan) -> set[str]:
+    """Buckets that stores are linked to or consist of."""
+    return {name for store in plan.stores.values() for name in plan_kind(store).buckets(store)}
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,69 @@
+"""Which calls a resource type needs."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog import permissions
+from catalog.permissions import BESIDE, CLOUDFORMATION, HANDLERS, OWN_LISTS, QUESTIONS, READS
+from tests.support.recording import CHECKOUT
+
+CFN_LINT = Path(str(importlib.util.find_spec("cfnlint").origin)).parent  # pyright: ignore[reportOptionalMemberAccess]
+KNOWN: dict[str, Any] = json.loads(
+    (CFN_LINT / "data" / "AdditionalSpecs" / "Policies.json").read_text()
+)
+"""Service → its calls and the resources that each takes in a policy (Service Authorization
+Reference, as cfn-lint has it)."""
+
+
+def test_the_lists_are_those_of_the_installed_cfn_lint() -> None:
+    assert permissions.FILE.read_text() == permissions.as_text(), (
+        "python -m catalog.permissions > catalog/permissions.json"
+    )
+
+
+@pytest.mark.parametrize("kind", CLOUDFORMATION)
+def test_every_type_is_created_read_and_deleted_with_some_call(kind: str) -> None:
+    for handler in ("create", "read", "delete"):
+        assert permissions.actions([kind], [handler]), handler
+    assert all(READS.match(action) for action in permissions.reads([kind]))
+
+
+def test_every_call_is_one_that_iam_knows() -> None:
+    needed = {*permissions.actions(CLOUDFORMATION), *QUESTIONS}
+    unknown = {
+        action
+        for action in needed
+        if action.partition(":")[2].lower() not in KNOWN[action.partition(":")[0]]["Actions"]
+    }
+    assert len(needed) > 150 and unknown == set()
+
+
+def test_calls_that_are_added_by_hand_are_not_in_the_lists_already() -> None:
+    """A type of AWS that several types of Pulumi share has its calls from one list."""
+    doubled = [
+        (kind, action)
+        for kind, handlers in BESIDE.items()
+        if kind not in OWN_LISTS
+        for handler, added in handlers.items()
+        for action in added.split()
+        if action in permissions.HANDLED[CLOUDFORMATION[kind]].get(handler, [])
+    ]
+    assert doubled == [] and all(set(handlers) <= set(HANDLERS) for handlers in BESIDE.values())
+
+
+def test_a_type_that_the_table_lacks_is_an_error() -> None:
+    with pytest.raises(KeyError, match="Bucket"):
+        permissions.actions(["aws:s3/bucket:Bucket"])
+
+
+def test_the_questions_are_those_that_a_live_check_asks() -> None:
+    source = (CHECKOUT / "stacks" / "reports" / "account.py").read_text()
+    asked = set(re.findall(r'"([a-z0-9-]+:[A-Z]\w+)"', source)) - {"sts:GetCallerIdentity"}
+    assert asked == set(QUESTIONS)

@@ -1,0 +1,113 @@
+"""Every AWS resource and every IAM document of nine stacks, judged by cfn-lint: by AWS's resource
+schemas, and by the calls and resources that IAM knows."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cfnlint import api
+from cfnlint.config import ManualArgs
+
+from stacks.reports.policy import policies
+from tests.support.cloudformation import CLUSTER, REGION, template
+from tests.support.recording import Node
+from tests.support.stacks import STACKS, planned, recorded
+
+IAM_RULES = ("W2511", "W3037", "I3510")
+"""What cfn-lint calls a warning or information and is an error here: an old language of policies, a
+call that IAM does not know, and a resource that the call does not take."""
+SEVERAL_STACKS = ("E3019",)
+"""The stacks have the same names, so in one template two clusters have one name."""
+
+Template = dict[str, Any]
+
+
+def _judged(wanted: Template) -> list[str]:
+    config = ManualArgs(regions=[REGION], include_checks=["I3510"])
+    return sorted(
+        f"{match.rule.id} {'/'.join(map(str, getattr(match, 'path', ())))}: {match.message}"
+        for match in api.lint(json.dumps(wanted), config=config)
+        if match.rule.id.startswith("E") or match.rule.id in IAM_RULES
+        if match.rule.id not in SEVERAL_STACKS
+    )
+
+
+@pytest.fixture(scope="module")
+def everything() -> Template:
+    """All resources of all stacks, and all policies of their deployers."""
+    nodes: list[Node] = []
+    for stack in STACKS:
+        nodes += [*recorded(stack).starting("aws:"), *recorded(stack).of(CLUSTER)]
+    found = template(nodes)
+    documents = {
+        json.dumps(document): f"{name}{number}"
+        for number, stack in enumerate(STACKS)
+        for preview in (False, True)
+        for name, document in policies(planned(stack), preview=preview).items()
+    }
+    for text, name in documents.items():
+        found["Resources"][name.title().replace("-", "")] = {
+            "Type": "AWS::IAM::ManagedPolicy",
+            "Properties": {"PolicyDocument": json.loads(text)},
+        }
+    return found
+
+
+def test_cfn_lint_finds_no_error_in_any_resource_or_iam_document(everything: Template) -> None:
+    kinds = [each["Type"] for each in everything["Resources"].values()]
+    assert len(set(kinds)) > 25 and kinds.count("AWS::IAM::RolePolicy") >= 3
+    assert _judged(everything) == []
+
+
+def _changed(kind: str, path: str, value: Any) -> Callable[[Template], Template]:
+    """A template with one resource of the type, and one of its values changed."""
+
+    def change(everything: Template) -> Template:
+        [name, *_] = [n for n, one in everything["Resources"].items() if one["Type"] == kind]
+        found = copy.deepcopy(everything["Resources"][name])
+        *way, last = path.split(".")
+        inside = found["Properties"]
+        for key in way:
+            inside = inside[int(key) if key.isdigit() else key]
+        inside[last] = value
+        return {**everything, "Resources": {name: found}}
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("fault", "rule"),
+    [
+        (_changed("AWS::EKS::Nodegroup", "AmiType", "AL2022_x86_64"), "E3030"),
+        (_changed("AWS::EKS::Nodegroup", "Disksize", 50), "E3002"),
+        (_changed("AWS::EC2::Subnet", "CidrBlock", "10.0.0.0/33"), "E3002"),
+        (_changed("AWS::EC2::SecurityGroupIngress", "FromPort", "nfs"), "E3012"),
+        (_changed("AWS::IAM::Role", "RoleName", "r" * 65), "E3033"),
+        (_changed("AWS::IAM::RolePolicy", "PolicyDocument.Statement.0.Effect", "May"), "E3510"),
+        (
+            _changed(
+                "AWS::IAM::RolePolicy", "PolicyDocument.Statement.0.Action", "ec2:RunInstance"
+            ),
+            "W3037",
+        ),
+        (
+            _changed(
+                "AWS::IAM::RolePolicy", "PolicyDocument.Statement.1.Resource", ["arn:aws:s3:::b"]
+            ),
+            "I3510",
+        ),
+        (_changed("AWS::SQS::QueuePolicy", "PolicyDocument.Statement.0.Principal", 7), "E3512"),
+        (
+            _changed("AWS::IAM::Role", "AssumeRolePolicyDocument.Statement.0.Principal", 7),
+            "E3530",
+        ),
+    ],
+)
+def test_cfn_lint_finds_a_planted_fault(
+    everything: Template, fault: Callable[[Template], Template], rule: str
+) -> None:
+    assert rule in {line.split()[0] for line in _judged(fault(everything))}

@@ -1,0 +1,150 @@
+"""The policies of whoever deploys a stack: enough, and no more."""
+
+from __future__ import annotations
+
+import json
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+
+from catalog import permissions
+from plans import deployer
+from plans.deployer import Scope, deployer_policies, preview_policies
+from stacks.reports.policy import policies
+from tests.catalog.test_permissions import KNOWN
+from tests.support.stacks import STACKS, planned, recorded
+
+SCOPE = Scope(stack="dev", region="eu-west-1", buckets=("my-sets",))
+EVERYTHING = deployer_policies(permissions.CLOUDFORMATION, SCOPE)
+STATEMENTS = [s for document in EVERYTHING.values() for s in document["Statement"]]
+
+
+def _service(action: str) -> str:
+    return action.partition(":")[0]
+
+
+def _all(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def test_all_calls_of_all_types_are_allowed_somewhere() -> None:
+    allowed = {action for statement in STATEMENTS for action in statement["Action"]}
+    assert allowed == permissions.actions(permissions.CLOUDFORMATION) | set(permissions.QUESTIONS)
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_each_document_fits_a_managed_policy_and_names_each_statement_once(stack: str) -> None:
+    found = policies(planned(stack))
+    sizes = {name: len("".join(json.dumps(one).split())) for name, one in found.items()}
+    assert max(sizes.values()) <= deployer.LARGEST and len(sizes) <= 10, sizes
+    for document in found.values():
+        sids = [statement["Sid"] for statement in document["Statement"]]
+        assert len(sids) == len(set(sids)) and all(sid.isalnum() for sid in sids)
+
+
+def test_the_documents_with_everything_fit_managed_policies() -> None:
+    sizes = [len("".join(json.dumps(one).split())) for one in EVERYTHING.values()]
+    assert max(sizes) <= deployer.LARGEST
+
+
+def test_no_call_is_allowed_by_wildcard_and_no_write_without_a_limit() -> None:
+    for statement in STATEMENTS:
+        assert not [action for action in statement["Action"] if "*" in action]
+        if statement["Resource"] == "*" and "Condition" not in statement:
+            assert all(permissions.READS.match(action) for action in statement["Action"])
+
+
+def test_an_arn_names_its_service_as_iam_demands() -> None:
+    arns = [arn for s in STATEMENTS for arn in _all(s["Resource"]) if arn != "*"]
+    assert arns and all(arn.split(":")[:2] == ["arn", "aws"] for arn in arns)
+    assert not [arn for arn in arns if "*" in arn.split(":")[2]]
+
+
+def test_a_call_limited_to_resources_takes_resources_of_that_kind() -> None:
+    """With a resource that the call does not take, a statement allows nothing."""
+    for statement in STATEMENTS:
+        if statement["Resource"] == "*":
+            continue
+        for action in statement["Action"]:
+            service, _, name = action.partition(":")
+            kinds = KNOWN[service]["Actions"][name.lower()].get("Resources")
+            assert kinds, f"{action} takes no resource"
+            taken = {arn.split(":")[2] for arn in _all(statement["Resource"])}
+            assert service in taken, (action, taken)
+
+
+def test_calls_that_take_no_resource_are_the_table_of_them() -> None:
+    named = ("eks", "sqs", "events", "ecr", "elasticfilesystem")
+    none = {
+        action
+        for action in permissions.actions(permissions.CLOUDFORMATION)
+        if _service(action) in named
+        and not permissions.READS.match(action)
+        and not KNOWN[_service(action)]["Actions"][action.partition(":")[2].lower()].get(
+            "Resources"
+        )
+    }
+    assert none == deployer.ANYWHERE
+
+
+def test_a_deletion_by_tag_is_of_one_resource_that_has_the_tag() -> None:
+    """Another resource of the same call would lack the tag, and the call would be denied."""
+    for action in deployer.OWN_TAGS:
+        service, _, name = action.partition(":")
+        assert len(KNOWN[service]["Actions"][name.lower()]["Resources"]) == 1, action
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_names_in_the_policies_are_those_of_the_stacks_resources(stack: str) -> None:
+    graph = recorded(stack)
+    resources = {
+        resource
+        for document in policies(planned(stack)).values()
+        for statement in document["Statement"]
+        for resource in _all(statement["Resource"])
+    }
+
+    def covered(arn: str) -> bool:
+        return any(fnmatchcase(arn, resource) for resource in resources if resource != "*")
+
+    at = "ap-northeast-2:123456789012"
+    for kind, prefix in {
+        "Role": "arn:aws:iam::123456789012:role/",
+        "InstanceProfile": "arn:aws:iam::123456789012:instance-profile/",
+        "Queue": f"arn:aws:sqs:{at}:",
+        "EventRule": f"arn:aws:events:{at}:rule/",
+        "Repository": f"arn:aws:ecr:{at}:repository/",
+        "eks:index:Cluster": f"arn:aws:eks:{at}:cluster/",
+    }.items():
+        names = [node.inputs["name"] for node in graph.of(kind)]
+        assert all(covered(prefix + name) for name in names), (kind, names)
+    assert covered("arn:aws:iam::123456789012:role/cluster-eksRole-role-0a1b2c3")
+    assert not covered("arn:aws:iam::123456789012:role/admin")
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_role_gets_no_other_policy_of_aws_than_the_stacks_own(stack: str) -> None:
+    attached = {
+        each.inputs["policyArn"].rpartition("/")[2]
+        for each in recorded(stack).of("RolePolicyAttachment")
+    }
+    assert attached | {"AmazonEKSClusterPolicy"} == set(deployer.ATTACHED)
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_what_the_policy_may_delete_by_tag_has_the_tag(stack: str) -> None:
+    graph = recorded(stack)
+    for kind in ("Vpc", "Subnet", "SecurityGroup", "NatGateway", "Eip", "InternetGateway"):
+        for node in graph.of(kind):
+            assert node.inputs["tags"]["trainyard:stack"] == "dev", node
+    for kind in ("RouteTable", "VpcEndpoint", "PlacementGroup", "FileSystem"):
+        for node in graph.of(kind):
+            assert node.inputs["tags"]["trainyard:stack"] == "dev", node
+
+
+def test_a_previewing_role_reads_and_nothing_else() -> None:
+    [(name, document)] = preview_policies(permissions.CLOUDFORMATION, SCOPE).items()
+    actions = [action for statement in document["Statement"] for action in statement["Action"]]
+    assert name == "dev-preview" and len(actions) > 50
+    assert all(permissions.READS.match(action) for action in actions)

@@ -1,0 +1,70 @@
+"""`make policy`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from catalog.permissions import CLOUDFORMATION
+from stacks.reports import policy
+from tests.support.recording import Graph
+from tests.support.stackfile import team_plan
+from tests.support.stacks import STACKS, planned, recorded
+
+INSIDE = {
+    "aws:eks/cluster:Cluster",
+    "aws:iam/role:Role",
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+}
+"""Of the AWS resources that pulumi-eks's cluster makes, which the recording engine does not see."""
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_types_of_a_stack_are_those_of_its_recorded_graph(stack: str) -> None:
+    seen = {node.kind for node in recorded(stack).starting("aws:")}
+    assert policy.resource_types(planned(stack)) == seen | INSIDE
+
+
+def test_the_stacks_between_them_have_every_type_that_is_not_always_there() -> None:
+    seen = {node.kind for stack in STACKS for node in recorded(stack).starting("aws:")}
+    assert policy.SOMETIMES - seen == {"aws:ec2/launchTemplate:LaunchTemplate"}
+    assert seen <= CLOUDFORMATION.keys() and len(STACKS) >= 8
+
+
+def test_a_team_has_no_resource_in_aws_and_needs_no_policy(team: Graph) -> None:
+    assert team.starting("aws:") == [] and policy.policies(team_plan()) == {}
+
+
+def test_only_buckets_of_the_stack_file_are_linked() -> None:
+    def linked(stack: str) -> list[str]:
+        documents = policy.policies(planned(stack)).values()
+        statements = [s for document in documents for s in document["Statement"]]
+        return [str(s["Resource"]) for s in statements if s["Sid"].startswith("Link")]
+
+    assert linked("dev") == []
+    buckets, role = linked("Lustre linked to S3")
+    assert buckets == "['arn:aws:s3:::my-sets']" and role.endswith(
+        "/s3.data-source.lustre.fsx.amazonaws.com/*"
+    )
+
+
+def test_the_word_prints_all_documents_or_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert policy.main(["dev"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [*found] == [
+        f"dev-deployer-{part}" for part in ("reads", "network", "cluster", "storage", "identity")
+    ]
+    assert policy.main(["dev", "--part", "network"]) == 0
+    assert json.loads(capsys.readouterr().out) == found["dev-deployer-network"]
+    assert policy.main(["dev", "--preview", "--part", "preview"]) == 0
+    assert "iam:PassRole" not in capsys.readouterr().out
+
+
+def test_a_policy_or_a_stack_that_is_not_there_is_an_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert (policy.main(["dev", "--part", "nodes"]), policy.main(["none"])) == (2, 2)
+    said = capsys.readouterr().out
+    assert "dev: no policy nodes; there are reads, network, cluster, storage, identity" in said
+    assert "none: no stack file" in said

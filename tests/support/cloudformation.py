@@ -1,0 +1,243 @@
+"""Recorded AWS resources in CloudFormation's words, so that cfn-lint can judge them.
+
+Most inputs have the name that CloudFormation gives them, but for the case of the first letter. What is
+named or shaped otherwise is in the tables below; an input that is in no table and that
+CloudFormation does not know fails the test.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from catalog.permissions import CLOUDFORMATION
+from tests.support.recording import Node
+
+Properties = dict[str, Any]
+ACCOUNT, REGION = "123456789012", "ap-northeast-2"
+CLUSTER = "eks:index:Cluster"
+TAGS_ELSEWHERE = {
+    "AWS::EC2::SecurityGroupEgress",
+    "AWS::EC2::SecurityGroupIngress",
+    "AWS::IAM::InstanceProfile",
+}
+"""Types whose tags CloudFormation has no property for."""
+TAGS_AS_MAP = {"AWS::EKS::Nodegroup"}
+RENAMED: dict[str, dict[str, str]] = {
+    "AWS::EC2::SecurityGroup": {"Name": "GroupName", "Description": "GroupDescription"},
+    "AWS::EC2::SecurityGroupEgress": {
+        "SecurityGroupId": "GroupId",
+        "ReferencedSecurityGroupId": "DestinationSecurityGroupId",
+        "CidrIpv4": "CidrIp",
+    },
+    "AWS::EC2::SecurityGroupIngress": {
+        "SecurityGroupId": "GroupId",
+        "ReferencedSecurityGroupId": "SourceSecurityGroupId",
+        "CidrIpv4": "CidrIp",
+    },
+    "AWS::ECR::Repository": {"Name": "RepositoryName", "ForceDelete": "EmptyOnDelete"},
+    "AWS::EFS::FileSystem": {"Tags": "FileSystemTags"},
+    "AWS::EKS::Addon": {"ResolveConflictsOnCreate": "ResolveConflicts"},
+    "AWS::EKS::Nodegroup": {
+        "NodeGroupName": "NodegroupName",
+        "NodeRoleArn": "NodeRole",
+        "SubnetIds": "Subnets",
+    },
+    "AWS::IAM::InstanceProfile": {"Name": "InstanceProfileName", "Role": "Roles"},
+    "AWS::IAM::Role": {"Name": "RoleName", "AssumeRolePolicy": "AssumeRolePolicyDocument"},
+    "AWS::IAM::RolePolicy": {
+        "Name": "PolicyName",
+        "Role": "RoleName",
+        "Policy": "PolicyDocument",
+    },
+    "AWS::SQS::Queue": {
+        "Name": "QueueName",
+        "MessageRetentionSeconds": "MessageRetentionPeriod",
+    },
+    "AWS::SQS::QueuePolicy": {"QueueUrl": "Queues", "Policy": "PolicyDocument"},
+}
+"""Type → input → property."""
+ABSENT: dict[str, set[str]] = {
+    "AWS::EC2::InternetGateway": {"VpcId"},
+    "AWS::EC2::PlacementGroup": {"Name"},
+    "AWS::EFS::FileSystem": {"CreationToken"},
+    "AWS::EKS::Addon": {"ResolveConflictsOnUpdate"},
+    "AWS::FSx::DataRepositoryAssociation": {"DeleteDataInFilesystem"},
+}
+"""Type → inputs that CloudFormation has no property for."""
+LISTS = {"Roles", "Queues"}
+"""Properties that are lists where the input is one value."""
+LUSTRE = {
+    "AutomaticBackupRetentionDays",
+    "DataCompressionType",
+    "DeploymentType",
+    "EfaEnabled",
+    "MetadataConfiguration",
+    "PerUnitStorageThroughput",
+}
+"""Properties inside LustreConfiguration."""
+
+
+def template(nodes: list[Node]) -> Properties:
+    """A CloudFormation template with every resource of the list; those that are equal but for their
+    tags are one."""
+    resources: dict[str, Properties] = {}
+    for node in nodes:
+        kind, properties = resource(node)
+        untagged = {key: value for key, value in properties.items() if "Tags" not in key}
+        text = json.dumps([kind, untagged], sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+        name = re.sub(r"[\W_]", "", node.name.title()) + digest
+        resources[name] = {"Type": kind, "Properties": properties}
+    return {"AWSTemplateFormatVersion": "2010-09-09", "Resources": resources}
+
+
+def resource(node: Node) -> tuple[str, Properties]:
+    """CloudFormation's type and properties of one recorded resource."""
+    kind = "AWS::EKS::Cluster" if node.kind == CLUSTER else CLOUDFORMATION[node.kind]
+    inputs = _filled(node.inputs)
+    special = SPECIAL.get(node.kind)
+    return kind, special(inputs) if special else _properties(kind, inputs)
+
+
+def _properties(kind: str, inputs: Properties) -> Properties:
+    absent = ABSENT.get(kind, set()) | ({"Tags"} if kind in TAGS_ELSEWHERE else set())
+    named = {_title(key): value for key, value in inputs.items() if _title(key) not in absent}
+    if "Tags" in named and kind not in TAGS_AS_MAP:
+        named["Tags"] = [{"Key": key, "Value": value} for key, value in named["Tags"].items()]
+    for key in [key for key in named if key.startswith(("Policy", "AssumeRolePolicy", "Event"))]:
+        named[key] = json.loads(named[key])
+    renamed = {RENAMED.get(kind, {}).get(key, key): value for key, value in named.items()}
+    return {
+        key: [value] if key in LISTS else value if key in ("Tags", "Labels") else _titled(value)
+        for key, value in renamed.items()
+        if value is not None
+    }
+
+
+def _title(key: str) -> str:
+    return key[0].upper() + key[1:]
+
+
+def _titled(value: Any) -> Any:
+    """Keys inside an object, too; not those of an IAM document or of an event pattern."""
+    if isinstance(value, dict) and not {"Statement", "source"} & value.keys():
+        return {_title(key): _titled(inner) for key, inner in value.items()}
+    return [_titled(one) for one in value] if isinstance(value, list) else value
+
+
+def _target(inputs: Properties) -> Properties:
+    target = {"Id": inputs["targetId"], "Arn": inputs["arn"]}
+    pattern = {"source": ["aws.ec2"]}
+    return {"Name": inputs["rule"], "EventPattern": pattern, "Targets": [target]}
+
+
+def _attachment(inputs: Properties) -> Properties:
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"Service": "ec2.amazonaws.com"},
+                "Action": "sts:AssumeRole",
+            }
+        ],
+    }
+    return {
+        "RoleName": inputs["role"],
+        "AssumeRolePolicyDocument": trust,
+        "ManagedPolicyArns": [inputs["policyArn"]],
+    }
+
+
+def _association(inputs: Properties) -> Properties:
+    policy = {
+        "PolicyArn": inputs["policyArn"],
+        "AccessScope": _titled(inputs["accessScope"]),
+    }
+    named = {_title(key): inputs[key] for key in ("clusterName", "principalArn")}
+    return {**named, "AccessPolicies": [policy]}
+
+
+def _lustre(inputs: Properties) -> Properties:
+    named = _properties("AWS::FSx::FileSystem", inputs)
+    return {
+        "FileSystemType": "LUSTRE",
+        **{key: value for key, value in named.items() if key not in LUSTRE},
+        "SubnetIds": [named["SubnetIds"]],
+        "LustreConfiguration": {key: value for key, value in named.items() if key in LUSTRE},
+    }
+
+
+def _cluster(inputs: Properties) -> Properties:
+    """What pulumi-eks makes of its inputs (nodejs/eks/cluster/cluster.ts, createCore)."""
+    network = {
+        "SubnetIds": [*inputs["publicSubnetIds"], *inputs["privateSubnetIds"]],
+        "EndpointPrivateAccess": inputs["endpointPrivateAccess"],
+        "EndpointPublicAccess": inputs["endpointPublicAccess"],
+    }
+    if inputs.get("publicAccessCidrs"):
+        network["PublicAccessCidrs"] = inputs["publicAccessCidrs"]
+    same = ("name", "version", "tags", "bootstrapSelfManagedAddons", "upgradePolicy")
+    return {
+        **_properties("AWS::EKS::Cluster", {key: inputs[key] for key in same if key in inputs}),
+        "RoleArn": f"arn:aws:iam::{ACCOUNT}:role/cluster-eksRole-role-0a1b2c3",
+        "ResourcesVpcConfig": network,
+        "AccessConfig": {"AuthenticationMode": inputs["authenticationMode"]},
+        "KubernetesNetworkConfig": {"ServiceIpv4Cidr": inputs["kubernetesServiceIpAddressRange"]},
+    }
+
+
+SPECIAL: Mapping[str, Callable[[Properties], Properties]] = {
+    "aws:cloudwatch/eventTarget:EventTarget": _target,
+    "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": _association,
+    "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": _attachment,
+    CLUSTER: _cluster,
+}
+"""Types that CloudFormation shapes otherwise."""
+
+IDS = {
+    "vpcId": "vpc",
+    "subnetId": "subnet",
+    "subnetIds": "subnet",
+    "publicSubnetIds": "subnet",
+    "privateSubnetIds": "subnet",
+    "securityGroupId": "sg",
+    "referencedSecurityGroupId": "sg",
+    "securityGroupIds": "sg",
+    "securityGroups": "sg",
+    "routeTableId": "rtb",
+    "routeTableIds": "rtb",
+    "gatewayId": "igw",
+    "natGatewayId": "nat",
+    "allocationId": "eipalloc",
+    "fileSystemId": "fs",
+}
+"""Input → what the id that AWS gives begins with. The recording engine gives ids without a form."""
+
+
+def _filled(inputs: Properties) -> Properties:
+    """The inputs with ids and ARNs as AWS gives them."""
+    text = json.dumps({key: _identified(IDS.get(key), value) for key, value in inputs.items()})
+    text = re.sub(r"arn:aws:iam:::(?!instance-profile)", f"arn:aws:iam::{ACCOUNT}:role/", text)
+    text = re.sub(r"arn:aws:cloudwatch:::", f"arn:aws:events:{REGION}:{ACCOUNT}:rule/", text)
+    text = re.sub(r"arn:aws:sqs:::", f"arn:aws:sqs:{REGION}:{ACCOUNT}:", text)
+    text = re.sub(r"arn:aws:eks:::", f"arn:aws:eks:{REGION}:{ACCOUNT}:", text)
+    text = re.sub(rf"(arn:aws:eks:{REGION}|arn:aws:iam:)::", rf"\1:{ACCOUNT}:", text)
+    text = text.replace(
+        '\\"aws:SourceAccount\\": \\"\\"', f'\\"aws:SourceAccount\\": \\"{ACCOUNT}\\"'
+    )
+    text = text.replace("https://sqs/", f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/")
+    return json.loads(text)
+
+
+def _identified(prefix: str | None, value: Any) -> Any:
+    if prefix is None:
+        return value
+    if isinstance(value, list):
+        return [_identified(prefix, one) for one in value]
+    return f"{prefix}-0{hashlib.sha256(str(value).encode()).hexdigest()[:16]}"

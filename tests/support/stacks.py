@@ -1,0 +1,74 @@
+"""Stacks that between them have every AWS resource of the program, and their recorded graphs."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from stacks.plan import EnvironmentPlan
+from tests.support.recording import Graph, deploy
+from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
+
+ROLE = "arn:aws:iam::123456789012:role/deployer"
+RESERVED = {"id": "cr-0123456789abcdef0", "instances": 2}
+BLOCK = RESERVED | {"starts": "2098-12-01T11:30:00Z", "ends": "2098-12-03T11:30:00Z"}
+H100 = {"instance_types": ["p5.48xlarge"], "max_nodes": 2}
+
+
+def _link(path: str) -> dict[str, str]:
+    return {"s3": f"s3://my-sets/{path}/", "path": f"/{path}"}
+
+
+def _lustre(**settings: Any) -> dict[str, Any]:
+    speed = {"capacity_gib": 4800, "throughput_mbps_per_tib": 1000}
+    return {"lustre": speed | settings, "data": "keep"}
+
+
+STACKS: dict[str, tuple[Edit, ...]] = {
+    "dev": (),
+    "reservation in a placement group": (
+        at(
+            "pools.h100",
+            H100 | {"capacity": "reservation", "reservation": RESERVED | {"placement_group": "g"}},
+        ),
+    ),
+    "Capacity Block": (at("pools.h100", H100 | {"capacity": "block", "reservation": BLOCK}),),
+    "static pool in a placement group": (
+        at("pools.h100.replicas", 1),
+        at("pools.h100.placement", "cluster"),
+    ),
+    "Lustre linked to S3": (
+        at("storage.scratch.lustre.repositories", {"a": _link("a"), "b": _link("b")}),
+        at("storage.fast", {"lustre": {"capacity_gib": 2400, "deployment": "SCRATCH_2"}}),
+    ),
+    "Lustre over EFA": (at("storage.big", _lustre(efa=True)),),
+    "registries, admins, operator and tags": (
+        at("registries", {"images": {}, "kept": {"data": "keep"}}),
+        at("cluster.admins", {"ops": {"role_arn": ROLE}}),
+        at("training_operator", {"version": "1.8.1"}),
+        at("tags", {"cost-center": "17"}),
+    ),
+    "spot pool and backups": (
+        at("pools.h100.capacity", "spot"),
+        at("storage.scratch.lustre.backup_days", 7),
+    ),
+    "no store": (at("storage", {}), at("jobs", {})),
+}
+"""What it is → how its environment differs from Pulumi.dev.yaml's."""
+
+
+@functools.cache
+def recorded(stack: str) -> Graph:
+    """The graph of one of STACKS."""
+
+    def changes(values: dict[str, Any]) -> None:
+        for edit in STACKS[stack]:
+            edit(values[ENVIRONMENT])
+
+    return deploy("dev", changes)
+
+
+@functools.cache
+def planned(stack: str) -> EnvironmentPlan:
+    """The plan of one of STACKS."""
+    return environment_plan(*STACKS[stack])
