@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from plans.access import AccessPlan
 from plans.parts import (
-    AccessPlan,
     AddOnsPlan,
     ClusterPlan,
     DevicePluginsPlan,
@@ -168,7 +168,7 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
     if wanted is None:
         return Planned(plan=None, errors=reading.errors)
     zones = network_zones(config.region, wanted)
-    access = access_plan(config.region, config.aws, wanted.cluster.deployer_role_arn)
+    access = access_plan(config.region, config.aws, wanted.cluster)
     jobs = _read_jobs("environment.jobs", wanted.jobs, wanted, wanted.namespace, folder)
     errors = (
         *reading.errors,
@@ -198,7 +198,7 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
         return Planned(plan=None, errors=(*reading.errors, base))
     environment = base.environment
     jobs = _read_jobs("team.jobs", team.jobs, environment, team.namespace, folder)
-    access = access_plan(config.region, config.aws, environment.cluster.deployer_role_arn)
+    access = access_plan(config.region, config.aws, environment.cluster)
     errors = (
         *reading.errors,
         *team_access_errors(access, config.aws),
@@ -359,7 +359,7 @@ def _environment(
         registries=registry_plans(me, wanted.registries),
         cluster=cluster_plan(me, cluster, wanted, access),
         add_ons=add_ons_plan(me, wanted),
-        system_nodes=system_nodes_plan(me, wanted.system_nodes),
+        system_nodes=system_nodes_plan(me, wanted.system_nodes, wanted.cluster),
         gpu_nodes=gpu_nodes_plan(me),
         karpenter=karpenter_plan(me, cluster, wanted),
         pools=pools,

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from catalog import versions
 from catalog.instances import CPU_TYPES, GPU_TYPES, QUOTAS, InstanceType
 from catalog.storage import LNET_EFA_DEVICES
+from plans.access import AccessPlan
 from plans.parts import (
-    AccessPlan,
     GpuPoolPlan,
     Identity,
     NetworkInterface,

@@ -7,8 +7,8 @@ import json
 
 from catalog import versions
 from catalog.storage import DRIVERS
+from plans.access import AccessPlan
 from plans.parts import (
-    AccessPlan,
     AddOnPlan,
     AddOnsPlan,
     ClusterPlan,
@@ -18,7 +18,7 @@ from plans.parts import (
 )
 from stacks.derive.capacity import CNI
 from stacks.derive.network import service_cidr
-from stacks.settings.environment import EnvironmentConfig, SystemNodesConfig
+from stacks.settings.environment import ClusterConfig, EnvironmentConfig, SystemNodesConfig
 
 SYSTEM_DISK_GIB = 50
 """Size of a system node's root volume."""
@@ -41,6 +41,7 @@ def cluster_plan(
         service_cidr=service_cidr(wanted.network.cidr),
         public=wanted.cluster.endpoint != "private",
         public_access_cidrs=wanted.cluster.public_access_cidrs,
+        tunnel_port=wanted.cluster.tunnel_port,
         admins=tuple((name, admin.role_arn) for name, admin in wanted.cluster.admins.items()),
         access=access,
     )
@@ -73,7 +74,9 @@ def add_ons_plan(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
     )
 
 
-def system_nodes_plan(me: Identity, wanted: SystemNodesConfig) -> SystemNodesPlan:
+def system_nodes_plan(
+    me: Identity, wanted: SystemNodesConfig, cluster: ClusterConfig
+) -> SystemNodesPlan:
     """Another instance type is another node group, made before the old one goes."""
     return SystemNodesPlan(
         identity=me,
@@ -82,6 +85,7 @@ def system_nodes_plan(me: Identity, wanted: SystemNodesConfig) -> SystemNodesPla
         instance_type=wanted.instance_type,
         nodes=wanted.nodes,
         disk_gib=SYSTEM_DISK_GIB,
+        tunnel=cluster.tunnel_port is not None,
     )
 
 

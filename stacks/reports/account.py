@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from catalog.instances import QUOTAS
-from plans.parts import AccessPlan, Identity
+from plans.access import AccessPlan
+from plans.parts import Identity
 from stacks.derive.capacity import TYPES
 from stacks.derive.credentials import aws_session
 

@@ -22,6 +22,7 @@ from stacks.rules.cluster import (
     trainer_errors,
     training_operator_errors,
 )
+from stacks.rules.endpoint import endpoint_warnings
 from stacks.rules.entries import job_errors, job_warnings
 from stacks.rules.lustre_efa import efa_errors, efa_warnings
 from stacks.rules.network import network_zone_errors, range_errors, zone_errors
@@ -140,14 +141,7 @@ def environment_warnings(
     region: str, wanted: EnvironmentConfig, now: datetime
 ) -> Iterator[InputWarning]:
     """What works but should be known."""
-    if wanted.cluster.endpoint != "private" and "0.0.0.0/0" in wanted.cluster.public_access_cidrs:
-        yield InputWarning(
-            path="environment.cluster.public_access_cidrs",
-            text=(
-                "everybody on the internet can reach the API server, though not without credentials;"
-                " list only your own addresses"
-            ),
-        )
+    yield from endpoint_warnings(wanted.cluster)
     if wanted.zone_id is None:
         yield InputWarning(
             path="environment.zone_id",

@@ -23,7 +23,8 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from plans.parts import AccessPlan, AssumedRole, Identity
+from plans.access import AccessPlan, AssumedRole
+from plans.parts import Identity
 from stacks.derive.credentials import NotAssumed
 from stacks.plan import EnvironmentPlan, plan_stack
 from stacks.reports import account as account_module
