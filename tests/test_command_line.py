@@ -45,6 +45,7 @@ WORDS = [
 REQUIRED = {
     "stacks.reports.plan": ["dev"],
     "stacks.manifests.migrate": ["job.yaml"],
+    "stacks.reports.pull_request": ["dev"],
     "operations.drain": ["dev"],
     "operations.kubeconfig": ["dev"],
     "operations.repair": ["dev"],
