@@ -58,6 +58,7 @@ DESCRIBED = {
 }
 SOUND: dict[str, Any] = {
     "caller_arn": SESSION,
+    "own_address": "203.0.113.7",
     "has_cluster": False,
     "has_entry": False,
     "reservation": DESCRIBED,
