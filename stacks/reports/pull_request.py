@@ -63,7 +63,15 @@ def previewed(preview: dict[str, Any]) -> Iterator[str]:
     said = [f"{counts[key]} {words}" for key, words in CHANGES.items() if counts.get(key)]
     yield f"Compared with what is deployed: {', '.join(said) or 'nothing changes'}."
     yield ""
-    steps = preview.get("steps") or []
+    yield from _lost(preview.get("steps") or [])
+    for problem in preview.get("diagnostics") or []:
+        if problem.get("severity") == "error":
+            yield f"- **error**: {problem['message'].strip()}"
+    yield ""
+
+
+def _lost(steps: list[dict[str, Any]]) -> Iterator[str]:
+    """Resources that are replaced or deleted, each once."""
     replaced = {step["urn"]: step for step in steps if step["op"] in REPLACED}
     for urn, step in replaced.items():
         why = ", ".join(step.get("replaceReasons") or []) or "not said"
@@ -71,10 +79,6 @@ def previewed(preview: dict[str, Any]) -> Iterator[str]:
     for step in steps:
         if step["op"] == "delete" and step["urn"] not in replaced:
             yield f"- **deletes** `{_name(step['urn'])}`"
-    for problem in preview.get("diagnostics") or []:
-        if problem.get("severity") == "error":
-            yield f"- **error**: {problem['message'].strip()}"
-    yield ""
 
 
 def figures(values: dict[str, Any]) -> Iterator[str]:
