@@ -5,9 +5,12 @@ PRODUCT := .venv/.product
 DEVELOP := .venv/.develop
 TRAIN := .venv/.train
 REHEARSAL := .venv/bin/python -m rehearsal
+# LIVE=1 means the stack of that name on an AWS account. Without it a word means the rehearsal.
+ON_ACCOUNT := $(filter 1,$(LIVE))
+NEEDS := $(if $(ON_ACCOUNT),$(PRODUCT),$(DEVELOP))
 
 .DEFAULT_GOAL := help
-.PHONY: help check plan policy preview migrate schema up status kubeconfig env down test lint soak bench train-real
+.PHONY: help check plan policy preview migrate schema up status kubeconfig drain repair env down test lint soak bench train-real
 
 help:                     ## print these words
 	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -39,17 +42,25 @@ schema: $(PRODUCT)        ## write the JSON schema and the reference of stack fi
 up: $(DEVELOP)            ## create the stack and wait until its jobs have finished; run it again after a failure
 	@$(REHEARSAL) up --stack $(STACK)
 
-status: $(DEVELOP)        ## print nodes and jobs, and what keeps a job from running
-	@$(REHEARSAL) status --stack $(STACK)
-
-kubeconfig: $(DEVELOP)    ## print the path of a kubeconfig
-	@$(REHEARSAL) kubeconfig --stack $(STACK)
-
 env: $(DEVELOP)           ## print exports for pulumi, kubectl, helm and aws: eval "$(make env)"
 	@$(REHEARSAL) env --stack $(STACK)
 
 down: $(DEVELOP)          ## delete all stacks and end the rehearsal; with STACK=<name> delete that stack only
 	@$(REHEARSAL) down $(if $(filter command environment,$(firstword $(origin STACK))),--stack $(STACK))
+
+##@ In the rehearsal; with LIVE=1 on your AWS account, where STACK is the Pulumi stack
+
+status: $(NEEDS)          ## print nodes and jobs, and what keeps a job from running
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.status --live --stack $(STACK),$(REHEARSAL) status --stack $(STACK))
+
+kubeconfig: $(NEEDS)      ## write a kubeconfig, and print its path
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.kubeconfig --live $(STACK),$(REHEARSAL) kubeconfig --stack $(STACK))
+
+drain: $(NEEDS)           ## list the training jobs on the cluster, ask, and delete them
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.drain --live $(STACK),$(REHEARSAL) drain --stack $(STACK))
+
+repair: $(NEEDS)          ## after a killed or failed update: list what must be mended, ask, and do it
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.repair --live $(STACK),$(REHEARSAL) repair --stack $(STACK))
 
 ##@ For contributors
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pulumi_aws as aws
 
-from plans.parts import AccessPlan
+from plans.access import AccessPlan
 
 
 def aws_provider(name: str, plan: AccessPlan) -> aws.Provider:

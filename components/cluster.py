@@ -12,8 +12,10 @@ import pulumi_aws as aws
 import pulumi_eks as eks
 import pulumi_kubernetes as k8s
 
-from plans.parts import AccessPlan, ClusterPlan
+from plans.access import AccessPlan
+from plans.parts import ClusterPlan
 from plans.policies import ADMIN_POLICY
+from plans.tunnel import host_and_port
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,7 @@ class ClusterCoordinates:
                     {
                         "name": self.name,
                         "cluster": {
-                            "server": self.endpoint,
+                            **self._way_in(),
                             "certificate-authority-data": self.certificate_authority,
                         },
                     }
@@ -73,6 +75,18 @@ class ClusterCoordinates:
                 "current-context": self.name,
             }
         )
+
+    def _way_in(self) -> dict[str, pulumi.Input[str]]:
+        """The server of the kubeconfig: the endpoint, a proxy before it, or a tunnel, behind which
+        the certificate is still that of the endpoint's host."""
+        if port := self.access.tunnel_port:
+            endpoint = pulumi.Output.from_input(self.endpoint)
+            return {
+                "server": f"https://127.0.0.1:{port}",
+                "tls-server-name": endpoint.apply(lambda url: host_and_port(url)[0]),
+            }
+        proxy = self.access.proxy_url
+        return {"server": self.endpoint, **({"proxy-url": proxy} if proxy else {})}
 
     def provider(self, name: str, opts: pulumi.ResourceOptions | None = None) -> k8s.Provider:
         """The Kubernetes provider. Its identity is the ARN: without it a changed kubeconfig would

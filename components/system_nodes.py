@@ -19,10 +19,11 @@ from plans.upgrades import refusal
 NODE_POLICIES = (
     "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy",
     "arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryPullOnly",
-    "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore",
 )
 """What a node itself may do; addresses and volumes are the business of pods with identities of
 their own."""
+TUNNEL_POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+"""What the agent of Systems Manager on a node needs to open a tunnel. EKS's AMIs have the agent."""
 
 
 class SystemNodes(pulumi.ComponentResource):
@@ -47,7 +48,7 @@ class SystemNodes(pulumi.ComponentResource):
             plan.identity,
             plan.role_name,
             trust("ec2.amazonaws.com"),
-            managed=NODE_POLICIES,
+            managed=(*NODE_POLICIES, *([TUNNEL_POLICY] if plan.tunnel else [])),
         )
         template = self._template(name, plan)
         self.ready = aws.eks.NodeGroup(

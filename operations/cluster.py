@@ -35,6 +35,20 @@ class Release:
         return f"release {self.namespace}/{self.name}, which is {self.status}"
 
 
+def kubeconfig_in(state: Entry) -> str | None:
+    """The kubeconfig of the stack's own Kubernetes provider; None before there is a cluster. The state
+    has it while the first update still runs, and outputs only after that."""
+    return next(
+        (
+            resource["inputs"]["kubeconfig"]
+            for resource in state["deployment"].get("resources") or []
+            if resource["type"] == "pulumi:providers:kubernetes"
+            and resource["urn"].count("eks:index") == 0
+        ),
+        None,
+    )
+
+
 class Cluster:
     """The stack's cluster. Without a login it has no objects."""
 
@@ -48,13 +62,8 @@ class Cluster:
     def of(cls, state: Entry) -> Iterator[Cluster]:
         """The cluster of the stack's own Kubernetes provider, with a login for the whole block. Its
         private kubeconfig is deleted at the end. Without a provider the cluster has no objects."""
-        kubeconfigs = [
-            resource["inputs"]["kubeconfig"]
-            for resource in state["deployment"].get("resources") or []
-            if resource["type"] == "pulumi:providers:kubernetes"
-            and resource["urn"].count("eks:index") == 0
-        ]
-        with logged_in_to(kubeconfigs[0]) if kubeconfigs else nullcontext() as login:
+        kubeconfig = kubeconfig_in(state)
+        with logged_in_to(kubeconfig) if kubeconfig else nullcontext() as login:
             yield cls(login)
 
     def object(self, inputs: Entry) -> ExistingObject | None:

@@ -24,6 +24,7 @@ from operations.consent import ask
 from operations.kubectl import UNSERVED, Kubectl, Object, kubectl_with, logged_in_to
 from operations.pulumi import outputs
 from operations.snapshot import full_name, last_condition
+from operations.target import add_live, require_account
 
 KIND = "trainjobs.trainer.kubeflow.org"
 KINDS = (KIND, "pytorchjobs.kubeflow.org")
@@ -70,8 +71,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--yes", action="store_true", help="delete the jobs without a question, for programs"
     )
+    add_live(parser)
     options = parser.parse_args(arguments)
     try:
+        require_account(options.live)
         place = place_of(options.stack, outputs(options.stack))
         with logged_in_to(place.kubeconfig) as login:
             _reach(place, kubectl_with(login, "--request-timeout=30s"))

@@ -5,8 +5,9 @@ Pulumi records when it starts to create an object, and records the id when the o
 engine or a plugin is killed in between, or an answer is lost, the object exists and is not in the
 state: the next `up` would fail because its name is taken, or create it twice. This command finds
 such objects by their names and tags and imports them into the state; then `pulumi up` continues. It
-changes nothing in the account but two unfinished creates: it uninstalls Helm releases whose
-installation has not ended, and removes the egress rule that AWS adds to a new security group.
+changes three things in the account: it uninstalls Helm releases whose installation has not ended,
+removes the egress rule that AWS adds to a new security group, and after a failed destroy deletes the
+network interfaces that the VPC CNI left in the stack's subnets (interfaces.py).
 
 It first lists its changes and asks. After a yes it makes these changes and no others, and only if
 no update has run in between.
@@ -31,8 +32,10 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 import command_line
+from operations import interfaces
 from operations.cluster import Cluster, Entry, Release
 from operations.consent import ask
+from operations.interfaces import LeakedInterface
 from operations.lookup import (
     ExistingObject,
     find,
@@ -40,7 +43,8 @@ from operations.lookup import (
     unwanted_egress_rules,
 )
 from operations.pulumi import PulumiError, deployment, last_update_failed, pulumi
-from plans.parts import AccessPlan, AssumedRole
+from operations.target import TargetError, add_live, require_account
+from plans.access import AccessPlan, AssumedRole
 from stacks.derive.credentials import NotAssumed, aws_session
 
 PATIENCE_SECONDS = 1800
@@ -63,6 +67,8 @@ class Repair:
     unfinished_releases: list[Release]
     with_egress_rule: frozenset[str]
     """Names of adopted security groups that still have the egress rule of AWS."""
+    leaked_interfaces: list[LeakedInterface]
+    """Network interfaces that hold subnets of a stack whose cluster is gone."""
 
     def lines(self) -> list[str]:
         """A line for each change."""
@@ -74,6 +80,7 @@ class Repair:
                 f"removes from {name} ({self.adopted[name].id}) the egress rule that AWS added"
                 for name in sorted(self.with_egress_rule)
             ),
+            *(f"deletes {interface}" for interface in self.leaked_interfaces),
         ]
 
     def apply(self, cluster: Cluster) -> None:
@@ -91,6 +98,8 @@ class Repair:
             remove_unwanted_egress_rules(
                 self.session, _kinds(self.wanted)[name], self.adopted[name].id
             )
+        for interface in self.leaked_interfaces:
+            interfaces.delete(self.session, interface)
         if self.adopted:
             _adopt(self.stack, self.wanted, {name: it.id for name, it in self.adopted.items()})
 
@@ -114,7 +123,7 @@ def repair(stack: str, *, yes: bool) -> int:
         if code := ask(f"Make these changes to {stack}?", yes=yes, otherwise=NOTHING):
             return code
         changes.apply(cluster)
-    print(f"{stack}: repaired; run `pulumi up` to continue")
+    print(f"{stack}: repaired; run `pulumi up`, or `pulumi destroy`, again")
     return 0
 
 
@@ -123,7 +132,9 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
     wanted, steps, region = _wanted(stack)
     session = _session(state, region)
     candidates = list(_existing(wanted, steps))
-    if any(entry["type"].startswith("aws:") for entry, _ in candidates):
+    resources = state["deployment"].get("resources") or []
+    in_aws = [*(it for it, _ in candidates), *resources]
+    if any(entry["type"].startswith("aws:") for entry in in_aws):
         _same_account(stack, state, session)
     adopted, unfinished_releases = _settled(session, candidates, cluster)
     kinds = _kinds(wanted)
@@ -139,6 +150,7 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
             for name, it in adopted.items()
             if unwanted_egress_rules(session, kinds[name], it.id)
         ),
+        leaked_interfaces=interfaces.leaked(session, resources),
     )
 
 
@@ -302,10 +314,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--yes", action="store_true", help="change the state without a question, for programs"
     )
+    add_live(parser)
     options = parser.parse_args(arguments)
     try:
+        require_account(options.live)
         return repair(options.stack, yes=options.yes)
-    except (PulumiError, NotAssumed) as error:
+    except (PulumiError, NotAssumed, TargetError) as error:
         print(error, file=sys.stderr)
     except (BotoCoreError, ClientError) as error:
         print(f"AWS returned an error: {error}", file=sys.stderr)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from catalog.job_kinds import ENDED, JOB_KINDS, SUCCEEDED, true_conditions
-from operations.kubectl import Kubectl, Object, kubectl_with, logged_in
+from operations.kubectl import Kubectl, Object, kubectl_with, logged_in, logged_in_to
 
 KINDS = (
     "trainjobs.trainer.kubeflow.org",
@@ -107,9 +107,10 @@ class Snapshot:
         return int((self.taken_at - created).total_seconds())
 
 
-def take() -> Snapshot:
-    """Read the cluster of the current kubeconfig. Raises RuntimeError with kubectl's error."""
-    with logged_in(os.environ) as login:
+def take(kubeconfig: str | None = None) -> Snapshot:
+    """Read the cluster of this kubeconfig, or of kubectl's current context. Raises RuntimeError with
+    kubectl's error."""
+    with logged_in_to(kubeconfig) if kubeconfig else logged_in(os.environ) as login:
         return read(kubectl_with(login, "--request-timeout=30s"))
 
 

@@ -1,5 +1,5 @@
-"""`python -m operations.status [MINUTES]`: print nodes and jobs, what keeps jobs from running, and
-which jobs have logged nothing for MINUTES.
+"""`python -m operations.status [MINUTES] [--stack STACK]`: print nodes and jobs, what keeps jobs from
+running, and which jobs have logged nothing for MINUTES.
 
 At the end come problems that keep no job from running now: what would break an upgrade of the
 Trainer, and idle pools that cannot launch nodes."""
@@ -13,7 +13,9 @@ import command_line
 from catalog.job_kinds import JOB_KINDS
 from operations import pools, upgrade
 from operations.diagnosis import SILENCE, diagnose
+from operations.pulumi import PulumiError
 from operations.snapshot import Object, Snapshot, take
+from operations.target import TargetError, add_live, kubeconfig, require_account
 
 ROLE = "training.kubeflow.org/replica-type"
 """Label of the training-operator's pods: master or worker."""
@@ -23,7 +25,7 @@ def main(arguments: list[str]) -> int:
     """Return 0 when nothing keeps a job from running, else 1."""
     parser = command_line.parser(
         "operations.status",
-        "Print the nodes and jobs of the current cluster, and what keeps jobs from running.",
+        "Print the nodes and jobs of a cluster, and what keeps jobs from running.",
     )
     parser.add_argument(
         "minutes",
@@ -33,9 +35,20 @@ def main(arguments: list[str]) -> int:
         default=SILENCE / timedelta(minutes=1),
         help="name running jobs that have logged nothing for so long (%(default)g by default)",
     )
-    silence = timedelta(minutes=parser.parse_args(arguments).minutes)
+    parser.add_argument(
+        "--stack",
+        metavar="STACK",
+        help="read the cluster of this Pulumi stack (kubectl's current context by default)",
+    )
+    add_live(parser)
+    options = parser.parse_args(arguments)
+    silence = timedelta(minutes=options.minutes)
     try:
-        snapshot = take()
+        require_account(options.live)
+        snapshot = take(kubeconfig(options.stack) if options.stack else None)
+    except (PulumiError, TargetError) as error:
+        print(error)
+        return 1
     except RuntimeError as error:
         print(f"the cluster does not answer: {error}")
         return 1

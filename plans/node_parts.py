@@ -41,6 +41,8 @@ class SystemNodesPlan:
     """Of the AMI, such as 1.35.8-20261012."""
     disk_gib: int
     """Of the root volume."""
+    tunnel: bool = False
+    """Whether Systems Manager may open a tunnel through these nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from catalog.storage import Driver
 from catalog.versions import Support
+from plans.access import AccessPlan
 
 Spec = dict[str, Any]
 
@@ -50,45 +51,6 @@ class Identity:
             "trainyard:name": logical,
             **more,
         }
-
-
-@dataclass(frozen=True, kw_only=True)
-class AssumedRole:
-    """A role to assume."""
-
-    arn: str
-    session_name: str | None = None
-    external_id: str | None = None
-    duration: str | None = None
-    """Of a session, such as 1h; the provider's own hour otherwise."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AccessPlan:
-    """Who speaks to AWS and to the cluster, and in which account they may."""
-
-    region: str
-    profile: str | None = None
-    """Of ~/.aws/config; None: the environment variables of the AWS CLI decide."""
-    roles: tuple[AssumedRole, ...] = ()
-    """Assumed one from the other."""
-    allowed_account_ids: tuple[str, ...] = ()
-    """Empty: every account."""
-    forbidden_account_ids: tuple[str, ...] = ()
-    default_tags: tuple[tuple[str, str], ...] = ()
-    """On everything the AWS provider makes, unless the object has that key itself."""
-
-    @property
-    def role_arn(self) -> str | None:
-        """The role that makes the cluster, and so may enter it; None: the caller itself."""
-        return self.roles[-1].arn if self.roles else None
-
-    def refuses(self, account: str) -> str:
-        """The setting that refuses an account; empty where none does."""
-        if account in self.forbidden_account_ids:
-            return "aws:forbiddenAccountIds"
-        allowed = not self.allowed_account_ids or account in self.allowed_account_ids
-        return "" if allowed else "aws:allowedAccountIds"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +96,10 @@ class ClusterPlan:
     service_cidr: str
     public: bool
     public_access_cidrs: tuple[str, ...]
+    """Empty without a public endpoint."""
+    tunnel_port: int | None
+    """Port that a tunnel through a system node begins at, whether it is used already or prepared;
+    None: no tunnel is wanted."""
     admins: tuple[tuple[str, str], ...]
     """(name, role ARN)"""
     access: AccessPlan

@@ -1,4 +1,4 @@
-"""python -m rehearsal build|up|down|status|preview|env|kubeconfig|logs|fault: the command line.
+"""python -m rehearsal build|up|down|status|preview|env|kubeconfig|drain|repair|logs|fault: the command line.
 
 The commands are in rehearsal/commands/. What they use is in world.py (processes), engine.py (Pulumi)
 and progress.py (what is printed).
@@ -17,7 +17,16 @@ import command_line
 from rehearsal import paths, toolchain, world
 from rehearsal.commands.down import down
 from rehearsal.commands.faults import FAULT_FIELDS, FAULTS, fault
-from rehearsal.commands.look import build, env, kubeconfig, logs, preview, status
+from rehearsal.commands.look import (
+    build,
+    drain,
+    env,
+    kubeconfig,
+    logs,
+    preview,
+    repair,
+    status,
+)
 from rehearsal.commands.steps import FAILED
 from rehearsal.commands.up import up
 from rehearsal.engine import EngineError
@@ -50,6 +59,8 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
     preview: {"--stack": STACK},
     env: {"--stack": STACK},
     kubeconfig: {"--stack": STACK},
+    drain: {"--stack": STACK},
+    repair: {"--stack": STACK},
     logs: {
         "process": {
             "nargs": "?",
@@ -76,7 +87,7 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
         },
     },
 }
-EXCLUSIVE = (up, down, preview)
+EXCLUSIVE = (up, down, preview, drain, repair)
 """Commands that change the world. Only one of them can run at a time."""
 
 
@@ -86,7 +97,7 @@ def parser() -> argparse.ArgumentParser:
         "rehearsal", "Run this checkout's stacks against an embedded AWS account and cluster."
     )
     commands = root.add_subparsers(required=True, metavar="command")
-    for act in (build, up, down, status, preview, env, kubeconfig, logs, fault):
+    for act in (build, up, down, status, preview, env, kubeconfig, drain, repair, logs, fault):
         command = commands.add_parser(
             act.__name__, help=act.__doc__, description=act.__doc__, allow_abbrev=False
         )
@@ -125,7 +136,7 @@ def main(arguments: list[str]) -> int:
     except FileNotFoundError as error:
         if error.filename != str(paths.STATE / "world.json"):
             raise
-        print("no world runs: `make up` starts one", file=sys.stderr)
+        print("no world runs: `make up` starts one; on an AWS account add LIVE=1", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print(

@@ -163,20 +163,24 @@ def search_path() -> str:
 
 def own_pulumi() -> Path:
     """A folder with a pulumi that takes the stack file as it is now: it reads our copy, and people
-    edit theirs."""
-    program = paths.STATE / "bin/pulumi"
+    edit theirs. And with the plugin of the AWS CLI that carries a tunnel."""
+    folder = paths.STATE / "bin"
     fresh = (
         "import os; from rehearsal import engine;"
         " engine.refresh_copy(engine.find(os.environ['PULUMI_STACK']))"
     )
-    program.parent.mkdir(parents=True, exist_ok=True)
-    program.write_text(
-        f"#!/bin/sh\n(cd {shlex.quote(str(paths.CHECKOUT))} && TRAINYARD_REHEARSAL="
-        f"{shlex.quote(str(paths.STATE))} {VENV}/python -c {shlex.quote(fresh)}) || exit\n"
-        f'exec {paths.BIN}/pulumi "$@"\n'
+    ours = (
+        f"cd {shlex.quote(str(paths.CHECKOUT))} && TRAINYARD_REHEARSAL="
+        f"{shlex.quote(str(paths.STATE))} {VENV}/python"
     )
-    program.chmod(0o755)
-    return program.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, script in {
+        "pulumi": f'({ours} -c {shlex.quote(fresh)}) || exit\nexec {paths.BIN}/pulumi "$@"\n',
+        "session-manager-plugin": f'{ours} -m rehearsal.tunnel "$@"\n',
+    }.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}")
+        (folder / name).chmod(0o755)
+    return folder
 
 
 def environment(stack: Stack) -> dict[str, str]:

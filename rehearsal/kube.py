@@ -34,15 +34,25 @@ class Api:
         token: Callable[[], str] | None = None,
         cert_file: str | None = None,
         key_file: str | None = None,
+        server_name: str | None = None,
+        proxy_url: str | None = None,
     ) -> None:
+        """`server_name`: whose certificate the server must show, where that is not its host."""
         self.server, self._token = server, token
-        self._pool = urllib3.PoolManager(
-            maxsize=32,
-            ca_certs=ca_file,
-            cert_file=cert_file,
-            key_file=key_file,
-            cert_reqs="CERT_REQUIRED" if ca_file else "CERT_NONE",
-            retries=False,
+        settings: dict[str, Any] = {
+            "maxsize": 32,
+            "ca_certs": ca_file,
+            "cert_file": cert_file,
+            "key_file": key_file,
+            "cert_reqs": "CERT_REQUIRED" if ca_file else "CERT_NONE",
+            "retries": False,
+        }
+        if server_name:
+            settings |= {"server_hostname": server_name, "assert_hostname": server_name}
+        self._pool = (
+            urllib3.ProxyManager(proxy_url, **settings)
+            if proxy_url
+            else urllib3.PoolManager(**settings)
         )
         self._kinds: dict[tuple[str, str], tuple[str, bool]] = {}
         self._lock = threading.Lock()

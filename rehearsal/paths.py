@@ -45,6 +45,9 @@ class World:
     """TCP port of the embedded AWS account, likewise."""
     speed: float
     """AWS's typical durations are divided by this."""
+    tunnel_port: int = 0
+    """TCP port on 127.0.0.1 outside that leads to the API server even while its endpoint is
+    private: for tunnels, and for the rehearsal itself."""
 
     @property
     def api_url(self) -> str:
@@ -57,6 +60,12 @@ class World:
     @property
     def account_url_for_pods(self) -> str:
         return f"http://{BRIDGE}:{self.account_port}"
+
+
+def private_endpoint() -> Path:
+    """A file that exists while the cluster's endpoint is private: then the API server's port of
+    this machine hangs up on everybody, as the machine is outside the VPC."""
+    return STATE / "private-endpoint"
 
 
 def world() -> World:

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 
-def serve(listening: socket.socket, port: int) -> None:
-    """Carry every connection to this port of 127.0.0.1, for ever."""
+def serve(listening: socket.socket, port: int, closed: Callable[[], bool] = lambda: False) -> None:
+    """Carry every connection to this port of 127.0.0.1, for ever; hang up on callers while it is
+    `closed`."""
     while True:
         near, _ = listening.accept()
+        if closed():
+            near.close()
+            continue
         threading.Thread(target=_carry, args=(near, port), daemon=True).start()
 
 

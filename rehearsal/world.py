@@ -224,11 +224,15 @@ def _spawn_keeper(parts: tuple[str, ...], speed: float) -> None:
         (paths.LOGS / "keeper.log").open("ab") as log,
         socket.create_server(("127.0.0.1", 0)) as api,
         socket.create_server(("127.0.0.1", 0)) as account,
+        socket.create_server(("127.0.0.1", 0)) as tunnel,
     ):
-        listening = api.fileno(), account.fileno()
+        listening = api.fileno(), account.fileno(), tunnel.fileno()
         paths.remember(
             paths.World(
-                api_port=api.getsockname()[1], account_port=account.getsockname()[1], speed=speed
+                api_port=api.getsockname()[1],
+                account_port=account.getsockname()[1],
+                speed=speed,
+                tunnel_port=tunnel.getsockname()[1],
             )
         )
         keeper = subprocess.Popen(
@@ -264,15 +268,21 @@ def _marker() -> str:
 # --------------------------------------------------------------------------------------------
 
 
-def keep(api: int, account: int, first: str, *others: str) -> None:
-    """Make the network, relay what two sockets accept, run the parts.
+def keep(api: int, account: int, tunnel: int, first: str, *others: str) -> None:
+    """Make the network, relay what three sockets accept, run the parts.
 
     An account that ended is not started again: it would know nothing of what exists.
     """
     for command in NETWORK:
         subprocess.run(command.split(), check=True)
-    for listening, port in ((api, paths.world().api_port), (account, paths.world().account_port)):
-        threading.Thread(target=relay.serve, args=(socket.socket(fileno=listening), port)).start()
+    api_port, account_port = paths.world().api_port, paths.world().account_port
+    private = paths.private_endpoint().exists
+    for listening, *where in (
+        (api, api_port, private),
+        (account, account_port),
+        (tunnel, api_port),
+    ):
+        threading.Thread(target=relay.serve, args=(socket.socket(fileno=listening), *where)).start()
     for module in others:
         threading.Thread(target=_keep_up, args=(module,)).start()
     _run_part(first)
@@ -307,4 +317,5 @@ def _note(text: str) -> None:
 
 
 if __name__ == "__main__":
-    keep(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
+    api_, account_, tunnel_, *parts_ = sys.argv[1:]
+    keep(int(api_), int(account_), int(tunnel_), *parts_)

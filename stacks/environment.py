@@ -23,6 +23,7 @@ from components.system_nodes import SystemNodes
 from components.trainer import Runtimes, Trainer
 from components.training_operator import TrainingOperator
 from plans.policies import Document
+from plans.tunnel import tunnel_command
 from stacks.outputs import job_outputs, job_starts
 from stacks.plan import EnvironmentPlan
 from stacks.stores.kinds import plan_kind
@@ -140,6 +141,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         "contract": _contract(plan, cluster, volumes),
         "jobs": job_outputs(plan.jobs),
         "registries": {key: registry.url for key, registry in registries.items()},
+        **_tunnel(plan, cluster),
     }
 
 
@@ -151,6 +153,15 @@ def _statements(
     for claim in plan.workspace.claims:
         found.setdefault(claim.driver.add_on, []).extend(volumes[claim.store].statements)
     return found
+
+
+def _tunnel(plan: EnvironmentPlan, cluster: Cluster) -> dict[str, Any]:
+    """The command that opens a tunnel to the endpoint, where the stack file names its port."""
+    port, group = plan.cluster.tunnel_port, plan.system_nodes.name
+    if port is None:
+        return {}
+    endpoint = pulumi.Output.from_input(cluster.coordinates.endpoint)
+    return {"tunnel": endpoint.apply(lambda url: tunnel_command(plan.access, group, url, port))}
 
 
 def _contract(

@@ -12,9 +12,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from plans.access import AccessPlan
 from plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
 from plans.parts import (
-    AccessPlan,
     ClusterPlan,
     DevicePluginsPlan,
     GpuPoolPlan,
@@ -174,7 +174,7 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
     if wanted is None:
         return Planned(plan=None, errors=reading.errors)
     zones = network_zones(config.region, wanted)
-    access = access_plan(config.region, config.aws, wanted.cluster.deployer_role_arn)
+    access = access_plan(config.region, config.aws, wanted.cluster)
     jobs = read_jobs("environment.jobs", wanted.jobs, wanted, wanted.namespace, folder)
     entries = judged("environment.jobs", typed(wanted.jobs), wanted, config.region, reading.skipped)
     errors = (
@@ -211,7 +211,7 @@ def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime
     environment = base.environment
     jobs = read_jobs("team.jobs", team.jobs, environment, team.namespace, folder)
     entries = judged("team.jobs", typed(team.jobs), environment, config.region, reading.skipped)
-    access = access_plan(config.region, config.aws, environment.cluster.deployer_role_arn)
+    access = access_plan(config.region, config.aws, environment.cluster)
     errors = (
         *reading.errors,
         *team_access_errors(access, config.aws),

@@ -22,10 +22,22 @@ SCRIPTS = [
     for pattern in ("stacks/**", "operations", "catalog", "benchmarks", "rehearsal", "tests/worlds")
     for path in sorted(CHECKOUT.glob(f"{pattern}/*.py"))
     if "__name__ ==" in path.read_text()
-    and path.name != "world.py"  # a process of the rehearsal, which no person starts
+    and path.name not in ("world.py", "tunnel.py")  # parts of the rehearsal: no person starts them
 ]
 MODULES = [".".join(path.relative_to(CHECKOUT).with_suffix("").parts) for path in SCRIPTS]
-SUBWORDS = ("build", "up", "down", "status", "preview", "env", "kubeconfig", "logs", "fault")
+SUBWORDS = (
+    "build",
+    "up",
+    "down",
+    "status",
+    "preview",
+    "env",
+    "kubeconfig",
+    "drain",
+    "repair",
+    "logs",
+    "fault",
+)
 WORDS = [
     *((module,) for module in MODULES),
     *(("rehearsal.__main__", word) for word in SUBWORDS),
@@ -34,7 +46,9 @@ REQUIRED = {
     "stacks.reports.plan": ["dev"],
     "stacks.reports.policy": ["dev"],
     "stacks.manifests.migrate": ["job.yaml"],
+    "stacks.reports.pull_request": ["dev"],
     "operations.drain": ["dev"],
+    "operations.kubeconfig": ["dev"],
     "operations.repair": ["dev"],
     "rehearsal.__main__": ["status"],
 }

@@ -29,7 +29,10 @@ DOCUMENTS = [
 ]
 README = CHECKOUT / "README.md"
 TARGETS = set(re.findall(r"^([a-z-]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
-PROGRAMS = ("make", "python", "python3", "pulumi", "aws", "kubectl", "docker", "git", "eval")
+PROGRAMS = (
+    *("make", "python", "python3", "pulumi", "aws", "kubectl", "docker", "git", "eval", "curl"),
+    "cd",
+)
 """What a command of the documents can begin with, beside files of the checkout and of .venv."""
 
 
@@ -210,7 +213,9 @@ def test_the_stack_file_of_the_readme_is_accepted():
     )
     values = yaml.safe_load(whole)["config"] | yaml.safe_load(account)["config"]
     assert plan_stack(read(values, stack="readme", project="trainyard")).errors == ()
-    values["trainyard:environment"] |= yaml.safe_load(part)
+    environment, more = values["trainyard:environment"], yaml.safe_load(part)
+    for key, entries in more.items():
+        environment[key] |= entries
     written = datetime(2026, 11, 21, tzinfo=UTC)
     assert plan_stack(read(values, stack="readme", project="trainyard"), now=written).errors == ()
 

@@ -275,7 +275,17 @@ def _view(call: Call, group: str, vpc: str) -> Fields:
     }
 
 
+def _place_endpoint(view: Fields) -> None:
+    """Tell the relay whether callers outside the VPC reach the API server. Ranges of callers mean
+    nothing here: the machine has no public address."""
+    if view["resourcesVpcConfig"]["endpointPublicAccess"]:
+        paths.private_endpoint().unlink(missing_ok=True)
+    else:
+        paths.private_endpoint().touch()
+
+
 def _cluster_up(made: Cluster) -> None:
+    _place_endpoint(made.view)
     authority = base64.b64encode((paths.PLANE / "ca.crt").read_bytes()).decode()
     made.view.update(
         status="ACTIVE", endpoint=paths.world().api_url, certificateAuthority={"data": authority}
@@ -310,6 +320,8 @@ def _update_cluster(call: Call) -> Fields:
     if name == "resourcesVpcConfig":
         _placed(call.region, view[name] | change)
     view[name] = view[name] | change
+    if name == "resourcesVpcConfig":
+        _place_endpoint(view)
     return updated(view)
 
 
@@ -351,6 +363,7 @@ def _delete_cluster(call: Call) -> Fields:
 def _cluster_gone(found: Cluster) -> None:
     """EKS's own interfaces and security group go too; the group stays behind where somebody still
     uses it."""
+    paths.private_endpoint().unlink(missing_ok=True)
     network.drop_interfaces(found.region, found.interfaces)
     if not network.group_in_use(backends.ec2(found.region), found.group):
         backends.ec2(found.region).delete_security_group(group_id=found.group)

@@ -49,6 +49,7 @@ for _module in (
     "storage",
     "efs",
     "services",
+    "sessions",
     "eks",
     "access",
     "nodegroups",

@@ -1,4 +1,4 @@
-"""Commands that change no stack: status, preview, build, env, kubeconfig, logs."""
+"""Commands that make no update: status, preview, build, env, kubeconfig, drain, repair, logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def status(options: argparse.Namespace) -> int:
     """Print the processes of the rehearsal, then the nodes and jobs of the stack."""
     running = world.list_processes()
     if not running:
-        print("no world runs: `make up` starts one")
+        print("no world runs: `make up` starts one; on an AWS account add LIVE=1")
         return 0
     print(
         "\n".join(
@@ -70,6 +70,16 @@ def kubeconfig(options: argparse.Namespace) -> int:
     """Write a kubeconfig that needs no exports, and print its path."""
     print(engine.write_kubeconfig(engine.find(options.stack)))
     return 0
+
+
+def drain(options: argparse.Namespace) -> int:
+    """List the training jobs on the cluster, ask, and delete them."""
+    return _run(options, sys.executable, "-m", "operations.drain", options.stack)
+
+
+def repair(options: argparse.Namespace) -> int:
+    """After a killed update, list the objects that the stack's state lacks, ask, and import them."""
+    return _run(options, sys.executable, "-m", "operations.repair", options.stack)
 
 
 def logs(options: argparse.Namespace) -> int:

@@ -40,7 +40,9 @@ def _finish(stack: Stack, stages: Stages, patience: float) -> int:
         for job in (engine.outputs(stack).get("jobs") or {}).values()
     ]
     began = stages.display.now()
-    ends = _follow_jobs(control_plane.admin(paths.world()), jobs, stages.display, patience)
+    ends = _follow_jobs(
+        control_plane.admin(paths.world(), outside=True), jobs, stages.display, patience
+    )
     _summary(stack, stages, jobs, stages.display.now() - began)
     for job, end in zip(jobs, ends, strict=True):
         if end not in SUCCEEDED:

@@ -7,13 +7,15 @@ assumes last is the role that the kubeconfig assumes (docs/decisions/0007).
 
 from __future__ import annotations
 
-from plans.parts import AccessPlan, AssumedRole
+from plans.access import AccessPlan, AssumedRole
 from stacks.settings.aws import AwsConfig
+from stacks.settings.environment import ClusterConfig
 
 
-def access_plan(region: str, aws: AwsConfig, deployer: str | None) -> AccessPlan:
-    """`deployer`: the environment's deployer_role_arn, which roles of the stack file's own
-    replace."""
+def access_plan(region: str, aws: AwsConfig, cluster: ClusterConfig) -> AccessPlan:
+    """`cluster`: of the environment. Roles of the stack file's own replace its
+    deployer_role_arn."""
+    deployer, private = cluster.deployer_role_arn, cluster.endpoint == "private"
     roles = tuple(
         AssumedRole(
             arn=role.roleArn,
@@ -30,4 +32,6 @@ def access_plan(region: str, aws: AwsConfig, deployer: str | None) -> AccessPlan
         allowed_account_ids=aws.allowedAccountIds,
         forbidden_account_ids=aws.forbiddenAccountIds,
         default_tags=tuple(sorted(aws.defaultTags.tags.items())) if aws.defaultTags else (),
+        tunnel_port=cluster.tunnel_port if private else None,
+        proxy_url=cluster.proxy_url,
     )

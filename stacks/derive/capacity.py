@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 
 from catalog import versions
 from catalog.instances import CPU_TYPES, GPU_TYPES, QUOTAS, InstanceType
+from plans.access import AccessPlan
 from plans.node_parts import SystemNodesPlan
 from plans.parts import (
-    AccessPlan,
     GpuPoolPlan,
     Identity,
     JobPlan,

@@ -7,8 +7,9 @@ import json
 from datetime import date
 
 from catalog import versions
+from plans.access import AccessPlan
 from plans.node_parts import AddOnPlan, AddOnsPlan, GpuNodesPlan, SystemNodesPlan
-from plans.parts import AccessPlan, ClusterPlan, Identity
+from plans.parts import ClusterPlan, Identity
 from stacks.derive.capacity import CNI
 from stacks.derive.network import service_cidr
 from stacks.settings.environment import EnvironmentConfig
@@ -38,6 +39,7 @@ def cluster_plan(
         service_cidr=service_cidr(wanted.network.cidr),
         public=wanted.cluster.endpoint != "private",
         public_access_cidrs=wanted.cluster.public_access_cidrs,
+        tunnel_port=wanted.cluster.tunnel_port,
         admins=tuple((name, admin.role_arn) for name, admin in wanted.cluster.admins.items()),
         access=access,
     )
@@ -89,6 +91,7 @@ def system_nodes_plan(me: Identity, wanted: EnvironmentConfig) -> SystemNodesPla
         version=kubernetes,
         release=nodes.release or versions.KUBERNETES[kubernetes].system_nodes,
         disk_gib=SYSTEM_DISK_GIB,
+        tunnel=wanted.cluster.tunnel_port is not None,
     )
 
 

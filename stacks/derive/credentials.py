@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plans.parts import AccessPlan, AssumedRole
+from plans.access import AccessPlan, AssumedRole
 
 SESSION_NAME = "trainyard"
 

@@ -3,12 +3,14 @@ ReadOnlyAccess answers all of them. What the answers mean: preflight.py."""
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 from catalog.instances import QUOTAS
-from plans.parts import AccessPlan, Identity
+from plans.access import AccessPlan
+from plans.parts import Identity
 from stacks.derive.capacity import TYPES
 from stacks.derive.credentials import aws_session
 
@@ -18,6 +20,7 @@ TIMEOUTS = {
     "retries": {"total_max_attempts": 3, "mode": "standard"},
 }
 """Seconds, and two retries: a page of an answer takes at most 18 seconds."""
+OWN_ADDRESS = "https://checkip.amazonaws.com"
 Filters = dict[str, Sequence[str]]
 
 
@@ -35,6 +38,22 @@ class Account:
     def caller_arn(self) -> str:
         """The ARN of the caller; NotAssumed where AWS refuses a role of the stack file."""
         return self._ask("sts:GetCallerIdentity")["Arn"]
+
+    def own_address(self) -> str:
+        """The public IPv4 address of this machine, as AWS sees it. Whatever stands for AWS's services
+        (AWS_ENDPOINT_URL) is asked instead of this one, too."""
+        from botocore.awsrequest import AWSRequest
+        from botocore.exceptions import HTTPClientError
+        from botocore.httpsession import URLLib3Session
+
+        aws = self._clients["sts"].meta.endpoint_url
+        url = OWN_ADDRESS if ".amazonaws." in aws else f"{aws}/checkip"
+        try:
+            asked = AWSRequest(method="GET", url=url).prepare()
+            answer = URLLib3Session(timeout=TIMEOUTS["read_timeout"]).send(asked)
+            return str(ipaddress.IPv4Address(answer.text.strip()))
+        except (HTTPClientError, ValueError) as error:
+            raise NotAnswered(f"{url}: {type(error).__name__}") from error
 
     def has_cluster(self, name: str) -> bool:
         return bool(self._ask("eks:DescribeCluster", unless="ResourceNotFound", name=name))

@@ -18,6 +18,7 @@ from stacks.derive.capacity import CNI, SYSTEM, quota_of_up, quota_takers
 from stacks.derive.credentials import NotAssumed
 from stacks.plan import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account, NotAnswered
+from stacks.reports.reach import address_errors, asks_address, first_update_errors
 from stacks.reports.service_roles import role_findings, service_roles
 from stacks.reports.zone_choice import eks_zone_errors, instead
 from stacks.rules.access import account_findings, entry_findings, role_finding
@@ -134,6 +135,12 @@ def _cluster_checks(account: Account, plan: EnvironmentPlan, caller: str) -> dic
         for name, arn in plan.cluster.admins
         if _role(arn) == _role(caller)
     }
+    if asks_address(plan):
+        found["this machine's public address"] = lambda: address_errors(plan, account.own_address())
+    if not plan.cluster.public:
+        found["whether the private cluster exists"] = lambda: first_update_errors(
+            plan, account.has_cluster(cluster)
+        )
     if role:
         found[f"access entry of {role}"] = lambda: entry_findings(
             plan.access.region,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from plans.parts import AccessPlan
+from plans.access import AccessPlan
 from plans.policies import ADMIN_POLICY
 from stacks.derive.credentials import NotAssumed
 from stacks.rules.environment import TAGS, tag_errors

@@ -1,5 +1,5 @@
-"""Which clusters cannot work: Kubernetes version, endpoint, admins, system nodes, Trainer and
-training-operator."""
+"""Which clusters cannot work: Kubernetes version, admins, system nodes, Trainer and
+training-operator. The endpoint: endpoint.py."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from catalog import versions
 from catalog.instances import GPU_TYPES
 from catalog.versions import KubernetesRelease
 from plans.upstream_runtimes import upstream_runtimes
+from stacks.rules.endpoint import endpoint_errors
 from stacks.rules.entries import torchtune_errors
-from stacks.rules.network import is_range, without_host_bits
 from stacks.settings.environment import (
-    ClusterConfig,
     EnvironmentConfig,
     OwnRuntimeConfig,
     SystemNodesConfig,
@@ -39,7 +38,7 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
         )
     else:
         yield from _karpenter(cluster.version)
-    yield from _public_access(cluster)
+    yield from endpoint_errors(cluster)
     roles = [admin.role_arn for admin in cluster.admins.values()]
     for role in sorted({role for role in roles if roles.count(role) > 1}):
         second = [name for name, admin in cluster.admins.items() if admin.role_arn == role][1]
@@ -114,36 +113,6 @@ def _extended_price() -> str:
 
 def _minor(version: str) -> int:
     return int(version.partition(".")[2])
-
-
-def _public_access(cluster: ClusterConfig) -> Iterator[InputError]:
-    path, listed = "environment.cluster.public_access_cidrs", cluster.public_access_cidrs
-    if cluster.endpoint == "private" and listed:
-        yield InputError(
-            path=path,
-            must="not be set with endpoint: private",
-            got=as_yaml(listed),
-            fix="delete it, or write endpoint: public-and-private",
-            write=REMOVE,
-        )
-    if cluster.endpoint != "private" and not listed:
-        yield InputError(
-            path=path,
-            must="list who may reach the public endpoint",
-            got="nothing",
-            fix="list your own addresses, such as [203.0.113.7/32]",
-            write=["203.0.113.7/32"],
-        )
-    for cidr in listed:
-        if not is_range(cidr):
-            nearest = without_host_bits(cidr)
-            yield InputError(
-                path=path,
-                must="list IPv4 ranges",
-                got=cidr,
-                fix=f"write {nearest}" if nearest else "write a range such as 203.0.113.7/32",
-                write=[nearest or "203.0.113.7/32"],
-            )
 
 
 def trainer_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:

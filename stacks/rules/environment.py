@@ -23,6 +23,7 @@ from stacks.rules.cluster import (
     trainer_errors,
     training_operator_errors,
 )
+from stacks.rules.endpoint import endpoint_warnings
 from stacks.rules.network import network_zone_errors, range_errors, zone_errors
 from stacks.rules.pools import pool_errors, pool_warnings
 from stacks.rules.stores import store_errors, store_warnings, stores_together_errors
@@ -135,14 +136,7 @@ def environment_warnings(
     region: str, wanted: EnvironmentConfig, now: datetime
 ) -> Iterator[InputWarning]:
     """What works but should be known, but for jobs."""
-    if wanted.cluster.endpoint != "private" and "0.0.0.0/0" in wanted.cluster.public_access_cidrs:
-        yield InputWarning(
-            path="environment.cluster.public_access_cidrs",
-            text=(
-                "everybody on the internet can reach the API server, though not without credentials;"
-                " list only your own addresses"
-            ),
-        )
+    yield from endpoint_warnings(wanted.cluster)
     if wanted.zone_id is None:
         yield InputWarning(
             path="environment.zone_id",

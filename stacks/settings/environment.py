@@ -56,11 +56,26 @@ class ClusterConfig:
     logs: tuple[LogType, ...] = ("audit", "authenticator")
     """Logs of the control plane that EKS writes to CloudWatch Logs. CloudWatch bills them by the
     GB: an `audit` log of a busy cluster is several GB a day. An empty list turns them off."""
-    endpoint: Literal["public-and-private", "private"] = "private"
-    """Where the Kubernetes API can be reached from. With `private`, the recommended value, `pulumi
-    up` must run inside the VPC."""
+    endpoint: Literal["public-and-private", "private"] = "public-and-private"
+    """Where the Kubernetes API can be reached from. `public-and-private`: from
+    `public_access_cidrs` and from inside the VPC. `private`: from inside the VPC only; one of
+    `tunnel_port`, `proxy_url` and `inside_vpc` then says how `pulumi up` gets in. The first `pulumi
+    up` of an environment must be `public-and-private`, because the VPC does not exist before. A
+    later change updates the cluster in place."""
     public_access_cidrs: tuple[str, ...] = ()
-    """Address ranges that may reach the public endpoint. Required with `public-and-private`."""
+    """Public IPv4 ranges that may reach the public endpoint. Required with `public-and-private`,
+    without a default. `curl https://checkip.amazonaws.com` prints your own address: write it with
+    /32."""
+    tunnel_port: Annotated[int, pydantic.Field(ge=1024, le=65535, strict=True)] | None = None
+    """Port on your machine of a tunnel to the private endpoint, through a system node (AWS Systems
+    Manager). The output `tunnel` is the command that opens it. The kubeconfig uses the tunnel only
+    with `endpoint: private`; with `public-and-private` the setting prepares the nodes for it."""
+    proxy_url: str | None = None
+    """Proxy through which Pulumi and kubectl reach the endpoint: http://proxy.example.com:3128, or
+    with https:// or socks5://. No user name and no password: the kubeconfig is a stack output."""
+    inside_vpc: Annotated[bool, pydantic.Field(strict=True)] = False
+    """Whether Pulumi and kubectl run inside the VPC, or in a network with a route to it (VPN,
+    peering, transit gateway)."""
     admins: dict[Name, AdminConfig] = field(default_factory=dict)
     """Roles that may do everything in the cluster, each under a name of your choice."""
     deployer_role_arn: RoleArn | None = None

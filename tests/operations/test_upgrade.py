@@ -67,7 +67,7 @@ def test_they_are_wrong_only_once_the_newer_trainer_does_not_come_up(
 ):
     snapshot = _snapshot(*WORDS, unavailable=unavailable)
     assert bool(diagnose(snapshot)) == wrong
-    monkeypatch.setattr(status, "take", lambda: snapshot)
+    monkeypatch.setattr(status, "take", lambda _: snapshot)
     assert status.main([]) == int(wrong)
     output = capsys.readouterr().out
     assert output.count("numProcPerNode to a string: x") == 1

@@ -4,6 +4,8 @@ import socket
 import threading
 import time
 
+import pytest
+
 from rehearsal import paths, relay
 
 
@@ -37,3 +39,21 @@ def test_bytes_pass_and_a_half_closed_connection_still_gets_its_answer():
 
 def test_where_nobody_listens_the_caller_is_hung_up_on():
     assert _say(_served(paths.free_port()), b"") == b""
+
+
+def test_while_it_is_closed_every_caller_is_hung_up_on():
+    inside, outside = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
+    closed = [True]
+    threading.Thread(
+        target=relay.serve,
+        args=(outside, inside.getsockname()[1], lambda: closed[0]),
+        daemon=True,
+    ).start()
+    assert _say(outside.getsockname()[1], b"") == b""
+    inside.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        inside.accept()
+    closed[0] = False
+    with socket.create_connection(("127.0.0.1", outside.getsockname()[1])):
+        inside.settimeout(5)
+        inside.accept()[0].close()

@@ -22,7 +22,13 @@ from urllib3.exceptions import HTTPError
 from rehearsal.kube import Api, ApiError, Object
 from rehearsal.providers.problems import Refused
 
-CLUSTER = {"server", "certificate-authority", "certificate-authority-data"}
+CLUSTER = {
+    "server",
+    "certificate-authority",
+    "certificate-authority-data",
+    "tls-server-name",
+    "proxy-url",
+}
 
 
 class Rejected(ApiError, Refused):
@@ -168,7 +174,13 @@ def access(config: Object) -> Access:
         )
     credentials = Exec(entry=user["exec"]) if "exec" in user else None
     token = credentials.token if credentials else lambda: user["token"]
-    client = Client(cluster["server"], ca_file=_authority(cluster), token=token)
+    client = Client(
+        cluster["server"],
+        ca_file=_authority(cluster),
+        token=token,
+        server_name=cluster.get("tls-server-name"),
+        proxy_url=cluster.get("proxy-url"),
+    )
     client.credentials = credentials
     return Access(api=client, config=config)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rehearsal import paths
 from rehearsal.aws import identity
 from tests.rehearsal.aws_world import (
     NEVER,
@@ -213,6 +214,15 @@ def test_an_update_of_the_endpoints_keeps_the_rest_and_must_change_something(
         eks.update_cluster_config(
             name="demo", resourcesVpcConfig={"publicAccessCidrs": ["203.0.113.0/24"]}
         )
+
+
+def test_the_machine_reaches_a_public_endpoint_only(account: Account, eks: Any) -> None:
+    private = {"endpointPublicAccess": False, "endpointPrivateAccess": True}
+    assert not paths.private_endpoint().exists()
+    eks.update_cluster_config(name="demo", resourcesVpcConfig=private)
+    assert paths.private_endpoint().exists()
+    eks.update_cluster_config(name="demo", resourcesVpcConfig={"endpointPublicAccess": True})
+    assert not paths.private_endpoint().exists()
 
 
 def test_one_access_entry_a_principal_and_the_admin_policy_for_people_only(

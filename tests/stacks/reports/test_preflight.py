@@ -23,7 +23,8 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from plans.parts import AccessPlan, AssumedRole, Identity
+from plans.access import AccessPlan, AssumedRole
+from plans.parts import Identity
 from stacks.derive.credentials import NotAssumed
 from stacks.plan import EnvironmentPlan, plan_stack
 from stacks.reports import account as account_module
@@ -57,6 +58,7 @@ DESCRIBED = {
 }
 SOUND: dict[str, Any] = {
     "caller_arn": SESSION,
+    "own_address": "203.0.113.7",
     "has_cluster": False,
     "has_entry": False,
     "reservation": DESCRIBED,

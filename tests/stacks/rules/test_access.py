@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from plans.parts import AccessPlan
+from plans.access import AccessPlan
 from stacks.derive.credentials import NotAssumed
 from stacks.plan import Planned, plan_stack
 from stacks.rules import access

@@ -307,7 +307,22 @@ def _kept_block() -> Edit:
 
 
 WARNINGS: dict[str, tuple[list[Edit], str]] = {
-    "endpoint for the whole internet": ([], "everybody on the internet can reach the API server"),
+    "endpoint for the whole internet": (
+        [at("cluster.public_access_cidrs", ["0.0.0.0/0"])],
+        "everybody on the internet can reach the API server",
+    ),
+    "endpoint for the address of an example": (
+        [],
+        "203.0.113.7/32 is an address of examples, which nobody has",
+    ),
+    "private from the first update": (
+        [
+            at("cluster.endpoint", "private"),
+            without("cluster.public_access_cidrs"),
+            at("cluster.tunnel_port", 8443),
+        ],
+        "the first `pulumi up` of an environment cannot reach a private endpoint",
+    ),
     "no zone id": ([], "instance types are checked against the region and not against the zone"),
     "many nodes without GPUDirect": ([], "g6e has no GPUDirect RDMA"),
     "image by tag": ([], "a digest (@sha256:…) names the image that was tested"),
@@ -378,7 +393,7 @@ def test_only_stores_that_stay_in_one_zone_are_far_from_a_job_in_another() -> No
 
 def test_a_stack_without_such_a_thing_has_nothing_to_be_told() -> None:
     quiet = planned(
-        at("cluster.public_access_cidrs", ["203.0.113.7/32"]),
+        at("cluster.public_access_cidrs", ["81.2.69.142/32"]),
         at("zone_id", "apne2-az1"),
         at(f"{JOB}.pool", "h100"),
         at(f"{JOB}.image", "registry/image@sha256:" + "0" * 64),

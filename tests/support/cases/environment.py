@@ -142,6 +142,36 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "cluster.public_access_cidrs",
         "must list who may reach the public endpoint",
     ),
+    "a private range at the public endpoint": (
+        [at("cluster.public_access_cidrs", ["192.168.1.0/24"])],
+        "cluster.public_access_cidrs",
+        "must list public addresses: EKS refuses reserved ranges; got 192.168.1.0/24",
+    ),
+    "a private endpoint that nobody reaches": (
+        [at("cluster.endpoint", "private"), without("cluster.public_access_cidrs")],
+        "cluster.endpoint",
+        "add tunnel_port: 8443",
+    ),
+    "two ways into the VPC": (
+        [at("cluster.tunnel_port", 8443), at("cluster.proxy_url", "http://proxy:3128")],
+        "cluster.proxy_url",
+        "must not be set beside tunnel_port",
+    ),
+    "inside the VPC, with a public endpoint": (
+        [at("cluster.inside_vpc", True)],
+        "cluster.inside_vpc",
+        "must not be set with a public endpoint",
+    ),
+    "a proxy without a scheme": (
+        [at("cluster.proxy_url", "proxy:3128")],
+        "cluster.proxy_url",
+        "must be the URL of a proxy",
+    ),
+    "a password in the proxy's URL": (
+        [at("cluster.proxy_url", "http://me:secret@proxy:3128")],
+        "cluster.proxy_url",
+        "got a URL with an @",
+    ),
     "no range at the endpoint": (
         [at("cluster.public_access_cidrs", ["my-house"])],
         "cluster.public_access_cidrs",
@@ -1129,8 +1159,20 @@ SOUND: dict[str, list[Edit]] = {
     "a private endpoint": [
         at("cluster.endpoint", "private"),
         without("cluster.public_access_cidrs"),
+        at("cluster.tunnel_port", 8443),
     ],
-    "one's own address": [at("cluster.public_access_cidrs", ["203.0.113.7/32"])],
+    "a private endpoint behind a proxy": [
+        at("cluster.endpoint", "private"),
+        without("cluster.public_access_cidrs"),
+        at("cluster.proxy_url", "socks5://proxy.example.com:1080"),
+    ],
+    "a private endpoint of somebody inside": [
+        at("cluster.endpoint", "private"),
+        without("cluster.public_access_cidrs"),
+        at("cluster.inside_vpc", True),
+    ],
+    "a tunnel that is prepared": [at("cluster.tunnel_port", 8443)],
+    "one's own address": [at("cluster.public_access_cidrs", ["81.2.69.142/32"])],
     "the smallest Lustre": [at("storage.scratch.lustre.capacity_gib", 1200)],
     "scratch Lustre": [
         at("storage.scratch.lustre", {"capacity_gib": 2400, "deployment": "SCRATCH_2"})

@@ -1,0 +1,45 @@
+"""`python -m operations.kubeconfig STACK`: write the kubeconfig of a stack into a file, and print its
+path.
+
+The file holds no secret: kubectl asks `aws eks get-token` each time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import command_line
+from operations.pulumi import PulumiError
+from operations.target import TargetError, add_live, kubeconfig, require_account
+
+FOLDER = Path(".kube")
+"""In the current folder, and ignored by git."""
+
+
+def main(arguments: list[str]) -> int:
+    """Return 0, or 1 where the stack has no cluster or another one could be meant."""
+    parser = command_line.parser(
+        "operations.kubeconfig",
+        "Write the kubeconfig of a stack into .kube/STACK.yaml, and print the path of that file.",
+    )
+    parser.add_argument("stack", metavar="STACK", help="the Pulumi stack that has the cluster")
+    add_live(parser)
+    options = parser.parse_args(arguments)
+    try:
+        require_account(options.live)
+        text = kubeconfig(options.stack)
+    except (PulumiError, TargetError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    file = FOLDER.absolute() / f"{options.stack}.yaml"
+    file.parent.mkdir(exist_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
+        out.write(text)
+    print(file)
+    return 0
+
+
+if __name__ == "__main__":
+    command_line.run(main)

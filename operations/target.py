@@ -1,0 +1,50 @@
+"""On which cluster, and in which account, a command works.
+
+`--live`, which `make <word> LIVE=1` passes on, says: the stack of that name on an AWS account. A
+command then refuses a shell whose variables lead somewhere else, because two stacks could be meant.
+The cluster is that of the stack's own state, never that of kubectl's current context.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from operations.cluster import kubeconfig_in
+from operations.pulumi import deployment
+
+ELSEWHERE = ("AWS_ENDPOINT_URL", "PULUMI_OPTION_CONFIG_FILE")
+"""Variables by which a shell reaches something that is no AWS account, or another stack file."""
+
+
+class TargetError(RuntimeError):
+    """It is not clear, or not known, which cluster a command is about."""
+
+
+def add_live(parser: argparse.ArgumentParser) -> None:
+    """The option --live."""
+    parser.add_argument(
+        "--live",
+        action="store_true",
+        help="the stack is on an AWS account: refuse a shell whose variables lead elsewhere",
+    )
+
+
+def require_account(live: bool) -> None:
+    """TargetError where --live is given and the variables of this shell lead elsewhere."""
+    found = [f"{name}={os.environ[name]}" for name in ELSEWHERE if os.environ.get(name)]
+    if live and found:
+        raise TargetError(
+            f"LIVE=1 means an AWS account, but this shell has {' and '.join(found)}. Fix: unset"
+            f" {' '.join(name.partition('=')[0] for name in found)} or open another shell; or leave"
+            " LIVE=1 out"
+        )
+
+
+def kubeconfig(stack: str) -> str:
+    """The kubeconfig in the stack's state; TargetError where the stack has no cluster."""
+    if found := kubeconfig_in(deployment(stack)):
+        return found
+    raise TargetError(
+        f"stack {stack} has no cluster: `pulumi up --stack {stack}` creates one, or the name is wrong"
+    )

@@ -1,0 +1,49 @@
+"""Who speaks to AWS and to the cluster, as whom, and by which way. What follows from the settings:
+stacks/derive/access.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssumedRole:
+    """A role to assume."""
+
+    arn: str
+    session_name: str | None = None
+    external_id: str | None = None
+    duration: str | None = None
+    """Of a session, such as 1h; the provider's own hour otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccessPlan:
+    """Who speaks to AWS and to the cluster, and in which account they may."""
+
+    region: str
+    profile: str | None = None
+    """Of ~/.aws/config; None: the environment variables of the AWS CLI decide."""
+    roles: tuple[AssumedRole, ...] = ()
+    """Assumed one from the other."""
+    allowed_account_ids: tuple[str, ...] = ()
+    """Empty: every account."""
+    forbidden_account_ids: tuple[str, ...] = ()
+    default_tags: tuple[tuple[str, str], ...] = ()
+    """On everything the AWS provider makes, unless the object has that key itself."""
+    tunnel_port: int | None = None
+    """Port of this machine that leads to the cluster's endpoint; None: no tunnel is used."""
+    proxy_url: str | None = None
+    """Proxy through which the cluster's endpoint is reached; None: directly."""
+
+    @property
+    def role_arn(self) -> str | None:
+        """The role that makes the cluster, and so may enter it; None: the caller itself."""
+        return self.roles[-1].arn if self.roles else None
+
+    def refuses(self, account: str) -> str:
+        """The setting that refuses an account; empty where none does."""
+        if account in self.forbidden_account_ids:
+            return "aws:forbiddenAccountIds"
+        allowed = not self.allowed_account_ids or account in self.allowed_account_ids
+        return "" if allowed else "aws:allowedAccountIds"

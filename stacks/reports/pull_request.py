@@ -1,0 +1,100 @@
+"""`python -m stacks.reports.pull_request STACK [PREVIEW]`: what a pull request changes, as a comment in
+Markdown.
+
+PREVIEW is what `pulumi preview --json` has printed for the stack. Without it nobody knows what is
+deployed, and the comment says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import command_line
+from stacks.plan import plan_stack
+from stacks.reports.plan import summary
+from stacks.settings.problems import counted
+from stacks.settings.reader import read_file
+
+CHANGES = {
+    "create": "to create",
+    "update": "to update",
+    "replace": "to replace",
+    "delete": "to delete",
+    "same": "unchanged",
+}
+"""Keys of `changeSummary` → words."""
+REPLACED = ("replace", "create-replacement")
+EMPTY = (
+    "No credentials are configured, so this is not a comparison: it previews an empty account, and"
+    " every resource reads as new."
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Print the comment; 1 where the stack file has errors."""
+    parser = command_line.parser(
+        "stacks.reports.pull_request", "Print what a pull request changes, as Markdown."
+    )
+    parser.add_argument("stack", metavar="STACK", help="read Pulumi.STACK.yaml of this folder")
+    parser.add_argument(
+        "preview",
+        metavar="PREVIEW",
+        nargs="?",
+        type=Path,
+        help="file with the output of `pulumi preview --json` (an empty account by default)",
+    )
+    options = parser.parse_args(arguments)
+    planned = plan_stack(read_file(options.stack))
+    print(f"### {options.stack}\n")
+    if planned.plan is None:
+        print(f"The stack file has {counted(planned.errors)}: run `make check`.")
+        return 1
+    lines = previewed(json.loads(options.preview.read_text())) if options.preview else [EMPTY, ""]
+    print("\n".join([*lines, *figures(summary(planned.plan))]))
+    return 0
+
+
+def previewed(preview: dict[str, Any]) -> Iterator[str]:
+    """What Pulumi would do: counts, then each replacement and deletion by name."""
+    counts = preview.get("changeSummary") or {}
+    said = [f"{counts[key]} {words}" for key, words in CHANGES.items() if counts.get(key)]
+    yield f"Compared with what is deployed: {', '.join(said) or 'nothing changes'}."
+    yield ""
+    yield from _lost(preview.get("steps") or [])
+    for problem in preview.get("diagnostics") or []:
+        if problem.get("severity") == "error":
+            yield f"- **error**: {problem['message'].strip()}"
+    yield ""
+
+
+def _lost(steps: list[dict[str, Any]]) -> Iterator[str]:
+    """Resources that are replaced or deleted, each once."""
+    replaced = {step["urn"]: step for step in steps if step["op"] in REPLACED}
+    for urn, step in replaced.items():
+        why = ", ".join(step.get("replaceReasons") or []) or "not said"
+        yield f"- **replaces** `{_name(urn)}`, because of {why}"
+    for step in steps:
+        if step["op"] == "delete" and step["urn"] not in replaced:
+            yield f"- **deletes** `{_name(step['urn'])}`"
+
+
+def figures(values: dict[str, Any]) -> Iterator[str]:
+    """Dollars, minutes and the rest of `make plan`, as a table."""
+    yield "| figure | value |"
+    yield "|---|---|"
+    for key, value in values.items():
+        if value is not None:
+            yield f"| {key.replace('_', ' ')} | {value} |"
+
+
+def _name(urn: str) -> str:
+    """Type and name, without stack and parents."""
+    _, _, kind, name = urn.split("::", 3)
+    return f"{kind.rpartition('$')[2].rpartition(':')[2]} {name}"
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,47 @@
+"""`make check LIVE=1`: whether this machine will reach the Kubernetes API of the stack."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+
+from stacks.plan import EnvironmentPlan
+from stacks.rules.endpoint import CIDRS
+from stacks.rules.network import is_range
+from stacks.settings.problems import InputError
+
+
+def asks_address(plan: EnvironmentPlan) -> bool:
+    """Whether it matters which address this machine has: a proxy has another one, and a range for
+    everybody contains all."""
+    listed = plan.cluster.public_access_cidrs
+    return plan.cluster.public and not plan.access.proxy_url and "0.0.0.0/0" not in listed
+
+
+def address_errors(plan: EnvironmentPlan, address: str) -> Iterator[InputError]:
+    """An address that the public endpoint will not answer."""
+    listed = plan.cluster.public_access_cidrs
+    mine = ipaddress.IPv4Address(address)
+    if not any(is_range(cidr) and mine in ipaddress.IPv4Network(cidr) for cidr in listed):
+        yield InputError(
+            path=CIDRS,
+            must="contain the public address of this machine, if `pulumi up` runs here",
+            got=f"{', '.join(listed)}; this machine has {address}",
+            fix=f"add {address}/32",
+            write=[f"{address}/32"],
+        )
+
+
+def first_update_errors(plan: EnvironmentPlan, cluster_exists: bool) -> Iterator[InputError]:
+    """A private endpoint of a cluster that does not exist yet."""
+    if not plan.cluster.public and not cluster_exists:
+        yield InputError(
+            path="environment.cluster.endpoint",
+            must="be public-and-private until the cluster exists: the first `pulumi up` makes its VPC",
+            got="private, and no cluster",
+            fix=(
+                "write endpoint: public-and-private and public_access_cidrs: [<your address>/32] for"
+                " the first `pulumi up`"
+            ),
+            write="public-and-private",
+        )

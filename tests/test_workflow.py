@@ -1,0 +1,51 @@
+"""The workflow of a pull request: pinned, and with words that exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.recording import CHECKOUT
+
+FILES = sorted((CHECKOUT / ".github/workflows").glob("*.yaml"))
+TEXT = "\n".join(file.read_text() for file in FILES)
+JOBS: dict[str, Any] = {
+    name: job for file in FILES for name, job in yaml.safe_load(file.read_text())["jobs"].items()
+}
+STEPS = [step for job in JOBS.values() for step in job["steps"]]
+
+
+def test_every_action_is_pinned_by_its_commit_with_its_release_beside_it() -> None:
+    used = re.findall(r"uses: (.*)", TEXT)
+    assert len(used) == sum("uses" in step for step in STEPS) >= 9
+    assert [it for it in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}  # v[\d.]+", it)] == []
+
+
+def test_the_same_action_has_one_commit() -> None:
+    pins = {step["uses"].partition("@")[::2] for step in STEPS if "uses" in step}
+    assert len(pins) == len({name for name, _ in pins})
+
+
+def test_every_make_word_and_module_of_the_workflow_exists() -> None:
+    targets = re.findall(r"^([a-z-]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
+    runs = "\n".join(step.get("run", "") for step in STEPS)
+    words, modules = re.findall(r"make ([a-z-]+)", runs), re.findall(r"-m ((?:\w+\.)+\w+)", runs)
+    assert words and set(words) <= set(targets)
+    assert modules and all(importlib.util.find_spec(module) for module in modules)
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_every_job_ends_in_time_and_only_the_comment_may_write(job: str) -> None:
+    assert JOBS[job]["timeout-minutes"] <= 90
+    writes = [key for key, may in JOBS[job].get("permissions", {}).items() if may == "write"]
+    assert writes == (["id-token", "pull-requests"] if job == "comment" else [])
+
+
+def test_what_needs_credentials_runs_only_where_there_is_a_role() -> None:
+    of_pulumi = [step for step in STEPS if "pulumi preview" in step.get("run", "")]
+    of_aws = [step for step in STEPS if "configure-aws" in step.get("uses", "")]
+    assert {step["if"] for step in of_pulumi + of_aws} == {"vars.PREVIEW_ROLE_ARN"}
