@@ -1,12 +1,12 @@
 """From what is wanted to what will be built: every derived fact, decided once, without the engine.
 
-`plan_environment` and `plan_team` return the plan together with every error and every warning
-(rules/). A stack file with errors has no plan.
+`plan_stack` returns the plan together with every error and every warning (rules/). A stack file
+with errors has no plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,12 +49,12 @@ from stacks.derive.controllers import (
     training_operator_plans,
 )
 from stacks.derive.goodput import Verdict
-from stacks.derive.jobs import file_errors, job_plan, runtime_plans
+from stacks.derive.jobs import runtime_plans
 from stacks.derive.mount_targets import efs_plans, mount_zones
 from stacks.derive.network import network_plan, network_zones
 from stacks.derive.stores import job_verdicts, lustre_plans, registry_plans, sized
 from stacks.derive.workspace import workspace_plan
-from stacks.manifests.admission import Manifest, manifest_plan, read_manifests, stand_in
+from stacks.manifests.jobs import Jobs, read_jobs
 from stacks.rules.access import (
     access_warnings,
     environment_access_errors,
@@ -70,9 +70,9 @@ from stacks.rules.environment import (
 )
 from stacks.rules.network import stack_errors
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
-from stacks.settings.job import AnyJob, JobConfig, manifests, typed
+from stacks.settings.job import typed
 from stacks.settings.problems import InputError, InputWarning, Refused
-from stacks.settings.reader import Reading, environments, read_file
+from stacks.settings.reader import Reading, any_environment, environments, read_file
 from stacks.settings.yaml_file import Lines
 
 
@@ -151,30 +151,53 @@ class Planned:
 def plan_stack(reading: Reading, folder: Path = Path("."), now: datetime | None = None) -> Planned:
     """Plan whatever the stack file describes. `folder` holds the stack files a team refers to;
     `now` decides which reservations are over, and nothing else."""
-    config, now = reading.config, now or datetime.now(UTC)
-    if config is None:
-        planned = Planned(plan=None, errors=reading.errors)
-    elif config.team is not None:
-        planned = plan_team(config, reading, folder, now)
+    now = now or datetime.now(UTC)
+    sound = not reading.errors
+    if any(config.team for config in reading.configs):
+        planned = _plan_team(reading, folder, now)
     else:
-        planned = plan_environment(config, reading, folder, now)
-    return planned.located(reading.lines)
+        planned = [
+            _plan_environment(config, folder, now, build=sound) for config in reading.configs
+        ]
+    return _agreed(reading, planned).located(reading.lines)
 
 
-def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: datetime) -> Planned:
-    """Plan an environment; a plan is only made where nothing is refused. `folder` holds the files
-    of its jobs."""
+def _agreed(reading: Reading, planned: Sequence[Planned]) -> Planned:
+    """One plan, or what every variant of it has against the stack file."""
+    if not planned:
+        return Planned(plan=None, errors=reading.errors)
+    first, last = planned[0], planned[-1]
+    warnings = reading.stand_ins.agreed(first.warnings, last.warnings)
+    return Planned(
+        plan=first.plan,
+        errors=(*reading.errors, *reading.stand_ins.agreed(first.errors, last.errors)),
+        warnings=(*warnings, *_not_checked(reading)),
+    )
+
+
+def _not_checked(reading: Reading) -> Iterator[InputWarning]:
+    if paths := [*reading.stand_ins.paths, *reading.stand_ins.renamed.values()]:
+        first = paths[0].partition(".")[0]
+        names = [path.removeprefix(f"{first}.") for path in dict.fromkeys(paths)]
+        yield InputWarning(
+            path=first,
+            text=f"what depends on {', '.join(names)} was not checked; correct the errors first",
+        )
+
+
+def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build: bool) -> Planned:
+    """Plan an environment; a plan is only made where nothing is refused, and `build` is true.
+    `folder` holds the files of its jobs."""
     wanted = config.environment
     if wanted is None:
-        return Planned(plan=None, errors=reading.errors)
+        return Planned(plan=None, errors=())
     zones = network_zones(config.region, wanted)
     access = access_plan(config.region, config.aws, wanted.cluster.deployer_role_arn)
-    jobs = _read_jobs("environment.jobs", wanted.jobs, wanted, wanted.namespace, folder)
+    jobs = read_jobs("environment.jobs", wanted.jobs, wanted, wanted.namespace, folder)
     errors = (
-        *reading.errors,
         *stack_errors(config.stack),
         *environment_access_errors(access, config.aws, wanted.cluster, wanted.tags),
-        *environment_errors(config.region, wanted, zones, reading.skipped, now),
+        *environment_errors(config.region, wanted, zones, now),
         *jobs.errors,
     )
     warnings = (
@@ -182,38 +205,24 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
         *environment_warnings(config.region, wanted, now),
         *jobs.warnings,
     )
-    if errors:
+    if errors or not build:
         return Planned(plan=None, errors=errors, warnings=warnings)
     plan = _environment(config, _sized(config.region, wanted), access, zones, jobs)
     return Planned(plan=plan, errors=(), warnings=warnings)
 
 
-def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime) -> Planned:
-    """Plan a team from its stack file and its environment's, without a cluster."""
-    team = config.team
-    if team is None:
-        return Planned(plan=None, errors=reading.errors)
-    base = _base(team, folder, now)
-    if isinstance(base, InputError):
-        return Planned(plan=None, errors=(*reading.errors, base))
-    environment = base.environment
-    jobs = _read_jobs("team.jobs", team.jobs, environment, team.namespace, folder)
-    access = access_plan(config.region, config.aws, environment.cluster.deployer_role_arn)
-    errors = (
-        *reading.errors,
-        *team_access_errors(access, config.aws),
-        *team_errors(config.region, team, base.config, reading.skipped),
-        *share_errors(team, jobs.described(), environment),
-        *jobs.errors,
-    )
-    if errors:
-        return Planned(plan=None, errors=errors)
-    warnings = (
-        *access_warnings(access),
-        *job_warnings(typed(team.jobs), environment, config.region, "team.jobs"),
-        *jobs.warnings,
-    )
-    return Planned(plan=_team(config, team, base, access, jobs), errors=(), warnings=warnings)
+def _plan_team(reading: Reading, folder: Path, now: datetime) -> list[Planned]:
+    """Plan a team from its stack file and its environment's, without a cluster, once for each
+    stand-in of a wrong value in either file."""
+    planned = []
+    for number in range(2):
+        config = reading.configs[min(number, len(reading.configs) - 1)]
+        if config.team is None:
+            planned.append(Planned(plan=None, errors=()))
+        else:
+            base = _base(config, config.team, folder, now, number)
+            planned.append(_on_base(config, config.team, base, folder, build=not reading.errors))
+    return planned
 
 
 @dataclass(frozen=True)
@@ -222,35 +231,72 @@ class _Base:
 
     config: StackConfig
     environment: EnvironmentConfig
-    """With the size of every store decided."""
-    plan: EnvironmentPlan
+    """With the size of every store decided, where nothing is wrong with it."""
+    plan: EnvironmentPlan | None
+    """None where something is wrong with it."""
+    errors: tuple[InputError, ...] = ()
 
 
-def _base(team: TeamConfig, folder: Path, now: datetime) -> _Base | InputError:
-    """The environment that a team refers to, from its stack file in `folder`; an error where there
-    is none, or none that can be planned."""
+def _on_base(
+    config: StackConfig, team: TeamConfig, base: _Base, folder: Path, *, build: bool
+) -> Planned:
+    """Plan a team on its environment; a plan is only made where nothing is refused, and `build` is
+    true."""
+    environment = base.environment
+    jobs = read_jobs("team.jobs", team.jobs, environment, team.namespace, folder)
+    access = access_plan(config.region, config.aws, environment.cluster.deployer_role_arn)
+    errors = (
+        *base.errors,
+        *team_access_errors(access, config.aws),
+        *team_errors(config.region, team, base.config),
+        *share_errors(team, jobs.described(), environment),
+        *jobs.errors,
+    )
+    warnings = (
+        *access_warnings(access),
+        *job_warnings(typed(team.jobs), environment, config.region, "team.jobs"),
+        *jobs.warnings,
+    )
+    if errors or not build or base.plan is None:
+        return Planned(plan=None, errors=errors, warnings=warnings)
+    plan = _team(config, team, base.environment, base.plan, access, jobs)
+    return Planned(plan=plan, errors=(), warnings=warnings)
+
+
+def _base(config: StackConfig, team: TeamConfig, folder: Path, now: datetime, number: int) -> _Base:
+    """The environment that a team refers to, from its stack file in `folder`. Where there is none,
+    anything stands in for it. `number`: of the stand-in for what is wrong with it."""
+    reading, error = _read_base(team, folder)
+    base = reading.config
+    if base is None or base.environment is None:
+        reading = any_environment(config.region)
+    base = reading.configs[min(number, len(reading.configs) - 1)]
+    environment = base.environment
+    assert environment is not None  # an environment without settings has stand-ins for each of them
+    planned = _plan_environment(base, folder, now, build=not reading.errors)
+    if isinstance(planned.plan, EnvironmentPlan) and error is None:
+        return _Base(base, _sized(base.region, environment), planned.plan)
+    return _Base(base, environment, None, (error or _unsound(team),))
+
+
+def _read_base(team: TeamConfig, folder: Path) -> tuple[Reading, InputError | None]:
+    """The stack file of a team's environment, and why it is none."""
+    path, got = "team.environment", team.environment
     try:
         reading = read_file(team.environment, folder)
     except FileNotFoundError:
-        return InputError(
-            path="team.environment",
-            must="be a stack with a stack file in this checkout",
-            got=team.environment,
-            **_other_environment(folder),
-        )
-    config = reading.config
-    if config and config.team:
-        return InputError(
-            path="team.environment",
-            must="be an environment, not a team",
-            got=team.environment,
-            **_other_environment(folder, config.team.environment),
-        )
-    environment = config.environment if config else None
-    if config and environment:
-        plan = plan_environment(config, reading, folder, now).plan
-        if isinstance(plan, EnvironmentPlan):
-            return _Base(config, _sized(config.region, environment), plan)
+        must = "be a stack with a stack file in this checkout"
+        error = InputError(path=path, must=must, got=got, **_other_environment(folder))
+        return Reading(configs=(), errors=()), error
+    other = reading.config.team if reading.config else None
+    if other is None:
+        return reading, None
+    must = "be an environment, not a team"
+    fix = _other_environment(folder, other.environment)
+    return reading, InputError(path=path, must=must, got=got, **fix)
+
+
+def _unsound(team: TeamConfig) -> InputError:
     return InputError(
         path="team.environment",
         must="be an environment whose stack file has no errors",
@@ -278,69 +324,12 @@ def _sized(region: str, wanted: EnvironmentConfig) -> EnvironmentConfig:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Jobs:
-    """The jobs of a stack, together with the files that they bring or are."""
-
-    jobs: Mapping[str, AnyJob]
-    folder: Path
-    """Where their files lie."""
-    read: Mapping[str, Manifest]
-    """The jobs that are files themselves."""
-    errors: tuple[InputError, ...]
-    """What is wrong with the files."""
-
-    @property
-    def warnings(self) -> tuple[InputWarning, ...]:
-        """Of the jobs that are files themselves."""
-        return tuple(warning for manifest in self.read.values() for warning in manifest.warnings)
-
-    def planned(self, environment: EnvironmentConfig, namespace: str) -> dict[str, JobPlan]:
-        """Every job, decided, in the order of the stack file."""
-        runtimes = {runtime.name: runtime for runtime in runtime_plans(environment)}
-        plans = {
-            name: manifest_plan(job, self.read[name], namespace, runtimes)
-            for name, job in manifests(self.jobs).items()
-        }
-        plans |= {
-            name: job_plan(name, job, environment, namespace, self.folder, runtimes)
-            for name, job in typed(self.jobs).items()
-        }
-        return {name: plans[name] for name in self.jobs}
-
-    def described(self) -> dict[str, JobConfig]:
-        """Every job in the words of settings, as far as capacity goes."""
-        return typed(self.jobs) | {
-            name: stand_in(job, self.read[name])
-            for name, job in manifests(self.jobs).items()
-            if name in self.read
-        }
-
-
-def _read_jobs(
-    path: str,
-    jobs: Mapping[str, AnyJob],
-    environment: EnvironmentConfig,
-    namespace: str,
-    folder: Path,
-) -> _Jobs:
-    """Read the files of a stack's jobs. `path`: of the jobs in the stack file."""
-    read, wrong = read_manifests(path, manifests(jobs), environment, namespace, folder)
-    errors = (*_file_errors(path, jobs, folder), *wrong)
-    return _Jobs(jobs=jobs, folder=folder, read=read, errors=errors)
-
-
-def _file_errors(path: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[InputError]:
-    for name, job in typed(jobs).items():
-        yield from file_errors(f"{path}.{name}", job, folder)
-
-
 def _environment(
     config: StackConfig,
     wanted: EnvironmentConfig,
     access: AccessPlan,
     zones: tuple[str, ...],
-    jobs: _Jobs,
+    jobs: Jobs,
 ) -> EnvironmentPlan:
     """Every part of an environment, in the order of stacks/environment.py."""
     tags = tuple(sorted(wanted.tags.items()))
@@ -377,17 +366,23 @@ def _environment(
 
 
 def _team(
-    config: StackConfig, team: TeamConfig, base: _Base, access: AccessPlan, jobs: _Jobs
+    config: StackConfig,
+    team: TeamConfig,
+    environment: EnvironmentConfig,
+    base: EnvironmentPlan,
+    access: AccessPlan,
+    jobs: Jobs,
 ) -> TeamPlan:
-    """Every part of a team. Its namespace has the claims of the stores that its jobs mount."""
-    environment, described = base.environment, typed(team.jobs)
+    """Every part of a team. Its namespace has the claims of the stores that its jobs mount. `base`:
+    the plan of the environment."""
+    described = typed(team.jobs)
     plans = jobs.planned(environment, team.namespace)
     mounted = {store for job in plans.values() for store in job.stores}
     stores = {name: store for name, store in environment.storage.items() if name in mounted}
     return TeamPlan(
         identity=Identity(project=config.project, stack=config.stack, region=config.region),
         environment=team.environment,
-        contract=base.plan.contract,
+        contract=base.contract,
         access=access,
         workspace=workspace_plan(
             team.namespace, stores, environment.zone, described, max_gpus=team.max_gpus

@@ -35,13 +35,11 @@ def job_errors(
     job: JobConfig,
     environment: EnvironmentConfig,
     region: str,
-    skipped: frozenset[str],
 ) -> Iterator[InputError]:
-    """Every error of a job. `skipped`: names that were left out, so that no second error names
-    them."""
+    """Every error of a job."""
     view = entry_view(path, job, environment)
     pool = environment.pools.get(job.pool)
-    if pool is None and job.pool not in skipped:
+    if pool is None:
         yield InputError(
             path=f"{path}.pool",
             must="be a pool of the environment",
@@ -53,14 +51,14 @@ def job_errors(
         yield from _cpu_pool(path, job, pool)
         yield from _capacity_block(path, job, pool)
         yield from checkpoint_errors(path, job, environment, region)
-    yield from _runtime(path, job, environment, skipped)
+    yield from _runtime(path, job, environment)
     yield from _pytorch_job(path, job, environment)
     yield from _resume(path, job, environment)
     yield from _priority(path, job, environment)
     yield from _time_limit(path, job, environment)
     yield from _elastic(path, job, pool)
     yield from _wait(path, job)
-    yield from pod_errors(path, job, environment, skipped)
+    yield from pod_errors(path, job, environment)
     yield from (problem for problem in job_problems(view) if isinstance(problem, InputError))
 
 
@@ -138,9 +136,7 @@ def _capacity_block(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[Inp
         )
 
 
-def _runtime(
-    path: str, job: JobConfig, environment: EnvironmentConfig, skipped: frozenset[str]
-) -> Iterator[InputError]:
+def _runtime(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     known = (*environment.trainer.runtimes, *environment.trainer.own_runtimes)
     if (job.runtime is None) == (job.pytorch_job is None):
         yield InputError(
@@ -149,7 +145,7 @@ def _runtime(
             got="both" if job.runtime else "neither",
             fix=f"runtime: {known[-1]}" if known else "pytorch_job: {}",
         )
-    if job.runtime is not None and job.runtime not in known and job.runtime not in skipped:
+    if job.runtime is not None and job.runtime not in known:
         yield InputError(
             path=f"{path}.runtime",
             must="be a runtime of the environment",

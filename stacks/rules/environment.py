@@ -15,7 +15,7 @@ from datetime import datetime
 from catalog import versions
 from catalog.refresh import outdated
 from catalog.zones import SNAPSHOT
-from stacks.derive.capacity import TYPES
+from stacks.derive.capacity import TYPES, job_type
 from stacks.rules.cluster import (
     cluster_errors,
     system_node_errors,
@@ -49,11 +49,9 @@ def environment_errors(
     region: str,
     wanted: EnvironmentConfig,
     zones: tuple[str, ...],
-    skipped: frozenset[str],
     now: datetime,
 ) -> Iterator[InputError]:
-    """Every error of an environment. `zones`: its network's. `skipped`: names that were left out,
-    so that no second error names them."""
+    """Every error of an environment. `zones`: its network's."""
     at = "environment"
     yield from zone_errors(region, wanted)
     yield from range_errors(wanted)
@@ -72,20 +70,16 @@ def environment_errors(
     yield from pool_errors(region, wanted, zones, now)
     for name, store in wanted.storage.items():
         yield from store_errors(f"{at}.storage.{name}", store, region, first_types(wanted))
-        if store.lustre:  # of pools that were left out nothing is known
-            yield from efa_errors(
-                f"{at}.storage.{name}.lustre", store.lustre, {} if skipped else wanted.pools
-            )
+        if store.lustre:
+            yield from efa_errors(f"{at}.storage.{name}.lustre", store.lustre, wanted.pools)
     yield from mount_target_errors(wanted, zones)
     yield from trainer_errors(wanted)
     yield from training_operator_errors(wanted)
     for name, job in typed(wanted.jobs).items():
-        yield from job_errors(f"{at}.jobs.{name}", job, wanted, region, skipped)
+        yield from job_errors(f"{at}.jobs.{name}", job, wanted, region)
 
 
-def team_errors(
-    region: str, team: TeamConfig, base: StackConfig, skipped: frozenset[str]
-) -> Iterator[InputError]:
+def team_errors(region: str, team: TeamConfig, base: StackConfig) -> Iterator[InputError]:
     """Every error of a team on a sound environment."""
     environment = base.environment
     assert environment is not None  # plan_team has looked
@@ -109,7 +103,7 @@ def team_errors(
             write=own,
         )
     for name, job in typed(team.jobs).items():
-        yield from job_errors(f"team.jobs.{name}", job, environment, region, skipped)
+        yield from job_errors(f"team.jobs.{name}", job, environment, region)
 
 
 def share_errors(
@@ -119,8 +113,8 @@ def share_errors(
     for name, job in jobs.items():
         if (
             team.max_gpus
-            and job.pool in environment.pools
-            and (need := _gpus(job, environment)) > team.max_gpus
+            and (kind := job_type(job, environment))
+            and (need := job.nodes * (job.gpus_per_node or kind.gpus)) > team.max_gpus
         ):
             yield InputError(
                 path=f"team.jobs.{name}.nodes",
@@ -214,9 +208,3 @@ def tag_errors(path: str, tags: Mapping[str, str]) -> Iterator[InputError]:
             got=str(len(tags)),
             fix=f"delete {len(tags) - TAGS} of them",
         )
-
-
-def _gpus(job: JobConfig, environment: EnvironmentConfig) -> int:
-    return job.nodes * (
-        job.gpus_per_node or TYPES[environment.pools[job.pool].instance_types[0]].gpus
-    )

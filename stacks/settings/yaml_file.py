@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, TypeVar
@@ -75,9 +75,12 @@ class Lines:
         return replace(problem, file=self.file, line=self.of[path])
 
 
-def read_documents(text: str, file: str) -> tuple[list[Document], tuple[InputError, ...]]:
+def read_documents(
+    text: str, file: str, *, drop: bool = False
+) -> tuple[list[Document], tuple[InputError, ...]]:
     """Every document of a file, and what is wrong with the file itself. A line that cannot be YAML
-    is an error, and the rest is read as if the line were indented as the one before it."""
+    is an error, and the rest is read as if the line were indented as the one before it; with `drop`,
+    or where that does not help, as if it were not there."""
     errors: list[InputError] = []
     for _ in range(REPAIRS):
         try:
@@ -85,8 +88,12 @@ def read_documents(text: str, file: str) -> tuple[list[Document], tuple[InputErr
             documents = [_document(file, text, root) for root in roots]
             return documents, (*errors, *(e for document in documents for e in document.errors))
         except yaml.YAMLError as error:
-            text, wrong = _aligned(file, text, error)
+            lines, at = text.splitlines(), _line_of(text, error)
+            wrong = _no_yaml(file, lines, at, error)
             errors += [wrong] if wrong not in errors else []
+            aligned = _aligned(lines, at)
+            lines[at] = "" if drop or aligned == lines[at] else aligned
+            text = "\n".join(lines)
     return [], tuple(errors)
 
 
@@ -174,12 +181,19 @@ def _template(document: Document, path: Path, line: int) -> InputError:
     )
 
 
-def _aligned(file: str, text: str, error: yaml.YAMLError) -> tuple[str, InputError]:
-    """The text with the wrong line indented as the line before it, and the error."""
-    lines = text.splitlines()
-    at = min(getattr(getattr(error, "problem_mark", None), "line", 0), len(lines) - 1)
+def _line_of(text: str, error: yaml.YAMLError) -> int:
+    """The line that cannot be YAML, from 0."""
+    return min(getattr(getattr(error, "problem_mark", None), "line", 0), len(text.splitlines()) - 1)
+
+
+def _aligned(lines: Sequence[str], at: int) -> str:
+    """A line, indented as the one before it."""
     above = next((line for line in reversed(lines[:at]) if line.strip()), "")
-    wrong = InputError(
+    return above[: len(above) - len(above.lstrip())] + lines[at].lstrip()
+
+
+def _no_yaml(file: str, lines: Sequence[str], at: int, error: yaml.YAMLError) -> InputError:
+    return InputError(
         path="",
         file=file,
         line=at + 1,
@@ -187,8 +201,6 @@ def _aligned(file: str, text: str, error: yaml.YAMLError) -> tuple[str, InputErr
         got=lines[at].strip()[:60] or "nothing",
         fix=next((fix for part, fix in YAML_FIXES.items() if part in _reason(error)), INDENT),
     )
-    lines[at] = above[: len(above) - len(above.lstrip())] + lines[at].lstrip()
-    return "\n".join(lines), wrong
 
 
 def _reason(error: yaml.YAMLError) -> str:
