@@ -19,6 +19,7 @@ from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConf
 from stacks.settings.explained import shown
 from stacks.settings.problems import REMOVE, InputError
 from stacks.settings.salvage import salvaged
+from stacks.settings.secrets import Secret, withheld
 from stacks.settings.stand_ins import StandIns
 from stacks.settings.yaml_file import Document, Lines, read_documents
 
@@ -77,7 +78,14 @@ def _read_text(text: str, file: str, stack: str, project: str, *, drop: bool = F
     if errors and not documents:
         return Reading(configs=(), errors=errors)
     found = read(values or {}, stack=stack, project=project, lines=_lines(document, project))
-    return replace(found, errors=(*errors, *found.errors))
+    return replace(
+        found, errors=(*_secret_errors(document.secrets, project), *errors, *found.errors)
+    )
+
+
+def _secret_errors(secrets: Sequence[Secret], project: str) -> Iterator[InputError]:
+    for secret in secrets:
+        yield secret.error(_setting(".".join(map(str, secret.path)), project))
 
 
 def environments(folder: Path = Path(".")) -> list[str]:
@@ -137,8 +145,9 @@ def read(
 ) -> Reading:
     """Turn configuration keys into types; every error is reported, and what is sound is kept.
     `lines`: of the file that the values are from."""
+    values, secrets = withheld(dict(values))
     own, account = _namespace(values, project), _namespace(values, "aws")
-    errors = [*_misplaced(values, own, project)]
+    errors = [*_secret_errors(secrets, project), *_misplaced(values, own, project)]
     own = {key: value for key, value in own.items() if key not in ENGINE_KEYS}
     region = account.pop("region", None)
     if region is None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import yaml
 
 from stacks.settings.problems import InputError, Problem
+from stacks.settings.secrets import Secret, hidden, secrets_of_text, withheld
 
 Path = tuple[str | int, ...]
 """Where a value stands in a document: ("spec", "trainer", "env", 0, "name")."""
@@ -45,7 +46,9 @@ class Document:
     written: dict[Path, str] = field(default_factory=dict)
     """Path of a value that is no text → its characters in the file: 1.30, of which YAML makes 1.3."""
     text: str = field(default="", repr=False)
-    """The whole file."""
+    """The whole file, without its secrets."""
+    secrets: list[Secret] = field(default_factory=list)
+    """Where secrets were. They are in neither `value` nor `written` nor `text`."""
     errors: list[InputError] = field(default_factory=list)
 
     def line(self, *path: str | int) -> int:
@@ -82,19 +85,30 @@ def read_documents(
     is an error, and the rest is read as if the line were indented as the one before it; with `drop`,
     or where that does not help, as if it were not there."""
     errors: list[InputError] = []
+    whole = text
     for _ in range(REPAIRS):
         try:
             roots = [node for node in yaml.compose_all(text, yaml.CSafeLoader) if node]
-            documents = [_document(file, text, root) for root in roots]
-            return documents, (*errors, *(e for document in documents for e in document.errors))
+            documents = [_document(file, hidden(text)[0], root) for root in roots]
+            beside = _secrets_beside(whole, file, documents)
+            of_documents = (e for document in documents for e in document.errors)
+            return documents, (*beside, *errors, *of_documents)
         except yaml.YAMLError as error:
+            text, _ = hidden(text)  # with as many lines
             lines, at = text.splitlines(), _line_of(text, error)
             wrong = _no_yaml(file, lines, at, error)
             errors += [wrong] if wrong not in errors else []
             aligned = _aligned(lines, at)
             lines[at] = "" if drop or aligned == lines[at] else aligned
             text = "\n".join(lines)
-    return [], tuple(errors)
+    return [], (*_secrets_beside(whole, file, []), *errors)
+
+
+def _secrets_beside(text: str, file: str, documents: Sequence[Document]) -> Iterator[InputError]:
+    """Secrets in comments, and in a file that is no YAML."""
+    known = [secret.kind for document in documents for secret in document.secrets]
+    for line, kind in secrets_of_text(text, known):
+        yield Secret(path=(), kind=kind).error("", file, line)
 
 
 def as_yaml(value: Any) -> str:
@@ -119,7 +133,10 @@ def _is_plain(text: str) -> bool:
 
 def _document(file: str, text: str, root: yaml.Node) -> Document:
     document = Document(file=file, text=text)
-    document.value = _value(document, root, ())
+    value = _value(document, root, ())
+    document.value, document.secrets = withheld(value)
+    for secret in document.secrets:
+        document.written.pop(secret.path, None)
     return document
 
 
@@ -197,7 +214,7 @@ def _no_yaml(file: str, lines: Sequence[str], at: int, error: yaml.YAMLError) ->
         path="",
         file=file,
         line=at + 1,
-        must=f"be YAML ({_reason(error)})",
+        must=f"be YAML ({hidden(_reason(error))[0]})",
         got=lines[at].strip()[:60] or "nothing",
         fix=next((fix for part, fix in YAML_FIXES.items() if part in _reason(error)), INDENT),
     )
