@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pydantic
-import yaml
 
 from catalog.zones import ZONE_LETTERS
 from stacks.settings.aws import AwsConfig
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.settings.explained import shown
+from stacks.settings.files import text_of
 from stacks.settings.problems import REMOVE, InputError
 from stacks.settings.salvage import salvaged
 from stacks.settings.secrets import Secret, withheld
@@ -45,8 +45,15 @@ class Reading:
 def read_file(stack: str, folder: Path = Path(".")) -> Reading:
     """Read Pulumi.<stack>.yaml without the engine. Raises FileNotFoundError for a stack without a
     file."""
-    project, file = _project(folder), f"Pulumi.{stack}.yaml"
-    text = (folder / file).read_text()
+    file = f"Pulumi.{stack}.yaml"
+    try:
+        text, project = text_of(folder / file), _project(folder)
+    except FileNotFoundError:
+        raise
+    except OSError as error:  # a name that is too long, a folder
+        raise FileNotFoundError(error.errno, error.strerror, file) from None
+    if not project:
+        return Reading(configs=(), errors=(NO_PROJECT,))
     aligned = _read_text(text, file, stack, project)
     if not any(error.file for error in aligned.errors):
         return aligned
@@ -94,13 +101,24 @@ def environments(folder: Path = Path(".")) -> list[str]:
     return [
         file.name.removeprefix("Pulumi.").removesuffix(".yaml")
         for file in sorted(folder.glob("Pulumi.*.yaml"))
-        if key.search(file.read_text())
+        if key.search(text_of(file))
     ]
 
 
 def _project(folder: Path) -> str:
-    """The name of the Pulumi project."""
-    return yaml.load((folder / "Pulumi.yaml").read_text(), yaml.CSafeLoader)["name"]
+    """The name of the Pulumi project; empty where Pulumi.yaml has none."""
+    documents, _ = read_documents(text_of(folder / "Pulumi.yaml"), "Pulumi.yaml")
+    value = documents[0].value if documents else None
+    return str(value.get("name") or "") if isinstance(value, dict) else ""
+
+
+NO_PROJECT = InputError(
+    path="name",
+    file="Pulumi.yaml",
+    must="be the name of the Pulumi project",
+    got="nothing",
+    fix="write name: trainyard",
+)
 
 
 def _is_map(value: Any) -> bool:
@@ -135,7 +153,7 @@ def read_engine() -> Reading:
     stack, project = pulumi.get_stack(), pulumi.get_project()
     file, lines = Path(f"Pulumi.{stack}.yaml"), Lines()
     if file.is_file():
-        documents, _ = read_documents(file.read_text(), file.name)
+        documents, _ = read_documents(text_of(file), file.name)
         lines = _lines(documents[0], project) if documents else lines
     return read(values, stack=stack, project=project, lines=lines)
 

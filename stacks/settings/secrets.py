@@ -52,8 +52,8 @@ IN_URL = re.compile(r"(?<=://)[^/\s:@$<{]*:([^/\s@$<{]+)@")
 """A password in a URL: https://user:password@host."""
 _NAME = (
     r"(?:[A-Z0-9]+_)*(?:TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIALS?)"
-    r"|[A-Z0-9_]*(?:SECRET|PASSWORD|PASSWD)[A-Z0-9_]*"
-    r"|(?:[\w.-]*[-_.])?(?:auth[-_])?(?:api[-_]?key|api[-_]?token|access[-_]?key|access[-_]?token"
+    r"|[A-Z0-9_]{0,60}(?:SECRET|PASSWORD|PASSWD)[A-Z0-9_]{0,60}"
+    r"|(?:[\w.-]{0,60}[-_.])?(?:auth[-_])?(?:api[-_]?key|api[-_]?token|access[-_]?key|access[-_]?token"
     r"|secret[-_]?key|password|passwd|token)"
 )
 NAME = re.compile(rf"(?:{_NAME})$")
