@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -73,7 +73,7 @@ from stacks.rules.together import (
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.settings.job import JobConfig, typed
 from stacks.settings.problems import InputError, InputWarning, Refused
-from stacks.settings.reader import Reading, environments, read_file
+from stacks.settings.reader import Reading, any_environment, environments, read_file
 from stacks.settings.teams import other_teams
 from stacks.settings.yaml_file import Lines
 from stacks.stores.efs import mount_zones
@@ -157,31 +157,54 @@ class Planned:
 def plan_stack(reading: Reading, folder: Path = Path("."), now: datetime | None = None) -> Planned:
     """Plan whatever the stack file describes. `folder` holds the stack files a team refers to;
     `now` decides which reservations are over and how AWS supports the Kubernetes version."""
-    config, now = reading.config, now or datetime.now(UTC)
-    if config is None:
-        planned = Planned(plan=None, errors=reading.errors)
-    elif config.team is not None:
-        planned = plan_team(config, reading, folder, now)
+    now = now or datetime.now(UTC)
+    sound = not reading.errors
+    if any(config.team for config in reading.configs):
+        planned = _plan_team(reading, folder, now)
     else:
-        planned = plan_environment(config, reading, folder, now)
-    return planned.located(reading.lines)
+        planned = [
+            _plan_environment(config, folder, now, build=sound) for config in reading.configs
+        ]
+    return _agreed(reading, planned).located(reading.lines)
 
 
-def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: datetime) -> Planned:
-    """Plan an environment; a plan is only made where nothing is refused. `folder` holds the files
-    of its jobs."""
+def _agreed(reading: Reading, planned: Sequence[Planned]) -> Planned:
+    """One plan, or what every variant of it has against the stack file."""
+    if not planned:
+        return Planned(plan=None, errors=reading.errors)
+    first, last = planned[0], planned[-1]
+    warnings = reading.stand_ins.agreed(first.warnings, last.warnings)
+    return Planned(
+        plan=first.plan,
+        errors=(*reading.errors, *reading.stand_ins.agreed(first.errors, last.errors)),
+        warnings=(*warnings, *_not_checked(reading)),
+    )
+
+
+def _not_checked(reading: Reading) -> Iterator[InputWarning]:
+    if paths := [*reading.stand_ins.paths, *reading.stand_ins.renamed.values()]:
+        first = paths[0].partition(".")[0]
+        names = [path.removeprefix(f"{first}.") for path in dict.fromkeys(paths)]
+        yield InputWarning(
+            path=first,
+            text=f"what depends on {', '.join(names)} was not checked; correct the errors first",
+        )
+
+
+def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build: bool) -> Planned:
+    """Plan an environment; a plan is only made where nothing is refused, and `build` is true.
+    `folder` holds the files of its jobs."""
     wanted = config.environment
     if wanted is None:
-        return Planned(plan=None, errors=reading.errors)
+        return Planned(plan=None, errors=())
     zones = network_zones(config.region, wanted)
     access = access_plan(config.region, config.aws, wanted.cluster)
     jobs = read_jobs("environment.jobs", wanted.jobs, wanted, wanted.namespace, folder)
-    entries = judged("environment.jobs", typed(wanted.jobs), wanted, config.region, reading.skipped)
+    entries = judged("environment.jobs", typed(wanted.jobs), wanted, config.region)
     errors = (
-        *reading.errors,
         *stack_errors(config.stack),
         *environment_access_errors(access, config.aws, wanted.cluster, wanted.tags),
-        *environment_errors(config.region, wanted, zones, reading.skipped, now),
+        *environment_errors(config.region, wanted, zones, now),
         *entries.errors,
         *shared_directory_errors(saved("environment.jobs", typed(wanted.jobs))),
         *jobs.errors,
@@ -193,47 +216,25 @@ def plan_environment(config: StackConfig, reading: Reading, folder: Path, now: d
         *gang_warnings("environment.jobs", jobs.described(), wanted),
         *jobs.warnings,
     )
-    if errors:
+    if errors or not build:
         return Planned(plan=None, errors=errors, warnings=warnings)
     sized = _sized(config.region, wanted)
     plan = _environment(config, sized, access, zones, jobs, now.date())
     return Planned(plan=plan, errors=(), warnings=warnings)
 
 
-def plan_team(config: StackConfig, reading: Reading, folder: Path, now: datetime) -> Planned:
-    """Plan a team from its stack file and its environment's, without a cluster."""
-    team = config.team
-    if team is None:
-        return Planned(plan=None, errors=reading.errors)
-    base = _base(team, folder, now)
-    if isinstance(base, InputError):
-        return Planned(plan=None, errors=(*reading.errors, base))
-    environment = base.environment
-    jobs = read_jobs("team.jobs", team.jobs, environment, team.namespace, folder)
-    entries = judged("team.jobs", typed(team.jobs), environment, config.region, reading.skipped)
-    access = access_plan(config.region, config.aws, environment.cluster)
-    errors = (
-        *reading.errors,
-        *team_access_errors(access, config.aws),
-        *team_errors(config.region, team, base.config),
-        *team_errors_together(
-            team, environment, other_teams(config.stack, team.environment, folder)
-        ),
-        *entries.errors,
-        *share_errors(team, jobs.described(), environment),
-        *jobs.errors,
-    )
-    if errors:
-        return Planned(plan=None, errors=errors)
-    warnings = (
-        *access_warnings(access),
-        *entries.warnings,
-        *gang_warnings(
-            "team.jobs", _beside(team.environment, environment) | jobs.described(), environment
-        ),
-        *jobs.warnings,
-    )
-    return Planned(plan=_team(config, team, base, access, jobs), errors=(), warnings=warnings)
+def _plan_team(reading: Reading, folder: Path, now: datetime) -> list[Planned]:
+    """Plan a team from its stack file and its environment's, without a cluster, once for each
+    stand-in of a wrong value in either file."""
+    planned = []
+    for number in range(2):
+        config = reading.configs[min(number, len(reading.configs) - 1)]
+        if config.team is None:
+            planned.append(Planned(plan=None, errors=()))
+        else:
+            base = _base(config, config.team, folder, now, number)
+            planned.append(_on_base(config, config.team, base, folder, build=not reading.errors))
+    return planned
 
 
 def _beside(stack: str, environment: EnvironmentConfig) -> dict[str, JobConfig]:
@@ -247,35 +248,79 @@ class _Base:
 
     config: StackConfig
     environment: EnvironmentConfig
-    """With the size of every store decided."""
-    plan: EnvironmentPlan
+    """With the size of every store decided, where nothing is wrong with it."""
+    plan: EnvironmentPlan | None
+    """None where something is wrong with it."""
+    errors: tuple[InputError, ...] = ()
 
 
-def _base(team: TeamConfig, folder: Path, now: datetime) -> _Base | InputError:
-    """The environment that a team refers to, from its stack file in `folder`; an error where there
-    is none, or none that can be planned."""
+def _on_base(
+    config: StackConfig, team: TeamConfig, base: _Base, folder: Path, *, build: bool
+) -> Planned:
+    """Plan a team on its environment; a plan is only made where nothing is refused, and `build` is
+    true."""
+    environment = base.environment
+    jobs = read_jobs("team.jobs", team.jobs, environment, team.namespace, folder)
+    entries = judged("team.jobs", typed(team.jobs), environment, config.region)
+    others = other_teams(config.stack, team.environment, folder)
+    access = access_plan(config.region, config.aws, environment.cluster)
+    errors = (
+        *base.errors,
+        *team_access_errors(access, config.aws),
+        *team_errors(config.region, team, base.config),
+        *team_errors_together(team, environment, others),
+        *entries.errors,
+        *share_errors(team, jobs.described(), environment),
+        *jobs.errors,
+    )
+    warnings = (
+        *access_warnings(access),
+        *entries.warnings,
+        *gang_warnings(
+            "team.jobs", _beside(team.environment, environment) | jobs.described(), environment
+        ),
+        *jobs.warnings,
+    )
+    if errors or not build or base.plan is None:
+        return Planned(plan=None, errors=errors, warnings=warnings)
+    plan = _team(config, team, base.environment, base.plan, access, jobs)
+    return Planned(plan=plan, errors=(), warnings=warnings)
+
+
+def _base(config: StackConfig, team: TeamConfig, folder: Path, now: datetime, number: int) -> _Base:
+    """The environment that a team refers to, from its stack file in `folder`. Where there is none,
+    anything stands in for it. `number`: of the stand-in for what is wrong with it."""
+    reading, error = _read_base(team, folder)
+    base = reading.config
+    if base is None or base.environment is None:
+        reading = any_environment(config.region)
+    base = reading.configs[min(number, len(reading.configs) - 1)]
+    environment = base.environment
+    assert environment is not None  # an environment without settings has stand-ins for each of them
+    planned = _plan_environment(base, folder, now, build=not reading.errors)
+    if isinstance(planned.plan, EnvironmentPlan) and error is None:
+        return _Base(base, _sized(base.region, environment), planned.plan)
+    return _Base(base, environment, None, (error or _unsound(team),))
+
+
+def _read_base(team: TeamConfig, folder: Path) -> tuple[Reading, InputError | None]:
+    """The stack file of a team's environment, and why it is none."""
+    path, got = "team.environment", team.environment
     try:
         reading = read_file(team.environment, folder)
     except FileNotFoundError:
-        return InputError(
-            path="team.environment",
-            must="be a stack with a stack file in this checkout",
-            got=team.environment,
-            **_other_environment(folder),
-        )
-    config = reading.config
-    if config and config.team:
-        return InputError(
-            path="team.environment",
-            must="be an environment, not a team",
-            got=team.environment,
-            **_other_environment(folder, config.team.environment),
-        )
-    environment = config.environment if config else None
-    if config and environment:
-        plan = plan_environment(config, reading, folder, now).plan
-        if isinstance(plan, EnvironmentPlan):
-            return _Base(config, _sized(config.region, environment), plan)
+        must = "be a stack with a stack file in this checkout"
+        error = InputError(path=path, must=must, got=got, **_other_environment(folder))
+        return Reading(configs=(), errors=()), error
+    other = reading.config.team if reading.config else None
+    if other is None:
+        return reading, None
+    must = "be an environment, not a team"
+    fix = _other_environment(folder, other.environment)
+    return reading, InputError(path=path, must=must, got=got, **fix)
+
+
+def _unsound(team: TeamConfig) -> InputError:
     return InputError(
         path="team.environment",
         must="be an environment whose stack file has no errors",
@@ -345,17 +390,23 @@ def _environment(
 
 
 def _team(
-    config: StackConfig, team: TeamConfig, base: _Base, access: AccessPlan, jobs: StackJobs
+    config: StackConfig,
+    team: TeamConfig,
+    environment: EnvironmentConfig,
+    base: EnvironmentPlan,
+    access: AccessPlan,
+    jobs: StackJobs,
 ) -> TeamPlan:
-    """Every part of a team. Its namespace has the claims of the stores that its jobs mount."""
-    environment, described = base.environment, typed(team.jobs)
+    """Every part of a team. Its namespace has the claims of the stores that its jobs mount. `base`:
+    the plan of the environment."""
+    described = typed(team.jobs)
     plans = jobs.planned(environment, team.namespace)
     mounted = {store for job in plans.values() for store in job.stores}
     stores = {name: store for name, store in environment.storage.items() if name in mounted}
     return TeamPlan(
         identity=Identity(project=config.project, stack=config.stack, region=config.region),
         environment=team.environment,
-        contract=base.plan.contract,
+        contract=base.contract,
         access=access,
         workspace=job_namespace_plan(
             team.namespace, stores, environment.zone, described, max_gpus=team.max_gpus

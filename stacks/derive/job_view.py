@@ -7,7 +7,7 @@ object. Rules on it: stacks/rules/jobs.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -95,8 +95,6 @@ class JobView:
     mounts: Mapping[str, frozenset[str]]
     """Path, with a slash at its end → kinds of the volume that is mounted there."""
     shared_memory: tuple[SharedMemory, ...]
-    texts: Callable[[], Iterable[tuple[Place, str]]]
-    """Every text of the job that may hold a secret by mistake."""
     where: Where
     """Of "job", "nodes", "gpus" and "ranks"."""
 
@@ -137,7 +135,6 @@ def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> Job
         containers=(_container(job, environment, where),),
         mounts=_mounts(job),
         shared_memory=_shared_memory(job, environment, where),
-        texts=lambda: _texts(job, where),
         where=where,
     )
 
@@ -210,12 +207,3 @@ def _shared_memory(
             place=where("shared_memory_gib"),
         ),
     )
-
-
-def _texts(job: JobConfig, where: Where) -> Iterable[tuple[Place, str]]:
-    yield where("script"), job.script if job.script is not None else " ".join(command_of(job))
-    for name, value in job.env.items():
-        yield where(f"env.{name}"), value
-    for name, value in job.labels.items():
-        yield where(f"labels.{name}"), value
-    yield where("image"), job.image

@@ -20,6 +20,7 @@ from plans.trainer import pod_jobs, train_job_spec
 from plans.upstream_runtimes import TUNED, upstream_runtimes
 from stacks.derive.capacity import TYPES, node_selector, resources
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig
+from stacks.settings.files import is_inside
 from stacks.settings.job import JobConfig, PyTorchJobConfig, TorchrunConfig, TorchtuneConfig
 from stacks.settings.problems import InputError
 from stacks.stores.kinds import claim_name
@@ -207,11 +208,11 @@ def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]
     path, names, size = f"{path}.files.sources", [Path(each).name for each in job.files.sources], 0
     for source in job.files.sources:
         file = folder / source
-        if not file.is_file():
+        if not is_inside(folder, source):
             yield InputError(
                 path=path,
                 must="list files of this checkout",
-                got=f"{source}, which is {'a folder' if file.is_dir() else 'not there'}",
+                got=f"{source[:80]}, which is {_what_is(file)}",
                 fix=(
                     "write paths from the project's folder, such as"
                     f" {_elsewhere(folder, source) or 'scripts/train.py'}"
@@ -241,6 +242,16 @@ def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]
             got=name,
             fix="rename one of the two files",
         )
+
+
+def _what_is(file: Path) -> str:
+    """What stands where a file of the checkout should be."""
+    try:
+        if file.is_dir():
+            return "a folder"
+        return "outside it" if file.is_file() else "not there"
+    except OSError:
+        return "not there"
 
 
 def _elsewhere(folder: Path, source: str) -> str | None:

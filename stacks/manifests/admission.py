@@ -17,6 +17,7 @@ from stacks.manifests.document import Workload, look, read_manifest
 from stacks.manifests.pool_fit import JOBS, pool_errors
 from stacks.manifests.rules import manifest_problems
 from stacks.settings.environment import EnvironmentConfig
+from stacks.settings.files import is_inside, text_of
 from stacks.settings.job import JobConfig, ManifestConfig
 from stacks.settings.problems import InputError, InputWarning, one_of
 from stacks.stores.kinds import claim_name
@@ -56,7 +57,7 @@ def read_manifests(
         errors += wrong
         if not wrong:
             read[name] = judged(
-                (folder / job.manifest).read_text(),
+                text_of(folder / job.manifest),
                 job.manifest,
                 trainer=environment.trainer.version,
                 operator=(
@@ -145,7 +146,7 @@ def _settings(
                 got=store,
                 fix=one_of(environment.storage, "add one under environment.storage"),
             )
-    if not (folder / job.manifest).is_file():
+    if not is_inside(folder, job.manifest):
         yield InputError(
             path=f"{path}.manifest",
             must="be a file of this checkout",

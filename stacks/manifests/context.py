@@ -142,7 +142,6 @@ class ManifestContext:
             containers=tuple(map(self._container, self.workload.containers)),
             mounts=self.mounts,
             shared_memory=tuple(self._shared_memory()),
-            texts=self._texts,
             where=self._where,
         )
 
@@ -247,11 +246,6 @@ class ManifestContext:
                         fix="half of the container's memory limit",
                         place=self.workload.at(*path),
                     )
-
-    def _texts(self) -> Iterable[tuple[Place, str]]:
-        for path in self.workload.lines:
-            if isinstance(value := self.get(*path), str):
-                yield self.workload.at(*path), value
 
 
 def contexts_of(

@@ -196,7 +196,13 @@ def _shape(pattern: str) -> re.Pattern[str]:
 def read_manifest(text: str, file: str) -> tuple[tuple[Workload, ...], tuple[InputError, ...]]:
     """Every object of a file, and what is wrong with the file itself."""
     documents, errors = read_documents(text, file)
-    return tuple(_workload(document) for document in documents if mapping(document.value)), errors
+    read = [(_workload(document), document) for document in documents if mapping(document.value)]
+    secrets = [
+        secret.error(**workload.at(*secret.path))
+        for workload, document in read
+        for secret in document.secrets
+    ]
+    return tuple(workload for workload, _ in read), (*secrets, *errors)
 
 
 def look(value: Any, *path: str | int) -> Any:

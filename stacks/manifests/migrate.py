@@ -19,6 +19,7 @@ from stacks.manifests.document import Workload, read_manifest
 from stacks.manifests.migration import Migration, NotMigrated, migrate
 from stacks.manifests.rules import manifest_problems
 from stacks.manifests.v2_script import NOT_DONE
+from stacks.settings.files import text_of
 from stacks.settings.problems import InputError, Problem, listed
 
 KINDS = ("TrainJob", "PyTorchJob")
@@ -36,7 +37,7 @@ def main(arguments: list[str]) -> int:
     )
     files = parser.parse_args(arguments).files
     try:
-        manifests = [read_manifest(Path(file).read_text(), Path(file).name) for file in files]
+        manifests = [read_manifest(text_of(Path(file)), Path(file).name) for file in files]
     except OSError as error:
         print(f"{error.filename}: {error.strerror}; make migrate FILE=job.yaml")
         return 2

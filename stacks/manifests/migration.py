@@ -16,9 +16,9 @@ from stacks.derive.scripts import SAVES, launches
 from stacks.manifests.context import ManifestContext, contexts_of
 from stacks.manifests.document import Container, Pod, Workload, items, look, mapping
 from stacks.manifests.v2_script import SET_BY_V1, v2_script
-from stacks.rules.jobs import TOKEN
 from stacks.settings.job import TO_S3
 from stacks.settings.problems import InputError
+from stacks.settings.secrets import HIDDEN
 
 CHANGED = {
     "nodeSelector": "the pool decides where pods run",
@@ -171,7 +171,7 @@ def _migrate_variable(migration: Migration, variable: Mapping[str, Any]) -> None
             "secret": secret.get("name"),
             "key": secret.get("key"),
         }
-    elif "value" not in variable or TOKEN.search(str(variable["value"])):
+    elif "value" not in variable or HIDDEN in str(variable["value"]):
         migration.no_counterpart.append(
             f"env.{name}: keep it in a Secret: secrets: {{{name}: {{secret: …, key: …}}}}"
         )

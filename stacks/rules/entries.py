@@ -44,17 +44,15 @@ def judged(
     jobs: Mapping[str, JobConfig],
     environment: EnvironmentConfig,
     region: str,
-    skipped: frozenset[str],
 ) -> Judged:
-    """Every error and warning of jobs. `path`: that holds them. `skipped`: names that were left
-    out, so that no second error names them."""
+    """Every error and warning of jobs. `path`: that holds them."""
     errors: list[InputError] = []
     warnings: list[InputWarning] = []
     for name, job in jobs.items():
         at = f"{path}.{name}"
         view = entry_view(at, job, environment)
         problems = list(job_problems(view))
-        errors += _errors(view, at, job, environment, region, skipped)
+        errors += _errors(view, at, job, environment, region)
         errors += [problem for problem in problems if isinstance(problem, InputError)]
         warnings += _entry_warnings(at, job, environment)
         warnings += [problem for problem in problems if isinstance(problem, InputWarning)]
@@ -69,11 +67,10 @@ def _errors(
     job: JobConfig,
     environment: EnvironmentConfig,
     region: str,
-    skipped: frozenset[str],
 ) -> Iterator[InputError]:
     """Errors that only an entry can have."""
     pool = environment.pools.get(job.pool)
-    if pool is None and job.pool not in skipped:
+    if pool is None:
         yield InputError(
             path=f"{path}.pool",
             must="be a pool of the environment",
@@ -85,14 +82,14 @@ def _errors(
         yield from _cpu_pool(path, job, pool)
         yield from _capacity_block(path, job, pool)
         yield from checkpoint_errors(path, job, environment, region)
-    yield from _runtime(path, job, environment, skipped)
+    yield from _runtime(path, job, environment)
     yield from _pytorch_job(path, job, environment)
     yield from _resume(path, job, environment)
     yield from _priority(path, job, environment)
     yield from _time_limit(path, job, environment)
     yield from _elastic(path, job, pool)
     yield from _wait(path, job)
-    yield from pod_errors(path, job, environment, skipped)
+    yield from pod_errors(path, job, environment)
 
 
 def _entry_warnings(
@@ -168,9 +165,7 @@ def _capacity_block(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[Inp
         )
 
 
-def _runtime(
-    path: str, job: JobConfig, environment: EnvironmentConfig, skipped: frozenset[str]
-) -> Iterator[InputError]:
+def _runtime(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     known = (*environment.trainer.runtimes, *environment.trainer.own_runtimes)
     if (job.runtime is None) == (job.pytorch_job is None):
         yield InputError(
@@ -179,7 +174,7 @@ def _runtime(
             got="both" if job.runtime else "neither",
             fix=f"runtime: {known[-1]}" if known else "pytorch_job: {}",
         )
-    if job.runtime is not None and job.runtime not in known and job.runtime not in skipped:
+    if job.runtime is not None and job.runtime not in known:
         yield InputError(
             path=f"{path}.runtime",
             must="be a runtime of the environment",

@@ -15,7 +15,7 @@ from datetime import datetime
 from catalog import versions
 from catalog.refresh import outdated
 from catalog.zones import SNAPSHOT
-from stacks.derive.capacity import TYPES
+from stacks.derive.capacity import TYPES, job_type
 from stacks.rules.cluster import (
     cluster_errors,
     support_warnings,
@@ -50,11 +50,9 @@ def environment_errors(
     region: str,
     wanted: EnvironmentConfig,
     zones: tuple[str, ...],
-    skipped: frozenset[str],
     now: datetime,
 ) -> Iterator[InputError]:
-    """Every error of an environment, but for its jobs. `zones`: its network's. `skipped`: names that were left out,
-    so that no second error names them."""
+    """Every error of an environment, but for its jobs. `zones`: its network's."""
     at = "environment"
     yield from zone_errors(region, wanted)
     yield from range_errors(wanted)
@@ -73,7 +71,7 @@ def environment_errors(
     yield from pool_errors(region, wanted, zones, now)
     around = Surroundings(
         region=region,
-        pools={} if skipped else wanted.pools,  # of pools that were left out nothing is known
+        pools=wanted.pools,
         instance_types=first_types(wanted),
     )
     for name, store in wanted.storage.items():
@@ -115,8 +113,8 @@ def share_errors(
     for name, job in jobs.items():
         if (
             team.max_gpus
-            and job.pool in environment.pools
-            and (need := _gpus(job, environment)) > team.max_gpus
+            and (kind := job_type(job, environment))
+            and (need := job.nodes * (job.gpus_per_node or kind.gpus)) > team.max_gpus
         ):
             yield InputError(
                 path=f"team.jobs.{name}.nodes",
@@ -203,9 +201,3 @@ def tag_errors(path: str, tags: Mapping[str, str]) -> Iterator[InputError]:
             got=str(len(tags)),
             fix=f"delete {len(tags) - TAGS} of them",
         )
-
-
-def _gpus(job: JobConfig, environment: EnvironmentConfig) -> int:
-    return job.nodes * (
-        job.gpus_per_node or TYPES[environment.pools[job.pool].instance_types[0]].gpus
-    )

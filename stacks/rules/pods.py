@@ -22,12 +22,9 @@ LABEL_KEY = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A
 LABEL_VALUE = r"([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?"
 
 
-def pod_errors(
-    path: str, job: JobConfig, environment: EnvironmentConfig, skipped: frozenset[str]
-) -> Iterator[InputError]:
-    """Every error of the pods. `skipped`: names that were left out, so that no second error names
-    them."""
-    yield from _stores(path, job, environment, skipped)
+def pod_errors(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
+    """Every error of the pods."""
+    yield from _stores(path, job, environment)
     yield from _mount_paths(path, job, environment)
     yield from _volume_names(path, job)
     yield from _torchrun_script(path, job)
@@ -61,11 +58,9 @@ def pod_warnings(
         )
 
 
-def _stores(
-    path: str, job: JobConfig, environment: EnvironmentConfig, skipped: frozenset[str]
-) -> Iterator[InputError]:
+def _stores(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     for store in job.storage:
-        if store not in environment.storage and store not in skipped:
+        if store not in environment.storage:
             yield InputError(
                 path=f"{path}.storage.{store}",
                 must="be a store of the environment",
@@ -75,7 +70,7 @@ def _stores(
     for setting, place in (("checkpoints", job.checkpoints), ("tensorboard", job.tensorboard)):
         if place:
             yield from store_directory_errors(
-                f"{path}.{setting}", place.store, place.directory, environment, skipped
+                f"{path}.{setting}", place.store, place.directory, environment
             )
 
 
@@ -84,10 +79,9 @@ def store_directory_errors(
     store: str,
     directory: str,
     environment: EnvironmentConfig,
-    skipped: frozenset[str] = frozenset(),
 ) -> Iterator[InputError]:
     """Every error of a directory in one of the environment's stores."""
-    if store not in environment.storage and store not in skipped:
+    if store not in environment.storage:
         known = _known_stores(environment)
         yield InputError(
             path=f"{path}.store",

@@ -30,6 +30,7 @@ EXAMPLES: dict[str, Any] = {
     "defaultTags": {"tags": {"team": "vision"}},
     "profile": "default",
     "system_nodes": {"nodes": 2},
+    "system_nodes.nodes": 2,
     "karpenter": {"dry_run": True},
     "pools": {"g6e": _POOL},
     "pools.*": _POOL,
@@ -41,6 +42,7 @@ EXAMPLES: dict[str, Any] = {
     "fallback_zones": ["ap-northeast-2c"],
     "environment.storage": {"home": {"efs": {}}},
     "storage.*": {"efs": {}},
+    "jobs.storage.*": {"path": "/data"},
     "efs": {},
     "lustre": {"capacity_gib": 4800, "throughput_mbps_per_tib": 500},
     "for_model": {"parameters_billion": 70, "nodes": 16},
@@ -97,11 +99,16 @@ SINGULAR = {
 
 def example(steps: Sequence[str]) -> Any | None:
     """A value that a setting takes; None where none is known."""
-    holder = steps[-2] if len(steps) > 1 else ""
-    for key in (f"{holder}.{steps[-1]}", f"{holder}.*", steps[-1]):
-        if key in EXAMPLES:
-            return EXAMPLES[key]
-    return None
+    return next((EXAMPLES[key] for key in keys_of(steps) if key in EXAMPLES), None)
+
+
+def keys_of(steps: Sequence[str]) -> list[str]:
+    """The keys under which EXAMPLES may have a setting, the closest first."""
+    *above, last = steps
+    holder = above[-1] if above else ""
+    if holder == "storage" and "jobs" in above:
+        return ["jobs.storage.*"]
+    return [f"{holder}.{last}", f"{holder}.*", last]
 
 
 def as_name(text: str, holder: str = "") -> str:

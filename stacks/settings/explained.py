@@ -56,9 +56,7 @@ class Mistake:
 
     @property
     def path(self) -> str:
-        """aws:assumeRoles.0.roleArn, as the stack file writes it; or environment.zone."""
-        first, rest = self.steps[0], ".".join(self.steps[1:])
-        return f"aws:{rest}" if first == "aws" else ".".join(self.steps)
+        return path_of(self.steps)
 
     @property
     def key(self) -> str:
@@ -70,17 +68,21 @@ class Mistake:
         )
 
 
+def path_of(steps: Sequence[Any]) -> str:
+    """aws:assumeRoles.0.roleArn, as the stack file writes it; or environment.zone."""
+    first, *rest = map(str, steps)
+    if first == "region":
+        return "aws:region"
+    return f"aws:{'.'.join(rest)}" if first == "aws" else ".".join((first, *rest))
+
+
 def explained(
     steps: Sequence[Any], error: Mapping[str, Any], in_manifest: bool, written: str
 ) -> InputError:
     """An error of pydantic as one of ours. `steps`: the path to the value. `written`: its characters
     in the file, where they are known."""
     mistake = Mistake(
-        steps=tuple(
-            str(step)
-            for step in steps
-            if not re.match(r"\[key\]$|constrained-int$|literal\[", str(step))
-        ),
+        steps=tuple(str(step) for step in steps if step != "[key]"),
         type=error["type"],
         value=error.get("input"),
         limits=error.get("ctx", {}),

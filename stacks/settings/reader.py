@@ -3,22 +3,24 @@ environment.py."""
 
 from __future__ import annotations
 
-import copy
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import pydantic
-import yaml
 
 from catalog.zones import ZONE_LETTERS
 from stacks.settings.aws import AwsConfig
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
-from stacks.settings.explained import explained, shown
+from stacks.settings.explained import shown
+from stacks.settings.files import text_of
 from stacks.settings.problems import REMOVE, InputError
+from stacks.settings.salvage import salvaged
+from stacks.settings.secrets import Secret, withheld
+from stacks.settings.stand_ins import StandIns
 from stacks.settings.yaml_file import Document, Lines, read_documents
 
 
@@ -26,23 +28,52 @@ from stacks.settings.yaml_file import Document, Lines, read_documents
 class Reading:
     """A stack file as far as it could be read."""
 
-    config: StackConfig | None
-    """None where so much is wrong that nothing can be planned."""
+    configs: tuple[StackConfig, ...]
+    """What the stack file says; if values are wrong, once with each of their stand-ins. Empty where
+    so much is wrong that nothing can be planned."""
     errors: tuple[InputError, ...]
-    skipped: frozenset[str] = frozenset()
-    """Names of pools, stores and jobs that were left out because their own settings are wrong."""
+    stand_ins: StandIns = StandIns()
+    """The wrong values, which have an error already."""
     lines: Lines = Lines()
+
+    @property
+    def config(self) -> StackConfig | None:
+        """What the stack file says, with the first stand-in of each wrong value."""
+        return self.configs[0] if self.configs else None
 
 
 def read_file(stack: str, folder: Path = Path(".")) -> Reading:
     """Read Pulumi.<stack>.yaml without the engine. Raises FileNotFoundError for a stack without a
     file."""
-    project, file = _project(folder), f"Pulumi.{stack}.yaml"
-    documents, wrong = read_documents((folder / file).read_text(), file)
+    file = f"Pulumi.{stack}.yaml"
+    try:
+        text, project = text_of(folder / file), _project(folder)
+    except FileNotFoundError:
+        raise
+    except OSError as error:  # a name that is too long, a folder
+        raise FileNotFoundError(error.errno, error.strerror, file) from None
+    if not project:
+        return Reading(configs=(), errors=(NO_PROJECT,))
+    aligned = _read_text(text, file, stack, project)
+    if not any(error.file for error in aligned.errors):
+        return aligned
+    # A line that is no YAML may belong elsewhere: only what does not depend on it is known.
+    dropped = _read_text(text, file, stack, project, drop=True)
+    configs = (*aligned.configs[:1], *dropped.configs[-1:])
+    no_yaml = [error for error in aligned.errors if error.file]
+    keys = {error.got.partition(":")[0] for error in no_yaml}
+    both = [error for error in aligned.errors if error in dropped.errors and not error.file]
+    both = [error for error in both if error.path.rpartition(".")[2] not in keys]
+    return replace(aligned, configs=configs if len(configs) == 2 else (), errors=(*no_yaml, *both))
+
+
+def _read_text(text: str, file: str, stack: str, project: str, *, drop: bool = False) -> Reading:
+    """Read the text of a stack file. `drop`: without lines that are no YAML."""
+    documents, wrong = read_documents(text, file, drop=drop)
     errors = tuple(replace(error, path=_setting(error.path, project)) for error in wrong)
     document = documents[0] if documents else Document(file=file)
     values = (document.value or {}).get("config") if _is_map(document.value) else document.value
-    if errors or not _is_map(values):
+    if not _is_map(values):
         no_settings = InputError(
             path="",
             file=file,
@@ -50,8 +81,18 @@ def read_file(stack: str, folder: Path = Path(".")) -> Reading:
             got=shown(document.value),
             fix="copy Pulumi.dev.yaml and change it",
         )
-        return Reading(config=None, errors=errors or (no_settings,))
-    return read(values or {}, stack=stack, project=project, lines=_lines(document, project))
+        return Reading(configs=(), errors=errors or (no_settings,))
+    if errors and not documents:
+        return Reading(configs=(), errors=errors)
+    found = read(values or {}, stack=stack, project=project, lines=_lines(document, project))
+    return replace(
+        found, errors=(*_secret_errors(document.secrets, project), *errors, *found.errors)
+    )
+
+
+def _secret_errors(secrets: Sequence[Secret], project: str) -> Iterator[InputError]:
+    for secret in secrets:
+        yield secret.error(_setting(".".join(map(str, secret.path)), project))
 
 
 def environments(folder: Path = Path(".")) -> list[str]:
@@ -60,13 +101,24 @@ def environments(folder: Path = Path(".")) -> list[str]:
     return [
         file.name.removeprefix("Pulumi.").removesuffix(".yaml")
         for file in sorted(folder.glob("Pulumi.*.yaml"))
-        if key.search(file.read_text())
+        if key.search(text_of(file))
     ]
 
 
 def _project(folder: Path) -> str:
-    """The name of the Pulumi project."""
-    return yaml.load((folder / "Pulumi.yaml").read_text(), yaml.CSafeLoader)["name"]
+    """The name of the Pulumi project; empty where Pulumi.yaml has none."""
+    documents, _ = read_documents(text_of(folder / "Pulumi.yaml"), "Pulumi.yaml")
+    value = documents[0].value if documents else None
+    return str(value.get("name") or "") if isinstance(value, dict) else ""
+
+
+NO_PROJECT = InputError(
+    path="name",
+    file="Pulumi.yaml",
+    must="be the name of the Pulumi project",
+    got="nothing",
+    fix="write name: trainyard",
+)
 
 
 def _is_map(value: Any) -> bool:
@@ -101,7 +153,7 @@ def read_engine() -> Reading:
     stack, project = pulumi.get_stack(), pulumi.get_project()
     file, lines = Path(f"Pulumi.{stack}.yaml"), Lines()
     if file.is_file():
-        documents, _ = read_documents(file.read_text(), file.name)
+        documents, _ = read_documents(text_of(file), file.name)
         lines = _lines(documents[0], project) if documents else lines
     return read(values, stack=stack, project=project, lines=lines)
 
@@ -111,8 +163,9 @@ def read(
 ) -> Reading:
     """Turn configuration keys into types; every error is reported, and what is sound is kept.
     `lines`: of the file that the values are from."""
+    values, secrets = withheld(dict(values))
     own, account = _namespace(values, project), _namespace(values, "aws")
-    errors = [*_misplaced(values, own, project)]
+    errors = [*_secret_errors(secrets, project), *_misplaced(values, own, project)]
     own = {key: value for key, value in own.items() if key not in ENGINE_KEYS}
     region = account.pop("region", None)
     if region is None:
@@ -130,7 +183,20 @@ def read(
         "aws": account,
         **own,
     }
-    return replace(_salvaged(copy.deepcopy(raw), errors, lines or Lines()), lines=lines or Lines())
+    found = salvaged(raw, lines or Lines())
+    return Reading(
+        configs=found.configs,
+        errors=(*errors, *found.errors),
+        stand_ins=found.stand_ins,
+        lines=lines or Lines(),
+    )
+
+
+def any_environment(region: str) -> Reading:
+    """An environment of which nothing is known: there are stand-ins for all its settings."""
+    wrong = dict.fromkeys((each.name for each in fields(EnvironmentConfig)), 0)
+    values = {"aws:region": region, "trainyard:environment": wrong}
+    return read(values, stack="dev", project="trainyard")
 
 
 def _misplaced(
@@ -245,90 +311,10 @@ class _Documented(StackConfig):
     __pydantic_config__ = pydantic.ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
-_ADAPTER = pydantic.TypeAdapter(StackConfig)
 NO_REGION = "unknown"
 """Region of a stack whose stack file sets none: the rules say nothing of it."""
 ENGINE_KEYS = ("stack", "project", "region", "aws")
 """What the engine or another namespace says, so that the project's own settings cannot."""
-_NAMED = ("pools", "storage", "jobs", "own_runtimes", "admins")
-
-
-def _salvaged(raw: dict[str, Any], errors: list[InputError], lines: Lines) -> Reading:
-    """Validate; leave what is wrong out and validate the rest, so that its plan can be checked
-    too."""
-    skipped: set[str] = set()
-    for _ in range(20):
-        try:
-            config = _ADAPTER.validate_python(raw)
-            return Reading(config=config, errors=tuple(errors), skipped=frozenset(skipped))
-        except pydantic.ValidationError as error:
-            wrong = error.errors(include_url=False)
-        new = _merged([_explained(one, lines) for one in wrong])
-        errors += [error for error in new if error not in errors]
-        spared = [_removed(raw, _steps(one["loc"]), one["type"], skipped) for one in wrong]
-        if not all(spared):
-            break
-    return Reading(config=None, errors=tuple(errors))
-
-
-def _explained(wrong: Any, lines: Lines) -> InputError:
-    """An error of pydantic as one of ours."""
-    location = wrong["loc"]
-    written = lines.written.get(".".join(map(str, _steps(location))), "")
-    if written and yaml.safe_load(written) != wrong.get("input"):
-        written = ""  # the engine was given another value than the file has
-    in_manifest = location[1:2] == ("jobs",) and "manifest" in location[3:4]
-    return explained(_steps(location), wrong, in_manifest, written)
-
-
-def _steps(location: Sequence[Any]) -> tuple[Any, ...]:
-    """The path to a value: without the kind of job that pydantic names behind a job's name."""
-    return tuple(
-        step
-        for index, step in enumerate(location)
-        if not (index > 1 and location[index - 2] == "jobs")
-    )
-
-
-def _merged(errors: Iterable[InputError]) -> Iterable[InputError]:
-    """One error for each path: a value that fits no branch of a union breaks each of them."""
-    by_path: dict[str, InputError] = {}
-    for error in errors:
-        first = by_path.get(error.path)
-        by_path[error.path] = (
-            replace(
-                first,
-                must=f"{first.must} or {error.must}",
-                fix=f"{first.fix}; or {error.fix}",
-                write=error.write if first.write is None else first.write,
-            )
-            if first
-            else error
-        )
-    return by_path.values()
-
-
-def _removed(raw: dict[str, Any], steps: Sequence[Any], kind: str, skipped: set[str]) -> bool:
-    """Take the smallest part with the error out of `raw`; False where it cannot be spared."""
-    path = [step for step in steps if step != "[key]"]
-    if path[0] == "aws":
-        return _without(raw, path[:2])
-    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        return _without(raw, path)
-    for depth in range(len(path) - 1, 0, -1):
-        if path[depth - 1] in _NAMED:
-            skipped.add(str(path[depth]))
-            return _without(raw, path[: depth + 1])
-    return False
-
-
-def _without(raw: dict[str, Any], path: list[Any]) -> bool:
-    holder: Any = raw
-    for step in path[:-1]:
-        holder = holder.get(step) if isinstance(holder, dict) else None
-    if isinstance(holder, dict):
-        holder.pop(path[-1], None)
-    return isinstance(holder, dict)
 
 
 def _decoded(text: str) -> Any:

@@ -6,18 +6,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, TypeVar
 
 import yaml
 
+from stacks.settings.files import MOST_BYTES, NO_TEXT
 from stacks.settings.problems import InputError, Problem
+from stacks.settings.secrets import Secret, hidden, secrets_of_text, withheld
 
 Path = tuple[str | int, ...]
 """Where a value stands in a document: ("spec", "trainer", "env", 0, "name")."""
 P = TypeVar("P", bound=Problem)
+VALUES, DEPTH = 100_000, 100
+"""Values of a file, and levels, at most; the largest sample has 600 and 14."""
 REPAIRS = 9
 """Lines that cannot be YAML, at most, before the rest of a file is given up."""
 INDENT = "indent the line with blanks, as the lines it belongs to"
@@ -45,7 +49,9 @@ class Document:
     written: dict[Path, str] = field(default_factory=dict)
     """Path of a value that is no text → its characters in the file: 1.30, of which YAML makes 1.3."""
     text: str = field(default="", repr=False)
-    """The whole file."""
+    """The whole file, without its secrets."""
+    secrets: list[Secret] = field(default_factory=list)
+    """Where secrets were. They are in neither `value` nor `written` nor `text`."""
     errors: list[InputError] = field(default_factory=list)
 
     def line(self, *path: str | int) -> int:
@@ -75,19 +81,105 @@ class Lines:
         return replace(problem, file=self.file, line=self.of[path])
 
 
-def read_documents(text: str, file: str) -> tuple[list[Document], tuple[InputError, ...]]:
+def read_documents(
+    text: str, file: str, *, drop: bool = False
+) -> tuple[list[Document], tuple[InputError, ...]]:
     """Every document of a file, and what is wrong with the file itself. A line that cannot be YAML
-    is an error, and the rest is read as if the line were indented as the one before it."""
+    is an error, and the rest is read as if the line were indented as the one before it; with `drop`,
+    or where that does not help, as if it were not there."""
+    if reason := _unreadable(text):
+        return [], (replace(reason, file=file),)
     errors: list[InputError] = []
+    whole = text
     for _ in range(REPAIRS):
         try:
+            _measure(text)
             roots = [node for node in yaml.compose_all(text, yaml.CSafeLoader) if node]
-            documents = [_document(file, text, root) for root in roots]
-            return documents, (*errors, *(e for document in documents for e in document.errors))
+            documents = [_document(file, hidden(text)[0], root) for root in roots]
+            beside = _secrets_beside(whole, file, documents)
+            of_documents = (e for document in documents for e in document.errors)
+            return documents, (*beside, *errors, *of_documents)
+        except _TooLarge:
+            return [], (*errors, replace(TOO_LARGE, file=file))
         except yaml.YAMLError as error:
-            text, wrong = _aligned(file, text, error)
+            text, _ = hidden(text)  # with as many lines
+            lines, at = text.splitlines(), _line_of(text, error)
+            wrong = _no_yaml(file, lines, at, error)
             errors += [wrong] if wrong not in errors else []
-    return [], tuple(errors)
+            aligned = _aligned(lines, at)
+            lines[at] = "" if drop or aligned == lines[at] else aligned
+            text = "\n".join(lines)
+    return [], (*_secrets_beside(whole, file, []), *errors)
+
+
+class _TooLarge(Exception):
+    """A document with more values, or deeper ones, than any stack or job has."""
+
+
+TOO_LARGE = InputError(
+    path="",
+    must=f"have at most {VALUES} values, also where aliases repeat them, and {DEPTH} levels",
+    got="more",
+    fix="write out what an alias repeats, and delete an alias inside its own anchor",
+)
+
+
+def _unreadable(text: str) -> InputError | None:
+    """Why a text cannot be a file of settings."""
+    if NO_TEXT in text:
+        return InputError(
+            path="",
+            must=f"be text in UTF-8, of at most {MOST_BYTES >> 20} MiB",
+            got="other bytes" if len(text) < MOST_BYTES else "a larger file",
+            fix="save it as UTF-8",
+        )
+    opened = text.count("[") + text.count("{") - text.count("]") - text.count("}")
+    if opened > 10 * DEPTH:  # libyaml takes minutes for what is then an error
+        return TOO_LARGE
+    return None
+
+
+def _measure(text: str) -> None:
+    """Raise _TooLarge for a text with too many values or levels. What an alias repeats counts each
+    time; an alias inside its own anchor counts as too many."""
+    known: dict[str, _Node] = {}
+    above = [_Node()]
+    for event in yaml.parse(text, yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionEndEvent):
+            node = above.pop()
+        elif isinstance(event, yaml.AliasEvent):
+            node = known.get(event.anchor, _Node())
+            if any(event.anchor == each.anchor for each in above):
+                raise _TooLarge
+        elif isinstance(event, yaml.NodeEvent):
+            node = _Node(anchor=event.anchor)
+            if isinstance(event, yaml.CollectionStartEvent):
+                above.append(node)
+                continue
+        else:
+            continue
+        if node.anchor:
+            known[node.anchor] = node
+        above[-1].values += node.values
+        above[-1].levels = max(above[-1].levels, node.levels + 1)
+        if above[-1].values > VALUES or len(above) + node.levels > DEPTH:
+            raise _TooLarge
+
+
+@dataclass
+class _Node:
+    """A value and all below it."""
+
+    anchor: str | None = None
+    values: int = 1
+    levels: int = 0
+
+
+def _secrets_beside(text: str, file: str, documents: Sequence[Document]) -> Iterator[InputError]:
+    """Secrets in comments, and in a file that is no YAML."""
+    known = [secret.kind for document in documents for secret in document.secrets]
+    for line, kind in secrets_of_text(text, known):
+        yield Secret(path=(), kind=kind).error("", file, line)
 
 
 def as_yaml(value: Any) -> str:
@@ -112,7 +204,10 @@ def _is_plain(text: str) -> bool:
 
 def _document(file: str, text: str, root: yaml.Node) -> Document:
     document = Document(file=file, text=text)
-    document.value = _value(document, root, ())
+    value = _value(document, root, ())
+    document.value, document.secrets = withheld(value)
+    for secret in document.secrets:
+        document.written.pop(secret.path, None)
     return document
 
 
@@ -125,7 +220,10 @@ def _value(document: Document, node: yaml.Node, path: Path) -> Any:
     # Kubernetes and Pulumi know no dates and no numbers to the base of 60, which 12:30 would be.
     if re.search(r":\d|-\d+-", node.value):
         return node.value
-    value = yaml.SafeLoader("").construct_object(node)
+    try:
+        value = yaml.SafeLoader("").construct_object(node)
+    except ValueError:  # a number of thousands of digits
+        return node.value
     if value is not None and not isinstance(value, str):
         document.written[path] = node.value
     return value
@@ -174,21 +272,26 @@ def _template(document: Document, path: Path, line: int) -> InputError:
     )
 
 
-def _aligned(file: str, text: str, error: yaml.YAMLError) -> tuple[str, InputError]:
-    """The text with the wrong line indented as the line before it, and the error."""
-    lines = text.splitlines()
-    at = min(getattr(getattr(error, "problem_mark", None), "line", 0), len(lines) - 1)
+def _line_of(text: str, error: yaml.YAMLError) -> int:
+    """The line that cannot be YAML, from 0."""
+    return min(getattr(getattr(error, "problem_mark", None), "line", 0), len(text.splitlines()) - 1)
+
+
+def _aligned(lines: Sequence[str], at: int) -> str:
+    """A line, indented as the one before it."""
     above = next((line for line in reversed(lines[:at]) if line.strip()), "")
-    wrong = InputError(
+    return above[: len(above) - len(above.lstrip())] + lines[at].lstrip()
+
+
+def _no_yaml(file: str, lines: Sequence[str], at: int, error: yaml.YAMLError) -> InputError:
+    return InputError(
         path="",
         file=file,
         line=at + 1,
-        must=f"be YAML ({_reason(error)})",
+        must=f"be YAML ({hidden(_reason(error))[0]})",
         got=lines[at].strip()[:60] or "nothing",
         fix=next((fix for part, fix in YAML_FIXES.items() if part in _reason(error)), INDENT),
     )
-    lines[at] = above[: len(above) - len(above.lstrip())] + lines[at].lstrip()
-    return "\n".join(lines), wrong
 
 
 def _reason(error: yaml.YAMLError) -> str:

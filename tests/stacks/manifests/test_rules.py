@@ -18,7 +18,6 @@ from stacks.manifests.context import contexts_of
 from stacks.manifests.document import read_manifest
 from stacks.manifests.rules import manifest_problems
 from stacks.rules import jobs
-from stacks.rules.jobs import TOKEN
 from stacks.settings.problems import InputWarning
 from tests.support.crds import upstream
 from tests.support.recording import WORKLOADS
@@ -658,7 +657,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         JOB,
         script(f"export HF_TOKEN=hf_{'a' * 30}"),
         "command[2]",
-        "not contain a token",
+        "not contain a secret",
         "Kubernetes Secret",
     ),
     "an amount that Kubernetes does not read": (
@@ -737,7 +736,6 @@ def test_a_mistake_is_refused_alone_with_its_rule_and_a_way_out(case: str) -> No
     text, (right, wrong), path, rule, way_out = MISTAKES[case]
     assert judged(text) == [] and right in text
     [error] = judged(text.replace(right, wrong, 1))
-    assert not TOKEN.search(error)
     where, _, rest = error.partition("]: ")
     assert re.search(r" \[x\.yaml:\d+$", where) and where.partition(" [")[0].endswith(path)
     assert rule in rest.partition("; got ")[0] and way_out in rest.partition("; got ")[2]
@@ -907,7 +905,7 @@ TRAPS = {
     "20": "changes nothing (T15)",
     "21": "apiVersion: must be a version that is served",
     "22": "- an order of installation: the graph waits for the webhook",
-    "23": "not contain a token in clear",
+    "23": "not contain a secret in clear",
     "24": "not be set with 4 of 8 GPUs",
     "25": "save on shared storage",
     "26": "packages that every pod installs",

@@ -19,7 +19,6 @@ from stacks.rules import (
     environment,
     gangs,
     instance_types,
-    jobs,
     network,
     pods,
     pools,
@@ -89,18 +88,6 @@ def test_what_a_fix_says_to_write_is_in_its_text_and_ends_the_error() -> None:
                     wrong.append((case, str(error), left))
     assert wrong == []
     assert applied >= 80
-
-
-def test_a_token_is_not_repeated_by_the_refusal() -> None:
-    for case in ("token in the environment", "token in the script"):
-        assert not jobs.TOKEN.search(" ".join(errors(*REFUSED[case][0])))
-
-
-@pytest.mark.parametrize(
-    "token", ["hf_" + "b" * 34, "AKIA" + "B" * 16, "sk-lf-" + "0a" * 12, "nvapi-" + "c" * 24]
-)
-def test_tokens_of_the_usual_services_are_recognised(token: str) -> None:
-    assert jobs.TOKEN.search(f"export X={token}")
 
 
 def test_the_longest_name_and_the_largest_gang_give_pod_names_that_the_webhook_takes() -> None:

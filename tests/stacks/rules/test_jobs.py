@@ -66,7 +66,6 @@ PROBES = {
         "save on shared storage",
     ),
     "a variable of nobody": ("NCCL_NETWORK_TIMEOUT=1 torchrun t.py", "is no variable of NCCL"),
-    "a token": (f"export T=hf_{'a' * 30}; torchrun t.py", "not contain a token"),
     "a clone of whatever is newest": (
         "git clone https://github.com/a/b\ntorchrun t.py",
         "a clone of whatever is newest",

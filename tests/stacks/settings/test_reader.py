@@ -377,9 +377,9 @@ def test_a_mistyped_key_does_not_hide_what_the_rules_refuse() -> None:
     ]
 
 
-def test_a_sound_file_has_no_errors_and_skips_nothing() -> None:
+def test_a_sound_file_has_no_errors_and_no_stand_ins() -> None:
     found = reading()
-    assert (found.errors, found.skipped) == ((), frozenset())
+    assert (found.errors, found.stand_ins.paths) == ((), ())
     assert isinstance(found.config, StackConfig)
 
 

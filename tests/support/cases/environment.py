@@ -387,12 +387,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "token in the environment": (
         [at(f"{JOB}.env.HF_TOKEN", "hf_" + "a" * 34)],
         f"{JOB}.env.HF_TOKEN",
-        "put it into a Kubernetes Secret",
+        "put a new one into a Kubernetes Secret",
     ),
     "token in the script": (
         [at(SCRIPT, "export AWS_ACCESS_KEY_ID=AKIA" + "A" * 16)],
         f"{JOB}.script",
-        "not contain a token in clear",
+        "not contain a secret in clear",
     ),
 }
 

@@ -1,0 +1,194 @@
+"""Secrets that stand in a file by mistake: found before anything is printed, and withheld from all
+that follows.
+
+`withheld` replaces each secret by HIDDEN, so that no message, plan or state can repeat it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stacks.settings.aws import KEYS
+from stacks.settings.problems import InputError
+
+HIDDEN = "hidden-secret"
+"""What stands in the place of a secret."""
+KINDS = {
+    "an AWS access key": r"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}",
+    "a GitHub token": r"gh[pousr]_[0-9a-zA-Z]{36,}|github_pat_\w{40,}",
+    "a GitLab token": r"gl(?:pat|dt|rt|ptt)-[\w-]{20,}",
+    "a Hugging Face token": r"(?:hf_|api_org_)[A-Za-z0-9]{20,}",
+    "a Langfuse key": r"sk-lf-[0-9a-f-]{20,}",
+    "an API key (sk-…)": r"sk-(?:(?:proj|svcacct|admin|ant)-[\w-]{20,}|(?:or-v1-)?[A-Za-z0-9]{20,})",
+    "an NVIDIA key": r"nvapi-[A-Za-z0-9_-]{20,}",
+    "a Slack token": r"xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-\d-[A-Za-z0-9-]{10,}",
+    "a Slack webhook": r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{20,}",
+    "a Weights & Biases key": r"wandb_v1_\w{20,}|(?:local-)?[0-9a-f]{40}(?=@api\.wandb)",
+    "a Google API key": r"AIza[\w-]{35}",
+    "a Databricks token": r"dapi[a-f0-9]{32}",
+    "an npm token": r"npm_[A-Za-z0-9]{36}",
+    "a PyPI token": r"pypi-AgE[\w-]{50,}",
+    "a Docker token": r"dckr_(?:pat|oat)_[\w-]{20,}",
+    "a JSON web token": r"ey[A-Za-z0-9_-]{17,}\.ey[A-Za-z0-9_/-]{17,}\.[A-Za-z0-9_/-]{10,}=*",
+}
+"""Secret → what it looks like. The prefixes are those of gitleaks (config/gitleaks.toml, commit
+009e025, rules aws-access-token, github-*, gitlab-*, huggingface-*, openai-api-key, anthropic-*,
+slack-*, gcp-api-key, databricks-*, npm-*, pypi-upload-token, jwt), with lengths that also find a
+token that was cut. Langfuse: langfuse.com/docs (API keys). NVIDIA: docs.nvidia.com/ngc (API keys).
+Docker: docs.docker.com (access tokens)."""
+PRIVATE_KEY = re.compile(
+    r"-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:[^-]{0,20000}(?:-----END[ A-Z0-9_-]{0,100}-----)?)"
+)
+TOKEN = re.compile(
+    "|".join(
+        f"(?P<k{number}>(?<![\\w-])(?:{shape}))" for number, shape in enumerate(KINDS.values())
+    )
+)
+IN_URL = re.compile(r"(?<=://)[^/\s:@$<{]*:([^/\s@$<{]+)@")
+"""A password in a URL: https://user:password@host."""
+_NAME = (
+    r"(?:[A-Z0-9]+_)*(?:TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIALS?)"
+    r"|[A-Z0-9_]{0,60}(?:SECRET|PASSWORD|PASSWD)[A-Z0-9_]{0,60}"
+    r"|(?:[\w.-]{0,60}[-_.])?(?:auth[-_])?(?:api[-_]?key|api[-_]?token|access[-_]?key|access[-_]?token"
+    r"|secret[-_]?key|password|passwd|token)"
+)
+NAME = re.compile(rf"(?:{_NAME})$")
+"""Names whose value is a secret."""
+NO_SECRET_NAME = re.compile(
+    r".*(?:_NAME|_PATH|_FILE|_DIR|_ARN|_ID|_URL|_MOUNT|_REF|_TYPE)$"
+    r"|(?:BOS|EOS|PAD|UNK|SEP|CLS|MASK|MAX|NUM|SPECIAL|IMAGE|STOP)_TOKEN$"
+)
+"""Names that only resemble one: where a secret is, and tokens of a tokenizer."""
+NO_SECRET = re.compile(
+    r"\s*|[<$%{*].*|.*[{<]{2}.*|/.*|file://.*|\d{1,5}|\W+|(?i:empty|none|null|dummy|true|false|unused|x+|…)",
+    re.DOTALL,
+)
+"""Values that are none: variables, placeholders, paths, small numbers."""
+ASSIGNED = re.compile(
+    rf"(?:(?<![\w-])(?P<a>{_NAME})=|(?<![\w-])--(?P<b>{_NAME})(?:=|[ \t]+)"
+    rf"|^[ \t-]*(?P<c>{_NAME}):[ \t]+)(?P<quote>['\"]?)(?P<secret>[^\s'\"$<{{;&|]{{4,}})(?P=quote)",
+    re.MULTILINE,
+)
+"""In a script, a list of arguments or a line: NAME=value, --name value, name: value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Secret:
+    """A secret in a file."""
+
+    path: tuple[str | int, ...]
+    kind: str
+
+    def error(self, path: str, file: str = "", line: int = 0) -> InputError:
+        """Why the file is refused."""
+        return InputError(
+            path=path,
+            file=file,
+            line=line,
+            must="not contain a secret in clear",
+            got=f"{self.kind}, which is not shown",
+            fix=(
+                "revoke it, since files are committed; put a new one into a Kubernetes Secret, and"
+                " name the Secret, as in secrets: {HF_TOKEN: {secret: hf-token, key: token}}"
+            ),
+        )
+
+
+def withheld(value: Any) -> tuple[Any, list[Secret]]:
+    """A value without its secrets, and where they were."""
+    found: list[Secret] = []
+    return _without(value, (), "", found), found
+
+
+def hidden(text: str) -> tuple[str, list[str]]:
+    """A text without the secrets in it, with as many lines, and what they are."""
+    kinds: list[str] = []
+
+    def hide(kind: str, secret: str) -> str:
+        kinds.append(kind)
+        return HIDDEN + "\n" * secret.count("\n")
+
+    def hide_token(found: re.Match[str]) -> str:
+        return hide([*KINDS][int(str(found.lastgroup)[1:])], found[0])
+
+    def hide_group(found: re.Match[str], group: int | str, kind: str) -> str:
+        secret = found[group]
+        if NO_SECRET.fullmatch(secret) or HIDDEN in secret:
+            return found[0]
+        return found[0].replace(secret, hide(kind, secret))
+
+    def hide_assigned(found: re.Match[str]) -> str:
+        name = found["a"] or found["b"] or found["c"]
+        is_secret = not NO_SECRET_NAME.match(name)
+        return hide_group(found, "secret", "a password or key") if is_secret else found[0]
+
+    text = PRIVATE_KEY.sub(lambda found: hide("a private key", found[0]), text)
+    text = TOKEN.sub(hide_token, text)
+    text = IN_URL.sub(lambda found: hide_group(found, 1, "a password in a URL"), text)
+    return ASSIGNED.sub(hide_assigned, text), kinds
+
+
+def _without(value: Any, path: tuple[str | int, ...], name: str, found: list[Secret]) -> Any:
+    """The value without its secrets, which are added to `found`. `name`: what the value is called."""
+    if isinstance(value, dict):
+        called = str(value.get("name", ""))
+        return {
+            _text(key, (*path, str(key)), "", found): _without(
+                item, (*path, str(key)), called if key == "value" else str(key), found
+            )
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        names = ["", *(_option(item) for item in value)]
+        return [
+            _without(item, (*path, number), names[number], found)
+            for number, item in enumerate(value)
+        ]
+    return _text(value, path, name, found)
+
+
+def _option(item: Any) -> str:
+    """The name of an option whose value is the next argument."""
+    return item[2:] if isinstance(item, str) and re.fullmatch(r"--[a-z][\w-]*", item) else ""
+
+
+def _text(value: Any, path: tuple[str | int, ...], name: str, found: list[Secret]) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    if _is_secret(name, str(value)):
+        found.append(Secret(path=_clean(path), kind="a password or key"))
+        return HIDDEN
+    text, kinds = hidden(str(value))
+    found += [Secret(path=_clean(path), kind=kind) for kind in dict.fromkeys(kinds)]
+    return text if kinds else value
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """Whether a value is a secret because of its name; the kinds above are more precise."""
+    if name.removeprefix("aws:") in KEYS or NO_SECRET_NAME.match(name):
+        return False
+    if not NAME.match(name) or NO_SECRET.fullmatch(value) or HIDDEN in value:
+        return False
+    return not (TOKEN.search(value) or PRIVATE_KEY.search(value))
+
+
+def _clean(path: Sequence[str | int]) -> tuple[str | int, ...]:
+    """The path, also where a key in it is a secret."""
+    return tuple(hidden(step)[0] if isinstance(step, str) else step for step in path)
+
+
+def secrets_of_text(text: str, known: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """(line from 1, kind) of the tokens in a text beside those whose kinds are `known`: in comments,
+    and where the text is no YAML."""
+    left = [*known]
+    for shape, kinds in ((PRIVATE_KEY, None), (TOKEN, [*KINDS])):
+        for match in shape.finditer(text):
+            kind = kinds[int(str(match.lastgroup)[1:])] if kinds else "a private key"
+            if kind in left:
+                left.remove(kind)
+            else:
+                yield text.count("\n", 0, match.start()) + 1, kind
