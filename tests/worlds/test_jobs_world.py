@@ -189,6 +189,8 @@ def test_jobs_come_change_fail_and_go_while_another_runs_on(trial: Trial):
     _up(trial, long=long, short=beside("echo first", "complete"))
     assert trial.condition("short") == "Complete", "up has waited for it"
     running, finished = _uid(trial, "pods", "long"), _uid(trial, "trainjob", "short")
+    [pod] = trial.get("pods -n training -l jobset.sigs.k8s.io/jobset-name=long")["items"]
+    assert pod["status"]["qosClass"] == "Burstable", "BestEffort pods are killed first"
     _up(trial, long=long, short=beside("echo second", "complete"))
     assert _uid(trial, "trainjob", "short") != finished, "a changed run is another run"
     assert "second" in trial.shell(
