@@ -86,7 +86,11 @@ class Training:
     nodes: int
     processes_per_node: int | str
     resources: Mapping[str, int]
-    """Extended resources a pod; requests equal limits."""
+    """Devices of a pod, and on CPU nodes its vCPUs; requests equal limits."""
+    cpus: int | None
+    """vCPUs that a pod requests, without a limit; None where `resources` says them."""
+    memory_gib: int
+    """Memory of a pod; the request equals the limit, so kubelet kills no pod within its limit."""
     node_selector: Mapping[str, str]
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, SecretKey] = field(default_factory=dict)
@@ -106,10 +110,15 @@ class Training:
 
 
 def resources(training: Training) -> Spec:
-    """Extended resources are never shared, so requests equal limits; of CPU, so that no rank is
-    throttled."""
+    """Requests and limits of the container in which the ranks run.
+
+    Devices are never shared, so requests equal limits. CPU has a request and no limit: a limit
+    would throttle data loaders while vCPUs are idle.
+    """
     amounts = {name: str(count) for name, count in sorted(training.resources.items())}
-    return {"requests": amounts, "limits": amounts}
+    amounts["memory"] = f"{training.memory_gib}Gi"
+    cpu = {"cpu": str(training.cpus)} if training.cpus is not None else {}
+    return {"requests": cpu | amounts, "limits": amounts}
 
 
 def env(training: Training) -> list[Spec]:

@@ -23,7 +23,8 @@ from plans.parts import (
     NetworkInterface,
     NodeTypePlan,
 )
-from plans.pod_template import EFA, GPU, POOL
+from plans.pod_template import POOL
+from stacks.derive.pod_resources import pods_per_node
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
 from stacks.settings.job import JobConfig
 from stacks.stores.kinds import made_for_efa
@@ -268,9 +269,8 @@ def jobs_at_once(pool: PoolConfig, job: JobConfig) -> int:
     """How many jobs of this size the pool holds; those of one node may share one."""
     if not fits(pool, job):
         return 0
-    least = min(TYPES[kind].gpus for kind in pool.instance_types)
-    shares = least // job.gpus_per_node if job.gpus_per_node else 1
-    return pool.max_nodes * shares // job.nodes
+    on_a_node = min(pods_per_node(job, TYPES[kind]) for kind in pool.instance_types)
+    return pool.max_nodes * on_a_node // job.nodes
 
 
 def team_at_once(
@@ -291,17 +291,6 @@ def job_type(job: JobConfig, environment: EnvironmentConfig) -> InstanceType | N
     """The first type of the job's pool; None where there is no such pool or type."""
     pool = environment.pools.get(job.pool)
     return TYPES.get(pool.instance_types[0]) if pool and pool.instance_types else None
-
-
-def resources(job: JobConfig, kind: InstanceType) -> dict[str, int]:
-    """What a pod of the job asks for. A pod without the node's EFA devices falls back to TCP,
-    silently; one node needs no fabric. On CPU nodes it leaves one vCPU to kubelet and the
-    DaemonSets."""
-    if not kind.gpus:
-        return {"cpu": kind.vcpus - 1}
-    return {GPU: job.gpus_per_node or kind.gpus} | (
-        {EFA: kind.efa} if kind.efa and job.nodes > 1 else {}
-    )
 
 
 def node_selector(job: JobConfig, environment: EnvironmentConfig) -> dict[str, str]:

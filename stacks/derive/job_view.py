@@ -14,6 +14,7 @@ from typing import Literal
 from catalog import fabric, versions
 from catalog.instances import InstanceType
 from plans.upstream_runtimes import upstream_runtimes
+from stacks.derive import pod_resources
 from stacks.derive.capacity import TYPES, job_type
 from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD, command_of
 from stacks.derive.scripts import script_of
@@ -197,12 +198,14 @@ def _shared_memory(
 ) -> tuple[SharedMemory, ...]:
     pool = environment.pools.get(job.pool)
     kinds = [TYPES[name] for name in (pool.instance_types if pool else ()) if name in TYPES]
-    if not kinds or not kinds[0].gpus:
+    if not kinds or not kinds[0].gpus or job.shared_memory_gib is None:
         return ()
+    half = min(kind.allocatable_mib for kind in kinds) // 2 / 1024
+    at_most = min(half, pod_resources.memory_gib(job, kinds) - 1)
     return (
         SharedMemory(
             gib=job.shared_memory_gib,
-            at_most_gib=(at_most := min(kind.allocatable_mib for kind in kinds) // 2 / 1024),
+            at_most_gib=at_most,
             fix=f"at most {int(at_most)}",
             place=where("shared_memory_gib"),
         ),

@@ -18,7 +18,8 @@ from plans.pod_template import HostFolder, Mount, Training
 from plans.pytorch import PyTorchJobSettings, pytorch_job_spec
 from plans.trainer import pod_jobs, train_job_spec
 from plans.upstream_runtimes import TUNED, upstream_runtimes
-from stacks.derive.capacity import TYPES, node_selector, resources
+from stacks.derive import pod_resources
+from stacks.derive.capacity import TYPES, node_selector
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from stacks.settings.files import is_inside
 from stacks.settings.job import JobConfig, PyTorchJobConfig, TorchrunConfig, TorchtuneConfig
@@ -77,16 +78,18 @@ def _training(
 ) -> Training:
     """What the pods of a job are, whichever controller runs them. Secrets and folders are sorted,
     as the engine hands settings over: another order in the file is not another run."""
-    kind = TYPES[environment.pools[job.pool].instance_types[0]]
+    kinds = [TYPES[name] for name in environment.pools[job.pool].instance_types]
     mounts, places = _mounts(job, environment)
     return Training(
         image=job.image,
         command=command_of(job),
         nodes=job.nodes,
         processes_per_node=job.processes_per_node,
-        resources=resources(job, kind),
+        resources=pod_resources.devices(job, kinds[0]),
+        cpus=pod_resources.cpus(job, kinds),
+        memory_gib=pod_resources.memory_gib(job, kinds),
         node_selector=node_selector(job, environment),
-        env=fabric.environment(kind, job.nodes) | job.env | places,
+        env=fabric.environment(kinds[0], job.nodes) | job.env | places,
         secrets=dict(sorted(job.secrets.items())),
         mounts=mounts,
         files=(files.name, job.files.path) if files and job.files else None,
@@ -95,7 +98,7 @@ def _training(
             for name, folder in sorted(job.host_paths.items())
         ),
         local_scratch=job.local_scratch,
-        shared_memory_gib=job.shared_memory_gib,
+        shared_memory_gib=pod_resources.shared_memory_gib(job, kinds),
         pull_secrets=job.pull_secrets,
         labels=dict(sorted(job.labels.items())),
         time_limit_minutes=job.time_limit_minutes,
@@ -129,7 +132,7 @@ def _rendered(
             kind="PyTorchJob",
             spec=pytorch_job_spec(training, operator=operator),
             stores=stores(job),
-            asked=[asdict(training), asdict(operator)],
+            asked=[_asked(job, training), asdict(operator)],
         )
     runtime = runtimes[job.runtime or ""]
     return _Rendered(
@@ -138,8 +141,19 @@ def _rendered(
             environment.trainer.version, runtime.name, training, jobs=pod_jobs(runtime.spec)
         ),
         stores=tuple(sorted({*stores(job), *runtime.stores})),
-        asked=[asdict(training), job.runtime, *_recipe(job, environment)],
+        asked=[_asked(job, training), job.runtime, *_recipe(job, environment)],
     )
+
+
+def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
+    """What the job asks of its pods. vCPUs and memory count where the stack file says them: another
+    share of the node by default is not another run."""
+    asked = asdict(training)
+    settings = {"cpus": job.cpus_per_node, "memory_gib": job.memory_gib}
+    for name, said in settings.items():
+        if said is None:
+            del asked[name]
+    return asked
 
 
 def runtime_plans(wanted: EnvironmentConfig) -> tuple[RuntimePlan, ...]:

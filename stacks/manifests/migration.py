@@ -29,7 +29,8 @@ CHANGED = {
     "topologySpreadConstraints": "all nodes are in one zone, and a pod requests a whole node",
     "tolerations": "pods tolerate the taints of the pool's nodes",
     "resources": (
-        "GPUs, EFA, CPU and memory follow from the pool's instance type; requests equal limits"
+        "GPUs, EFA, CPU and memory follow from the pool's instance type; cpus_per_node and"
+        " memory_gib request other amounts"
     ),
     "restartPolicy": "a failed rank restarts all ranks if the runtime has max_restarts",
     "namespace": "the namespace of the environment or of the team",

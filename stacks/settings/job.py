@@ -208,6 +208,12 @@ class JobConfig:
     processes_per_node: Positive | Literal["auto"] = "auto"
     """Number of ranks of each pod (`nproc_per_node` of torchrun). `auto` is one rank for each
     GPU."""
+    cpus_per_node: Positive | None = None
+    """Number of vCPUs that each pod requests. By default it is the pod's share of 90 % of the
+    node's vCPUs, by its share of the GPUs. A pod can use more while its node has some to spare."""
+    memory_gib: Positive | None = None
+    """Memory of each pod, in GiB: the request and the limit. By default it is the pod's share of
+    90 % of the node's memory. /dev/shm counts against it."""
     storage: dict[Name, MountConfig] = field(default_factory=dict)
     """Stores that the job mounts: name of a store in `environment.storage` → path."""
     checkpoints: CheckpointConfig | None = None
@@ -230,9 +236,9 @@ class JobConfig:
     allow_slow_fabric: bool = False
     """Turns off the warning about jobs of several nodes on an instance type without GPUDirect
     RDMA."""
-    shared_memory_gib: Positive = 64
-    """Size of /dev/shm. With the container default of 64 MiB the DataLoader of PyTorch fails with a
-    bus error."""
+    shared_memory_gib: Positive | None = None
+    """Size of /dev/shm, in GiB. By default 64, or half of the pod's memory if that is less. With the
+    container default of 64 MiB the DataLoader of PyTorch fails with a bus error."""
     local_scratch: Annotated[str, pydantic.Field(pattern=r"^/[^:]+$")] | None = None
     """Path in the container of a folder on the node's local NVMe disks, for caches and staged
     checkpoints. Its files are deleted with the pod."""

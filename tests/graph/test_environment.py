@@ -726,14 +726,8 @@ def test_the_job_starts_eight_ranks_a_node_that_meet_at_the_first(dev: Graph) ->
 
 def test_the_job_gets_all_efa_devices_and_asks_for_what_it_gets(dev: Graph) -> None:
     resources = dev[TRAIN_JOB].inputs["spec"]["trainer"]["resourcesPerNode"]
-    assert (
-        resources["requests"]
-        == resources["limits"]
-        == {
-            "nvidia.com/gpu": "8",
-            "vpc.amazonaws.com/efa": "4",
-        }
-    )
+    limits = {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "4", "memory": "1272Gi"}
+    assert resources == {"limits": limits, "requests": {"cpu": "171", **limits}}
 
 
 def test_the_job_has_shared_memory_and_a_place_for_checkpoints(dev: Graph) -> None:

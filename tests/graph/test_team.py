@@ -157,7 +157,7 @@ def test_a_teams_job_waits_for_its_namespace_and_claims_and_ends_before_them(tea
 
 def test_one_node_needs_no_fabric(team: Graph) -> None:
     resources = team[JOB].inputs["spec"]["trainer"]["resourcesPerNode"]
-    assert resources["requests"] == resources["limits"] == {"nvidia.com/gpu": "8"}
+    assert resources["limits"] == {"nvidia.com/gpu": "8", "memory": "1272Gi"}
 
 
 @pytest.mark.parametrize("preview", [False, True])

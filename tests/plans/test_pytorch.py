@@ -31,6 +31,8 @@ JOB = Training(
     nodes=2,
     processes_per_node="auto",
     resources={GPU: 8, EFA: 32},
+    cpus=171,
+    memory_gib=1700,
     node_selector={"trainyard.io/pool": "h100"},
     env={"B": "2", "A": "1"},
     secrets={"HUGGING_FACE_HUB_TOKEN": SecretKey(secret="hf-token", key="token")},

@@ -31,6 +31,8 @@ JOB = Training(
     nodes=2,
     processes_per_node="auto",
     resources={"vpc.amazonaws.com/efa": 4, GPU: 8},
+    cpus=171,
+    memory_gib=1272,
     node_selector={"topology.kubernetes.io/zone": "ap-northeast-2a"},
     env={"B": "2", "A": "1"},
     mounts=(
@@ -334,12 +336,11 @@ def test_a_job_says_the_same_in_the_same_order_whatever_order_it_was_told_in() -
         )
 
 
-def test_a_job_asks_for_exactly_what_it_may_use() -> None:
+def test_a_job_requests_its_devices_and_memory_and_is_not_limited_in_cpu() -> None:
     for version in versions.TRAINERS:
         resources = train_job_spec(version, RUNTIME, JOB)["trainer"]["resourcesPerNode"]
-        assert (
-            resources["requests"] == resources["limits"] == {GPU: "8", "vpc.amazonaws.com/efa": "4"}
-        )
+        limits = {GPU: "8", "vpc.amazonaws.com/efa": "4", "memory": "1272Gi"}
+        assert resources == {"requests": {"cpu": "171", **limits}, "limits": limits}
 
 
 def test_every_mount_has_its_volume() -> None:

@@ -162,7 +162,9 @@ def test_a_job_asks_for_what_a_node_of_its_pool_has(stack: dict[str, Any]) -> No
             {"vpc.amazonaws.com/efa": str(kind.efa)} if trainer["numNodes"] > 1 and kind.efa else {}
         )
         asked = {"nvidia.com/gpu": str(kind.gpus), **fabric}
-        assert trainer["resourcesPerNode"] == {"requests": asked, "limits": asked}
+        requests, limits = (trainer["resourcesPerNode"][part] for part in ("requests", "limits"))
+        assert limits == {**asked, "memory": requests["memory"]}
+        assert requests == {**limits, "cpu": requests["cpu"]} and int(requests["cpu"]) >= 1
         assert _selector(plan, name)["trainyard.io/pool"] == job.pool
         assert _selector(plan, name)["node.kubernetes.io/instance-type"] == kind.instance_type
 
@@ -198,6 +200,8 @@ RUNS_AGAIN: dict[str, list[Edit]] = {
     "mount": [at(f"{JOB}.storage.home", {"path": "/home"})],
     "zone": [at("zone", "ap-northeast-2b")],
     "shared memory": [at(f"{JOB}.shared_memory_gib", 65)],
+    "vCPUs": [at(f"{JOB}.cpus_per_node", 100)],
+    "memory": [at(f"{JOB}.memory_gib", 1000)],
     "gpus": [at(f"{JOB}.gpus_per_node", 4), at(f"{JOB}.script", "accelerate launch t5.py")],
 }
 OTHER_DIRECTORY = {"store": "scratch", "directory": "other"}

@@ -193,6 +193,8 @@ def test_jobs_come_change_fail_and_go_while_another_runs_on(harness: Harness):
     _up(harness, long=long, short=beside("echo first", "complete"))
     assert harness.condition("short") == "Complete", "up has waited for it"
     running, finished = _uid(harness, "pods", "long"), _uid(harness, "trainjob", "short")
+    [pod] = harness.get("pods -n training -l jobset.sigs.k8s.io/jobset-name=long")["items"]
+    assert pod["status"]["qosClass"] == "Burstable", "BestEffort pods are killed first"
     _up(harness, long=long, short=beside("echo second", "complete"))
     assert _uid(harness, "trainjob", "short") != finished, "a changed run is another run"
     assert "second" in harness.shell(

@@ -344,7 +344,7 @@ def test_a_placement_group_of_ours_has_another_name_in_another_zone() -> None:
 def test_a_cpu_job_asks_for_cpus_and_for_no_device() -> None:
     plan = environment_plan(CPU, _job_on("cpu", processes_per_node=2))
     limits = plan.jobs["other"].spec["trainer"]["resourcesPerNode"]["limits"]
-    assert limits == {"cpu": "191"}
+    assert limits == {"cpu": "191", "memory": "630Gi"}
 
 
 def test_a_job_on_several_types_is_held_to_the_pool_and_to_no_type() -> None:

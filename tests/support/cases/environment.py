@@ -307,6 +307,21 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.processes_per_node",
         "be at most the 4 GPUs of a pod",
     ),
+    "more vCPUs than a node has for pods": (
+        [at(f"{JOB}.cpus_per_node", 191)],
+        f"{JOB}.cpus_per_node",
+        "be at most 190",
+    ),
+    "more memory than a node has for pods": (
+        [at(f"{JOB}.memory_gib", 1536)],
+        f"{JOB}.memory_gib",
+        "be at most 1414",
+    ),
+    "more shared memory than the pod has memory": (
+        [at(f"{JOB}.memory_gib", 100), at(f"{JOB}.shared_memory_gib", 100)],
+        f"{JOB}.shared_memory_gib",
+        "leave the ranks memory",
+    ),
     "all memory shared": (
         [at(f"{JOB}.shared_memory_gib", 1400)],
         f"{JOB}.shared_memory_gib",
