@@ -129,6 +129,41 @@ BESIDE: dict[str, dict[str, str]] = {
         "read": "iam:ListAttachedRolePolicies",
         "delete": "iam:DetachRolePolicy",
     },
+    # What Terraform's provider reads of every bucket (internal/service/s3/bucket.go); with
+    # force_destroy it lists and deletes the objects.
+    "aws:s3/bucket:Bucket": {
+        "create": "s3:CreateBucket s3:PutBucketTagging",
+        "read": "s3:GetAccelerateConfiguration s3:GetBucketAcl s3:GetBucketCORS"
+        " s3:GetBucketLocation s3:GetBucketLogging s3:GetBucketObjectLockConfiguration"
+        " s3:GetBucketRequestPayment s3:GetBucketTagging s3:GetBucketVersioning"
+        " s3:GetBucketWebsite s3:GetReplicationConfiguration s3:ListBucket",
+        "update": "s3:PutBucketTagging",
+        "delete": "s3:DeleteBucket s3:DeleteObject s3:DeleteObjectVersion s3:ListBucketVersions",
+    },
+    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": {
+        "create": "s3:PutLifecycleConfiguration",
+        "read": "s3:GetLifecycleConfiguration",
+        "update": "s3:PutLifecycleConfiguration",
+        "delete": "s3:PutLifecycleConfiguration",
+    },
+    "aws:s3/bucketPolicy:BucketPolicy": {
+        "create": "s3:PutBucketPolicy",
+        "read": "s3:GetBucketPolicy",
+        "update": "s3:PutBucketPolicy",
+        "delete": "s3:DeleteBucketPolicy",
+    },
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": {
+        "create": "s3:PutBucketPublicAccessBlock",
+        "read": "s3:GetBucketPublicAccessBlock",
+        "update": "s3:PutBucketPublicAccessBlock",
+        "delete": "s3:PutBucketPublicAccessBlock",
+    },
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": {
+        "create": "s3:PutEncryptionConfiguration",
+        "read": "s3:GetEncryptionConfiguration",
+        "update": "s3:PutEncryptionConfiguration",
+        "delete": "s3:PutEncryptionConfiguration",
+    },
     "aws:sqs/queue:Queue": {"read": "sqs:GetQueueUrl"},
     "aws:sqs/queuePolicy:QueuePolicy": {"read": "sqs:GetQueueAttributes"},
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": {
@@ -150,8 +185,16 @@ UNUSED = re.compile(
 )
 """Calls of handlers for what no resource of this program has: lattices, VPN gateways, replication,
 address transfers, private NAT, IPv6, key pairs, encryption controls and boundaries."""
-OWN_LISTS = {"aws:iam/rolePolicyAttachment:RolePolicyAttachment"}
-"""Types that BESIDE covers wholly: CloudFormation has them as a property of another type."""
+OWN_LISTS = {
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+    "aws:s3/bucket:Bucket",
+    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",
+    "aws:s3/bucketPolicy:BucketPolicy",
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+}
+"""Types that BESIDE covers wholly: CloudFormation has them as a property of another type, or its
+handlers call for what no bucket of this program has, such as replication and inventories."""
 
 QUESTIONS = (
     "ec2:DescribeAvailabilityZones",
@@ -193,7 +236,7 @@ def published() -> dict[str, dict[str, list[str]]]:
     hashes = json.loads((schemas / "providers" / "us-east-1.json").read_text())
     return {
         kind: _handlers(json.loads((schemas / "resources" / f"{hashes[kind]}.json").read_text()))
-        for kind in sorted(set(CLOUDFORMATION.values()))
+        for kind in sorted({CLOUDFORMATION[kind] for kind in CLOUDFORMATION.keys() - OWN_LISTS})
     }
 
 

@@ -60,6 +60,8 @@ class Scope:
     region: str
     buckets: tuple[str, ...] = ()
     """Linked to a Lustre file system."""
+    own_buckets: tuple[str, ...] = ()
+    """Which the stack creates; `*` stands for the account's id."""
 
     def in_region(self) -> Document:
         """Everything in the region: for calls whose resources AWS names."""
@@ -125,11 +127,19 @@ def _statements(writes: set[str], scope: Scope) -> Iterable[Document]:
         f"{service}.{scope.region}.amazonaws.com" for service in ("ecr", "eks", "elasticfilesystem")
     ]
     yield from _one("UseKeys", keys, {"Resource": "*", "Condition": _equals("kms:ViaService", via)})
-    if scope.buckets:
-        buckets = {action for action in writes if action.startswith("s3:")}
-        arns = [f"arn:aws:s3:::{bucket}" for bucket in scope.buckets]
-        yield from _one("LinkBuckets", buckets, {"Resource": arns})
+    yield from _buckets({action for action in writes if action.startswith("s3:")}, scope)
     yield from _identity({action for action in writes if action.startswith("iam:")}, scope)
+
+
+def _buckets(writes: set[str], scope: Scope) -> Iterable[Document]:
+    """FSx writes to the policy of a bucket that it is linked to. The stack's own buckets are created
+    and deleted, with their objects."""
+    if scope.buckets:
+        arns = [f"arn:aws:s3:::{bucket}" for bucket in scope.buckets]
+        yield from _one("LinkBuckets", writes & {"s3:PutBucketPolicy"}, {"Resource": arns})
+    if scope.own_buckets:
+        arns = [f"arn:aws:s3:::{name}{part}" for name in scope.own_buckets for part in ("", "/*")]
+        yield from _one("WriteBuckets", writes, {"Resource": arns})
 
 
 def _names(scope: Scope) -> dict[str, str]:

@@ -73,8 +73,8 @@ from stacks.rules.together import (
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.settings.job import JobConfig, typed
 from stacks.settings.problems import InputError, InputWarning, Refused
-from stacks.settings.reader import Reading, any_environment, environments, read_file
-from stacks.settings.teams import other_teams
+from stacks.settings.reader import Reading, any_environment
+from stacks.settings.teams import environment_of, other_teams, unsound
 from stacks.settings.yaml_file import Lines
 from stacks.stores.efs import mount_zones
 from stacks.stores.goodput import Verdict
@@ -290,7 +290,7 @@ def _on_base(
 def _base(config: StackConfig, team: TeamConfig, folder: Path, now: datetime, number: int) -> _Base:
     """The environment that a team refers to, from its stack file in `folder`. Where there is none,
     anything stands in for it. `number`: of the stand-in for what is wrong with it."""
-    reading, error = _read_base(team, folder)
+    reading, error = environment_of(team, folder)
     base = reading.config
     if base is None or base.environment is None:
         reading = any_environment(config.region)
@@ -300,43 +300,7 @@ def _base(config: StackConfig, team: TeamConfig, folder: Path, now: datetime, nu
     planned = _plan_environment(base, folder, now, build=not reading.errors)
     if isinstance(planned.plan, EnvironmentPlan) and error is None:
         return _Base(base, _sized(base.region, environment), planned.plan)
-    return _Base(base, environment, None, (error or _unsound(team),))
-
-
-def _read_base(team: TeamConfig, folder: Path) -> tuple[Reading, InputError | None]:
-    """The stack file of a team's environment, and why it is none."""
-    path, got = "team.environment", team.environment
-    try:
-        reading = read_file(team.environment, folder)
-    except FileNotFoundError:
-        must = "be a stack with a stack file in this checkout"
-        error = InputError(path=path, must=must, got=got, **_other_environment(folder))
-        return Reading(configs=(), errors=()), error
-    other = reading.config.team if reading.config else None
-    if other is None:
-        return reading, None
-    must = "be an environment, not a team"
-    fix = _other_environment(folder, other.environment)
-    return reading, InputError(path=path, must=must, got=got, **fix)
-
-
-def _unsound(team: TeamConfig) -> InputError:
-    return InputError(
-        path="team.environment",
-        must="be an environment whose stack file has no errors",
-        got=team.environment,
-        fix=f"run make check STACK={team.environment}, and correct what it names",
-    )
-
-
-def _other_environment(folder: Path, first: str = "") -> dict[str, Any]:
-    """`fix` and `write` of an error that proposes an environment of the checkout. `first`: the one
-    that is likeliest."""
-    known = environments(folder)
-    known = [first, *known] if first in known else known
-    if not known:
-        return {"fix": "write the stack file of the environment first: Pulumi.dev.yaml"}
-    return {"fix": f"write {' or '.join(dict.fromkeys(known))}", "write": known[0]}
+    return _Base(base, environment, None, (error or unsound(team),))
 
 
 def _sized(region: str, wanted: EnvironmentConfig) -> EnvironmentConfig:

@@ -130,7 +130,13 @@ def _inventory(_: Fields) -> list[Fields]:
     """Everything that costs money or is in somebody's way, except what an account has from the
     start."""
     rows = []
-    for type_, id_, name, state, tags in (*_clusters(), *_identities(), *_of_ec2(), *_of_others()):
+    for type_, id_, name, state, tags in (
+        *_clusters(),
+        *_identities(),
+        *_of_ec2(),
+        *_of_stores(),
+        *_of_messages(),
+    ):
         pairs = (
             tags
             if isinstance(tags, dict)
@@ -222,7 +228,7 @@ def _things(ec2: Any) -> dict[str, Iterable[Any]]:
     }
 
 
-def _of_others() -> Iterator[Row]:
+def _of_stores() -> Iterator[Row]:
     for ecr in backends.used("ecr"):
         yield from (
             ("ecr-repository", one.name, "", "", one.tags) for one in ecr.repositories.values()
@@ -249,6 +255,9 @@ def _of_others() -> Iterator[Row]:
             ("efs-mount-target", id_, one.file_system_id, one.life_cycle_state, ())
             for id_, one in efs.mount_targets_by_id.items()
         )
+
+
+def _of_messages() -> Iterator[Row]:
     for sqs in backends.used("sqs"):
         yield from (
             ("sqs-queue", one.queue_arn, name, "", one.tags) for name, one in sqs.queues.items()

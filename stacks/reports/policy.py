@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import command_line
 from catalog.permissions import CLOUDFORMATION
@@ -78,10 +79,12 @@ def main(arguments: list[str]) -> int:
 def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict[str, Document]:
     """Name → document. A team's stack needs no permission in AWS: all its resources are in the
     cluster, which an access entry lets its role into."""
-    buckets = _buckets(plan) if isinstance(plan, EnvironmentPlan) else set()
-    scope = Scope(
-        stack=plan.identity.stack, region=plan.identity.region, buckets=tuple(sorted(buckets))
-    )
+    scope = Scope(stack=plan.identity.stack, region=plan.identity.region)
+    if isinstance(plan, EnvironmentPlan):
+        kinds = [(plan_kind(store), store) for store in plan.stores.values()]
+        linked = {name for kind, store in kinds for name in kind.linked_buckets(store)}
+        own = {name for kind, store in kinds for name in kind.own_buckets(store)}
+        scope = replace(scope, buckets=tuple(sorted(linked)), own_buckets=tuple(sorted(own)))
     make = preview_policies if preview else deployer_policies
     return make(resource_types(plan), scope)
 
@@ -103,11 +106,6 @@ def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
         yield "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
     if any(pool.own_placement_group for pool in plan.pools.values()):
         yield "aws:ec2/placementGroup:PlacementGroup"
-
-
-def _buckets(plan: EnvironmentPlan) -> set[str]:
-    """Buckets that stores are linked to or consist of."""
-    return {name for store in plan.stores.values() for name in plan_kind(store).buckets(store)}
 
 
 if __name__ == "__main__":

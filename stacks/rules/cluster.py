@@ -22,7 +22,7 @@ from stacks.settings.environment import (
 from stacks.settings.problems import REMOVE, InputError, InputWarning
 from stacks.settings.yaml_file import as_yaml
 
-NOTICE = timedelta(days=90)
+WARNING_TIME = timedelta(days=90)
 """How long before the end of standard support it is said."""
 
 
@@ -69,10 +69,10 @@ def _order(version: str) -> tuple[int, ...]:
 
 
 def support_warnings(wanted: EnvironmentConfig, today: date) -> Iterator[InputWarning]:
-    """The end of standard support, from NOTICE before it on, and what follows from it."""
+    """The end of standard support, from WARNING_TIME before it on, and what follows from it."""
     version = wanted.cluster.version
     release = versions.KUBERNETES.get(version)
-    if release is None or today < release.standard_ends - NOTICE:
+    if release is None or today < release.standard_ends - WARNING_TIME:
         return
     newer = [one for one in versions.KUBERNETES if _minor(one) == _minor(version) + 1]
     do = f"; write {as_yaml(newer[0])}, docs/upgrades.md has the order" if newer else ""

@@ -1,12 +1,15 @@
-"""The other teams of an environment, as far as their stack files are in the same checkout."""
+"""The environment of a team and its other teams, as far as their stack files are in the same
+checkout."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from stacks.settings.environment import TeamConfig
-from stacks.settings.reader import read_file
+from stacks.settings.problems import InputError
+from stacks.settings.reader import Reading, environments, read_file
 
 
 def other_teams(stack: str, environment: str, folder: Path) -> dict[str, TeamConfig]:
@@ -28,3 +31,40 @@ def _team(file: Path, changed: int) -> TeamConfig | None:
         return None
     config = read_file(file.name.removeprefix("Pulumi.").removesuffix(".yaml"), file.parent).config
     return config.team if config else None
+
+
+def environment_of(team: TeamConfig, folder: Path) -> tuple[Reading, InputError | None]:
+    """The stack file of a team's environment, and why it is none."""
+    path, got = "team.environment", team.environment
+    try:
+        reading = read_file(team.environment, folder)
+    except FileNotFoundError:
+        must = "be a stack with a stack file in this checkout"
+        error = InputError(path=path, must=must, got=got, **_other_environment(folder))
+        return Reading(configs=(), errors=()), error
+    other = reading.config.team if reading.config else None
+    if other is None:
+        return reading, None
+    must = "be an environment, not a team"
+    fix = _other_environment(folder, other.environment)
+    return reading, InputError(path=path, must=must, got=got, **fix)
+
+
+def unsound(team: TeamConfig) -> InputError:
+    """Why a team has no plan: its environment has errors."""
+    return InputError(
+        path="team.environment",
+        must="be an environment whose stack file has no errors",
+        got=team.environment,
+        fix=f"run make check STACK={team.environment}, and correct what it names",
+    )
+
+
+def _other_environment(folder: Path, first: str = "") -> dict[str, Any]:
+    """`fix` and `write` of an error that proposes an environment of the checkout. `first`: the one
+    that is likeliest."""
+    known = environments(folder)
+    known = [first, *known] if first in known else known
+    if not known:
+        return {"fix": "write the stack file of the environment first: Pulumi.dev.yaml"}
+    return {"fix": f"write {' or '.join(dict.fromkeys(known))}", "write": known[0]}

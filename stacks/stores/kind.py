@@ -141,9 +141,12 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     def resource_types(self, plan: Plan) -> tuple[str, ...]:
         """The types of its resources in AWS, as Pulumi's AWS provider calls them."""
 
-    def buckets(self, plan: Plan) -> tuple[str, ...]:
-        """Names of the S3 buckets that deploying it touches; `*` stands for what AWS or the account
-        adds."""
+    def linked_buckets(self, plan: Plan) -> tuple[str, ...]:
+        """Names of the S3 buckets that AWS links to it."""
+        return ()
+
+    def own_buckets(self, plan: Plan) -> tuple[str, ...]:
+        """Names of the S3 buckets that the stack creates for it; `*` stands for the account's id."""
         return ()
 
     # Reports.

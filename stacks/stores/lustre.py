@@ -135,7 +135,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         links = ("aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",)
         return ("aws:fsx/lustreFileSystem:LustreFileSystem", *(links if plan.repositories else ()))
 
-    def buckets(self, plan: LustrePlan) -> tuple[str, ...]:
+    def linked_buckets(self, plan: LustrePlan) -> tuple[str, ...]:
         links = [repository.s3 for repository in plan.repositories.values()]
         return tuple(sorted({link.removeprefix("s3://").partition("/")[0] for link in links}))
 

@@ -154,7 +154,7 @@ class S3(StoreKind[S3Config, S3Plan]):
     def resource_types(self, plan: S3Plan) -> tuple[str, ...]:
         return () if plan.existing else BUCKET_TYPES
 
-    def buckets(self, plan: S3Plan) -> tuple[str, ...]:
+    def own_buckets(self, plan: S3Plan) -> tuple[str, ...]:
         return () if plan.existing else (f"{plan.name}-*",)
 
     def row(self, plan: S3Plan) -> StoreRow:

@@ -59,8 +59,8 @@ def test_calls_that_are_added_by_hand_are_not_in_the_lists_already() -> None:
 
 
 def test_a_type_that_the_table_lacks_is_an_error() -> None:
-    with pytest.raises(KeyError, match="Bucket"):
-        permissions.actions(["aws:s3/bucket:Bucket"])
+    with pytest.raises(KeyError, match="Table"):
+        permissions.actions(["aws:dynamodb/table:Table"])
 
 
 def test_the_questions_are_those_that_a_live_check_asks() -> None:

@@ -69,7 +69,7 @@ def test_support_is_standard_then_extended_then_none() -> None:
 def test_an_hour_in_extended_support_costs_both_prices() -> None:
     def usd(support: versions.Support) -> list[str]:
         found = versions.control_plane_prices("us-east-1", support)
-        return [str(each.usd) for each in found if each]
+        return [f"{each.usd:.2f}" for each in found if each]
 
     assert (usd("standard"), usd("extended")) == (["0.10"], ["0.10", "0.50"])
 

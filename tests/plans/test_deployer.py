@@ -15,7 +15,7 @@ from stacks.reports.policy import policies
 from tests.catalog.test_permissions import KNOWN
 from tests.support.stacks import STACKS, planned, recorded
 
-SCOPE = Scope(stack="dev", region="eu-west-1", buckets=("my-sets",))
+SCOPE = Scope(stack="dev", region="eu-west-1", buckets=("my-sets",), own_buckets=("dev-corpus-*",))
 EVERYTHING = deployer_policies(permissions.CLOUDFORMATION, SCOPE)
 STATEMENTS = [s for document in EVERYTHING.values() for s in document["Statement"]]
 
@@ -123,10 +123,10 @@ def test_the_names_in_the_policies_are_those_of_the_stacks_resources(stack: str)
     assert not covered("arn:aws:iam::123456789012:role/admin")
 
 
-@pytest.mark.parametrize("stack", STACKS)
-def test_a_role_gets_no_other_policy_of_aws_than_the_stacks_own(stack: str) -> None:
+def test_a_role_gets_no_other_policy_of_aws_than_the_stacks_own() -> None:
     attached = {
         each.inputs["policyArn"].rpartition("/")[2]
+        for stack in STACKS
         for each in recorded(stack).of("RolePolicyAttachment")
     }
     assert attached | {"AmazonEKSClusterPolicy"} == set(deployer.ATTACHED)

@@ -172,6 +172,39 @@ def _lustre(inputs: Properties) -> Properties:
     }
 
 
+def _launch_template(inputs: Properties) -> Properties:
+    """What an instance gets is inside LaunchTemplateData."""
+    disks = [
+        {
+            "DeviceName": disk["deviceName"],
+            "Ebs": {
+                _title(key): value == "true" if value in ("true", "false") else value
+                for key, value in disk["ebs"].items()
+            },
+        }
+        for disk in inputs["blockDeviceMappings"]
+    ]
+    tags = [
+        {"ResourceType": each["resourceType"], "Tags": _tag_list(each["tags"])}
+        for each in inputs["tagSpecifications"]
+    ]
+    own = [{"ResourceType": "launch-template", "Tags": _tag_list(inputs["tags"])}]
+    data = {
+        "BlockDeviceMappings": disks,
+        "MetadataOptions": _titled(inputs["metadataOptions"]),
+        "TagSpecifications": tags,
+    }
+    return {
+        "LaunchTemplateName": inputs["name"],
+        "LaunchTemplateData": data,
+        "TagSpecifications": own,
+    }
+
+
+def _tag_list(tags: dict[str, str]) -> list[Properties]:
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
 def _cluster(inputs: Properties) -> Properties:
     """What pulumi-eks makes of its inputs (nodejs/eks/cluster/cluster.ts, createCore)."""
     network = {
@@ -181,10 +214,12 @@ def _cluster(inputs: Properties) -> Properties:
     }
     if inputs.get("publicAccessCidrs"):
         network["PublicAccessCidrs"] = inputs["publicAccessCidrs"]
+    logs = [{"Type": each} for each in inputs["enabledClusterLogTypes"]]
     same = ("name", "version", "tags", "bootstrapSelfManagedAddons", "upgradePolicy")
     return {
         **_properties("AWS::EKS::Cluster", {key: inputs[key] for key in same if key in inputs}),
         "RoleArn": f"arn:aws:iam::{ACCOUNT}:role/cluster-eksRole-role-0a1b2c3",
+        "Logging": {"ClusterLogging": {"EnabledTypes": logs}},
         "ResourcesVpcConfig": network,
         "AccessConfig": {"AuthenticationMode": inputs["authenticationMode"]},
         "KubernetesNetworkConfig": {"ServiceIpv4Cidr": inputs["kubernetesServiceIpAddressRange"]},
@@ -193,6 +228,7 @@ def _cluster(inputs: Properties) -> Properties:
 
 SPECIAL: Mapping[str, Callable[[Properties], Properties]] = {
     "aws:cloudwatch/eventTarget:EventTarget": _target,
+    "aws:ec2/launchTemplate:LaunchTemplate": _launch_template,
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": _association,
     "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment": _attachment,

@@ -47,6 +47,7 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("cluster.admins", {"ops": {"role_arn": ROLE}}),
         at("training_operator", {"version": "1.8.1"}),
         at("tags", {"cost-center": "17"}),
+        at("cluster.tunnel_port", 8443),
     ),
     "spot pool and backups": (
         at("pools.h100.capacity", "spot"),

@@ -297,7 +297,8 @@ def test_a_failure_costs_half_an_interval_and_the_restart_and_an_idle_minute_a_s
 
 def test_disks_are_priced_as_the_components_make_them(dev: Graph) -> None:
     plan = environment_plan()
-    assert dev["NodeGroup system"].inputs["diskSize"] == plan.system_nodes.disk_gib
+    [system] = dev["LaunchTemplate system"].inputs["blockDeviceMappings"]
+    assert system["ebs"]["volumeSize"] == plan.system_nodes.disk_gib
     disk = dev["EC2NodeClass g6e-class"].inputs["spec"]["blockDeviceMappings"][0]["ebs"]
     pool = plan.pools["g6e"]
     assert disk["volumeSize"] == f"{pool.root_volume_gib}Gi"

@@ -25,6 +25,7 @@ def test_a_person_reads_capacity_jobs_minutes_money_and_what_to_do_next(
         "dev",
         "capacity",
         "storage",
+        "versions",
         "jobs",
         "time",
         "money",

@@ -255,7 +255,7 @@ def test_a_team_enters_as_the_environments_deployer_where_it_says_nothing(
     deployed = at("cluster.deployer_role_arn", ROLE)
     base = values(deployed) | {"aws:profile": "of-the-environment"}
     monkeypatch.setattr(
-        "stacks.plan.read_file", lambda *_: read(base, stack="dev", project="trainyard")
+        "stacks.settings.teams.read_file", lambda *_: read(base, stack="dev", project="trainyard")
     )
     for account, arn in (({}, ROLE), ({"assumeRoles": one(OTHER)}, OTHER)):
         plan = getattr(planned(account, stack="team-vision").plan, "access", None)

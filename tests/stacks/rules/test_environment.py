@@ -192,7 +192,7 @@ def test_a_kubernetes_that_karpenter_does_not_run_on_is_refused() -> None:
         [error] = errors()
     assert error.startswith(
         f"environment.cluster.version: must be a Kubernetes version that Karpenter {minor}"
-        ' supports; got 1.34. Fix: write "1.26" to "1.33"'
+        f' supports; got {versions.DEFAULT_KUBERNETES}. Fix: write "1.26" to "1.33"'
     )
 
 

@@ -428,7 +428,7 @@ STACK = """config:
   aws:region: ap-northeast-2
   trainyard:environment:
     zone: ap-northeast-2a
-    cluster: {version: 1.30}
+    cluster: {version: 1.30, public_access_cidrs: [192.0.2.7/32]}
     pools:
       1: {instance_types: [g6e.48xlarge], max_nodes: 4}
       no: {instance_types: [g6e.48xlarge], max_nodes: 4.0}
@@ -467,7 +467,8 @@ def test_a_template_is_refused_with_its_line_and_not_with_a_python_object(tmp_pa
     text = STACK.replace("version: 1.30", "version: {{ .Values.version }}")
     [error, *_] = _errors_of_file(tmp_path, text)
     assert error.startswith("environment.cluster.version [Pulumi.x.yaml:5]: must")
-    assert "got cluster: {version: {{ .Values.version }}}. Fix: fill the template in" in error
+    assert "got cluster: {version: {{ .Values.version }}, public" in error
+    assert ". Fix: fill the template in" in error
 
 
 @pytest.mark.parametrize(

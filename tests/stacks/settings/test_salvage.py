@@ -187,7 +187,7 @@ def _team(folder: Path, environment: str | None, *edits: Edit) -> list[InputErro
         "",
         "config: {a: [}",
         DEV.replace("zone: ap-northeast-2a", "zone: ap-northeast-2"),
-        DEV.replace('"1.34"', "1.34"),
+        DEV.replace('"1.35"', "1.35"),
         DEV.replace("max_nodes: 4", "max_nodes: many"),
         DEV.replace("g6e.48xlarge", "g7.48xlarge"),
         (CHECKOUT / "Pulumi.team-vision.yaml").read_text(),
