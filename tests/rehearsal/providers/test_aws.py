@@ -593,8 +593,8 @@ def test_types_properties_settings_and_functions_it_does_not_have_are_refused_by
     engine: Engine,
 ) -> None:
     plugin = engine.plugin
-    with pytest.raises(Refused, match="does not implement aws:s3/bucket:Bucket"):
-        plugin.check(Call(urn="urn:pulumi:dev::project::aws:s3/bucket:Bucket::it"), {}, {})
+    with pytest.raises(Refused, match="does not implement aws:dynamodb/table:Table"):
+        plugin.check(Call(urn="urn:pulumi:dev::project::aws:dynamodb/table:Table::it"), {}, {})
     with pytest.raises(Invalid, match="ipv6CidrBlock of aws:ec2/vpc:Vpc"):
         plugin.check(Thing(type="Vpc", inputs={}).call(), {}, {"ipv6CidrBlock": "::/56"})
     with pytest.raises(Invalid, match="tags of aws:ec2/route:Route"):
@@ -856,7 +856,9 @@ def test_whatever_was_asked_of_the_account_is_in_the_deployers_policy(
     """Up, changes, refreshes and destruction of every type, by the account's own log."""
     assert world and account.types() == set()
     calls = account_log.asked(paths.LOGS)
-    policies = deployer_policies(permissions.CLOUDFORMATION, Scope(stack="dev", region=REGION))
+    policies = deployer_policies(
+        permissions.CLOUDFORMATION, Scope(stack="dev", region=REGION, own_buckets=("it-*",))
+    )
     by_tests = {"iam:CreateAccessKey", "sts:AssumeRole"}
     beyond = calls - account_log.allowed(policies) - by_tests
     assert len(calls) > 80 and beyond == {"sts:GetCallerIdentity"}, "which needs no permission"
