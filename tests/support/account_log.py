@@ -8,7 +8,6 @@ from pathlib import Path
 from plans.policies import Document
 from rehearsal.aws import identity
 
-
 IAM_ACTIONS = {
     "s3:DeleteBucketEncryption": "s3:PutEncryptionConfiguration",
     "s3:DeleteBucketLifecycle": "s3:PutLifecycleConfiguration",
