@@ -29,11 +29,12 @@ def asked(logs: Path) -> set[str]:
     """Calls of the user that people and the program are. `logs`: the folder with the account's
     log."""
     lines = map(json.loads, (logs / "account.jsonl").read_text().splitlines())
-    return {
-        IAM_ACTIONS.get(line["call"], line["call"])
+    calls: list[str] = [
+        line["call"]
         for line in lines
         if line.get("key") == identity.DEVELOPER_KEY and "call" in line
-    }
+    ]
+    return {IAM_ACTIONS.get(call, call) for call in calls}
 
 
 def allowed(policies: dict[str, Document]) -> set[str]:
