@@ -87,6 +87,8 @@ class Pod:
         """The object has changed; None when it was removed."""
         self._gone = obj is None
         self.obj = obj or self.obj
+        if obj and self._overwritten(obj):
+            self._reported = {}  # the next report writes the status again, as a real kubelet does
         self._changed.set()
 
     def log_file(self, container: str, run: int) -> Path:
@@ -315,6 +317,13 @@ class Pod:
             if self._ask("PATCH", f"{self._path}/status", patch, STRATEGIC):
                 self._reported = status
         return self._reported == status
+
+    def _overwritten(self, obj: Object) -> bool:
+        """Whether somebody else changed a condition that was reported: the node controller says that
+        pods of an unreachable node are not ready, and takes nothing back when the node returns."""
+        found = {each["type"]: each["status"] for each in obj["status"].get("conditions", [])}
+        told = {each["type"]: each["status"] for each in self._reported.get("conditions", [])}
+        return any(found.get(kind, value) != value for kind, value in told.items())
 
     def _report_for_sure(self) -> None:
         while not self._gone and not self._report():

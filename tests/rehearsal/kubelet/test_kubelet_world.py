@@ -343,6 +343,25 @@ def test_what_is_not_implemented_keeps_the_pod_waiting_and_is_named(world: World
     world.kubectl("delete", "job", "secret")
 
 
+def test_a_condition_that_somebody_else_writes_is_written_again(world: World) -> None:
+    """The node controller sets Ready to False while a node does not answer; with the pod's status
+    left like that, an add-on stayed DEGRADED for ever."""
+    world.apply(job("steady", "sleep 60"))
+
+    def ready() -> str:
+        [pod] = world.pods("steady")
+        conditions = {one["type"]: one["status"] for one in pod["status"].get("conditions", [])}
+        return conditions.get("Ready", "")
+
+    until(lambda: ready() == "True")
+    [pod] = world.pods("steady")
+    patch = '{"status": {"conditions": [{"type": "Ready", "status": "False"}]}}'
+    name = pod["metadata"]["name"]
+    world.kubectl("patch", "pod", name, "--subresource=status", "--type=strategic", "-p", patch)
+    until(lambda: ready() == "True")
+    world.kubectl("delete", "job", "steady")
+
+
 def test_a_pod_that_is_active_for_too_long_fails(world: World) -> None:
     world.run("late", "sleep 60", spec={"activeDeadlineSeconds": 2})
     assert world.pods("late")[0]["status"]["reason"] == "DeadlineExceeded"
