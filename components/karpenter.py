@@ -166,10 +166,12 @@ class Karpenter(pulumi.ComponentResource):
                 },
                 "serviceAccount": {"name": SERVICE_ACCOUNT},
                 "controller": {
+                    # Otherwise Karpenter asks the instance metadata service, which no pod reaches.
+                    "env": [{"name": "AWS_REGION", "value": self._plan.identity.region}],
                     "resources": {
                         "requests": {"cpu": "1", "memory": "1Gi"},
                         "limits": {"cpu": "1", "memory": "1Gi"},
-                    }
+                    },
                 },
             },
             # Pods get an identity only if its association exists before them; without permissions,

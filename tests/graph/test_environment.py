@@ -565,6 +565,9 @@ def test_karpenter_knows_its_cluster_and_the_queue_that_warns_it(dev: Graph) -> 
         "interruptionQueue": "dev-interruptions-dd8bb34a",
         "eksControlPlane": True,
     }
+    assert values["controller"]["env"] == [{"name": "AWS_REGION", "value": "ap-northeast-2"}], (
+        "Karpenter asks the instance metadata service, which no pod reaches"
+    )
     assert dev["Queue karpenter"].inputs["name"] == "dev-interruptions-dd8bb34a"
     association = dev["PodIdentityAssociation karpenter"].inputs
     assert values["serviceAccount"]["name"] == association["serviceAccount"]
