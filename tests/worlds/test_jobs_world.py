@@ -175,6 +175,7 @@ def test_the_same_job_reaches_its_end_as_a_train_job_too(harness: Harness):
     twin = {
         **stack()["trainyard:environment"]["jobs"][JOB],
         "runtime": "once",
+        "checkpoints": {"store": "checkpoints", "directory": "twin"},
         "wait": "complete",
         "wait_minutes": 5,
     }
