@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,10 @@ from tests.support.trainer_server import TrainerServer, installed
 
 GOLDEN = CHECKOUT / "tests" / "golden"
 LONGEST = ("test_rehearsal", "test_capacity_world", "test_jobs_world", "test_sdk")
+
+# `make test` hands these to the tests, and a make that a test starts would print other lines by them.
+for inherited in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
+    os.environ.pop(inherited, None)
 
 # The same examples everywhere and every time; no deadline, because a busy machine is not a bug.
 hypothesis.settings.register_profile(
