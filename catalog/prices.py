@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
-FRESH_FOR = timedelta(days=180)
-"""How long a fact that AWS changes without notice is taken for current; a choice of ours."""
+from catalog.age import FRESH_FOR, days_old
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,11 +130,6 @@ def lustre_per_month(
     """USD a month of a Lustre file system; None where no price of that region is known."""
     found = price("fsx-lustre", deployment if tier is None else f"{deployment}-{tier}", region)
     return None if found is None else float(found.usd * capacity_gib)
-
-
-def days_old(as_of: str, today: date) -> int:
-    """Days since a day, or since the first of a month. Raises ValueError for anything else."""
-    return (today - date.fromisoformat(as_of if as_of.count("-") == 2 else f"{as_of}-01")).days
 
 
 def stale(dates: Iterable[str | None], today: date) -> str | None:

@@ -28,7 +28,6 @@ from catalog.crds import fields_text
 from catalog.fields import FIELDS_FILE
 from catalog.instances import CPU_TYPES, GPU_TYPES
 from catalog.prices import (
-    FRESH_FOR,
     ON_DEMAND,
     ON_DEMAND_FILE,
     SERVICES,
@@ -36,7 +35,6 @@ from catalog.prices import (
     UNITS,
     Price,
     PriceList,
-    days_old,
 )
 from catalog.zones import OFFERS, OFFERS_FILE, SNAPSHOT, ZONE_LETTERS
 
@@ -46,18 +44,6 @@ Offers = Iterable[tuple[str, str, str]]
 """Instance type, region, zone id."""
 Prices = Mapping[tuple[str, str], Decimal]
 """Instance type and region → USD an hour."""
-
-
-def outdated(as_of: str, today: date) -> str | None:
-    """A sentence for a warning where a day or month lies more than 180 days back; None where it
-    does not."""
-    try:
-        days = days_old(as_of, today)
-    except ValueError:
-        return f"has no readable date ({as_of}): `python -m catalog.refresh` gives it one"
-    if days <= FRESH_FOR.days:
-        return None
-    return f"is of {as_of}, {days} days old, and AWS has added since: `python -m catalog.refresh`"
 
 
 def from_moto() -> Offers:

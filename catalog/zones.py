@@ -53,7 +53,7 @@ OFFERS_FILE = Path(__file__).with_name("offers.json")
 _FILE = json.loads(OFFERS_FILE.read_text())
 
 SNAPSHOT: str = _FILE["as_of"]
-"""Day or month of the offers, named in every warning that rests on them; refresh.outdated() says
+"""Day or month of the offers, named in every warning that rests on them; age.outdated() says
 when it is old."""
 
 OFFERS: dict[str, dict[str, str]] = {}

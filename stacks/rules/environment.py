@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from catalog import versions
-from catalog.refresh import outdated
+from catalog.age import outdated
 from catalog.zones import SNAPSHOT
 from stacks.derive.capacity import TYPES, job_type
 from stacks.rules.cluster import (

@@ -154,26 +154,3 @@ def test_a_host_that_does_not_answer_is_an_unreachable_list(
     monkeypatch.setattr(price_list, "HOST", "http://127.0.0.1:9")
     with pytest.raises(price_list.Unreachable, match=r"index\.json cannot be read: .*refused"):
         price_list.fetch("AmazonEKS", "us-east-1", ())
-
-
-@pytest.mark.parametrize(
-    ("as_of", "says"),
-    [
-        ("2026-10", None),
-        ("2026-06", None),
-        ("2026-05-25", None),
-        ("2026-05-24", "181 days old"),
-        ("2026-05", "is of 2026-05, 204 days old"),
-        ("2027-01", None),
-        ("once", "no readable date"),
-    ],
-)
-def test_facts_older_than_180_days_are_said_to_be_old_and_never_stop_anything(
-    as_of: str, says: str | None
-) -> None:
-    said = refresh.outdated(as_of, date(2026, 11, 21))
-    assert (
-        said is None
-        if says is None
-        else says in (said or "") and "python -m catalog.refresh" in (said or "")
-    )
