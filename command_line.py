@@ -10,9 +10,12 @@ import argparse
 import io
 import signal
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
+WIDTH = 100
+"""Columns of a terminal that a line takes at most."""
 INTERRUPTED = 130
 """Exit code after ctrl-C, as shells have it: 128 and the number of SIGINT."""
 
@@ -34,6 +37,11 @@ def table(rows: Iterable[Sequence[object]], indent: int = 2) -> list[str]:
         + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in cells
     ]
+
+
+def wrapped(sentence: str) -> list[str]:
+    """The sentence in lines of a terminal, set in."""
+    return textwrap.wrap(sentence, WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 def run(main: Callable[[list[str]], int]) -> NoReturn:

@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from catalog import versions
+
 Schema = Mapping[str, Any]
 """A JSON schema with the words type, properties, items, additionalProperties and $ref only. Its
 types are those of JSON, int-or-string, and quantity (64Gi, 8, 500m)."""
@@ -52,15 +54,10 @@ def schema(kind: str, minor: tuple[int, int]) -> Schema:
     """Fields of a kind of object in a minor release of the Trainer; a map of anything for a kind
     that has no CRD here. A release without CRDs here has the fields of the next later one."""
     releases: Mapping[str, Schema] = _file()["objects"].get(kind, {"0.0": {"type": "object"}})
-    later = (release for release in releases if _minor(release) >= minor)
+    later = (release for release in releases if versions.minor(release) >= minor)
     return resolved(releases[next(later, list(releases)[-1])])
 
 
 def resolved(schema: Schema) -> Schema:
     """The schema itself, where it is a reference to one."""
     return _definitions()[schema["$ref"]] if "$ref" in schema else schema
-
-
-def _minor(release: str) -> tuple[int, int]:
-    major, minor = map(int, release.split(".")[:2])
-    return major, minor

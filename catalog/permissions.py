@@ -68,6 +68,10 @@ CLOUDFORMATION = {
 
 _INTERFACES = "ec2:DescribeNetworkInterfaces ec2:DetachNetworkInterface ec2:DeleteNetworkInterface"
 _FSX = "fsx:DescribeFileSystems fsx:ListTagsForResource"
+_RULE = {
+    "create": "ec2:CreateTags",
+    "update": "ec2:ModifySecurityGroupRules ec2:CreateTags ec2:DeleteTags",
+}
 BESIDE: dict[str, dict[str, str]] = {
     "aws:ec2/eip:Eip": {"read": "ec2:DescribeAddressesAttribute"},
     "aws:ec2/internetGateway:InternetGateway": {
@@ -166,14 +170,8 @@ BESIDE: dict[str, dict[str, str]] = {
     },
     "aws:sqs/queue:Queue": {"read": "sqs:GetQueueUrl"},
     "aws:sqs/queuePolicy:QueuePolicy": {"read": "sqs:GetQueueAttributes"},
-    "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": {
-        "create": "ec2:CreateTags",
-        "update": "ec2:ModifySecurityGroupRules ec2:CreateTags ec2:DeleteTags",
-    },
-    "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": {
-        "create": "ec2:CreateTags",
-        "update": "ec2:ModifySecurityGroupRules ec2:CreateTags ec2:DeleteTags",
-    },
+    "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": _RULE,
+    "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": _RULE,
 }
 """Calls that Terraform's provider makes beside those of CloudFormation's handlers, by handler."""
 

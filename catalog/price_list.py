@@ -196,8 +196,8 @@ def read_list(lines: Iterable[str], code: str, types: Collection[str]) -> Found:
     for in AmazonEC2; one that the region does not sell is not unresolved."""
     rows = csv.reader(lines)
     published, header = _head(rows)
-    seen: dict[Key, set[Decimal]] = {s.key: set() for s in SELECTORS if s.code == code}
     wanted = [selector for selector in SELECTORS if selector.code == code]
+    seen: dict[Key, set[Decimal]] = {selector.key: set() for selector in wanted}
     for cells in rows:
         row = dict(zip(header, cells, strict=False))
         if row.get("termtype") != "OnDemand" or _elsewhere(row):

@@ -40,6 +40,12 @@ NEWEST_WITH_KERNEL_6_12 = "1.35"
 Support = Literal["standard", "extended", "no"]
 
 
+def minor(version: str) -> tuple[int, int]:
+    """Major and minor number of a version: (1, 34) of 1.34, (2, 1) of 2.1.0."""
+    first, second, *_ = version.split(".")
+    return int(first), int(second)
+
+
 @dataclass(frozen=True, kw_only=True)
 class KubernetesRelease:
     """A minor release of Kubernetes on EKS, with everything that is pinned for each of them."""

@@ -234,6 +234,8 @@ def _plan_team(reading: Reading, folder: Path, now: datetime) -> list[Planned]:
         else:
             base = _base(config, config.team, folder, now, number)
             planned.append(_on_base(config, config.team, base, folder, build=not reading.errors))
+            if base.plan and not reading.errors:
+                break  # neither file has stand-ins
     return planned
 
 

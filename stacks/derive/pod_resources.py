@@ -26,10 +26,10 @@ def devices(job: JobConfig, kind: InstanceType) -> dict[str, int]:
     """GPUs and EFA devices of a pod; on a CPU node its vCPUs.
 
     A pod of a gang without the node's EFA devices falls back to TCP, silently; one node needs no
-    fabric. On CPU nodes the pod leaves one vCPU to kubelet and the DaemonSets.
+    fabric.
     """
     if not kind.gpus:
-        return {"cpu": job.cpus_per_node or kind.vcpus - 1}
+        return {"cpu": job.cpus_per_node or cpu_node_cpus(kind)}
     return {GPU: job.gpus_per_node or kind.gpus} | (
         {EFA: kind.efa} if kind.efa and job.nodes > 1 else {}
     )
@@ -58,6 +58,11 @@ def node_cpus(kind: InstanceType) -> int:
     return (kind.allocatable_millicpus - DAEMON_MILLICPUS) // 1000
 
 
+def cpu_node_cpus(kind: InstanceType) -> int:
+    """vCPUs that a pod of a CPU node has at most: all but one, for kubelet and the DaemonSets."""
+    return kind.vcpus - 1
+
+
 def node_memory_gib(kind: InstanceType) -> int:
     """Memory that pods may request on a node, in all, in GiB."""
     return (kind.allocatable_mib - DAEMON_MIB) // 1024
@@ -70,7 +75,7 @@ def pods_per_node(job: JobConfig, kind: InstanceType) -> int:
     if kind.gpus:
         fits += [kind.gpus // wanted[GPU], node_cpus(kind) // (cpus(job, [kind]) or 1)]
     else:
-        fits += [(kind.vcpus - 1) // wanted["cpu"]]
+        fits += [cpu_node_cpus(kind) // wanted["cpu"]]
     if EFA in wanted:
         fits += [kind.efa // wanted[EFA]]
     return min(fits)
@@ -86,5 +91,5 @@ def _least(
 def _share(job: JobConfig, kind: InstanceType, whole: int) -> int:
     usual = whole * NODE_PERCENT // 100
     if not kind.gpus:
-        return usual * (job.cpus_per_node or kind.vcpus - 1) // (kind.vcpus - 1)
+        return usual * devices(job, kind)["cpu"] // cpu_node_cpus(kind)
     return usual * (job.gpus_per_node or kind.gpus) // kind.gpus

@@ -260,7 +260,7 @@ def contexts_of(
     return [
         ManifestContext(
             workload=workload,
-            trainer_minor=_minor(release),
+            trainer_minor=versions.minor(release),
             runtime=runtime_of(workload, workloads, release, environment),
             pool_type=pool_type,
             controller=f"{job_kind(workload.kind).controller} {_release(workload.kind, release)}",
@@ -276,7 +276,7 @@ def live_view(job: Mapping[str, Any], runtimes: Sequence[Mapping[str, Any]] = ()
     release = next(iter(versions.TRAINERS))
     return ManifestContext(
         workload=live,
-        trainer_minor=_minor(release),
+        trainer_minor=versions.minor(release),
         runtime=runtime_of(live, [_live_workload(runtime) for runtime in runtimes], release, None),
         pool_type=None,
         controller=f"the {job_kind(live.kind).controller}",
@@ -300,11 +300,6 @@ def _live_workload(body: Mapping[str, Any]) -> Workload:
 def _release(kind: str, trainer: str) -> str:
     """Release of the controller that judges an object of the kind."""
     return trainer if job_kind(kind).has_runtime else f"v{versions.TRAINING_OPERATORS[-1]}"
-
-
-def _minor(release: str) -> tuple[int, int]:
-    major, minor, *_ = map(int, release.split("."))
-    return major, minor
 
 
 def runtime_of(

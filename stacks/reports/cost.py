@@ -310,15 +310,19 @@ def _paid(use: PoolUse) -> int:
     return max(use.reserved_nodes, use.kept_nodes)
 
 
+def _hour(found: Price, quantity: int) -> Decimal:
+    """USD an hour of a quantity, whose price is by the hour or by the month."""
+    return found.usd * quantity / (HOURS if "month" in found.unit else 1)
+
+
 def _part(found: Price | None, quantity: int) -> Part:
     if found is None:
         return Part(quantity=quantity, unit="", usd_each=None, usd_per_hour=None, as_of=None)
-    hour = found.usd * quantity / (HOURS if "month" in found.unit else 1)
     return Part(
         quantity=quantity,
         unit=found.unit,
         usd_each=found.usd,
-        usd_per_hour=hour.quantize(MILLIONTH),
+        usd_per_hour=_hour(found, quantity).quantize(MILLIONTH),
         as_of=found.as_of,
     )
 
@@ -327,10 +331,7 @@ def _line(what: str, parts: Sequence[tuple[Price | None, int]], assumption: str 
     """A line from prices and how many of their units, by the hour or by the month; an unknown one
     leaves it open."""
     known = [(found, count) for found, count in parts if found]
-    hour = sum(
-        (found.usd * count / (HOURS if "month" in found.unit else 1) for found, count in known),
-        Decimal(),
-    )
+    hour = sum((_hour(found, count) for found, count in known), Decimal())
     whole = len(known) == len(parts)
     return Line(
         what=what,

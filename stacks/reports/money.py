@@ -12,12 +12,10 @@ from collections.abc import Iterable
 from datetime import date
 from decimal import Decimal
 
-import command_line
 from catalog.prices import stale
+from command_line import table, wrapped
 from stacks.reports.cost import HOURS, Estimate, JobCost, Line, Part, Total
 
-WIDTH = 100
-"""Columns of a terminal that a line takes at most."""
 WHAT = 38
 """Columns for the name of a line."""
 UNITS = {"hour": "", "GB-month": " GB", "IOPS-month": " IOPS", "MB/s-month": " MB/s"}
@@ -72,7 +70,7 @@ def _table(costs: Estimate) -> list[str]:
         said = "at least" if total.missing else ""
         month = "" if total.usd_per_month is None else f"{total.usd_per_month:,.2f}"
         rows.append((f"  {name}", "", said, f"{total.usd_per_hour:,.4f}", month, total.as_of or ""))
-    return command_line.table(_right(rows))
+    return table(_right(rows))
 
 
 def _rows(line: Line, monthly: bool) -> Iterable[tuple[str, ...]]:
@@ -116,18 +114,13 @@ def _without_count(what: str) -> str:
     return re.sub(r"\b\d+ (x |nodes |system nodes )", r"\1", what).removeprefix("x ")
 
 
-def wrapped(sentence: str) -> list[str]:
-    """The sentence in lines of a terminal, set in."""
-    return textwrap.wrap(sentence, WIDTH, initial_indent="  ", subsequent_indent="    ")
-
-
 def _by_use(usage: Iterable[Line]) -> list[str]:
     rows = [("by use, in no sum", "each", "price of")]
     rows += [
         (f"  {line.what}", line.assumption.removesuffix(", by use"), line.as_of or "")
         for line in usage
     ]
-    return command_line.table(rows)
+    return table(rows)
 
 
 def _jobs(jobs: Iterable[JobCost]) -> list[str]:
@@ -149,7 +142,7 @@ def _jobs(jobs: Iterable[JobCost]) -> list[str]:
         )
     prepaid = [job.job for job in jobs if job.prepaid]
     return [
-        *(command_line.table(_right(rows, first=1)) if len(rows) > 1 else []),
+        *(table(_right(rows, first=1)) if len(rows) > 1 else []),
         *([f"  paid in advance with a Capacity Block: {', '.join(prepaid)}"] if prepaid else []),
     ]
 

@@ -18,7 +18,7 @@ from catalog.versions import known_good
 from stacks.derive.capacity import quota_needed, quota_takers
 from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
 from stacks.reports.cost import estimate
-from stacks.reports.money import at_least, money, wrapped
+from stacks.reports.money import at_least, money
 from stacks.reports.timeline import Timeline, schedule
 from stacks.reports.upgrade import versions_section
 from stacks.settings.problems import counted, listed
@@ -242,7 +242,11 @@ def jobs(plan: Plan) -> list[str]:
             else plan.at_once[name]
         )
         rows.append((name, job.pool, str(job.nodes), str(at_once), job.checkpoints or "none"))
-    saves = [line for name, v in plan.checkpoints.items() for line in wrapped(_saves(name, v))]
+    saves = [
+        line
+        for name, v in plan.checkpoints.items()
+        for line in command_line.wrapped(_saves(name, v))
+    ]
     return ["jobs", *command_line.table(rows), *saves] if plan.jobs else []
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import command_line
 from catalog import versions
+from command_line import table, wrapped
 from stacks.plan import EnvironmentPlan
-from stacks.reports.money import wrapped
 
 
 def versions_section(plan: EnvironmentPlan) -> list[str]:
@@ -21,7 +20,7 @@ def versions_section(plan: EnvironmentPlan) -> list[str]:
         ("system nodes", f"AMI release {plan.system_nodes.release}"),
         ("GPU nodes", f"AMI {versions.NODE_AMI}"),
     ]
-    return ["versions", *command_line.table(rows), *wrapped(_next_step(kubernetes, plan))]
+    return ["versions", *table(rows), *wrapped(_next_step(kubernetes, plan))]
 
 
 def _next_step(kubernetes: str, plan: EnvironmentPlan) -> str:

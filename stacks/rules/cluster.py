@@ -10,7 +10,7 @@ from datetime import date, timedelta
 
 from catalog import versions
 from catalog.instances import GPU_TYPES
-from catalog.versions import KubernetesRelease
+from catalog.versions import KubernetesRelease, minor
 from plans.upstream_runtimes import upstream_runtimes
 from stacks.rules.endpoint import endpoint_errors
 from stacks.rules.entries import torchtune_errors
@@ -53,19 +53,15 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
 
 def _karpenter(kubernetes: str) -> Iterator[InputError]:
     """A Kubernetes version that the pinned Karpenter does not run on."""
-    minor = versions.KARPENTER.rpartition(".")[0]
-    oldest, newest = versions.KARPENTER_KUBERNETES[minor]
-    if not _order(oldest) <= _order(kubernetes) <= _order(newest):
+    karpenter = versions.KARPENTER.rpartition(".")[0]
+    oldest, newest = versions.KARPENTER_KUBERNETES[karpenter]
+    if not minor(oldest) <= minor(kubernetes) <= minor(newest):
         yield InputError(
             path="environment.cluster.version",
-            must=f"be a Kubernetes version that Karpenter {minor} supports",
+            must=f"be a Kubernetes version that Karpenter {karpenter} supports",
             got=kubernetes,
             fix=f"write {as_yaml(oldest)} to {as_yaml(newest)}, or raise KARPENTER in catalog/versions.py",
         )
-
-
-def _order(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
 
 
 def support_warnings(wanted: EnvironmentConfig, today: date) -> Iterator[InputWarning]:
@@ -74,7 +70,7 @@ def support_warnings(wanted: EnvironmentConfig, today: date) -> Iterator[InputWa
     release = versions.KUBERNETES.get(version)
     if release is None or today < release.standard_ends - WARNING_TIME:
         return
-    newer = [one for one in versions.KUBERNETES if _minor(one) == _minor(version) + 1]
+    newer = [one for one in versions.KUBERNETES if minor(one) > minor(version)]
     do = f"; write {as_yaml(newer[0])}, docs/upgrades.md has the order" if newer else ""
     follows = _after_standard_support(release, wanted.cluster.upgrade_policy, today)
     text = f"{_end_of_support(version, release, today)}: {follows}{do}"
@@ -109,10 +105,6 @@ def _extended_price() -> str:
         for support in ("standard", "extended")
     )
     return f"${more:.2f} an hour instead of ${usual:.2f} (us-east-1)"
-
-
-def _minor(version: str) -> int:
-    return int(version.partition(".")[2])
 
 
 def trainer_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
@@ -211,7 +203,7 @@ def _release_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     panics = day in versions.PANICKING_AMI_RELEASES
     if release.rpartition(".")[0] != version:
         must = f"be a release of environment.cluster.version, {version}"
-    elif panics and _minor(version) <= _minor(versions.NEWEST_WITH_KERNEL_6_12):
+    elif panics and minor(version) <= minor(versions.NEWEST_WITH_KERNEL_6_12):
         must = "be a release whose kernel does not panic (amazon-eks-ami#2845)"
     else:
         return

@@ -7,7 +7,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from stacks.rules.network import RFC_1918, is_range, without_host_bits
+from stacks.rules.network import RFC_1918, is_range, within, without_host_bits
 from stacks.settings.environment import ClusterConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
 from stacks.settings.yaml_file import as_yaml
@@ -64,7 +64,7 @@ def _ranges(cluster: ClusterConfig) -> Iterator[InputError]:
                 fix=f"write {nearest}" if nearest else f"write a range such as {EXAMPLE}",
                 write=[nearest or EXAMPLE],
             )
-        elif any(ipaddress.IPv4Network(cidr).subnet_of(range_) for range_ in RESERVED):
+        elif within(cidr, RESERVED):
             yield InputError(
                 path=CIDRS,
                 must="list public addresses: EKS refuses reserved ranges",
@@ -151,9 +151,7 @@ def endpoint_warnings(cluster: ClusterConfig) -> Iterator[InputWarning]:
             ),
         )
     for cidr in cluster.public_access_cidrs:
-        if is_range(cidr) and any(
-            ipaddress.IPv4Network(cidr).subnet_of(range_) for range_ in DOCUMENTATION
-        ):
+        if within(cidr, DOCUMENTATION):
             yield InputWarning(
                 path=CIDRS,
                 text=(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from catalog.zones import OFFERS, SNAPSHOT, WITHOUT_EKS, ZONE_LETTERS, zone_names
 from stacks.settings.environment import EnvironmentConfig
@@ -151,7 +151,7 @@ def range_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
             write=nearest,
         )
         return
-    private = any(vpc.subnet_of(range_) for range_ in RFC_1918)
+    private = within(cidr, RFC_1918)
     if not 16 <= vpc.prefixlen <= 20:
         bits = min(max(vpc.prefixlen, 16), 20)
         nearest = str(ipaddress.IPv4Network((vpc.network_address, bits), strict=False))
@@ -186,3 +186,8 @@ def is_range(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def within(cidr: str, ranges: Iterable[ipaddress.IPv4Network]) -> bool:
+    """Whether a range lies in one of the ranges; False for a text that is no range."""
+    return is_range(cidr) and any(map(ipaddress.IPv4Network(cidr).subnet_of, ranges))

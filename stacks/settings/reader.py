@@ -84,7 +84,7 @@ def _read_text(text: str, file: str, stack: str, project: str, *, drop: bool = F
         return Reading(configs=(), errors=errors or (no_settings,))
     if errors and not documents:
         return Reading(configs=(), errors=errors)
-    found = read(values or {}, stack=stack, project=project, lines=_lines(document, project))
+    found = _typed(values or {}, stack, project, _lines(document, project))
     return replace(
         found, errors=(*_secret_errors(document.secrets, project), *errors, *found.errors)
     )
@@ -164,8 +164,14 @@ def read(
     """Turn configuration keys into types; every error is reported, and what is sound is kept.
     `lines`: of the file that the values are from."""
     values, secrets = withheld(dict(values))
+    found = _typed(values, stack, project, lines or Lines())
+    return replace(found, errors=(*_secret_errors(secrets, project), *found.errors))
+
+
+def _typed(values: Mapping[str, Any], stack: str, project: str, lines: Lines) -> Reading:
+    """Turn configuration keys, which hold no secrets any more, into types."""
     own, account = _namespace(values, project), _namespace(values, "aws")
-    errors = [*_secret_errors(secrets, project), *_misplaced(values, own, project)]
+    errors = [*_misplaced(values, own, project)]
     own = {key: value for key, value in own.items() if key not in ENGINE_KEYS}
     region = account.pop("region", None)
     if region is None:
@@ -183,12 +189,12 @@ def read(
         "aws": account,
         **own,
     }
-    found = salvaged(raw, lines or Lines())
+    found = salvaged(raw, lines)
     return Reading(
         configs=found.configs,
         errors=(*errors, *found.errors),
         stand_ins=found.stand_ins,
-        lines=lines or Lines(),
+        lines=lines,
     )
 
 
