@@ -14,6 +14,7 @@ import pytest
 
 from catalog import versions
 from plans.upstream_runtimes import upstream_runtimes
+from stacks.stores.kinds import KINDS
 from tests.support.recording import CHECKOUT
 
 
@@ -152,6 +153,16 @@ def test_the_rehearsal_knows_neither_what_it_rehearses_nor_its_tests(path: Path)
     """It takes facts from the catalogue; the program is what the engine runs."""
     foreign = ("stacks", "plans", "components", "tests", "pytest")
     assert _from(foreign, _all_imports(path)) == []
+
+
+def _kinds_asked_for(path: Path) -> list[str]:
+    """Uses of a field of `StoreConfig` that belongs to one kind, such as store.lustre."""
+    return [f"{_place(path)} {name}" for name in _dotted(path) if name.rpartition(".")[2] in KINDS]
+
+
+def test_nothing_outside_its_class_asks_which_kind_a_store_is() -> None:
+    outside = [p for p in _files("stacks/**/*.py") if p.parent.name != "stores"]
+    assert len(outside) > 40 and [use for path in outside for use in _kinds_asked_for(path)] == []
 
 
 PURE = [

@@ -339,3 +339,18 @@ def test_a_file_system_that_is_not_there_yet_takes_no_mount_target(
         account.client("efs").create_mount_target(
             FileSystemId=made["FileSystemId"], SubnetId=network.subnets[0]
         )
+
+
+def test_a_bucket_is_listed_until_it_is_deleted_and_needs_to_be_empty_for_that(
+    account: Account,
+) -> None:
+    s3 = account.client("s3")
+    place = {"LocationConstraint": "ap-northeast-2"}
+    s3.create_bucket(Bucket="our-corpus", CreateBucketConfiguration=place)
+    s3.put_object(Bucket="our-corpus", Key="a.txt", Body=b"one line")
+    assert "s3-bucket" in account.types()
+    with refused("BucketNotEmpty"):
+        s3.delete_bucket(Bucket="our-corpus")
+    s3.delete_object(Bucket="our-corpus", Key="a.txt")
+    s3.delete_bucket(Bucket="our-corpus")
+    assert "s3-bucket" not in account.types()
