@@ -22,6 +22,7 @@ DAEMONS = {
     "agent": "602401143452.dkr.ecr.ap-northeast-2.amazonaws.com/eks/eks-pod-identity-agent:v1.3",
     "nvidia": "nvcr.io/nvidia/k8s-device-plugin:v0.18.0",
     "fsx-csi-node": "602401143452.dkr.ecr.ap-northeast-2.amazonaws.com/eks/aws-fsx-csi-driver:v1.6",
+    "s3-csi-node": "602401143452.dkr.ecr.ap-northeast-2.amazonaws.com/eks/aws-mountpoint-s3-csi-driver:v2.7",
 }
 LUSTRE = {
     "Lifecycle": "AVAILABLE",
@@ -159,13 +160,27 @@ def claim(file_system: str) -> list[dict[str, Any]]:
         "volumeHandle": file_system,
         "volumeAttributes": {"dnsname": LUSTRE["DNSName"], "mountname": "abcd"},
     }
+    return static_claim(file_system, source)
+
+
+def bucket_claim(name: str, bucket: str, *options: str) -> list[dict[str, Any]]:
+    """A static volume of a bucket, with mount options, and the claim on it."""
+    source = {
+        "driver": "s3.csi.aws.com",
+        "volumeHandle": bucket,
+        "volumeAttributes": {"bucketName": bucket},
+    }
+    return static_claim(name, source, mountOptions=list(options))
+
+
+def static_claim(file_system: str, source: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
     common = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
     return [
         {
             "apiVersion": "v1",
             "kind": "PersistentVolume",
             "metadata": {"name": file_system},
-            "spec": common | {"capacity": {"storage": "1Ti"}, "csi": source},
+            "spec": common | {"capacity": {"storage": "1Ti"}, "csi": source} | more,
         },
         {
             "apiVersion": "v1",
@@ -232,6 +247,18 @@ def test_an_instance_whose_role_has_no_access_entry_does_not_join(world: World) 
 def test_a_pod_sees_exactly_the_gpus_it_asks_for(world: World) -> None:
     lines = world.run("gpus", 'echo $(ls /dev | grep "nvidia[0-9]")', nodes=4, gpus=4).splitlines()
     assert lines == ["nvidia0 nvidia1 nvidia2 nvidia3"] * 4
+
+
+def test_a_job_reads_a_file_of_a_bucket_and_writes_one_only_where_it_may(world: World) -> None:
+    world.apply(*bucket_claim("filled", "our-corpus"))
+    world.apply(*bucket_claim("read", "our-corpus", "allow-other", "read-only"))
+    fill, use = (
+        mounted({"name": "data", "persistentVolumeClaim": {"claimName": name}}, "/corpus")
+        for name in ("filled", "read")
+    )
+    world.run("fill", "echo one line > /corpus/a.txt", 120, **fill)
+    said = world.run("use", "cat /corpus/a.txt; touch /corpus/b.txt 2>&1 || true", 120, **use)
+    assert "one line" in said and "Read-only file system" in said
 
 
 def test_torchrun_on_two_nodes_meets_checkpoints_on_lustre_and_resumes(world: World) -> None:
