@@ -28,7 +28,7 @@ from moto.moto_server.werkzeug_app import (
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from rehearsal import paths
-from rehearsal.aws import backends, control_api, eks, instances, keeper, principals, wire
+from rehearsal.aws import backends, control_api, eks, instances, keeper, principals, shapes, wire
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.faults import FAULTS
 from rehearsal.aws.operations import ANSWERS, CHECKS, FOLLOWS, LOCK, Call, NotBuilt, Refused
@@ -132,6 +132,7 @@ class Application:
 
     def _carried_out(self, call: Call, environ: Environ, body: bytes) -> Reply:
         operation = (call.service, call.action)
+        shapes.check(call)
         for check in CHECKS.get(operation, ()):
             check(call)
         if call.service == "ec2" and call["DryRun"]:

@@ -4,7 +4,6 @@ events EC2 sends."""
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import time
 from typing import Any
@@ -21,13 +20,6 @@ told over its own table and insists on one type and one metal type: no more is n
 _deleted_queues: set[tuple[str, str]] = set()
 
 
-refuses(
-    "iam",
-    "CreateRole",
-    "ValidationError",
-    "Value '{RoleName}' at 'roleName' failed to satisfy constraint: at most 64 of [\\w+=,.@-]",
-    lambda call: not re.fullmatch(r"[\w+=,.@-]{1,64}", call["RoleName"], re.ASCII),
-)
 refuses(
     "iam",
     "CreateRole",
