@@ -5,7 +5,7 @@ Users may do everything. A role session may do what the role's inline and attach
 by action: wildcards and NotAction work and a Deny without conditions wins, but conditions and
 resources are not looked at, so a policy that is too narrow in those passes here and fails on AWS.
 Conditions of trust policies and of queue policies are evaluated: conditions.py.
-Signatures are verified for EKS tokens only, where they alone say which cluster the token is for.
+Signatures are verified: signatures.py, and below those of EKS tokens.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from botocore.auth import SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from rehearsal.aws import backends, conditions
+from rehearsal.aws import backends, conditions, signatures
 from rehearsal.aws.operations import Call, Fields, Principal, Refused
+from rehearsal.aws.wire import Environ
 
 _UNKNOWN_KEY = {"ec2": ("AuthFailure", 401), "query": ("InvalidClientTokenId", 403)}
 _DENIED = {"ec2": "UnauthorizedOperation", "query": "AccessDenied"}
@@ -34,12 +35,13 @@ _TOKEN_PREFIX, _TOKEN_SECONDS = "k8s-aws-v1.", 15 * 60
 _sessions: dict[tuple[str, str], Any] = {}
 
 
-def authenticate(call: Call) -> Principal:
-    """Who calls; Refused where the key is nobody's."""
-    principal, _, token = _held(call.key)
+def authenticate(call: Call, environ: Environ, body: bytes) -> Principal:
+    """Who calls; Refused where the key is nobody's, or the request not signed with its secret."""
+    principal, secret, token = _held(call.key)
     if principal is None or token != call.token:
         code, status = _UNKNOWN_KEY.get(call.protocol, ("UnrecognizedClientException", 400))
         raise Refused(code, "The security token included in the request is invalid.", status=status)
+    signatures.check(call, environ, body, secret, _now())
     return principal
 
 

@@ -71,9 +71,7 @@ class Application:
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         if environ["PATH_INFO"].startswith(control_api.PREFIX):
-            reply = control_api.respond(
-                environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["QUERY_STRING"], body
-            )
+            reply = control_api.respond(environ, body)
         else:
             reply = self._logged(environ, body)
         headers = {
@@ -104,7 +102,7 @@ class Application:
         return reply
 
     def _permitted(self, call: Call, environ: Environ, body: bytes) -> Reply:
-        call.principal = principals.authenticate(call)
+        call.principal = principals.authenticate(call, environ, body)
         FAULTS.before(call)
         if call.name == "sqs:ReceiveMessage":  # a long poll, which must not hold the lock
             principals.authorize(call)

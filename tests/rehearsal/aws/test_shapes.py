@@ -11,6 +11,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from rehearsal import paths
 from rehearsal.aws import identity
 from tests.rehearsal.aws_world import REGION, Account, served, trust
 
@@ -30,7 +31,7 @@ def _client(account: Account, service: str) -> Any:
         endpoint_url=account.url,
         region_name=REGION,
         aws_access_key_id=identity.DEVELOPER_KEY,
-        aws_secret_access_key=identity.DEVELOPER_SECRET,
+        aws_secret_access_key=paths.world().developer_secret,
         config=Config(retries={"total_max_attempts": 1}, parameter_validation=False),
     )
 
