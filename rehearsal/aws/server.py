@@ -28,7 +28,17 @@ from moto.moto_server.werkzeug_app import (
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from rehearsal import paths
-from rehearsal.aws import backends, control_api, eks, instances, keeper, principals, shapes, wire
+from rehearsal.aws import (
+    backends,
+    control_api,
+    eks,
+    instances,
+    keeper,
+    permissions,
+    principals,
+    shapes,
+    wire,
+)
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.faults import FAULTS
 from rehearsal.aws.operations import ANSWERS, CHECKS, FOLLOWS, LOCK, Call, NotBuilt, Refused
@@ -105,11 +115,11 @@ class Application:
         call.principal = principals.authenticate(call, environ, body)
         FAULTS.before(call)
         if call.name == "sqs:ReceiveMessage":  # a long poll, which must not hold the lock
-            principals.authorize(call)
+            principals.authorize(call, permissions.of(call))
             return self._ask_moto(call, environ, body)
         with LOCK:
             CLOCK.settle()
-            principals.authorize(call, *instances.also_needed(call))
+            principals.authorize(call, permissions.of(call))
             reply = self._once(call, environ, body)
         if FAULTS.loses_answer(call):
             raise Refused("InternalFailure", "the answer was lost", status=500)
