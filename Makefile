@@ -1,5 +1,9 @@
 # STACK names a stack file, Pulumi.<stack>.yaml. `make` prints the words below that have a ## comment.
 STACK ?= dev
+STACK_IS_GIVEN := $(filter command environment,$(firstword $(origin STACK)))
+# What somebody gives is text: make expands nothing in it, and a shell sees it in quotes.
+$(foreach name,STACK FILE DEADLINE PART LIVE JSON PREVIEW,$(eval override $(name) := $$(value $(name))))
+quoted = '$(subst ','\'',$(1))'
 PYTHON ?= python3
 PRODUCT := .venv/.product
 DEVELOP := .venv/.develop
@@ -19,19 +23,19 @@ help:                     ## print these words
 ##@ Before anything is created
 
 check: $(PRODUCT)         ## list all errors of a stack file; LIVE=1 also reads the AWS account, DEADLINE= seconds at most
-	@.venv/bin/python -m stacks.reports.check $(if $(filter 1,$(LIVE)),--live $(if $(DEADLINE),--deadline $(DEADLINE))) $(STACK)
+	@.venv/bin/python -m stacks.reports.check $(if $(filter 1,$(LIVE)),--live $(if $(DEADLINE),--deadline $(call quoted,$(DEADLINE)))) $(call quoted,$(STACK))
 
 plan: $(PRODUCT)          ## print nodes, quota, goodput, time to the first step and cost; JSON=1 for programs
-	@.venv/bin/python -m stacks.reports.plan $(STACK) $(if $(JSON),--json)
+	@.venv/bin/python -m stacks.reports.plan $(call quoted,$(STACK)) $(if $(JSON),--json)
 
 policy: $(PRODUCT)        ## print the IAM policies that deploying needs, PART=<name> alone; PREVIEW=1: that of previews
-	@.venv/bin/python -m stacks.reports.policy $(STACK) $(if $(filter 1,$(PREVIEW)),--preview) $(if $(PART),--part $(PART))
+	@.venv/bin/python -m stacks.reports.policy $(call quoted,$(STACK)) $(if $(filter 1,$(PREVIEW)),--preview) $(if $(PART),--part $(call quoted,$(PART)))
 
 preview: $(DEVELOP)       ## print what `make up` would change
-	@$(REHEARSAL) preview --stack $(STACK)
+	@$(REHEARSAL) preview --stack $(call quoted,$(STACK))
 
 migrate: $(PRODUCT)       ## print a PyTorchJob or TrainJob (FILE=job.yaml) as a stack-file entry, with its errors
-	@.venv/bin/python -m stacks.manifests.migrate $(FILE)
+	@.venv/bin/python -m stacks.manifests.migrate $(if $(FILE),$(call quoted,$(FILE)))
 
 schema: $(PRODUCT)        ## write the JSON schema and the reference of stack files, in docs/
 	@.venv/bin/python -m stacks.reports.check --schema > docs/stack.schema.json
@@ -40,27 +44,27 @@ schema: $(PRODUCT)        ## write the JSON schema and the reference of stack fi
 ##@ In the rehearsal, without an AWS account
 
 up: $(DEVELOP)            ## create the stack and wait until its jobs have finished; run it again after a failure
-	@$(REHEARSAL) up --stack $(STACK)
+	@$(REHEARSAL) up --stack $(call quoted,$(STACK))
 
 env: $(DEVELOP)           ## print exports for pulumi, kubectl, helm and aws: eval "$(make env)"
-	@$(REHEARSAL) env --stack $(STACK)
+	@$(REHEARSAL) env --stack $(call quoted,$(STACK))
 
 down: $(DEVELOP)          ## delete all stacks and end the rehearsal; with STACK=<name> delete that stack only
-	@$(REHEARSAL) down $(if $(filter command environment,$(firstword $(origin STACK))),--stack $(STACK))
+	@$(REHEARSAL) down $(if $(STACK_IS_GIVEN),--stack $(call quoted,$(STACK)))
 
 ##@ In the rehearsal; with LIVE=1 on your AWS account, where STACK is the Pulumi stack
 
 status: $(NEEDS)          ## print nodes and jobs, and what keeps a job from running
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.status --live --stack $(STACK),$(REHEARSAL) status --stack $(STACK))
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.status --live --stack $(call quoted,$(STACK)),$(REHEARSAL) status --stack $(call quoted,$(STACK)))
 
 kubeconfig: $(NEEDS)      ## write a kubeconfig, and print its path
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.kubeconfig --live $(STACK),$(REHEARSAL) kubeconfig --stack $(STACK))
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.kubeconfig --live $(call quoted,$(STACK)),$(REHEARSAL) kubeconfig --stack $(call quoted,$(STACK)))
 
 drain: $(NEEDS)           ## list the training jobs on the cluster, ask, and delete them
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.drain --live $(STACK),$(REHEARSAL) drain --stack $(STACK))
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.drain --live $(call quoted,$(STACK)),$(REHEARSAL) drain --stack $(call quoted,$(STACK)))
 
 repair: $(NEEDS)          ## after a killed or failed update: list what must be mended, ask, and do it
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.repair --live $(STACK),$(REHEARSAL) repair --stack $(STACK))
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.repair --live $(call quoted,$(STACK)),$(REHEARSAL) repair --stack $(call quoted,$(STACK)))
 
 ##@ For contributors
 

@@ -113,7 +113,7 @@ def _alone(act: Callable[..., int]) -> Iterator[None]:
     if act not in EXCLUSIVE:
         yield
         return
-    paths.STATE.mkdir(parents=True, exist_ok=True)
+    paths.make_state()
     with (paths.STATE / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

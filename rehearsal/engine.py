@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 from rehearsal import interrupts, paths, processes, world
-from rehearsal.aws.identity import DEVELOPER_KEY, DEVELOPER_SECRET
+from rehearsal.aws.identity import DEVELOPER_KEY
 from rehearsal.providers import install
 
 CONFIG = paths.STATE / "config"
@@ -138,13 +138,13 @@ def backend_url() -> str:
 
 def account_variables(stack: Stack) -> dict[str, str]:
     """Who one is and where AWS is."""
-    region = stack.settings.get("aws:region", "us-east-1")
+    region, now = stack.settings.get("aws:region", "us-east-1"), paths.world()
     return {
-        "AWS_ENDPOINT_URL": paths.world().account_url,
+        "AWS_ENDPOINT_URL": now.account_url,
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,  # what version 1 of the AWS CLI reads
         "AWS_ACCESS_KEY_ID": DEVELOPER_KEY,
-        "AWS_SECRET_ACCESS_KEY": DEVELOPER_SECRET,
+        "AWS_SECRET_ACCESS_KEY": now.developer_secret,
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_CONFIG_FILE": str(profiles(stack)),
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
@@ -226,7 +226,7 @@ def refresh_copy(stack: Stack) -> None:
     there."""
     if not stack.tracked.exists():
         return
-    wanted = _document(stack.tracked)
+    wanted, now = _document(stack.tracked), paths.world()
     before = yaml.safe_load(stack.copy.read_text()) if stack.copy.exists() else {}
     if isinstance(environment := wanted["config"].get("trainyard:environment"), dict):
         environment["artifacts"] = (environment.get("artifacts") or {}) | {
@@ -237,7 +237,7 @@ def refresh_copy(stack: Stack) -> None:
         stack.copy.write_text(yaml.safe_dump(wanted, sort_keys=False))
     profiles(stack).write_text(
         f"[profile {wanted['config'].get('aws:profile', 'developer')}]\n"
-        f"aws_access_key_id = {DEVELOPER_KEY}\naws_secret_access_key = {DEVELOPER_SECRET}\n"
+        f"aws_access_key_id = {DEVELOPER_KEY}\naws_secret_access_key = {now.developer_secret}\n"
     )
 
 

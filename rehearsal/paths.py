@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import socket
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -35,9 +36,13 @@ BRIDGE = "10.244.0.1"
 """Address of the world inside its network namespace; pods live in 10.244.0.0/16."""
 
 
+def _secret() -> str:
+    return secrets.token_hex(20)
+
+
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """The addresses one world was started with; they stay the same until `down`."""
+    """The addresses and keys one world was started with; they stay the same until `down`."""
 
     api_port: int
     """TCP port of the Kubernetes API server, on 127.0.0.1 outside and on every address inside."""
@@ -48,6 +53,10 @@ class World:
     tunnel_port: int = 0
     """TCP port on 127.0.0.1 outside that leads to the API server even while its endpoint is
     private: for tunnels, and for the rehearsal itself."""
+    developer_secret: str = field(default_factory=_secret)
+    """Secret access key of the user that people and the program are."""
+    world_secret: str = field(default_factory=_secret)
+    """Secret access key of the rehearsal's own parts, and the bearer token of /_world/."""
 
     @property
     def api_url(self) -> str:
@@ -74,10 +83,19 @@ def world() -> World:
 
 
 def remember(new: World) -> World:
-    """Write the addresses down for every other program of the rehearsal."""
-    STATE.mkdir(parents=True, exist_ok=True)
-    (STATE / "world.json").write_text(json.dumps(asdict(new)))
+    """Write the addresses and keys down for every other program of the rehearsal."""
+    make_state()
+    file = STATE / "world.json"
+    file.touch(mode=0o600)
+    file.chmod(0o600)
+    file.write_text(json.dumps(asdict(new)))
     return new
+
+
+def make_state() -> None:
+    """Create STATE, which only its owner enters: it holds keys, pods' Secrets and stores."""
+    STATE.mkdir(parents=True, exist_ok=True)
+    STATE.chmod(0o700)
 
 
 def free_port() -> int:

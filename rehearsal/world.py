@@ -180,11 +180,15 @@ def stop() -> None:
 
 def ask(method: str, path: str, body: Any = None) -> Any:
     """The account's own endpoints under /_world/; WorldError with its answer where it refuses."""
+    now = paths.world()
     request = urllib.request.Request(
-        f"{paths.world().account_url}/_world/{path}",
+        f"{now.account_url}/_world/{path}",
         method=method,
         data=None if body is None else json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"},
+        headers={
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {now.world_secret}",
+        },
     )
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import os
 import re
 import shutil
 import subprocess
@@ -95,6 +96,54 @@ def test_make_prints_every_word_with_its_sentence_and_starts_nothing(
     }
     assert len(columns) == 1, "the sentences are aligned"
     assert [path.name for path in tmp_path.iterdir()] == ["Makefile"], "nothing is installed"
+
+
+ATTACKS = {
+    "shell": "x'; touch pwned; '",
+    "substitution": "$(touch pwned)`touch pwned`",
+    "make": "$(shell touch pwned)",
+    "line": "x\ntouch pwned",
+}
+
+
+@pytest.mark.parametrize("value", ATTACKS.values(), ids=ATTACKS)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "plan STACK",
+        "migrate FILE",
+        "check LIVE=1 DEADLINE",
+        "policy PART",
+        "down STACK",
+        "env STACK",
+    ]
+    + ["status LIVE", "plan JSON", "policy PREVIEW"],
+)
+@pytest.mark.parametrize("by", ["command", "environment"])
+def test_what_a_setting_of_make_holds_is_never_run(
+    words: str, value: str, by: str, tmp_path: Path
+) -> None:
+    """The program gets the text, or nothing; neither make nor a shell takes it as theirs."""
+    shutil.copy(CHECKOUT / "Makefile", tmp_path)
+    for name in ("requirements.txt", "requirements-dev.txt", ".venv/.product", ".venv/.develop"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    program = tmp_path / ".venv/bin/python"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+    program.chmod(0o755)
+    *given, name = words.split()
+    setting, environment = f"{name}={value}", {"PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        ["make", *given, *([setting] if by == "command" else [])],
+        cwd=tmp_path,
+        env=environment | ({name: value} if by == "environment" else {}),
+        capture_output=True,
+        text=True,
+    )
+    assert not (tmp_path / "pwned").exists(), done.stdout
+    if name in ("STACK", "FILE", "DEADLINE", "PART") and "\n" not in value:
+        assert f"|{value}|" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("setting", sorted({w for words in MAKE for w in words[1:]}))

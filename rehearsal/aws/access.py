@@ -182,7 +182,12 @@ def pod_role(cluster_name: str, namespace: str, service_account: str) -> str:
         (
             one["roleArn"]
             for one in views
-            if principals.trusts(one["roleArn"], "pods.eks.amazonaws.com", request=request)
+            if all(
+                principals.trusts(
+                    one["roleArn"], "pods.eks.amazonaws.com", request=request, action=action
+                )
+                for action in ("sts:AssumeRole", "sts:TagSession")
+            )
         ),
         "",
     )

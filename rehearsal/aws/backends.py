@@ -14,7 +14,8 @@ from typing import Any
 import moto.utilities.utils as moto_utilities
 
 from catalog.instances import CPU_TYPES, GPU_TYPES
-from rehearsal.aws.identity import ACCOUNT, USERS
+from rehearsal import paths
+from rehearsal.aws.identity import ACCOUNT, DEVELOPER, DEVELOPER_KEY, WORLD, WORLD_KEY
 
 SYSTEM_FAMILIES = ("t3", "m5", "m6i", "m7i", "c5", "c6i", "c7i", "r6i", "r7i", "m7g", "c7g")
 FAMILIES = frozenset(
@@ -84,7 +85,11 @@ def used(service: str) -> Iterator[Any]:
 
 def seed() -> None:
     """Create the users that exist before anybody creates anybody."""
-    for name, (key_id, secret) in USERS.items():
+    world = paths.world()
+    for name, key_id, secret in (
+        (DEVELOPER, DEVELOPER_KEY, world.developer_secret),
+        (WORLD, WORLD_KEY, world.world_secret),
+    ):
         user = iam().create_user("aws", name)
         key = user.create_access_key(prefix="AKIA")
         key.access_key_id, key.secret_access_key = key_id, secret

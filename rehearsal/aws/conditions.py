@@ -1,33 +1,50 @@
 """Conditions of IAM statements, as far as the account knows the values that they ask for.
 
-Operators: those of OPERATORS, and their ...IfExists forms. Another operator is NotBuilt, so that
-a condition is never passed over unread.
+Operators: those of OPERATORS, their ...IfExists forms, and ForAllValues: and ForAnyValue: before
+them. Another operator is NotBuilt, so that a condition is never passed over unread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
 from rehearsal.aws.operations import Fields, NotBuilt
 
+Context = Mapping[str, str | Sequence[str]]
+"""Condition key → its value, or its values. A key that is missing has no value."""
+
+
+def like(value: str, pattern: str) -> bool:
+    """Whether a pattern of IAM, with * and ?, fits. Policy variables are not built."""
+    if "${" in pattern:
+        raise NotBuilt(f"the policy variable in {pattern}")
+    return fnmatchcase(value, pattern.replace("[", "[[]"))
+
+
+def arn_like(value: str, pattern: str) -> bool:
+    """Whether a pattern of an ARN fits: each of its six parts for itself (IAM user guide,
+    reference_policies_elements_condition_operators)."""
+    parts, patterns = value.split(":", 5), pattern.split(":", 5)
+    return pattern == "*" or (len(parts) == len(patterns) and all(map(like, parts, patterns)))
+
+
 OPERATORS: dict[str, Callable[[str, str], bool]] = {
     "StringEquals": lambda value, wanted: value == wanted,
     "StringNotEquals": lambda value, wanted: value != wanted,
-    "StringLike": fnmatchcase,
-    "ArnEquals": fnmatchcase,
-    "ArnLike": fnmatchcase,
+    "StringLike": like,
+    "ArnEquals": arn_like,
+    "ArnLike": arn_like,
     "Bool": lambda value, wanted: value.lower() == wanted.lower(),
 }
 """By name: whether a value of the request is what one value of the policy asks for. ArnEquals and
 ArnLike are the same operator (IAM user guide, reference_policies_elements_condition_operators)."""
-IF_EXISTS = "IfExists"
+IF_EXISTS, EVERY, ANY = "IfExists", "ForAllValues:", "ForAnyValue:"
 
 
-def holds(statement: Fields, request: Mapping[str, str]) -> bool:
-    """Whether all conditions of the statement are met. `request`: condition key → its value; a key
-    that is missing has no value."""
+def holds(statement: Fields, request: Context) -> bool:
+    """Whether all conditions of the statement are met."""
     values = {key.lower(): value for key, value in request.items()}
     return all(
         _met(operator, values.get(key.lower()), wanted)
@@ -36,12 +53,16 @@ def holds(statement: Fields, request: Mapping[str, str]) -> bool:
     )
 
 
-def _met(operator: str, value: str | None, wanted: Any) -> bool:
-    """Whether one condition is met: one of the values of the policy is enough."""
-    if value is None and operator.endswith(IF_EXISTS):
-        return True
-    compare = OPERATORS.get(operator.removesuffix(IF_EXISTS))
+def _met(operator: str, found: str | Sequence[str] | None, wanted: Any) -> bool:
+    """Whether one condition is met. One of the values of the policy is enough, for one value of the
+    request, or for each of them with ForAllValues."""
+    name = operator.removeprefix(EVERY).removeprefix(ANY)
+    compare = OPERATORS.get(name.removesuffix(IF_EXISTS))
     if compare is None:
         raise NotBuilt(f"the condition operator {operator} of IAM policies")
-    accepted = [wanted] if isinstance(wanted, str) else list(wanted)
-    return value is not None and any(compare(value, str(one)) for one in accepted)
+    if found is None:
+        return operator.startswith(EVERY) or name.endswith(IF_EXISTS)
+    accepted = [wanted] if isinstance(wanted, str | bool) else list(wanted)
+    values = [found] if isinstance(found, str) else list(found)
+    enough = all if operator.startswith(EVERY) else any
+    return enough(any(compare(value, str(one)) for one in accepted) for value in values)

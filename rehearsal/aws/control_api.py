@@ -1,14 +1,16 @@
-"""The /_world/ endpoints: for the rehearsal's own parts and tests, never for people, the program or
-its plugins."""
+"""The /_world/ endpoints: for the rehearsal's own parts and tests, never for people, pods, the
+program or its plugins. They give away every role's keys, so callers show the world's secret."""
 
 from __future__ import annotations
 
+import hmac
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qs
 
+from rehearsal import paths
 from rehearsal.aws import (
     access,
     backends,
@@ -22,19 +24,23 @@ from rehearsal.aws import (
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.faults import FAULTS, Fault
 from rehearsal.aws.operations import LOCK, Fields, Refused, refuse
-from rehearsal.aws.wire import Reply
+from rehearsal.aws.wire import Environ, Reply
 
 PREFIX = "/_world/"
 Row = tuple[str, str, str, Any, Any]
 """Type, id, name, state, tags in any of AWS's forms."""
 
 
-def respond(method: str, path: str, query: str, body: bytes) -> Reply:
-    """Answer one request. The query, the body and the <id> in the path are one set of fields to its
-    function."""
+def respond(environ: Environ, body: bytes) -> Reply:
+    """Answer one request, or say 403 to a caller without the world's secret. The query, the body
+    and the <id> in the path are one set of fields to its function."""
+    shown = environ.get("HTTP_AUTHORIZATION", "").encode()
+    if not hmac.compare_digest(shown, f"Bearer {paths.world().world_secret}".encode()):
+        return _reply(403, {"message": "/_world/ is for the rehearsal's own parts"})
+    method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
     name, *rest = path.removeprefix(PREFIX).split("/")
     name, path_id = (f"{name}/*/{rest[1]}", {"id": rest[0]}) if len(rest) == 2 else (name, {})
-    given = {key: values[0] for key, values in parse_qs(query).items()} | path_id
+    given = {key: values[0] for key, values in parse_qs(environ["QUERY_STRING"]).items()} | path_id
     try:
         with LOCK:
             CLOCK.settle()
@@ -46,6 +52,10 @@ def respond(method: str, path: str, query: str, body: bytes) -> Reply:
             404 if (method, name) not in _ROUTES else 400,
             {"message": f"{type(error).__name__}: {error}"},
         )
+    return _reply(status, answer)
+
+
+def _reply(status: int, answer: Any) -> Reply:
     return Reply(
         status=status,
         headers={"Content-Type": "application/json"},

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 from moto.core.exceptions import ServiceException
@@ -40,22 +39,6 @@ def find(instance_id: str) -> Any:
     return next(
         filter(None, (ec2.get_instance_by_id(instance_id) for ec2 in backends.used("ec2"))), None
     )
-
-
-def also_needed(call: Call) -> Iterator[str]:
-    """Actions that AWS checks besides the one that is called."""
-    if call.service == "ec2" and call["TagSpecifications"]:
-        yield "ec2:CreateTags"
-    if call.action == "CreateFleet":
-        yield "ec2:RunInstances"
-    templates = [one["LaunchTemplateSpecification"] for one in call["LaunchTemplateConfigs"] or ()]
-    named = [
-        launch_templates.data(call.region, one)
-        for one in (*templates, call["LaunchTemplate"])
-        if one
-    ]
-    if any(data.get("IamInstanceProfile") for data in (call.params, *named)):
-        yield "iam:PassRole"
 
 
 def _capacity(call: Call) -> str:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rehearsal.aws import backends
 from rehearsal.aws.operations import Call, Fields, Refused, answers
 
 
 def data(region: str, specification: Fields) -> Fields:
     """The launch template data that a specification names."""
+    version = specification.get("Version") or "$Default"
+    return _find(region, specification).get_version(version).data
+
+
+def id_of(region: str, specification: Fields) -> str:
+    """The id of the launch template that a specification names."""
+    return str(_find(region, specification).id)
+
+
+def _find(region: str, specification: Fields) -> Any:
     id_, name = specification.get("LaunchTemplateId"), specification.get("LaunchTemplateName")
     for template in backends.ec2(region).launch_templates.values():
         if id_ == template.id or name == template.name:
-            return template.get_version(specification.get("Version") or "$Default").data
+            return template
     raise Refused(
         (
             "InvalidLaunchTemplateId.NotFound"

@@ -1,11 +1,10 @@
 """Who calls and what they may: keys, role sessions, IAM policies, and the tokens of `aws eks
 get-token`.
 
-Users may do everything. A role session may do what the role's inline and attached policies allow,
-by action: wildcards and NotAction work and a Deny without conditions wins, but conditions and
-resources are not looked at, so a policy that is too narrow in those passes here and fails on AWS.
-Conditions of trust policies and of queue policies are evaluated: conditions.py.
-Signatures are verified for EKS tokens only, where they alone say which cluster the token is for.
+Users may do everything. A role session may do what the role's inline and attached policies allow
+(policies.py) of what the call asks (permissions.py). Trust policies and queue policies are evaluated
+by the same rules.
+Signatures are verified: signatures.py, and below those of EKS tokens.
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ from __future__ import annotations
 import base64
 import datetime
 import hmac
-import json
-from collections.abc import Mapping
-from fnmatch import fnmatchcase
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -23,8 +20,10 @@ from botocore.auth import SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from rehearsal.aws import backends, conditions
+from rehearsal.aws import backends, conditions, signatures
 from rehearsal.aws.operations import Call, Fields, Principal, Refused
+from rehearsal.aws.policies import Ask, concerns, named, statements, verdict
+from rehearsal.aws.wire import Environ
 
 _UNKNOWN_KEY = {"ec2": ("AuthFailure", 401), "query": ("InvalidClientTokenId", 403)}
 _DENIED = {"ec2": "UnauthorizedOperation", "query": "AccessDenied"}
@@ -34,29 +33,36 @@ _TOKEN_PREFIX, _TOKEN_SECONDS = "k8s-aws-v1.", 15 * 60
 _sessions: dict[tuple[str, str], Any] = {}
 
 
-def authenticate(call: Call) -> Principal:
-    """Who calls; Refused where the key is nobody's."""
-    principal, _, token = _held(call.key)
+def authenticate(call: Call, environ: Environ, body: bytes) -> Principal:
+    """Who calls; Refused where the key is nobody's, or the request not signed with its secret."""
+    principal, secret, token = _held(call.key)
     if principal is None or token != call.token:
         code, status = _UNKNOWN_KEY.get(call.protocol, ("UnrecognizedClientException", 400))
         raise Refused(code, "The security token included in the request is invalid.", status=status)
+    signatures.check(call, environ, body, secret, _now())
     return principal
 
 
-def authorize(call: Call, *also: str) -> None:
-    """Refuse what the caller's role does not allow."""
+def authorize(call: Call, asks: Iterable[Ask]) -> None:
+    """Refuse what the caller's role does not allow. Users may do everything."""
     if not call.principal.session or call.name == "sts:GetCallerIdentity":
         return
-    for action in (call.name, *also):
-        if not _allowed(call.principal.entity, action):
+    documents = _documents(call.principal.entity)
+    for ask in asks:
+        if (said := verdict(documents, ask)) != "Allow":
             code, status = (
                 _DENIED.get(call.protocol, "AccessDeniedException"),
                 400 if call.protocol == "json" else 403,
             )
+            why = (
+                "with an explicit deny in an identity-based policy"
+                if said
+                else f"because no identity-based policy allows the {ask.action} action"
+            )
             raise Refused(
                 code,
-                f"User: {call.principal.arn} is not authorized to perform: {action} because no "
-                "identity-based policy allows it",
+                f"User: {call.principal.arn} is not authorized to perform: {ask.action} on"
+                f" resource: {ask.resource} {why}",
                 status=status,
             )
 
@@ -66,16 +72,23 @@ def role(arn: str) -> Any:
     return next((role for role in backends.iam().get_roles() if role.arn == arn), None)
 
 
-def trusts(role_arn: str, *who: str, request: Mapping[str, str] | None = None) -> bool:
+def trusts(
+    role_arn: str,
+    *who: str,
+    request: conditions.Context | None = None,
+    action: str = "sts:AssumeRole",
+) -> bool:
     """Whether the role exists and its trust policy lets one of them, services or ARNs, assume
     it. `request`: values of condition keys."""
     found = role(role_arn)
-    return bool(found) and any(
-        statement.get("Effect") == "Allow"
-        and {name for _, name in named(statement)} & set(who)
+    effects = {
+        statement.get("Effect")
+        for statement in statements(found.assume_role_policy_document if found else {})
+        if {name for _, name in named(statement)} & {"*", *who}
+        and concerns(statement, action)
         and conditions.holds(statement, request or {})
-        for statement in statements(found.assume_role_policy_document)
-    )
+    }
+    return effects == {"Allow"}
 
 
 def exists(arn: str) -> bool:
@@ -157,56 +170,18 @@ def _held(key: str) -> tuple[Principal | None, str, str | None]:
     return None, "", None
 
 
-def _allowed(role_arn: str, action: str) -> bool:
-    """A Deny that has conditions is passed over: what it depends on is not known here."""
+def _documents(role_arn: str) -> list[str | Fields]:
+    """The role's inline policies, and the default versions of those that are attached to it."""
     found = role(role_arn)
-    policies = (
-        [
-            *found.policies.values(),
-            *(
-                version.document
-                for policy in found.managed_policies.values()
-                for version in policy.versions
-                if version.is_default
-            ),
-        ]
-        if found
-        else []
-    )
-    effects = {
-        one["Effect"]
-        for policy in policies
-        for one in statements(policy)
-        if concerns(one, action) and (one["Effect"] == "Allow" or not one.get("Condition"))
-    }
-    return effects == {"Allow"}
-
-
-def statements(policy: str | Fields) -> list[Fields]:
-    """The statements of a policy document, however moto keeps it."""
-    return _listed((json.loads(policy) if isinstance(policy, str) else policy).get("Statement", []))
-
-
-def named(statement: Fields) -> list[tuple[str, str]]:
-    """(kind, name) of everybody a statement names as its principal."""
-    principal = statement.get("Principal")
-    kinds = principal.items() if isinstance(principal, dict) else ()
-    return [(kind, who) for kind, many in kinds for who in _listed(many)]
-
-
-def concerns(statement: Fields, action: str) -> bool:
-    """Whether the statement is about the action."""
-    patterns, meant = ("NotAction", False) if "NotAction" in statement else ("Action", True)
-    return (
-        any(
-            fnmatchcase(action.lower(), one.lower()) for one in _listed(statement.get(patterns, ()))
-        )
-        is meant
-    )
-
-
-def _listed(value: Any) -> list[Any]:
-    return [value] if isinstance(value, str | dict) else list(value)
+    if not found:
+        return []
+    attached = [
+        version.document
+        for policy in found.managed_policies.values()
+        for version in policy.versions
+        if version.is_default
+    ]
+    return [*found.policies.values(), *attached]
 
 
 def _now() -> datetime.datetime:

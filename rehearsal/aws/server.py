@@ -28,7 +28,17 @@ from moto.moto_server.werkzeug_app import (
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from rehearsal import paths
-from rehearsal.aws import backends, control_api, eks, instances, keeper, principals, wire
+from rehearsal.aws import (
+    backends,
+    control_api,
+    eks,
+    instances,
+    keeper,
+    permissions,
+    principals,
+    shapes,
+    wire,
+)
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.faults import FAULTS
 from rehearsal.aws.operations import ANSWERS, CHECKS, FOLLOWS, LOCK, Call, NotBuilt, Refused
@@ -71,9 +81,7 @@ class Application:
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         if environ["PATH_INFO"].startswith(control_api.PREFIX):
-            reply = control_api.respond(
-                environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["QUERY_STRING"], body
-            )
+            reply = control_api.respond(environ, body)
         else:
             reply = self._logged(environ, body)
         headers = {
@@ -104,14 +112,14 @@ class Application:
         return reply
 
     def _permitted(self, call: Call, environ: Environ, body: bytes) -> Reply:
-        call.principal = principals.authenticate(call)
+        call.principal = principals.authenticate(call, environ, body)
         FAULTS.before(call)
         if call.name == "sqs:ReceiveMessage":  # a long poll, which must not hold the lock
-            principals.authorize(call)
+            principals.authorize(call, permissions.of(call))
             return self._ask_moto(call, environ, body)
         with LOCK:
             CLOCK.settle()
-            principals.authorize(call, *instances.also_needed(call))
+            principals.authorize(call, permissions.of(call))
             reply = self._once(call, environ, body)
         if FAULTS.loses_answer(call):
             raise Refused("InternalFailure", "the answer was lost", status=500)
@@ -132,6 +140,7 @@ class Application:
 
     def _carried_out(self, call: Call, environ: Environ, body: bytes) -> Reply:
         operation = (call.service, call.action)
+        shapes.check(call)
         for check in CHECKS.get(operation, ()):
             check(call)
         if call.service == "ec2" and call["DryRun"]:

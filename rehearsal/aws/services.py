@@ -4,12 +4,11 @@ events EC2 sends."""
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import time
 from typing import Any
 
-from rehearsal.aws import backends, conditions, principals
+from rehearsal.aws import backends, policies, principals
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.operations import Call, Fields, answers, follows, refuses
 
@@ -24,19 +23,12 @@ _deleted_queues: set[tuple[str, str]] = set()
 refuses(
     "iam",
     "CreateRole",
-    "ValidationError",
-    "Value '{RoleName}' at 'roleName' failed to satisfy constraint: at most 64 of [\\w+=,.@-]",
-    lambda call: not re.fullmatch(r"[\w+=,.@-]{1,64}", call["RoleName"], re.ASCII),
-)
-refuses(
-    "iam",
-    "CreateRole",
     "MalformedPolicyDocument",
     "Invalid principal in policy: {hit}",
     lambda call: ", ".join(
         who
-        for statement in principals.statements(call["AssumeRolePolicyDocument"])
-        for kind, who in principals.named(statement)
+        for statement in policies.statements(call["AssumeRolePolicyDocument"])
+        for kind, who in policies.named(statement)
         if kind == "Service" and ".amazonaws.com" not in who
     ),
 )
@@ -134,12 +126,10 @@ def emit(region: str, kind: str, resource: str, detail: Fields) -> None:
 
 def _accepts(region: str, queue_arn: str, rule_arn: str) -> bool:
     """Whether the queue's policy lets EventBridge send for that rule."""
-    request = {"aws:SourceAccount": backends.ACCOUNT, "aws:SourceArn": rule_arn}
     queue: Any = backends.sqs(region).queues.get(queue_arn.rpartition(":")[2])
-    return any(
-        statement["Effect"] == "Allow"
-        and ("Service", "events.amazonaws.com") in principals.named(statement)
-        and principals.concerns(statement, "sqs:SendMessage")
-        and conditions.holds(statement, request)
-        for statement in principals.statements(getattr(queue, "policy", None) or "{}")
-    )
+    document = getattr(queue, "policy", None) or "{}"
+    sender = ("Service", "events.amazonaws.com")
+    about_it = [one for one in policies.statements(document) if sender in policies.named(one)]
+    context = {"aws:SourceAccount": backends.ACCOUNT, "aws:SourceArn": rule_arn}
+    ask = policies.Ask(action="sqs:SendMessage", resource=queue_arn, context=context)
+    return policies.verdict([{"Statement": about_it}], ask) == "Allow"

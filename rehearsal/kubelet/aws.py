@@ -16,7 +16,7 @@ from botocore.auth import SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from rehearsal.aws.identity import WORLD_KEY, WORLD_SECRET
+from rehearsal.aws.identity import WORLD_KEY
 from rehearsal.kube import ApiError
 
 TOKEN_SECONDS = 60
@@ -38,6 +38,8 @@ class Account:
     only: a machine process with boto3 would weigh twice as much."""
 
     url: str
+    secret: str
+    """World.world_secret."""
     region: str = "us-east-1"
     """The account's own endpoints have none."""
     pool: urllib3.PoolManager = field(
@@ -88,14 +90,18 @@ class Account:
 
     def private(self, path: str) -> Any:
         """One of the account's own endpoints; None for 404."""
-        answer = self.pool.request("GET", f"{self.url}/_world{path}")
+        answer = self.pool.request(
+            "GET",
+            f"{self.url}/_world{path}",
+            headers={"Authorization": f"Bearer {self.secret}"},
+        )
         return None if answer.status == 404 else json.loads(_accepted(answer))
 
     def _send(
         self, service: str, method: str, path: str, body: str, headers: dict[str, str]
     ) -> bytes:
         request = AWSRequest(method=method, url=self.url + path, data=body, headers=headers)
-        SigV4Auth(Credentials(WORLD_KEY, WORLD_SECRET), service, self.region).add_auth(request)
+        SigV4Auth(Credentials(WORLD_KEY, self.secret), service, self.region).add_auth(request)
         return _accepted(
             self.pool.request(
                 method, self.url + path, body=body, headers=dict(request.headers.items())

@@ -32,7 +32,7 @@ class Fleet:
 
     def __init__(self, world: paths.World) -> None:
         self._world = world
-        self._account = Account(url=world.account_url)
+        self._account = Account(url=world.account_url, secret=world.world_secret)
         self._machines: dict[str, subprocess.Popen[bytes]] = {}
         self._dead: set[str] = set()
         self._looked = 0.0

@@ -90,9 +90,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def server(address: str, find: Callable[[str], Pod | None]) -> ThreadingHTTPServer:
-    """Listening, under the API server's own certificate: its only client is the API server, which
-    does not check it."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    """Listening, under the API server's own certificate. Its only client is the API server, which
+    does not check it, and must show its own: pods and other users reach the port, too."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=paths.PLANE / "ca.crt")
+    context.verify_mode = ssl.CERT_REQUIRED
     context.load_cert_chain(paths.PLANE / "apiserver.crt", paths.PLANE / "apiserver.key")
     made = ThreadingHTTPServer(
         (address, PORT), type("Handler", (_Handler,), {"find": staticmethod(find)})

@@ -66,8 +66,9 @@ def boot(name: str, account: Account, world: paths.World) -> Kubelet:
 def main(name: str, region: str) -> None:
     """Until the instance ends, which is a SIGKILL."""
     world = paths.world()
+    account = Account(url=world.account_url, secret=world.world_secret, region=region)
     try:
-        kubelet = boot(name, Account(url=world.account_url, region=region), world)
+        kubelet = boot(name, account, world)
     except node.NoNodeConfig as error:
         print(f"{error}: this instance does not join a cluster", file=sys.stderr, flush=True)
         threading.Event().wait()

@@ -57,6 +57,8 @@ class Mount:
 
     target: str = ""
     source: str = ""
+    inside: str = ""
+    """Path below the source, which a job may have written: symbolic links must not leave it."""
     size: str = ""
     read_only: bool = False
 

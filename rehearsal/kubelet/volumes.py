@@ -4,6 +4,8 @@ type (SOURCES)."""
 from __future__ import annotations
 
 import base64
+import os
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +18,10 @@ from rehearsal.kubelet.aws import AwsError
 from rehearsal.kubelet.environment import NotReady, field, quantity
 from rehearsal.kubelet.host import Host
 from rehearsal.kubelet.process import Mount
+from rehearsal.kubelet.sandbox import beneath
 
+HANDLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""A volume's handle that names one file system or bucket: it becomes a folder's name."""
 HALF_OF_THE_MEMORY = "50%"
 """Size of a memory volume without sizeLimit."""
 ABSENT_KEY = {
@@ -70,11 +75,10 @@ class Volumes:
             raise NotReady("the rehearsal does not mount with subPathExpr")
         if source.size:
             return source
-        inside = Path(source.source, wanted.get("subPath", ""))
-        if not inside.exists():
-            inside.mkdir(parents=True)
+        inside = f"{source.inside}/{wanted.get('subPath', '')}".strip("/")
+        _open_beneath(Path(source.source), inside, f'failed to prepare subPath "{inside}"')
         return replace(
-            source, source=str(inside), read_only=source.read_only or bool(wanted.get("readOnly"))
+            source, inside=inside, read_only=source.read_only or bool(wanted.get("readOnly"))
         )
 
     def get(self, kind: str, name: str, optional: bool = False) -> Object:
@@ -193,13 +197,33 @@ def empty_dir(volumes: Volumes, name: str, volume: Object) -> Mount:
 def host_path(volumes: Volumes, name: str, volume: Object) -> Mount:
     """A path of the node, which begins with what `nodes/ami` holds; made where its type says so."""
     path, kind = volume["hostPath"]["path"], volume["hostPath"].get("type") or ""
-    place = volumes.kubelet.folder / "host" / path.lstrip("/")
-    if kind in ("", "DirectoryOrCreate") and not place.exists():
-        place.mkdir(parents=True)
+    host = volumes.kubelet.folder / "host"
+    host.mkdir(exist_ok=True)
+    make = kind in ("", "DirectoryOrCreate")
     fits, word = PATH_TYPES.get(kind.removesuffix("OrCreate"), (Path.is_socket, "socket file"))
-    if not fits(place):
-        raise NotReady(f"hostPath type check failed: {path} is not a {word}")
-    return Mount(source=str(place))
+    failed = f"hostPath type check failed: {path} is not a {word}"
+    _open_beneath(host, path, failed, fits, make=make)
+    return Mount(source=str(host), inside=path.strip("/"))
+
+
+def _open_beneath(
+    folder: Path,
+    path: str,
+    failed: str,
+    fits: Callable[[Path], bool] = Path.exists,
+    *,
+    make: bool = True,
+) -> None:
+    """NotReady where the path is not there, or leaves the folder, or is nothing that fits. `make`:
+    folders that are missing."""
+    try:
+        found = beneath(str(folder), path, make=make)
+    except OSError as error:
+        raise NotReady(f"{failed}: {error.strerror}") from None
+    good = fits(Path(f"/proc/self/fd/{found}"))
+    os.close(found)
+    if not good:
+        raise NotReady(failed)
 
 
 def claim(volumes: Volumes, name: str, volume: Object) -> Mount:
@@ -214,6 +238,8 @@ def claim(volumes: Volumes, name: str, volume: Object) -> Mount:
     csi = bound["spec"].get("csi") or {"driver": "no CSI driver"}
     if csi["driver"] not in DRIVERS:
         raise NotReady(f"the rehearsal does not mount persistent volumes of {csi['driver']}")
+    if not HANDLE.fullmatch(csi["volumeHandle"]):
+        raise NotReady(f"the rehearsal mounts whole file systems only, not {csi['volumeHandle']}")
     image, check = DRIVERS[csi["driver"]]
     if not volumes.kubelet.has_daemon(image):
         raise NotReady(
@@ -250,8 +276,6 @@ def lustre(kubelet: Host, csi: Object) -> None:
 def efs(kubelet: Host, csi: Object) -> None:
     """Whether the file system exists and has a mount target in the node's zone."""
     name = csi["volumeHandle"]
-    if ":" in name:
-        raise NotReady(f"the rehearsal mounts whole file systems only, not {name}")
     system = kubelet.account.efs(f"/file-systems?FileSystemId={name}")["FileSystems"][0]
     if system["LifeCycleState"] != "available":
         raise NotReady(f"{name} is {system['LifeCycleState']}")

@@ -1,14 +1,14 @@
-"""The released pulumi-kubernetes plugin, which is better than ours: used where it is found or can
-be downloaded.
+"""The released pulumi-kubernetes plugin, which is better than ours: used where it is found.
 
-KUBERNETES_PROVIDER=own passes it by, KUBERNETES_PROVIDER=genuine demands it.
+KUBERNETES_PROVIDER=own passes it by, KUBERNETES_PROVIDER=genuine demands it. Only the latter
+downloads it: nobody here has checksums of its releases, and a program that nobody asked for must
+not be fetched and run unchecked.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-import time
 from pathlib import Path
 
 from rehearsal import paths
@@ -18,8 +18,6 @@ DOWNLOADS = paths.CACHE / "genuine"
 """PULUMI_HOME of what was downloaded: nothing of a rehearsal lies in the user's own."""
 PATIENCE = 180
 """Seconds for a download of about 50 MB."""
-AGAIN = 24 * 3600
-"""Seconds after which a download that failed is tried again."""
 
 
 def kubernetes_provider(version: str) -> Path | None:
@@ -35,14 +33,8 @@ def kubernetes_provider(version: str) -> Path | None:
 
 
 def download(version: str, report: Report, pulumi: Path = paths.BIN / "pulumi") -> None:
-    """Have the plugin in DOWNLOADS if it can be had; where it was refused, ours is used and a day
-    passes."""
-    choice, refused = (
-        os.environ.get("KUBERNETES_PROVIDER", ""),
-        DOWNLOADS / f"no-kubernetes-{version}",
-    )
-    lately = refused.exists() and time.time() - refused.stat().st_mtime < AGAIN
-    if choice == "own" or _found(version) or (lately and choice != "genuine"):
+    """Have the plugin in DOWNLOADS where somebody demands it and it is nowhere else."""
+    if os.environ.get("KUBERNETES_PROVIDER") != "genuine" or _found(version):
         return
     DOWNLOADS.mkdir(parents=True, exist_ok=True)
     report("asking for the released kubernetes plugin …")
@@ -54,10 +46,9 @@ def download(version: str, report: Report, pulumi: Path = paths.BIN / "pulumi") 
             env=os.environ | {"PULUMI_HOME": str(DOWNLOADS)},
             capture_output=True,
         )
-        report(f"the released kubernetes plugin {version} runs (KUBERNETES_PROVIDER=own for ours)")
+        report(f"the released kubernetes plugin {version} runs")
     except (subprocess.SubprocessError, OSError):
-        refused.touch()
-        report("the released kubernetes plugin cannot be had from here: ours runs")
+        report("the released kubernetes plugin cannot be had from here")
 
 
 def _found(version: str) -> Path | None:

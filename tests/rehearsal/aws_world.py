@@ -124,7 +124,7 @@ class Account:
     ) -> Any:
         keys = credentials or {
             "AccessKeyId": identity.DEVELOPER_KEY,
-            "SecretAccessKey": identity.DEVELOPER_SECRET,
+            "SecretAccessKey": paths.world().developer_secret,
         }
         return boto3.client(
             service,
@@ -138,7 +138,10 @@ class Account:
 
     def world(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         answer = _HTTP.request(
-            method, f"{self.url}/_world/{path}", body=None if body is None else json.dumps(body)
+            method,
+            f"{self.url}/_world/{path}",
+            body=None if body is None else json.dumps(body),
+            headers={"Authorization": f"Bearer {paths.world().world_secret}"},
         )
         return answer.status, json.loads(answer.data)
 

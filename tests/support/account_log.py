@@ -7,22 +7,7 @@ from pathlib import Path
 
 from plans.policies import Document
 from rehearsal.aws import identity
-
-IAM_ACTIONS = {
-    "s3:DeleteBucketEncryption": "s3:PutEncryptionConfiguration",
-    "s3:DeleteBucketLifecycle": "s3:PutLifecycleConfiguration",
-    "s3:DeletePublicAccessBlock": "s3:PutBucketPublicAccessBlock",
-    "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
-    "s3:GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration",
-    "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
-    "s3:HeadBucket": "s3:ListBucket",
-    "s3:ListObjectsV2": "s3:ListBucket",
-    "s3:PutBucketEncryption": "s3:PutEncryptionConfiguration",
-    "s3:PutBucketLifecycleConfiguration": "s3:PutLifecycleConfiguration",
-    "s3:PutPublicAccessBlock": "s3:PutBucketPublicAccessBlock",
-}
-"""Call of S3 → the action that a policy names for it, where the two differ (Service Authorization
-Reference, Amazon S3)."""
+from rehearsal.aws.permissions import IAM_ACTIONS
 
 
 def asked(logs: Path) -> set[str]:

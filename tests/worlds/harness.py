@@ -106,6 +106,12 @@ class Harness:
         """`kubectl get`, parsed."""
         return json.loads(self.shell(f"kubectl get {what} --output json"))
 
+    def inventory(self) -> list[Object]:
+        """Everything in the account that costs money or is in somebody's way."""
+        now = json.loads((self.state / "world.json").read_text())
+        header = f"Authorization: Bearer {now['world_secret']}"
+        return json.loads(self.shell(f'curl -s -H "{header}" $AWS_ENDPOINT_URL/_world/inventory'))
+
     def apply(self, obj: Object) -> None:
         """`kubectl apply` of an object, in whichever version it was read."""
         meta = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}

@@ -8,7 +8,6 @@ a soak.
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import sys
@@ -168,7 +167,7 @@ def _kill(harness: Harness, victim: str) -> int:
 
 def _twice(harness: Harness) -> str | None:
     """Objects of the stack that exist more than once under one logical name."""
-    things = json.loads(harness.shell("curl -s $AWS_ENDPOINT_URL/_world/inventory"))
+    things = harness.inventory()
     logical = [
         (t["type"], t["tags"]["trainyard:name"])
         for t in things

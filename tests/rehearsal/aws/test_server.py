@@ -296,7 +296,7 @@ def test_a_deployer_enters_the_cluster_that_it_has_made_and_its_caller_does_not(
     create_cluster(account, Network(account), keys)
     monkeypatch.setenv("AWS_ENDPOINT_URL", account.url)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", identity.DEVELOPER_KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", identity.DEVELOPER_SECRET)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", paths.world().developer_secret)
     from awscli.customizations.eks.get_token import STSClientFactory, TokenGenerator
 
     asked = [
@@ -316,7 +316,7 @@ def test_the_aws_command_line_gets_a_token_that_the_account_accepts(
     create_cluster(account, Network(account))
     monkeypatch.setenv("AWS_ENDPOINT_URL", account.url)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", identity.DEVELOPER_KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", identity.DEVELOPER_SECRET)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", paths.world().developer_secret)
     from awscli.customizations.eks.get_token import STSClientFactory, TokenGenerator
 
     client = STSClientFactory(Session()).get_sts_client(region_name=REGION)
@@ -330,7 +330,9 @@ def test_a_registry_holds_what_was_pushed(account: Account) -> None:
     account.client("ecr").create_repository(repositoryName="train")
     account.client("ecr").put_image(repositoryName="train", imageTag="1", imageManifest=manifest)
     asked = {"repositoryName": "train", "imageIds": [{"imageTag": "1"}]}
-    assert aws.Account(url=account.url, region=REGION).ecr("DescribeImages", asked)["imageDetails"]
+    assert aws.Account(url=account.url, secret=paths.world().world_secret, region=REGION).ecr(
+        "DescribeImages", asked
+    )["imageDetails"]
 
 
 def test_who_asks_is_of_the_account_whose_number_is_in_every_arn(account: Account) -> None:

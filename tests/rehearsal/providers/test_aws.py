@@ -114,7 +114,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     ):
         patch.setenv("AWS_ENDPOINT_URL", account.url)
         patch.setenv("AWS_ACCESS_KEY_ID", identity.DEVELOPER_KEY)
-        patch.setenv("AWS_SECRET_ACCESS_KEY", identity.DEVELOPER_SECRET)
+        patch.setenv("AWS_SECRET_ACCESS_KEY", paths.world().developer_secret)
         stop = threading.Event()
         keeper = threading.Thread(target=_keep, args=(account, stop), daemon=True)
         keeper.start()

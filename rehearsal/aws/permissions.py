@@ -1,0 +1,335 @@
+"""What a call asks of IAM: actions, the ARNs they are done to, and values of condition keys.
+
+Source: the Service Authorization Reference, for the calls that policies of the product limit. A call
+that takes no resource in a policy asks for *.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from rehearsal.aws import backends, launch_templates
+from rehearsal.aws.operations import Call, Fields
+from rehearsal.aws.policies import Ask
+
+KINDS = {
+    "eipalloc": "elastic-ip",
+    "eni": "network-interface",
+    "i": "instance",
+    "igw": "internet-gateway",
+    "lt": "launch-template",
+    "nat": "natgateway",
+    "pg": "placement-group",
+    "rtb": "route-table",
+    "sg": "security-group",
+    "subnet": "subnet",
+    "vol": "volume",
+    "vpc": "vpc",
+    "vpce": "vpc-endpoint",
+}
+"""What an id of EC2 begins with → the resource type in its ARN."""
+IAM_ACTIONS = {
+    "s3:DeleteBucketEncryption": "s3:PutEncryptionConfiguration",
+    "s3:DeleteBucketLifecycle": "s3:PutLifecycleConfiguration",
+    "s3:DeletePublicAccessBlock": "s3:PutBucketPublicAccessBlock",
+    "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
+    "s3:GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration",
+    "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
+    "s3:HeadBucket": "s3:ListBucket",
+    "s3:ListObjectsV2": "s3:ListBucket",
+    "s3:PutBucketEncryption": "s3:PutEncryptionConfiguration",
+    "s3:PutBucketLifecycleConfiguration": "s3:PutLifecycleConfiguration",
+    "s3:PutPublicAccessBlock": "s3:PutBucketPublicAccessBlock",
+}
+"""Call of S3 → the action that a policy names for it, where the two differ (Service Authorization
+Reference, Amazon S3)."""
+LAUNCHES = ("ec2:RunInstances", "ec2:CreateFleet")
+PASSES = {
+    "iam:AddRoleToInstanceProfile": ("RoleName", "ec2.amazonaws.com"),
+    "eks:CreateCluster": ("roleArn", "eks.amazonaws.com"),
+    "eks:CreateNodegroup": ("nodeRole", "eks.amazonaws.com"),
+    "eks:CreatePodIdentityAssociation": ("roleArn", "pods.eks.amazonaws.com"),
+}
+"""Call → its parameter with a role, and the service that gets the role."""
+
+
+def of(call: Call) -> Iterator[Ask]:
+    """Every question that AWS asks before it carries out the call."""
+    shared = {
+        "aws:RequestedRegion": call.region,
+        "aws:PrincipalArn": call.principal.entity,
+        "aws:SecureTransport": "true",
+    }
+    find = _launch if call.name in LAUNCHES else _by_tags if call.service == "ec2" else _by_name
+    for ask in (*find(call), *_passed(call)):
+        action = IAM_ACTIONS.get(ask.action, ask.action)
+        yield replace(ask, action=action, context=shared | dict(ask.context))
+
+
+# ---- EC2
+# --------------------------------------------------------------------------------------------------
+
+
+def _by_tags(call: Call) -> Iterator[Ask]:
+    """Objects of EC2 by their ids, with their tags; what a call creates, with the tags it gets."""
+    given, tagged = _pairs(call["Tags"]), _tags(call["TagSpecifications"])
+    ids = [] if call.action.startswith("Describe") else [*_ids(call)]
+    for id_ in ids:
+        context = _request(given) | _resource(call, id_)
+        yield Ask(action=call.name, resource=_ec2(call, _kind(id_), id_), context=context)
+    for kind, tags in tagged.items():
+        yield Ask(action=call.name, resource=_ec2(call, kind), context=_request(tags))
+        yield _tagging(call, kind, tags)
+    if not ids and not tagged:
+        yield Ask(action=call.name)
+
+
+def _ids(call: Call) -> Iterator[str]:
+    """Every id that the call names at its top."""
+    for name, value in call.params.items():
+        if name.endswith(("Id", "Ids", "Resources")):
+            ids = value if isinstance(value, list) else [value]
+            yield from (one for one in ids if one and one.partition("-")[0] in KINDS)
+    if name := call["LaunchTemplateName"]:
+        yield from (
+            one.id for one in call.ec2.launch_templates.values() if one.name == name
+        )  # one that is created has no id yet
+
+
+def _launch(call: Call) -> Iterator[Ask]:
+    """RunInstances and CreateFleet: each of what it launches from, of its templates, and of what it
+    creates. A fleet asks for RunInstances, too."""
+    templates = _templates(call)
+    datas = [launch_templates.data(call.region, one) for one in templates]
+    used = {arn: dict[str, Any]() for data in (*datas, *_given(call)) for arn in _from(call, data)}
+    for template in templates:
+        id_ = launch_templates.id_of(call.region, template)
+        used[_ec2(call, "launch-template", id_)] = _resource(call, id_)
+    created = _created(call, datas)
+    for action in LAUNCHES if call.name == "ec2:CreateFleet" else (call.name,):
+        for resource, context in used.items():
+            yield Ask(action=action, resource=resource, context=context)
+        for kind, tags in created.items():
+            if kind != "fleet" or action == "ec2:CreateFleet":
+                yield Ask(action=action, resource=_ec2(call, kind), context=_request(tags))
+    yield from (_tagging(call, kind, tags) for kind, tags in created.items() if tags)
+    yield from _passed_to_instances([*datas, call.params])
+
+
+def _templates(call: Call) -> list[Fields]:
+    """Specifications of the launch templates that it names."""
+    fleets = [one["LaunchTemplateSpecification"] for one in call["LaunchTemplateConfigs"] or ()]
+    return [one for one in (*fleets, call["LaunchTemplate"]) if one]
+
+
+def _given(call: Call) -> list[Fields]:
+    """Launch template data that the call says itself: a fleet's for each place."""
+    configs = call["LaunchTemplateConfigs"] or ()
+    return [call.params, *(place for one in configs for place in one.get("Overrides") or ())]
+
+
+def _created(call: Call, datas: list[Fields]) -> dict[str, dict[str, str]]:
+    """Resource types that a launch creates, with the tags that templates and call give them."""
+    kinds = ["instance", "volume", "network-interface"]
+    if call.name == "ec2:CreateFleet":
+        asked = call["TargetCapacitySpecification"].get("DefaultTargetCapacityType")
+        kinds += ["fleet", *(["spot-instances-request"] if asked == "spot" else [])]
+    created: dict[str, dict[str, str]] = {kind: {} for kind in kinds}
+    for data in (*datas, call.params):
+        for kind, tags in _tags(data.get("TagSpecifications")).items():
+            created[kind] = created.get(kind, {}) | tags
+    return created
+
+
+def _passed_to_instances(datas: list[Fields]) -> Iterator[Ask]:
+    """The roles of the instance profiles in launch template data."""
+    names = {(data.get("IamInstanceProfile") or {}).get("Name") for data in datas}
+    profiles = backends.iam().instance_profiles
+    for found in [profiles[name] for name in names if name in profiles]:
+        yield from (_passing(role.arn, "ec2.amazonaws.com") for role in found.roles)
+
+
+def _from(call: Call, data: Fields) -> Iterator[str]:
+    """ARNs of images, subnets, groups and reservations in launch template data."""
+    nics = data.get("NetworkInterfaces") or []
+    target = (data.get("CapacityReservationSpecification") or {}).get("CapacityReservationTarget")
+    placement = data.get("Placement") or {}
+    ids = {
+        "security-group": [*(data.get("SecurityGroupIds") or ()), *_each(nics, "Groups")],
+        "subnet": [data.get("SubnetId"), *(nic.get("SubnetId") for nic in nics)],
+        "capacity-reservation": [(target or {}).get("CapacityReservationId")],
+        "placement-group": [placement.get("GroupName") or placement.get("GroupId")],
+    }
+    if image := data.get("ImageId"):
+        yield f"arn:aws:ec2:{call.region}::image/{image}"
+    for kind, of_kind in ids.items():
+        yield from (_ec2(call, kind, id_) for id_ in of_kind if id_)
+
+
+def _each(parts: list[Fields], name: str) -> list[str]:
+    return [value for part in parts for value in part.get(name) or ()]
+
+
+def _tagging(call: Call, kind: str, tags: dict[str, str]) -> Ask:
+    context = _request(tags) | {"ec2:CreateAction": call.action}
+    return Ask(action="ec2:CreateTags", resource=_ec2(call, kind), context=context)
+
+
+def _ec2(call: Call, kind: str, id_: str = "*") -> str:
+    return f"arn:aws:ec2:{call.region}:{backends.ACCOUNT}:{kind}/{id_}"
+
+
+def _kind(id_: str) -> str:
+    return KINDS[id_.partition("-")[0]]
+
+
+def _resource(call: Call, id_: str) -> Fields:
+    """The tags of an object of EC2, as condition keys."""
+    return _of_resource(dict(call.ec2.tags.get(id_, {})))
+
+
+def _of_resource(tags: dict[str, str]) -> Fields:
+    return {
+        f"{service}:ResourceTag/{key}": value
+        for service in ("aws", "ec2")
+        for key, value in tags.items()
+    }
+
+
+def _request(tags: dict[str, str]) -> Fields:
+    """The tags that a call gives, as condition keys."""
+    named = {f"aws:RequestTag/{key}": value for key, value in tags.items()}
+    return named | ({"aws:TagKeys": list(tags)} if tags else {})
+
+
+def _tags(specifications: Iterable[Fields] | None) -> dict[str, dict[str, str]]:
+    return {one["ResourceType"]: _pairs(one.get("Tags")) for one in specifications or ()}
+
+
+def _pairs(tags: object) -> dict[str, str]:
+    """Tags in any of AWS's forms."""
+    if isinstance(tags, dict):
+        return tags
+    return {
+        one.get("Key", one.get("key")): one.get("Value", one.get("value")) or ""
+        for one in (tags if isinstance(tags, list) else ())
+    }
+
+
+# ---- other services
+# --------------------------------------------------------------------------------------------------
+
+
+def _by_name(call: Call) -> Iterator[Ask]:
+    """Objects whose ARN follows from the call's parameters."""
+    arns = _ARNS[call.service](call) if call.service in _ARNS else ()
+    context = _request(_pairs(call["Tags"] or call["tags"]))
+    if call["PolicyArn"]:
+        context["iam:PolicyARN"] = call["PolicyArn"]
+    if call.service == "efs" and call["FileSystemId"]:
+        efs = backends.efs(call.region)
+        known = call["FileSystemId"] in efs.file_systems_by_id
+        tags = efs.list_tags_for_resource(call["FileSystemId"]) if known else []
+        context |= _of_resource(_pairs(tags))
+    for arn in [*arns] or ["*"]:
+        yield Ask(action=call.name, resource=arn, context=context)
+
+
+def _of_iam(call: Call) -> Iterator[str]:
+    """A role that is put into a profile is passed: the action itself is about the profile."""
+    if call["InstanceProfileName"]:
+        yield f"arn:aws:iam::{backends.ACCOUNT}:instance-profile/{call['InstanceProfileName']}"
+    elif call["RoleName"]:
+        found = {role.name: role.arn for role in backends.iam().get_roles()}
+        yield found.get(call["RoleName"], _role(call["RoleName"]))
+
+
+def _role(name: str) -> str:
+    return f"arn:aws:iam::{backends.ACCOUNT}:role/{name}"
+
+
+def _of_eks(call: Call) -> Iterator[str]:
+    """A cluster, or what belongs to one: EKS ends those ARNs with ids of its own."""
+    cluster = call["clusterName"] or call["name"]
+    kinds = {
+        "nodegroupName": "nodegroup",
+        "addonName": "addon",
+        "principalArn": "access-entry",
+        "associationId": "podidentityassociation",
+    }
+    inside = [(kind, call[name]) for name, kind in kinds.items() if call[name]]
+    creates = call.action.startswith("Create")
+    for kind, name in inside if not creates else ():
+        yield _at(call, f"{kind}/{cluster}/{name.rpartition('/')[2]}/*")
+    if cluster and (creates or not inside):
+        yield _at(call, f"cluster/{cluster}")
+
+
+def _of_sqs(call: Call) -> Iterator[str]:
+    yield _at(call, call["QueueName"] or (call["QueueUrl"] or "").rpartition("/")[2])
+
+
+def _of_events(call: Call) -> Iterator[str]:
+    yield _at(call, f"rule/{call['Name'] or call['Rule'] or '*'}")
+
+
+def _of_ecr(call: Call) -> Iterator[str]:
+    if call["repositoryName"]:
+        yield _at(call, f"repository/{call['repositoryName']}")
+
+
+def _of_ssm(call: Call) -> Iterator[str]:
+    """AWS's own parameters are in no account."""
+    name = call["Name"] or ""
+    owner = "" if name.startswith("/aws/") else backends.ACCOUNT
+    if name:
+        yield f"arn:aws:ssm:{call.region}:{owner}:parameter/{name.lstrip('/')}"
+
+
+def _of_s3(call: Call) -> Iterator[str]:
+    if call["Bucket"]:
+        key = f"/{call['Key']}" if call["Key"] else ""
+        yield f"arn:aws:s3:::{call['Bucket']}{key}"
+
+
+def _of_sts(call: Call) -> Iterator[str]:
+    if call["RoleArn"]:
+        yield call["RoleArn"]
+
+
+def _of_efs(call: Call) -> Iterator[str]:
+    if call["FileSystemId"]:
+        yield _at(call, f"file-system/{call['FileSystemId']}")
+
+
+def _at(call: Call, resource: str) -> str:
+    return f"arn:aws:{call.prefix}:{call.region}:{backends.ACCOUNT}:{resource}"
+
+
+_ARNS: dict[str, Callable[[Call], Iterator[str]]] = {
+    "ecr": _of_ecr,
+    "efs": _of_efs,
+    "eks": _of_eks,
+    "events": _of_events,
+    "iam": _of_iam,
+    "s3": _of_s3,
+    "sqs": _of_sqs,
+    "ssm": _of_ssm,
+    "sts": _of_sts,
+}
+"""Service → the ARNs that a call names."""
+
+
+def _passed(call: Call) -> Iterator[Ask]:
+    """The roles that the call hands to a service."""
+    name, service = PASSES.get(call.name, ("", ""))
+    if role := call[name]:
+        yield _passing(role if ":" in role else _role(role), service)
+    for one in call["podIdentityAssociations"] or ():  # of an add-on
+        yield _passing(one["roleArn"], "pods.eks.amazonaws.com")
+
+
+def _passing(role: str, service: str) -> Ask:
+    return Ask(action="iam:PassRole", resource=role, context={"iam:PassedToService": service})
