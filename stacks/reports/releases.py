@@ -1,5 +1,5 @@
-"""What AWS offers of the add-on builds and AMI releases that a stack pins: whether the pinned ones can
-be had in its region, for `make check LIVE=1`."""
+"""The add-on builds and AMI releases that a stack pins: which they are, and whether they can be had in
+its region, for `make check LIVE=1`. Which are newer: due.py."""
 
 from __future__ import annotations
 
@@ -31,9 +31,14 @@ def amis(plan: EnvironmentPlan) -> list[tuple[str, str]]:
     return sorted({(STANDARD, _day(plan.system_nodes.release)), *of_pools})
 
 
-def newest(builds: Sequence[str]) -> str:
-    """The highest of some builds, such as v1.22.4-eksbuild.3."""
-    return max(builds, key=lambda build: [*map(int, re.findall(r"\d+", build))])
+def in_order(release: str) -> list[int]:
+    """By what releases are compared: their numbers, such as those of v1.22.4-eksbuild.3."""
+    return [*map(int, re.findall(r"\d+", release))]
+
+
+def newest(releases: Sequence[str]) -> str:
+    """The highest of some releases."""
+    return max(releases, key=in_order)
 
 
 def build_errors(
