@@ -12,7 +12,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from catalog.versions import KUBERNETES
 from rehearsal import world
+from rehearsal.aws.images import NEWEST_RELEASE
 from stacks.plan import plan_stack
 from stacks.reports.policy import policies
 from stacks.settings.reader import read_file
@@ -173,6 +175,14 @@ def test_what_the_finished_run_took_is_said_beside_what_was_planned(harness: Har
     assert harness.do("spent") == 0
     said = harness.log.read_text().rpartition("$ rehearsal spent")[2]
     assert re.search(r"training/t5-large +\S+Z +Complete +2 +g6e.48xlarge", said), said
+
+
+def test_what_is_due_is_asked_of_the_account(harness: Harness):
+    told = harness.shell(f"{sys.executable} -m stacks.reports.due --live --json dev")
+    due = [one["what"] for one in json.loads(told)]
+    newest = f"EKS recommends {KUBERNETES['1.35'].ami_patch}-{NEWEST_RELEASE.removeprefix('v')}"
+    assert sum(newest in what for what in due) == 2, "of GPU nodes and of system nodes"
+    assert not [what for what in due if "failed" in what or "add-on" in what]
 
 
 def test_plain_tools_work_against_the_rehearsal(harness: Harness):
