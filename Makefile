@@ -14,7 +14,7 @@ ON_ACCOUNT := $(filter 1,$(LIVE))
 NEEDS := $(if $(ON_ACCOUNT),$(PRODUCT),$(DEVELOP))
 
 .DEFAULT_GOAL := help
-.PHONY: help check plan policy preview migrate schema up status kubeconfig drain repair env down test lint soak bench train-real
+.PHONY: help check plan due policy preview migrate schema up status spent kubeconfig drain repair env down test lint soak bench train-real
 
 help:                     ## print these words
 	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -27,6 +27,9 @@ check: $(PRODUCT)         ## list all errors of a stack file; LIVE=1 also reads 
 
 plan: $(PRODUCT)          ## print nodes, quota, goodput, time to the first step and cost; JSON=1 for programs
 	@.venv/bin/python -m stacks.reports.plan $(call quoted,$(STACK)) $(if $(JSON),--json)
+
+due: $(PRODUCT)           ## print what is due, until when and what to do; LIVE=1 also asks the AWS account; JSON=1 for programs
+	@.venv/bin/python -m stacks.reports.due $(STACK) $(if $(ON_ACCOUNT),--live) $(if $(JSON),--json)
 
 policy: $(PRODUCT)        ## print the IAM policies that deploying needs, PART=<name> alone; PREVIEW=1: that of previews
 	@.venv/bin/python -m stacks.reports.policy $(call quoted,$(STACK)) $(if $(filter 1,$(PREVIEW)),--preview) $(if $(PART),--part $(call quoted,$(PART)))
@@ -56,6 +59,9 @@ down: $(DEVELOP)          ## delete all stacks and end the rehearsal; with STACK
 
 status: $(NEEDS)          ## print nodes and jobs, and what keeps a job from running
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.status --live --stack $(call quoted,$(STACK)),$(REHEARSAL) status --stack $(call quoted,$(STACK)))
+
+spent: $(NEEDS)           ## print GPU hours and dollars of each finished run, and of each team; JSON=1 for programs
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.spent --live $(STACK),$(REHEARSAL) spent --stack $(STACK)) $(if $(JSON),--json)
 
 kubeconfig: $(NEEDS)      ## write a kubeconfig, and print its path
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.kubeconfig --live $(call quoted,$(STACK)),$(REHEARSAL) kubeconfig --stack $(call quoted,$(STACK)))

@@ -201,11 +201,14 @@ QUESTIONS = (
     "ec2:DescribeInstances",
     "ec2:DescribeSubnets",
     "eks:DescribeAccessEntry",
+    "eks:DescribeAddonVersions",
     "eks:DescribeCluster",
     "iam:GetRole",
     "servicequotas:GetServiceQuota",
+    "ssm:GetParameter",
 )
-"""What `make check LIVE=1` asks the account, besides sts:GetCallerIdentity, which everybody may."""
+"""What `make check LIVE=1` and `make due LIVE=1` ask the account, besides sts:GetCallerIdentity,
+which everybody may."""
 
 
 def actions(types: Iterable[str], handlers: Iterable[str] = HANDLERS) -> set[str]:

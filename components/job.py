@@ -14,10 +14,7 @@ import pulumi_kubernetes as k8s
 
 from catalog.job_kinds import JOB_KINDS
 from components import wait_for_job
-from plans.parts import ConfigMapPlan, JobPlan, Spec
-
-RUN = "trainyard.io/run"
-"""Annotation with the identity of the run."""
+from plans.parts import RUN, ConfigMapPlan, JobPlan, Spec
 
 
 class Job(pulumi.ComponentResource):

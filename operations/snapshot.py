@@ -107,18 +107,21 @@ class Snapshot:
         return int((self.taken_at - created).total_seconds())
 
 
-def take(kubeconfig: str | None = None) -> Snapshot:
+def take(kubeconfig: str | None = None, *, logs: bool = True) -> Snapshot:
     """Read the cluster of this kubeconfig, or of kubectl's current context. Raises RuntimeError with
     kubectl's error."""
     with logged_in_to(kubeconfig) if kubeconfig else logged_in(os.environ) as login:
-        return read(kubectl_with(login, "--request-timeout=30s"))
+        return read(kubectl_with(login, "--request-timeout=30s"), logs=logs)
 
 
-def read(kubectl: Kubectl) -> Snapshot:
-    """Read the cluster. The number of calls grows with the jobs, not with their pods."""
+def read(kubectl: Kubectl, *, logs: bool = True) -> Snapshot:
+    """Read the cluster; with `logs` those of jobs and controllers, too. The number of calls grows
+    with the jobs, not with their pods."""
     served = set(kubectl("api-resources", "--output=name").split())
-    kinds = [kind for kind in KINDS if kind in served]
-    objects = _objects(kubectl, kinds)
+    objects = _objects(kubectl, [kind for kind in KINDS if kind in served])
+    unserved = frozenset(kind.partition(".")[0] for kind in KINDS if kind not in served)
+    if not logs:
+        return Snapshot(objects=objects, unserved=unserved)
     pods = objects["pods"]
     jobs = _jobs_with_pods(pods)
     running = {full_name(pod) for pod in pods if pod["status"].get("phase") == "Running"}
@@ -126,7 +129,7 @@ def read(kubectl: Kubectl) -> Snapshot:
     of_jobs = {pod: "\n".join(map(_without_time, lines)) for pod, lines in stamped.items()}
     return Snapshot(
         objects=objects,
-        unserved=frozenset(kind.partition(".")[0] for kind in KINDS if kind not in served),
+        unserved=unserved,
         last_lines_at={
             pod: max(times)
             for pod, lines in stamped.items()

@@ -251,6 +251,10 @@ class ConfigMapPlan:
     data: Mapping[str, str]
 
 
+RUN = "trainyard.io/run"
+"""Annotation of a job with the identity of its run."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobPlan:
     """One run: its object, and what comes and goes with it."""

@@ -1,4 +1,4 @@
-"""python -m rehearsal build|up|down|status|preview|env|kubeconfig|drain|repair|logs|fault: the command line.
+"""python -m rehearsal build|up|down|status|spent|preview|env|kubeconfig|drain|repair|logs|fault: the command line.
 
 The commands are in rehearsal/commands/. What they use is in world.py (processes), engine.py (Pulumi)
 and progress.py (what is printed).
@@ -25,6 +25,7 @@ from rehearsal.commands.look import (
     logs,
     preview,
     repair,
+    spent,
     status,
 )
 from rehearsal.commands.steps import FAILED
@@ -56,6 +57,10 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
         "--force": {"action": "store_true", "help": "end the world without destroying its stacks"},
     },
     status: {"--stack": STACK},
+    spent: {
+        "--stack": STACK,
+        "--json": {"action": "store_true", "help": "print it as JSON, for programs"},
+    },
     preview: {"--stack": STACK},
     env: {"--stack": STACK},
     kubeconfig: {"--stack": STACK},
@@ -97,7 +102,20 @@ def parser() -> argparse.ArgumentParser:
         "rehearsal", "Run this checkout's stacks against an embedded AWS account and cluster."
     )
     commands = root.add_subparsers(required=True, metavar="command")
-    for act in (build, up, down, status, preview, env, kubeconfig, drain, repair, logs, fault):
+    for act in (
+        build,
+        up,
+        down,
+        status,
+        spent,
+        preview,
+        env,
+        kubeconfig,
+        drain,
+        repair,
+        logs,
+        fault,
+    ):
         command = commands.add_parser(
             act.__name__, help=act.__doc__, description=act.__doc__, allow_abbrev=False
         )

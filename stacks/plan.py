@@ -65,6 +65,7 @@ from stacks.rules.environment import (
 )
 from stacks.rules.network import stack_errors
 from stacks.rules.together import (
+    docker_hub_warnings,
     gang_warnings,
     saved,
     shared_directory_errors,
@@ -214,6 +215,7 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
         *environment_warnings(config.region, wanted, now),
         *entries.warnings,
         *gang_warnings("environment.jobs", jobs.described(), wanted),
+        *docker_hub_warnings("environment.jobs", jobs.described(), wanted),
         *jobs.warnings,
     )
     if errors or not build:
@@ -265,6 +267,7 @@ def _on_base(
     jobs = read_jobs("team.jobs", team.jobs, environment, team.namespace, folder)
     entries = judged("team.jobs", typed(team.jobs), environment, config.region)
     others = other_teams(config.stack, team.environment, folder)
+    together = _beside(team.environment, environment) | jobs.described()
     access = access_plan(config.region, config.aws, environment.cluster)
     errors = (
         *base.errors,
@@ -278,9 +281,8 @@ def _on_base(
     warnings = (
         *access_warnings(access),
         *entries.warnings,
-        *gang_warnings(
-            "team.jobs", _beside(team.environment, environment) | jobs.described(), environment
-        ),
+        *gang_warnings("team.jobs", together, environment),
+        *docker_hub_warnings("team.jobs", together, environment),
         *jobs.warnings,
     )
     if errors or not build or base.plan is None:

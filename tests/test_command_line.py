@@ -30,6 +30,7 @@ SUBWORDS = (
     "up",
     "down",
     "status",
+    "spent",
     "preview",
     "env",
     "kubeconfig",
@@ -44,12 +45,14 @@ WORDS = [
 ]
 REQUIRED = {
     "stacks.reports.plan": ["dev"],
+    "stacks.reports.due": ["dev"],
     "stacks.reports.policy": ["dev"],
     "stacks.manifests.migrate": ["job.yaml"],
     "stacks.reports.pull_request": ["dev"],
     "operations.drain": ["dev"],
     "operations.kubeconfig": ["dev"],
     "operations.repair": ["dev"],
+    "operations.spent": ["dev"],
     "rehearsal.__main__": ["status"],
 }
 """What else would be missing."""

@@ -15,6 +15,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from catalog.versions import KUBERNETES
 from rehearsal.aws import eks
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.eks import IN_USE, INVALID, Part, cluster, only
@@ -124,6 +125,30 @@ def _object(version: str, kind: str, name: str, **spec: Any) -> Fields:
         "metadata": {"name": name, "namespace": "kube-system"},
     }
     return made | ({"spec": spec} if spec else {})
+
+
+@answers("eks", "DescribeAddonVersions")
+def _versions(call: Call) -> Fields:
+    """Offered is the build that the catalogue has for the minor release, and no other."""
+    only(call, "kubernetesVersion addonName maxResults nextToken")
+    release, name = call["kubernetesVersion"], call["addonName"]
+    builds = KUBERNETES[release].add_ons if release in KUBERNETES else {}
+    return {
+        "addons": [
+            {"addonName": add_on, "addonVersions": [_offer(build, release)]}
+            for add_on, build in builds.items()
+            if name in (None, add_on)
+        ]
+    }
+
+
+def _offer(build: str, release: str) -> Fields:
+    fits = {"clusterVersion": release, "platformVersions": ["*"], "defaultVersion": True}
+    return {
+        "addonVersion": build,
+        "architecture": ["amd64", "arm64"],
+        "compatibilities": [fits],
+    }
 
 
 @answers("eks", "CreateAddon")

@@ -1,4 +1,4 @@
-"""Commands that make no update: status, preview, build, env, kubeconfig, drain, repair, logs."""
+"""Commands that make no update: status, spent, preview, build, env, kubeconfig, drain, repair, logs."""
 
 from __future__ import annotations
 
@@ -80,6 +80,12 @@ def drain(options: argparse.Namespace) -> int:
 def repair(options: argparse.Namespace) -> int:
     """After a killed update, list the objects that the stack's state lacks, ask, and import them."""
     return _run(options, sys.executable, "-m", "operations.repair", options.stack)
+
+
+def spent(options: argparse.Namespace) -> int:
+    """Print the GPU hours and the dollars of each finished run."""
+    form = ["--json"] if options.json else []
+    return _run(options, sys.executable, "-m", "operations.spent", options.stack, *form)
 
 
 def logs(options: argparse.Namespace) -> int:

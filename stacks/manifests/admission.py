@@ -37,6 +37,8 @@ class Manifest:
     """How many pods train; 0 where there is no job."""
     gpus: int
     """Of a pod."""
+    image: str
+    """That its pods train with; empty where the runtime has it."""
     errors: tuple[InputError, ...]
     warnings: tuple[InputWarning, ...]
 
@@ -108,7 +110,7 @@ def manifest_plan(
 def stand_in(wanted: ManifestConfig, read: Manifest) -> JobConfig:
     """What a job that is a file takes of its pool, in the words of a described one."""
     return JobConfig(
-        nodes=read.nodes or 1, pool=wanted.pool, image="", gpus_per_node=read.gpus or None
+        nodes=read.nodes or 1, pool=wanted.pool, image=read.image, gpus_per_node=read.gpus or None
     )
 
 
@@ -196,9 +198,15 @@ def judged(
         objects=tuple(_ready(workload, claims, namespace) for workload in accepted),
         nodes=job.nodes if job else 0,
         gpus=job.gpus if job else 0,
+        image=_image(job),
         errors=tuple(problem for problem in problems if isinstance(problem, InputError)),
         warnings=tuple(problem for problem in problems if isinstance(problem, InputWarning)),
     )
+
+
+def _image(job: ManifestContext | None) -> str:
+    containers = job.view.containers if job else ()
+    return next((container.image for container in containers), "")
 
 
 def _kind(workload: Workload) -> str:

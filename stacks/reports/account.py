@@ -21,6 +21,8 @@ TIMEOUTS = {
 }
 """Seconds, and two retries: a page of an answer takes at most 18 seconds."""
 OWN_ADDRESS = "https://checkip.amazonaws.com"
+_AMIS = "/aws/service/eks/optimized-ami/{kubernetes}/amazon-linux-2023/x86_64/{variant}"
+"""Folder of AWS's public parameters about EKS's AMIs (EKS user guide, retrieve-ami-id)."""
 Filters = dict[str, Sequence[str]]
 
 
@@ -71,6 +73,29 @@ class Account:
                 principalArn=role,
             )
         )
+
+    def add_on_builds(self, kubernetes: str, name: str) -> list[str]:
+        """The builds of an add-on that EKS offers for a minor release of Kubernetes."""
+        found = self._ask(
+            "eks:DescribeAddonVersions",
+            unless="ResourceNotFound",
+            kubernetesVersion=kubernetes,
+            addonName=name,
+        )
+        add_ons = found.get("addons", ())
+        return [build["addonVersion"] for one in add_ons for build in one["addonVersions"]]
+
+    def has_ami(self, kubernetes: str, variant: str, release: str) -> bool:
+        """Whether the region has EKS's AMI of a release, such as v20261012: the parameter by which
+        Karpenter finds it. `variant`: standard or nvidia."""
+        image = f"amazon-eks-node-al2023-x86_64-{variant}-{kubernetes}-{release}"
+        name = f"{_AMIS.format(kubernetes=kubernetes, variant=variant)}/{image}/image_id"
+        return bool(self._ask("ssm:GetParameter", unless="ParameterNotFound", Name=name))
+
+    def recommended_ami(self, kubernetes: str, variant: str) -> str:
+        """Release of the AMI that EKS recommends, such as 1.35.8-20261012."""
+        at = f"{_AMIS.format(kubernetes=kubernetes, variant=variant)}/recommended/release_version"
+        return self._ask("ssm:GetParameter", Name=at)["Parameter"]["Value"]
 
     def zones(self) -> dict[str, str]:
         """Name → id of the zones that are available."""
@@ -173,7 +198,7 @@ class Account:
         make = aws_session(self._access, settings).create_client
         return {
             name.replace("-", ""): make(name, self._access.region, config=settings)
-            for name in ("sts", "ec2", "eks", "iam", "service-quotas")
+            for name in ("sts", "ec2", "eks", "iam", "service-quotas", "ssm")
         }
 
 

@@ -19,6 +19,7 @@ from stacks.derive.credentials import NotAssumed
 from stacks.plan import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account, NotAnswered
 from stacks.reports.reach import address_errors, asks_address, first_update_errors
+from stacks.reports.releases import add_ons, ami_errors, amis, build_errors
 from stacks.reports.service_roles import role_findings, service_roles
 from stacks.reports.zone_choice import eks_zone_errors, instead
 from stacks.rules.access import account_findings, entry_findings, role_finding
@@ -114,6 +115,7 @@ def checks(
             for code, takers in quota_takers(plan.capacity, plan.system_nodes).items()
         },
         **_reservation_checks(account, plan, wanted),
+        **_release_checks(account, plan),
         **{
             f"role {role.name}": lambda role=role: role_findings(
                 plan, role, account.has_role(role.name)
@@ -167,6 +169,27 @@ def _reservation_checks(
         for name, pool in wanted.pools.items()
         if (reservation := pool.reservation)
     }
+
+
+def _release_checks(account: Account, plan: EnvironmentPlan) -> dict[str, Check]:
+    version = plan.cluster.version
+    builds: dict[str, Check] = {
+        f"builds of add-on {add_on.name}": lambda add_on=add_on: build_errors(
+            plan, add_on, account.add_on_builds(version, add_on.name)
+        )
+        for add_on in add_ons(plan)
+    }
+    images: dict[str, Check] = {
+        f"AMI {variant} of {release}": lambda variant=variant, release=release: ami_errors(
+            plan,
+            variant,
+            release,
+            account.recommended_ami(version, variant),
+            exists=account.has_ami(version, variant, release),
+        )
+        for variant, release in amis(plan)
+    }
+    return builds | images
 
 
 def _role(arn: str) -> tuple[str, str] | str:

@@ -70,14 +70,27 @@ def support_warnings(wanted: EnvironmentConfig, today: date) -> Iterator[InputWa
     release = versions.KUBERNETES.get(version)
     if release is None or today < release.standard_ends - WARNING_TIME:
         return
-    newer = [one for one in versions.KUBERNETES if minor(one) > minor(version)]
-    do = f"; write {as_yaml(newer[0])}, docs/upgrades.md has the order" if newer else ""
-    follows = _after_standard_support(release, wanted.cluster.upgrade_policy, today)
-    text = f"{_end_of_support(version, release, today)}: {follows}{do}"
+    newer = next_release(version)
+    do = f"; write {as_yaml(newer)}, docs/upgrades.md has the order" if newer else ""
+    text = f"{end_of_support(version, wanted.cluster.upgrade_policy, today)}{do}"
     yield InputWarning(path="environment.cluster.version", text=text)
 
 
-def _end_of_support(version: str, release: KubernetesRelease, today: date) -> str:
+def next_release(version: str) -> str | None:
+    """The next minor release of Kubernetes; None where this program does not know it."""
+    newer = [one for one in versions.KUBERNETES if minor(one) > minor(version)]
+    return newer[0] if newer else None
+
+
+def end_of_support(version: str, policy: str, today: date) -> str:
+    """When standard support of a known version ends or ended, and what follows from it. `policy`:
+    the cluster's upgrade_policy."""
+    release = versions.KUBERNETES[version]
+    follows = _after_standard_support(release, policy, today)
+    return f"{_end_of_standard(version, release, today)}: {follows}"
+
+
+def _end_of_standard(version: str, release: KubernetesRelease, today: date) -> str:
     ends, support = release.standard_ends, release.support(today)
     if support == "no":
         return f"support of Kubernetes {version} ended on {release.extended_ends}"

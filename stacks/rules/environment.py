@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import date, datetime
 
 from catalog import versions
 from catalog.age import outdated
@@ -143,8 +143,7 @@ def environment_warnings(
                 " zone; make check LIVE=1 prints the zone's id"
             ),
         )
-    if late := outdated(SNAPSHOT, now.date()):
-        yield InputWarning(path="environment.zone", text=f"the table of instance offerings {late}")
+    yield from offers_warnings(now.date())
     kubernetes, trainer = wanted.cluster.version, wanted.trainer.version
     if (
         kubernetes in versions.KUBERNETES
@@ -164,6 +163,12 @@ def environment_warnings(
     yield from support_warnings(wanted, now.date())
     yield from pool_warnings(wanted, now)
     yield from store_warnings(wanted)
+
+
+def offers_warnings(today: date) -> Iterator[InputWarning]:
+    """The age of the table that says which instance types AWS sells where."""
+    if late := outdated(SNAPSHOT, today):
+        yield InputWarning(path="environment.zone", text=f"the table of instance offerings {late}")
 
 
 def first_types(wanted: EnvironmentConfig) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from catalog.docker_hub import HOURS, PULLS, is_on_docker_hub
 from stacks.derive.capacity import TYPES, largest_gang
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, TeamConfig
 from stacks.settings.job import JobConfig, typed
@@ -94,9 +95,7 @@ def gang_warnings(
     path: str, jobs: Mapping[str, JobConfig], environment: EnvironmentConfig
 ) -> Iterator[InputWarning]:
     """Jobs of several nodes that do not fit their pool together. `path`: that holds the jobs."""
-    for name, pool in environment.pools.items():
-        if not pool.instance_types or not set(pool.instance_types) <= set(TYPES):
-            continue
+    for name, pool in _known_pools(environment).items():
         gangs = {
             job: _nodes(wanted, pool)
             for job, wanted in jobs.items()
@@ -114,6 +113,42 @@ def gang_warnings(
                     " pool"
                 ),
             )
+
+
+def docker_hub_warnings(
+    path: str, jobs: Mapping[str, JobConfig], environment: EnvironmentConfig
+) -> Iterator[InputWarning]:
+    """Jobs whose new nodes pull more images from Docker Hub than it gives to one address: all nodes
+    have that of the NAT gateway. A job with pull_secrets has an account, and other limits. `path`:
+    that holds the jobs."""
+    pools = _known_pools(environment)
+    pulls = {
+        name: _nodes(job, pools[job.pool])
+        for name, job in jobs.items()
+        if job.pool in pools and is_on_docker_hub(job.image) and not job.pull_secrets
+    }
+    if sum(pulls.values()) > PULLS:
+        listed = ", ".join(f"{name} {nodes}" for name, nodes in pulls.items())
+        yield InputWarning(
+            path=path,
+            text=(
+                f"{sum(pulls.values())} new nodes pull images from Docker Hub ({listed}), all through"
+                f" the address of the NAT gateway. Docker Hub gives an address {PULLS} pulls in"
+                f" {HOURS} hours without an account; the other nodes of a gang then wait in"
+                " ImagePullBackOff. Push the image to a registry of the environment (registries),"
+                " name its copy on public.ecr.aws or in a pull-through cache of ECR, or set"
+                " pull_secrets of a paid account"
+            ),
+        )
+
+
+def _known_pools(environment: EnvironmentConfig) -> dict[str, PoolConfig]:
+    """The pools whose instance types are all in the catalogue."""
+    return {
+        name: pool
+        for name, pool in environment.pools.items()
+        if pool.instance_types and set(pool.instance_types) <= set(TYPES)
+    }
 
 
 def _nodes(job: JobConfig, pool: PoolConfig) -> int:

@@ -89,6 +89,12 @@ def test_the_number_of_calls_grows_with_the_jobs_and_not_with_their_ranks():
     assert _calls(two, ranks=2) == _calls(two, ranks=512) == _calls(one, ranks=2) + 1
 
 
+def test_logs_are_read_for_those_who_want_them_only():
+    kubectl = Kubectl(ranks=2)
+    taken = snapshot.read(kubectl, logs=False)
+    assert len(kubectl.calls) == 2 and taken.logs == {} and len(taken.of("pods")) == 6
+
+
 def test_every_rank_has_its_own_lines_and_the_time_of_its_last():
     kubectl = Kubectl()
     last = kubectl.gangs[f"{LABELS['PyTorchJob']}=pytorchjob"][-1]

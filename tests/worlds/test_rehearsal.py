@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import sys
@@ -11,7 +12,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from catalog.versions import KUBERNETES
 from rehearsal import world
+from rehearsal.aws.images import NEWEST_RELEASE
 from stacks.plan import plan_stack
 from stacks.reports.policy import policies
 from stacks.settings.reader import read_file
@@ -159,6 +162,27 @@ def test_status_says_what_runs_and_that_nothing_is_wrong(harness: Harness):
         r"training/t5-large +TrainJob .* Complete", said
     ), said
     assert "\n! " not in said
+
+
+def test_what_the_finished_run_took_is_said_beside_what_was_planned(harness: Harness):
+    told = json.loads(harness.shell(f"{sys.executable} -m operations.spent dev --json"))
+    [run] = [run for run in told["runs"] if run["job"] == "t5-large"]
+    assert (run["namespace"], run["state"], run["nodes"]) == ("training", "Complete", 2)
+    assert run["instance_types"] == ["g6e.48xlarge"] and run["known"] == ""
+    hours = [float(run[amount]) for amount in ("gpu_hours", "usd")]
+    assert all(0 < amount < 16 for amount in hours), "both nodes, for less than an hour"
+    assert [one["namespace"] for one in told["namespaces"]] == ["training"]
+    assert harness.do("spent") == 0
+    said = harness.log.read_text().rpartition("$ rehearsal spent")[2]
+    assert re.search(r"training/t5-large +\S+Z +Complete +2 +g6e.48xlarge", said), said
+
+
+def test_what_is_due_is_asked_of_the_account(harness: Harness):
+    told = harness.shell(f"{sys.executable} -m stacks.reports.due --live --json dev")
+    due = [one["what"] for one in json.loads(told)]
+    newest = f"EKS recommends {KUBERNETES['1.35'].ami_patch}-{NEWEST_RELEASE.removeprefix('v')}"
+    assert sum(newest in what for what in due) == 2, "of GPU nodes and of system nodes"
+    assert not [what for what in due if "failed" in what or "add-on" in what]
 
 
 def test_plain_tools_work_against_the_rehearsal(harness: Harness):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from catalog.versions import KUBERNETES
 from rehearsal import paths
 from rehearsal.aws import identity
 from tests.rehearsal.aws_world import (
@@ -337,6 +338,19 @@ def test_an_add_on_that_eks_would_refuse_is_refused(
 ) -> None:
     with refused(code):
         eks.create_addon(**(addon("vpc-cni") | more))
+
+
+def test_offered_are_the_builds_that_the_catalogue_has_for_a_minor_release(
+    account: Account,
+) -> None:
+    ask = account.client("eks").describe_addon_versions
+    [coredns] = ask(kubernetesVersion="1.34", addonName="coredns")["addons"]
+    [build] = coredns["addonVersions"]
+    assert build["addonVersion"] == KUBERNETES["1.34"].add_ons["coredns"]
+    assert {one["addonName"] for one in ask(kubernetesVersion="1.35")["addons"]} == set(
+        KUBERNETES["1.35"].add_ons
+    )
+    assert ask(kubernetesVersion="1.29")["addons"] == []
 
 
 def test_an_updated_add_on_is_updating_until_its_workloads_are_available_again(

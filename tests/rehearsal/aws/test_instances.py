@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from catalog.versions import KUBERNETES
 from rehearsal.aws import identity
+from rehearsal.aws.images import NEWEST_RELEASE
 from tests.rehearsal.aws_world import (
     NEVER,
     REGION,
@@ -26,6 +28,15 @@ from tests.rehearsal.aws_world import (
 
 AMI = "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/nvidia/{}/image_id"
 PINNED = "amazon-eks-node-al2023-x86_64-nvidia-1.34-v20260724"
+
+
+def test_the_recommended_ami_has_the_patch_release_of_the_kubelet(account: Account) -> None:
+    ssm = account.client("ssm")
+    name = AMI.format("recommended").replace("image_id", "release_version")
+    found = ssm.get_parameter(Name=name)["Parameter"]["Value"]
+    assert found == f"{KUBERNETES['1.34'].ami_patch}-{NEWEST_RELEASE.removeprefix('v')}"
+    with refused("ParameterNotFound"):
+        ssm.get_parameter(Name=name.replace("1.34", "1.29"))
 
 
 class Fleet:

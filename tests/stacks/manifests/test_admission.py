@@ -72,6 +72,12 @@ def said(text: str, pool: str = "g6e", **given: Any) -> list[str]:
     return [str(error) for error in made(text, pool, **given).errors]
 
 
+def test_a_file_says_which_image_its_pods_train_with() -> None:
+    """Pulls from Docker Hub are counted by it (stacks/rules/together.py)."""
+    without = JOB.replace("    image: a/b:1\n", "")
+    assert [made(text).image for text in (JOB, V1, without, "")] == ["a/b:1", "a/b:1", "", ""]
+
+
 @pytest.mark.parametrize(
     ("name", "pool", "kinds"),
     [

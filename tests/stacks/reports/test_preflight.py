@@ -23,6 +23,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from catalog.versions import KUBERNETES
 from plans.access import AccessPlan, AssumedRole
 from plans.parts import Identity
 from stacks.derive.credentials import NotAssumed
@@ -67,6 +68,9 @@ SOUND: dict[str, Any] = {
     "quota": (768, 0),
     "addresses": (None, 0),
     "has_role": True,
+    "add_on_builds": [build for each in KUBERNETES.values() for build in each.add_ons.values()],
+    "has_ami": True,
+    "recommended_ami": "1.35.8-20261101",
 }
 
 
@@ -601,7 +605,7 @@ def test_a_role_that_aws_refuses_is_named(ours: Account, monkeypatch: pytest.Mon
 
 def test_every_question_reads() -> None:
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', inspect.getsource(Account))
-    assert len(actions) == 10 and all(action.startswith(("Get", "Describe")) for action in actions)
+    assert len(actions) == 13 and all(action.startswith(("Get", "Describe")) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:

@@ -67,6 +67,41 @@ def test_gangs_that_fit_together_and_jobs_of_one_node_are_no_warning() -> None:
     assert text_of(at("pools.g6e.max_nodes", 2), second(nodes=1)) == []
 
 
+def hub_text_of(*edits: Edit) -> list[str]:
+    large = at("pools.g6e.max_nodes", 200)
+    found = planned(large, *edits).warnings
+    return [str(warning) for warning in found if "Docker Hub" in warning.text]
+
+
+HUB = "pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"
+
+
+def test_more_new_nodes_than_docker_hub_gives_images_to_one_address_are_a_warning() -> None:
+    many = at(f"{JOB}.nodes", 60), at(f"{JOB}.image", HUB)
+    [text] = hub_text_of(*many, second(nodes=41))
+    assert text.startswith(
+        "environment.jobs: 101 new nodes pull images from Docker Hub (t5-large 60, other 41), all"
+        " through the address of the NAT gateway. Docker Hub gives an address 100 pulls in 6 hours"
+    )
+    assert hub_text_of(*many, second(nodes=40)) == []
+
+
+def test_images_of_other_registries_and_pulls_with_an_account_are_not_counted() -> None:
+    many = at(f"{JOB}.nodes", 101)
+    assert hub_text_of(many) == [], "from public.ecr.aws"
+    assert len(hub_text_of(many, at(f"{JOB}.image", f"docker.io/{HUB}"))) == 1
+    account = at(f"{JOB}.pull_secrets", ["hub"])
+    assert hub_text_of(many, at(f"{JOB}.image", HUB), account) == []
+
+
+def test_pods_that_share_a_node_pull_their_image_once() -> None:
+    halves = at(f"{JOB}.gpus_per_node", 4), at(f"{JOB}.image", HUB)
+    script = at(f"{JOB}.script", "accelerate launch t5.py")
+    assert hub_text_of(*halves, script, at(f"{JOB}.nodes", 200)) == []
+    [text] = hub_text_of(*halves, script, at(f"{JOB}.nodes", 202))
+    assert "101 new nodes" in text
+
+
 def test_gangs_that_share_nodes_are_counted_by_nodes() -> None:
     halves = {"gpus_per_node": 4, "script": "accelerate launch t5.py"}
     assert text_of(second(nodes=4, **halves)) == []

@@ -1,0 +1,22 @@
+"""Docker Hub: which images come from it, and how many of them it gives to one address.
+
+Source: docs.docker.com/docker-hub/usage/pulls, in the text of docker/docs@17c998c2da (2025-03-27), which
+took the ten pulls an hour back that had been announced for 2025-04-01. A stored copy of the page,
+read on 2026-11-22, has the same figures.
+"""
+
+from __future__ import annotations
+
+PULLS, HOURS = 100, 6
+"""Pulls without an account from one IPv4 address in so many hours. A personal account has 200, a paid
+one has no limit."""
+HOSTS = ("docker.io", "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")
+
+
+def is_on_docker_hub(image: str) -> bool:
+    """Whether an image that has a name comes from Docker Hub. What stands before the first slash is a
+    registry where it has a dot or a colon, or is localhost; without a registry it is Docker Hub
+    (distribution/reference, splitDockerDomain)."""
+    host, slash, _ = image.partition("/")
+    named = bool(slash) and ("." in host or ":" in host or host == "localhost")
+    return bool(image) and (host in HOSTS if named else True)

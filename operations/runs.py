@@ -1,0 +1,193 @@
+"""What each finished run took: which nodes, how many GPUs, and for how long, as far as the cluster
+still knows.
+
+A pod takes its node from the moment at which it is scheduled to the end of its last container.
+Kubernetes deletes the pods of a node that is gone, and Karpenter deletes nodes that have been empty
+for 15 minutes: what is left then is the job, which knows when it was created and when it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from catalog.instances import CPU_TYPES, GPU_TYPES
+from catalog.quantities import amount
+from operations.snapshot import Job, Object, Snapshot, container_statuses
+from plans.parts import RUN
+from plans.pod_template import GPU, POOL
+from stacks.manifests.context import live_view
+
+EXACT, AT_LEAST, AT_MOST, ABOUT = "", "at least", "at most", "about"
+"""What is known of an amount."""
+FIRST_PODS = timedelta(minutes=1)
+"""How long after its creation a job still creates the pods of its first attempt."""
+TYPES = GPU_TYPES | CPU_TYPES
+TYPE, CAPACITY = "node.kubernetes.io/instance-type", "karpenter.sh/capacity-type"
+ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+RESERVATION = "karpenter.k8s.aws/capacity-reservation-type"
+"""Label of a node of a reservation: default or capacity-block (Karpenter 1.14, labels)."""
+SERVICES = {
+    ("on-demand", ""): "ec2",
+    ("reserved", "default"): "ec2",
+    ("reserved", "capacity-block"): "ec2-block",
+    ("spot", ""): "ec2-spot",
+}
+"""(kind of capacity, kind of reservation) → whose prices count."""
+Labels = dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeTime:
+    """The time that one pod took of a node."""
+
+    instance_type: str
+    """Empty where it is not known."""
+    service: str
+    """Whose prices count; empty where it is not known."""
+    region: str
+    """Whose prices count; empty where it is not known."""
+    gpus: int
+    hours: Decimal
+
+    @property
+    def gpu_hours(self) -> Decimal:
+        return self.gpus * self.hours
+
+    @property
+    def node_hours(self) -> Decimal:
+        """Its share of the node: that of the GPUs; a node without GPUs counts wholly."""
+        kind = TYPES.get(self.instance_type)
+        if kind is None or not kind.gpus:
+            return self.hours
+        return self.hours * min(self.gpus, kind.gpus) / kind.gpus
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A job that has ended."""
+
+    job: Job
+    ended: datetime
+    identity: str
+    """Of the run, as the stack's plan knows it; empty for a job that no stack owns."""
+    times: tuple[NodeTime, ...]
+    known: str
+    """EXACT; AT_LEAST where pods of it are gone; AT_MOST where all are, and the job's whole life
+    stands for their time."""
+
+
+def finished_runs(snapshot: Snapshot) -> list[Run]:
+    """Every job that has ended, the first to end first."""
+    runs = [_run(snapshot, job, job.since) for job in snapshot.jobs() if job.ended and job.since]
+    return sorted(runs, key=lambda run: run.ended)
+
+
+def together(known: Iterable[str]) -> str:
+    """What is known of a sum of amounts of which this is known."""
+    inexact = {*known} - {EXACT}
+    return ABOUT if len(inexact) > 1 else next(iter(inexact), EXACT)
+
+
+def _run(snapshot: Snapshot, job: Job, ended: datetime) -> Run:
+    view = live_view(job.body, snapshot.runtimes())
+    pods = [pod for pod in job.pods if pod["spec"].get("nodeName") and _trains(pod)]
+    created = _time(job.body["metadata"]["creationTimestamp"])
+    if pods:
+        times = tuple(_of_pod(snapshot, pod, ended) for pod in pods)
+        again = job.restarts or any(
+            _time(pod["metadata"]["creationTimestamp"]) > created + FIRST_PODS for pod in pods
+        )
+        known = AT_LEAST if again or len(pods) < view.nodes else EXACT
+    else:
+        labels = _labels_of_pool(snapshot, _selected_pool(job.body["spec"]))
+        whole = _node_time(labels, view.gpus, ended - created)
+        times, known = (whole,) * view.nodes, AT_MOST if view.nodes else AT_LEAST
+    identity = job.body["metadata"].get("annotations", {}).get(RUN, "")
+    return Run(job=job, ended=ended, identity=identity, times=times, known=known)
+
+
+def _trains(pod: Object) -> bool:
+    """Whether the pod takes a node of a pool. The launcher of an MPI job does not."""
+    return bool(_gpus(pod)) or POOL in pod["spec"].get("nodeSelector", {})
+
+
+def _of_pod(snapshot: Snapshot, pod: Object, job_ended: datetime) -> NodeTime:
+    scheduled = next(
+        (
+            condition["lastTransitionTime"]
+            for condition in pod["status"].get("conditions", [])
+            if condition["type"] == "PodScheduled" and condition["status"] == "True"
+        ),
+        pod["metadata"]["creationTimestamp"],
+    )
+    ends = [
+        _time(status["state"]["terminated"]["finishedAt"])
+        for status in container_statuses(pod)
+        if status.get("state", {}).get("terminated", {}).get("finishedAt")
+    ]
+    return _node_time(
+        _labels_of_node(snapshot, pod),
+        _gpus(pod),
+        max(ends, default=job_ended) - _time(scheduled),
+    )
+
+
+def _node_time(labels: Labels, gpus: int, time: timedelta) -> NodeTime:
+    capacity = labels.get(CAPACITY, ""), labels.get(RESERVATION, "")
+    return NodeTime(
+        instance_type=labels.get(TYPE, ""),
+        service=SERVICES.get(capacity, ""),
+        region=labels.get(REGION, ""),
+        gpus=gpus,
+        hours=Decimal(str(time.total_seconds())) / 3600,
+    )
+
+
+def _labels_of_node(snapshot: Snapshot, pod: Object) -> Labels:
+    """Those of the pod's node; where the node is gone, what its pool launches."""
+    name = pod["spec"]["nodeName"]
+    for node in snapshot.of("nodes"):
+        if node["metadata"]["name"] == name:
+            return node["metadata"]["labels"]
+    return _labels_of_pool(snapshot, pod["spec"].get("nodeSelector", {}).get(POOL))
+
+
+def _labels_of_pool(snapshot: Snapshot, pool: str | None) -> Labels:
+    """Labels that all nodes of a pool have in common, their region among them."""
+    several: dict[str, set[str]] = {}
+    for node_pool in snapshot.of("nodepools"):
+        template = node_pool["spec"]["template"]
+        if pool and template["metadata"]["labels"].get(POOL) == pool:
+            for wanted in template["spec"]["requirements"]:
+                several.setdefault(wanted["key"], set()).update(wanted.get("values", ()))
+    several[REGION] = {zone[:-1] for zone in several.get(ZONE, ())}
+    return {key: next(iter(values)) for key, values in several.items() if len(values) == 1}
+
+
+def _selected_pool(spec: Any) -> str | None:
+    """The pool that a part of a job's spec selects. A TrainJob of either release and a PyTorchJob
+    have it at different places."""
+    return next((value for value in _pools_in(spec) if value), None)
+
+
+def _pools_in(part: Any) -> Iterator[str | None]:
+    if isinstance(part, dict):
+        yield (part.get("nodeSelector") or {}).get(POOL)
+    for inner in (
+        part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    ):
+        yield from _pools_in(inner)
+
+
+def _gpus(pod: Object) -> int:
+    """GPUs of all containers of the pod."""
+    limits = [one.get("resources", {}).get("limits", {}) for one in pod["spec"]["containers"]]
+    return int(sum(amount(limit.get(GPU, 0)) or 0 for limit in limits))
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
