@@ -17,6 +17,7 @@ from components.job import Job
 from components.karpenter import Karpenter
 from components.namespace import JobNamespace, Volume
 from components.network import Network
+from components.prefetch import Prefetch
 from components.priority import Priority
 from components.registry import Registry
 from components.system_nodes import SystemNodes
@@ -104,6 +105,9 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
 
     workspace = JobNamespace(
         "workspace", plan.workspace, volumes=volumes, drivers=then.ready, opts=in_cluster
+    for key, pool in plan.pools.items():
+        if pool.images:
+            Prefetch(key, pool, opts=in_cluster)
     )
     trainer = Trainer("trainer", plan.trainer, nodes=[system.ready], opts=in_cluster)
     runtimes = Runtimes("runtimes", plan.runtimes, admission=trainer.ready, opts=in_cluster)
