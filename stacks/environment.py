@@ -13,7 +13,7 @@ from components.cluster import Cluster
 from components.device_plugins import DevicePlugins
 from components.gpu_nodes import GpuNodes
 from components.gpu_pool import GpuPool
-from components.job import Job
+from components.job import Job, said
 from components.karpenter import Karpenter
 from components.namespace import JobNamespace, Volume
 from components.network import Network
@@ -126,12 +126,12 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     priorities = {
         key: Priority(key, value, opts=in_cluster) for key, value in plan.priorities.items()
     }
-    kubeconfig, starts = cluster.coordinates.kubeconfig(), job_starts(plan)
+    kubeconfig, said_before = cluster.coordinates.kubeconfig(), said(job_starts(plan))
     for key, job in plan.jobs.items():
         Job(
             key,
             job,
-            starts=starts[key],
+            said_before=said_before,
             namespace=workspace.namespace,
             kubeconfig=kubeconfig,
             opts=in_cluster,

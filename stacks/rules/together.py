@@ -83,8 +83,8 @@ def _overlaps(saves: Sequence[Saved]) -> list[Saved | None]:
     for number, save in enumerate(saves):
         place = save.places[0]
         before = [here[each] for each in save.places if each in here]
-        first = min([*before, *([inside[place]] if place in inside else [])], default=None)
-        found.append(None if first is None else saves[first])
+        before += [inside[place]] if place in inside else []
+        found.append(saves[min(before)] if before else None)
         here.setdefault(place, number)
         for around in save.places:
             inside.setdefault(around, number)
