@@ -1,5 +1,5 @@
 """What plan and components cost: our program beside a flat one that makes the same resources with
-the same SDK.
+the same SDK, for one job, a hundred and a thousand.
 
 Both run against the recording engine of the tests, so that neither waits for a cloud or for a real
 engine.
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tests.support.recording import Graph
 
 ME = ["-m", "benchmarks.program"]
+JOBS = (1, 100, 1000)
+"""Of the dev file's environment: its job, so many times, each with checkpoints of its own."""
 
 
 def main(arguments: list[str]) -> int:
@@ -44,6 +46,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--rarely", action="store_true", help="of flat: collect garbage as seldom as ours does"
     )
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="COUNT", help="of ours and write: so many jobs"
+    )
     options = parser.parse_args(arguments)
     if (options.file is not None) != (options.program in ("write", "flat")):
         parser.error("FILE belongs to write and to flat")
@@ -51,9 +56,9 @@ def main(arguments: list[str]) -> int:
         parser.error("--rarely belongs to flat")
     match options.program:
         case "ours":
-            _ours()
+            _ours(options.jobs)
         case "write":
-            _write(options.file)
+            _write(options.file, options.jobs)
         case "flat":
             if options.rarely:
                 gc.set_threshold(50_000)  # as __main__.py does
@@ -61,38 +66,49 @@ def main(arguments: list[str]) -> int:
         case "imports":
             _imports()
         case _:
-            _measure()
+            for jobs in JOBS:
+                _measure(jobs)
     return 0
 
 
-def _measure() -> None:
+def _measure(jobs: int) -> None:
     """Without the SDK in this process: a child's largest memory begins with its parent's."""
     with tempfile.TemporaryDirectory() as folder:
         resources = Path(folder) / "resources.json"
         subprocess.run(
-            [sys.executable, "-W", "ignore", *ME, "write", resources],
+            [sys.executable, "-W", "ignore", *ME, "write", resources, f"--jobs={jobs}"],
             cwd=CHECKOUT,
             check=True,
             stderr=subprocess.DEVNULL,
         )
         runs = in_turns(
             {
-                "ours": [*ME, "ours"],
+                "ours": [*ME, "ours", f"--jobs={jobs}"],
                 "flat": [*ME, "flat", str(resources)],
                 "flat, collecting as ours": [*ME, "flat", str(resources), "--rarely"],
                 "the SDK's imports alone": [*ME, "imports"],
             }
         )
         print(
-            f"program: {len(json.loads(resources.read_text()))} resources made in a fresh process\n"
-            f"{table(runs, 'flat')}"
+            f"program: {jobs} jobs, {len(json.loads(resources.read_text()))} resources made in a"
+            f" fresh process\n{table(runs, 'flat, collecting as ours')}\n"
         )
 
 
-def _ours() -> Graph:
+def _ours(jobs: int) -> Graph:
     from tests.support.recording import deploy
 
-    return deploy("dev")
+    return deploy("dev", lambda values: _times(values["trainyard:environment"], jobs))
+
+
+def _times(settings: dict[str, Any], jobs: int) -> None:
+    """The environment's job, so many times."""
+    [(name, job)] = settings["jobs"].items()
+    saved = job["checkpoints"]
+    settings["jobs"] |= {
+        f"{name}-{number}": {**job, "checkpoints": {**saved, "directory": f"{name}-{number}"}}
+        for number in range(1, jobs)
+    }
 
 
 def _flat(resources: Path) -> Graph:
@@ -105,12 +121,12 @@ def _flat(resources: Path) -> Graph:
     )
 
 
-def _write(resources: Path) -> None:
+def _write(resources: Path, jobs: int) -> None:
     """What our program makes, for the flat one to make too: all but components, which are only
     there to hold others."""
     made = [
         (n.kind, n.name, n.inputs)
-        for n in _ours().nodes.values()
+        for n in _ours(jobs).nodes.values()
         if not n.kind.startswith("trainyard:")
     ]
     resources.write_text(json.dumps(made))

@@ -11,6 +11,10 @@ import pulumi_kubernetes as k8s
 
 from plans.parts import ChartPlan
 
+WITH_THE_NODES = 35
+"""Minutes for a release that may begin before there are nodes: its pods stay Pending until then. One
+node group of 16 took 33 minutes (catalog/latencies.py)."""
+
 
 def release(
     parent: pulumi.Resource,
@@ -23,9 +27,10 @@ def release(
     skip_crds: bool = False,
     create_namespace: bool = False,
     take_ownership: bool = False,
+    minutes: int = 10,
 ) -> k8s.helm.v3.Release:
-    """Install, and wait until its workloads are ready. A release is named like its resource, so a
-    lost one is found."""
+    """Install, and wait for `minutes` at most until its workloads are ready. A release is named
+    like its resource, so a lost one is found."""
     repository = k8s.helm.v3.RepositoryOptsArgs(repo=chart.repository) if chart.repository else None
     return k8s.helm.v3.Release(
         name,
@@ -38,6 +43,6 @@ def release(
         values=dict(values or {}),
         skip_crds=skip_crds,
         take_ownership=take_ownership or None,
-        timeout=600,
+        timeout=minutes * 60,
         opts=pulumi.ResourceOptions(parent=parent, depends_on=list(needs)),
     )

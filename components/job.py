@@ -7,7 +7,7 @@ plans/pytorch.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -25,18 +25,18 @@ class Job(pulumi.ComponentResource):
         name: str,
         plan: JobPlan,
         *,
-        starts: str,
+        said_before: pulumi.ResourceHook,
         namespace: pulumi.Input[str],
         kubeconfig: pulumi.Output[str],
         needs: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`starts`: what to say whenever the run begins."""
+        """`said_before`: what `said` makes."""
         super().__init__("trainyard:jobs:Job", name, None, opts)
         self._namespace = namespace
         files = [self._files(name, plan.files)] if plan.files else []
         beside = [self._beside(name, made, needs) for made in plan.objects]
-        run = self._run(name, plan, starts, needs=[*needs, *files, *beside])
+        run = self._run(name, plan, said_before, needs=[*needs, *files, *beside])
         if plan.wait != "none":
             _wait(run, plan, kubeconfig)
         self.register_outputs({})
@@ -76,19 +76,23 @@ class Job(pulumi.ComponentResource):
         )
 
     def _run(
-        self, name: str, plan: JobPlan, starts: str, needs: Sequence[pulumi.Resource]
+        self,
+        name: str,
+        plan: JobPlan,
+        said_before: pulumi.ResourceHook,
+        needs: Sequence[pulumi.Resource],
     ) -> k8s.apiextensions.CustomResource:
         return k8s.apiextensions.CustomResource(
             name,
             api_version=JOB_KINDS[plan.kind].api_version,
             kind=plan.kind,
             spec=plan.spec,
-            metadata=k8s.meta.v1.ObjectMetaArgs(
-                name=plan.name,
-                namespace=self._namespace,
-                annotations={RUN: plan.run},
-                labels=dict(plan.labels) or None,
-            ),
+            metadata={
+                "name": plan.name,
+                "namespace": self._namespace,
+                "annotations": {RUN: plan.run},
+                **({"labels": dict(plan.labels)} if plan.labels else {}),
+            },
             opts=pulumi.ResourceOptions(
                 parent=self,
                 # Runtime, claims, files and pool are named in the spec and not referred to: at
@@ -99,20 +103,20 @@ class Job(pulumi.ComponentResource):
                 ignore_changes=["spec"],
                 replace_on_changes=[f'metadata.annotations["{RUN}"]'],
                 delete_before_replace=True,
-                hooks=_said_before(name, starts),
+                hooks=pulumi.ResourceHookBinding(before_create=[said_before]),
             ),
         )
 
 
-def _said_before(name: str, starts: str) -> pulumi.ResourceHookBinding:
-    """Only the engine knows when it makes a deleted run again: it asks for this line, in a preview
-    too."""
-    hook = pulumi.ResourceHook(
-        f"{name}-starts",
-        lambda _: pulumi.info(starts),
+def said(starts: Mapping[str, str]) -> pulumi.ResourceHook:
+    """One hook for all jobs, which says a line whenever a run begins. Only the engine knows when it
+    makes a deleted run again: it asks for the line, in a preview too. `starts`: the line of each
+    job."""
+    return pulumi.ResourceHook(
+        "job-starts",
+        lambda run: pulumi.info(starts[run.name]),
         pulumi.ResourceHookOptions(on_dry_run=True, ignore_errors=True),
     )
-    return pulumi.ResourceHookBinding(before_create=[hook])
 
 
 def _wait(run: pulumi.CustomResource, plan: JobPlan, kubeconfig: pulumi.Output[str]) -> None:

@@ -13,7 +13,7 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
-from components.chart import release
+from components.chart import WITH_THE_NODES, release
 from components.cluster import ClusterCoordinates
 from components.role import role
 from plans import policies
@@ -34,7 +34,8 @@ INTERRUPTIONS: dict[str, tuple[str, str]] = {
 class Karpenter(pulumi.ComponentResource):
     """The controller that launches GPU nodes for pending pods, and drains them."""
 
-    ready: pulumi.Resource
+    ready: list[pulumi.Resource]
+    """The controller, and the nodes that it runs on: what it has to end at destroy needs both."""
 
     def __init__(
         self,
@@ -52,9 +53,8 @@ class Karpenter(pulumi.ComponentResource):
         queue, interruptions = self._interruption_queue(name)
         identity = self._identity(name, cluster, node_role_arn, queue, trusts)
         crds = release(self, f"{name}-crd", plan.crds, namespace=NAMESPACE)
-        self.ready = self._controller(
-            name, cluster, queue, [*nodes, *identity, *interruptions, crds]
-        )
+        controller = self._controller(name, cluster, queue, [*identity, *interruptions, crds])
+        self.ready = [controller, *nodes]
         self.register_outputs({})
 
     def _interruption_queue(self, name: str) -> tuple[aws.sqs.Queue, list[pulumi.Resource]]:
@@ -165,6 +165,9 @@ class Karpenter(pulumi.ComponentResource):
                     **({} if self._plan.dry_run else {"disableDryRun": True}),
                 },
                 "serviceAccount": {"name": SERVICE_ACCOUNT},
+                # The resolver of the VPC. Karpenter calls AWS and the API server only, and need not
+                # wait for coredns (karpenter-provider-aws#2186).
+                "dnsPolicy": "Default",
                 "controller": {
                     # Otherwise Karpenter asks the instance metadata service, which no pod reaches.
                     "env": [{"name": "AWS_REGION", "value": self._plan.identity.region}],
@@ -174,8 +177,10 @@ class Karpenter(pulumi.ComponentResource):
                     },
                 },
             },
-            # Pods get an identity only if its association exists before them; without permissions,
-            # queue rules, nodes and DNS the controller starts blind, and at destroy could not end
-            # the instances it has launched.
+            # Pods get an identity only if its association exists before them; without permissions
+            # and queue rules the controller starts blind, and at destroy could not end the
+            # instances it has launched. Nodes are no need: the pods wait for them, and the release
+            # for the pods.
             needs=needs,
+            minutes=WITH_THE_NODES,
         )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
-from components.chart import release
+from components.chart import WITH_THE_NODES, release
 from plans.parts import RuntimePlan, TrainerPlan
 
 NAMESPACE = "kubeflow-system"
@@ -20,7 +20,9 @@ NAMESPACE = "kubeflow-system"
 class Trainer(pulumi.ComponentResource):
     """The controllers and webhooks that turn a TrainJob into pods."""
 
-    ready: pulumi.Resource
+    ready: list[pulumi.Resource]
+    """The controllers, and the nodes that they run on: a finalizer of theirs is only taken off by
+    pods that run."""
 
     def __init__(
         self,
@@ -40,7 +42,7 @@ class Trainer(pulumi.ComponentResource):
             # Those that upstream's chart once brought belong to nobody.
             take_ownership=True,
         )
-        self.ready = release(
+        controllers = release(
             self,
             "kubeflow-trainer",
             plan.chart,
@@ -48,9 +50,12 @@ class Trainer(pulumi.ComponentResource):
             skip_crds=True,
             # From the chart's version the tag does not follow in every release.
             values={"image": {"tag": plan.image_tag}, "crds": {"enabled": False}},
-            # Controllers of a newer release need its CRDs; an older CRD drops their fields.
-            needs=[*nodes, crds],
+            # Controllers of a newer release need its CRDs; an older CRD drops their fields. Nodes
+            # are no need: the pods wait for them, and the release for the pods.
+            needs=[crds],
+            minutes=WITH_THE_NODES,
         )
+        self.ready = [controllers, *nodes]
         self.register_outputs({})
 
 
@@ -65,7 +70,7 @@ class Runtimes(pulumi.ComponentResource):
         name: str,
         plan: Sequence[RuntimePlan],
         *,
-        admission: pulumi.Resource,
+        admission: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:trainer:Runtimes", name, None, opts)
@@ -73,7 +78,7 @@ class Runtimes(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _runtime(
-        self, plan: RuntimePlan, admission: pulumi.Resource
+        self, plan: RuntimePlan, admission: Sequence[pulumi.Resource]
     ) -> k8s.apiextensions.CustomResource:
         return k8s.apiextensions.CustomResource(
             plan.name,
@@ -87,7 +92,7 @@ class Runtimes(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 # Its CRD and the webhook that admits it come with the chart.
-                depends_on=[admission],
+                depends_on=list(admission),
                 # JobSet's failure policy cannot be edited in place, and the name is what jobs refer
                 # to.
                 replace_on_changes=["spec.template.spec.failurePolicy"],

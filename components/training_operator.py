@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pulumi
 
-from components.chart import release
+from components.chart import WITH_THE_NODES, release
 from plans.parts import TrainingOperatorPlan
 
 NAMESPACE = "kubeflow"
@@ -21,7 +21,8 @@ NAMESPACE = "kubeflow"
 class TrainingOperator(pulumi.ComponentResource):
     """The controller and webhook that turn a PyTorchJob into pods."""
 
-    ready: pulumi.Resource
+    ready: list[pulumi.Resource]
+    """The controller, and the nodes that it runs on."""
 
     def __init__(
         self,
@@ -32,12 +33,13 @@ class TrainingOperator(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:trainer:TrainingOperator", name, None, opts)
-        self.ready = release(
+        controller = release(
             self,
             "training-operator",
             plan.chart,
             namespace=NAMESPACE,
             create_namespace=True,
-            needs=nodes,
+            minutes=WITH_THE_NODES,
         )
+        self.ready = [controller, *nodes]
         self.register_outputs({})

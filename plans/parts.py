@@ -183,6 +183,8 @@ class GpuPoolPlan:
     awaited: bool
     """`up` waits until its NodePools are Ready: a job of the stack runs on it, or it keeps
     nodes."""
+    images: tuple[str, ...]
+    """What its nodes pull while they start."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,10 +13,11 @@ from components.cluster import Cluster
 from components.device_plugins import DevicePlugins
 from components.gpu_nodes import GpuNodes
 from components.gpu_pool import GpuPool
-from components.job import Job
+from components.job import Job, said
 from components.karpenter import Karpenter
 from components.namespace import JobNamespace, Volume
 from components.network import Network
+from components.prefetch import Prefetch
 from components.priority import Priority
 from components.registry import Registry
 from components.system_nodes import SystemNodes
@@ -65,15 +66,18 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         plan.system_nodes,
         cluster_name=name,
         subnet_ids=network.private_subnet_ids,
-        needs=[*network.egress, *first.ready.values(), cni.ready],
+        needs=[*network.egress, cni.ready],
         opts=on_aws,
     )
+    # Nodes turn Ready with the first add-ons and need not wait for them: EKS makes the DaemonSets in
+    # half a minute, and a node takes longer to boot. Whatever runs on the nodes needs both.
+    nodes = [system.ready, *first.ready.values()]
     then = AddOns(
         "after-nodes",
         plan.add_ons.after_nodes,
         identity=me,
         cluster_name=name,
-        nodes=[system.ready],
+        nodes=nodes,
         roles=PodRoles(trusts=trusts, statements=_statements(plan, volumes)),
         opts=on_aws,
     )
@@ -85,7 +89,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         cluster=cluster.coordinates,
         node_role_arn=gpu_nodes.role_arn,
         trusts=trusts,
-        nodes=[system.ready, then.ready["coredns"]],
+        nodes=nodes,
         opts=in_cluster,
     )
     pools = {
@@ -95,41 +99,46 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             subnet_ids=[network.subnet_in[zone] for zone in pool.zones],
             profile_name=gpu_nodes.profile_name,
             security_group_ids=[cluster.security_group_id, network.node_security_group_id],
-            needs=[karpenter.ready, *gpu_nodes.ready, *network.node_rules],
+            needs=[*karpenter.ready, *gpu_nodes.ready, *network.node_rules],
             opts=in_cluster,
         )
         for key, pool in plan.pools.items()
     }
     DevicePlugins("device-plugins", plan.device_plugins, opts=in_cluster)
+    for key, pool in plan.pools.items():
+        if pool.images:
+            Prefetch(key, pool, opts=in_cluster)
 
     workspace = JobNamespace(
         "workspace", plan.workspace, volumes=volumes, drivers=then.ready, opts=in_cluster
     )
-    trainer = Trainer("trainer", plan.trainer, nodes=[system.ready], opts=in_cluster)
+    trainer = Trainer("trainer", plan.trainer, nodes=nodes, opts=in_cluster)
     runtimes = Runtimes("runtimes", plan.runtimes, admission=trainer.ready, opts=in_cluster)
     legacy = {
-        kind: TrainingOperator("training-operator", each, nodes=[system.ready], opts=in_cluster)
+        kind: TrainingOperator("training-operator", each, nodes=nodes, opts=in_cluster)
         for kind, each in plan.training_operators.items()
     }
     admits = {
         "TrainJob": trainer.ready,
         **{kind: each.ready for kind, each in legacy.items()},
-        **runtimes.ready,
+        **{name: [runtime] for name, runtime in runtimes.ready.items()},
     }
     priorities = {
         key: Priority(key, value, opts=in_cluster) for key, value in plan.priorities.items()
     }
-    kubeconfig, starts = cluster.coordinates.kubeconfig(), job_starts(plan)
+    kubeconfig, said_before = cluster.coordinates.kubeconfig(), said(job_starts(plan))
     for key, job in plan.jobs.items():
         Job(
             key,
             job,
-            starts=starts[key],
+            said_before=said_before,
             namespace=workspace.namespace,
             kubeconfig=kubeconfig,
             opts=in_cluster,
             needs=[
-                admits[job.runtime or job.kind],
+                *admits[job.runtime or job.kind],
+                # Ranks find each other by name, and at the end a checkpoint finds its store.
+                then.ready["coredns"],
                 *pools[job.pool].ready,
                 *(workspace.claims[store] for store in job.stores),
                 *(priorities[each].ready for each in job.priorities),

@@ -9,7 +9,7 @@ import pulumi
 from pulumi.output import UNKNOWN
 
 from components.cluster import ClusterCoordinates
-from components.job import Job
+from components.job import Job, said
 from components.namespace import JobNamespace, Volume
 from plans.parts import JobNamespacePlan
 from stacks.outputs import job_outputs, job_starts
@@ -44,12 +44,12 @@ def build(plan: TeamPlan) -> dict[str, Any]:
         drivers={},
         opts=in_cluster,
     )
-    kubeconfig, starts = cluster.kubeconfig(), job_starts(plan)
+    kubeconfig, said_before = cluster.kubeconfig(), said(job_starts(plan))
     for key, job in plan.jobs.items():
         Job(
             key,
             job,
-            starts=starts[key],
+            said_before=said_before,
             namespace=workspace.namespace,
             kubeconfig=kubeconfig,
             opts=in_cluster,

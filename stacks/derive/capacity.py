@@ -26,7 +26,7 @@ from plans.parts import (
 from plans.pod_template import POOL
 from stacks.derive.pod_resources import pods_per_node
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
-from stacks.settings.job import JobConfig
+from stacks.settings.job import JobConfig, typed
 from stacks.stores.kinds import made_for_efa
 from stacks.stores.lustre_efa import lnet_devices
 
@@ -97,7 +97,13 @@ def pool_plans(
     used = {job.pool for job in wanted.jobs.values()}
     return {
         name: pool_plan(
-            nodes, name, pool, wanted.zone, efa_lustre=efa_lustre, has_jobs=name in used
+            nodes,
+            name,
+            pool,
+            wanted.zone,
+            efa_lustre=efa_lustre,
+            has_jobs=name in used,
+            images=_prefetched(name, pool, typed(wanted.jobs)),
         )
         for name, pool in wanted.pools.items()
     }
@@ -111,9 +117,11 @@ def pool_plan(
     *,
     efa_lustre: bool = False,
     has_jobs: bool = False,
+    images: tuple[str, ...] = (),
 ) -> GpuPoolPlan:
     """A pool of Karpenter's: one NodePool and EC2NodeClass a type. `efa_lustre`: some store is made
-    for EFA. `has_jobs`: a job of the environment's own stack runs on the pool.
+    for EFA. `has_jobs`: a job of the environment's own stack runs on the pool. `images`: what its
+    nodes pull while they start.
 
     A pool without jobs and without kept nodes is not awaited. Where the zone does not sell its
     type, its NodePool may never become Ready, and that must not stop the rest of the environment.
@@ -143,7 +151,18 @@ def pool_plan(
         root_volume_iops=ROOT_VOLUME_IOPS,
         root_volume_mbps=ROOT_VOLUME_MBPS,
         awaited=has_jobs or pool.replicas is not None,
+        images=images,
     )
+
+
+def _prefetched(name: str, pool: PoolConfig, jobs: Mapping[str, JobConfig]) -> tuple[str, ...]:
+    """What nodes of a pool pull while they start. Of several images nobody knows which job a node
+    is launched for, and those of the others would be pulled beside its own."""
+    if pool.prefetch is not None:
+        return tuple(dict.fromkeys(pool.prefetch))
+    own = [job for job in jobs.values() if job.pool == name]
+    images = {job.image for job in own}
+    return tuple(images) if len(images) == 1 and not any(job.pull_secrets for job in own) else ()
 
 
 def pool_uses(wanted: EnvironmentConfig, jobs: Mapping[str, JobConfig]) -> dict[str, PoolUse]:

@@ -21,6 +21,8 @@ from stacks.stores.kinds import plan_kind
 
 CONTROLLERS = {"TrainJob": "Trainer", "PyTorchJob": "training-operator"}
 """Kind of job → the stage that it waits for where it has no runtime of the environment."""
+NODES = ("system nodes", "first add-ons")
+"""What whatever needs nodes waits for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ class Timeline:
     """Seconds a stage may take longer without moving the first step; None where the first step does
     not wait for it."""
     critical: tuple[str, ...]
-    """Stages without slack, in order: the longest way."""
+    """The longest way, in order; one of them where several are as long."""
     seconds: float
     """From nothing to the first step."""
     slow_seconds: float
@@ -56,8 +58,11 @@ def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
 
 def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
     """Seconds for which a job's nodes are paid before its first step."""
-    boot = 0 if _stands(plan, job) else TYPICAL["ec2.instance-boot"]
-    return boot + TYPICAL["job.image-pull"] + TYPICAL["job.first-step"]
+    pull, step = TYPICAL["job.image-pull"], TYPICAL["job.first-step"]
+    if _prefetched(plan, job):
+        pulled = TYPICAL["ec2.instance-ready"] + pull
+        return (0 if _stands(plan, job) else max(TYPICAL["ec2.instance-boot"], pulled)) + step
+    return (0 if _stands(plan, job) else TYPICAL["ec2.instance-boot"]) + pull + step
 
 
 def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
@@ -81,38 +86,44 @@ def _cluster(plan: EnvironmentPlan) -> Iterable[Stage]:
     """Control plane, system nodes and add-ons."""
     yield took("cluster", "eks.cluster", ("subnets",))
     yield took("first add-ons", "eks.addon.vpc-cni", ("cluster",))
-    yield took("system nodes", "eks.nodegroup", ("NAT gateway", "first add-ons"))
+    yield took("system nodes", "eks.nodegroup", ("NAT gateway", "cluster"))
+    yield took("system nodes Ready", "eks.nodegroup.ready", ("NAT gateway", "cluster"))
     for add_on in plan.add_ons.after_nodes:
         own = f"eks.addon.{add_on.name}"
-        yield took(add_on.name, own if own in LATENCIES else "eks.addon", ("system nodes",))
+        yield took(add_on.name, own if own in LATENCIES else "eks.addon", NODES)
 
 
 def _controllers(plan: EnvironmentPlan) -> Iterable[Stage]:
-    """Karpenter and its pools, the Trainer and its runtimes, training-operator."""
+    """Karpenter and its pools, the Trainer and its runtimes, training-operator. Their releases begin
+    before there are nodes and take as long from the first Ready node as from scratch, at most."""
     yield took("interruption queue", "sqs.queue")
-    yield took("Karpenter", "helm.karpenter", ("interruption queue", "coredns"))
+    yield took("Karpenter", "helm.karpenter", ("interruption queue", "system nodes Ready"))
     if plan.pools:
-        yield took("pools", "kubernetes.pools", ("Karpenter", "security groups"))
-    yield took("Trainer", "helm.controller", ("system nodes",))
+        yield took("pools", "kubernetes.pools", ("Karpenter", *NODES, "security groups"))
+    yield took("Trainer", "helm.controller", ("system nodes Ready",))
     if plan.runtimes:
-        yield took("runtimes", "kubernetes.runtimes", ("Trainer",))
+        yield took("runtimes", "kubernetes.runtimes", ("Trainer", *NODES))
     if plan.training_operators:
         # Nobody has measured it: a release of one controller with a webhook, as the Trainer's.
-        yield took("training-operator", "helm.controller", ("system nodes",))
+        yield took("training-operator", "helm.controller", ("system nodes Ready",))
 
 
 def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
     """From what a job waits for to its first step. A static pool's nodes start with the pool,
     others with the job."""
     needs, pool = _needs(plan, job)
-    if _stands(plan, job):
-        yield took("first node", "ec2.instance-boot", pool)
-        yield took("image pull", "job.image-pull", ("first node", *needs))
-    else:
+    stands = _stands(plan, job)
+    if not stands:
         yield took("batching", "job.batching", (*pool, *needs))
-        yield took("first node", "ec2.instance-boot", ("batching",))
-        yield took("image pull", "job.image-pull", ("first node",))
-    yield took("first step", "job.first-step", ("image pull",))
+    launched, late = (pool, needs) if stands else (("batching",), ())
+    yield took("first node", "ec2.instance-boot", launched)
+    if _prefetched(plan, job):
+        yield took("first node Ready", "ec2.instance-ready", launched)
+        yield took("image pull", "job.image-pull", ("first node Ready",))
+        yield took("first step", "job.first-step", ("first node", "image pull", *late))
+    else:
+        yield took("image pull", "job.image-pull", ("first node", *late))
+        yield took("first step", "job.first-step", ("image pull",))
 
 
 def _needs(
@@ -129,7 +140,12 @@ def _needs(
         for stage in (*plan_kind(store).last_stages(name, store), plan_kind(store).driver.add_on)
     ]
     runs = "runtimes" if job.runtime else CONTROLLERS[job.kind]
-    return (runs, *dict.fromkeys(mounted)), ("pools",)
+    return (runs, "coredns", *dict.fromkeys(mounted)), ("pools",)
+
+
+def _prefetched(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> bool:
+    """Whether nodes of the job's pool pull images while they start: by default that of the job."""
+    return isinstance(plan, EnvironmentPlan) and bool(plan.pools[job.pool].images)
 
 
 def _stands(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> bool:
@@ -156,8 +172,20 @@ def _timeline(stages: tuple[Stage, ...], job: str | None) -> Timeline:
         slack=slack,
         seconds=total,
         slow_seconds=_total(_ends([_slowed(s) for s in stages]), job),
-        critical=tuple(s.name for s in stages if slack[s.name] == 0),
+        critical=_longest_way(stages, end, job),
     )
+
+
+def _longest_way(
+    stages: tuple[Stage, ...], end: Mapping[str, float], job: str | None
+) -> tuple[str, ...]:
+    """Back from the end, each time to what was waited for last."""
+    after = {stage.name: stage.after for stage in stages}
+    way, latest = [], "first step" if job else max(end, key=lambda name: end[name], default=None)
+    while latest is not None:
+        way.append(latest)
+        latest = max(after[latest], key=lambda name: end[name], default=None)
+    return tuple(reversed(way))
 
 
 def _slowed(stage: Stage) -> Stage:

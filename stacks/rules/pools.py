@@ -8,6 +8,7 @@ and placement groups.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
@@ -37,9 +38,21 @@ def pool_errors(
         yield from _reservation(path, pool, now)
         yield from _static_nodes(path, pool)
         yield from _fallback_zones(f"{path}.fallback_zones", pool, zones)
+        yield from _prefetch(f"{path}.prefetch", pool)
     yield from _name_clashes(wanted.pools)
     yield from _shared_reservations(wanted.pools)
     yield from _subnet_room(wanted)
+
+
+def _prefetch(path: str, pool: PoolConfig) -> Iterator[InputError]:
+    for image in pool.prefetch or ():
+        if not re.fullmatch(r"[^<>$\s]+[:@][^/<>$\s]+", image):
+            yield InputError(
+                path=path,
+                must="name images with a tag or a digest",
+                got=image[:60],
+                fix="registry/name:tag, better registry/name@sha256:…",
+            )
 
 
 def pool_warnings(wanted: EnvironmentConfig, now: datetime) -> Iterator[InputWarning]:

@@ -24,12 +24,10 @@ class Saved:
     store: str
     directory: PurePosixPath
 
-    def overlaps(self, other: Saved) -> bool:
-        """Whether one of the two directories is the other or inside it."""
-        apart = self.directory not in (other.directory, *other.directory.parents)
-        return self.store == other.store and not (
-            apart and other.directory not in self.directory.parents
-        )
+    @property
+    def places(self) -> list[tuple[str, PurePosixPath]]:
+        """The directory, and those that it is in, each with its store."""
+        return [(self.store, each) for each in (self.directory, *self.directory.parents)]
 
 
 def team_errors_together(
@@ -64,8 +62,8 @@ def shared_directory_errors(
 ) -> Iterator[InputError]:
     """Jobs that save where another job saves, of the same stack or of `others`. Each would resume
     from the other's checkpoints, and delete them."""
-    for number, save in enumerate(own):
-        first = next((other for other in (*others, *own[:number]) if save.overlaps(other)), None)
+    found = _overlaps((*others, *own))[len(others) :]
+    for save, first in zip(own, found, strict=True):
         if first is None:
             continue
         free = save.path.split(".")[-3]
@@ -75,6 +73,23 @@ def shared_directory_errors(
             got=str(save.directory),
             fix=f"write a directory of the job's own, such as {free}",
         )
+
+
+def _overlaps(saves: Sequence[Saved]) -> list[Saved | None]:
+    """Of each, the first before it whose directory is the same, inside it or around it. Not pair by
+    pair: a thousand jobs would be half a million pairs."""
+    here: dict[tuple[str, PurePosixPath], int] = {}
+    inside: dict[tuple[str, PurePosixPath], int] = {}
+    found: list[Saved | None] = []
+    for number, save in enumerate(saves):
+        place = save.places[0]
+        before = [here[each] for each in save.places if each in here]
+        before += [inside[place]] if place in inside else []
+        found.append(saves[min(before)] if before else None)
+        here.setdefault(place, number)
+        for around in save.places:
+            inside.setdefault(around, number)
+    return found
 
 
 def shared_namespace_errors(

@@ -163,6 +163,10 @@ class PoolConfig:
     root_volume_gib: Annotated[int, pydantic.Field(ge=100, le=16384, strict=True)] = 200
     """Size of a node's root EBS volume. The accelerated AMI alone takes most of 50 GiB. Containers
     are stored on the node's local NVMe disks."""
+    prefetch: tuple[str, ...] | None = None
+    """Images that a node pulls while it starts, so that a job need not wait for them. Each must
+    have the command `sleep`, and need no `pull_secrets`. Default: the image of the jobs of this
+    file on the pool, if they have one in common. `[]` pulls none."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ that follows.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -104,7 +105,8 @@ def withheld(value: Any) -> tuple[Any, list[Secret]]:
     return _without(value, (), "", found), found
 
 
-def hidden(text: str) -> tuple[str, list[str]]:
+@functools.lru_cache(maxsize=1000)  # names of settings and most values are those of other jobs
+def hidden(text: str) -> tuple[str, tuple[str, ...]]:
     """A text without the secrets in it, with as many lines, and what they are."""
     kinds: list[str] = []
 
@@ -129,7 +131,7 @@ def hidden(text: str) -> tuple[str, list[str]]:
     text = PRIVATE_KEY.sub(lambda found: hide("a private key", found[0]), text)
     text = TOKEN.sub(hide_token, text)
     text = IN_URL.sub(lambda found: hide_group(found, 1, "a password in a URL"), text)
-    return ASSIGNED.sub(hide_assigned, text), kinds
+    return ASSIGNED.sub(hide_assigned, text), tuple(kinds)
 
 
 def _without(value: Any, path: tuple[str | int, ...], name: str, found: list[Secret]) -> Any:

@@ -66,7 +66,7 @@ class StandIns:
 
     def agreed(self, first: Sequence[P], second: Sequence[P]) -> tuple[P, ...]:
         """The problems that both stand-ins have, but for those at the stand-ins themselves."""
-        also = [self._in_the_file(problem) for problem in second]
+        also = {self._in_the_file(problem) for problem in second}
         both = [problem for problem in map(self._in_the_file, first) if problem in also]
         return tuple(problem for problem in both if not self.covers(problem.path))
 

@@ -15,7 +15,7 @@ POLL = 0.5
 DEFAULT = 600.0
 """Seconds, where the program gives no customTimeouts."""
 INTERRUPTED = "timed out waiting for the condition"
-WAIT_FOR = "pulumi.com/waitFor"
+WAIT_FOR, SKIP = "pulumi.com/waitFor", "pulumi.com/skipAwait"
 
 
 def annotated(obj: Object) -> Object:
@@ -23,8 +23,15 @@ def annotated(obj: Object) -> Object:
     return (meta.get("annotations") or {}) if isinstance(meta, dict) else {}
 
 
+def skipped(obj: Object) -> bool:
+    """Whether its annotation pulumi.com/skipAwait asks to wait for nothing of it."""
+    return annotated(obj).get(SKIP) == "true"
+
+
 def until_ready(call: Call, api: Api, live: Object) -> tuple[Object, list[str]]:
     """The object when it is ready, or as it was last seen and why it is not ready."""
+    if skipped(live):
+        return live, []
     goal, kind, name = asked_for(live), kinds.of(live), live["metadata"]["name"]
     late = (
         f"Timeout occurred polling for '{name}'"
@@ -50,7 +57,7 @@ def until_ready(call: Call, api: Api, live: Object) -> tuple[Object, list[str]]:
 def faults_on_read(api: Api, live: Object) -> list[str]:
     """Why a refresh finds the object not ready."""
     kind = kinds.of(live)
-    missing = _missing(kind.unmet, live, api) if kind.read else []
+    missing = _missing(kind.unmet, live, api) if kind.read and not skipped(live) else []
     said = f"Resource '{live['metadata']['name']}' was created but failed to initialize"
     return [said, *missing] if missing else []
 

@@ -155,9 +155,9 @@ def later(seconds: float, what: Callable[[], Any]) -> None:
             {
                 "apiVersion": "v1",
                 "kind": "Namespace",
-                "metadata": {"name": "a", "annotations": {"pulumi.com/skipAwait": "true"}},
+                "metadata": {"name": "a", "annotations": {"pulumi.com/patchForce": "true"}},
             },
-            "pulumi.com/skipAwait",
+            "pulumi.com/patchForce",
         ),
     ],
 )
@@ -523,6 +523,20 @@ def workload(kind: str, name: str) -> dict[str, Any]:
 def test_a_daemon_set_without_nodes_is_ready(plugin):
     state = created(plugin, "apps/v1:DaemonSet", workload("DaemonSet", unique("d")))[1]
     assert state["status"]["desiredNumberScheduled"] == 0
+
+
+def test_what_never_gets_ready_holds_nobody_up_where_its_annotation_says_so(
+    api_server: ApiServer, plugin
+):
+    made = claim(unique("c"), "nowhere")
+    made["metadata"]["annotations"] = {"pulumi.com/skipAwait": "true"}
+    id_, state = created(plugin, "core/v1:PersistentVolumeClaim", made, timeout=1)
+    assert state["status"]["phase"] == "Pending", "it is never bound"
+    assert plugin.read(call("core/v1:PersistentVolumeClaim", id=id_), made, state)
+    held = made | {"metadata": made["metadata"] | {"finalizers": ["example.com/held"]}}
+    api_server.admin.apply(held, manager="other", force=True)
+    plugin.delete(call("core/v1:PersistentVolumeClaim", id=id_, timeout=1), state)
+    assert live(api_server, made)["metadata"]["deletionTimestamp"]
 
 
 def test_a_daemon_set_that_is_not_ready_everywhere_names_its_pods():

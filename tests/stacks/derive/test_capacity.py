@@ -371,3 +371,36 @@ def test_a_job_with_fallback_zones_is_held_to_no_zone() -> None:
 @pytest.mark.parametrize("kind", [*GPU_TYPES, *CPU_TYPES])
 def test_a_node_holds_no_more_pods_than_its_interfaces_have_addresses_for(kind: str) -> None:
     assert 0 < min(64, TYPES[kind].max_pods) <= 64
+
+
+# What nodes pull while they start.
+
+
+def _prefetched(*edits: Edit) -> dict[str, tuple[str, ...]]:
+    return {name: pool.images for name, pool in environment_plan(*edits).pools.items()}
+
+
+def test_nodes_pull_the_image_of_their_jobs_while_they_start_if_they_have_one_in_common() -> None:
+    usual = _prefetched()
+    assert usual["h100"] == () and len(usual["g6e"]) == 1
+    assert _prefetched(_second_job())["g6e"] == usual["g6e"]
+    assert _prefetched(_second_job(image="other:1"))["g6e"] == ()
+
+
+def test_an_image_that_needs_a_secret_is_left_to_the_job_that_has_it() -> None:
+    assert _prefetched(at("jobs.t5-large.pull_secrets", ["registry"]))["g6e"] == ()
+    assert _prefetched(_second_job(pull_secrets=["registry"]))["g6e"] == ()
+
+
+def test_a_pool_that_names_images_pulls_each_of_them_once_and_no_others() -> None:
+    assert _prefetched(at("pools.g6e.prefetch", []))["g6e"] == ()
+    assert _prefetched(_h100(prefetch=["a:1", "b:2", "a:1"]))["h100"] == ("a:1", "b:2")
+
+
+def _second_job(**more: Any) -> Edit:
+    def edit(settings: dict[str, Any]) -> None:
+        first = settings["jobs"]["t5-large"]
+        saved = {**first["checkpoints"], "directory": "second"}
+        settings["jobs"]["second"] = {**first, "checkpoints": saved, **more}
+
+    return edit

@@ -91,8 +91,8 @@ def test_work_costs_the_nodes_of_all_jobs_and_their_disks(asked: set[str]) -> No
 
 def test_a_job_says_what_an_hour_and_what_its_cold_start_cost(asked: set[str]) -> None:
     (job,) = estimate(environment_plan()).jobs
-    assert (job.nodes, job.usd_per_hour, job.cold_start_seconds) == (2, Decimal("60.415785"), 224)
-    assert job.cold_start_usd == Decimal("3.76")
+    assert (job.nodes, job.usd_per_hour, job.cold_start_seconds) == (2, Decimal("60.415785"), 181)
+    assert job.cold_start_usd == Decimal("3.04")
 
 
 def test_pools_do_not_grow_beyond_their_limit_however_many_jobs_wait(asked: set[str]) -> None:
@@ -211,12 +211,12 @@ def test_a_team_pays_for_its_jobs_only(asked: set[str]) -> None:
 
 
 def test_a_job_that_says_its_hours_has_a_price_with_its_cold_start(asked: set[str]) -> None:
-    """2 nodes at 60.415785 an hour, 10 h and 224 s, and 2 images of 9.35 GB through the NAT
+    """2 nodes at 60.415785 an hour, 10 h and 181 s, and 2 images of 9.35 GB through the NAT
     gateway."""
     found = estimate(environment_plan(at("jobs.t5-large.expected_hours", 10))).jobs[0]
     assert found.image_usd == Decimal("0.84")
     assert (
-        found.usd == Decimal("607.92") + Decimal("0.84")
+        found.usd == Decimal("607.20") + Decimal("0.84")
         and estimate(environment_plan()).jobs[0].usd is None
     )
 

@@ -40,7 +40,7 @@ def test_a_person_reads_capacity_jobs_minutes_money_and_what_to_do_next(
         "older than 180 days",
         "known for: Lustre scratch, PERSISTENT_2-500; disks of",
         "74.0894",
-        "time: 17.2 min to the first step of t5-large, one in ten 25",
+        "time: 15.5 min to the first step of t5-large, one in ten 23",
         "no price",
         "make preview STACK=dev",
     ):

@@ -40,11 +40,15 @@ RESOURCES: dict[str, list[str]] = {
     "batching": ["TrainJob t5-large"],
 }
 """Stage → the resources it is about; batching begins when the job is there."""
+READY = "system nodes Ready"
+"""Pods of a release wait for it, and the release for its pods: an edge that no graph shows."""
 
 
 def test_every_stage_before_the_jobs_nodes_is_about_resources() -> None:
     assert {s.name for s in schedule(environment_plan()).stages} - set(RESOURCES) == {
+        READY,
         "first node",
+        "first node Ready",
         "image pull",
         "first step",
     }
@@ -52,13 +56,26 @@ def test_every_stage_before_the_jobs_nodes_is_about_resources() -> None:
 
 @pytest.mark.parametrize("stage", RESOURCES)
 def test_a_stage_waits_for_exactly_what_its_resources_wait_for(dev: Graph, stage: str) -> None:
+    waited = _before(schedule(environment_plan()), stage)
+    unseen = {READY} | _in_graph(dev, "system nodes") if READY in waited else set[str]()
+    assert waited == _in_graph(dev, stage) | unseen
+
+
+def _in_graph(dev: Graph, stage: str) -> set[str]:
+    """The stages whose resources those of a stage wait for."""
     earlier = set[str]().union(*(dev.before(dev[resource]) for resource in RESOURCES[stage]))
-    in_graph = {
+    return {
         other
         for other, resources in RESOURCES.items()
         if other != stage and earlier & {str(dev[resource]) for resource in resources}
     }
-    assert _before(schedule(environment_plan()), stage) == in_graph
+
+
+def test_pods_of_controllers_wait_for_nodes_and_the_releases_begin_before() -> None:
+    timeline = schedule(environment_plan())
+    for stage in ("Karpenter", "Trainer"):
+        assert timeline.start[stage] == timeline.end[READY] < timeline.end["system nodes"]
+        assert READY in _before(timeline, stage)
 
 
 def test_a_job_waits_for_the_links_of_its_store_which_fsx_makes_one_after_the_other() -> None:
@@ -84,7 +101,7 @@ def test_a_pytorch_job_waits_for_its_operator_and_for_no_runtime() -> None:
     timeline = schedule(environment_plan(*edits))
     before = _before(timeline, "batching")
     assert "training-operator" in before and not {"runtimes", "Trainer"} & before
-    assert graph.waits_for(operator, graph["NodeGroup system"])
+    assert graph.waits_for(run, graph["NodeGroup system"]), "the operator's pod ends the run"
     assert _before(timeline, "training-operator") == _before(timeline, "Trainer")
     assert not any(
         "training-operator" in stage.name for stage in schedule(environment_plan()).stages
@@ -122,13 +139,13 @@ def test_no_stage_begins_early_and_the_longest_way_is_as_long_as_all_of_it(
 
 
 def test_the_longest_way_is_the_sum_of_the_medians_on_it() -> None:
-    """VPC, subnets, control plane, vpc-cni, system nodes, coredns, Karpenter, pools, batching, node,
-    image, first step: 17.2 minutes."""
+    """VPC, subnets, control plane, system nodes, the driver of the job's store, batching, node Ready,
+    image, first step: 15.5 minutes."""
     timeline = schedule(environment_plan())
-    way = (14, 2, 544, 30, 124, 15, 62, 6, 10, 129, 50, 45)
-    assert timeline.seconds == sum(way) == 1031
-    slow = (17, 3, 683, 35, 333, 56, 63, 10, 10, 140, 60, 90)
-    assert timeline.slow_seconds == sum(slow) == 1500
+    way = (14, 2, 544, 124, 54, 10, 86, 50, 45)
+    assert timeline.seconds == sum(way) == 929 <= 15.5 * 60
+    slow = (17, 3, 683, 298, 105, 6, 10, 97, 60, 90)  # by way of the Trainer
+    assert timeline.slow_seconds == sum(slow) == 1369
 
 
 def test_a_slow_day_is_no_shorter_than_a_typical_one() -> None:
@@ -156,7 +173,9 @@ def test_a_file_system_takes_longer_when_it_is_large_or_made_for_efa(
     timeline = schedule(environment_plan(*edits))
     [stage] = [s for s in timeline.stages if s.name == "file system scratch"]
     assert stage.seconds == seconds
-    assert (timeline.seconds > 1031) == ("efa" in lustre)
+    assert timeline.seconds == 929 + max(0, seconds - 713), (
+        "beside the cluster, as long as it can be"
+    )
 
 
 def test_stages_last_as_long_as_make_up_expects() -> None:
@@ -183,12 +202,12 @@ def test_stages_last_as_long_as_make_up_expects() -> None:
 
 
 def test_a_file_system_decides_only_when_it_takes_as_long_as_the_cluster_and_its_nodes() -> None:
-    """It decides above 12.9 minutes: from the security groups to the pools."""
+    """It decides above 11.9 minutes: from the security groups to its driver."""
     timeline = schedule(environment_plan())
     latest = 446 + (timeline.slack["file system scratch"] or 0)
-    assert latest == timeline.end["pools"] - timeline.start["file system scratch"] == 772
-    assert _sooner(timeline, "file system scratch", 772) == 0
-    assert _sooner(timeline, "file system scratch", 1200) == 772 - 1200
+    assert latest == timeline.end["batching"] - 10 - timeline.start["file system scratch"] == 713
+    assert _sooner(timeline, "file system scratch", 713) == 0
+    assert _sooner(timeline, "file system scratch", 1200) == 713 - 1200
 
 
 def test_nothing_comes_of_a_change_within_a_stages_slack_and_all_of_what_goes_beyond() -> None:
@@ -229,13 +248,27 @@ def test_kept_nodes_boot_with_their_pool_and_not_with_the_job() -> None:
     assert (
         "batching" not in timeline.start and timeline.start["first node"] == timeline.end["pools"]
     )
-    assert schedule(usual).seconds - timeline.seconds == 10
-    assert (cold_start(usual, job), cold_start(kept, job)) == (129 + 50 + 45, 50 + 45)
+    driver = timeline.end["aws-fsx-csi-driver"]
+    assert schedule(usual).seconds - timeline.seconds == driver + 10 - timeline.end["pools"] == 31
+    assert (cold_start(usual, job), cold_start(kept, job)) == (86 + 50 + 45, 45)
+
+
+@pytest.mark.parametrize(("kept", "cold"), [({}, 129 + 50 + 45), ({"replicas": 2}, 50 + 45)])
+def test_an_image_that_nobody_fetches_before_the_job_is_pulled_after_the_gpus_are_seen(
+    kept: dict[str, Any], cold: float
+) -> None:
+    plan = environment_plan(
+        at("pools.g6e.prefetch", []), *(at(f"pools.g6e.{key}", kept[key]) for key in kept)
+    )
+    timeline = schedule(plan)
+    assert timeline.start["image pull"] >= timeline.end["first node"]
+    assert cold_start(plan, plan.jobs["t5-large"]) == cold
+    assert "first node Ready" not in timeline.start
 
 
 def test_a_stack_without_jobs_ends_when_everything_is_there_and_a_team_begins_then() -> None:
     timeline, team = schedule(environment_plan(at("jobs", {}))), schedule(team_plan())
-    assert timeline.job is None and timeline.seconds == timeline.end["pools"]
+    assert timeline.job is None and timeline.seconds == timeline.end["aws-fsx-csi-driver"]
     assert None not in timeline.slack.values()
     assert team.critical == ("batching", "first node", "image pull", "first step")
     assert team.seconds == 10 + 129 + 50 + 45

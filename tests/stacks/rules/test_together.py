@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stacks.plan import Planned, plan_stack
+from stacks.rules.together import Saved, shared_directory_errors
 from stacks.settings.reader import read_file
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import Edit, at, planned
@@ -168,3 +171,36 @@ def test_gangs_of_a_team_and_of_its_environment_are_counted_together(checkout: P
     found = plan_stack(read_file("team-two", checkout), checkout).warnings
     [text] = [warning.text for warning in found if "together" in warning.text]
     assert "4 nodes of pool g6e together (t5-large of dev 2, vit-base 2)" in text
+
+
+PLACES = st.lists(
+    st.tuples(
+        st.sampled_from(["scratch", "home"]),
+        st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(lambda parts: "/".join(parts)),
+    ),
+    max_size=6,
+)
+
+
+@given(places=PLACES, elsewhere=st.integers(0, 6))
+def test_the_first_directory_that_is_in_the_way_is_found_as_pair_by_pair(
+    places: list[tuple[str, str]], elsewhere: int
+) -> None:
+    saves = [
+        Saved(job=str(n), path="p.j.c.d", store=store, directory=PurePosixPath(directory))
+        for n, (store, directory) in enumerate(places)
+    ]
+    others, own = saves[:elsewhere], saves[elsewhere:]
+    expected = [
+        next((o.job for o in (*others, *own[:n]) if _overlap(save, o)), None)
+        for n, save in enumerate(own)
+    ]
+    found = [error.must for error in shared_directory_errors(own, others)]
+    assert len(found) == len([job for job in expected if job]) and all(
+        f"of job {job}," in must for job, must in zip(filter(None, expected), found, strict=True)
+    )
+
+
+def _overlap(one: Saved, other: Saved) -> bool:
+    inside = one.directory.is_relative_to(other.directory)
+    return one.store == other.store and (inside or other.directory.is_relative_to(one.directory))

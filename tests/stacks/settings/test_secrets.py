@@ -153,7 +153,7 @@ def test_a_secret_as_a_key_is_withheld_too() -> None:
     ],
 )
 def test_what_is_no_secret_is_left_alone(text: str) -> None:
-    assert hidden(text) == (text, [])
+    assert hidden(text) == (text, ())
 
 
 SAMPLES = [
@@ -168,7 +168,7 @@ SAMPLES = [
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_a_sample_has_no_secret(path: Path) -> None:
     text = path.read_text()
-    assert hidden(text) == (text, [])
+    assert hidden(text) == (text, ())
     if path.suffix == ".yaml":
         assert all(not document.secrets for document in read_documents(text, path.name)[0])
 

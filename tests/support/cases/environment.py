@@ -585,6 +585,17 @@ REFUSED |= {
         f"{POOL}.replicas",
         "must not be set with capacity: spot",
     ),
+    "an image to fetch without a tag": (
+        [_h100(prefetch=["nvcr.io/nvidia/pytorch:24.12-py3", "registry.local:5000/train"])],
+        f"{POOL}.prefetch",
+        "must name images with a tag or a digest; got registry.local:5000/train. Fix:"
+        " registry/name:tag, better registry/name@sha256:…",
+    ),
+    "an image to fetch that is still a placeholder": (
+        [_h100(prefetch=["<account>.dkr.ecr.us-east-1.amazonaws.com/train:1"])],
+        f"{POOL}.prefetch",
+        "must name images with a tag or a digest",
+    ),
     "a fallback to the same zone": (
         [_h100(fallback_zones=["ap-northeast-2a"])],
         f"{POOL}.fallback_zones",
