@@ -20,6 +20,7 @@ from operations.snapshot import take
 from operations.target import TargetError, add_live, kubeconfig, require_account
 from stacks.plan import plan_stack
 from stacks.reports.cost import CENT, estimate
+from stacks.reports.money import wrapped
 from stacks.reports.plan import as_json
 from stacks.settings.reader import read_file
 from stacks.settings.teams import other_teams
@@ -130,7 +131,8 @@ def text(runs: list[Spent], going: int) -> list[str]:
     """Runs, sums and what they leave out, for a person. `going`: jobs that have not ended."""
     more = f"{going} job{'s' * (going != 1)} not ended" if going else ""
     if not runs:
-        return [f"no finished run is on the cluster{f'; {more}' if more else ''}", NOTES[-1]]
+        nothing = f"no finished run is on the cluster{f'; {more}' if more else ''}"
+        return [nothing, *wrapped(NOTES[-1])]
     head = ("RUN", "ENDED", "STATE", "NODES", "INSTANCE", "GPU HOURS", "", "USD", "", "PLAN USD")
     rows = [
         (
@@ -152,8 +154,8 @@ def text(runs: list[Spent], going: int) -> list[str]:
         *command_line.table([("NAMESPACE", "RUNS", "GPU HOURS", "", "USD", ""), *sums], indent=0),
         "",
         *([more] if more else []),
-        *([f"Prices of {min(dates)} or later."] if dates else []),
-        *NOTES,
+        *([f"prices of {min(dates)} or later"] if dates else []),
+        *(line for note in NOTES for line in wrapped(note)),
     ]
 
 

@@ -100,12 +100,17 @@ def preview_policies(types: Collection[str], scope: Scope) -> dict[str, Document
 
 
 def _reading(read: Iterable[str], scope: Scope) -> list[Document]:
-    """Reads, of everything in the region; IAM has no region."""
-    everywhere = sorted(action for action in read if action.startswith("iam:"))
-    regional = sorted(action for action in read if not action.startswith("iam:"))
+    """Reads, of everything in the region; IAM has no region. Of parameters only AWS's own about the
+    AMIs of EKS: others may be secrets of the account."""
+    every = sorted(read)
+    everywhere = [action for action in every if action.startswith("iam:")]
+    parameters = [action for action in every if action.startswith("ssm:")]
+    regional = [action for action in every if action not in (*everywhere, *parameters)]
+    images = f"arn:aws:ssm:{scope.region}::parameter/aws/service/eks/optimized-ami/*"
     return [
         {"Sid": "ReadRegion", "Action": regional, **scope.in_region()},
         {"Sid": "ReadIam", "Action": everywhere, "Resource": "*"},
+        {"Sid": "ReadImages", "Action": parameters, "Resource": images},
     ]
 
 

@@ -83,13 +83,15 @@ def test_a_person_reads_runs_sums_and_what_they_leave_out() -> None:
     said = spent.text(of(two_teams()), going=1)
     assert said[1].startswith("training/t5 ") and "16.00" in said[1]
     assert any(line.startswith("team-vision ") and "at most" in line for line in said)
-    assert "1 job not ended" in said and said[-len(spent.NOTES) :] == [*spent.NOTES]
+    assert "1 job not ended" in said
+    notes = " ".join(" ".join(said).split())
+    assert all(note in notes for note in spent.NOTES) and max(map(len, said[-9:])) <= 100
 
 
 def test_a_cluster_without_a_finished_run_says_so_and_why_one_may_be_gone() -> None:
     first, why = spent.text([], 2)
     assert first == "no finished run is on the cluster; 2 jobs not ended"
-    assert why.startswith("A run leaves no record")
+    assert why.startswith("  A run leaves no record")
 
 
 def test_a_stack_file_and_those_of_its_teams_say_what_their_runs_were_to_cost(

@@ -55,6 +55,15 @@ def test_no_call_is_allowed_by_wildcard_and_no_write_without_a_limit() -> None:
             assert all(permissions.READS.match(action) for action in statement["Action"])
 
 
+def test_of_parameters_only_those_about_amis_of_eks_can_be_read() -> None:
+    """A parameter of the account may be a secret."""
+    about = "arn:aws:ssm:eu-west-1::parameter/aws/service/eks/optimized-ami/*"
+    for documents in (EVERYTHING, preview_policies(permissions.CLOUDFORMATION, SCOPE)):
+        statements = [s for document in documents.values() for s in document["Statement"]]
+        reading = [s for s in statements if any(_service(one) == "ssm" for one in s["Action"])]
+        assert [(s["Action"], s["Resource"]) for s in reading] == [(["ssm:GetParameter"], about)]
+
+
 def test_an_arn_names_its_service_as_iam_demands() -> None:
     arns = [arn for s in STATEMENTS for arn in _all(s["Resource"]) if arn != "*"]
     assert arns and all(arn.split(":")[:2] == ["arn", "aws"] for arn in arns)
