@@ -12,18 +12,20 @@ from datetime import datetime
 
 from catalog.latencies import TYPICAL
 from rehearsal import paths
-from rehearsal.kube import Api
+from rehearsal.kube import Api, Object
 from rehearsal.kubelet import logs, network, node
-from rehearsal.kubelet.aws import Account, InstanceToken
+from rehearsal.kubelet.aws import Account, AwsError, InstanceToken
 from rehearsal.kubelet.kubelet import Kubelet
+
+NODEADM_SECONDS = 60
+"""How long a node whose role may not ask EC2 waits before it asks again; divided by the world's
+speed."""
 
 
 def boot(name: str, account: Account, world: paths.World) -> Kubelet:
     """The instance's kubelet, after the time a boot takes; NoNodeConfig where the user data does
     not make a node."""
-    instance = account.ec2("DescribeInstances", **{"InstanceId.1": name})["reservationSet"][0][
-        "instancesSet"
-    ][0]
+    instance = _described(name, account, world.speed)
     kind = account.ec2("DescribeInstanceTypes", **{"InstanceType.1": instance["instanceType"]})[
         "instanceTypeSet"
     ][0]
@@ -61,6 +63,18 @@ def boot(name: str, account: Account, world: paths.World) -> Kubelet:
         ),
         devices=node.devices(instance, kind),
     )
+
+
+def _described(name: str, account: Account, speed: float) -> Object:
+    """What nodeadm asks EC2 about its instance, with the role of the instance. It asks again and
+    again where it is refused."""
+    while True:
+        try:
+            found = account.as_instance(name).ec2("DescribeInstances", **{"InstanceId.1": name})
+            return found["reservationSet"][0]["instancesSet"][0]
+        except AwsError as error:
+            print(f"nodeadm: {error}", file=sys.stderr, flush=True)
+            time.sleep(NODEADM_SECONDS / speed)
 
 
 def main(name: str, region: str) -> None:
