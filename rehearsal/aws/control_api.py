@@ -19,6 +19,7 @@ from rehearsal.aws import (
     instances,
     principals,
     quotas,
+    reach,
     storage,
 )
 from rehearsal.aws.clock import CLOCK
@@ -109,6 +110,12 @@ def _pod_credentials(given: Fields) -> Fields:
         f"no Pod Identity association for {given['namespace']}/{given['service_account']}",
     )
     return principals.credentials(role, f"eks-{given['cluster']}-{given['service_account']}"[:64])
+
+
+def _reach(given: Fields) -> Fields:
+    instance = instances.find(given["id"])
+    refuse(not instance, "NotFound", f"no instance {given['id']}")
+    return {"blocked": reach.from_instance(instance, given["to"])}
 
 
 def _vanish(given: Fields) -> Fields:
@@ -291,6 +298,7 @@ _ROUTES: dict[tuple[str, str], Callable[[Fields], Any]] = {
     },
     ("POST", "token-review"): _token_review,
     ("GET", "instances/*/credentials"): _instance_credentials,
+    ("GET", "instances/*/reach"): _reach,
     ("POST", "instances/*/vanish"): _vanish,
     ("GET", "pod-identity"): _pod_credentials,
     ("GET", "inventory"): _inventory,

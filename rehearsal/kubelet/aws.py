@@ -57,6 +57,14 @@ class Account:
         role = Credentials(keys["AccessKeyId"], keys["SecretAccessKey"], keys.get("SessionToken"))
         return replace(self, role=role)
 
+    def blocked(self, instance: str, to: str) -> str:
+        """What keeps an instance from the internet, a cluster's API server or a file system;
+        nothing where it gets there."""
+        found = self.private(f"/instances/{instance}/reach?{urlencode({'to': to})}")
+        if found is None:
+            raise AwsError(f"{to} is not to be found from {instance}")
+        return found["blocked"]
+
     def ec2(self, action: str, **parameters: str) -> dict[str, Any]:
         """A describe call of EC2, its XML as plain data."""
         body = urlencode({"Action": action, "Version": EC2_VERSION} | parameters)
