@@ -112,10 +112,15 @@ def _connections(ec2: Any, own: Any, to: str) -> Iterable[tuple[Any, Any, int]]:
         servers = [ec2.enis[id_] for id_ in storage.FILE_SYSTEMS[to]["NetworkInterfaceIds"]]
         pairs = [pair for one in servers for pair in ((own, one), (one, own))]
         return [(*pair, port) for pair in pairs for port in LUSTRE]
+    return [(own, target, NFS) for target in _mount_targets(ec2, own.subnet.availability_zone, to)]
+
+
+def _mount_targets(ec2: Any, zone: str, file_system: str) -> list[Any]:
+    """The interfaces of an EFS file system's mount targets in a zone."""
     targets = backends.efs(ec2.region_name).mount_targets_by_id.values()
-    found = [one for one in targets if one.file_system_id == to]
-    if not found:
-        raise Refused("NotFound", f"nothing here is called {to}")
-    zone = own.subnet.availability_zone
-    here = [one for one in found if ec2.get_subnet(one.subnet_id).availability_zone == zone]
-    return [(own, ec2.enis[one.network_interface_id], NFS) for one in here]
+    interfaces = [
+        ec2.enis[one.network_interface_id] for one in targets if one.file_system_id == file_system
+    ]
+    if not interfaces:
+        raise Refused("NotFound", f"nothing here is called {file_system}")
+    return [one for one in interfaces if one.subnet.availability_zone == zone]
