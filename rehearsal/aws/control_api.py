@@ -19,6 +19,7 @@ from rehearsal.aws import (
     instances,
     principals,
     quotas,
+    reach,
     storage,
 )
 from rehearsal.aws.clock import CLOCK
@@ -27,6 +28,9 @@ from rehearsal.aws.operations import LOCK, Fields, Refused, refuse
 from rehearsal.aws.wire import Environ, Reply
 
 PREFIX = "/_world/"
+OPEN = "token-review"
+"""Answered without the secret, which an API server does not send over HTTP (client-go,
+clientcmd.ClientConfig: credentials for TLS only). It tells whose token a caller has already."""
 Row = tuple[str, str, str, Any, Any]
 """Type, id, name, state, tags in any of AWS's forms."""
 
@@ -34,10 +38,9 @@ Row = tuple[str, str, str, Any, Any]
 def respond(environ: Environ, body: bytes) -> Reply:
     """Answer one request, or say 403 to a caller without the world's secret. The query, the body
     and the <id> in the path are one set of fields to its function."""
-    shown = environ.get("HTTP_AUTHORIZATION", "").encode()
-    if not hmac.compare_digest(shown, f"Bearer {paths.world().world_secret}".encode()):
-        return _reply(403, {"message": "/_world/ is for the rehearsal's own parts"})
     method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+    if path != PREFIX + OPEN and not _of_the_world(environ):
+        return _reply(403, {"message": "/_world/ is for the rehearsal's own parts"})
     name, *rest = path.removeprefix(PREFIX).split("/")
     name, path_id = (f"{name}/*/{rest[1]}", {"id": rest[0]}) if len(rest) == 2 else (name, {})
     given = {key: values[0] for key, values in parse_qs(environ["QUERY_STRING"]).items()} | path_id
@@ -53,6 +56,12 @@ def respond(environ: Environ, body: bytes) -> Reply:
             {"message": f"{type(error).__name__}: {error}"},
         )
     return _reply(status, answer)
+
+
+def _of_the_world(environ: Environ) -> bool:
+    """Whether the caller shows the world's secret."""
+    shown = environ.get("HTTP_AUTHORIZATION", "").encode()
+    return hmac.compare_digest(shown, f"Bearer {paths.world().world_secret}".encode())
 
 
 def _reply(status: int, answer: Any) -> Reply:
@@ -109,6 +118,12 @@ def _pod_credentials(given: Fields) -> Fields:
         f"no Pod Identity association for {given['namespace']}/{given['service_account']}",
     )
     return principals.credentials(role, f"eks-{given['cluster']}-{given['service_account']}"[:64])
+
+
+def _reach(given: Fields) -> Fields:
+    instance = instances.find(given["id"])
+    refuse(not instance, "NotFound", f"no instance {given['id']}")
+    return {"blocked": reach.from_instance(instance, given["to"])}
 
 
 def _vanish(given: Fields) -> Fields:
@@ -291,6 +306,7 @@ _ROUTES: dict[tuple[str, str], Callable[[Fields], Any]] = {
     },
     ("POST", "token-review"): _token_review,
     ("GET", "instances/*/credentials"): _instance_credentials,
+    ("GET", "instances/*/reach"): _reach,
     ("POST", "instances/*/vanish"): _vanish,
     ("GET", "pod-identity"): _pod_credentials,
     ("GET", "inventory"): _inventory,

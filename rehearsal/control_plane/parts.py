@@ -187,7 +187,7 @@ def write_configuration(world: paths.World) -> None:
         "Config",
         **{"current-context": "account"},
         clusters=[{"name": "account", "cluster": {"server": account}}],
-        users=[{"name": "apiserver", "user": {"token": world.world_secret}}],
+        users=[{"name": "apiserver", "user": {}}],
         contexts=[{"name": "account", "context": {"cluster": "account", "user": "apiserver"}}],
     )
     client = {

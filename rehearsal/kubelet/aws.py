@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 from xml.etree import ElementTree
@@ -42,9 +42,28 @@ class Account:
     """World.world_secret."""
     region: str = "us-east-1"
     """The account's own endpoints have none."""
+    role: Credentials | None = None
+    """Whose keys calls are signed with, instead of the world's own."""
     pool: urllib3.PoolManager = field(
         default_factory=lambda: urllib3.PoolManager(retries=False, timeout=10)
     )
+
+    def as_instance(self, name: str) -> Account:
+        """The account as software on an instance asks it: with the keys of the instance's role, as
+        the metadata service gives them. AwsError where it has none."""
+        keys = self.private(f"/instances/{name}/credentials")
+        if keys is None:
+            raise AwsError(f"{name} has no instance profile whose role EC2 may assume")
+        role = Credentials(keys["AccessKeyId"], keys["SecretAccessKey"], keys.get("SessionToken"))
+        return replace(self, role=role)
+
+    def blocked(self, instance: str, to: str) -> str:
+        """What keeps an instance from the internet, a cluster's API server or a file system;
+        nothing where it gets there."""
+        found = self.private(f"/instances/{instance}/reach?{urlencode({'to': to})}")
+        if found is None:
+            raise AwsError(f"{to} is not to be found from {instance}")
+        return found["blocked"]
 
     def ec2(self, action: str, **parameters: str) -> dict[str, Any]:
         """A describe call of EC2, its XML as plain data."""
@@ -101,7 +120,8 @@ class Account:
         self, service: str, method: str, path: str, body: str, headers: dict[str, str]
     ) -> bytes:
         request = AWSRequest(method=method, url=self.url + path, data=body, headers=headers)
-        SigV4Auth(Credentials(WORLD_KEY, self.secret), service, self.region).add_auth(request)
+        who = self.role or Credentials(WORLD_KEY, self.secret)
+        SigV4Auth(who, service, self.region).add_auth(request)
         return _accepted(
             self.pool.request(
                 method, self.url + path, body=body, headers=dict(request.headers.items())
@@ -138,17 +158,12 @@ class InstanceToken:
         return self._token
 
     def _sign(self) -> str:
-        keys = self._account.private(f"/instances/{self._instance}/credentials")
-        if keys is None:
-            raise AwsError(
-                f"{self._instance} has no instance profile: there are no credentials to join with"
-            )
+        who = self._account.as_instance(self._instance).role
         request = AWSRequest(
             method="GET",
             url=f"{self._account.url}/?Action=GetCallerIdentity&Version=2011-06-15",
             headers={"x-k8s-aws-id": self._cluster},
         )
-        who = Credentials(keys["AccessKeyId"], keys["SecretAccessKey"], keys.get("SessionToken"))
         SigV4QueryAuth(who, "sts", self._account.region, expires=TOKEN_SECONDS).add_auth(request)
         return "k8s-aws-v1." + base64.urlsafe_b64encode(str(request.url).encode()).decode().rstrip(
             "="

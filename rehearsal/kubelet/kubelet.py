@@ -89,19 +89,19 @@ class Kubelet:
             )
         try:
             if own := OWN_REGISTRY.fullmatch(image):
-                self.account.ecr(
-                    "DescribeImages",
-                    {
-                        "repositoryName": own[1],
-                        "imageIds": [
-                            {"imageDigest" if "@" in image else "imageTag": own[2] or "latest"}
-                        ],
-                    },
+                which = {"imageDigest" if "@" in image else "imageTag": own[2] or "latest"}
+                found = self.account.as_instance(self.id).ecr(
+                    "BatchGetImage", {"repositoryName": own[1], "imageIds": [which]}
                 )
-        except AwsError:
+                if not found["images"]:
+                    raise AwsError("ImageNotFoundException")
+        except AwsError as error:
+            why = (
+                "unexpected status: 403 Forbidden" if "AccessDenied" in str(error) else "not found"
+            )
             raise NotReady(
                 f'rpc error: code = NotFound desc = failed to pull and unpack image "{image}":'
-                f' failed to resolve reference "{image}": {image}: not found',
+                f' failed to resolve reference "{image}": {image}: {why}',
                 "ErrImagePull",
             ) from None
 

@@ -8,22 +8,26 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Callable
 from datetime import datetime
+from typing import TypeVar
 
 from catalog.latencies import TYPICAL
 from rehearsal import paths
-from rehearsal.kube import Api
+from rehearsal.kube import Api, Object
 from rehearsal.kubelet import logs, network, node
-from rehearsal.kubelet.aws import Account, InstanceToken
+from rehearsal.kubelet.aws import Account, AwsError, InstanceToken
 from rehearsal.kubelet.kubelet import Kubelet
+
+NODEADM_SECONDS = 60
+"""How long a node that gets no answer waits before it asks again; divided by the world's speed."""
+T = TypeVar("T")
 
 
 def boot(name: str, account: Account, world: paths.World) -> Kubelet:
     """The instance's kubelet, after the time a boot takes; NoNodeConfig where the user data does
     not make a node."""
-    instance = account.ec2("DescribeInstances", **{"InstanceId.1": name})["reservationSet"][0][
-        "instancesSet"
-    ][0]
+    instance = _insistently(world.speed, lambda: _described(name, account))
     kind = account.ec2("DescribeInstanceTypes", **{"InstanceType.1": instance["instanceType"]})[
         "instanceTypeSet"
     ][0]
@@ -39,6 +43,7 @@ def boot(name: str, account: Account, world: paths.World) -> Kubelet:
     launched = datetime.fromisoformat(instance["launchTime"]).timestamp()
     time.sleep(max(0.0, launched + TYPICAL["ec2.instance-boot"] / world.speed - time.time()))
     config = node.node_config(base64.b64decode(data.get("value") or "").decode())
+    _insistently(world.speed, lambda: _reached(name, account, config.cluster))
     folder, address = paths.NODES / name, network.node_address()
     (folder / "address").write_text(address)
     if (paths.NODES / "ami").exists():
@@ -61,6 +66,28 @@ def boot(name: str, account: Account, world: paths.World) -> Kubelet:
         ),
         devices=node.devices(instance, kind),
     )
+
+
+def _described(name: str, account: Account) -> Object:
+    """What nodeadm asks EC2 about its instance, over the internet and with the instance's role."""
+    _reached(name, account, "internet")
+    found = account.as_instance(name).ec2("DescribeInstances", **{"InstanceId.1": name})
+    return found["reservationSet"][0]["instancesSet"][0]
+
+
+def _reached(name: str, account: Account, to: str) -> None:
+    if wall := account.blocked(name, to):
+        raise AwsError(f"dial {to}: i/o timeout: {wall}")
+
+
+def _insistently(speed: float, ask: Callable[[], T]) -> T:
+    """The answer to what a boot asks again and again."""
+    while True:
+        try:
+            return ask()
+        except AwsError as error:
+            print(f"nodeadm: {error}", file=sys.stderr, flush=True)
+            time.sleep(NODEADM_SECONDS / speed)
 
 
 def main(name: str, region: str) -> None:

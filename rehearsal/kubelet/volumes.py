@@ -271,6 +271,8 @@ def lustre(kubelet: Host, csi: Object) -> None:
                 f"mount.lustre: {key} is {said!r}, the file system's is {actual!r}: Is the MGS"
                 " specification correct?"
             )
+    if wall := kubelet.account.blocked(kubelet.id, csi["volumeHandle"]):
+        raise NotReady(f"mount.lustre: {csi['volumeHandle']}: Connection timed out: {wall}")
 
 
 def efs(kubelet: Host, csi: Object) -> None:
@@ -286,6 +288,8 @@ def efs(kubelet: Host, csi: Object) -> None:
             f'Failed to resolve "{name}": check that the file system has a mount target in'
             f" {kubelet.zone}"
         )
+    if wall := kubelet.account.blocked(kubelet.id, name):
+        raise NotReady(f"mount.nfs4: {name}: Connection timed out: {wall}")
 
 
 def s3(kubelet: Host, csi: Object) -> None:

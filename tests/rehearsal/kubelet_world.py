@@ -131,6 +131,8 @@ class Handler(BaseHTTPRequestHandler):
         if words[0] == "instances" and words[1] in self.cloud.instances:
             key = "stranger" if "stranger" in words[1] else words[1]
             found = {"AccessKeyId": key, "SecretAccessKey": "s", "SessionToken": "t"}
+        if words[-1] == "reach":
+            found = {"blocked": ""}
         if words[0] == "inventory":
             found = [
                 {

@@ -340,3 +340,27 @@ def test_who_asks_is_of_the_account_whose_number_is_in_every_arn(account: Accoun
     cluster = create_cluster(account, Network(account))["arn"]
     numbers = {arn.split(":")[4] for arn in (cluster, role(account, "a", "ec2.amazonaws.com"))}
     assert {account.client("sts").get_caller_identity()["Account"]} == numbers
+
+
+def test_nodeadm_and_image_pulls_ask_with_the_role_of_the_instance(account: Account) -> None:
+    """A role without the policies of a node boots no node and pulls no image."""
+    network = Network(account)
+    profile(account, "bare")
+    profile(account, "node", "AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
+    world = aws.Account(url=account.url, secret=paths.world().world_secret, region=REGION)
+    account.client("ecr").create_repository(repositoryName="train")
+    manifest = json.dumps(
+        {"schemaVersion": 2, "mediaType": "m", "config": {"size": 1}, "layers": []}
+    )
+    account.client("ecr").put_image(repositoryName="train", imageTag="1", imageManifest=manifest)
+    asked = {"repositoryName": "train", "imageIds": [{"imageTag": "1"}]}
+    node = world.as_instance(launch(account, network, "node"))
+    assert node.ec2("DescribeInstances")["reservationSet"]
+    assert node.ecr("BatchGetImage", asked)["images"]
+    bare = world.as_instance(launch(account, network, "bare"))
+    with pytest.raises(aws.AwsError, match="not authorized to perform: ec2:DescribeInstances"):
+        bare.ec2("DescribeInstances")
+    with pytest.raises(aws.AwsError, match=r"AccessDenied.* not authorized to perform: ecr:Batch"):
+        bare.ecr("BatchGetImage", asked)
+    with pytest.raises(aws.AwsError, match="no instance profile"):
+        world.as_instance("i-0123456789abcdef0")

@@ -113,6 +113,12 @@ def test_the_worlds_own_endpoints_are_closed_to_everybody_else(account: Account,
     assert account.world("GET", path)[0] != 403
 
 
+def test_an_api_server_without_the_worlds_secret_has_its_tokens_reviewed(account: Account) -> None:
+    url = f"{account.url}/_world/token-review"
+    answer = urllib3.request("POST", url, json={"spec": {"token": "k8s-aws-v1.rubbish"}})
+    assert answer.status == 200 and answer.json()["status"] == {"authenticated": False}
+
+
 def test_keys_are_others_in_each_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "STATE", tmp_path / "state")
     held = [paths.World(api_port=1, account_port=2, speed=1) for _ in range(2)]

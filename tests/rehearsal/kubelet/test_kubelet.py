@@ -308,7 +308,8 @@ def test_efs_is_mounted_only_where_its_zone_has_a_mount_target() -> None:
         }
 
     def mount(zone: str) -> None:
-        kubelet: Any = SimpleNamespace(zone=zone, account=SimpleNamespace(efs=ask))
+        account = SimpleNamespace(efs=ask, blocked=lambda *_: "")
+        kubelet: Any = SimpleNamespace(zone=zone, id="i-1", account=account)
         volumes.efs(kubelet, {"volumeHandle": "fs-1"})
 
     mount("ap-northeast-2a")

@@ -1,0 +1,126 @@
+"""Which connections security groups and routes let through: between two network interfaces, and from
+one to the internet.
+
+Ports of Lustre: FSx user guide, limit-access-security-groups: clients and servers open connections
+to each other. Of EFS: efs user guide, network-access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from rehearsal.aws import backends, eks, storage
+from rehearsal.aws.operations import Refused
+
+HTTPS, NFS, LUSTRE = 443, 2049, (988, *range(1018, 1024))
+INTERNET, ANYWHERE = "internet", "0.0.0.0/0"
+
+
+def blocked(source: Any, target: Any, port: int) -> str:
+    """What keeps a TCP connection from one network interface to another, in one VPC or in two;
+    nothing where it is let through."""
+    if source.vpc_id != target.vpc_id:
+        return f"{source.id} and {target.id} are in different VPCs"
+    if not any(_lets(rule, port, target) for rule in _rules(source, "egress")):
+        return f"no rule of {_names(source)} lets TCP {port} out to {_names(target)}"
+    if not any(_lets(rule, port, source) for rule in _rules(target, "ingress")):
+        return f"no rule of {_names(target)} lets TCP {port} in from {_names(source)}"
+    return ""
+
+
+def _rules(interface: Any, direction: str) -> Iterator[Any]:
+    for group in interface.group_set:
+        yield from getattr(group, f"{direction}_rules")
+
+
+def _names(interface: Any) -> str:
+    return ", ".join(sorted(group.id for group in interface.group_set))
+
+
+def _lets(rule: Any, port: int, peer: Any) -> bool:
+    """Whether the rule is about the port, and names the peer's address or one of its groups."""
+    of_port = rule.ip_protocol == "-1" or (
+        rule.ip_protocol == "tcp" and rule.from_port <= port <= rule.to_port
+    )
+    group, cidr = rule.source_group.get("GroupId"), rule.ip_range.get("CidrIp")
+    by_group = group in {one.id for one in peer.group_set}
+    address = peer.private_ip_address
+    by_address = cidr and address and ip_address(address) in ip_network(cidr)
+    return bool(of_port and (by_group or by_address))
+
+
+def no_way_out(ec2: Any, interface: Any) -> str:
+    """What keeps an interface from the internet over HTTPS; nothing where there is a way."""
+    out = [
+        rule
+        for rule in _rules(interface, "egress")
+        if rule.ip_range.get("CidrIp") == ANYWHERE
+        and (rule.ip_protocol == "-1" or rule.from_port <= HTTPS <= rule.to_port)
+    ]
+    if not out:
+        return f"no rule of {_names(interface)} lets TCP {HTTPS} out to {ANYWHERE}"
+    route = _default_route(ec2, interface.subnet)
+    if route is None:
+        return f"{interface.subnet.id} has no route to {ANYWHERE}"
+    if nat := getattr(route, "nat_gateway", None):
+        return _through_nat(ec2, nat)
+    return "" if interface.public_ip else f"{interface.id} has no public address"
+
+
+def _through_nat(ec2: Any, nat: Any) -> str:
+    """A public NAT gateway stands in a subnet that leads to an internet gateway."""
+    if nat.state != "available":
+        return f"{nat.id} is {nat.state}"
+    onward = _default_route(ec2, ec2.get_subnet(nat.subnet_id))
+    if onward is None or not getattr(onward, "gateway", None):
+        return f"{nat.id} is in {nat.subnet_id}, which has no route to an internet gateway"
+    return ""
+
+
+def _default_route(ec2: Any, subnet: Any) -> Any:
+    """The route to everywhere else of the subnet's own table, or of the VPC's main one."""
+    tables = [one for one in ec2.route_tables.values() if one.vpc_id == subnet.vpc_id]
+    own = [one for one in tables if subnet.id in one._associations.values()]
+    main = [one for one in tables if one.main_association_id]
+    return next(
+        (
+            route
+            for table in (own or main)
+            for route in table._routes.values()
+            if route.destination_cidr_block == ANYWHERE
+        ),
+        None,
+    )
+
+
+def from_instance(instance: Any, to: str) -> str:
+    """What keeps an instance from the internet, from a cluster's API server, or from a file system;
+    nothing where it gets there. Refused where there is no such thing."""
+    ec2, own = backends.ec2(instance.region_name), instance.nics[0]
+    if to == INTERNET:
+        return no_way_out(ec2, own)
+    return next(filter(None, (blocked(*each) for each in _connections(ec2, own, to))), "")
+
+
+def _connections(ec2: Any, own: Any, to: str) -> Iterable[tuple[Any, Any, int]]:
+    """From, to and port of each connection that the use of something takes."""
+    if to in eks.CLUSTERS:
+        return [(own, ec2.enis[id_], HTTPS) for id_ in eks.CLUSTERS[to].interfaces]
+    if to in storage.FILE_SYSTEMS:
+        servers = [ec2.enis[id_] for id_ in storage.FILE_SYSTEMS[to]["NetworkInterfaceIds"]]
+        pairs = [pair for one in servers for pair in ((own, one), (one, own))]
+        return [(*pair, port) for pair in pairs for port in LUSTRE]
+    return [(own, target, NFS) for target in _mount_targets(ec2, own.subnet.availability_zone, to)]
+
+
+def _mount_targets(ec2: Any, zone: str, file_system: str) -> list[Any]:
+    """The interfaces of an EFS file system's mount targets in a zone."""
+    targets = backends.efs(ec2.region_name).mount_targets_by_id.values()
+    interfaces = [
+        ec2.enis[one.network_interface_id] for one in targets if one.file_system_id == file_system
+    ]
+    if not interfaces:
+        raise Refused("NotFound", f"nothing here is called {file_system}")
+    return [one for one in interfaces if one.subnet.availability_zone == zone]

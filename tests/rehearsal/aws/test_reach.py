@@ -1,0 +1,221 @@
+"""Security groups and routes, one taken out at a time: what does not get through any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rehearsal.kubelet.environment import NotReady
+from rehearsal.kubelet.volumes import lustre
+from tests.rehearsal.aws_world import (
+    REGION,
+    Account,
+    Network,
+    create_cluster,
+    profile,
+    served,
+)
+
+IMAGE = "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended/image_id"
+
+
+class Place:
+    """A node in a private subnet with a way out, a cluster, and a store of each kind: wired by the
+    rules of the product's graph."""
+
+    def __init__(self, account: Account) -> None:
+        self.account, self.network = account, Network(account)
+        self.ec2 = self.network.ec2
+        profile(account, "node")
+        self.nodes, self.scratch, self.home = map(self._group, ("nodes", "scratch", "home"))
+        self.rules: dict[str, dict[str, Any]] = {}
+        for low, high in ((988, 988), (1018, 1023)):
+            self._rule(f"scratch from nodes {low}", "in", self.scratch, self.nodes, low, high)
+            self._rule(f"scratch to nodes {low}", "out", self.scratch, self.nodes, low, high)
+            self._rule(f"nodes from scratch {low}", "in", self.nodes, self.scratch, low, high)
+        self._rule("home from nodes", "in", self.home, self.nodes, 2049, 2049)
+        self._routes()
+        self._stores()
+        made = create_cluster(account, self.network)["resourcesVpcConfig"]
+        self.cluster_group = made["clusterSecurityGroupId"]
+        self.node = self._launch(self.nodes, self.cluster_group)
+
+    def _group(self, name: str) -> str:
+        """Without the rule that lets everything out, for servers: Pulumi takes it away."""
+        made = self.ec2.create_security_group(
+            GroupName=name, Description=name, VpcId=self.network.vpc
+        )["GroupId"]
+        if name != "nodes":
+            everything = [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]
+            self.ec2.revoke_security_group_egress(GroupId=made, IpPermissions=everything)
+        return made
+
+    def _rule(self, name: str, way: str, of: str, peer: str, low: int, high: int) -> None:
+        permission = {
+            "IpProtocol": "tcp",
+            "FromPort": low,
+            "ToPort": high,
+            "UserIdGroupPairs": [{"GroupId": peer}],
+        }
+        self.rules[name] = {"GroupId": of, "IpPermissions": [permission]}
+        verb = "ingress" if way == "in" else "egress"
+        getattr(self.ec2, f"authorize_security_group_{verb}")(**self.rules[name])
+
+    def revoke(self, name: str) -> None:
+        verb = "egress" if " to " in name else "ingress"
+        getattr(self.ec2, f"revoke_security_group_{verb}")(**self.rules[name])
+
+    def _routes(self) -> None:
+        self.public = self.network.subnet("10.20.200.0/24", "a")
+        tables = [
+            self.ec2.create_route_table(VpcId=self.network.vpc)["RouteTable"]["RouteTableId"]
+            for _ in range(2)
+        ]
+        self.private_table, self.public_table = tables
+        self.association = self.ec2.associate_route_table(
+            RouteTableId=self.private_table, SubnetId=self.network.subnets[0]
+        )["AssociationId"]
+        self.ec2.associate_route_table(RouteTableId=self.public_table, SubnetId=self.public)
+        address = self.ec2.allocate_address(Domain="vpc")["AllocationId"]
+        self.nat = self.ec2.create_nat_gateway(SubnetId=self.public, AllocationId=address)[
+            "NatGateway"
+        ]["NatGatewayId"]
+        everywhere = {"DestinationCidrBlock": "0.0.0.0/0"}
+        self.ec2.create_route(RouteTableId=self.private_table, NatGatewayId=self.nat, **everywhere)
+        self.ec2.create_route(
+            RouteTableId=self.public_table, GatewayId=self.network.gateway, **everywhere
+        )
+
+    def _stores(self) -> None:
+        fsx, efs = self.account.client("fsx"), self.account.client("efs")
+        subnet = self.network.subnets[0]
+        self.lustre = fsx.create_file_system(
+            FileSystemType="LUSTRE",
+            StorageCapacity=1200,
+            FileSystemTypeVersion="2.15",
+            SubnetIds=[subnet],
+            SecurityGroupIds=[self.scratch],
+            LustreConfiguration={"DeploymentType": "SCRATCH_2"},
+        )["FileSystem"]["FileSystemId"]
+        self.efs = efs.create_file_system(CreationToken="home")["FileSystemId"]
+        efs.describe_file_systems()
+        efs.create_mount_target(FileSystemId=self.efs, SubnetId=subnet, SecurityGroups=[self.home])
+
+    def _launch(self, *groups: str) -> str:
+        image = self.account.client("ssm").get_parameter(Name=IMAGE)["Parameter"]["Value"]
+        made = self.ec2.run_instances(
+            MinCount=1,
+            MaxCount=1,
+            ImageId=image,
+            InstanceType="m7i.large",
+            SubnetId=self.network.subnets[0],
+            SecurityGroupIds=list(groups),
+            IamInstanceProfile={"Name": "node"},
+        )
+        return made["Instances"][0]["InstanceId"]
+
+    def blocked(self, to: str, node: str = "") -> str:
+        status, answer = self.account.world("GET", f"instances/{node or self.node}/reach?to={to}")
+        assert status == 200, answer
+        return answer["blocked"]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    with served(tmp_path, monkeypatch) as account:
+        yield Place(account)
+
+
+def test_a_node_reaches_what_it_needs(place: Place) -> None:
+    for to in ("internet", "demo", place.lustre, place.efs):
+        assert place.blocked(to) == "", to
+    assert place.account.world("GET", f"instances/{place.node}/reach?to=fs-0")[0] == 404
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        f"{rule} {port}"
+        for rule in ("scratch from nodes", "scratch to nodes", "nodes from scratch")
+        for port in (988, 1018)
+    ]
+    + ["home from nodes"],
+)
+def test_a_store_whose_rule_is_missing_is_not_mounted(place: Place, rule: str) -> None:
+    place.revoke(rule)
+    store, other = (
+        (place.efs, place.lustre) if rule.startswith("home") else (place.lustre, place.efs)
+    )
+    port = "2049" if store == place.efs else rule[-4:].strip()
+    assert f"lets TCP {port} " in place.blocked(store)
+    assert place.blocked(other) == place.blocked("internet") == ""
+
+
+def test_a_node_without_the_clusters_group_does_not_reach_its_api_server(place: Place) -> None:
+    stranger = place._launch(place.nodes)
+    assert f"no rule of {place.cluster_group} lets TCP 443 in from" in place.blocked(
+        "demo", stranger
+    )
+
+
+def _no_egress(place: Place) -> None:
+    for group in (place.nodes, place.cluster_group):
+        everything = [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]
+        place.ec2.revoke_security_group_egress(GroupId=group, IpPermissions=everything)
+
+
+def _no_route(place: Place) -> None:
+    place.ec2.delete_route(RouteTableId=place.private_table, DestinationCidrBlock="0.0.0.0/0")
+
+
+def _no_association(place: Place) -> None:
+    place.ec2.disassociate_route_table(AssociationId=place.association)
+
+
+def _no_public_route(place: Place) -> None:
+    place.ec2.delete_route(RouteTableId=place.public_table, DestinationCidrBlock="0.0.0.0/0")
+
+
+def _no_nat(place: Place) -> None:
+    place.ec2.delete_nat_gateway(NatGatewayId=place.nat)
+
+
+def _to_the_gateway(place: Place) -> None:
+    _no_route(place)
+    place.ec2.create_route(
+        RouteTableId=place.private_table,
+        GatewayId=place.network.gateway,
+        DestinationCidrBlock="0.0.0.0/0",
+    )
+
+
+@pytest.mark.parametrize(
+    ("without", "words"),
+    [
+        (_no_egress, "lets TCP 443 out to 0.0.0.0/0"),
+        (_no_route, "has no route to 0.0.0.0/0"),
+        (_no_association, "has no route to 0.0.0.0/0"),
+        (_no_public_route, "which has no route to an internet gateway"),
+        (_no_nat, " is delet"),
+        (_to_the_gateway, "has no public address"),
+    ],
+)
+def test_a_node_without_a_way_out_does_not_boot(place: Place, without: Any, words: str) -> None:
+    without(place)
+    assert words in place.blocked("internet")
+
+
+def test_the_pod_of_a_store_that_is_not_reached_waits_and_says_why() -> None:
+    class Asked:
+        def fsx(self, *_: Any) -> Any:
+            return {"FileSystems": [{"Lifecycle": "AVAILABLE"}]}
+
+        def blocked(self, instance: str, to: str) -> str:
+            return f"no rule lets {instance} to {to}"
+
+    kubelet: Any = type("Kubelet", (), {"id": "i-1", "account": Asked(), "zone": f"{REGION}a"})
+    with pytest.raises(NotReady, match=r"Connection timed out: no rule lets i-1 to fs-1$"):
+        lustre(kubelet, {"volumeHandle": "fs-1"})
