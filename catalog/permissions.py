@@ -61,6 +61,7 @@ CLOUDFORMATION = {
     ),
     "aws:sqs/queue:Queue": "AWS::SQS::Queue",
     "aws:sqs/queuePolicy:QueuePolicy": "AWS::SQS::QueuePolicy",
+    "aws:ssm/parameter:Parameter": "AWS::SSM::Parameter",
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": "AWS::EC2::SecurityGroupEgress",
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": "AWS::EC2::SecurityGroupIngress",
 }
@@ -166,6 +167,7 @@ BESIDE: dict[str, dict[str, str]] = {
     },
     "aws:sqs/queue:Queue": {"read": "sqs:GetQueueUrl"},
     "aws:sqs/queuePolicy:QueuePolicy": {"read": "sqs:GetQueueAttributes"},
+    "aws:ssm/parameter:Parameter": {"read": "ssm:DescribeParameters ssm:GetParameter"},
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": {
         "create": "ec2:CreateTags",
         "update": "ec2:ModifySecurityGroupRules ec2:CreateTags ec2:DeleteTags",

@@ -63,7 +63,8 @@ class Team(pulumi.ComponentResource):
             name,
             name=plan.parameter,
             type="String",
-            value=pulumi.Output.json_dumps({**plan.contract, "cluster": dict(cluster)}),
+            # Nothing in it is secret, and a preview shows what changes.
+            insecure_value=pulumi.Output.json_dumps({**plan.contract, "cluster": dict(cluster)}),
             tags=plan.identity.tags(name),
             opts=own,
         )

@@ -76,7 +76,7 @@ def _published(parameter: str, plan: TeamPlan) -> pulumi.Output[Any]:
         if not pulumi.runtime.is_dry_run() or NOT_THERE not in str(error):
             raise
         return pulumi.Output.from_input({})
-    return pulumi.Output.from_input(json.loads(found.value))
+    return pulumi.Output.from_input(json.loads(found.insecure_value))
 
 
 def _namespace(

@@ -6,7 +6,6 @@ import hashlib
 import re
 
 from rehearsal.aws import backends
-from rehearsal.aws.operations import Call, Fields, Refused, answers
 
 _AMI_PARAMETER = re.compile(
     r"/aws/service/eks/optimized-ami/(?P<version>1\.\d\d)/amazon-linux-2023/(?P<arch>x86_64|arm64)/"
@@ -16,28 +15,13 @@ _AMI_PARAMETER = re.compile(
 NEWEST_RELEASE = "v20261101"
 
 
-@answers("ssm", "GetParameter")
-def _get_parameter(call: Call) -> Fields:
-    """Of all parameters only the public ones of EKS's AMIs exist here."""
-    asked = _AMI_PARAMETER.fullmatch(call["Name"])
+def ami_of(region: str, parameter: str) -> str:
+    """The AMI that a public parameter of EKS names; empty where it names none."""
+    asked = _AMI_PARAMETER.fullmatch(parameter)
     if not asked or (asked["arch"], asked["variant"]) == ("arm64", "neuron"):
-        raise Refused("ParameterNotFound", f"Parameter {call['Name']} not found.")
-    value = ami(
-        call.region,
-        asked["version"],
-        asked["arch"],
-        asked["variant"],
-        asked["date"] or NEWEST_RELEASE,
-    )
-    return {
-        "Parameter": {
-            "Name": call["Name"],
-            "Type": "String",
-            "Value": value,
-            "Version": 1,
-            "DataType": "text",
-        }
-    }
+        return ""
+    date = asked["date"] or NEWEST_RELEASE
+    return ami(region, asked["version"], asked["arch"], asked["variant"], date)
 
 
 def ami(region: str, version: str, arch: str, variant: str, date: str = NEWEST_RELEASE) -> str:

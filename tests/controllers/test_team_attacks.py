@@ -165,7 +165,7 @@ def test_each_of_these_requests_passes_for_whoever_has_the_verb(teams: TeamServe
         assert [case for case in REQUESTS if "User" in attempt(teams, "member", case)] == []
     finally:
         teams.admin.delete(grant)
-        wait(lambda: attempt(teams, "member", "A1 list all namespaces"), seconds=30)
+        wait(lambda: bool(attempt(teams, "member", "A1 list all namespaces")), seconds=30)
 
 
 def test_nobody_of_a_team_can_act_as_somebody_else(teams: TeamServer) -> None:

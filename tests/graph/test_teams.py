@@ -33,8 +33,7 @@ def with_teams() -> Graph:
 
 def published(graph: Graph, team: str = "vision") -> str:
     """The contract of a team, as AWS stores it."""
-    value = graph[f"Parameter team-{team}"].inputs["value"]
-    return value["$secret"] if isinstance(value, dict) else value
+    return graph[f"Parameter team-{team}"].inputs["insecureValue"]
 
 
 def of_team(graph: Graph, team: str) -> dict[str, Node]:

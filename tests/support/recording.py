@@ -254,7 +254,7 @@ class NoLookups(pulumi.runtime.Mocks):
             name = args.args["name"]
             if name not in self.parameters:
                 return {}, [("name", f"reading SSM Parameter ({name}): couldn't find resource")]
-            return {**args.args, "value": self.parameters[name]}
+            return {**args.args, "insecureValue": self.parameters[name]}
         raise AssertionError(f"the program looks something up: {args.token}")
 
 
