@@ -61,6 +61,7 @@ CLOUDFORMATION = {
     ),
     "aws:sqs/queue:Queue": "AWS::SQS::Queue",
     "aws:sqs/queuePolicy:QueuePolicy": "AWS::SQS::QueuePolicy",
+    "aws:ssm/parameter:Parameter": "AWS::SSM::Parameter",
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": "AWS::EC2::SecurityGroupEgress",
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": "AWS::EC2::SecurityGroupIngress",
 }
@@ -170,6 +171,7 @@ BESIDE: dict[str, dict[str, str]] = {
     },
     "aws:sqs/queue:Queue": {"read": "sqs:GetQueueUrl"},
     "aws:sqs/queuePolicy:QueuePolicy": {"read": "sqs:GetQueueAttributes"},
+    "aws:ssm/parameter:Parameter": {"read": "ssm:DescribeParameters ssm:GetParameter"},
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": _RULE,
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": _RULE,
 }

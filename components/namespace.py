@@ -54,10 +54,11 @@ class JobNamespace(pulumi.ComponentResource):
         level = "privileged" if plan.host_paths else "baseline"
         namespace = k8s.core.v1.Namespace(
             name,
-            metadata={
-                "name": plan.namespace,
-                "labels": {"pod-security.kubernetes.io/enforce": level},
-            },
+            metadata=k8s.meta.v1.ObjectMetaArgs(
+                name=plan.namespace,
+                labels={"pod-security.kubernetes.io/enforce": level, **plan.labels},
+                annotations=dict(plan.annotations) or None,
+            ),
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.namespace = namespace.metadata.name.apply(lambda made: made or "")

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from catalog.permissions import QUESTIONS, READS, actions, reads
 from catalog.service_roles import EFS, EKS, FSX, NODE_GROUPS
 from plans.policies import Document
+from plans.teams import parameter_name
 
 GROUPS = {
     "network": ("ec2",),
-    "cluster": ("eks", "sqs", "events", "ecr"),
+    "cluster": ("eks", "sqs", "events", "ecr", "ssm"),
     "storage": ("fsx", "elasticfilesystem", "kms", "s3"),
     "identity": ("iam",),
 }
@@ -99,6 +100,14 @@ def preview_policies(types: Collection[str], scope: Scope) -> dict[str, Document
     return {f"{scope.stack}-preview": _document(_reading({*needed, *QUESTIONS}, scope))}
 
 
+def team_policies(stack: str, region: str, parameter: str) -> dict[str, Document]:
+    """The policy of whoever creates, changes or previews the stack of a team that its environment
+    lists. `parameter`: with its contract. The cluster asks for no permission of IAM."""
+    resource = f"arn:aws:ssm:{region}:*:parameter{parameter}"
+    statements = _one("ReadContract", {"ssm:GetParameter"}, {"Resource": resource})
+    return {f"{stack}-deployer": _document(statements)}
+
+
 def _reading(read: Iterable[str], scope: Scope) -> list[Document]:
     """Reads, of everything in the region; IAM has no region. Of parameters only AWS's own about the
     AMIs of EKS: others may be secrets of the account."""
@@ -155,6 +164,7 @@ def _names(scope: Scope) -> dict[str, str]:
         "sqs": f"arn:aws:sqs:{at}:{scope.stack}-*",
         "events": f"arn:aws:events:{at}:rule/{scope.stack}-*",
         "ecr": f"arn:aws:ecr:{at}:repository/{scope.stack}/*",
+        "ssm": f"arn:aws:ssm:{at}:parameter{parameter_name(scope.stack, '*')}",
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from catalog.storage import Driver
@@ -219,6 +219,9 @@ class JobNamespacePlan:
     max_gpus: int | None = None
     host_paths: bool = False
     """Its pods may mount folders of their node."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Of the namespace, in addition to its Pod Security level."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,7 @@ COMPONENTS = {
     "pools": ("nodes:GpuNodes", "nodes:GpuPool", "nodes:DevicePlugins"),
     "trainer": ("trainer:Trainer",),
     "runtimes": ("trainer:Runtimes",),
+    "teams": ("teams:",),
     "jobs": ("jobs:Workspace", "jobs:Job"),
 }
 """Stage → what the types of its components begin with. A component that is not listed is a stage of its own."""

@@ -21,6 +21,8 @@ from components.prefetch import Prefetch
 from components.priority import Priority
 from components.registry import Registry
 from components.system_nodes import SystemNodes
+from components.team import Team
+from components.team_rules import TeamRules
 from components.trainer import Runtimes, Trainer
 from components.training_operator import TrainingOperator
 from plans.policies import Document
@@ -145,6 +147,18 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             ],
         )
 
+    walls = TeamRules("teams", opts=in_cluster).ready if plan.teams else []
+    for key, team in plan.teams.items():
+        Team(
+            f"team-{key}",
+            team,
+            cluster=_reached(cluster),
+            volumes=volumes,
+            drivers=then.ready,
+            walls=walls,
+            opts=in_cluster,
+        )
+
     return {
         "kubeconfig": kubeconfig,
         "contract": _contract(plan, cluster, volumes),
@@ -173,20 +187,27 @@ def _tunnel(plan: EnvironmentPlan, cluster: Cluster) -> dict[str, Any]:
     return {"tunnel": endpoint.apply(lambda url: tunnel_command(plan.access, group, url, port))}
 
 
+def _reached(cluster: Cluster) -> dict[str, pulumi.Input[Any]]:
+    """How a team's stack finds the cluster."""
+    at = cluster.coordinates
+    return {
+        "name": at.name,
+        "arn": at.arn,
+        "endpoint": at.endpoint,
+        "certificate_authority": at.certificate_authority,
+    }
+
+
 def _contract(
     plan: EnvironmentPlan, cluster: Cluster, volumes: Mapping[str, Volume]
 ) -> dict[str, Any]:
     """The plan's promise, with what AWS has added: how to find the cluster and mount the file
     systems."""
-    at = cluster.coordinates
     return {
         **plan.contract,
         "cluster": {
-            "name": at.name,
-            "arn": at.arn,
-            "endpoint": at.endpoint,
-            "deployer_role_arn": at.access.role_arn,
-            "certificate_authority": at.certificate_authority,
+            **_reached(cluster),
+            "deployer_role_arn": cluster.coordinates.access.role_arn,
         },
         "volumes": {
             claim.store: {

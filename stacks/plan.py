@@ -29,6 +29,7 @@ from plans.parts import (
     TrainingOperatorPlan,
 )
 from plans.stores import StorePlan
+from plans.teams import TeamEntryPlan
 from stacks.derive.access import access_plan
 from stacks.derive.capacity import PoolUse, pool_plans, pool_uses, team_at_once
 from stacks.derive.cluster import (
@@ -49,6 +50,7 @@ from stacks.derive.jobs import runtime_plans
 from stacks.derive.namespace import job_namespace_plan
 from stacks.derive.network import network_plan, network_zones
 from stacks.derive.stores import job_verdicts, registry_plans
+from stacks.derive.teams import Share, share_of, team_entry_plans
 from stacks.manifests.stack_jobs import StackJobs, read_jobs
 from stacks.rules.access import (
     access_warnings,
@@ -64,7 +66,9 @@ from stacks.rules.environment import (
     team_errors,
 )
 from stacks.rules.network import stack_errors
+from stacks.rules.teams import contract_errors, entry_errors, entry_warnings, listed_job_errors
 from stacks.rules.together import (
+    beside,
     docker_hub_warnings,
     gang_warnings,
     saved,
@@ -72,7 +76,7 @@ from stacks.rules.together import (
     team_errors_together,
 )
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
-from stacks.settings.job import JobConfig, typed
+from stacks.settings.job import typed
 from stacks.settings.problems import InputError, InputWarning, Refused
 from stacks.settings.reader import Reading, any_environment
 from stacks.settings.teams import environment_of, other_teams, unsound
@@ -105,6 +109,8 @@ class EnvironmentPlan:
     """Kind of job → its legacy controller: PyTorchJob, or nothing."""
     priorities: Mapping[str, int]
     workspace: JobNamespacePlan
+    teams: Mapping[str, TeamEntryPlan]
+    """Those that the environment lists."""
     jobs: Mapping[str, JobPlan]
     capacity: Mapping[str, PoolUse]
     checkpoints: Mapping[str, Verdict]
@@ -124,6 +130,10 @@ class TeamPlan:
     contract: Mapping[str, Any]
     """What the environment's stack file in this checkout promises; compared with what is
     deployed."""
+    parameter: str | None
+    """SSM parameter with the deployed contract, of a team that the environment lists. Its
+    namespace, with claims and limits, exists then. None: the stack reads the environment's outputs
+    and makes its namespace itself."""
     access: AccessPlan
     workspace: JobNamespacePlan
     jobs: Mapping[str, JobPlan]
@@ -206,6 +216,7 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
         *stack_errors(config.stack),
         *environment_access_errors(access, config.aws, wanted.cluster, wanted.tags),
         *environment_errors(config.region, wanted, zones, now),
+        *entry_errors(wanted, access),
         *entries.errors,
         *shared_directory_errors(saved("environment.jobs", typed(wanted.jobs))),
         *jobs.errors,
@@ -213,6 +224,7 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
     warnings = (
         *access_warnings(access),
         *environment_warnings(config.region, wanted, now),
+        *entry_warnings(wanted),
         *entries.warnings,
         *gang_warnings("environment.jobs", jobs.described(), wanted),
         *docker_hub_warnings("environment.jobs", jobs.described(), wanted),
@@ -222,7 +234,8 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
         return Planned(plan=None, errors=errors, warnings=warnings)
     sized = _sized(config.region, wanted)
     plan = _environment(config, sized, access, zones, jobs, now.date())
-    return Planned(plan=plan, errors=(), warnings=warnings)
+    errors = tuple(contract_errors(plan.teams))
+    return Planned(plan=None if errors else plan, errors=errors, warnings=warnings)
 
 
 def _plan_team(reading: Reading, folder: Path, now: datetime) -> list[Planned]:
@@ -239,11 +252,6 @@ def _plan_team(reading: Reading, folder: Path, now: datetime) -> list[Planned]:
             if base.plan and not reading.errors:
                 break  # neither file has stand-ins
     return planned
-
-
-def _beside(stack: str, environment: EnvironmentConfig) -> dict[str, JobConfig]:
-    """The jobs of an environment, as messages about a team call them."""
-    return {f"{name} of {stack}": job for name, job in typed(environment.jobs).items()}
 
 
 @dataclass(frozen=True)
@@ -264,18 +272,20 @@ def _on_base(
     """Plan a team on its environment; a plan is only made where nothing is refused, and `build` is
     true."""
     environment = base.environment
-    jobs = read_jobs("team.jobs", team.jobs, environment, team.namespace, folder)
+    share = share_of(team, environment, config.stack)
+    jobs = read_jobs("team.jobs", team.jobs, environment, share.namespace, folder)
     entries = judged("team.jobs", typed(team.jobs), environment, config.region)
     others = other_teams(config.stack, team.environment, folder)
-    together = _beside(team.environment, environment) | jobs.described()
-    access = access_plan(config.region, config.aws, environment.cluster)
+    together = beside(team.environment, environment) | jobs.described()
+    deployer = share.entry.deployer if share.entry else None
+    access = access_plan(config.region, config.aws, environment.cluster, deployer)
     errors = (
         *base.errors,
-        *team_access_errors(access, config.aws),
+        *team_access_errors(access, config.aws, deployer),
         *team_errors(config.region, team, base.config),
         *team_errors_together(team, environment, others),
         *entries.errors,
-        *share_errors(team, jobs.described(), environment),
+        *share_errors(share, jobs.described(), environment),
         *jobs.errors,
     )
     warnings = (
@@ -287,8 +297,9 @@ def _on_base(
     )
     if errors or not build or base.plan is None:
         return Planned(plan=None, errors=errors, warnings=warnings)
-    plan = _team(config, team, base.environment, base.plan, access, jobs)
-    return Planned(plan=plan, errors=(), warnings=warnings)
+    plan = _team(config, team, base.environment, base.plan, access, jobs, share)
+    errors = tuple(listed_job_errors(share, typed(team.jobs), plan.jobs))
+    return Planned(plan=None if errors else plan, errors=errors, warnings=warnings)
 
 
 def _base(config: StackConfig, team: TeamConfig, folder: Path, now: datetime, number: int) -> _Base:
@@ -331,6 +342,7 @@ def _environment(
     pools = pool_plans(me, wanted, access)
     runtimes = runtime_plans(wanted)
     described = typed(wanted.jobs)
+    promised = contract(config.region, wanted, pools, runtimes)
     return EnvironmentPlan(
         identity=me,
         access=access,
@@ -350,10 +362,11 @@ def _environment(
         training_operators=training_operator_plans(wanted.training_operator),
         priorities=dict(sorted(wanted.priorities.items())),
         workspace=job_namespace_plan(wanted.namespace, wanted.storage, wanted.zone, described),
+        teams=team_entry_plans(me, wanted, promised),
         jobs=jobs.planned(wanted, wanted.namespace),
         capacity=pool_uses(wanted, jobs.described()),
         checkpoints=job_verdicts(described, wanted, config.region),
-        contract=contract(config.region, wanted, pools, runtimes),
+        contract=promised,
     )
 
 
@@ -364,22 +377,25 @@ def _team(
     base: EnvironmentPlan,
     access: AccessPlan,
     jobs: StackJobs,
+    share: Share,
 ) -> TeamPlan:
     """Every part of a team. Its namespace has the claims of the stores that its jobs mount. `base`:
     the plan of the environment."""
     described = typed(team.jobs)
-    plans = jobs.planned(environment, team.namespace)
+    plans = jobs.planned(environment, share.namespace)
     mounted = {store for job in plans.values() for store in job.stores}
     stores = {name: store for name, store in environment.storage.items() if name in mounted}
+    listed = base.teams.get(team.name or "")
     return TeamPlan(
         identity=Identity(project=config.project, stack=config.stack, region=config.region),
         environment=team.environment,
-        contract=base.contract,
+        contract=listed.contract if listed else base.contract,
+        parameter=listed.parameter if listed else None,
         access=access,
         workspace=job_namespace_plan(
-            team.namespace, stores, environment.zone, described, max_gpus=team.max_gpus
+            share.namespace, stores, environment.zone, described, max_gpus=share.max_gpus
         ),
         jobs=plans,
-        at_once=team_at_once(environment, jobs.described(), team.max_gpus),
+        at_once=team_at_once(environment, jobs.described(), share.max_gpus),
         checkpoints=job_verdicts(described, environment, config.region),
     )

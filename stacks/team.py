@@ -1,13 +1,16 @@
-"""A team on an environment: a namespace, its claims and its jobs. The environment does not change
-because of it."""
+"""A team on an environment: its jobs and, where the environment does not list the team, a namespace
+with claims. The environment does not change because of it."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pulumi
+import pulumi_aws as aws
 from pulumi.output import UNKNOWN
 
+from components.account import aws_provider
 from components.cluster import ClusterCoordinates
 from components.job import Job, said
 from components.namespace import JobNamespace, Volume
@@ -16,17 +19,14 @@ from stacks.outputs import job_outputs, job_starts
 from stacks.plan import TeamPlan
 from stacks.rules.access import account_of
 
+NOT_THERE = "couldn't find resource"
+"""What the AWS provider says of a parameter that does not exist."""
+
 
 def build(plan: TeamPlan) -> dict[str, Any]:
     """Make the team's share; returns the stack's outputs."""
-    # The organization is the owner of the stack on Pulumi's own service, and the word "organization"
-    # on every other backend.
-    environment = pulumi.StackReference(
-        f"{pulumi.get_organization()}/{plan.identity.project}/{plan.environment}"
-    )
-    contract = environment.get_output("contract").apply(
-        lambda deployed: _as_planned(deployed or {}, plan)
-    )
+    published = _published(plan.parameter, plan) if plan.parameter else _outputs(plan)
+    contract = published.apply(lambda deployed: _as_planned(deployed or {}, plan))
     at = contract["cluster"]
     cluster = ClusterCoordinates(
         name=at["name"],
@@ -37,29 +37,59 @@ def build(plan: TeamPlan) -> dict[str, Any]:
     )
     in_cluster = pulumi.ResourceOptions(providers=[cluster.provider("cluster")])
 
-    workspace = JobNamespace(
-        "workspace",
-        plan.workspace,
-        volumes=_volumes(plan.workspace, contract),
-        drivers={},
-        opts=in_cluster,
-    )
+    space = None if plan.parameter else _namespace(plan, contract, in_cluster)
     kubeconfig, said_before = cluster.kubeconfig(), said(job_starts(plan))
     for key, job in plan.jobs.items():
         Job(
             key,
             job,
             said_before=said_before,
-            namespace=workspace.namespace,
+            namespace=space.namespace if space else plan.workspace.namespace,
             kubeconfig=kubeconfig,
             opts=in_cluster,
-            needs=[workspace.claims[store] for store in job.stores],
+            needs=[space.claims[store] for store in job.stores] if space else [],
         )
     return {
         "kubeconfig": kubeconfig,
         "namespace": plan.workspace.namespace,
         "jobs": job_outputs(plan.jobs),
     }
+
+
+def _outputs(plan: TeamPlan) -> pulumi.Output[Any]:
+    """The contract in the outputs of the environment's stack."""
+    # The organization is the owner of the stack on Pulumi's own service, and the word "organization"
+    # on every other backend.
+    environment = pulumi.StackReference(
+        f"{pulumi.get_organization()}/{plan.identity.project}/{plan.environment}"
+    )
+    return environment.get_output("contract")
+
+
+def _published(parameter: str, plan: TeamPlan) -> pulumi.Output[Any]:
+    """The contract that the environment has published for this team. A team that is listed cannot
+    read the environment's state, in which every other output stands too."""
+    account = aws_provider("aws", plan.access)
+    try:
+        found = aws.ssm.get_parameter(name=parameter, opts=pulumi.InvokeOptions(provider=account))
+    except Exception as error:  # the SDK has no type for what a provider answers
+        if not pulumi.runtime.is_dry_run() or NOT_THERE not in str(error):
+            raise
+        return pulumi.Output.from_input({})
+    return pulumi.Output.from_input(json.loads(found.insecure_value))
+
+
+def _namespace(
+    plan: TeamPlan, contract: pulumi.Output[Any], in_cluster: pulumi.ResourceOptions
+) -> JobNamespace:
+    """The namespace of a team that the environment does not list."""
+    return JobNamespace(
+        "workspace",
+        plan.workspace,
+        volumes=_volumes(plan.workspace, contract),
+        drivers={},
+        opts=in_cluster,
+    )
 
 
 def _volumes(plan: JobNamespacePlan, contract: pulumi.Output[Any]) -> dict[str, Volume]:

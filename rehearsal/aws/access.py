@@ -25,12 +25,14 @@ from rehearsal.aws.operations import Call, Fields, NotBuilt, Principal, answers,
 
 ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 NODES = "EC2_LINUX"
+KEPT_GROUPS = ("system:", "eks:", "aws:", "amazon:", "iam:")
+"""What no group of an access entry begins with."""
 _ASSOCIATED = {"policyArn": ADMIN_POLICY, "accessScope": {"type": "cluster"}}
 
 
 @answers("eks", "CreateAccessEntry")
 def _create_entry(call: Call) -> Fields:
-    only(call, "principalArn type tags")
+    only(call, "principalArn type kubernetesGroups tags")
     refuse(
         not principals.exists(call["principalArn"]),
         INVALID,
@@ -38,9 +40,35 @@ def _create_entry(call: Call) -> Fields:
     )
     if call["type"] not in (None, "STANDARD", NODES):
         raise NotBuilt(f"access entries of type {call['type']}")
-    return admit(
+    groups = _groups(call)
+    answer = admit(
         cluster(call, active=True), call["principalArn"], call["type"] or "STANDARD", call["tags"]
     )
+    answer["accessEntry"]["kubernetesGroups"] += groups
+    return answer
+
+
+def _groups(call: Call) -> list[str]:
+    """The groups of a call, none of which belongs to Kubernetes or AWS (EKS API,
+    CreateAccessEntry)."""
+    groups = call["kubernetesGroups"] or []
+    kept = [group for group in groups if group.startswith(KEPT_GROUPS)]
+    refuse(kept, INVALID, f"The kubernetes group name {', '.join(kept)} is invalid")
+    refuse(
+        groups and call["type"] == NODES,
+        INVALID,
+        "kubernetesGroups cannot be set for access entries of type EC2_LINUX",
+    )
+    return list(groups)
+
+
+@answers("eks", "UpdateAccessEntry")
+def _update_entry(call: Call) -> Fields:
+    only(call, "principalArn kubernetesGroups")
+    view = part(call, "AccessEntry").view
+    if call["kubernetesGroups"] is not None:
+        view["kubernetesGroups"] = _groups(call)
+    return {"accessEntry": view}
 
 
 def admit(found: Cluster, arn: str, kind: str = NODES, tags: Fields | None = None) -> Fields:
@@ -119,7 +147,10 @@ def kubernetes_user(found: Cluster, principal: Principal, node_name: str | None)
         }
     return {
         "username": entry.view["username"].replace("{{SessionName}}", principal.session or ""),
-        "groups": ["system:masters"] if entry.view["policies"] else [],
+        "groups": [
+            *entry.view["kubernetesGroups"],
+            *(["system:masters"] if entry.view["policies"] else []),
+        ],
     }
 
 

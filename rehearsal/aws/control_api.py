@@ -17,6 +17,7 @@ from rehearsal.aws import (
     capacity,
     eks,
     instances,
+    parameters,
     principals,
     quotas,
     reach,
@@ -287,6 +288,10 @@ def _of_messages() -> Iterator[Row]:
         yield from (
             ("sqs-queue", one.queue_arn, name, "", one.tags) for name, one in sqs.queues.items()
         )
+    yield from (
+        ("ssm-parameter", name, name, "", one.tags)
+        for (_, name), one in parameters.PARAMETERS.items()
+    )
     for events in backends.used("events"):
         yield from (
             (

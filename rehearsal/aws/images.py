@@ -7,7 +7,6 @@ import re
 
 from catalog.versions import KUBERNETES
 from rehearsal.aws import backends
-from rehearsal.aws.operations import Call, Fields, Refused, answers
 
 _AMI_PARAMETER = re.compile(
     r"/aws/service/eks/optimized-ami/(?P<version>1\.\d\d)/amazon-linux-2023/(?P<arch>x86_64|arm64)/"
@@ -21,42 +20,25 @@ _RECOMMENDED = re.compile(
 NEWEST_RELEASE = "v20261101"
 
 
-@answers("ssm", "GetParameter")
-def _get_parameter(call: Call) -> Fields:
-    """Of all parameters only the public ones of EKS's AMIs exist here."""
-    value = _image(call) or _recommended(call)
-    if value is None:
-        raise Refused("ParameterNotFound", f"Parameter {call['Name']} not found.")
-    return {
-        "Parameter": {
-            "Name": call["Name"],
-            "Type": "String",
-            "Value": value,
-            "Version": 1,
-            "DataType": "text",
-        }
-    }
+def public_parameter(region: str, name: str) -> str:
+    """The value of a public parameter about EKS's AMIs; empty where there is none of the name."""
+    return _image(region, name) or _recommended(name)
 
 
-def _image(call: Call) -> str | None:
+def _image(region: str, name: str) -> str:
     """Id of the AMI that the parameter names."""
-    asked = _AMI_PARAMETER.fullmatch(call["Name"])
+    asked = _AMI_PARAMETER.fullmatch(name)
     if not asked or (asked["arch"], asked["variant"]) == ("arm64", "neuron"):
-        return None
-    return ami(
-        call.region,
-        asked["version"],
-        asked["arch"],
-        asked["variant"],
-        asked["date"] or NEWEST_RELEASE,
-    )
+        return ""
+    date = asked["date"] or NEWEST_RELEASE
+    return ami(region, asked["version"], asked["arch"], asked["variant"], date)
 
 
-def _recommended(call: Call) -> str | None:
+def _recommended(name: str) -> str:
     """The newest release, with the patch release of the kubelet that the catalogue has."""
-    asked = _RECOMMENDED.fullmatch(call["Name"])
+    asked = _RECOMMENDED.fullmatch(name)
     if not asked or asked["version"] not in KUBERNETES:
-        return None
+        return ""
     return f"{KUBERNETES[asked['version']].ami_patch}-{NEWEST_RELEASE.removeprefix('v')}"
 
 

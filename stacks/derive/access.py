@@ -12,10 +12,13 @@ from stacks.settings.aws import AwsConfig
 from stacks.settings.environment import ClusterConfig
 
 
-def access_plan(region: str, aws: AwsConfig, cluster: ClusterConfig) -> AccessPlan:
-    """`cluster`: of the environment. Roles of the stack file's own replace its
-    deployer_role_arn."""
-    deployer, private = cluster.deployer_role_arn, cluster.endpoint == "private"
+def access_plan(
+    region: str, aws: AwsConfig, cluster: ClusterConfig, team_deployer: str | None = None
+) -> AccessPlan:
+    """`cluster`: of the environment. Roles of the stack file's own replace its deployer_role_arn,
+    and `team_deployer`, the role of a team that the environment lists."""
+    deployer = team_deployer or cluster.deployer_role_arn
+    private = cluster.endpoint == "private"
     roles = tuple(
         AssumedRole(
             arn=role.roleArn,

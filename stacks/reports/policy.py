@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import command_line
 from catalog.permissions import CLOUDFORMATION
-from plans.deployer import Scope, deployer_policies, preview_policies
+from plans.deployer import Scope, deployer_policies, preview_policies, team_policies
 from plans.policies import Document
 from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
 from stacks.settings.problems import counted, listed
@@ -32,6 +32,7 @@ SOMETIMES = {
     "aws:s3/bucketPolicy:BucketPolicy",
     "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+    "aws:ssm/parameter:Parameter",
 }
 """Types that follow from settings; every environment has the others."""
 
@@ -77,8 +78,11 @@ def main(arguments: list[str]) -> int:
 
 
 def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict[str, Document]:
-    """Name → document. A team's stack needs no permission in AWS: all its resources are in the
-    cluster, which an access entry lets its role into."""
+    """Name → document. A team's stack creates nothing in AWS: all its resources are in the cluster,
+    which an access entry lets its role into. Where the environment lists the team, the stack reads
+    one parameter."""
+    if isinstance(plan, TeamPlan) and plan.parameter:
+        return team_policies(plan.identity.stack, plan.identity.region, plan.parameter)
     scope = Scope(stack=plan.identity.stack, region=plan.identity.region)
     if isinstance(plan, EnvironmentPlan):
         kinds = [(plan_kind(store), store) for store in plan.stores.values()]
@@ -102,6 +106,8 @@ def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
         yield from plan_kind(store).resource_types(store)
     if plan.registries:
         yield "aws:ecr/repository:Repository"
+    if plan.teams:
+        yield "aws:ssm/parameter:Parameter"
     if plan.cluster.admins:
         yield "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
     if any(pool.own_placement_group for pool in plan.pools.values()):

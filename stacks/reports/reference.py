@@ -51,6 +51,7 @@ PATTERNS = {
     r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$": "name",
     r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$": "ARN of a role",
     r"^\d{12}$": "account ID",
+    r"^[a-z0-9][-._:/a-z0-9]*/$": "beginning of image names",
     r"^cr-[0-9a-f]{8,17}$": "cr-…",
     r"^1\.\d\d\.\d+-20\d{6}$": versions.KUBERNETES[versions.DEFAULT_KUBERNETES].system_nodes,
     r"^\d+[hms](\d+[ms])?(\d+s)?$": "length of time",

@@ -89,9 +89,20 @@ def environment_access_errors(
         )
 
 
-def team_access_errors(access: AccessPlan, aws: AwsConfig) -> Iterator[InputError]:
-    """The same of a team, which has a kubeconfig and creates nothing in AWS."""
+def team_access_errors(
+    access: AccessPlan, aws: AwsConfig, deployer: str | None
+) -> Iterator[InputError]:
+    """The same of a team, which has a kubeconfig and creates nothing in AWS. `deployer`: the role
+    that the environment lists for it; None where it lists none."""
     yield from access_errors(access, aws)
+    if deployer and aws.roles and access.role_arn != deployer:
+        yield InputError(
+            path="aws:assumeRole" if aws.assumeRole else "aws:assumeRoles",
+            must="end in the deployer that the environment names for the team",
+            got=str(access.role_arn),
+            fix=f"delete it: {deployer} is assumed",
+            write=REMOVE,
+        )
     if access.default_tags:
         yield InputError(
             path="aws:defaultTags",

@@ -16,6 +16,7 @@ from catalog import versions
 from catalog.age import outdated
 from catalog.zones import SNAPSHOT
 from stacks.derive.capacity import TYPES, job_type
+from stacks.derive.teams import Share
 from stacks.rules.cluster import (
     cluster_errors,
     support_warnings,
@@ -93,41 +94,36 @@ def team_errors(region: str, team: TeamConfig, base: StackConfig) -> Iterator[In
             fix=f"write {base.region}",
             write=base.region,
         )
-    own = f"team-{team.namespace.removeprefix('kube-')}"
-    if team.namespace in (environment.namespace, *SYSTEM_NAMESPACES) or team.namespace.startswith(
-        "kube-"
-    ):
+    namespace = team.namespace or ""
+    own = f"team-{namespace.removeprefix('kube-')}"
+    taken = (environment.namespace, *SYSTEM_NAMESPACES)
+    if namespace in taken or namespace.startswith("kube-"):
         yield InputError(
             path="team.namespace",
             must="be neither the environment's namespace nor one of the system",
-            got=team.namespace,
+            got=namespace,
             fix=f"write {own}",
             write=own,
         )
 
 
 def share_errors(
-    team: TeamConfig, jobs: Mapping[str, JobConfig], environment: EnvironmentConfig
+    share: Share, jobs: Mapping[str, JobConfig], environment: EnvironmentConfig
 ) -> Iterator[InputError]:
     """Jobs larger than the team's share of the GPUs."""
     for name, job in jobs.items():
         if (
-            team.max_gpus
+            share.max_gpus
             and (kind := job_type(job, environment))
-            and (need := job.nodes * (job.gpus_per_node or kind.gpus)) > team.max_gpus
+            and (need := job.nodes * (job.gpus_per_node or kind.gpus)) > share.max_gpus
         ):
+            nodes = share.max_gpus // (need // job.nodes)
             yield InputError(
                 path=f"team.jobs.{name}.nodes",
-                must=f"need at most the {team.max_gpus} GPUs of team.max_gpus",
+                must=f"need at most the {share.max_gpus} GPUs of {share.limit}",
                 got=f"{job.nodes}, which need {need} GPUs",
-                fix=_smaller(job, need // job.nodes, team.max_gpus, need),
+                fix=f"raise {share.limit} to {need}" + (f", or write {nodes}" if nodes else ""),
             )
-
-
-def _smaller(job: JobConfig, gpus_per_node: int, max_gpus: int, need: int) -> str:
-    """How a job and its team's share can fit."""
-    nodes = max_gpus // gpus_per_node
-    return f"raise team.max_gpus to {need}" + (f", or write {nodes}" if nodes else "")
 
 
 def environment_warnings(

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from catalog.docker_hub import HOURS, PULLS, is_on_docker_hub
 from stacks.derive.capacity import TYPES, largest_gang
+from stacks.rules.teams import listing_errors
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, TeamConfig
 from stacks.settings.job import JobConfig, typed
 from stacks.settings.problems import InputError, InputWarning
@@ -35,11 +36,17 @@ def team_errors_together(
 ) -> Iterator[InputError]:
     """What a team cannot share with its environment and its other teams. `others`: by the name of
     the stack."""
+    yield from listing_errors(team, environment, others)
     yield from shared_namespace_errors(team, others)
     elsewhere = saved("environment.jobs", typed(environment.jobs), team.environment)
     for stack, other in others.items():
         elsewhere += saved("team.jobs", typed(other.jobs), stack)
     yield from shared_directory_errors(saved("team.jobs", typed(team.jobs)), elsewhere)
+
+
+def beside(stack: str, environment: EnvironmentConfig) -> dict[str, JobConfig]:
+    """The jobs of an environment, as messages about a team call them."""
+    return {f"{name} of {stack}": job for name, job in typed(environment.jobs).items()}
 
 
 def saved(path: str, jobs: Mapping[str, JobConfig], stack: str = "") -> list[Saved]:
@@ -97,7 +104,7 @@ def shared_namespace_errors(
 ) -> Iterator[InputError]:
     """Teams of one environment in one namespace. `others`: by the name of the stack."""
     for stack, other in others.items():
-        if other.namespace == team.namespace:
+        if team.namespace and other.namespace == team.namespace:
             yield InputError(
                 path="team.namespace",
                 must=f"not be the namespace of another team, which Pulumi.{stack}.yaml has",

@@ -15,6 +15,7 @@ import pydantic
 from stacks.settings.aws import AwsConfig, RoleArn
 from stacks.settings.job import AnyJob, JobConfig, Name, Positive, TorchtuneConfig
 from stacks.settings.stores import StoreConfig
+from stacks.settings.team_entry import TeamEntryConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,6 +263,9 @@ class EnvironmentConfig:
     ] = field(default_factory=dict)
     """PriorityClasses: name and value. A pending pod with a higher value evicts pods with lower
     values. A gang that loses a pod stops as a whole."""
+    teams: dict[Name, TeamEntryConfig] = field(default_factory=dict)
+    """Teams that the environment admits, by name. By default a team's stack creates its namespace
+    itself, with the rights of an admin of the cluster."""
     jobs: dict[Name, AnyJob] = field(default_factory=dict)
     """Training jobs, by name."""
     production: bool = False
@@ -279,16 +283,20 @@ class EnvironmentConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TeamConfig:
-    """A team on an environment that exists: a namespace and its jobs."""
+    """A team on an environment that exists: its jobs and, where the environment does not list the
+    team, its namespace."""
 
     environment: Name
     """Stack name of the environment. The team's plan is computed from the environment's stack file
     in this checkout."""
-    namespace: Name
-    """Kubernetes namespace of the team."""
+    name: Name | None = None
+    """Name of the team in `environment.teams`. Namespace, stores and limits then follow from that
+    entry. Without it the stack creates the namespace itself."""
+    namespace: Name | None = None
+    """Kubernetes namespace of the team. Required without `name`, and refused with it."""
     max_gpus: Positive | None = None
     """Maximum number of GPUs that the team's pods can request together (a ResourceQuota). By
-    default there is no limit."""
+    default there is no limit. Refused with `name`."""
     jobs: dict[Name, AnyJob] = field(default_factory=dict)
     """Training jobs, by name."""
 

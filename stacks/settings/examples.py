@@ -10,6 +10,7 @@ from typing import Any, get_args
 from catalog import versions
 from stacks.settings.aws import AccountId, RoleArn
 from stacks.settings.job import Name
+from stacks.settings.team_entry import ImagePrefix
 
 _ROLE = "arn:aws:iam::123456789012:role/deployer"
 _KUBERNETES, _TRAINER = versions.DEFAULT_KUBERNETES, [*versions.TRAINERS][0]
@@ -62,6 +63,15 @@ EXAMPLES: dict[str, Any] = {
     "artifacts": {"charts": "/mirror/charts"},
     "charts": "/mirror/charts",
     "tags": {"team": "vision"},
+    "teams": {"vision": {"deployer": _ROLE}},
+    "teams.*": {"deployer": _ROLE},
+    "deployer": _ROLE,
+    "members": [_ROLE],
+    "viewers": [_ROLE],
+    "stores": ["scratch"],
+    "allowed_priorities": ["high"],
+    "image_prefixes": ["registry.example.com/vision/"],
+    "team.name": "vision",
     "priorities": {"high": 1000},
     "priorities.*": 1000,
     "team.environment": "dev",
@@ -91,6 +101,7 @@ SINGULAR = {
     "admins": "admin",
     "registries": "registry",
     "priorities": "priority",
+    "teams": "team",
     "repositories": "repository",
     "host_paths": "folder",
 }
@@ -171,6 +182,11 @@ PATTERNS: dict[str, Pattern] = {
         as_name,
     ),
     _pattern(RoleArn): Pattern("the ARN of an IAM role", _role, _ROLE),
+    _pattern(ImagePrefix): Pattern(
+        "the beginning of image names, up to a slash",
+        lambda text: f"{text.strip().lower().rstrip('*/')}/" if text.strip("*/ ") else "",
+        "registry.example.com/vision/",
+    ),
     _pattern(AccountId): Pattern("an account ID of twelve digits", _none, "123456789012"),
     r"^\d+[hms](\d+[ms])?(\d+s)?$": Pattern("a duration in h, m and s", _duration),
     r"^1\.\d\d\.\d+-20\d{6}$": Pattern(

@@ -26,6 +26,7 @@ OTHERS: dict[str, Any] = {
     "deployer_role_arn": _ROLE,
     "duration": "30m",
     "role_arn": _ROLE,
+    "deployer": _ROLE,
     "roleArn": _ROLE,
     "assumeRole": {"roleArn": _ROLE},
     "environment.pools": {},

@@ -95,6 +95,7 @@ def start(stack: ExitStack, folder: Path) -> ApiServer:
         service_account_issuer="https://kubernetes.default.svc",
         service_account_key_file=folder / "sa.pub",
         service_account_signing_key_file=folder / "sa.key",
+        allow_privileged="true",  # as on EKS: Pod Security decides
         enable_priority_and_fairness="false",
     )
     admin = Api(url, ca_file=authority, token=lambda: TOKEN)

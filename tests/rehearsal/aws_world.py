@@ -15,7 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from rehearsal import paths
-from rehearsal.aws import backends, eks, identity, keeper, quotas, services, storage
+from rehearsal.aws import backends, eks, identity, keeper, parameters, quotas, services, storage
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.faults import FAULTS
 from rehearsal.aws.server import Application, serve
@@ -165,6 +165,7 @@ def served(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Account]:
     paths.remember(paths.World(api_port=6443, account_port=0, speed=AT_ONCE))
     for held in (
         eks.CLUSTERS,
+        parameters.PARAMETERS,
         storage.FILE_SYSTEMS,
         storage.ASSOCIATIONS,
         services._deleted_queues,

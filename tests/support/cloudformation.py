@@ -25,7 +25,7 @@ TAGS_ELSEWHERE = {
     "AWS::IAM::InstanceProfile",
 }
 """Types whose tags CloudFormation has no property for."""
-TAGS_AS_MAP = {"AWS::EKS::Nodegroup"}
+TAGS_AS_MAP = {"AWS::EKS::Nodegroup", "AWS::SSM::Parameter"}
 RENAMED: dict[str, dict[str, str]] = {
     "AWS::EC2::SecurityGroup": {"Name": "GroupName", "Description": "GroupDescription"},
     "AWS::EC2::SecurityGroupEgress": {
@@ -57,6 +57,7 @@ RENAMED: dict[str, dict[str, str]] = {
         "Name": "QueueName",
         "MessageRetentionSeconds": "MessageRetentionPeriod",
     },
+    "AWS::SSM::Parameter": {"InsecureValue": "Value"},
     "AWS::SQS::QueuePolicy": {"QueueUrl": "Queues", "Policy": "PolicyDocument"},
 }
 """Type → input → property."""

@@ -157,9 +157,14 @@ class RecordingMonitor(mocks.MockMonitor):
     """The engine's side of a program run: answers with plausible outputs, refuses every look-up."""
 
     def __init__(
-        self, references: dict[str, Any], *, preview: bool, jitter: random.Random | None
+        self,
+        references: dict[str, Any],
+        parameters: dict[str, str],
+        *,
+        preview: bool,
+        jitter: random.Random | None,
     ) -> None:
-        super().__init__(NoLookups())
+        super().__init__(NoLookups(parameters))
         self.graph, self._lock, self._references = Graph(), threading.Lock(), references
         self._preview, self._jitter = preview, jitter
         self._hooks: dict[str, pulumi.ResourceHook] = {}
@@ -236,10 +241,20 @@ class RecordingMonitor(mocks.MockMonitor):
 
 
 class NoLookups(pulumi.runtime.Mocks):
+    """The one look-up of the program is that of a listed team's contract."""
+
+    def __init__(self, parameters: dict[str, str] | None = None) -> None:
+        self.parameters = parameters or {}
+
     def new_resource(self, args: Any) -> tuple[str, dict[str, Any]]:
         raise AssertionError("the recording monitor answers registrations itself")
 
     def call(self, args: Any) -> Any:
+        if args.token == "aws:ssm/getParameter:getParameter" and self.parameters:
+            name = args.args["name"]
+            if name not in self.parameters:
+                return {}, [("name", f"reading SSM Parameter ({name}): couldn't find resource")]
+            return {**args.args, "insecureValue": self.parameters[name]}
         raise AssertionError(f"the program looks something up: {args.token}")
 
 
@@ -251,11 +266,14 @@ def deploy(
     preview: bool = False,
     jitter: random.Random | None = None,
     organization: str = DIY,
+    parameters: dict[str, str] | None = None,
+    folder: Path = CHECKOUT,
 ) -> Graph:
     """Run __main__.py as the engine would. `changes` edits the configuration, `references` are the
     outputs of other stacks by their full name, `jitter` answers registrations in another order,
-    `organization` is the one that the backend names."""
-    values = stack_values(stack)
+    `organization` is the one that the backend names, `parameters` are those of SSM, `folder` has
+    the stack files."""
+    values = stack_values(stack, folder)
     if changes:
         changes(values)
     program = str(CHECKOUT / "__main__.py")
@@ -267,6 +285,8 @@ def deploy(
         preview,
         jitter,
         organization,
+        parameters or {},
+        folder,
     )
 
 
@@ -278,9 +298,11 @@ def record(
     preview: bool = False,
     jitter: random.Random | None = None,
     organization: str = DIY,
+    parameters: dict[str, str] | None = None,
+    folder: Path = CHECKOUT,
 ) -> Graph:
     """Run any program in the checkout, with a configuration as the engine hands it over."""
-    monitor = RecordingMonitor(references or {}, preview=preview, jitter=jitter)
+    monitor = RecordingMonitor(references or {}, parameters or {}, preview=preview, jitter=jitter)
     settings.ROOT.set(None)  # of an earlier run
     pulumi.runtime.set_mocks(
         NoLookups(),
@@ -295,7 +317,7 @@ def record(
     engine: Any = settings.SETTINGS
     engine.outputs.clear()  # what a refused run left unfinished
     engine.callbacks = monitor
-    with contextlib.chdir(CHECKOUT):
+    with contextlib.chdir(folder):
         _sync_await(run_in_stack(lambda: (program(), None)[1]))
     return monitor.graph
 
@@ -307,9 +329,9 @@ def configuration(values: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def stack_values(stack: str) -> dict[str, Any]:
+def stack_values(stack: str, folder: Path = CHECKOUT) -> dict[str, Any]:
     """The `config:` of a stack file."""
-    return yaml.safe_load((CHECKOUT / f"Pulumi.{stack}.yaml").read_text())["config"]
+    return yaml.safe_load((folder / f"Pulumi.{stack}.yaml").read_text())["config"]
 
 
 def plain(value: Any) -> Any:

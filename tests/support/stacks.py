@@ -49,6 +49,7 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("tags", {"cost-center": "17"}),
         at("cluster.tunnel_port", 8443),
     ),
+    "teams": (at("teams", {"vision": {"deployer": ROLE, "members": [f"{ROLE}-2"]}}),),
     "spot pool and backups": (
         at("pools.h100.capacity", "spot"),
         at("storage.scratch.lustre.backup_days", 7),

@@ -195,6 +195,7 @@ KINDS = (
             id="{clusterName}:{principalArn}",
             asks={"clusterName": "clusterName", "principalArn": "principalArn"},
             replaces=words("clusterName principalArn type"),
+            updates={"kubernetesGroups": "update_access_entry"},
             defaults={"type": "STANDARD"},
         )
     ),

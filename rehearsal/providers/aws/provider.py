@@ -18,6 +18,7 @@ from rehearsal.providers.aws import (
     iam,
     launch_templates,
     network,
+    parameters,
     storage,
 )
 from rehearsal.providers.aws.account import Account, Clients
@@ -31,7 +32,7 @@ from rehearsal.providers.wire import Changes, Properties, changes, top, unknown,
 
 KINDS = {
     kind.token: kind
-    for module in (network, launch_templates, iam, eks, events, storage, buckets)
+    for module in (network, launch_templates, iam, eks, events, storage, buckets, parameters)
     for kind in module.KINDS
 }
 
@@ -160,6 +161,8 @@ class Aws(Plugin):
         )
 
     def invoke(self, token: str, arguments: Properties) -> Properties:
+        if token == parameters.GET:
+            return parameters.get(self.clients, self.region, arguments)
         if token != PARTITION:
             raise Refused(f"this aws plugin does not implement {token}")
         partition = self.clients.session.get_partition_for_region(

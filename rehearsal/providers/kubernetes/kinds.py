@@ -124,6 +124,16 @@ def _quota(obj: Object, api: Api) -> list[str]:
 
 KINDS: dict[tuple[str, str], Kind] = {
     ("apps/v1", "DaemonSet"): Kind(replaces=("spec.selector",), unmet=_daemon_set, read=True),
+    **{
+        ("admissionregistration.k8s.io/v1", kind): Kind()
+        for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    },
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"): Kind(),
+    **{
+        ("rbac.authorization.k8s.io/v1", kind): Kind(replaces=("roleRef",))
+        for kind in ("ClusterRoleBinding", "RoleBinding")
+    },
+    ("v1", "LimitRange"): Kind(),
     ("v1", "ConfigMap"): Kind(replaces=("binaryData", "data")),
     ("v1", "Namespace"): Kind(),
     ("v1", "PersistentVolume"): Kind(

@@ -240,8 +240,14 @@ def test_one_access_entry_a_principal_and_the_admin_policy_for_people_only(
         eks.create_access_entry(clusterName="demo", principalArn=people)
     with refused("InvalidParameterException"):
         eks.create_access_entry(clusterName="demo", principalArn=f"{people}x")
-    with refused("NotImplemented"):
-        eks.create_access_entry(clusterName="demo", principalArn=people, kubernetesGroups=["team"])
+    eks.update_access_entry(clusterName="demo", principalArn=people, kubernetesGroups=["team"])
+    entry = eks.describe_access_entry(clusterName="demo", principalArn=people)["accessEntry"]
+    assert entry["kubernetesGroups"] == ["team"]
+    for group in ("system:masters", "eks:admins"):
+        with refused("InvalidParameterException"):
+            eks.update_access_entry(
+                clusterName="demo", principalArn=people, kubernetesGroups=[group]
+            )
     for principal, policy, code in (
         (nodes, admin, "InvalidRequestException"),
         (people, admin.replace("ClusterAdmin", "View"), "NotImplemented"),

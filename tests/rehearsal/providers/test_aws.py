@@ -261,7 +261,15 @@ def world(engine: Engine) -> dict[str, Thing]:
         scalingConfig={"minSize": 1, "maxSize": 3, "desiredSize": 1},
         labels={"role": "system"},
     )
-    entry = make("AccessEntry", clusterName="demo", principalArn=other.state["arn"])
+    entry = make(
+        "AccessEntry",
+        clusterName="demo",
+        principalArn=other.state["arn"],
+        kubernetesGroups=["trainyard:team-vision:member"],
+    )
+    parameter = make(
+        "Parameter", name="/trainyard/dev/teams/vision", type="String", insecureValue="{}"
+    )
     access = make(
         "AccessPolicyAssociation",
         clusterName="demo",
@@ -317,6 +325,7 @@ def world(engine: Engine) -> dict[str, Thing]:
     buckets = _bucket(make)
     made = (
         *buckets,
+        parameter,
         vpc,
         subnets[0],
         gateway,

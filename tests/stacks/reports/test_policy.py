@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from stacks.stores.s3 import BUCKET_TYPES
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, at, environment_plan, team_plan
 from tests.support.stacks import STACKS, planned, recorded
+from tests.support.teams import by_name, checkout, listed, team_of
 
 INSIDE = {
     "aws:eks/cluster:Cluster",
@@ -52,6 +54,20 @@ def test_a_bucket_of_the_stack_needs_the_types_that_its_graph_has() -> None:
 
 def test_a_team_has_no_resource_in_aws_and_needs_no_policy(team: Graph) -> None:
     assert team.starting("aws:") == [] and policy.policies(team_plan()) == {}
+
+
+def test_the_stack_of_a_listed_team_reads_its_contract_and_nothing_else(tmp_path: Path) -> None:
+    folder = checkout(tmp_path, listed, by_name)
+    for preview in (False, True):
+        found = policy.policies(team_of(folder), preview=preview)
+        assert [*found] == ["team-vision-deployer"]
+        [statement] = found["team-vision-deployer"]["Statement"]
+        assert statement == {
+            "Effect": "Allow",
+            "Sid": "ReadContract",
+            "Action": ["ssm:GetParameter"],
+            "Resource": "arn:aws:ssm:ap-northeast-2:*:parameter/trainyard/dev/teams/vision",
+        }
 
 
 def test_only_buckets_of_the_stack_file_are_linked() -> None:

@@ -1,0 +1,121 @@
+"""A team that the environment lists: its namespace with everything in it that the team cannot
+change, who enters, and the contract that its stack reads.
+
+Which teams there are: `teams` in the stack file. What a role may do: plans/team_access.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_kubernetes as k8s
+
+from components.namespace import JobNamespace, Volume
+from plans.team_access import ROLES, group_name, role_name
+from plans.teams import TeamEntryPlan
+
+SMALLEST = {"cpu": "100m", "memory": "128Mi"}
+"""What a container requests that says nothing: its pod is then Burstable and not BestEffort, which
+a full node kills first. There is no default limit: a limit below the request of a job would refuse
+its pods."""
+
+
+class Team(pulumi.ComponentResource):
+    """Namespace, limits, roles, access entries and contract of one team."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: TeamEntryPlan,
+        *,
+        cluster: Mapping[str, pulumi.Input[Any]],
+        volumes: Mapping[str, Volume],
+        drivers: Mapping[str, pulumi.Resource],
+        walls: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`cluster`: how to reach it, as the contract says it. `walls`: what must stand before
+        anybody of the team enters."""
+        super().__init__("trainyard:teams:Team", name, None, opts)
+        own = pulumi.ResourceOptions(parent=self)
+        space = JobNamespace(name, plan.workspace, volumes=volumes, drivers=drivers, opts=own)
+        inside = [
+            self._count(name, plan, space.namespace),
+            self._requests(name, space.namespace),
+            *self._bindings(name, plan.workspace.namespace, space.namespace),
+        ]
+        for entrant, wanted in plan.entrants.items():
+            aws.eks.AccessEntry(
+                f"{name}-{entrant}",
+                cluster_name=cluster["name"],
+                principal_arn=wanted.role_arn,
+                kubernetes_groups=[*wanted.groups],
+                type="STANDARD",
+                tags=plan.identity.tags(f"{name}-{entrant}"),
+                # Nobody enters before the limits stand, and everybody is out before they go: EKS
+                # knows nothing of objects in the cluster.
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[*walls, *inside, space]),
+            )
+        aws.ssm.Parameter(
+            name,
+            name=plan.parameter,
+            type="String",
+            # Nothing in it is secret, and a preview shows what changes.
+            insecure_value=pulumi.Output.json_dumps({**plan.contract, "cluster": dict(cluster)}),
+            tags=plan.identity.tags(name),
+            opts=own,
+        )
+        self.register_outputs({})
+
+    def _count(
+        self, name: str, plan: TeamEntryPlan, namespace: pulumi.Input[str]
+    ) -> pulumi.Resource:
+        hard = {
+            "count/trainjobs.trainer.kubeflow.org": str(plan.max_jobs),
+            "count/pytorchjobs.kubeflow.org": str(plan.max_jobs),
+            "pods": str(plan.max_pods),
+        }
+        return k8s.core.v1.ResourceQuota(
+            f"{name}-objects",
+            metadata={"name": "objects", "namespace": namespace},
+            spec={"hard": hard},
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _requests(self, name: str, namespace: pulumi.Input[str]) -> pulumi.Resource:
+        return k8s.core.v1.LimitRange(
+            f"{name}-requests",
+            metadata={"name": "requests", "namespace": namespace},
+            spec=k8s.core.v1.LimitRangeSpecArgs(
+                limits=[k8s.core.v1.LimitRangeItemArgs(type="Container", default_request=SMALLEST)]
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _bindings(
+        self, name: str, called: str, namespace: pulumi.Input[str]
+    ) -> list[pulumi.Resource]:
+        """A RoleBinding of each role, to its group. `called`: the name of the namespace."""
+        return [
+            k8s.rbac.v1.RoleBinding(
+                f"{name}-{role}s",
+                metadata={"name": role_name(role), "namespace": namespace},
+                role_ref={
+                    "api_group": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": role_name(role),
+                },
+                subjects=[
+                    {
+                        "kind": "Group",
+                        "api_group": "rbac.authorization.k8s.io",
+                        "name": group_name(called, role),
+                    }
+                ],
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            for role in ROLES
+        ]

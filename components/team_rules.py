@@ -1,0 +1,76 @@
+"""What holds for all teams of a cluster, and exists once: roles, and policies that judge pods.
+
+Roles: plans/team_access.py. Policies: plans/team_admission.py.
+"""
+
+from __future__ import annotations
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from plans.team_access import EVERYBODY, OF_THE_CLUSTER, ROLES, Grant, role_name
+from plans.team_admission import binding, policies
+
+
+class TeamRules(pulumi.ComponentResource):
+    """Cluster-wide objects; a cluster without teams has none of them."""
+
+    ready: list[pulumi.Resource]
+    """What must exist before anybody of a team enters."""
+
+    def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("trainyard:teams:Rules", name, None, opts)
+        roles = [self._role(f"{name}-{role}", role_name(role), ROLES[role]) for role in ROLES]
+        self.ready = [*roles, self._everybody(name), *self._policies(name)]
+        self.register_outputs({})
+
+    def _role(self, name: str, called: str, grants: tuple[Grant, ...]) -> pulumi.Resource:
+        return k8s.rbac.v1.ClusterRole(
+            name,
+            metadata={"name": called},
+            rules=[
+                k8s.rbac.v1.PolicyRuleArgs(
+                    api_groups=[grant.group],
+                    resources=[*grant.resources],
+                    verbs=[*grant.verbs],
+                )
+                for grant in grants
+            ],
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _everybody(self, name: str) -> pulumi.Resource:
+        """What all roles of all teams read outside of namespaces. Their group is one, so that a new
+        team changes nothing here."""
+        called = role_name("everybody")
+        role = self._role(f"{name}-everybody", called, OF_THE_CLUSTER)
+        api = "rbac.authorization.k8s.io"
+        return k8s.rbac.v1.ClusterRoleBinding(
+            f"{name}-everybody",
+            metadata={"name": called},
+            role_ref={"api_group": api, "kind": "ClusterRole", "name": called},
+            subjects=[{"kind": "Group", "api_group": api, "name": EVERYBODY}],
+            # The name of the role stands in no output.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[role]),
+        )
+
+    def _policies(self, name: str) -> list[pulumi.Resource]:
+        made: list[pulumi.Resource] = []
+        for policy, spec in policies().items():
+            short = policy.rpartition("-")[2]
+            described = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
+                f"{name}-{short}",
+                metadata={"name": policy},
+                spec=spec,
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            made.append(
+                k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
+                    f"{name}-{short}",
+                    metadata={"name": policy},
+                    spec=binding(policy),
+                    # The binding names the policy; without the policy it does nothing.
+                    opts=pulumi.ResourceOptions(parent=self, depends_on=[described]),
+                )
+            )
+        return made

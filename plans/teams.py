@@ -1,0 +1,50 @@
+"""What an environment makes for a team that it lists: namespace, limits, access and contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from plans.parts import Identity, JobNamespacePlan
+
+TEAM = "trainyard.io/team"
+"""Label of a team's namespace, whose value is the team's name. The admission policies hold where it
+exists."""
+IMAGE_PREFIXES = "trainyard.io/image-prefixes"
+PRIORITIES = "trainyard.io/priorities"
+"""Annotations of a team's namespace: lists with commas, which the admission policies read. They are
+there and not in a ConfigMap, because a team can write ConfigMaps."""
+PARAMETER_BYTES = 4096
+"""Size of a value in the standard tier of SSM Parameter Store (AWS quotas of Systems Manager)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntrantPlan:
+    """An IAM role that enters the cluster for a team."""
+
+    role_arn: str
+    groups: tuple[str, ...]
+    """Kubernetes groups of whoever has the role."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamEntryPlan:
+    """One team of an environment."""
+
+    identity: Identity
+    name: str
+    workspace: JobNamespacePlan
+    max_jobs: int
+    max_pods: int
+    entrants: Mapping[str, EntrantPlan]
+    """By logical name."""
+    parameter: str
+    """Name of the SSM parameter with the contract."""
+    contract: Mapping[str, Any]
+    """What this team can rely on; AWS adds how to reach the cluster."""
+
+
+def parameter_name(environment: str, team: str) -> str:
+    """SSM parameter in which an environment publishes the contract of a team."""
+    return f"/trainyard/{environment}/teams/{team}"

@@ -1,0 +1,128 @@
+"""What follows from `environment.teams`: for the environment, what it makes for each team; for the
+stack of a team, its namespace and share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from plans.parts import Identity, JobNamespacePlan, digest
+from plans.team_access import EVERYBODY, group_name
+from plans.teams import (
+    IMAGE_PREFIXES,
+    PRIORITIES,
+    TEAM,
+    EntrantPlan,
+    TeamEntryPlan,
+    parameter_name,
+)
+from stacks.derive.namespace import job_namespace_plan
+from stacks.settings.environment import EnvironmentConfig, TeamConfig
+from stacks.settings.stores import StoreConfig
+from stacks.settings.team_entry import TeamEntryConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """What a team's stack has of its environment."""
+
+    namespace: str
+    max_gpus: int | None
+    limit: str
+    """The setting that has max_gpus."""
+    entry: TeamEntryConfig | None
+    """Of the environment; None where the stack makes its namespace itself."""
+
+
+def share_of(team: TeamConfig, environment: EnvironmentConfig, stack: str) -> Share:
+    """The share of a team, also of one that the rules refuse. `stack`: the team's."""
+    entry = environment.teams.get(team.name or "")
+    if entry is None or team.name is None:
+        return Share(
+            namespace=team.namespace or stack,
+            max_gpus=team.max_gpus,
+            limit="team.max_gpus",
+            entry=None,
+        )
+    return Share(
+        namespace=entry.namespace_of(team.name),
+        max_gpus=entry.max_gpus,
+        limit=f"environment.teams.{team.name}.max_gpus",
+        entry=entry,
+    )
+
+
+def team_entry_plans(
+    me: Identity, wanted: EnvironmentConfig, promised: Mapping[str, Any]
+) -> dict[str, TeamEntryPlan]:
+    """What the environment makes for each team that it lists. `promised`: its contract."""
+    return {
+        name: TeamEntryPlan(
+            identity=me,
+            name=name,
+            workspace=_workspace(name, entry, wanted),
+            max_jobs=entry.max_jobs,
+            max_pods=entry.max_pods,
+            entrants=_entrants(name, entry),
+            parameter=parameter_name(me.stack, name),
+            contract=team_contract(promised, name, entry),
+        )
+        for name, entry in wanted.teams.items()
+    }
+
+
+def team_contract(promised: Mapping[str, Any], name: str, entry: TeamEntryConfig) -> dict[str, Any]:
+    """The part of an environment's contract that concerns one team, with a digest of its own."""
+    stores = promised["storage"] if entry.stores is None else entry.stores
+    part = {
+        **{key: value for key, value in promised.items() if key != "digest"},
+        "storage": {store: promised["storage"][store] for store in stores},
+        "team": {
+            "name": name,
+            "namespace": entry.namespace_of(name),
+            "max_gpus": entry.max_gpus,
+        },
+    }
+    return {**part, "digest": digest(part)}
+
+
+def stores_of(entry: TeamEntryConfig, wanted: EnvironmentConfig) -> dict[str, StoreConfig]:
+    """The stores of the environment that a team can mount."""
+    listed = wanted.storage if entry.stores is None else entry.stores
+    return {name: store for name, store in wanted.storage.items() if name in listed}
+
+
+def principals(entry: TeamEntryConfig) -> list[tuple[str, str]]:
+    """(role in the team, ARN) of everybody who enters the cluster for it."""
+    return [
+        ("deployer", entry.deployer),
+        *(("member", arn) for arn in entry.members),
+        *(("viewer", arn) for arn in entry.viewers),
+    ]
+
+
+def _workspace(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> JobNamespacePlan:
+    plan = job_namespace_plan(
+        entry.namespace_of(name),
+        stores_of(entry, wanted),
+        wanted.zone,
+        jobs={},
+        max_gpus=entry.max_gpus,
+    )
+    lists = {IMAGE_PREFIXES: entry.image_prefixes, PRIORITIES: entry.allowed_priorities}
+    return replace(
+        plan,
+        labels={TEAM: name},
+        annotations={key: ",".join(values) for key, values in lists.items() if values},
+    )
+
+
+def _entrants(name: str, entry: TeamEntryConfig) -> dict[str, EntrantPlan]:
+    """By logical names that do not change with the order of a list."""
+    return {
+        role if role == "deployer" else f"{role}-{digest([arn])[:8]}": EntrantPlan(
+            role_arn=arn, groups=(group_name(entry.namespace_of(name), role), EVERYBODY)
+        )
+        for role, arn in principals(entry)
+    }

@@ -1,0 +1,235 @@
+"""Which teams of an environment cannot work, and what the stack of a listed team cannot say: what
+the environment's entry says already, or what its roles and policies will refuse.
+
+Sources: EKS has one access entry for a role (EKS API, CreateAccessEntry); the standard tier of
+Parameter Store takes 4 KiB.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from plans.access import AccessPlan
+from plans.parts import JobPlan
+from plans.teams import PARAMETER_BYTES, TeamEntryPlan
+from stacks.derive.capacity import TYPES
+from stacks.derive.teams import Share, principals
+from stacks.rules.environment import SYSTEM_NAMESPACES
+from stacks.settings.environment import EnvironmentConfig, TeamConfig
+from stacks.settings.job import JobConfig
+from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
+from stacks.settings.team_entry import TeamEntryConfig
+
+REACHED_BYTES = 2100
+"""Of the contract, for how to reach the cluster: its certificate authority (1,500), ARN, endpoint
+and name."""
+
+
+def entry_errors(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError]:
+    """Every error of the teams that an environment lists."""
+    yield from _namespaces(wanted)
+    yield from _roles(wanted, access)
+    for name, entry in wanted.teams.items():
+        at = f"environment.teams.{name}"
+        yield from _unknown(f"{at}.stores", entry.stores or (), "storage", wanted.storage)
+        priorities = entry.allowed_priorities
+        yield from _unknown(f"{at}.allowed_priorities", priorities, "priorities", wanted.priorities)
+
+
+def _unknown(
+    path: str, names: Iterable[str], setting: str, there: Collection[str]
+) -> Iterator[InputError]:
+    """Names that a setting of the environment lacks."""
+    if unknown := [each for each in names if each not in there]:
+        yield InputError(
+            path=path,
+            must=f"be names from environment.{setting}",
+            got=", ".join(unknown),
+            fix=one_of(there, f"delete it, or add it under environment.{setting}"),
+        )
+
+
+def _namespaces(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    taken = {wanted.namespace: "the environment's jobs"}
+    taken |= dict.fromkeys(SYSTEM_NAMESPACES, "the system")
+    for name, entry in wanted.teams.items():
+        namespace = entry.namespace_of(name)
+        owner = taken.get(namespace)
+        owner = "the system" if namespace.startswith("kube-") else owner
+        if owner:
+            free = f"team-{name}" if f"team-{name}" not in taken else f"{name}-jobs"
+            yield InputError(
+                path=f"environment.teams.{name}.namespace",
+                must=f"not be the namespace of {owner}",
+                got=namespace,
+                fix=f"write {free}",
+                write=free,
+            )
+        taken.setdefault(namespace, f"team {name}")
+
+
+def _roles(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError]:
+    """A role that would need a second access entry."""
+    owners = {
+        admin.role_arn: f"environment.cluster.admins.{name}"
+        for name, admin in wanted.cluster.admins.items()
+    }
+    if access.role_arn:
+        owners[access.role_arn] = "the role that creates the cluster"
+    for name, entry in wanted.teams.items():
+        for role, arn in principals(entry):
+            path = f"environment.teams.{name}.{role}{'' if role == 'deployer' else 's'}"
+            if arn in owners:
+                yield InputError(
+                    path=path,
+                    must="be roles with one use: EKS has one access entry for a role",
+                    got=f"{arn}, which is {owners[arn]} already",
+                    fix="name another role",
+                )
+            owners.setdefault(arn, path)
+
+
+def contract_errors(plans: Mapping[str, TeamEntryPlan]) -> Iterator[InputError]:
+    """Contracts that are too long for their SSM parameter."""
+    most = PARAMETER_BYTES - REACHED_BYTES
+    for name, plan in plans.items():
+        size = len(json.dumps(plan.contract).encode())
+        if size > most:
+            yield InputError(
+                path=f"environment.teams.{name}",
+                must=f"have a contract of at most {most} bytes: pools, runtimes and stores",
+                got=f"{size} bytes",
+                fix="list fewer stores for the team, or have fewer pools or runtimes",
+            )
+
+
+def entry_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """Shares that the pools cannot give to all teams at once."""
+    held = sum(
+        pool.max_nodes
+        * max((TYPES[kind].gpus for kind in pool.instance_types if kind in TYPES), default=0)
+        for pool in wanted.pools.values()
+    )
+    shares = {name: entry.max_gpus for name, entry in wanted.teams.items() if entry.max_gpus}
+    total = sum(shares.values())
+    if total > held:
+        listed = ", ".join(f"{name} {gpus}" for name, gpus in shares.items())
+        yield InputWarning(
+            path="environment.teams",
+            text=(
+                f"the teams may request {total} GPUs together ({listed}), and the pools have at most"
+                f" {held}: jobs wait when all teams use their share"
+            ),
+        )
+
+
+def listing_errors(
+    team: TeamConfig, environment: EnvironmentConfig, others: Mapping[str, TeamConfig]
+) -> Iterator[InputError]:
+    """A team's stack file against the environment's list. `others`: other teams, by the name of the
+    stack."""
+    if team.name is None:
+        yield from _unlisted(team, environment)
+        return
+    if team.name not in environment.teams:
+        otherwise = f"add it under environment.teams in Pulumi.{team.environment}.yaml"
+        yield InputError(
+            path="team.name",
+            must=f"be a team that Pulumi.{team.environment}.yaml lists under environment.teams",
+            got=team.name,
+            fix=one_of(environment.teams, otherwise),
+        )
+    for setting, value in {"namespace": team.namespace, "max_gpus": team.max_gpus}.items():
+        if value is not None:
+            yield InputError(
+                path=f"team.{setting}",
+                must=f"not be set beside team.name: environment.teams.{team.name} has it",
+                got=str(value),
+                fix="delete it",
+                write=REMOVE,
+            )
+    for stack in (name for name, other in others.items() if other.name == team.name):
+        yield InputError(
+            path="team.name",
+            must=f"not be the team of another stack, as of Pulumi.{stack}.yaml",
+            got=team.name,
+            fix="put the jobs of one team into one stack file",
+        )
+
+
+def _unlisted(team: TeamConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
+    if team.namespace is None:
+        yield InputError(
+            path="team",
+            must="have a name that the environment lists, or a namespace",
+            got="neither",
+            fix=f"write name: {next(iter(environment.teams), 'vision')}, or namespace: team-vision",
+        )
+    for name, entry in environment.teams.items():
+        namespace = entry.namespace_of(name)
+        if team.namespace == namespace:
+            yield InputError(
+                path="team.namespace",
+                must=f"not be the namespace of team {name}, which the environment lists",
+                got=namespace,
+                fix=f"delete it, and write name: {name}",
+            )
+
+
+def listed_job_errors(
+    share: Share, jobs: Mapping[str, JobConfig], plans: Mapping[str, JobPlan]
+) -> Iterator[InputError]:
+    """Jobs of a listed team that the cluster would refuse. `jobs`: those that are entries."""
+    if share.entry is None:
+        return
+    for name, plan in plans.items():
+        yield from _beyond(f"team.jobs.{name}", share.entry, plan)
+    for name, job in jobs.items():
+        yield from _image(f"team.jobs.{name}.image", share.entry, job.image)
+        if job.host_paths:
+            yield InputError(
+                path=f"team.jobs.{name}.host_paths",
+                must="not be set by a team that the environment lists",
+                got=", ".join(job.host_paths),
+                fix="delete it, and mount a store",
+                write=REMOVE,
+            )
+
+
+def _beyond(path: str, entry: TeamEntryConfig, plan: JobPlan) -> Iterator[InputError]:
+    """What a job takes that is not the team's."""
+    allowed = plan.stores if entry.stores is None else entry.stores
+    for store in set(plan.stores) - set(allowed):
+        yield InputError(
+            path=path,
+            must="mount only stores that the environment's entry of the team lists",
+            got=store,
+            fix=one_of(allowed, "mount none, or add it to stores in the entry"),
+        )
+    for priority in set(plan.priorities) - set(entry.allowed_priorities):
+        yield InputError(
+            path=path,
+            must="use only priorities that the environment's entry of the team allows",
+            got=priority,
+            fix=one_of(entry.allowed_priorities, "add it to allowed_priorities in the entry"),
+        )
+    for made in plan.objects:
+        if made["kind"] == "ClusterTrainingRuntime":
+            yield InputError(
+                path=path,
+                must="bring no ClusterTrainingRuntime: it is an object of the whole cluster",
+                got=made["metadata"]["name"],
+                fix="make it a TrainingRuntime, which is the team's own",
+            )
+
+
+def _image(path: str, entry: TeamEntryConfig, image: str | None) -> Iterator[InputError]:
+    prefixes = entry.image_prefixes
+    if image and prefixes and not image.startswith(prefixes):
+        yield InputError(
+            path=path,
+            must="begin with one of the image_prefixes in the environment's entry of the team",
+            got=image,
+            fix=f"push it to one of {', '.join(prefixes)}",
+        )

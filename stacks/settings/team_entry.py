@@ -1,0 +1,54 @@
+"""What an environment says of a team: an entry of `environment.teams`. What follows from it:
+stacks/derive/teams.py. The team's own stack file: TeamConfig in environment.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pydantic
+
+from stacks.settings.aws import RoleArn
+from stacks.settings.job import Name, Positive
+
+ImagePrefix = Annotated[str, pydantic.Field(pattern=r"^[a-z0-9][-._:/a-z0-9]*/$")]
+"""The beginning of image names, up to a slash: without the slash `registry/vision` would admit
+`registry/vision2` too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamEntryConfig:
+    """A team whose namespace, stores, limits and access belong to the environment. The team's own
+    stack contains its jobs only: see docs/teams.md."""
+
+    deployer: RoleArn
+    """Role that runs `pulumi up` of the team's stack. It can create the team's jobs and runtimes
+    and nothing outside of the team's namespace. The team's stack assumes it."""
+    members: tuple[RoleArn, ...] = ()
+    """Roles of people who start, watch and delete jobs of the team with kubectl or the SDK."""
+    viewers: tuple[RoleArn, ...] = ()
+    """Roles of people who read the team's jobs, pods and logs."""
+    namespace: Name | None = None
+    """Kubernetes namespace of the team. By default it is `team-<name>`."""
+    max_gpus: Positive | None = None
+    """Maximum number of GPUs that the team's pods can request together (a ResourceQuota). By
+    default there is no limit."""
+    max_jobs: Positive = 100
+    """Maximum number of TrainJobs that exist in the namespace, finished ones included; the same
+    number of PyTorchJobs."""
+    max_pods: Positive = 500
+    """Maximum number of pods of the team that have not ended."""
+    stores: tuple[Name, ...] | None = None
+    """Names from `environment.storage` that the team can mount. By default all of them."""
+    allowed_priorities: tuple[Name, ...] = ()
+    """Names from `environment.priorities` that the team's jobs can use. By default none."""
+    image_prefixes: tuple[ImagePrefix, ...] = ()
+    """Beginnings of the image names that the team's pods can use, each with a slash at its end:
+    123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/vision/. By default every image. Nodes pull
+    images with the role of the node, so only this setting keeps a team from the images of another
+    team."""
+
+    def namespace_of(self, name: str) -> str:
+        """The team's namespace. `name`: of the entry."""
+        return self.namespace or f"team-{name}"

@@ -1,0 +1,509 @@
+"""What somebody of a team tries at a real API server: each attack is refused, and passes when the
+control that refuses it is taken away. So no control is decoration.
+
+The attacks have the numbers of the shared facts, teams-and-queues.md §9.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from plans.team_access import group_name, role_name
+from plans.team_admission import RULES, policies
+from rehearsal.kube import ApiError, Object
+from rehearsal.processes import wait
+from tests.support.team_server import PREFIX, TeamServer, refusal, team_server
+
+IMAGE = f"{PREFIX}train:1"
+OWN, FOREIGN = "namespaces/team-vision", "namespaces/team-nlp"
+TRAINER, LEGACY = "apis/trainer.kubeflow.org/v1alpha1", "apis/kubeflow.org/v1"
+RBAC = "apis/rbac.authorization.k8s.io/v1"
+ADMISSION = "apis/admissionregistration.k8s.io/v1"
+
+
+@pytest.fixture(scope="module")
+def teams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TeamServer]:
+    with team_server(tmp_path_factory.mktemp("teams")) as made:
+        yield made
+
+
+def named(api_version: str, kind: str, **fields: Any) -> Object:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "attack"}, **fields}
+
+
+# Requests that the roles of a team do not have.
+
+SUBJECT = {"kind": "User", "name": "me", "apiGroup": "rbac.authorization.k8s.io"}
+ADMIN = {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": "rbac.authorization.k8s.io"}
+CLAIM = {
+    "accessModes": ["ReadWriteMany"],
+    "storageClassName": "",
+    "volumeName": "team-nlp-scratch",
+    "resources": {"requests": {"storage": "1Gi"}},
+}
+VOLUME = {
+    "accessModes": ["ReadWriteMany"],
+    "capacity": {"storage": "1Gi"},
+    "csi": {"driver": "fsx.csi.aws.com", "volumeHandle": "fs-1"},
+}
+RUNTIME = {"template": {"spec": {"replicatedJobs": []}}}
+CSR = {
+    "request": "",
+    "signerName": "kubernetes.io/kube-apiserver-client",
+    "usages": ["client auth"],
+}
+REQUESTS: dict[str, tuple[str, str, Object | None]] = {
+    "A1 read a Secret of another team": ("GET", f"api/v1/{FOREIGN}/secrets/token", None),
+    "A1 read the own Secrets by the API": ("GET", f"api/v1/{OWN}/secrets", None),
+    "A1 list pods of another team": ("GET", f"api/v1/{FOREIGN}/pods", None),
+    "A1 read a log of another team": ("GET", f"api/v1/{FOREIGN}/pods/p/log", None),
+    "A1 read another namespace": ("GET", f"api/v1/{FOREIGN}", None),
+    "A1 list all namespaces": ("GET", "api/v1/namespaces", None),
+    "A1 list jobs of all teams": ("GET", f"{TRAINER}/trainjobs", None),
+    "A2 exec": ("POST", f"api/v1/{OWN}/pods/p/exec?command=sh", None),
+    "A2 attach": ("POST", f"api/v1/{OWN}/pods/p/attach", None),
+    "A2 port-forward": ("POST", f"api/v1/{OWN}/pods/p/portforward", None),
+    "A2 debug": ("PATCH", f"api/v1/{OWN}/pods/p/ephemeralcontainers", {}),
+    "A4 make a volume": (
+        "POST",
+        "api/v1/persistentvolumes",
+        named("v1", "PersistentVolume", spec=VOLUME),
+    ),
+    "A4 make a claim on a volume": (
+        "POST",
+        f"api/v1/{OWN}/persistentvolumeclaims",
+        named("v1", "PersistentVolumeClaim", spec=CLAIM),
+    ),
+    "A11 make a pod": ("POST", f"api/v1/{OWN}/pods", named("v1", "Pod", spec={})),
+    "A11 make a Job": ("POST", f"apis/batch/v1/{OWN}/jobs", named("batch/v1", "Job", spec={})),
+    "A19 delete the quota": ("DELETE", f"api/v1/{OWN}/resourcequotas/gpus", None),
+    "A19 delete the smallest requests": ("DELETE", f"api/v1/{OWN}/limitranges/requests", None),
+    "A19 change the namespace's labels": ("PATCH", f"api/v1/{OWN}", {"metadata": {"labels": {}}}),
+    "A19 delete the namespace": ("DELETE", f"api/v1/{OWN}", None),
+    "A20 make a cluster's runtime": (
+        "POST",
+        f"{TRAINER}/clustertrainingruntimes",
+        named("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", spec=RUNTIME),
+    ),
+    "A20 delete a cluster's runtime": (
+        "DELETE",
+        f"{TRAINER}/clustertrainingruntimes/torch-distributed",
+        None,
+    ),
+    "A21 bind a role": (
+        "POST",
+        f"{RBAC}/{OWN}/rolebindings",
+        named(RBAC[5:], "RoleBinding", roleRef=ADMIN, subjects=[SUBJECT]),
+    ),
+    "A21 bind a role of the cluster": (
+        "POST",
+        f"{RBAC}/clusterrolebindings",
+        named(RBAC[5:], "ClusterRoleBinding", roleRef=ADMIN, subjects=[SUBJECT]),
+    ),
+    "A21 delete the binding of a policy": (
+        "DELETE",
+        f"{ADMISSION}/validatingadmissionpolicybindings/trainyard-team-pods",
+        None,
+    ),
+    "A21 make a webhook": (
+        "POST",
+        f"{ADMISSION}/mutatingwebhookconfigurations",
+        named(ADMISSION[5:], "MutatingWebhookConfiguration"),
+    ),
+    "A21 ask for a certificate": (
+        "POST",
+        "apis/certificates.k8s.io/v1/certificatesigningrequests",
+        named("certificates.k8s.io/v1", "CertificateSigningRequest", spec=CSR),
+    ),
+    "A21 label a node": ("PATCH", "api/v1/nodes/n", {"metadata": {"labels": {"a": "b"}}}),
+    "A21 a token of a service account": (
+        "POST",
+        f"api/v1/{OWN}/serviceaccounts/default/token",
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
+    ),
+}
+
+
+def attempt(teams: TeamServer, role: str, case: str) -> str:
+    """Why the request is forbidden; empty where it is not, even if there is no such object."""
+    method, path, body = REQUESTS[case]
+    try:
+        return refusal(teams.of(role), method, f"/{path}", body)
+    except ApiError:
+        return ""
+
+
+@pytest.mark.parametrize("role", ["deployer", "member", "viewer"])
+@pytest.mark.parametrize("case", REQUESTS)
+def test_a_request_beyond_the_team_is_forbidden(teams: TeamServer, case: str, role: str) -> None:
+    assert "is forbidden: User" in attempt(teams, role, case)
+
+
+def test_each_of_these_requests_passes_for_whoever_has_the_verb(teams: TeamServer) -> None:
+    """Granted everything, the same group is refused nothing of this."""
+    grant = {
+        **named(RBAC[5:], "ClusterRoleBinding"),
+        "roleRef": ADMIN,
+        "subjects": [
+            {
+                "kind": "Group",
+                "name": group_name("team-vision", "member"),
+                "apiGroup": "rbac.authorization.k8s.io",
+            }
+        ],
+    }
+    teams.put(grant)
+    try:
+        passes = wait(lambda: not attempt(teams, "member", "A1 list all namespaces"), seconds=30)
+        assert passes
+        assert [case for case in REQUESTS if "User" in attempt(teams, "member", case)] == []
+    finally:
+        teams.admin.delete(grant)
+        wait(lambda: bool(attempt(teams, "member", "A1 list all namespaces")), seconds=30)
+
+
+def test_nobody_of_a_team_can_act_as_somebody_else(teams: TeamServer) -> None:
+    """A21, impersonation: the request would be the administrator's, so it is asked about."""
+
+    def may(role: str) -> bool:
+        attributes = {
+            "verb": "impersonate",
+            "resource": "serviceaccounts",
+            "namespace": "team-vision",
+        }
+        asked = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        return teams.of(role).request("POST", path, asked)["status"]["allowed"]
+
+    assert [role for role in ("deployer", "member", "viewer") if may(role)] == []
+
+
+# What a team needs and has.
+
+
+def train_job(**spec: Any) -> Object:
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "attack", "namespace": "team-vision"},
+        "spec": {
+            "runtimeRef": {"name": "torch-distributed"},
+            "trainer": {"image": IMAGE, "numNodes": 1},
+            **spec,
+        },
+    }
+
+
+def pod_spec(**spec: Any) -> Object:
+    return {"containers": [{"name": "c", "image": IMAGE}], **spec}
+
+
+def pod(**spec: Any) -> Object:
+    return named("v1", "Pod", spec=pod_spec(**spec))
+
+
+def legacy_job(**spec: Any) -> Object:
+    template = {"spec": {"containers": [{"name": "pytorch", "image": IMAGE}], **spec}}
+    return named(
+        "kubeflow.org/v1",
+        "PyTorchJob",
+        spec={"pytorchReplicaSpecs": {"Master": {"template": template}}},
+    )
+
+
+def own_runtime(**spec: Any) -> Object:
+    job = {"template": {"spec": {"template": {"spec": pod_spec(**spec)}}}, "name": "node"}
+    return named(
+        "trainer.kubeflow.org/v1alpha1",
+        "TrainingRuntime",
+        spec={"template": {"spec": {"replicatedJobs": [job]}}},
+    )
+
+
+def overridden(**spec: Any) -> Object:
+    return train_job(podTemplateOverrides=[{"targetJobs": [{"name": "node"}], "spec": spec}])
+
+
+PLACES = {
+    "TrainJob": ("member", f"/{TRAINER}/{OWN}/trainjobs"),
+    "PyTorchJob": ("member", f"/{LEGACY}/{OWN}/pytorchjobs"),
+    "TrainingRuntime": ("deployer", f"/{TRAINER}/{OWN}/trainingruntimes"),
+    "Pod": ("job-controller", f"/api/v1/{OWN}/pods"),
+}
+"""Kind → who makes it, and where."""
+
+
+def made(teams: TeamServer, body: Object) -> str:
+    """Why the object is refused; empty where it is not."""
+    role, path = PLACES[body["kind"]]
+    return refusal(teams.of(role), "POST", path, body)
+
+
+@pytest.mark.parametrize(
+    "sound",
+    [
+        train_job(),
+        overridden(volumes=[{"name": "d", "emptyDir": {"medium": "Memory"}}]),
+        legacy_job(),
+        legacy_job(priorityClassName="high"),
+        own_runtime(),
+        pod(),
+        pod(tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]),
+        pod(volumes=[{"name": "c", "persistentVolumeClaim": {"claimName": "scratch"}}]),
+        pod(priorityClassName="high"),
+    ],
+    ids=lambda body: body["kind"],
+)
+def test_sound_work_of_a_team_is_admitted(teams: TeamServer, sound: Object) -> None:
+    assert made(teams, sound) == ""
+
+
+def test_a_team_reads_its_own_namespace_and_the_runtimes_of_the_cluster(teams: TeamServer) -> None:
+    for role in ("deployer", "member", "viewer"):
+        for path in (
+            f"api/v1/{OWN}",
+            f"api/v1/{OWN}/pods",
+            f"api/v1/{OWN}/events",
+            f"{TRAINER}/{OWN}/trainjobs",
+            f"{TRAINER}/clustertrainingruntimes",
+        ):
+            assert teams.of(role).request("GET", f"/{path}"), (role, path)
+
+
+def test_a_viewer_starts_nothing_and_a_member_makes_no_runtime(teams: TeamServer) -> None:
+    jobs, runtimes = PLACES["TrainJob"][1], PLACES["TrainingRuntime"][1]
+    assert "cannot create" in refusal(teams.of("viewer"), "POST", jobs, train_job())
+    assert "cannot create" in refusal(teams.of("member"), "POST", runtimes, own_runtime())
+
+
+# What the policies refuse.
+
+CSI = {"name": "v", "csi": {"driver": "efs.csi.aws.com"}}
+NFS = {"name": "v", "nfs": {"server": "fs-1", "path": "/"}}
+HOST = {"name": "v", "hostPath": {"path": "/"}}
+ANYWHERE = {"operator": "Exists"}
+MINUS = {"nvidia.com/gpu": "-8"}
+REFUSED: dict[str, tuple[str, Object]] = {
+    "A6 inline csi volume in a TrainJob": ("volumes", overridden(volumes=[CSI])),
+    "A6 nfs volume in a pod": ("volumes", pod(volumes=[NFS])),
+    "A6 csi volume in a pod": ("volumes", pod(volumes=[CSI])),
+    "A6 nfs volume in a PyTorchJob": ("volumes", legacy_job(volumes=[NFS])),
+    "A9 hostPath in a TrainingRuntime": ("volumes", own_runtime(volumes=[HOST])),
+    "A9 hostNetwork in a PyTorchJob": ("host", legacy_job(hostNetwork=True)),
+    "A9 hostPID in a TrainingRuntime": ("host", own_runtime(hostPID=True)),
+    "A10 tolerate everything in a TrainJob": ("tolerations", overridden(tolerations=[ANYWHERE])),
+    "A10 tolerate everything in a pod": ("tolerations", pod(tolerations=[ANYWHERE])),
+    "A10 tolerate CriticalAddonsOnly": (
+        "tolerations",
+        pod(tolerations=[{"key": "CriticalAddonsOnly", "operator": "Exists"}]),
+    ),
+    "A11 nodeName in a PyTorchJob": ("node", legacy_job(nodeName="system-1")),
+    "A11 nodeName in a TrainingRuntime": ("node", own_runtime(nodeName="system-1")),
+    "A11 nodeName in a pod": ("node", pod(nodeName="system-1")),
+    "A11 another scheduler": ("scheduler", legacy_job(schedulerName="mine")),
+    "A11 another scheduler in a pod": ("scheduler", pod(schedulerName="mine")),
+    "A16 priority of the cluster in a pod": (
+        "priority",
+        pod(priorityClassName="system-cluster-critical"),
+    ),
+    "A16 priority of others in a PyTorchJob": ("priority", legacy_job(priorityClassName="urgent")),
+    "A17 negative GPUs in a TrainJob": (
+        "quantities",
+        train_job(trainer={"resourcesPerNode": {"limits": MINUS}}),
+    ),
+    "A17 negative requests in a TrainJob": (
+        "quantities",
+        train_job(trainer={"resourcesPerNode": {"requests": {"nvidia.com/gpu": -8}}}),
+    ),
+    "A17 negative GPUs in a PyTorchJob": (
+        "quantities",
+        legacy_job(
+            containers=[{"name": "pytorch", "image": IMAGE, "resources": {"limits": MINUS}}]
+        ),
+    ),
+    "A22 image of another team in a TrainJob": (
+        "images",
+        train_job(trainer={"image": "registry.example.com/nlp/secret:1"}),
+    ),
+    "A22 image of another team in a pod": (
+        "images",
+        pod(initContainers=[{"name": "i", "image": "registry.example.com/vision2/a:1"}]),
+    ),
+    "another service account in a TrainJob": (
+        "service account",
+        overridden(serviceAccountName="admin"),
+    ),
+    "another service account in a pod": ("service account", legacy_job(serviceAccountName="admin")),
+}
+"""What is tried → the rule that refuses it, and the object."""
+
+
+def test_every_rule_of_the_policies_has_an_attack() -> None:
+    assert {rule for rule, _ in REFUSED.values()} == RULES.keys()
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_a_policy_forbids_is_refused_by_its_sentence(teams: TeamServer, case: str) -> None:
+    rule, body = REFUSED[case]
+    assert RULES[rule].message in made(teams, body)
+
+
+@contextmanager
+def without_rule(teams: TeamServer, rule: str) -> Iterator[None]:
+    """Both policies without one of their rules."""
+    whole = [{**teams.objects[f"ValidatingAdmissionPolicy {name}"]} for name in policies()]
+    for policy in whole:
+        less = copy.deepcopy(policy)
+        less["spec"]["validations"] = [
+            each for each in less["spec"]["validations"] if each["message"] != RULES[rule].message
+        ]
+        teams.put(less)
+    try:
+        yield
+    finally:
+        for policy in whole:
+            teams.put(policy)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_without_its_rule_each_attack_passes(teams: TeamServer, rule: str) -> None:
+    cases = {name: body for name, (control, body) in REFUSED.items() if control == rule}
+    with without_rule(teams, rule):
+        for name, body in cases.items():
+            assert wait(lambda body=body: not made(teams, body), seconds=30), name
+    for name, body in cases.items():
+        assert wait(lambda body=body: bool(made(teams, body)), seconds=30), name
+
+
+# What Pod Security, quotas and defaults refuse.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wall:
+    """A control that is an object, or a label of one."""
+
+    without: Callable[[TeamServer], Callable[[], None]]
+    """Takes it away, and returns what puts it back."""
+
+
+def _unlabelled(teams: TeamServer) -> Callable[[], None]:
+    whole = teams.objects["Namespace team-vision"]
+    less = copy.deepcopy(whole)
+    less["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "privileged"
+    teams.put(less)
+    return lambda: teams.put(whole)
+
+
+def _without(name: str) -> Callable[[TeamServer], Callable[[], None]]:
+    def remove(teams: TeamServer) -> Callable[[], None]:
+        whole = teams.objects[name]
+        teams.admin.delete(whole)
+        return lambda: teams.put(whole)
+
+    return remove
+
+
+def _container(**fields: Any) -> Object:
+    return pod(containers=[{"name": "c", "image": IMAGE, **fields}])
+
+
+BEHIND_WALLS: dict[str, tuple[str, Wall, Object]] = {
+    "A9 a privileged container": (
+        "PodSecurity",
+        Wall(without=_unlabelled),
+        _container(securityContext={"privileged": True}),
+    ),
+    "A9 a capability": (
+        "PodSecurity",
+        Wall(without=_unlabelled),
+        _container(securityContext={"capabilities": {"add": ["SYS_ADMIN"]}}),
+    ),
+    "A9 a port of the host": (
+        "PodSecurity",
+        Wall(without=_unlabelled),
+        _container(ports=[{"containerPort": 80, "hostPort": 80}]),
+    ),
+    "A18 more GPUs than its share": (
+        "exceeded quota: gpus",
+        Wall(without=_without("ResourceQuota gpus of team-vision")),
+        _container(resources={"limits": {"nvidia.com/gpu": "17"}}),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BEHIND_WALLS)
+def test_a_pod_over_the_wall_is_refused_and_passes_without_it(teams: TeamServer, case: str) -> None:
+    says, wall, body = BEHIND_WALLS[case]
+    assert says in made(teams, body)
+    put_back = wall.without(teams)
+    try:
+        assert wait(lambda: not made(teams, body), seconds=30)
+    finally:
+        put_back()
+    assert wait(lambda: says in made(teams, body), seconds=30)
+
+
+def test_what_two_controls_refuse_needs_both_taken_away(teams: TeamServer) -> None:
+    """A9: hostPath in a pod, by Pod Security and by the policy."""
+    body = pod(volumes=[HOST])
+    with without_rule(teams, "volumes"):
+        assert wait(lambda: "PodSecurity" in made(teams, body), seconds=30)
+        put_back = _unlabelled(teams)
+        try:
+            assert wait(lambda: not made(teams, body), seconds=30)
+        finally:
+            put_back()
+
+
+def test_a_team_cannot_fill_the_cluster_with_small_jobs(teams: TeamServer) -> None:
+    """A18: the third of two."""
+    path = PLACES["TrainJob"][1]
+    with ExitStack() as stack:
+        for number in range(2):
+            job = train_job()
+            job["metadata"]["name"] = f"job-{number}"
+            teams.of("member").request("POST", path, job)
+            stack.callback(teams.admin.delete, job)
+        assert "exceeded quota: objects" in made(teams, train_job())
+        put_back = _without("ResourceQuota objects of team-vision")(teams)
+        assert wait(lambda: not made(teams, train_job()), seconds=30)
+        put_back()
+
+
+def test_a_pod_that_requests_nothing_is_not_the_first_to_be_killed(teams: TeamServer) -> None:
+    """A18: without the LimitRange its class would be BestEffort."""
+
+    def quality() -> str:
+        api, path = teams.of("job-controller"), f"{PLACES['Pod'][1]}?dryRun=All"
+        return api.request("POST", path, pod())["status"]["qosClass"]
+
+    assert quality() == "Burstable"
+    put_back = _without("LimitRange requests of team-vision")(teams)
+    try:
+        assert wait(lambda: quality() == "BestEffort", seconds=30)
+    finally:
+        put_back()
+
+
+def test_an_empty_namespace_without_the_label_is_judged_by_no_rule(teams: TeamServer) -> None:
+    """The policies hold for teams only: the environment's own jobs may use folders of nodes."""
+    body = pod(nodeName="n")
+    assert (
+        refusal(teams.of("job-controller"), "POST", "/api/v1/namespaces/default/pods", body) == ""
+    )
+
+
+def test_the_roles_that_namespaces_bind_are_those_of_the_table(teams: TeamServer) -> None:
+    for role in ("deployer", "member", "viewer"):
+        assert f"ClusterRole {role_name(role)}" in teams.objects
+        assert f"RoleBinding {role_name(role)} of team-vision" in teams.objects

@@ -1,0 +1,225 @@
+"""Teams that the environment lists: what it makes for each, and what the stack of one makes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+
+from plans.teams import PARAMETER_BYTES
+from stacks.rules.teams import REACHED_BYTES
+from tests.support.recording import UNKNOWN, Graph, Node, deploy
+from tests.support.stackfile import ENVIRONMENT, Edit, at
+from tests.support.teams import DEPLOYER, ROLE, both, by_name, checkout, listed
+
+NAME = "/trainyard/dev/teams/vision"
+
+
+def environment(*edits: Edit) -> Graph:
+    def changes(values: dict[str, Any]) -> None:
+        for edit in (listed, *edits):
+            edit(values[ENVIRONMENT])
+
+    return deploy("dev", changes)
+
+
+@pytest.fixture(scope="module")
+def with_teams() -> Graph:
+    return environment()
+
+
+def published(graph: Graph, team: str = "vision") -> str:
+    """The contract of a team, as AWS stores it."""
+    return graph[f"Parameter team-{team}"].inputs["insecureValue"]
+
+
+def of_team(graph: Graph, team: str) -> dict[str, Node]:
+    """Resources of one team, by type and name; components stand for nothing."""
+    return {
+        str(node): node
+        for node in graph.nodes.values()
+        if not node.kind.startswith("trainyard:") and f"team-{team}" in node.name
+    }
+
+
+def test_a_team_is_its_own_resources_and_changes_no_other(with_teams: Graph, dev: Graph) -> None:
+    """An entry more is k resources more, and none of the others is touched."""
+    more = environment(at("teams.audio", {"deployer": f"{ROLE}/audio"}))
+    before, after = (json.loads(graph.golden()) for graph in (with_teams, more))
+    added = [each for each in after if each not in before]
+    assert [each for each in before if each not in after] == []
+    assert {f"{each['type']} {each['name']}" for each in added if "team-audio" in each["name"]} == {
+        f"{each['type']} {each['name']}" for each in added
+    }
+    assert len(of_team(more, "audio")) == 1 + 2 * 2 + 2 + 3 + 1 + 1
+    """Namespace, two stores, quota and smallest requests, bindings, entry, contract."""
+
+
+def test_an_environment_without_teams_is_as_it_was(dev: Graph, with_teams: Graph) -> None:
+    before, after = (json.loads(graph.golden()) for graph in (dev, with_teams))
+    changed = [each["name"] for each in before if each not in after]
+    assert changed == [] and not dev.starting("trainyard:teams:")
+
+
+def test_what_holds_for_all_teams_exists_once(with_teams: Graph) -> None:
+    assert [n.name for n in with_teams.of("ClusterRole")] == [
+        f"teams-{role}" for role in ("deployer", "everybody", "member", "viewer")
+    ]
+    assert len(with_teams.of("ValidatingAdmissionPolicyBinding")) == 2
+
+
+def test_a_namespace_says_whose_it_is_and_what_its_images_are(with_teams: Graph) -> None:
+    metadata = with_teams["Namespace team-vision"].inputs["metadata"]
+    assert metadata == {
+        "name": "team-vision",
+        "labels": {
+            "pod-security.kubernetes.io/enforce": "baseline",
+            "trainyard.io/team": "vision",
+        },
+        "annotations": {"trainyard.io/image-prefixes": "public.ecr.aws/deep-learning-containers/"},
+    }
+    assert "annotations" not in with_teams["Namespace team-nlp"].inputs["metadata"]
+
+
+def test_a_team_has_the_stores_of_its_entry_and_its_share(with_teams: Graph) -> None:
+    claims = [n.name for n in with_teams.of("PersistentVolumeClaim") if "team-" in n.name]
+    assert claims == ["team-nlp-home-claim", "team-nlp-scratch-claim", "team-vision-scratch-claim"]
+    quota = with_teams["ResourceQuota team-vision-gpus"].inputs["spec"]
+    assert quota == {"hard": {"requests.nvidia.com/gpu": "16"}}
+    counted = with_teams["ResourceQuota team-nlp-objects"].inputs["spec"]["hard"]
+    assert counted == {
+        "count/trainjobs.trainer.kubeflow.org": "100",
+        "count/pytorchjobs.kubeflow.org": "100",
+        "pods": "500",
+    }
+
+
+def test_each_role_enters_by_groups_and_without_a_policy_of_aws(with_teams: Graph) -> None:
+    entries = [n for n in with_teams.of("AccessEntry") if n.name.startswith("team-vision-")]
+    assert {n.inputs["principalArn"]: n.inputs["kubernetesGroups"] for n in entries} == {
+        f"{ROLE}/{role}": [f"trainyard:team-vision:{group}", "trainyard:teams"]
+        for role, group in {
+            "vision-deployer": "deployer",
+            "vision": "member",
+            "auditors": "viewer",
+        }.items()
+    }
+    assert {n.inputs["type"] for n in entries} == {"STANDARD"}
+    assert not with_teams.of("AccessPolicyAssociation")
+
+
+def test_nobody_enters_before_limits_roles_and_policies_stand(with_teams: Graph) -> None:
+    entry = with_teams["AccessEntry team-vision-deployer"]
+    for earlier in (
+        "ResourceQuota team-vision-gpus",
+        "ResourceQuota team-vision-objects",
+        "LimitRange team-vision-requests",
+        "RoleBinding team-vision-deployers",
+        "ClusterRole teams-deployer",
+        "ValidatingAdmissionPolicyBinding teams-pods",
+        "ValidatingAdmissionPolicyBinding teams-jobs",
+    ):
+        assert with_teams.waits_for(entry, with_teams[earlier]), earlier
+
+
+def test_the_order_of_a_list_of_roles_means_nothing() -> None:
+    roles = [f"{ROLE}/a", f"{ROLE}/b"]
+    one, other = (
+        environment(at("teams.vision.members", order)).golden() for order in (roles, roles[::-1])
+    )
+    assert one == other
+
+
+def test_a_contract_has_only_the_part_of_its_team_and_fits_its_parameter(
+    with_teams: Graph,
+) -> None:
+    found = json.loads(published(with_teams))
+    assert found["storage"] == {"scratch": "lustre"}
+    assert found["team"] == {"name": "vision", "namespace": "team-vision", "max_gpus": 16}
+    assert set(found["cluster"]) == {"name", "arn", "endpoint", "certificate_authority"}
+    assert "nlp" not in published(with_teams)
+    parameter = with_teams["Parameter team-vision"].inputs
+    assert (parameter["name"], parameter["type"]) == (NAME, "String")
+    assert len(published(with_teams)) + REACHED_BYTES < PARAMETER_BYTES
+
+
+def test_the_room_for_reaching_a_cluster_is_enough_for_one_of_eks() -> None:
+    """A certificate authority of EKS is 1,107 bytes as PEM, so 1,476 as base64."""
+    reached = {
+        "name": "n" * 100,
+        "arn": f"arn:aws-us-gov:eks:ap-northeast-2:123456789012:cluster/{'n' * 100}",
+        "endpoint": f"https://{'0' * 32}.gr7.ap-northeast-2.eks.amazonaws.com",
+        "certificate_authority": "c" * 1476,
+    }
+    assert len(json.dumps({"cluster": reached})) < REACHED_BYTES
+
+
+# The stack of a listed team.
+
+
+def stack(folder: Path, graph: Graph, *edits: Edit, preview: bool = False, **more: Any) -> Graph:
+    """The team's graph on an environment that has published its contracts."""
+    checkout(folder, listed, both(by_name, *edits))
+    parameters = more.pop("parameters", {NAME: published(graph)})
+    return deploy("team-vision", folder=folder, parameters=parameters, preview=preview, **more)
+
+
+def test_the_stack_of_a_listed_team_makes_jobs_only(tmp_path: Path, with_teams: Graph) -> None:
+    graph = stack(tmp_path, with_teams)
+    kinds = {n.kind for n in graph.nodes.values() if not n.kind.startswith("trainyard:")}
+    assert kinds == {
+        "pulumi:providers:aws",
+        "pulumi:providers:kubernetes",
+        "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob",
+    }
+    assert not graph.starting("aws:") and not graph.of("StackReference")
+    assert graph["TrainJob vit-base"].inputs["metadata"]["namespace"] == "team-vision"
+    assert graph.outputs["namespace"] == "team-vision"
+
+
+def test_its_job_is_that_of_a_team_that_makes_its_namespace_itself(
+    tmp_path: Path, with_teams: Graph, team: Graph
+) -> None:
+    mine = stack(tmp_path, with_teams)["TrainJob vit-base"].inputs
+    assert mine == team["TrainJob vit-base"].inputs, "the same run, on the same claim"
+
+
+def test_it_enters_as_the_deployer_of_its_entry(tmp_path: Path, with_teams: Graph) -> None:
+    graph = stack(tmp_path, with_teams)
+    assert DEPLOYER in str(graph["pulumi:providers:aws aws"].inputs["assumeRoles"])
+    arguments = str(graph["pulumi:providers:kubernetes cluster"].inputs["kubeconfig"])
+    assert f'--role-arn", "{DEPLOYER}' in arguments.replace("\\", "")
+
+
+def test_it_cannot_enter_as_somebody_else(tmp_path: Path, with_teams: Graph) -> None:
+    def changes(values: dict[str, Any]) -> None:
+        values["aws:assumeRole"] = {"roleArn": f"{ROLE}/other"}
+
+    with pytest.raises(pulumi.RunError, match="must end in the deployer that the environment"):
+        stack(tmp_path, with_teams, changes=changes)
+
+
+def test_a_contract_of_another_stack_file_is_refused(tmp_path: Path, with_teams: Graph) -> None:
+    other = environment(at("teams.vision.max_gpus", 8))
+    with pytest.raises(pulumi.RunError, match="deployed from another stack file"):
+        stack(tmp_path, with_teams, parameters={NAME: published(other)})
+
+
+def test_a_contract_that_is_not_there_stops_an_update_and_no_preview(
+    tmp_path: Path, with_teams: Graph
+) -> None:
+    nothing = {"/trainyard/dev/teams/nlp": "{}"}
+    with pytest.raises(Exception, match="couldn't find resource"):
+        stack(tmp_path, with_teams, parameters=nothing)
+    preview = stack(tmp_path, with_teams, preview=True, parameters=nothing)
+    assert UNKNOWN not in str(preview["TrainJob vit-base"].inputs["spec"])
+
+
+def test_the_environment_does_not_change_because_of_a_teams_stack(
+    tmp_path: Path, with_teams: Graph
+) -> None:
+    stack(tmp_path, with_teams)
+    assert environment().golden() == with_teams.golden()

@@ -1,0 +1,171 @@
+"""An API server with what an environment makes for two teams, taken from the recorded graph, and
+clients that act as somebody of a team."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+import yaml
+
+from plans.team_access import EVERYBODY, group_name
+from rehearsal import paths
+from rehearsal.kube import Api, ApiError, Object
+from rehearsal.processes import wait
+from tests.rehearsal.api_server import PROGRAMS, TOKEN, ApiServer, start
+from tests.support.recording import CHECKOUT, Graph, deploy
+from tests.support.stackfile import ENVIRONMENT
+
+ROLE = "arn:aws:iam::111122223333:role"
+PREFIX = "registry.example.com/vision/"
+TEAMS: dict[str, Any] = {
+    "vision": {
+        "deployer": f"{ROLE}/vision-deployer",
+        "members": [f"{ROLE}/vision"],
+        "viewers": [f"{ROLE}/auditors"],
+        "max_gpus": 16,
+        "max_jobs": 2,
+        "stores": ["scratch"],
+        "allowed_priorities": ["high"],
+        "image_prefixes": [PREFIX],
+    },
+    "nlp": {"deployer": f"{ROLE}/nlp-deployer"},
+}
+PRIORITIES = {"high": 1000, "urgent": 2000}
+CHARTS = CHECKOUT / "components" / "charts"
+CRDS = (
+    *sorted(CHARTS.glob("kubeflow-trainer-crds-2.1.0/templates/*.yaml")),
+    CHARTS / "training-operator/files/kubeflow.org_pytorchjobs.yaml",
+)
+
+
+def environment_with_teams() -> Graph:
+    """The graph of the dev environment with TEAMS."""
+
+    def changes(values: dict[str, Any]) -> None:
+        values[ENVIRONMENT] |= {"teams": TEAMS, "priorities": PRIORITIES}
+
+    return deploy("dev", changes)
+
+
+class As(Api):
+    """The administrator in the name of somebody else."""
+
+    def __init__(self, server: ApiServer, user: str, *groups: str) -> None:
+        super().__init__(server.url, ca_file=server.authority, token=lambda: TOKEN)
+        self._user, self._groups = user, (*groups, "system:authenticated")
+
+    def _headers(self, content_type: str) -> Any:
+        found = urllib3.HTTPHeaderDict(super()._headers(content_type))
+        found.add("Impersonate-User", self._user)
+        for group in self._groups:
+            found.add("Impersonate-Group", group)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamServer:
+    """The API server with both teams on it."""
+
+    server: ApiServer
+    objects: dict[str, Object]
+    """"<kind> <name>" → what the environment made."""
+
+    @property
+    def admin(self) -> Api:
+        return self.server.admin
+
+    def of(self, role: str) -> Api:
+        """Somebody of the team vision: deployer, member or viewer. `job-controller`: whoever makes
+        the pods of its jobs."""
+        if role == "job-controller":
+            return As(self.server, "system:serviceaccount:kube-system:job-controller")
+        return As(self.server, f"the {role}", group_name("team-vision", role), EVERYBODY)
+
+    def put(self, made: Object) -> None:
+        self.admin.apply(made, manager="tests")
+
+
+def refusal(api: Api, method: str, path: str, body: Object | None = None) -> str:
+    """Why the API server forbids a request, as a dry run; empty where it does what is asked.
+    ApiError for any other answer."""
+    try:
+        api.request(method, f"{path}{'&' if '?' in path else '?'}dryRun=All", body)
+    except ApiError as error:
+        if error.code != 403:
+            raise
+        return str(error)
+    return ""
+
+
+@contextmanager
+def team_server(folder: Path) -> Iterator[TeamServer]:
+    """A server without nodes; skips the test where the toolchain was never built."""
+    if missing := [name for name in PROGRAMS if not (paths.BIN / name).exists()]:
+        pytest.skip(f"needs {', '.join(missing)} of the rehearsal's toolchain")
+    graph = environment_with_teams()
+    with ExitStack() as stack:
+        server = start(stack, folder)
+        for file in CRDS:
+            server.admin.apply(yaml.load(file.read_text(), yaml.CSafeLoader), manager="tests")
+        made = TeamServer(server=server, objects=_objects(graph))
+        for each in made.objects.values():
+            made.put(each)
+        for name, value in PRIORITIES.items():
+            made.put(
+                {
+                    "apiVersion": "scheduling.k8s.io/v1",
+                    "kind": "PriorityClass",
+                    "metadata": {"name": name},
+                    "value": value,
+                }
+            )
+        assert wait(lambda: _settled(made), seconds=60), "quotas, accounts and policies at work"
+        yield made
+
+
+def _objects(graph: Graph) -> dict[str, Object]:
+    """What the environment makes for its teams, namespaces first."""
+    found = {
+        f"{node.inputs['kind']} {node.inputs['metadata']['name']}"
+        f"{' of ' + space if (space := node.inputs['metadata'].get('namespace', '')) else ''}": (
+            json.loads(json.dumps(node.inputs))
+        )
+        for node in graph.starting("kubernetes:")
+        if _belongs_to_teams(graph, node.options.parent)
+    }
+    return dict(sorted(found.items(), key=lambda each: not each[0].startswith("Namespace ")))
+
+
+def _belongs_to_teams(graph: Graph, parent: str) -> bool:
+    while parent in graph.nodes:
+        if graph.nodes[parent].kind.startswith("trainyard:teams:"):
+            return True
+        parent = graph.nodes[parent].options.parent
+    return False
+
+
+def _settled(made: TeamServer) -> bool:
+    """Whether controllers have counted quotas and made service accounts, and the policies
+    refuse."""
+    quotas = made.admin.request("GET", "/api/v1/namespaces/team-vision/resourcequotas")["items"]
+    account = made.admin.request("GET", "/api/v1/namespaces/team-vision/serviceaccounts")["items"]
+    counted = all(each.get("status", {}).get("hard") for each in quotas)
+    return bool(counted and account and refusal(*probe(made)))
+
+
+def probe(made: TeamServer) -> tuple[Api, str, str, Object]:
+    """A request that only the policy for pods refuses."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "probe", "namespace": "team-vision"},
+        "spec": {"nodeName": "n", "containers": [{"name": "c", "image": f"{PREFIX}a:1"}]},
+    }
+    return made.of("job-controller"), "POST", "/api/v1/namespaces/team-vision/pods", pod
