@@ -27,6 +27,7 @@ from stacks.settings.teams import other_teams
 
 Planned = dict[tuple[str, str, str], Decimal]
 """Namespace, job and identity of a run → what the plan says that it costs."""
+HEAD = ("RUN", "ENDED", "STATE", "NODES", "INSTANCE", "GPU HOURS", "", "USD", "", "PLAN USD")
 NOTES = (
     "USD without tax, of nodes alone, from the time a pod has its node: idle nodes, disks and data"
     " are in no run, but the plan's figure has the start of the nodes, their disks and images.",
@@ -133,23 +134,10 @@ def text(runs: list[Spent], going: int) -> list[str]:
     if not runs:
         nothing = f"no finished run is on the cluster{f'; {more}' if more else ''}"
         return [nothing, *wrapped(NOTES[-1])]
-    head = ("RUN", "ENDED", "STATE", "NODES", "INSTANCE", "GPU HOURS", "", "USD", "", "PLAN USD")
-    rows = [
-        (
-            f"{run.namespace}/{run.job}",
-            run.ended,
-            run.state,
-            run.nodes,
-            ", ".join(run.instance_types) or "-",
-            *_amounts(run),
-            "-" if run.planned_usd is None else f"{run.planned_usd:,.2f}",
-        )
-        for run in runs
-    ]
     sums = [(one.namespace, one.runs, *_amounts(one)) for one in by_namespace(runs)]
     dates = [run.as_of for run in runs if run.as_of]
     return [
-        *command_line.table([head, *rows], indent=0),
+        *command_line.table([HEAD, *map(_row, runs)], indent=0),
         "",
         *command_line.table([("NAMESPACE", "RUNS", "GPU HOURS", "", "USD", ""), *sums], indent=0),
         "",
@@ -157,6 +145,18 @@ def text(runs: list[Spent], going: int) -> list[str]:
         *([f"prices of {min(dates)} or later"] if dates else []),
         *(line for note in NOTES for line in wrapped(note)),
     ]
+
+
+def _row(run: Spent) -> tuple[str, ...]:
+    return (
+        f"{run.namespace}/{run.job}",
+        run.ended,
+        run.state,
+        str(run.nodes),
+        ", ".join(run.instance_types) or "-",
+        *_amounts(run),
+        "-" if run.planned_usd is None else f"{run.planned_usd:,.2f}",
+    )
 
 
 def _amounts(one: Spent) -> tuple[str, str, str, str]:
