@@ -169,7 +169,7 @@ def _container(job: JobConfig, environment: EnvironmentConfig, where: Where) -> 
     by_operator = V1_ENV if job.pytorch_job and not job.elastic else ()
     known = (*RESERVED_ENV, *by_operator, *by_us, "CHECKPOINT_DIR", "TENSORBOARD_DIR")
     return ContainerView(
-        image=job.image.strip(),
+        image=job.image,
         script=job.script if job.script is not None else script_of(command_of(job)),
         env={**job.env, **dict.fromkeys(job.secrets)},
         more_env=None if _policy(job, environment) == "mpi" else frozenset(known),

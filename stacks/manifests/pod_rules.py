@@ -12,6 +12,7 @@ from catalog.zones import ZONE_LETTERS, zone_names
 from plans.pod_template import EFA, GPU
 from stacks.manifests.context import ManifestContext
 from stacks.manifests.document import Container, Path, Requirement, items, look, mapping
+from stacks.rules.images import image_errors
 from stacks.settings.problems import InputError, InputWarning
 
 Problems = Iterator[InputError | InputWarning]
@@ -40,11 +41,18 @@ def pod_problems(context: ManifestContext) -> Problems:
     yield from _selectors(context)
     yield from _one_host(context)
     yield from _volume_names(context)
+    yield from _images_of_init_containers(context)
     for container in context.workload.containers:
         yield from _resource_names(context, container)
         yield from _limits(context, container)
         yield from _efa(context, container)
         yield from _privileged(context, container)
+
+
+def _images_of_init_containers(context: ManifestContext) -> Problems:
+    """Those of the containers that train: rules/jobs.py."""
+    for path in context.workload.find("** initContainers * image"):
+        yield from image_errors(str(context.get(*path)), context.workload.at(*path))
 
 
 def _volume_names(context: ManifestContext) -> Problems:

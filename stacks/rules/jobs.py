@@ -15,6 +15,7 @@ from catalog.instances import GPU_TYPES
 from catalog.job_kinds import job_kind
 from stacks.derive.job_view import RESERVED_ENV, ContainerView, JobView
 from stacks.derive.scripts import SAVES, Launch, launches, single_program
+from stacks.rules.images import image_errors, is_untagged
 from stacks.rules.pinning import unpinned
 from stacks.settings.problems import InputError, InputWarning
 
@@ -88,31 +89,26 @@ def _saves(view: JobView) -> Problems:
 
 
 def _image(view: JobView, container: ContainerView) -> Problems:
-    if re.search(r"[<>$\s]", container.image):
-        yield InputError(
-            **container.where("image"),
-            must="be the name of an image",
-            got=container.image[:60],
-            fix="registry/name:tag, better registry/name@sha256:…",
-        )
+    """An entry names an image. What people bring may have it from its runtime."""
+    if container.image or view.origin == "entry":
+        yield from image_errors(container.image, container.where("image"))
 
 
 def _tag(view: JobView, container: ContainerView) -> Problems:
     """An entry names a tag. What people bring may leave it out, which means latest."""
-    image = container.image
-    if view.origin == "entry" and image and not re.search(r"[:@][^/]+$", image):
+    if view.origin == "entry" and is_untagged(container.image):
         yield InputError(
             **container.where("image"),
             must="have a tag: without one it is whatever is newest",
-            got=image,
-            fix=f"{image.rstrip(':')}:<version>, better a digest (@sha256:…)",
+            got=container.image,
+            fix=f"{container.image}:<version>, better a digest (@sha256:…)",
         )
 
 
 def _pinned(view: JobView, container: ContainerView) -> Problems:
     """What is another thing tomorrow although nobody changed it."""
     image = container.image
-    if image and view.origin == "file" and not re.search(r"[:@][^/]+$", image):
+    if view.origin == "file" and is_untagged(image):
         image = f"{image}:latest"
     for name, what, fix in unpinned(image, container.script):
         if view.production:

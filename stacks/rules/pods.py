@@ -180,13 +180,6 @@ def has_recipe(job: JobConfig, environment: EnvironmentConfig) -> bool:
 
 
 def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
-    if not job.image.strip():
-        yield InputError(
-            path=f"{path}.image",
-            must="be the name of an image",
-            got="nothing",
-            fix="registry/name:tag, better registry/name@sha256:…",
-        )
     if job.script is not None and not job.script.strip():
         yield InputError(
             path=f"{path}.script",

@@ -547,6 +547,20 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         "be the name of an image",
         "registry/name",
     ),
+    "capital letters in the name of an image": (
+        JOB,
+        ("a/b:1", "a/Base:1"),
+        "spec.trainer.image",
+        "be the name of an image",
+        "write a/base:1",
+    ),
+    "an image of an init container that is none": (
+        ONE,
+        (POD, POD.replace("con", "initContainers: [{name: i, image: 'a:b:c'}], con")),
+        "initContainers[0].image",
+        "be the name of an image",
+        "registry/name",
+    ),
     "a comment as the script": (
         JOB,
         script("# all of it torchrun train.py"),

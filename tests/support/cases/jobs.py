@@ -174,6 +174,37 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.image",
         "whatever is newest",
     ),
+    "an image in capitals": (
+        [at(f"{JOB}.image", "registry.example.com/Team/Train:1")],
+        f"{JOB}.image",
+        "must be the name of an image: registry/name, and :tag or @sha256: with 64 hex digits; got"
+        " registry.example.com/Team/Train:1. Fix: write registry.example.com/team/train:1",
+    ),
+    "an image by its address": (
+        [at(f"{JOB}.image", "https://ghcr.io/a/b:1")],
+        f"{JOB}.image",
+        "Fix: write ghcr.io/a/b:1",
+    ),
+    "an image whose digest is cut off": (
+        [at(f"{JOB}.image", "a/b@sha256:4f53cda18c2baa0c")],
+        f"{JOB}.image",
+        "got a/b@sha256:4f53cda18c2baa0c. Fix: registry/name:tag",
+    ),
+    "an image whose tag is missing behind its colon": (
+        [at(f"{JOB}.image", "a/b:")],
+        f"{JOB}.image",
+        "got a/b:. Fix: registry/name:tag",
+    ),
+    "no image": (
+        [at(f"{JOB}.image", "")],
+        f"{JOB}.image",
+        "must be the name of an image",
+    ),
+    "a runtime's image that is none": (
+        [at("trainer.own_runtimes.torch-distributed-resilient.image", "team/Train")],
+        "trainer.own_runtimes.torch-distributed-resilient.image",
+        "must be the name of an image",
+    ),
     "a path that is mounted twice": (
         [at(f"{JOB}.local_scratch", "/workspace/"), at(f"{JOB}.files", {"sources": ["README.md"]})],
         f"{JOB}.storage",
