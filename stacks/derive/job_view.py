@@ -45,6 +45,8 @@ class ContainerView:
     """Empty where the runtime has it."""
     script: str
     """What the container runs, as text; empty where the runtime has it."""
+    words: tuple[str, ...]
+    """The same as the arguments of a process."""
     env: Mapping[str, str | None]
     """Variable → value; None where the value comes from a Secret or a field."""
     more_env: frozenset[str] | None
@@ -171,6 +173,7 @@ def _container(job: JobConfig, environment: EnvironmentConfig, where: Where) -> 
     return ContainerView(
         image=job.image,
         script=job.script if job.script is not None else script_of(command_of(job)),
+        words=command_of(job),
         env={**job.env, **dict.fromkeys(job.secrets)},
         more_env=None if _policy(job, environment) == "mpi" else frozenset(known),
         node_rank=0 if job.nodes == 1 else None,

@@ -200,6 +200,7 @@ class ManifestContext:
         return ContainerView(
             image=str(container.body.get("image") or ""),
             script=container.script,
+            words=container.command,
             env=container.env,
             more_env=self._more_env(container),
             node_rank=self._node_rank(container),

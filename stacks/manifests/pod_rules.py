@@ -13,6 +13,7 @@ from plans.pod_template import EFA, GPU
 from stacks.manifests.context import ManifestContext
 from stacks.manifests.document import Container, Path, Requirement, items, look, mapping
 from stacks.rules.images import image_errors
+from stacks.rules.mounts import mount_path_errors
 from stacks.settings.problems import InputError, InputWarning
 
 Problems = Iterator[InputError | InputWarning]
@@ -44,6 +45,7 @@ def pod_problems(context: ManifestContext) -> Problems:
     yield from _images_of_init_containers(context)
     for container in context.workload.containers:
         yield from _resource_names(context, container)
+        yield from _mounts(context, container)
         yield from _limits(context, container)
         yield from _efa(context, container)
         yield from _privileged(context, container)
@@ -53,6 +55,30 @@ def _images_of_init_containers(context: ManifestContext) -> Problems:
     """Those of the containers that train: rules/jobs.py."""
     for path in context.workload.find("** initContainers * image"):
         yield from image_errors(str(context.get(*path)), context.workload.at(*path))
+
+
+def _mounts(context: ManifestContext, container: Container) -> Problems:
+    """What a container mounts where. A folder of the node at its own path, such as /dev, is meant."""
+    seen: set[str] = set()
+    kept = {
+        str(volume.get("name")): look(volume, "hostPath", "path")
+        for pod in context.workload.pods
+        for volume in items(pod.spec.get("volumes"))
+    }
+    for number, mount in enumerate(items(container.body.get("volumeMounts"))):
+        path = str(mount.get("mountPath") or "/none")
+        at = container.at("volumeMounts", number, "mountPath")
+        if kept.get(str(mount.get("name"))) != path:
+            yield from mount_path_errors(path, context.workload.at(*at))
+        if ":" in path or path.rstrip("/") in seen:
+            must = "be a path of one volume only, without a colon"
+            yield context.error(at, must, path, "a folder of its own, such as /data")
+        seen.add(path.rstrip("/"))
+        below = str(mount.get("subPath") or "")
+        if below.startswith("/") or ".." in below.split("/"):
+            at = container.at("volumeMounts", number, "subPath")
+            must = "stay in its volume: the API server refuses `..` and a leading /"
+            yield context.error(at, must, below, "name it from the volume's root")
 
 
 def _volume_names(context: ManifestContext) -> Problems:

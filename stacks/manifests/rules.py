@@ -58,12 +58,44 @@ def _names(containers: Any) -> list[Any]:
 # Any job.
 
 
-def _name(context: ManifestContext) -> Problems:
+def _name(context: ManifestContext, longest_end: str) -> Problems:
+    """A label of DNS, also with the longest end that the name of a pod has."""
+    most = 63 - len(longest_end)
     for path, name in _values(context, "metadata name"):
-        fits = len(f"{name}-node-0-{context.nodes}-abcde") <= 63
-        if not (fits and re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", str(name))):
-            must = "be a DNS label that leaves room for the names of pods (T18)"
-            yield context.error(path, must, name, "at most 46 of a-z0-9-")
+        if not (len(str(name)) <= most and re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", str(name))):
+            must = (
+                f"be at most {most} of a-z0-9-, with a letter first, which leaves room for the names"
+                " of pods (T18)"
+            )
+            label = re.sub("[^a-z0-9]+", "-", str(name).lower()).lstrip("-0123456789")
+            yield context.error(path, must, name, f"write {label[:most].rstrip('-') or 'train'}")
+
+
+def _job_set_name(context: ManifestContext) -> Problems:
+    """JobSet's webhook counts the job, its number, the pod's number and five letters."""
+    roles = [pod.role for pod in context.runtime_pods] or ["node"]
+    ends = [f"-{role}-0-{max(context.nodes - 1, 0) if role == 'node' else 0}" for role in roles]
+    yield from _name(context, f"{max(ends, key=len)}-abcde")
+
+
+def _replica_name(context: ManifestContext) -> Problems:
+    """The training-operator makes a pod and a Service of each replica."""
+    ends = [
+        f"-{pod.role.lower()}-{max(int(pod.nodes or 1) - 1, 0)}"
+        for pod in context.workload.pods
+        if isinstance(pod.nodes, int)
+    ]
+    yield from _name(context, max(ends, key=len, default=""))
+
+
+def _object_name(context: ManifestContext) -> Problems:
+    """A name that the API server takes for a runtime or a ConfigMap: a subdomain of DNS."""
+    for path, name in _values(context, "metadata name"):
+        part = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+        if len(str(name)) > 253 or not re.fullmatch(rf"{part}(\.{part})*", str(name)):
+            must = "be at most 253 of a-z0-9-., as the API server takes names"
+            fix = re.sub("[^a-z0-9]+", "-", str(name).lower())[:253].strip("-") or "train"
+            yield context.error(path, must, name, f"write {fix}")
 
 
 def _api_version(served: str) -> Rule:
@@ -289,7 +321,7 @@ def _config_map_size(context: ManifestContext) -> Problems:
 RULES: dict[str, tuple[Rule, ...]] = {
     "TrainJob": (
         _api_version(SERVED),
-        _name,
+        _job_set_name,
         _trainer,
         _managed_by,
         _queue_name,
@@ -303,6 +335,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     ),
     "TrainingRuntime": (
         _api_version(SERVED),
+        _object_name,
         _mpi_nodes,
         _elastic_policy,
         _do_not_disrupt,
@@ -313,11 +346,11 @@ RULES: dict[str, tuple[Rule, ...]] = {
     ),
     "PyTorchJob": (
         _api_version(V1_SERVED),
-        _name,
+        _replica_name,
         _pytorch_container,
         _replica_without_gpus,
         _master,
     ),
-    "ConfigMap": (_config_map_size,),
+    "ConfigMap": (_object_name, _config_map_size),
 }
 """Kind of object → its rules."""

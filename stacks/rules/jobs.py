@@ -15,6 +15,7 @@ from catalog.instances import GPU_TYPES
 from catalog.job_kinds import job_kind
 from stacks.derive.job_view import RESERVED_ENV, ContainerView, JobView
 from stacks.derive.scripts import SAVES, Launch, launches, single_program
+from stacks.rules import scripts
 from stacks.rules.images import image_errors, is_untagged
 from stacks.rules.pinning import unpinned
 from stacks.settings.problems import InputError, InputWarning
@@ -293,6 +294,10 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     _pinned,
     _nothing_runs,
     _broken_continuation,
+    scripts.characters,
+    scripts.length,
+    scripts.only_a_file,
+    scripts.syntax,
     _placeholder,
     _clone_without_scheme,
     _harmful_variable,

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from plans.upstream_runtimes import WORKSPACE
 from stacks.derive.capacity import job_type
 from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD, stores
+from stacks.rules.mounts import mount_path_errors
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import TO_S3, JobConfig
 from stacks.settings.problems import InputError, InputWarning, one_of
@@ -26,6 +27,7 @@ def pod_errors(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
     """Every error of the pods."""
     yield from _stores(path, job, environment)
     yield from _mount_paths(path, job, environment)
+    yield from _hidden_paths(path, job)
     yield from _volume_names(path, job)
     yield from _torchrun_script(path, job)
     yield from _what_runs(path, job, environment)
@@ -122,6 +124,17 @@ def _mount_paths(path: str, job: JobConfig, environment: EnvironmentConfig) -> I
             got=f"two things at {twice}",
             fix="take another path for one of them",
         )
+
+
+def _hidden_paths(path: str, job: JobConfig) -> Iterator[InputError]:
+    for name, mount in job.storage.items():
+        yield from mount_path_errors(mount.path, {"path": f"{path}.storage.{name}.path"})
+    for name, folder in job.host_paths.items():
+        yield from mount_path_errors(folder.path, {"path": f"{path}.host_paths.{name}.path"})
+    if job.files:
+        yield from mount_path_errors(job.files.path, {"path": f"{path}.files.path"})
+    if job.local_scratch:
+        yield from mount_path_errors(job.local_scratch, {"path": f"{path}.local_scratch"})
 
 
 def _volume_names(path: str, job: JobConfig) -> Iterator[InputError]:

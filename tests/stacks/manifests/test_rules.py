@@ -248,6 +248,13 @@ ONE = V1[: V1.index("    Worker")]
 POD = "{spec: {con"
 P5_POD = POD.replace("con", "nodeSelector: {node.kubernetes.io/instance-type: p5.48xlarge}, con")
 ON_P5 = ONE.replace(POD, P5_POD)
+MOUNTED = ONE.replace(
+    POD,
+    POD.replace("con", "volumes: [{name: a, emptyDir: {}}, {name: b, emptyDir: {}}], con"),
+).replace(
+    "{name: pytorch,",
+    "{name: pytorch, volumeMounts: [{name: a, mountPath: /a}, {name: b, mountPath: /b}],",
+)
 ALWAYS, ON_HOST = (
     "requiredDuringSchedulingIgnoredDuringExecution",
     "topologyKey: kubernetes.io/hostname",
@@ -396,8 +403,112 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         JOB,
         ("name: a}", f"name: {'a' * 49}}}"),
         "metadata.name",
-        "leaves room for the names of pods",
-        "at most 46",
+        "at most 48 of a-z0-9-, with a letter first, which leaves room for the names of pods",
+        f"write {'a' * 48}",
+    ),
+    "a name with an underscore": (
+        JOB,
+        ("name: a}", "name: 7B_Tune}"),
+        "metadata.name",
+        "with a letter first",
+        "write b-tune",
+    ),
+    "a name too long beside an initializer": (
+        JOB.replace("torch-d", "own-d")
+        + "---\n"
+        + RUNTIME.replace(
+            "    spec:\n      replicatedJobs:\n",
+            "    spec:\n      replicatedJobs:\n      - {name: dataset-initializer, template: {spec: {}}}\n",
+        ).replace("name: torch-distributed", "name: own-distributed"),
+        ("name: a}", f"name: {'a' * 34}}}"),
+        "metadata.name",
+        "at most 33",
+        f"write {'a' * 33}",
+    ),
+    "a name too long for a worker": (
+        V1,
+        ("name: a}", f"name: {'a' * 55}}}"),
+        "metadata.name",
+        "at most 54",
+        f"write {'a' * 54}",
+    ),
+    "a runtime whose name is no name": (
+        RUNTIME,
+        ("name: torch-distributed", "name: Torch_Own"),
+        "metadata.name",
+        "253 of a-z0-9-.",
+        "write torch-own",
+    ),
+    "a ConfigMap whose name is no name": (
+        "kind: ConfigMap\nmetadata: {name: a}\n",
+        ("name: a", "name: Scripts"),
+        "metadata.name",
+        "253 of a-z0-9-.",
+        "write scripts",
+    ),
+    "a mount that hides the system": (
+        MOUNTED,
+        ("mountPath: /a", "mountPath: /usr/"),
+        "volumeMounts[0].mountPath",
+        "not hide /usr",
+        "/data",
+    ),
+    "a mount that leaves its folder": (
+        MOUNTED,
+        ("mountPath: /a", "mountPath: /a/../b"),
+        "volumeMounts[0].mountPath",
+        "not contain `..`",
+        "write /b",
+    ),
+    "two mounts at one path": (
+        MOUNTED,
+        ("mountPath: /a", "mountPath: /b/"),
+        "volumeMounts[1].mountPath",
+        "one volume only",
+        "/data",
+    ),
+    "a folder outside its volume": (
+        MOUNTED,
+        ("mountPath: /a", "mountPath: /a, subPath: ../b"),
+        "volumeMounts[0].subPath",
+        "stay in its volume",
+        "root",
+    ),
+    "a script with CRLF": (
+        JOB,
+        script("cd /a\r\ntorchrun t.py\r\n"),
+        "command",
+        "end its lines with LF",
+        "dos2unix",
+    ),
+    "a script with NUL": (JOB, script("torchrun t.py\0"), "command", "not contain NUL", "delete"),
+    "a script that the kernel does not take": (
+        JOB,
+        script("torchrun t.py\n" + "true\n" * 30_000),
+        "command",
+        "be shorter than 131072 bytes",
+        "ConfigMap",
+    ),
+    "a variable that the kernel does not take": (
+        JOB,
+        (TRAINER, f"{TRAINER}    env: [{{name: A, value: {'x' * 131_070}}}]\n"),
+        "env[0].name",
+        "be shorter than 131072 bytes",
+        "ConfigMap",
+    ),
+    "a file in the place of a program": (
+        JOB.replace("numNodes: 2", "numNodes: 1"),
+        script("train.py"),
+        "command",
+        "start a program",
+        "torchrun train.py",
+    ),
+    "a script that bash cannot read": (
+        JOB,
+        script("for i in 1 2; do\n  torchrun t.py\n"),
+        "command",
+        "be a script that bash can read",
+        "correct that line",
     ),
     "an API that is not served": (
         JOB,

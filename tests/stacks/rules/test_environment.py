@@ -20,6 +20,7 @@ from stacks.rules import (
     gangs,
     images,
     instance_types,
+    mounts,
     network,
     pods,
     pools,
@@ -220,6 +221,7 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above(tmp_path: Path) ->
             pods,
             stores,
             images,
+            mounts,
         ),
         *(efs, s3, lustre_rules, lustre_repositories, lustre_efa, derived_jobs, plan, together),
     )

@@ -174,6 +174,26 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.image",
         "whatever is newest",
     ),
+    "a store that hides the programs of the image": (
+        [at(f"{JOB}.storage", {"home": {"path": "/usr/local/bin/"}})],
+        f"{JOB}.storage.home.path",
+        "must not hide /usr/local/bin of the image",
+    ),
+    "a folder of the node that hides processes": (
+        [at(f"{JOB}.host_paths", {"data": {"host": "/data", "path": "/proc/1"}})],
+        f"{JOB}.host_paths.data.path",
+        "must not hide /proc/1",
+    ),
+    "files that hide the settings of the system": (
+        [at(f"{JOB}.files", {"sources": ["README.md"], "path": "/etc"})],
+        f"{JOB}.files.path",
+        "must not hide /etc",
+    ),
+    "a folder on the node's disks with a way up": (
+        [at(f"{JOB}.local_scratch", "/local/../scratch2")],
+        f"{JOB}.local_scratch",
+        "must not contain `..`; got /local/../scratch2. Fix: write /scratch2",
+    ),
     "an image in capitals": (
         [at(f"{JOB}.image", "registry.example.com/Team/Train:1")],
         f"{JOB}.image",
