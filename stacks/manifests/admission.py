@@ -16,6 +16,7 @@ from stacks.manifests.context import ManifestContext, contexts_of
 from stacks.manifests.document import Workload, look, read_manifest
 from stacks.manifests.pool_fit import JOBS, pool_errors
 from stacks.manifests.rules import manifest_problems
+from stacks.manifests.tolerations import tolerating, toleration_warnings
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.files import is_inside, text_of
 from stacks.settings.job import JobConfig, ManifestConfig
@@ -172,9 +173,10 @@ def judged(
     workloads, errors = read_manifest(file_text, file_name)
     accepted = [workload for workload in workloads if _kind(workload) in KINDS]
     accepted.sort(key=lambda workload: KINDS.index(_kind(workload)))
+    release = trainer or next(iter(versions.TRAINERS))
     contexts = contexts_of(
         accepted,
-        release=trainer or next(iter(versions.TRAINERS)),
+        release=release,
         environment=environment,
         pool_type=TYPES[environment.pools[pool].instance_types[0]],
         production=production,
@@ -191,9 +193,13 @@ def judged(
         problems += _runtime(context, accepted, environment)
         on_pool = pool_errors(context, pool, environment)
         problems += [error for error in on_pool if error.where not in places]
+        problems += toleration_warnings(context, pool, environment)
     job = next((context for context in contexts if context.workload.kind in JOBS), None)
     return Manifest(
-        objects=tuple(_ready(workload, claims, namespace) for workload in accepted),
+        objects=tuple(
+            _ready(tolerating(context, pool, environment, release), claims, namespace)
+            for context in contexts
+        ),
         nodes=job.nodes if job else 0,
         gpus=job.gpus if job else 0,
         errors=tuple(problem for problem in problems if isinstance(problem, InputError)),
@@ -288,7 +294,7 @@ def _runtime(
 
 
 def _ready(workload: Workload, claims: Mapping[str, str], namespace: str) -> dict[str, Any]:
-    """The object with our claims, in our namespace; otherwise as it is."""
+    """The object with our claims, in our namespace."""
     given = workload.get("metadata")
     metadata = {**(given if isinstance(given, Mapping) else {}), "namespace": namespace}
     if _kind(workload) == "ClusterTrainingRuntime":

@@ -96,10 +96,9 @@ def _entries(migrations: Iterable[Migration]) -> list[str]:
     for migration in migrations:
         settings = {key: value for key, value in migration.entry.items() if key != "script"}
         entry = yaml.safe_dump({migration.name: settings}, sort_keys=False)
-        lines += [
-            textwrap.indent(entry, "  ") + "    script: |",
-            textwrap.indent(migration.entry["script"], "      "),
-        ]
+        lines.append(textwrap.indent(entry, "  ").rstrip("\n"))
+        if script := migration.entry.get("script"):
+            lines += ["    script: |", textwrap.indent(script, "      ")]
     return ["jobs:", *lines] if lines else [""]
 
 

@@ -12,9 +12,9 @@ from typing import Any
 from catalog.quantities import amount
 from plans.pod_template import GPU
 from stacks.derive.job_view import RESERVED_ENV
-from stacks.derive.scripts import SAVES, launches
+from stacks.derive.scripts import launches, saved_in
 from stacks.manifests.context import ManifestContext, contexts_of
-from stacks.manifests.document import Container, Pod, Workload, items, look, mapping
+from stacks.manifests.document import Container, Pod, Workload, items, look, mapping, words
 from stacks.manifests.v2_script import SET_BY_V1, v2_script
 from stacks.settings.job import TO_S3
 from stacks.settings.problems import InputError
@@ -84,12 +84,11 @@ def migrate(job: Workload, others: Sequence[Workload] = ()) -> Migration:
     pod, container = _training_container(context)
     image = container.body.get("image")
     missing = [] if image else ["no image"]
-    missing += [] if container.script.strip() else ["no command"]
     if missing:
         raise NotMigrated(
             InputError(
                 **job.at("spec"),
-                must="have an image and a command",
+                must="have an image",
                 got=" and ".join(missing),
                 fix="write them into the job, or name the file of its runtime too",
             )
@@ -108,11 +107,23 @@ def migrate(job: Workload, others: Sequence[Workload] = ()) -> Migration:
     _migrate_variables(migration, job)
     secrets = {str(job.get(*path)): None for path in job.find("** imagePullSecrets * name")}
     migration.entry |= {"pull_secrets": [*secrets]} if secrets else {}
-    script = v2_script(job, container, nodes)
-    migration.entry["script"] = script.text
-    migration.changed += script.changes
+    _migrate_command(migration, job, container, nodes)
     _list_other_fields(migration, job, container)
     return migration
+
+
+def _migrate_command(migration: Migration, job: Workload, container: Container, nodes: int) -> None:
+    """A command becomes the script. Without one the image's own entrypoint keeps its arguments."""
+    if container.body.get("command"):
+        script = v2_script(job, container, nodes)
+        migration.entry["script"] = script.text
+        migration.changed += script.changes
+        return
+    migration.entry["arguments"] = [*container.command]
+    migration.changed.append(
+        f"{job.where(*container.runs)}: no command: `arguments` go to the image's own entrypoint,"
+        " and nothing of it is known"
+    )
 
 
 def _pool(context: ManifestContext) -> str:
@@ -253,11 +264,12 @@ def _with_its_runtime(
         for mount in items(container.get("volumeMounts"))
     ]
     own = {name: value for name, value in trainer.body.items() if value is not None}
+    body = {**node.body, **own, "volumeMounts": mounts}
     volumes = [volume for template in pods for volume in items(template.spec.get("volumes"))]
     return replace(pod, spec={"volumes": volumes}), replace(
         trainer,
-        body={**node.body, **own, "volumeMounts": mounts},
-        command=trainer.command or node.command,
+        body=body,
+        command=(*words(body.get("command")), *words(body.get("args"))),
     )
 
 
@@ -363,14 +375,14 @@ class _Volumes:
         return keys
 
     def _checkpoints(self) -> None:
-        saves = SAVES.search(self.container.script)
+        saves = saved_in(self.container.script)
         if not saves:
             return
         paths = self.stores.items()
-        store = next((name for name, path in paths if f"{saves[1]}/".startswith(f"{path}/")), None)
+        store = next((name for name, path in paths if f"{saves[0]}/".startswith(f"{path}/")), None)
         if not store:
             return
-        directory = saves[1][len(self.stores[store]) :].strip("/") or self.migration.name
+        directory = saves[0][len(self.stores[store]) :].strip("/") or self.migration.name
         self.entry["checkpoints"] = {"store": store, "directory": directory}
         self.migration.changed.append(
             f"checkpoints: {directory} of store {store}; CHECKPOINT_DIR in the script names it too"

@@ -161,24 +161,25 @@ def _resource_names(context: ManifestContext, container: Container) -> Problems:
 
 
 def _limits(context: ManifestContext, container: Container) -> Problems:
-    """Requests that must equal their limits and do not."""
+    """An extended resource is requested as it is limited; of another less may be requested."""
     requests, limits = (
         mapping(look(container.body, "resources", part)) for part in ("requests", "limits")
     )
-    whole = limits.keys() & {"cpu", "memory"} if container.amount(GPU) else set()
-    compared = whole | {name for name in requests if "/" in name}
-    for name in sorted(requests.keys() & compared - NO_RESOURCES.keys()):
-        if amount(requests[name]) != amount(limits.get(name)):
-            why = (
-                "an extended resource must"
-                if "/" in name
-                else "otherwise its pod is killed first, and ends the run"
-            )
-            yield context.error(
-                container.at("resources", "requests", name),
-                f"equal its limit ({limits.get(name)}): {why}",
-                requests[name],
-                f"{name}: {limits.get(name, requests[name])} in both",
+    for name in sorted(requests.keys() - NO_RESOURCES.keys()):
+        requested, limit = amount(requests[name]), amount(limits.get(name))
+        at, is_extended = container.at("resources", "requests", name), "/" in name
+        if is_extended and requested != limit:
+            must = f"equal its limit ({limits.get(name)}): an extended resource must"
+            fix = f"{name}: {limits.get(name, requests[name])} in both"
+            yield context.error(at, must, requests[name], fix)
+        elif requested and limit and requested > limit:
+            must = f"be at most its limit ({limits[name]}): the API server refuses more"
+            yield context.error(at, must, requests[name], f"{name}: {limits[name]} in both")
+        elif name == "memory" and requested and limit and requested < limit and context.gpus:
+            yield context.warning(
+                at,
+                f"the pod may use more memory ({limits[name]}) than it requests ({requests[name]}):"
+                " when the node runs out of memory, it is among the first to be killed",
             )
 
 

@@ -111,12 +111,26 @@ def _api_version(served: str) -> Rule:
 
 
 def _trainer(context: ManifestContext) -> Problems:
+    """With one pod that starts its own ranks, nothing is lost."""
+    ranks = re.search(r"torchrun|torch\.distributed|PET_", str(context.runtime))
     for path, spec in _values(context, "spec"):
-        if look(spec, "trainer") is None:
+        lost = context.policy("torch") is not None and (context.nodes > 1 or ranks)
+        if look(spec, "trainer") is None and lost:
             must = (
                 "have a trainer: without one nobody injects PET_*, and each pod trains alone (T2)"
             )
             yield context.error(path, must, spec, "trainer: {numNodes: 1}")
+
+
+def _trainer_reaches_pods(context: ManifestContext) -> Problems:
+    jobs = items(look(context.runtime, *JOBS.split()))
+    if not jobs or "kind" not in mapping(context.runtime) or any(look(job, *STEP) for job in jobs):
+        return
+    for path, trainer in _values(context, "spec trainer"):
+        if trainer:
+            must = f"be empty: no job of its runtime has the label {ANCESTOR}: trainer (T3)"
+            fix = f"{ANCESTOR}: trainer, as a label of the runtime's job {_names(jobs)[0]}"
+            yield context.error(path, must, ", ".join(mapping(trainer)), fix)
 
 
 def _managed_by(context: ManifestContext) -> Problems:
@@ -247,11 +261,11 @@ def _trainer_step(context: ManifestContext) -> Problems:
     whole = "kind" in context.workload.body  # a fragment of a runtime has other jobs elsewhere
     for path, jobs in _values(context, JOBS):
         if whole and not any(look(job, *STEP) for job in items(jobs)):
-            must = (
-                "have a job with the trainer's label: numNodes, image, command and env of a"
-                " TrainJob reach no other (T3)"
+            text = (
+                f"no job of it has the label {ANCESTOR}: trainer, so numNodes, image, command and"
+                " env of a TrainJob reach none of its pods (T3)"
             )
-            yield context.error(path, must, _names(jobs), f"{ANCESTOR}: trainer")
+            yield context.warning(path, text)
     for path, job in _values(context, f"{JOBS} *"):
         if look(job, *STEP) != "trainer":
             continue
@@ -323,6 +337,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         _api_version(SERVED),
         _job_set_name,
         _trainer,
+        _trainer_reaches_pods,
         _managed_by,
         _queue_name,
         _mpi_launcher,

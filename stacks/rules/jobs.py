@@ -14,7 +14,7 @@ from catalog import fabric
 from catalog.instances import GPU_TYPES
 from catalog.job_kinds import job_kind
 from stacks.derive.job_view import RESERVED_ENV, ContainerView, JobView
-from stacks.derive.scripts import SAVES, Launch, launches, single_program
+from stacks.derive.scripts import Launch, launches, saved_in, single_program
 from stacks.rules import scripts
 from stacks.rules.images import image_errors, is_untagged
 from stacks.rules.pinning import unpinned
@@ -77,7 +77,7 @@ def _saves(view: JobView) -> Problems:
     if not (view.runtime_known and (view.nodes > 1 or view.restarts)):
         return
     for container in view.containers:
-        for directory in dict.fromkeys(SAVES.findall(container.script)):
+        for directory in dict.fromkeys(saved_in(container.script)):
             mounts = [path for path in view.mounts if f"{directory}/".startswith(path)]
             mount = max(mounts, key=len, default="")
             if not mount or "emptyDir" in view.mounts[mount]:
@@ -174,7 +174,7 @@ def _harmful_variable(view: JobView, container: ContainerView) -> Problems:
     set_in_script = re.findall(r"\b((?:NCCL|FI|RDMAV)_\w+)=(\S*)", container.script)
     in_env = [(name, value or "", f"env.{name}") for name, value in container.env.items()]
     for name, value, at in [*in_env, *((n, v, "script") for n, v in set_in_script)]:
-        harms = [fabric.harm(name, value, kind) for kind in kinds]
+        harms = [fabric.harm(name, value, kind, has_devices=view.efa) for kind in kinds]
         if not harms or not (harm := harms[0]) or not all(harms):
             continue
         if harm.has_no_effect:
@@ -272,6 +272,8 @@ def _ranks_of_a_launch(view: JobView, container: ContainerView) -> Problems:
 
 def no_launcher(view: JobView, container: ContainerView) -> Problems:
     """Several nodes of a TrainJob and no launcher."""
+    if container.own_entrypoint:
+        return
     if view.torch and view.nodes > 1 and (program := single_program(container.script)):
         yield InputWarning(
             **container.where("script"),
@@ -298,6 +300,7 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     scripts.length,
     scripts.only_a_file,
     scripts.syntax,
+    scripts.own_entrypoint,
     _placeholder,
     _clone_without_scheme,
     _harmful_variable,

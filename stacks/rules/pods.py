@@ -203,16 +203,17 @@ def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
     ways = {
         "script": job.script is not None,
         "command": bool(job.command),
+        "arguments": job.arguments is not None,
         "torchrun": job.torchrun is not None,
     }
     if sum(ways.values()) > 1 or not any(ways.values()) and not has_recipe(job, environment):
         yield InputError(
             path=path,
-            must="have exactly one of script, command and torchrun",
+            must="have exactly one of script, command, arguments and torchrun",
             got=" and ".join(way for way, given in ways.items() if given) or "none",
             fix=(
-                "script: | with bash text, command: [program, argument], or torchrun: {script:"
-                " train.py}"
+                "script: | with bash text, command: [program, argument], torchrun: {script:"
+                " train.py}, or arguments: [] for the image's own entrypoint"
             ),
         )
 

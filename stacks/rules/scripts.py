@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from stacks.derive.job_view import ContainerView, JobView
 from stacks.rules.bash_syntax import syntax_error
-from stacks.settings.problems import InputError
+from stacks.settings.problems import InputError, InputWarning
 
 ARGUMENT_BYTES = 131_072
 """Longest argument or variable of a process, with the NUL at its end (MAX_ARG_STRLEN of Linux,
@@ -58,12 +58,25 @@ def length(view: JobView, container: ContainerView) -> Iterator[InputError]:
 def only_a_file(view: JobView, container: ContainerView) -> Iterator[InputError]:
     """A Python file where its interpreter is missing."""
     script = container.script.strip()
-    if re.fullmatch(r"[\w.-]+\.py", script):
+    if not container.own_entrypoint and re.fullmatch(r"[\w.-]+\.py", script):
         yield InputError(
             **container.where("script"),
             must="start a program: a file name alone is looked for in PATH, as a command",
             got=script[:60],
             fix=f"torchrun {script}, or python {script}",
+        )
+
+
+def own_entrypoint(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
+    """A job whose program nobody can read."""
+    if container.own_entrypoint:
+        given = f"with {' '.join(container.words)[:60]}" if container.words else "without arguments"
+        yield InputWarning(
+            **container.where("script"),
+            text=(
+                f"the image's own entrypoint starts, {given}: whether it starts the ranks of every"
+                " node and where it saves is not known, and was not checked"
+            ),
         )
 
 

@@ -193,10 +193,14 @@ class JobConfig:
     pytorch_job: PyTorchJobConfig | None = None
     """Makes the job a PyTorchJob. Write `{}` if you need none of its settings."""
     script: str | None = None
-    """Bash script. It runs with `set -euo pipefail`. Set exactly one of `script`, `command` and
-    `torchrun`; on a runtime of kind torchtune, which has a recipe, you can leave all three out."""
+    """Bash script. It runs with `set -euo pipefail`. Set exactly one of `script`, `command`,
+    `arguments` and `torchrun`; on a runtime of kind torchtune, which has a recipe, you can leave all
+    four out."""
     command: tuple[str, ...] = ()
     """Command and arguments of the container."""
+    arguments: tuple[str, ...] | None = None
+    """Arguments of the image's own entrypoint, which starts the training. `[]` starts it without
+    arguments. `make check` cannot see what the entrypoint does."""
     torchrun: TorchrunConfig | None = None
     """Runs a Python script with torchrun."""
     elastic: ElasticConfig | None = None

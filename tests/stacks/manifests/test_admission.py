@@ -262,14 +262,6 @@ REFUSED: dict[str, tuple[str, str, tuple[str, str], str, str, str]] = {
         "select nodes of pool g6e",
         "trainyard.io/pool: g6e",
     ),
-    "no toleration": (
-        "cpu",
-        ON_CPU,
-        ("{operator: Exists}", "{key: a, operator: Exists}"),
-        "spec [x.yaml:4]",
-        "a toleration for the taint of pool cpu",
-        "trainyard.io/pool",
-    ),
 }
 
 
@@ -280,6 +272,52 @@ def test_what_the_stack_cannot_do_is_refused_alone_with_its_line_and_a_way_out(c
     [error] = said(text.replace(there, instead, 1), pool)
     assert where in (place := error.partition(": ")[0]) and "x.yaml" in place
     assert rule in error.partition("; got ")[0] and way_out in error.partition("; got ")[2]
+
+
+OURS = {"key": "trainyard.io/pool", "operator": "Exists"}
+FOREIGN = {"key": "a", "operator": "Exists"}
+
+
+def _warned(found: Manifest) -> bool:
+    return any("get a toleration for the taint of pool" in w.text for w in found.warnings)
+
+
+@pytest.mark.parametrize("release", ["2.1.0", "2.3.0"])
+def test_a_job_of_the_trainer_gets_the_toleration_of_our_taint_beside_its_own(release: str) -> None:
+    without = ON_CPU.replace("{operator: Exists}", "{key: a, operator: Exists}")
+    if release == "2.3.0":
+        start = without.index("  podTemplateOverrides")
+        without = without[:start] + without[without.index("  trainer") :]
+    found = made(without, "cpu", trainer=release)
+    [job] = found.objects
+    assert found.errors == () and _warned(found)
+    if release == "2.1.0":
+        assert job["spec"]["podTemplateOverrides"][1] == {
+            "targetJobs": [{"name": "node"}],
+            "spec": {"tolerations": [FOREIGN, OURS]},
+        }
+    else:
+        assert [patch["manager"] for patch in job["spec"]["runtimePatches"]] == [
+            "trainyard.io/program"
+        ]
+        assert f"'tolerations': [{OURS}]" in str(job["spec"]["runtimePatches"])
+
+
+def test_a_pytorch_job_gets_the_toleration_in_each_replica_that_lacks_it() -> None:
+    text = V1.replace("resources: {limits: {nvidia.com/gpu: 8}}", "env: []")
+    found = made(text, "cpu")
+    assert found.errors == () and _warned(found)
+    [job] = found.objects
+    master = job["spec"]["pytorchReplicaSpecs"]["Master"]
+    assert master["template"]["spec"]["tolerations"] == [OURS]
+    on_gpus = made(text, "g6e").objects[0]["spec"]["pytorchReplicaSpecs"]["Master"]
+    assert on_gpus["template"]["spec"]["tolerations"] == [{**OURS, "key": "nvidia.com/gpu"}]
+
+
+def test_a_file_that_tolerates_our_taint_stays_as_it_is() -> None:
+    for text, pool in ((ON_CPU, "cpu"), (JOB, "g6e")):
+        found = made(text, pool)
+        assert not _warned(found) and found.objects[0]["spec"] == yaml.safe_load(text)["spec"]
 
 
 TYPE, FAMILY = "node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family"

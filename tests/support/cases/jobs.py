@@ -93,7 +93,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "nothing to run on a torch runtime": (
         [without(SCRIPT)],
         JOB,
-        "exactly one of script, command and torchrun",
+        "exactly one of script, command, arguments and torchrun",
     ),
     "a PyTorchJob that nobody runs": (
         [without(RUNTIME), at(f"{JOB}.pytorch_job", {})],
@@ -193,6 +193,21 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         [at(f"{JOB}.local_scratch", "/local/../scratch2")],
         f"{JOB}.local_scratch",
         "must not contain `..`; got /local/../scratch2. Fix: write /scratch2",
+    ),
+    "arguments for a recipe": (
+        [*tune(), at(f"{JOB}.arguments", ["--epochs", "3"])],
+        f"{JOB}.arguments",
+        "must not be set with torchtune: they would go to its recipe; got --epochs 3. Fix: delete it",
+    ),
+    "arguments beside a coordinator": (
+        [*pytorch_job(coordinator=True), without(SCRIPT), at(f"{JOB}.arguments", [])],
+        f"{JOB}.arguments",
+        "must not be set beside coordinator",
+    ),
+    "arguments beside a script": (
+        [at(f"{JOB}.arguments", ["--epochs", "3"])],
+        JOB,
+        "got script and arguments",
     ),
     "an image in capitals": (
         [at(f"{JOB}.image", "registry.example.com/Team/Train:1")],
@@ -331,6 +346,8 @@ SOUND: dict[str, list[Edit]] = {
         PRIORITIES,
         at("trainer.own_runtimes.torch-distributed-resilient.priority", "high"),
     ],
+    "the image's own entrypoint": [without(SCRIPT), at(f"{JOB}.arguments", ["--epochs", "3"])],
+    "the image's own entrypoint without arguments": [without(SCRIPT), at(f"{JOB}.arguments", [])],
     "a script of this checkout": [
         without(SCRIPT),
         at(f"{JOB}.files", {"sources": ["README.md", SAMPLE]}),
