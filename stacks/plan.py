@@ -345,7 +345,7 @@ def _environment(
         runtimes=runtimes,
         training_operators=training_operator_plans(wanted.training_operator),
         priorities=dict(sorted(wanted.priorities.items())),
-        workspace=job_namespace_plan(wanted.namespace, wanted.storage, wanted.zone, described),
+        workspace=job_namespace_plan(wanted.namespace, wanted.storage, wanted.zone, wanted.jobs),
         jobs=jobs.planned(wanted, wanted.namespace),
         capacity=pool_uses(wanted, jobs.described()),
         checkpoints=job_verdicts(described, wanted, config.region),
@@ -373,7 +373,7 @@ def _team(
         contract=base.contract,
         access=access,
         workspace=job_namespace_plan(
-            team.namespace, stores, environment.zone, described, max_gpus=team.max_gpus
+            team.namespace, stores, environment.zone, team.jobs, max_gpus=team.max_gpus
         ),
         jobs=plans,
         at_once=team_at_once(environment, jobs.described(), team.max_gpus),

@@ -14,6 +14,7 @@ from plans.parts import JobPlan, RuntimePlan, digest
 from stacks.derive.capacity import TYPES
 from stacks.manifests.context import ManifestContext, contexts_of
 from stacks.manifests.document import Workload, look, read_manifest
+from stacks.manifests.pod_security import pod_security_errors
 from stacks.manifests.pool_fit import JOBS, pool_errors
 from stacks.manifests.rules import manifest_problems
 from stacks.manifests.tolerations import tolerating, toleration_warnings
@@ -68,6 +69,7 @@ def read_manifests(
                 pool=job.pool,
                 namespace=namespace,
                 production=environment.production,
+                privileged_pods=job.privileged_pods,
                 claims={
                     theirs: claim_name(store, environment.storage[store], environment.zone)
                     for theirs, store in job.claims.items()
@@ -167,9 +169,11 @@ def judged(
     claims: Mapping[str, str],
     namespace: str,
     production: bool,
+    privileged_pods: bool,
 ) -> Manifest:
     """The objects of a file, and everything that is wrong with them. `trainer`, `operator`:
-    releases in the environment; `claims`: what the file calls a claim → what ours is called."""
+    releases in the environment; `claims`: what the file calls a claim → what ours is called;
+    `privileged_pods`: what the namespace admits."""
     workloads, errors = read_manifest(file_text, file_name)
     accepted = [workload for workload in workloads if _kind(workload) in KINDS]
     accepted.sort(key=lambda workload: KINDS.index(_kind(workload)))
@@ -189,6 +193,7 @@ def judged(
     places = {problem.where for problem in problems}
     for context in contexts:
         problems += _metadata(context, namespace)
+        problems += [] if privileged_pods else pod_security_errors(context, namespace)
         problems += _claims(context, claims, environment)
         problems += _runtime(context, accepted, environment)
         on_pool = pool_errors(context, pool, environment)

@@ -45,6 +45,7 @@ FIXES = {
     "targetJobs": "a list of names: - name: node",
 }
 """Kind and place of a field, or name of a field → what to write instead."""
+_NO_VALUE = "write it, or delete the line"
 A_FEW = 20
 """Most fields of an object that an error lists."""
 JUDGED = ("TrainJob", "TrainingRuntime", "PyTorchJob", "ConfigMap")
@@ -72,6 +73,8 @@ def _typed(context: ManifestContext, form: Schema, value: Any, path: Path) -> It
         yield from _members(context, form, value, path)
     elif entries := form.get("items") or form.get("additionalProperties"):
         for key, entry in value.items() if form["type"] == "object" else enumerate(value):
+            if entry is None:
+                yield context.error((*path, key), "have a value", "nothing", _NO_VALUE)
             yield from _typed(context, entries, entry, (*path, key))
 
 

@@ -41,6 +41,7 @@ def pod_problems(context: ManifestContext) -> Problems:
     yield from _topology_keys(context)
     yield from _selectors(context)
     yield from _one_host(context)
+    yield from _placeholders(context)
     yield from _volume_names(context)
     yield from _images_of_init_containers(context)
     for container in context.workload.containers:
@@ -79,6 +80,23 @@ def _mounts(context: ManifestContext, container: Container) -> Problems:
             at = container.at("volumeMounts", number, "subPath")
             must = "stay in its volume: the API server refuses `..` and a leading /"
             yield context.error(at, must, below, "name it from the volume's root")
+
+
+PLACEHOLDER = re.compile(
+    r"<(?:your[-_ ][\w -]+|[A-Z][A-Z0-9_]+)>|\{\{.*\}\}|^\$\{?\w+\}?$|\b(?:CHANGE|REPLACE)_?ME\b"
+)
+"""What a template or a person was to fill in."""
+FREE_TEXT = {"command", "args", "env", "image", "data", "annotations"}
+"""Fields in which such text may be meant, or which a rule of jobs judges."""
+
+
+def _placeholders(context: ManifestContext) -> Problems:
+    for path in context.workload.lines:
+        value = context.get(*path)
+        found = PLACEHOLDER.search(value) if isinstance(value, str) else None
+        if found and not FREE_TEXT & {*path}:
+            must = "not contain a placeholder"
+            yield context.error(path, must, found[0], "write what belongs there")
 
 
 def _volume_names(context: ManifestContext) -> Problems:
@@ -205,5 +223,5 @@ def _privileged(context: ManifestContext, container: Container) -> Problems:
             f"not be set with {context.gpus} of {kind.gpus} GPUs:"
             " pods see all, and take the same ones",
             True,
-            "capabilities: {add: [IPC_LOCK]}, for EFA",
+            "delete it: EFA needs no privileges",
         )

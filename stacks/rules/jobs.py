@@ -149,13 +149,16 @@ def _broken_continuation(view: JobView, container: ContainerView) -> Problems:
 
 
 def _placeholder(view: JobView, container: ContainerView) -> Problems:
-    for found in dict.fromkeys(re.findall(r"<(?:your-[\w-]+|[A-Z][A-Z_]+)>", container.script)):
-        yield InputError(
-            **container.where("script"),
-            must="not contain a placeholder",
-            got=found,
-            fix="write what belongs there",
-        )
+    texts = [("script", container.script)]
+    texts += [(f"env.{name}", value) for name, value in container.env.items() if value]
+    for name, text in texts:
+        for found in dict.fromkeys(re.findall(r"<(?:your-[\w-]+|[A-Z][A-Z_]+)>", text)):
+            yield InputError(
+                **container.where(name),
+                must="not contain a placeholder",
+                got=found,
+                fix="write what belongs there",
+            )
 
 
 def _clone_without_scheme(view: JobView, container: ContainerView) -> Problems:

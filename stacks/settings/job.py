@@ -164,6 +164,9 @@ class ManifestConfig:
     against it."""
     claims: dict[str, Name] = field(default_factory=dict)
     """Name of a PersistentVolumeClaim in the file → name of a store in `environment.storage`."""
+    privileged_pods: bool = False
+    """Whether the job's namespace admits pods that Pod Security's baseline level refuses: with
+    folders or the network of the node, privileges, or added capabilities."""
     expected_hours: Annotated[float, pydantic.Field(gt=0)] | None = None
     """How long the job runs. The estimate of its cost needs it, and a Capacity Block must be at
     least as long."""

@@ -62,6 +62,7 @@ def made(
         "operator": "1.8.1",
         "namespace": "training",
         "production": False,
+        "privileged_pods": False,
     }
     return judged(
         text, "x.yaml", environment=environment(), pool=pool, claims=claims, **asked | given
@@ -94,7 +95,7 @@ def test_objects_come_in_the_order_of_creation_in_our_namespace_and_otherwise_as
         text = text.replace(
             "      spec:\n", "      spec:\n        tolerations: [{operator: Exists}]\n"
         )
-    found = made("---\n".join(reversed(text.split("---\n"))), pool)
+    found = made("---\n".join(reversed(text.split("---\n"))), pool, privileged_pods=True)
     assert found.errors == () and [each["kind"] for each in found.objects] == kinds
     assert {each["metadata"].pop("namespace") for each in found.objects} == {"training"}
     written = sorted(
@@ -272,6 +273,36 @@ def test_what_the_stack_cannot_do_is_refused_alone_with_its_line_and_a_way_out(c
     [error] = said(text.replace(there, instead, 1), pool)
     assert where in (place := error.partition(": ")[0]) and "x.yaml" in place
     assert rule in error.partition("; got ")[0] and way_out in error.partition("; got ")[2]
+
+
+INTO = "{name: pytorch, "
+FORBIDDEN = {
+    "hostNetwork": pod("hostNetwork: true"),
+    "hostIPC": pod("hostIPC: true"),
+    "hostPath": pod("volumes: [{name: a, hostPath: {path: /a}}]"),
+    "privileged": (INTO, f"{INTO}securityContext: {{privileged: true}}, "),
+    "add": (INTO, f"{INTO}securityContext: {{capabilities: {{add: [IPC_LOCK]}}}}, "),
+    "hostPort": (INTO, f"{INTO}ports: [{{containerPort: 1, hostPort: 1}}], "),
+}
+
+
+@pytest.mark.parametrize("field", FORBIDDEN)
+def test_what_the_namespace_would_not_admit_is_refused_with_the_setting_that_admits_it(
+    field: str,
+) -> None:
+    wrong = V1.replace(*FORBIDDEN[field])
+    [error] = said(wrong)
+    assert f"must not set {field}: namespace training admits pods of Pod Security's" in error
+    assert "[x.yaml:6]" in error and "privileged_pods: true" in error
+    assert said(wrong, privileged_pods=True) == []
+
+
+def test_privileged_pods_open_the_namespace(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB)
+    for allowed in (False, True):
+        job = {"manifest": "job.yaml", "pool": "g6e", "privileged_pods": allowed}
+        plan = environment_plan(at("jobs", {"theirs": job}), folder=tmp_path)
+        assert plan.workspace.host_paths == allowed
 
 
 OURS = {"key": "trainyard.io/pool", "operator": "Exists"}

@@ -442,6 +442,36 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         "253 of a-z0-9-.",
         "write scripts",
     ),
+    "a placeholder in a selector": (
+        ONE,
+        (POD, POD.replace("con", "nodeSelector: {team: <YOUR_TEAM>}, con")),
+        "nodeSelector.team",
+        "not contain a placeholder",
+        "write what belongs there",
+    ),
+    "a variable that nobody filled in": (
+        JOB,
+        also(
+            TO_NODE.format("volumes: [{name: a, persistentVolumeClaim: {claimName: '${CLAIM}'}}]")
+        ),
+        "claimName",
+        "not contain a placeholder",
+        "write what belongs there",
+    ),
+    "a placeholder in a variable": (
+        JOB,
+        (TRAINER, f"{TRAINER}    env: [{{name: A, value: '<your-bucket>'}}]\n"),
+        "env[0].name",
+        "not contain a placeholder",
+        "write what belongs there",
+    ),
+    "memory without a number": (
+        JOB,
+        ("limits: {", "limits: {memory: , "),
+        "limits.memory",
+        "have a value",
+        "delete the line",
+    ),
     "a mount that hides the system": (
         MOUNTED,
         ("mountPath: /a", "mountPath: /usr/"),
@@ -814,7 +844,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         ("{name: pytorch,", "{name: pytorch, securityContext: {privileged: true},"),
         "securityContext.privileged",
         "4 of 8 GPUs",
-        "IPC_LOCK",
+        "no privileges",
     ),
     "pods that share a node": (
         JOB,
