@@ -30,8 +30,9 @@ policy: $(PRODUCT)        ## print the IAM policies that deploying needs, PART=<
 preview: $(DEVELOP)       ## print what `make up` would change
 	@$(REHEARSAL) preview --stack $(STACK)
 
-migrate: $(PRODUCT)       ## print a PyTorchJob or TrainJob (FILE=job.yaml) as a stack-file entry, with its errors
-	@.venv/bin/python -m stacks.manifests.migrate $(FILE)
+migrate: $(PRODUCT)       ## print a PyTorchJob or TrainJob (FILE=job.yaml) as an entry; STACK=: with its names, TRAINER=: for this release
+	@.venv/bin/python -m stacks.manifests.migrate $(FILE) $(if $(TRAINER),--trainer $(TRAINER)) \
+	  $(if $(filter command environment,$(firstword $(origin STACK))),--stack $(STACK))
 
 schema: $(PRODUCT)        ## write the JSON schema and the reference of stack files, in docs/
 	@.venv/bin/python -m stacks.reports.check --schema > docs/stack.schema.json

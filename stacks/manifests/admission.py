@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -196,9 +196,7 @@ def judged(
         problems += [] if privileged_pods else pod_security_errors(context, namespace)
         problems += _claims(context, claims, environment)
         problems += _runtime(context, accepted, environment)
-        on_pool = pool_errors(context, pool, environment)
-        problems += [error for error in on_pool if error.where not in places]
-        problems += toleration_warnings(context, pool, environment)
+        problems += _on_pool(context, pool, environment, places)
     job = next((context for context in contexts if context.workload.kind in JOBS), None)
     return Manifest(
         objects=tuple(
@@ -210,6 +208,16 @@ def judged(
         errors=tuple(problem for problem in problems if isinstance(problem, InputError)),
         warnings=tuple(problem for problem in problems if isinstance(problem, InputWarning)),
     )
+
+
+def _on_pool(
+    context: ManifestContext, pool: str, environment: EnvironmentConfig, places: Collection[str]
+) -> Iterator[InputError | InputWarning]:
+    """What the pool cannot do, where nothing else is wrong yet. `places`: of other problems."""
+    for error in pool_errors(context, pool, environment):
+        if error.where not in places:
+            yield error
+    yield from toleration_warnings(context, pool, environment)
 
 
 def _kind(workload: Workload) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ import yaml
 
 from stacks.manifests import migrate
 from stacks.settings.job import JobConfig
-from tests.support.recording import WORKLOADS
+from tests.support.recording import CHECKOUT, WORKLOADS
 from tests.support.stackfile import Edit, at, errors
 
 FOLDER = WORKLOADS
@@ -361,3 +364,90 @@ def test_folders_of_the_node_and_pull_secrets_have_settings(
         {"host": {"host": "/data", "path": "/d"}},
     )
     assert printed(capsys, "valid/trainjob-overrides")[0]["llama"]["pull_secrets"] == ["registry"]
+
+
+def _leaf_paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if not isinstance(value, dict | list) or not value:
+        return [path]
+    inside = value.items() if isinstance(value, dict) else enumerate(value)
+    return [leaf for step, each in inside for leaf in _leaf_paths(each, (*path, step))]
+
+
+def _with_another(documents: list[Any], path: tuple[Any, ...]) -> list[Any]:
+    """The documents with another value at a path."""
+    documents = copy.deepcopy(documents)
+    *way, last = path
+    at: Any = documents
+    for step in way:
+        at = at[step]
+    value = at[last]
+    counts = last in ("numProcPerNode", "nprocPerNode") or isinstance(value, int)
+    other = "777Gi" if last == "sizeLimit" else f"{value}-other"
+    at[last] = not value if isinstance(value, bool) else 7 if counts else other
+    return documents
+
+
+def _migrated(documents: list[Any], file: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What is printed, but for lines and for the problems of the file."""
+    file.write_text(yaml.safe_dump_all(documents))
+    migrate.main([str(file)])
+    said = capsys.readouterr().out
+    start, end = (said.find(f"# {words}") for words in ("Problems in", "Cannot be"))
+    return re.sub(r":\d+\]", "]", said[:start] + said[end:])
+
+
+@pytest.mark.parametrize(
+    "path", [*MIGRATED, FOLDER / "a-t5-large.trainjob.yaml"], ids=lambda path: path.stem
+)
+def test_no_field_of_a_file_is_lost_silently(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With another value something else is printed, or the field was named."""
+    documents = [each for each in yaml.safe_load_all(path.read_text()) if each]
+    documents = json.loads(json.dumps(documents))  # without anchors
+    file = tmp_path / "x.yaml"
+    whole = _migrated(documents, file, capsys)
+    leaves = [
+        leaf
+        for leaf in _leaf_paths(documents)
+        # Of other objects the whole is named; names of containers and volumes only link them.
+        if re.search("TrainJob|PyTorchJob|Runtime", documents[leaf[0]].get("kind", "Runtime"))
+        and leaf[1] not in ("apiVersion", "kind", "status")
+        and not (leaf[-1] == "name" and leaf[-3] in ("containers", "volumes", "volumeMounts"))
+        and leaf[-1] not in ("emptyDir", "manager")
+    ]
+    silent = [
+        ".".join(map(str, leaf))
+        for leaf in leaves
+        if not any(f"{step} [" in whole for step in leaf[1:])
+        and _migrated(_with_another(documents, leaf), file, capsys) == whole
+    ]
+    assert silent == []
+
+
+def test_an_entry_for_a_stack_has_its_pool_and_says_which_names_to_fill_in(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    file = str(FOLDER / "valid/trainjob-nvme-cache-and-claim.yaml")
+    assert migrate.main([file, "--stack", "dev"]) == 0
+    said = capsys.readouterr().out
+    entry = yaml.safe_load(said)["jobs"]["cached"]
+    assert entry["pool"] == "g6e" and "is a guess" not in said
+    assert "storage: fill in another name for fsx: the stack has scratch, home" in said
+    storage = {"scratch": entry["storage"].pop("fsx")}
+    checkpoints = {**entry["checkpoints"], "store": "scratch", "directory": "cached"}
+    sound = entry | {"storage": storage, "checkpoints": checkpoints}
+    assert refused({"cached": sound}) == []
+    for stack in ("team-vision", "nowhere"):
+        assert migrate.main([file, "--stack", stack]) == 2
+        assert "must be a sound environment" in capsys.readouterr().out
+
+
+def test_an_entry_is_judged_for_the_release_that_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = str(FOLDER / "valid/trainjob-overrides.yaml")
+    for release, is_refused in (("2.1.0", False), ("2.3.0", True)):
+        migrate.main([file, "--trainer", release])
+        assert ("be a field of Trainer 2.3.0" in capsys.readouterr().out) == is_refused
