@@ -2,7 +2,7 @@
 STACK ?= dev
 STACK_IS_GIVEN := $(filter command environment,$(firstword $(origin STACK)))
 # What somebody gives is text: make expands nothing in it, and a shell sees it in quotes.
-$(foreach name,STACK FILE DEADLINE PART LIVE JSON PREVIEW,$(eval override $(name) := $$(value $(name))))
+$(foreach name,STACK FILE TRAINER DEADLINE PART LIVE JSON PREVIEW,$(eval override $(name) := $$(value $(name))))
 quoted = '$(subst ','\'',$(1))'
 PYTHON ?= python3
 PRODUCT := .venv/.product
@@ -29,7 +29,7 @@ plan: $(PRODUCT)          ## print nodes, quota, goodput, time to the first step
 	@.venv/bin/python -m stacks.reports.plan $(call quoted,$(STACK)) $(if $(JSON),--json)
 
 due: $(PRODUCT)           ## print what is due, until when and what to do; LIVE=1 also asks the AWS account; JSON=1 for programs
-	@.venv/bin/python -m stacks.reports.due $(STACK) $(if $(ON_ACCOUNT),--live) $(if $(JSON),--json)
+	@.venv/bin/python -m stacks.reports.due $(call quoted,$(STACK)) $(if $(ON_ACCOUNT),--live) $(if $(JSON),--json)
 
 policy: $(PRODUCT)        ## print the IAM policies that deploying needs, PART=<name> alone; PREVIEW=1: that of previews
 	@.venv/bin/python -m stacks.reports.policy $(call quoted,$(STACK)) $(if $(filter 1,$(PREVIEW)),--preview) $(if $(PART),--part $(call quoted,$(PART)))
@@ -37,8 +37,9 @@ policy: $(PRODUCT)        ## print the IAM policies that deploying needs, PART=<
 preview: $(DEVELOP)       ## print what `make up` would change
 	@$(REHEARSAL) preview --stack $(call quoted,$(STACK))
 
-migrate: $(PRODUCT)       ## print a PyTorchJob or TrainJob (FILE=job.yaml) as a stack-file entry, with its errors
-	@.venv/bin/python -m stacks.manifests.migrate $(if $(FILE),$(call quoted,$(FILE)))
+migrate: $(PRODUCT)       ## print a PyTorchJob or TrainJob (FILE=job.yaml) as an entry; STACK=: with its names, TRAINER=: for this release
+	@.venv/bin/python -m stacks.manifests.migrate $(if $(FILE),$(call quoted,$(FILE))) \
+	  $(if $(TRAINER),--trainer $(call quoted,$(TRAINER))) $(if $(STACK_IS_GIVEN),--stack $(call quoted,$(STACK)))
 
 schema: $(PRODUCT)        ## write the JSON schema and the reference of stack files, in docs/
 	@.venv/bin/python -m stacks.reports.check --schema > docs/stack.schema.json
@@ -61,7 +62,7 @@ status: $(NEEDS)          ## print nodes and jobs, and what keeps a job from run
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.status --live --stack $(call quoted,$(STACK)),$(REHEARSAL) status --stack $(call quoted,$(STACK)))
 
 spent: $(NEEDS)           ## print GPU hours and dollars of each finished run, and of each team; JSON=1 for programs
-	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.spent --live $(STACK),$(REHEARSAL) spent --stack $(STACK)) $(if $(JSON),--json)
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.spent --live $(call quoted,$(STACK)),$(REHEARSAL) spent --stack $(call quoted,$(STACK))) $(if $(JSON),--json)
 
 kubeconfig: $(NEEDS)      ## write a kubeconfig, and print its path
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.kubeconfig --live $(call quoted,$(STACK)),$(REHEARSAL) kubeconfig --stack $(call quoted,$(STACK)))

@@ -135,8 +135,9 @@ HARMS: tuple[Harm, ...] = (
 """What jobs are seen to set in vain or to their harm."""
 
 
-def harm(variable: str, value: str, kind: InstanceType) -> Harm | None:
-    """What is wrong with setting the variable so on the type; None where nothing is."""
+def harm(variable: str, value: str, kind: InstanceType, *, has_devices: bool = True) -> Harm | None:
+    """What is wrong with setting the variable so on the type; None where nothing is. `has_devices`:
+    the pod has EFA devices, without which TCP is all there is."""
     for each in HARMS:
         name = each.variable
         meant = variable.startswith(name[:-1]) if name.endswith("*") else variable == name
@@ -145,6 +146,7 @@ def harm(variable: str, value: str, kind: InstanceType) -> Harm | None:
             and (not each.values or value in each.values)
             and value not in each.but
             and each.on(kind)
+            and (has_devices or each.on is not _has_efa)
         ):
             return each
     return None

@@ -82,7 +82,9 @@ class Training:
 
     image: str
     command: tuple[str, ...]
-    """Empty: its runtime's."""
+    """Empty: its runtime's, or else the image's own entrypoint."""
+    arguments: tuple[str, ...] = ()
+    """Of a command that is not `command`: its runtime's, or else the image's own entrypoint."""
     nodes: int
     processes_per_node: int | str
     resources: Mapping[str, int]
@@ -107,6 +109,12 @@ class Training:
     """Of the pods."""
     time_limit_minutes: int | None = None
     """Counted from creation, or from the last resume; then the run is ended and has failed."""
+
+
+def starts(training: Training) -> Spec:
+    """Command and arguments of the container in which the ranks run, where they are set."""
+    given = {"command": training.command, "args": training.arguments}
+    return {name: list(words) for name, words in given.items() if words}
 
 
 def resources(training: Training) -> Spec:

@@ -19,6 +19,7 @@ from plans.pod_template import (
     env,
     pod_metadata,
     resources,
+    starts,
     volume_mounts,
     volumes,
 )
@@ -145,7 +146,7 @@ def _container(training: Training) -> Spec:
     return {
         "name": CONTAINER,
         "image": training.image,
-        "command": list(training.command),
+        **starts(training),
         "env": env(training),
         "resources": resources(training),
         "volumeMounts": volume_mounts(training),

@@ -9,7 +9,7 @@ is not a choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from catalog.versions import TRAINER_RELEASES
 from plans.parts import Spec
@@ -19,6 +19,7 @@ from plans.pod_template import (
     env,
     pod_metadata,
     resources,
+    starts,
     volume_mounts,
     volumes,
 )
@@ -71,12 +72,33 @@ def _runtime_patches(training: Training, jobs: tuple[str, ...]) -> list[Spec]:
         }
         for job in jobs
     ]
+    return [_patch(patches)]
+
+
+def tolerating_pods(field: str, tolerations: Mapping[str, list[Spec]]) -> list[Spec]:
+    """Entries of `field`, podTemplateOverrides or runtimePatches, that give the pods of each
+    replicated job these tolerations in the place of others. `tolerations`: by replicated job."""
+    if field == "podTemplateOverrides":
+        return [
+            {"targetJobs": [{"name": job}], "spec": {"tolerations": given}}
+            for job, given in tolerations.items()
+        ]
     return [
-        {
-            "manager": MANAGER,
-            "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": patches}}},
-        }
+        _patch(
+            [
+                {"name": job, "template": {"spec": {"template": {"spec": {"tolerations": given}}}}}
+                for job, given in tolerations.items()
+            ]
+        )
     ]
+
+
+def _patch(jobs: list[Spec]) -> Spec:
+    """Our entry of runtimePatches."""
+    return {
+        "manager": MANAGER,
+        "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}},
+    }
 
 
 _POD_CHANGES: dict[str, Callable[[Training, tuple[str, ...]], list[Spec]]] = {
@@ -93,7 +115,7 @@ def _trainer(training: Training) -> Spec:
     ranks = training.processes_per_node
     return {
         "image": training.image,
-        **({"command": list(training.command)} if training.command else {}),
+        **starts(training),
         "numNodes": training.nodes,
         **({} if ranks == "auto" else {"numProcPerNode": ranks}),
         "resourcesPerNode": resources(training),

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -66,7 +66,13 @@ from stacks.rules.environment import (
     team_errors,
 )
 from stacks.rules.network import stack_errors
-from stacks.rules.teams import contract_errors, entry_errors, entry_warnings, listed_job_errors
+from stacks.rules.teams import (
+    contract_errors,
+    entry_errors,
+    entry_warnings,
+    listed_job_errors,
+    listed_plan_errors,
+)
 from stacks.rules.together import (
     beside,
     docker_hub_warnings,
@@ -188,18 +194,8 @@ def _agreed(reading: Reading, planned: Sequence[Planned]) -> Planned:
     return Planned(
         plan=first.plan,
         errors=(*reading.errors, *reading.stand_ins.agreed(first.errors, last.errors)),
-        warnings=(*warnings, *_not_checked(reading)),
+        warnings=(*warnings, *reading.stand_ins.not_checked()),
     )
-
-
-def _not_checked(reading: Reading) -> Iterator[InputWarning]:
-    if paths := [*reading.stand_ins.paths, *reading.stand_ins.renamed.values()]:
-        first = paths[0].partition(".")[0]
-        names = [path.removeprefix(f"{first}.") for path in dict.fromkeys(paths)]
-        yield InputWarning(
-            path=first,
-            text=f"what depends on {', '.join(names)} was not checked; correct the errors first",
-        )
 
 
 def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build: bool) -> Planned:
@@ -286,6 +282,7 @@ def _on_base(
         *team_errors_together(team, environment, others),
         *entries.errors,
         *share_errors(share, jobs.described(), environment),
+        *listed_job_errors(share, team.jobs, jobs.described()),
         *jobs.errors,
     )
     warnings = (
@@ -298,7 +295,7 @@ def _on_base(
     if errors or not build or base.plan is None:
         return Planned(plan=None, errors=errors, warnings=warnings)
     plan = _team(config, team, base.environment, base.plan, access, jobs, share)
-    errors = tuple(listed_job_errors(share, typed(team.jobs), plan.jobs))
+    errors = tuple(listed_plan_errors(share, plan.jobs))
     return Planned(plan=None if errors else plan, errors=errors, warnings=warnings)
 
 
@@ -361,7 +358,7 @@ def _environment(
         runtimes=runtimes,
         training_operators=training_operator_plans(wanted.training_operator),
         priorities=dict(sorted(wanted.priorities.items())),
-        workspace=job_namespace_plan(wanted.namespace, wanted.storage, wanted.zone, described),
+        workspace=job_namespace_plan(wanted.namespace, wanted.storage, wanted.zone, wanted.jobs),
         teams=team_entry_plans(me, wanted, promised),
         jobs=jobs.planned(wanted, wanted.namespace),
         capacity=pool_uses(wanted, jobs.described()),
@@ -393,7 +390,7 @@ def _team(
         parameter=listed.parameter if listed else None,
         access=access,
         workspace=job_namespace_plan(
-            share.namespace, stores, environment.zone, described, max_gpus=share.max_gpus
+            share.namespace, stores, environment.zone, team.jobs, max_gpus=share.max_gpus
         ),
         jobs=plans,
         at_once=team_at_once(environment, jobs.described(), share.max_gpus),

@@ -65,7 +65,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
         "components/gpu_pool.py",
         "plans/pod_template.py",
         "components/device_plugins.py",
-        "stacks/manifests/admission.py",
+        "stacks/manifests/tolerations.py",
     ),
     "Add a rule": ("stacks/rules/jobs.py", "stacks/derive/job_view.py"),
     "Add a Trainer release": (

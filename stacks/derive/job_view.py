@@ -13,6 +13,7 @@ from typing import Literal
 
 from catalog import fabric, versions
 from catalog.instances import InstanceType
+from plans.pod_template import EFA
 from plans.upstream_runtimes import upstream_runtimes
 from stacks.derive import pod_resources
 from stacks.derive.capacity import TYPES, job_type
@@ -45,6 +46,10 @@ class ContainerView:
     """Empty where the runtime has it."""
     script: str
     """What the container runs, as text; empty where the runtime has it."""
+    words: tuple[str, ...]
+    """The same as the arguments of a process."""
+    own_entrypoint: bool
+    """The image's own entrypoint starts, and `words` are its arguments."""
     env: Mapping[str, str | None]
     """Variable → value; None where the value comes from a Secret or a field."""
     more_env: frozenset[str] | None
@@ -80,6 +85,8 @@ class JobView:
     """Pods that train; 0 where it is not known."""
     gpus: int
     """GPUs of a pod."""
+    efa: bool
+    """Its pods have EFA devices."""
     ranks: int | None
     """Processes a pod, where it is a number."""
     torch: bool
@@ -125,6 +132,7 @@ def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> Job
         ),
         nodes=job.nodes,
         gpus=(job.gpus_per_node or kind.gpus) if kind else 0,
+        efa=bool(kind) and EFA in pod_resources.devices(job, kind),
         ranks=ranks if isinstance(ranks, int) else None,
         torch=_policy(job, environment) == "torch",
         elastic=job.elastic is not None,
@@ -148,6 +156,8 @@ def restarts_of(job: JobConfig, environment: EnvironmentConfig) -> int:
 
 def _runs(job: JobConfig) -> str:
     """The setting that says what runs."""
+    if job.arguments is not None:
+        return "arguments"
     return "script" if job.script is not None else "torchrun" if job.torchrun else "command"
 
 
@@ -168,9 +178,13 @@ def _container(job: JobConfig, environment: EnvironmentConfig, where: Where) -> 
     by_us = fabric.environment(kind, job.nodes) if kind else {}
     by_operator = V1_ENV if job.pytorch_job and not job.elastic else ()
     known = (*RESERVED_ENV, *by_operator, *by_us, "CHECKPOINT_DIR", "TENSORBOARD_DIR")
+    own = environment.own_runtime(job)
+    words = (*command_of(job), *(job.arguments or ()))
     return ContainerView(
-        image=job.image.strip(),
-        script=job.script if job.script is not None else script_of(command_of(job)),
+        image=job.image,
+        script=job.script if job.script is not None else script_of(words),
+        words=words,
+        own_entrypoint=job.arguments is not None and not (own and own.command),
         env={**job.env, **dict.fromkeys(job.secrets)},
         more_env=None if _policy(job, environment) == "mpi" else frozenset(known),
         node_rank=0 if job.nodes == 1 else None,

@@ -83,6 +83,7 @@ def _training(
     return Training(
         image=job.image,
         command=command_of(job),
+        arguments=job.arguments or (),
         nodes=job.nodes,
         processes_per_node=job.processes_per_node,
         resources=pod_resources.devices(job, kinds[0]),
@@ -146,10 +147,14 @@ def _rendered(
 
 
 def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
-    """What the job asks of its pods. vCPUs and memory count where the stack file says them: another
-    share of the node by default is not another run."""
+    """What the job asks of its pods. vCPUs, memory and arguments count where the stack file says
+    them: another share of the node by default is not another run."""
     asked = asdict(training)
-    settings = {"cpus": job.cpus_per_node, "memory_gib": job.memory_gib}
+    settings = {
+        "cpus": job.cpus_per_node,
+        "memory_gib": job.memory_gib,
+        "arguments": job.arguments,
+    }
     for name, said in settings.items():
         if said is None:
             del asked[name]

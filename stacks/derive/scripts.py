@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 STARTS = re.compile(r"\b(?:torchrun|torch\.distributed\.(?:run|launch))(?=[ \t])([^\n;|&]*)")
 SAVES = re.compile(r"--(?:output|checkpoint|ckpt|save)[-_](?:dir|path)[= ](/[^\s$]+)")
 """Options that say where a script saves."""
+NOT_KEPT = re.compile(
+    r"(?i)/dev/null$|cache|--(?:checkpoint|ckpt)\S+ \S+\.(?:pt|pth|ckpt|bin|safetensors)$"
+)
+"""An option for what nobody needs after the run, or for one file of weights that is read."""
 PROGRAM = re.compile(
     r"(?:^|[;&|]\s*)(?:exec\s+)?(python[\d.]*\s+(?:-u\s+)?(?:-m\s+[\w.]+|[\w./-]+\.py))\b",
     re.MULTILINE,
@@ -61,6 +65,15 @@ def script_of(command: Sequence[str]) -> str:
         if shell and re.fullmatch(r"-[a-z]*c", word)
     ]
     return texts[0] if texts else " ".join(command)
+
+
+def saved_in(script: str) -> list[str]:
+    """Folders and files in which a script saves what is needed after it."""
+    return [
+        found[1]
+        for found in SAVES.finditer(script)
+        if not NOT_KEPT.search(found[0].replace("=", " "))
+    ]
 
 
 def single_program(script: str) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,10 @@ from plans.parts import JobPlan, RuntimePlan, digest
 from stacks.derive.capacity import TYPES
 from stacks.manifests.context import ManifestContext, contexts_of
 from stacks.manifests.document import Workload, look, read_manifest
+from stacks.manifests.pod_security import pod_security_errors
 from stacks.manifests.pool_fit import JOBS, pool_errors
 from stacks.manifests.rules import manifest_problems
+from stacks.manifests.tolerations import tolerating, toleration_warnings
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.files import is_inside, text_of
 from stacks.settings.job import JobConfig, ManifestConfig
@@ -69,6 +71,7 @@ def read_manifests(
                 pool=job.pool,
                 namespace=namespace,
                 production=environment.production,
+                privileged_pods=job.privileged_pods,
                 claims={
                     theirs: claim_name(store, environment.storage[store], environment.zone)
                     for theirs, store in job.claims.items()
@@ -168,15 +171,18 @@ def judged(
     claims: Mapping[str, str],
     namespace: str,
     production: bool,
+    privileged_pods: bool,
 ) -> Manifest:
     """The objects of a file, and everything that is wrong with them. `trainer`, `operator`:
-    releases in the environment; `claims`: what the file calls a claim → what ours is called."""
+    releases in the environment; `claims`: what the file calls a claim → what ours is called;
+    `privileged_pods`: what the namespace admits."""
     workloads, errors = read_manifest(file_text, file_name)
     accepted = [workload for workload in workloads if _kind(workload) in KINDS]
     accepted.sort(key=lambda workload: KINDS.index(_kind(workload)))
+    release = trainer or next(iter(versions.TRAINERS))
     contexts = contexts_of(
         accepted,
-        release=trainer or next(iter(versions.TRAINERS)),
+        release=release,
         environment=environment,
         pool_type=TYPES[environment.pools[pool].instance_types[0]],
         production=production,
@@ -189,13 +195,16 @@ def judged(
     places = {problem.where for problem in problems}
     for context in contexts:
         problems += _metadata(context, namespace)
+        problems += [] if privileged_pods else pod_security_errors(context, namespace)
         problems += _claims(context, claims, environment)
         problems += _runtime(context, accepted, environment)
-        on_pool = pool_errors(context, pool, environment)
-        problems += [error for error in on_pool if error.where not in places]
+        problems += _on_pool(context, pool, environment, places)
     job = next((context for context in contexts if context.workload.kind in JOBS), None)
     return Manifest(
-        objects=tuple(_ready(workload, claims, namespace) for workload in accepted),
+        objects=tuple(
+            _ready(tolerating(context, pool, environment, release), claims, namespace)
+            for context in contexts
+        ),
         nodes=job.nodes if job else 0,
         gpus=job.gpus if job else 0,
         image=_image(job),
@@ -207,6 +216,16 @@ def judged(
 def _image(job: ManifestContext | None) -> str:
     containers = job.view.containers if job else ()
     return next((container.image for container in containers), "")
+
+
+def _on_pool(
+    context: ManifestContext, pool: str, environment: EnvironmentConfig, places: Collection[str]
+) -> Iterator[InputError | InputWarning]:
+    """What the pool cannot do, where nothing else is wrong yet. `places`: of other problems."""
+    for error in pool_errors(context, pool, environment):
+        if error.where not in places:
+            yield error
+    yield from toleration_warnings(context, pool, environment)
 
 
 def _kind(workload: Workload) -> str:
@@ -296,7 +315,7 @@ def _runtime(
 
 
 def _ready(workload: Workload, claims: Mapping[str, str], namespace: str) -> dict[str, Any]:
-    """The object with our claims, in our namespace; otherwise as it is."""
+    """The object with our claims, in our namespace."""
     given = workload.get("metadata")
     metadata = {**(given if isinstance(given, Mapping) else {}), "namespace": namespace}
     if _kind(workload) == "ClusterTrainingRuntime":

@@ -13,7 +13,8 @@ from catalog import versions
 from catalog.instances import InstanceType
 from catalog.job_kinds import JOB_KINDS, job_kind
 from catalog.quantities import amount
-from plans.pod_template import GPU
+from plans.pod_template import EFA, GPU
+from plans.pytorch import CONTAINER as TRAINS
 from plans.upstream_runtimes import upstream_runtimes
 from stacks.derive.capacity import TYPES
 from stacks.derive.job_view import (
@@ -72,9 +73,13 @@ class ManifestContext:
 
     @cached_property
     def gpus(self) -> int:
-        """GPUs of a pod: the job's, or else its runtime's."""
-        own = [container.amount(GPU) for container in self.workload.containers]
-        of_runtime = [c.amount(GPU) for pod in self.runtime_pods for c in pod.containers]
+        """GPUs of a pod."""
+        return self._amount(GPU)
+
+    def _amount(self, resource: str) -> int:
+        """How many of an extended resource a pod has: the job's, or else its runtime's."""
+        own = [container.amount(resource) for container in self.workload.containers]
+        of_runtime = [c.amount(resource) for pod in self.runtime_pods for c in pod.containers]
         return max(own, default=0) or max(of_runtime, default=0)
 
     @cached_property
@@ -131,6 +136,7 @@ class ManifestContext:
             controller=self.controller,
             nodes=self.nodes,
             gpus=self.gpus,
+            efa=self._amount(EFA) > 0,
             ranks=self._ranks(),
             torch=self.policy("torch") is not None and self.policy("mpi") is None,
             elastic=bool(self.get("spec", "elasticPolicy")),
@@ -200,11 +206,29 @@ class ManifestContext:
         return ContainerView(
             image=str(container.body.get("image") or ""),
             script=container.script,
+            words=container.command,
+            own_entrypoint=self._starts_own_entrypoint(container),
             env=container.env,
             more_env=self._more_env(container),
             node_rank=self._node_rank(container),
             where=self._where_in(container),
         )
+
+    def _starts_own_entrypoint(self, container: Container) -> bool:
+        """Whether neither the job nor its runtime has a command. A container beside the one that
+        trains is nobody's business."""
+        kind = JOB_KINDS.get(self.workload.kind)
+        if kind is None or container.body.get("command"):
+            return False
+        if not kind.has_runtime:
+            return container.body.get("name") == TRAINS
+        of_runtime = [
+            container.body.get("command")
+            for pod in self.runtime_pods
+            for container in pod.containers
+            if container.body.get("image")  # a fragment of a runtime has none
+        ]
+        return container.path == TRAINER and bool(of_runtime) and not any(of_runtime)
 
     def _where_in(self, container: Container) -> Where:
         def where(name: str) -> Place:

@@ -45,6 +45,7 @@ FIXES = {
     "targetJobs": "a list of names: - name: node",
 }
 """Kind and place of a field, or name of a field → what to write instead."""
+_NO_VALUE = "write it, or delete the line"
 A_FEW = 20
 """Most fields of an object that an error lists."""
 JUDGED = ("TrainJob", "TrainingRuntime", "PyTorchJob", "ConfigMap")
@@ -71,8 +72,19 @@ def _typed(context: ManifestContext, form: Schema, value: Any, path: Path) -> It
     elif "properties" in form:
         yield from _members(context, form, value, path)
     elif entries := form.get("items") or form.get("additionalProperties"):
-        for key, entry in value.items() if form["type"] == "object" else enumerate(value):
-            yield from _typed(context, entries, entry, (*path, key))
+        inside = value.items() if form["type"] == "object" else enumerate(value)
+        yield from _entries(context, entries, dict(inside), path)
+
+
+def _entries(
+    context: ManifestContext, form: Schema, values: Mapping[Any, Any], path: Path
+) -> Iterator[InputError]:
+    """What is wrong with the entries of a map or list; one without a value counts as zero or as empty
+    text, silently."""
+    for key, entry in values.items():
+        if entry is None:
+            yield context.error((*path, key), "have a value", "nothing", _NO_VALUE)
+        yield from _typed(context, form, entry, (*path, key))
 
 
 def _type_fix(type_: str, value: Any, path: Path) -> str:

@@ -7,6 +7,7 @@ the original files.
 
 from __future__ import annotations
 
+import argparse
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,13 +15,16 @@ from pathlib import Path
 import yaml
 
 import command_line
+from catalog import versions
 from stacks.manifests.context import contexts_of
 from stacks.manifests.document import Workload, read_manifest
 from stacks.manifests.migration import Migration, NotMigrated, migrate
 from stacks.manifests.rules import manifest_problems
 from stacks.manifests.v2_script import NOT_DONE
+from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.files import text_of
 from stacks.settings.problems import InputError, Problem, listed
+from stacks.settings.reader import read_file
 
 KINDS = ("TrainJob", "PyTorchJob")
 
@@ -28,6 +32,32 @@ KINDS = ("TrainJob", "PyTorchJob")
 def main(arguments: list[str]) -> int:
     """Print the entries of all jobs in the files. Return 1 where a job cannot be migrated, 2 where a
     file cannot be read."""
+    given = _arguments(arguments)
+    files = given.files
+    environment = _environment(given.stack) if given.stack else None
+    if given.stack and environment is None:
+        print(
+            f"Pulumi.{given.stack}.yaml: must be a sound environment; make check STACK={given.stack}"
+        )
+        return 2
+    release = given.trainer or (
+        environment.trainer.version if environment else next(iter(versions.TRAINERS))
+    )
+    try:
+        manifests = [read_manifest(text_of(Path(file)), Path(file).name) for file in files]
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}; make migrate FILE=job.yaml")
+        return 2
+    workloads = [workload for objects, _ in manifests for workload in objects]
+    problems: list[Problem] = [error for _, errors in manifests for error in errors]
+    problems += manifest_problems(contexts_of(workloads, release=release, environment=environment))
+    migrations, not_migrated = migrate_all(
+        workloads, Path(files[0]).name, release=release, environment=environment
+    )
+    return _print(migrations, not_migrated, problems)
+
+
+def _arguments(arguments: list[str]) -> argparse.Namespace:
     parser = command_line.parser(
         "stacks.manifests.migrate",
         "Print the stack-file entry for each PyTorchJob and TrainJob in YAML files.",
@@ -35,16 +65,19 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help="read this YAML file, with all objects in it"
     )
-    files = parser.parse_args(arguments).files
-    try:
-        manifests = [read_manifest(text_of(Path(file)), Path(file).name) for file in files]
-    except OSError as error:
-        print(f"{error.filename}: {error.strerror}; make migrate FILE=job.yaml")
-        return 2
-    workloads = [workload for objects, _ in manifests for workload in objects]
-    migrations, not_migrated = migrate_all(workloads, Path(files[0]).name)
-    problems: list[Problem] = [error for _, errors in manifests for error in errors]
-    problems += manifest_problems(contexts_of(workloads))
+    parser.add_argument(
+        "--trainer", metavar="RELEASE", choices=[*versions.TRAINERS], help="judge for this release"
+    )
+    parser.add_argument("--stack", metavar="STACK", help="use the names of this environment")
+    return parser.parse_args(arguments)
+
+
+def _print(
+    migrations: Sequence[Migration],
+    not_migrated: Sequence[InputError],
+    problems: Sequence[Problem],
+) -> int:
+    """Print everything; return 1 where a job cannot be migrated."""
     print("\n".join(_entries(migrations)))
     sections = {
         **_sections(migrations),
@@ -56,18 +89,36 @@ def main(arguments: list[str]) -> int:
     return 1 if not_migrated else 0
 
 
+def _environment(stack: str) -> EnvironmentConfig | None:
+    """The environment of a stack file of this folder; None where there is none, or none that can be
+    read."""
+    try:
+        config = read_file(stack, Path()).config
+    except FileNotFoundError:
+        return None
+    known = (
+        config and config.environment and config.environment.trainer.version in versions.TRAINERS
+    )
+    return config.environment if config and known else None
+
+
 def _sections(migrations: Sequence[Migration]) -> dict[str, Sequence[str]]:
     """Heading → what it says about all entries."""
     return {
         "Changed": [line for it in migrations for line in it.changed],
         "No counterpart": [line for it in migrations for line in it.no_counterpart],
+        "Not in the entry": [line for it in migrations for line in it.left_over],
         "To keep it a PyTorchJob, replace `runtime` with": _pytorch_jobs(migrations),
         "Not done by Trainer v2": NOT_DONE if migrations else (),
     }
 
 
 def migrate_all(
-    workloads: Sequence[Workload], file: str
+    workloads: Sequence[Workload],
+    file: str,
+    *,
+    release: str = next(iter(versions.TRAINERS)),
+    environment: EnvironmentConfig | None = None,
 ) -> tuple[list[Migration], list[InputError]]:
     """The entries of all jobs, and why others cannot be migrated. `file` is the first file."""
     jobs = [workload for workload in workloads if workload.kind in KINDS]
@@ -84,7 +135,7 @@ def migrate_all(
     migrations, errors = list[Migration](), list[InputError]()
     for job in jobs:
         try:
-            migrations.append(migrate(job, workloads))
+            migrations.append(migrate(job, workloads, release=release, environment=environment))
         except NotMigrated as reason:
             errors.append(reason.error)
     return migrations, errors
@@ -96,10 +147,9 @@ def _entries(migrations: Iterable[Migration]) -> list[str]:
     for migration in migrations:
         settings = {key: value for key, value in migration.entry.items() if key != "script"}
         entry = yaml.safe_dump({migration.name: settings}, sort_keys=False)
-        lines += [
-            textwrap.indent(entry, "  ") + "    script: |",
-            textwrap.indent(migration.entry["script"], "      "),
-        ]
+        lines.append(textwrap.indent(entry, "  ").rstrip("\n"))
+        if script := migration.entry.get("script"):
+            lines += ["    script: |", textwrap.indent(script, "      ")]
     return ["jobs:", *lines] if lines else [""]
 
 

@@ -9,13 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from catalog import versions
 from catalog.quantities import amount
-from plans.pod_template import GPU
+from plans.pytorch import CONTAINER as TRAINS
 from stacks.derive.job_view import RESERVED_ENV
-from stacks.derive.scripts import SAVES, launches
+from stacks.derive.scripts import launches, saved_in
 from stacks.manifests.context import ManifestContext, contexts_of
-from stacks.manifests.document import Container, Pod, Workload, items, look, mapping
+from stacks.manifests.document import Container, Pod, Workload, items, look, mapping, words
+from stacks.manifests.leftovers import left_over
+from stacks.manifests.target import names_to_fill_in, pool_for
+from stacks.manifests.twin import pytorch_job
 from stacks.manifests.v2_script import SET_BY_V1, v2_script
+from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import TO_S3
 from stacks.settings.problems import InputError
 from stacks.settings.secrets import HIDDEN
@@ -31,6 +36,10 @@ CHANGED = {
     "resources": (
         "GPUs, EFA, CPU and memory follow from the pool's instance type; cpus_per_node and"
         " memory_gib request other amounts"
+    ),
+    "resourcesPerNode": (
+        "GPUs, EFA, CPU and memory follow from the pool's instance type; gpus_per_node,"
+        " cpus_per_node and memory_gib request other amounts"
     ),
     "restartPolicy": "a failed rank restarts all ranks if the runtime has max_restarts",
     "namespace": "the namespace of the environment or of the team",
@@ -50,8 +59,6 @@ NO_COUNTERPART = {
     "suspend": "leave the entry out until the job shall run",
 }
 """Field without a counterpart → what to do."""
-GPUS_BY_ROLE_OF_A_COORDINATOR = {"Master": False, "Worker": True}
-"""Role → whether its pods have GPUs, where the master only coordinates the workers."""
 SHARED_MEMORY_BYTES = 2**36
 """For a volume in memory without a sizeLimit."""
 
@@ -65,6 +72,8 @@ class Migration:
     """Fields of JobConfig."""
     changed: list[str] = field(default_factory=list)
     no_counterpart: list[str] = field(default_factory=list)
+    left_over: list[str] = field(default_factory=list)
+    """A sentence for each other field that the entry does not have."""
     pytorch_job: dict[str, Any] = field(default_factory=dict)
     """Settings that replace `runtime` where the job is to stay a PyTorchJob."""
 
@@ -77,53 +86,62 @@ class NotMigrated(Exception):
         super().__init__(str(error))
 
 
-def migrate(job: Workload, others: Sequence[Workload] = ()) -> Migration:
-    """The entry for a job. `others` may contain its runtime and its ConfigMaps."""
-    context = contexts_of([job, *others])[0]
+def migrate(
+    job: Workload,
+    others: Sequence[Workload] = (),
+    *,
+    release: str = next(iter(versions.TRAINERS)),
+    environment: EnvironmentConfig | None = None,
+) -> Migration:
+    """The entry for a job. `others` may contain its runtime and its ConfigMaps; `release`: of the
+    Trainer; `environment`: of the stack that the entry is for."""
+    context = contexts_of([job, *others], release=release, environment=environment)[0]
     nodes = context.nodes or 1
     pod, container = _training_container(context)
     image = container.body.get("image")
-    missing = [] if image else ["no image"]
-    missing += [] if container.script.strip() else ["no command"]
-    if missing:
+    if not image:
         raise NotMigrated(
             InputError(
                 **job.at("spec"),
-                must="have an image and a command",
-                got=" and ".join(missing),
-                fix="write them into the job, or name the file of its runtime too",
+                must="have an image",
+                got="no image",
+                fix="write it into the job, or name the file of its runtime too",
             )
         )
     runtime = str(job.get("spec", "runtimeRef", "name") or "torch-distributed")
-    pool = _pool(context)
+    pool, changed = pool_for(context, environment)
     migration = Migration(
         name=_setting_name(job.name),
-        changed=[f"pool: {pool} is a guess; name a pool of your stack"],
+        changed=changed,
         entry={"runtime": runtime, "nodes": nodes, "pool": pool, "image": image},
-        pytorch_job=_pytorch_job(job) if job.kind == "PyTorchJob" else {},
+        pytorch_job=pytorch_job(job) if job.kind == "PyTorchJob" else {},
     )
     migration.entry |= _gpus_and_ranks(context, container)
     config_maps = {other.name: other for other in others if other.kind == "ConfigMap"}
     _Volumes(migration, pod, container, config_maps).migrate()
-    _migrate_variables(migration, job)
-    secrets = {str(job.get(*path)): None for path in job.find("** imagePullSecrets * name")}
-    migration.entry |= {"pull_secrets": [*secrets]} if secrets else {}
-    script = v2_script(job, container, nodes)
-    migration.entry["script"] = script.text
-    migration.changed += script.changes
+    _migrate_variables(migration, job, container)
+    _migrate_labels(migration, job)
+    _migrate_pull_secrets(migration, job)
+    _migrate_command(migration, job, container, nodes)
     _list_other_fields(migration, job, container)
+    named = {*CHANGED, *NO_COUNTERPART}
+    migration.left_over += left_over(job, pod, container, others, named)
+    migration.changed += names_to_fill_in(migration.entry, environment)
     return migration
 
 
-def _pool(context: ManifestContext) -> str:
-    """A guess: the family of an instance type that the job names, else the name of its GPU."""
-    if context.instance_type:
-        return (
-            context.instance_type.family
-            if context.instance_type.name in str(context.workload.body)
-            else context.instance_type.gpu
-        )
-    return "gpu" if context.gpus else "cpu"
+def _migrate_command(migration: Migration, job: Workload, container: Container, nodes: int) -> None:
+    """A command becomes the script. Without one the image's own entrypoint keeps its arguments."""
+    if container.body.get("command"):
+        script = v2_script(job, container, nodes)
+        migration.entry["script"] = script.text
+        migration.changed += script.changes
+        return
+    migration.entry["arguments"] = [*container.command]
+    migration.changed.append(
+        f"{job.where(*container.runs)}: no command: `arguments` go to the image's own entrypoint,"
+        " and nothing of it is known"
+    )
 
 
 def _gpus_and_ranks(context: ManifestContext, container: Container) -> dict[str, int]:
@@ -131,6 +149,7 @@ def _gpus_and_ranks(context: ManifestContext, container: Container) -> dict[str,
     values = [
         context.workload.get("spec", "trainer", "numProcPerNode"),
         context.workload.get("spec", "nprocPerNode"),
+        context.policy("torch", "numProcPerNode"),
         *(launch.ranks for launch in launches(container.script)),
     ]
     ranks = next((int(value) for value in values if str(value).isdecimal()), context.gpus or 1)
@@ -155,12 +174,27 @@ def _list_other_fields(migration: Migration, job: Workload, container: Container
         ]
 
 
-def _migrate_variables(migration: Migration, job: Workload) -> None:
-    """Variables of the first container of each pod become env and secrets."""
-    for pod in job.pods:
-        for container in pod.containers[:1]:
+def _migrate_variables(migration: Migration, job: Workload, trains: Container) -> None:
+    """Variables of the container that trains, in each pod, become env and secrets."""
+    names = (None, trains.body.get("name"))  # a TrainJob's trainer has no name
+    for container in job.containers:
+        if container.body.get("name") in names:
             for variable in items(container.body.get("env")):
                 _migrate_variable(migration, variable)
+
+
+def _migrate_pull_secrets(migration: Migration, job: Workload) -> None:
+    secrets = {str(job.get(*path)): None for path in job.find("** imagePullSecrets * name")}
+    migration.entry |= {"pull_secrets": [*secrets]} if secrets else {}
+
+
+def _migrate_labels(migration: Migration, job: Workload) -> None:
+    labels = {str(key): str(value) for key, value in mapping(job.get("metadata", "labels")).items()}
+    if labels:
+        migration.entry["labels"] = labels
+        migration.changed.append(
+            f"{job.where('metadata', 'labels')}: the pods have the labels of the job, too"
+        )
 
 
 def _migrate_variable(migration: Migration, variable: Mapping[str, Any]) -> None:
@@ -172,47 +206,16 @@ def _migrate_variable(migration: Migration, variable: Mapping[str, Any]) -> None
             "secret": secret.get("name"),
             "key": secret.get("key"),
         }
-    elif "value" not in variable or HIDDEN in str(variable["value"]):
+    elif source := mapping(variable.get("valueFrom")):
+        migration.no_counterpart.append(
+            f"env.{name}: {', '.join(map(str, source))} has no setting; set the variable in the script"
+        )
+    elif HIDDEN in str(variable.get("value")):
         migration.no_counterpart.append(
             f"env.{name}: keep it in a Secret: secrets: {{{name}: {{secret: …, key: …}}}}"
         )
     else:
-        migration.entry.setdefault("env", {})[name] = str(variable["value"])
-
-
-def _pytorch_job(job: Workload) -> dict[str, Any]:
-    """Settings with which the job stays a PyTorchJob."""
-    policy = mapping(job.get("spec", "runPolicy"))
-    elastic = mapping(job.get("spec", "elasticPolicy"))
-    own = {
-        "clean_pods": str(policy.get("cleanPodPolicy") or "none").lower(),
-        "restarts": policy.get("backoffLimit"),
-        "keep_finished_minutes": _minutes(policy.get("ttlSecondsAfterFinished")),
-    }
-    settings: dict[str, Any] = {
-        "pytorch_job": {name: value for name, value in own.items() if value is not None}
-    }
-    if limit := _minutes(policy.get("activeDeadlineSeconds")):
-        settings["time_limit_minutes"] = limit
-    if elastic.get("minReplicas") and elastic.get("maxReplicas"):
-        settings["elastic"] = {
-            "min_nodes": elastic["minReplicas"],
-            "max_nodes": elastic["maxReplicas"],
-        }
-    if _gpus_by_role(job) == GPUS_BY_ROLE_OF_A_COORDINATOR:
-        settings["pytorch_job"]["coordinator"] = True
-        settings["nodes"] = job.get("spec", "pytorchReplicaSpecs", "Worker", "replicas") or 1
-    return settings
-
-
-def _gpus_by_role(job: Workload) -> dict[str, bool]:
-    return {
-        pod.role: any(container.amount(GPU) for container in pod.containers) for pod in job.pods
-    }
-
-
-def _minutes(seconds: Any) -> int | None:
-    return math.ceil(int(seconds) / 60) if seconds else None
+        migration.entry.setdefault("env", {})[name] = str(variable.get("value") or "")
 
 
 def _training_container(context: ManifestContext) -> tuple[Pod, Container]:
@@ -228,6 +231,7 @@ def _training_container(context: ManifestContext) -> tuple[Pod, Container]:
             )
         )
     if context.workload.kind == "PyTorchJob":
+        pairs = [pair for pair in pairs if pair[1].body.get("name") == TRAINS] or pairs
         return next((pair for pair in pairs if _does_something(pair[1])), pairs[0])
     return _with_its_runtime(context, *pairs[0])
 
@@ -253,11 +257,12 @@ def _with_its_runtime(
         for mount in items(container.get("volumeMounts"))
     ]
     own = {name: value for name, value in trainer.body.items() if value is not None}
+    body = {**node.body, **own, "volumeMounts": mounts}
     volumes = [volume for template in pods for volume in items(template.spec.get("volumes"))]
     return replace(pod, spec={"volumes": volumes}), replace(
         trainer,
-        body={**node.body, **own, "volumeMounts": mounts},
-        command=trainer.command or node.command,
+        body=body,
+        command=(*words(body.get("command")), *words(body.get("args"))),
     )
 
 
@@ -322,6 +327,10 @@ class _Volumes:
         if path == "/dev/shm" or look(empty_dir, "medium") == "Memory":
             size = amount(look(empty_dir, "sizeLimit")) or SHARED_MEMORY_BYTES
             self.entry["shared_memory_gib"] = math.ceil(size / 2**30)
+            if path != "/dev/shm":
+                self.migration.changed.append(
+                    f"shared_memory_gib: the memory at {path} is /dev/shm"
+                )
             return True
         if empty_dir is None or "local_scratch" in self.entry:
             return False
@@ -363,14 +372,14 @@ class _Volumes:
         return keys
 
     def _checkpoints(self) -> None:
-        saves = SAVES.search(self.container.script)
+        saves = saved_in(self.container.script)
         if not saves:
             return
         paths = self.stores.items()
-        store = next((name for name, path in paths if f"{saves[1]}/".startswith(f"{path}/")), None)
+        store = next((name for name, path in paths if f"{saves[0]}/".startswith(f"{path}/")), None)
         if not store:
             return
-        directory = saves[1][len(self.stores[store]) :].strip("/") or self.migration.name
+        directory = saves[0][len(self.stores[store]) :].strip("/") or self.migration.name
         self.entry["checkpoints"] = {"store": store, "directory": directory}
         self.migration.changed.append(
             f"checkpoints: {directory} of store {store}; CHECKPOINT_DIR in the script names it too"

@@ -12,6 +12,8 @@ from catalog.zones import ZONE_LETTERS, zone_names
 from plans.pod_template import EFA, GPU
 from stacks.manifests.context import ManifestContext
 from stacks.manifests.document import Container, Path, Requirement, items, look, mapping
+from stacks.rules.images import image_errors
+from stacks.rules.mounts import mount_path_errors
 from stacks.settings.problems import InputError, InputWarning
 
 Problems = Iterator[InputError | InputWarning]
@@ -39,12 +41,62 @@ def pod_problems(context: ManifestContext) -> Problems:
     yield from _topology_keys(context)
     yield from _selectors(context)
     yield from _one_host(context)
+    yield from _placeholders(context)
     yield from _volume_names(context)
+    yield from _images_of_init_containers(context)
     for container in context.workload.containers:
         yield from _resource_names(context, container)
+        yield from _mounts(context, container)
         yield from _limits(context, container)
         yield from _efa(context, container)
         yield from _privileged(context, container)
+
+
+def _images_of_init_containers(context: ManifestContext) -> Problems:
+    """Those of the containers that train: rules/jobs.py."""
+    for path in context.workload.find("** initContainers * image"):
+        yield from image_errors(str(context.get(*path)), context.workload.at(*path))
+
+
+def _mounts(context: ManifestContext, container: Container) -> Problems:
+    """What a container mounts where. A folder of the node at its own path, such as /dev, is meant."""
+    seen: set[str] = set()
+    kept = {
+        str(volume.get("name")): look(volume, "hostPath", "path")
+        for pod in context.workload.pods
+        for volume in items(pod.spec.get("volumes"))
+    }
+    for number, mount in enumerate(items(container.body.get("volumeMounts"))):
+        path = str(mount.get("mountPath") or "/none")
+        at = container.at("volumeMounts", number, "mountPath")
+        if kept.get(str(mount.get("name"))) != path:
+            yield from mount_path_errors(path, context.workload.at(*at))
+        if ":" in path or path.rstrip("/") in seen:
+            must = "be a path of one volume only, without a colon"
+            yield context.error(at, must, path, "a folder of its own, such as /data")
+        seen.add(path.rstrip("/"))
+        below = str(mount.get("subPath") or "")
+        if below.startswith("/") or ".." in below.split("/"):
+            at = container.at("volumeMounts", number, "subPath")
+            must = "stay in its volume: the API server refuses `..` and a leading /"
+            yield context.error(at, must, below, "name it from the volume's root")
+
+
+PLACEHOLDER = re.compile(
+    r"<(?:your[-_ ][\w -]+|[A-Z][A-Z0-9_]+)>|\{\{.*\}\}|^\$\{?\w+\}?$|\b(?:CHANGE|REPLACE)_?ME\b"
+)
+"""What a template or a person was to fill in."""
+FREE_TEXT = {"command", "args", "env", "image", "data", "annotations"}
+"""Fields in which such text may be meant, or which a rule of jobs judges."""
+
+
+def _placeholders(context: ManifestContext) -> Problems:
+    for path in context.workload.lines:
+        value = context.get(*path)
+        found = PLACEHOLDER.search(value) if isinstance(value, str) else None
+        if found and not FREE_TEXT & {*path}:
+            must = "not contain a placeholder"
+            yield context.error(path, must, found[0], "write what belongs there")
 
 
 def _volume_names(context: ManifestContext) -> Problems:
@@ -127,24 +179,25 @@ def _resource_names(context: ManifestContext, container: Container) -> Problems:
 
 
 def _limits(context: ManifestContext, container: Container) -> Problems:
-    """Requests that must equal their limits and do not."""
+    """An extended resource is requested as it is limited; of another less may be requested."""
     requests, limits = (
         mapping(look(container.body, "resources", part)) for part in ("requests", "limits")
     )
-    whole = limits.keys() & {"cpu", "memory"} if container.amount(GPU) else set()
-    compared = whole | {name for name in requests if "/" in name}
-    for name in sorted(requests.keys() & compared - NO_RESOURCES.keys()):
-        if amount(requests[name]) != amount(limits.get(name)):
-            why = (
-                "an extended resource must"
-                if "/" in name
-                else "otherwise its pod is killed first, and ends the run"
-            )
-            yield context.error(
-                container.at("resources", "requests", name),
-                f"equal its limit ({limits.get(name)}): {why}",
-                requests[name],
-                f"{name}: {limits.get(name, requests[name])} in both",
+    for name in sorted(requests.keys() - NO_RESOURCES.keys()):
+        requested, limit = amount(requests[name]), amount(limits.get(name))
+        at, is_extended = container.at("resources", "requests", name), "/" in name
+        if is_extended and requested != limit:
+            must = f"equal its limit ({limits.get(name)}): an extended resource must"
+            fix = f"{name}: {limits.get(name, requests[name])} in both"
+            yield context.error(at, must, requests[name], fix)
+        elif requested and limit and requested > limit:
+            must = f"be at most its limit ({limits[name]}): the API server refuses more"
+            yield context.error(at, must, requests[name], f"{name}: {limits[name]} in both")
+        elif name == "memory" and requested and limit and requested < limit and context.gpus:
+            yield context.warning(
+                at,
+                f"the pod may use more memory ({limits[name]}) than it requests ({requests[name]}):"
+                " when the node runs out of memory, it is among the first to be killed",
             )
 
 
@@ -170,5 +223,5 @@ def _privileged(context: ManifestContext, container: Container) -> Problems:
             f"not be set with {context.gpus} of {kind.gpus} GPUs:"
             " pods see all, and take the same ones",
             True,
-            "capabilities: {add: [IPC_LOCK]}, for EFA",
+            "delete it: EFA needs no privileges",
         )

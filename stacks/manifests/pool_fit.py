@@ -1,14 +1,13 @@
-"""Whether an object of a YAML file can run on its pool: its size, its selectors, its tolerations."""
+"""Whether an object of a YAML file can run on its pool: its size, its selectors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from plans.pod_template import GPU, POOL, TAINT_VALUE
+from plans.pod_template import POOL
 from stacks.derive.capacity import CAPACITY_TYPES, TYPES, node_type_names
 from stacks.manifests.context import ManifestContext
-from stacks.manifests.document import Requirement, items
+from stacks.manifests.document import Requirement
 from stacks.rules.gangs import gang_errors, gpu_errors
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.problems import InputError
@@ -33,7 +32,6 @@ def pool_errors(
     yield from _selectors(context, name, _labels(name, environment))
     if context.workload.kind in JOBS:
         yield from gang_errors(context.view, name, pool)
-        yield from _tolerations(context, name, environment)
     else:
         yield from gpu_errors(context.view, name, pool)
 
@@ -86,27 +84,3 @@ def _labels(name: str, environment: EnvironmentConfig) -> dict[str, set[str] | N
             "karpenter.k8s.aws/instance-gpu-memory": {str(kind.gpu_memory_mib) for kind in kinds},
         }
     return known | {old: known[new] for old, new in OLD_LABELS.items()}
-
-
-def _tolerates(toleration: Mapping[str, Any], taint: str) -> bool:
-    same = toleration.get("operator") == "Exists" or toleration.get("value") == TAINT_VALUE
-    return (
-        same
-        and toleration.get("key") in (None, taint)
-        and toleration.get("effect") in (None, "NoSchedule")
-    )
-
-
-def _tolerations(
-    context: ManifestContext, name: str, environment: EnvironmentConfig
-) -> Iterator[InputError]:
-    gpus = min(TYPES[kind].gpus for kind in environment.pools[name].instance_types)
-    if gpus and context.gpus:
-        return  # the API server adds the toleration (ExtendedResourceToleration)
-    taint = GPU if gpus else POOL
-    pods = (*context.workload.pods, *context.runtime_pods)
-    tolerations = [entry for pod in pods for entry in items(pod.spec.get("tolerations"))]
-    if not any(_tolerates(toleration, taint) for toleration in tolerations):
-        must = f"have a toleration for the taint of pool {name}"
-        fix = f"tolerations: [{{key: {taint}, operator: Exists}}]"
-        yield context.error(("spec",), must, "no toleration", fix)

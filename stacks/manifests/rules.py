@@ -58,12 +58,44 @@ def _names(containers: Any) -> list[Any]:
 # Any job.
 
 
-def _name(context: ManifestContext) -> Problems:
+def _name(context: ManifestContext, longest_end: str) -> Problems:
+    """A label of DNS, also with the longest end that the name of a pod has."""
+    most = 63 - len(longest_end)
     for path, name in _values(context, "metadata name"):
-        fits = len(f"{name}-node-0-{context.nodes}-abcde") <= 63
-        if not (fits and re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", str(name))):
-            must = "be a DNS label that leaves room for the names of pods (T18)"
-            yield context.error(path, must, name, "at most 46 of a-z0-9-")
+        if not (len(str(name)) <= most and re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", str(name))):
+            must = (
+                f"be at most {most} of a-z0-9-, with a letter first, which leaves room for the names"
+                " of pods (T18)"
+            )
+            label = re.sub("[^a-z0-9]+", "-", str(name).lower()).lstrip("-0123456789")
+            yield context.error(path, must, name, f"write {label[:most].rstrip('-') or 'train'}")
+
+
+def _job_set_name(context: ManifestContext) -> Problems:
+    """JobSet's webhook counts the job, its number, the pod's number and five letters."""
+    roles = [pod.role for pod in context.runtime_pods] or ["node"]
+    ends = [f"-{role}-0-{max(context.nodes - 1, 0) if role == 'node' else 0}" for role in roles]
+    yield from _name(context, f"{max(ends, key=len)}-abcde")
+
+
+def _replica_name(context: ManifestContext) -> Problems:
+    """The training-operator makes a pod and a Service of each replica."""
+    ends = [
+        f"-{pod.role.lower()}-{max(int(pod.nodes or 1) - 1, 0)}"
+        for pod in context.workload.pods
+        if isinstance(pod.nodes, int)
+    ]
+    yield from _name(context, max(ends, key=len, default=""))
+
+
+def _object_name(context: ManifestContext) -> Problems:
+    """A name that the API server takes for a runtime or a ConfigMap: a subdomain of DNS."""
+    for path, name in _values(context, "metadata name"):
+        part = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+        if len(str(name)) > 253 or not re.fullmatch(rf"{part}(\.{part})*", str(name)):
+            must = "be at most 253 of a-z0-9-., as the API server takes names"
+            fix = re.sub("[^a-z0-9]+", "-", str(name).lower())[:253].strip("-") or "train"
+            yield context.error(path, must, name, f"write {fix}")
 
 
 def _api_version(served: str) -> Rule:
@@ -79,12 +111,26 @@ def _api_version(served: str) -> Rule:
 
 
 def _trainer(context: ManifestContext) -> Problems:
+    """With one pod that starts its own ranks, nothing is lost."""
+    ranks = re.search(r"torchrun|torch\.distributed|PET_", str(context.runtime))
     for path, spec in _values(context, "spec"):
-        if look(spec, "trainer") is None:
+        lost = context.policy("torch") is not None and (context.nodes > 1 or ranks)
+        if look(spec, "trainer") is None and lost:
             must = (
                 "have a trainer: without one nobody injects PET_*, and each pod trains alone (T2)"
             )
             yield context.error(path, must, spec, "trainer: {numNodes: 1}")
+
+
+def _trainer_reaches_pods(context: ManifestContext) -> Problems:
+    jobs = items(look(context.runtime, *JOBS.split()))
+    if not jobs or "kind" not in mapping(context.runtime) or any(look(job, *STEP) for job in jobs):
+        return
+    for path, trainer in _values(context, "spec trainer"):
+        if trainer:
+            must = f"be empty: no job of its runtime has the label {ANCESTOR}: trainer (T3)"
+            fix = f"{ANCESTOR}: trainer, as a label of the runtime's job {_names(jobs)[0]}"
+            yield context.error(path, must, ", ".join(mapping(trainer)), fix)
 
 
 def _managed_by(context: ManifestContext) -> Problems:
@@ -215,11 +261,11 @@ def _trainer_step(context: ManifestContext) -> Problems:
     whole = "kind" in context.workload.body  # a fragment of a runtime has other jobs elsewhere
     for path, jobs in _values(context, JOBS):
         if whole and not any(look(job, *STEP) for job in items(jobs)):
-            must = (
-                "have a job with the trainer's label: numNodes, image, command and env of a"
-                " TrainJob reach no other (T3)"
+            text = (
+                f"no job of it has the label {ANCESTOR}: trainer, so numNodes, image, command and"
+                " env of a TrainJob reach none of its pods (T3)"
             )
-            yield context.error(path, must, _names(jobs), f"{ANCESTOR}: trainer")
+            yield context.warning(path, text)
     for path, job in _values(context, f"{JOBS} *"):
         if look(job, *STEP) != "trainer":
             continue
@@ -289,8 +335,9 @@ def _config_map_size(context: ManifestContext) -> Problems:
 RULES: dict[str, tuple[Rule, ...]] = {
     "TrainJob": (
         _api_version(SERVED),
-        _name,
+        _job_set_name,
         _trainer,
+        _trainer_reaches_pods,
         _managed_by,
         _queue_name,
         _mpi_launcher,
@@ -303,6 +350,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     ),
     "TrainingRuntime": (
         _api_version(SERVED),
+        _object_name,
         _mpi_nodes,
         _elastic_policy,
         _do_not_disrupt,
@@ -313,11 +361,11 @@ RULES: dict[str, tuple[Rule, ...]] = {
     ),
     "PyTorchJob": (
         _api_version(V1_SERVED),
-        _name,
+        _replica_name,
         _pytorch_container,
         _replica_without_gpus,
         _master,
     ),
-    "ConfigMap": (_config_map_size,),
+    "ConfigMap": (_object_name, _config_map_size),
 }
 """Kind of object → its rules."""

@@ -14,6 +14,7 @@ from catalog.versions import KubernetesRelease, minor
 from plans.upstream_runtimes import upstream_runtimes
 from stacks.rules.endpoint import endpoint_errors
 from stacks.rules.entries import torchtune_errors
+from stacks.rules.images import image_errors
 from stacks.settings.environment import (
     EnvironmentConfig,
     OwnRuntimeConfig,
@@ -165,6 +166,7 @@ def _own_runtime(
             write=next(iter(wanted.priorities), REMOVE),
         )
     yield from torchtune_errors(path, own, wanted)
+    yield from image_errors(own.image, {"path": f"{path}.image"})
     if is_upstream:
         yield InputError(
             path=path,

@@ -24,7 +24,7 @@ from stacks.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from stacks.rules.stores import checkpoint_errors, checkpoint_warnings
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
 from stacks.settings.job import JobConfig
-from stacks.settings.problems import InputError, InputWarning, one_of
+from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
 from stacks.stores.kinds import kinds_of
 
 BLOCK_TAIL = timedelta(minutes=40)
@@ -204,6 +204,14 @@ def _torchtune_job(path: str, job: JobConfig) -> Iterator[InputError]:
             got=str(job.nodes),
             fix="1, or a torch runtime with torchrun",
         )
+    if job.arguments is not None:
+        yield InputError(
+            path=f"{path}.arguments",
+            must="not be set with torchtune: they would go to its recipe",
+            got=" ".join(job.arguments)[:60] or "[]",
+            fix="delete it for the runtime's recipe, or script: tune run …",
+            write=REMOVE,
+        )
     if job.command == ("tune", "run"):
         yield InputError(
             path=f"{path}.command",
@@ -254,6 +262,13 @@ def _pytorch_job(path: str, job: JobConfig, environment: EnvironmentConfig) -> I
             must="have the training-operator in its environment",
             got="no training_operator",
             fix=f"environment.training_operator: {{version: {release}}}",
+        )
+    if job.pytorch_job and job.pytorch_job.coordinator and job.arguments is not None:
+        yield InputError(
+            path=f"{path}.arguments",
+            must="not be set beside coordinator, which starts the command of each Worker itself",
+            got=" ".join(job.arguments)[:60] or "[]",
+            fix="write the entrypoint and its arguments into command",
         )
 
 

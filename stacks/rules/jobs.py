@@ -14,7 +14,9 @@ from catalog import fabric
 from catalog.instances import GPU_TYPES
 from catalog.job_kinds import job_kind
 from stacks.derive.job_view import RESERVED_ENV, ContainerView, JobView
-from stacks.derive.scripts import SAVES, Launch, launches, single_program
+from stacks.derive.scripts import Launch, launches, saved_in, single_program
+from stacks.rules import scripts
+from stacks.rules.images import image_errors, is_untagged
 from stacks.rules.pinning import unpinned
 from stacks.settings.problems import InputError, InputWarning
 
@@ -75,7 +77,7 @@ def _saves(view: JobView) -> Problems:
     if not (view.runtime_known and (view.nodes > 1 or view.restarts)):
         return
     for container in view.containers:
-        for directory in dict.fromkeys(SAVES.findall(container.script)):
+        for directory in dict.fromkeys(saved_in(container.script)):
             mounts = [path for path in view.mounts if f"{directory}/".startswith(path)]
             mount = max(mounts, key=len, default="")
             if not mount or "emptyDir" in view.mounts[mount]:
@@ -88,31 +90,26 @@ def _saves(view: JobView) -> Problems:
 
 
 def _image(view: JobView, container: ContainerView) -> Problems:
-    if re.search(r"[<>$\s]", container.image):
-        yield InputError(
-            **container.where("image"),
-            must="be the name of an image",
-            got=container.image[:60],
-            fix="registry/name:tag, better registry/name@sha256:…",
-        )
+    """An entry names an image. What people bring may have it from its runtime."""
+    if container.image or view.origin == "entry":
+        yield from image_errors(container.image, container.where("image"))
 
 
 def _tag(view: JobView, container: ContainerView) -> Problems:
     """An entry names a tag. What people bring may leave it out, which means latest."""
-    image = container.image
-    if view.origin == "entry" and image and not re.search(r"[:@][^/]+$", image):
+    if view.origin == "entry" and is_untagged(container.image):
         yield InputError(
             **container.where("image"),
             must="have a tag: without one it is whatever is newest",
-            got=image,
-            fix=f"{image.rstrip(':')}:<version>, better a digest (@sha256:…)",
+            got=container.image,
+            fix=f"{container.image}:<version>, better a digest (@sha256:…)",
         )
 
 
 def _pinned(view: JobView, container: ContainerView) -> Problems:
     """What is another thing tomorrow although nobody changed it."""
     image = container.image
-    if image and view.origin == "file" and not re.search(r"[:@][^/]+$", image):
+    if view.origin == "file" and is_untagged(image):
         image = f"{image}:latest"
     for name, what, fix in unpinned(image, container.script):
         if view.production:
@@ -152,13 +149,16 @@ def _broken_continuation(view: JobView, container: ContainerView) -> Problems:
 
 
 def _placeholder(view: JobView, container: ContainerView) -> Problems:
-    for found in dict.fromkeys(re.findall(r"<(?:your-[\w-]+|[A-Z][A-Z_]+)>", container.script)):
-        yield InputError(
-            **container.where("script"),
-            must="not contain a placeholder",
-            got=found,
-            fix="write what belongs there",
-        )
+    texts = [("script", container.script)]
+    texts += [(f"env.{name}", value) for name, value in container.env.items() if value]
+    for name, text in texts:
+        for found in dict.fromkeys(re.findall(r"<(?:your-[\w-]+|[A-Z][A-Z_]+)>", text)):
+            yield InputError(
+                **container.where(name),
+                must="not contain a placeholder",
+                got=found,
+                fix="write what belongs there",
+            )
 
 
 def _clone_without_scheme(view: JobView, container: ContainerView) -> Problems:
@@ -177,7 +177,7 @@ def _harmful_variable(view: JobView, container: ContainerView) -> Problems:
     set_in_script = re.findall(r"\b((?:NCCL|FI|RDMAV)_\w+)=(\S*)", container.script)
     in_env = [(name, value or "", f"env.{name}") for name, value in container.env.items()]
     for name, value, at in [*in_env, *((n, v, "script") for n, v in set_in_script)]:
-        harms = [fabric.harm(name, value, kind) for kind in kinds]
+        harms = [fabric.harm(name, value, kind, has_devices=view.efa) for kind in kinds]
         if not harms or not (harm := harms[0]) or not all(harms):
             continue
         if harm.has_no_effect:
@@ -275,6 +275,8 @@ def _ranks_of_a_launch(view: JobView, container: ContainerView) -> Problems:
 
 def no_launcher(view: JobView, container: ContainerView) -> Problems:
     """Several nodes of a TrainJob and no launcher."""
+    if container.own_entrypoint:
+        return
     if view.torch and view.nodes > 1 and (program := single_program(container.script)):
         yield InputWarning(
             **container.where("script"),
@@ -297,6 +299,11 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     _pinned,
     _nothing_runs,
     _broken_continuation,
+    scripts.characters,
+    scripts.length,
+    scripts.only_a_file,
+    scripts.syntax,
+    scripts.own_entrypoint,
     _placeholder,
     _clone_without_scheme,
     _harmful_variable,

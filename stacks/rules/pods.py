@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from plans.upstream_runtimes import WORKSPACE
 from stacks.derive.capacity import job_type
 from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD, stores
+from stacks.rules.mounts import mount_path_errors
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import TO_S3, JobConfig
 from stacks.settings.problems import InputError, InputWarning, one_of
@@ -26,6 +27,7 @@ def pod_errors(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
     """Every error of the pods."""
     yield from _stores(path, job, environment)
     yield from _mount_paths(path, job, environment)
+    yield from _hidden_paths(path, job)
     yield from _volume_names(path, job)
     yield from _torchrun_script(path, job)
     yield from _what_runs(path, job, environment)
@@ -124,6 +126,17 @@ def _mount_paths(path: str, job: JobConfig, environment: EnvironmentConfig) -> I
         )
 
 
+def _hidden_paths(path: str, job: JobConfig) -> Iterator[InputError]:
+    for name, mount in job.storage.items():
+        yield from mount_path_errors(mount.path, {"path": f"{path}.storage.{name}.path"})
+    for name, folder in job.host_paths.items():
+        yield from mount_path_errors(folder.path, {"path": f"{path}.host_paths.{name}.path"})
+    if job.files:
+        yield from mount_path_errors(job.files.path, {"path": f"{path}.files.path"})
+    if job.local_scratch:
+        yield from mount_path_errors(job.local_scratch, {"path": f"{path}.local_scratch"})
+
+
 def _volume_names(path: str, job: JobConfig) -> Iterator[InputError]:
     """The volumes of a pod are called by the stores and folders of the node, and by what else the
     job has: the API server refuses two of one name."""
@@ -180,13 +193,6 @@ def has_recipe(job: JobConfig, environment: EnvironmentConfig) -> bool:
 
 
 def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
-    if not job.image.strip():
-        yield InputError(
-            path=f"{path}.image",
-            must="be the name of an image",
-            got="nothing",
-            fix="registry/name:tag, better registry/name@sha256:…",
-        )
     if job.script is not None and not job.script.strip():
         yield InputError(
             path=f"{path}.script",
@@ -197,16 +203,17 @@ def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
     ways = {
         "script": job.script is not None,
         "command": bool(job.command),
+        "arguments": job.arguments is not None,
         "torchrun": job.torchrun is not None,
     }
     if sum(ways.values()) > 1 or not any(ways.values()) and not has_recipe(job, environment):
         yield InputError(
             path=path,
-            must="have exactly one of script, command and torchrun",
+            must="have exactly one of script, command, arguments and torchrun",
             got=" and ".join(way for way, given in ways.items() if given) or "none",
             fix=(
-                "script: | with bash text, command: [program, argument], or torchrun: {script:"
-                " train.py}"
+                "script: | with bash text, command: [program, argument], torchrun: {script:"
+                " train.py}, or arguments: [] for the image's own entrypoint"
             ),
         )
 

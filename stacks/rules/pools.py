@@ -8,12 +8,12 @@ and placement groups.
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from catalog.service_roles import SPOT
 from stacks.derive.capacity import TYPES, addresses, node_type_names
+from stacks.rules.images import image_errors, is_untagged
 from stacks.rules.instance_types import instance_type_errors, mixed_type_errors
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
@@ -46,11 +46,12 @@ def pool_errors(
 
 def _prefetch(path: str, pool: PoolConfig) -> Iterator[InputError]:
     for image in pool.prefetch or ():
-        if not re.fullmatch(r"[^<>$\s]+[:@][^/<>$\s]+", image):
+        yield from image_errors(image, {"path": path})
+        if is_untagged(image):
             yield InputError(
                 path=path,
                 must="name images with a tag or a digest",
-                got=image[:60],
+                got=image,
                 fix="registry/name:tag, better registry/name@sha256:…",
             )
 

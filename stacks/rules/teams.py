@@ -17,7 +17,7 @@ from stacks.derive.capacity import TYPES
 from stacks.derive.teams import Share, principals
 from stacks.rules.environment import SYSTEM_NAMESPACES
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
-from stacks.settings.job import JobConfig
+from stacks.settings.job import AnyJob, JobConfig, manifests, typed
 from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
 from stacks.settings.team_entry import TeamEntryConfig
 
@@ -178,23 +178,38 @@ def _unlisted(team: TeamConfig, environment: EnvironmentConfig) -> Iterator[Inpu
 
 
 def listed_job_errors(
-    share: Share, jobs: Mapping[str, JobConfig], plans: Mapping[str, JobPlan]
+    share: Share, jobs: Mapping[str, AnyJob], described: Mapping[str, JobConfig]
 ) -> Iterator[InputError]:
-    """Jobs of a listed team that the cluster would refuse. `jobs`: those that are entries."""
+    """Jobs of a listed team whose pods the cluster would refuse. `described`: all of them in the
+    words of settings."""
     if share.entry is None:
         return
-    for name, plan in plans.items():
-        yield from _beyond(f"team.jobs.{name}", share.entry, plan)
-    for name, job in jobs.items():
-        yield from _image(f"team.jobs.{name}.image", share.entry, job.image)
+    for name, job in described.items():
+        setting = "image" if name in typed(jobs) else "manifest"
+        yield from _image(f"team.jobs.{name}.{setting}", share.entry, job.image)
+    for name, job in typed(jobs).items():
         if job.host_paths:
-            yield InputError(
-                path=f"team.jobs.{name}.host_paths",
-                must="not be set by a team that the environment lists",
-                got=", ".join(job.host_paths),
-                fix="delete it, and mount a store",
-                write=REMOVE,
-            )
+            yield _not_for_teams(f"team.jobs.{name}.host_paths", ", ".join(job.host_paths))
+    for name, job in manifests(jobs).items():
+        if job.privileged_pods:
+            yield _not_for_teams(f"team.jobs.{name}.privileged_pods", "true")
+
+
+def _not_for_teams(path: str, got: str) -> InputError:
+    return InputError(
+        path=path,
+        must="not be set by a team that the environment lists",
+        got=got,
+        fix="delete it, and mount a store",
+        write=REMOVE,
+    )
+
+
+def listed_plan_errors(share: Share, plans: Mapping[str, JobPlan]) -> Iterator[InputError]:
+    """Jobs of a listed team that take what is not the team's."""
+    if share.entry:
+        for name, plan in plans.items():
+            yield from _beyond(f"team.jobs.{name}", share.entry, plan)
 
 
 def _beyond(path: str, entry: TeamEntryConfig, plan: JobPlan) -> Iterator[InputError]:

@@ -164,6 +164,9 @@ class ManifestConfig:
     against it."""
     claims: dict[str, Name] = field(default_factory=dict)
     """Name of a PersistentVolumeClaim in the file → name of a store in `environment.storage`."""
+    privileged_pods: bool = False
+    """Whether the job's namespace admits pods that Pod Security's baseline level refuses: with
+    folders or the network of the node, privileges, or added capabilities."""
     expected_hours: Annotated[float, pydantic.Field(gt=0)] | None = None
     """How long the job runs. The estimate of its cost needs it, and a Capacity Block must be at
     least as long."""
@@ -193,10 +196,14 @@ class JobConfig:
     pytorch_job: PyTorchJobConfig | None = None
     """Makes the job a PyTorchJob. Write `{}` if you need none of its settings."""
     script: str | None = None
-    """Bash script. It runs with `set -euo pipefail`. Set exactly one of `script`, `command` and
-    `torchrun`; on a runtime of kind torchtune, which has a recipe, you can leave all three out."""
+    """Bash script. It runs with `set -euo pipefail`. Set exactly one of `script`, `command`,
+    `arguments` and `torchrun`; on a runtime of kind torchtune, which has a recipe, you can leave all
+    four out."""
     command: tuple[str, ...] = ()
     """Command and arguments of the container."""
+    arguments: tuple[str, ...] | None = None
+    """Arguments of the image's own entrypoint, which starts the training. `[]` starts it without
+    arguments. `make check` cannot see what the entrypoint does."""
     torchrun: TorchrunConfig | None = None
     """Runs a Python script with torchrun."""
     elastic: ElasticConfig | None = None

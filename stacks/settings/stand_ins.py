@@ -6,7 +6,7 @@ a problem is reported only if it is there both times: what depends on the wrong 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from catalog import versions
 from stacks.settings.examples import EXAMPLES, keys_of
 from stacks.settings.lookup import is_required, types_at
-from stacks.settings.problems import REMOVE, Problem
+from stacks.settings.problems import REMOVE, InputWarning, Problem
 
 P = TypeVar("P", bound=Problem)
 _KUBERNETES, _TRAINER = [*versions.KUBERNETES][0], [*versions.TRAINERS][-1]
@@ -70,6 +70,14 @@ class StandIns:
         also = {self._in_the_file(problem) for problem in second}
         both = [problem for problem in map(self._in_the_file, first) if problem in also]
         return tuple(problem for problem in both if not self.covers(problem.path))
+
+    def not_checked(self) -> Iterator[InputWarning]:
+        """What nobody can say before the wrong values are corrected."""
+        if paths := [*self.paths, *self.renamed.values()]:
+            first = paths[0].partition(".")[0]
+            names = [path.removeprefix(f"{first}.") for path in dict.fromkeys(paths)]
+            depends = f"what depends on {', '.join(names)} was not checked"
+            yield InputWarning(path=first, text=f"{depends}; correct the errors first")
 
     def covers(self, path: str) -> bool:
         """Whether a path is that of a stand-in, or below it."""

@@ -62,6 +62,7 @@ def made(
         "operator": "1.8.1",
         "namespace": "training",
         "production": False,
+        "privileged_pods": False,
     }
     return judged(
         text, "x.yaml", environment=environment(), pool=pool, claims=claims, **asked | given
@@ -100,7 +101,7 @@ def test_objects_come_in_the_order_of_creation_in_our_namespace_and_otherwise_as
         text = text.replace(
             "      spec:\n", "      spec:\n        tolerations: [{operator: Exists}]\n"
         )
-    found = made("---\n".join(reversed(text.split("---\n"))), pool)
+    found = made("---\n".join(reversed(text.split("---\n"))), pool, privileged_pods=True)
     assert found.errors == () and [each["kind"] for each in found.objects] == kinds
     assert {each["metadata"].pop("namespace") for each in found.objects} == {"training"}
     written = sorted(
@@ -268,14 +269,6 @@ REFUSED: dict[str, tuple[str, str, tuple[str, str], str, str, str]] = {
         "select nodes of pool g6e",
         "trainyard.io/pool: g6e",
     ),
-    "no toleration": (
-        "cpu",
-        ON_CPU,
-        ("{operator: Exists}", "{key: a, operator: Exists}"),
-        "spec [x.yaml:4]",
-        "a toleration for the taint of pool cpu",
-        "trainyard.io/pool",
-    ),
 }
 
 
@@ -286,6 +279,82 @@ def test_what_the_stack_cannot_do_is_refused_alone_with_its_line_and_a_way_out(c
     [error] = said(text.replace(there, instead, 1), pool)
     assert where in (place := error.partition(": ")[0]) and "x.yaml" in place
     assert rule in error.partition("; got ")[0] and way_out in error.partition("; got ")[2]
+
+
+INTO = "{name: pytorch, "
+FORBIDDEN = {
+    "hostNetwork": pod("hostNetwork: true"),
+    "hostIPC": pod("hostIPC: true"),
+    "hostPath": pod("volumes: [{name: a, hostPath: {path: /a}}]"),
+    "privileged": (INTO, f"{INTO}securityContext: {{privileged: true}}, "),
+    "add": (INTO, f"{INTO}securityContext: {{capabilities: {{add: [IPC_LOCK]}}}}, "),
+    "hostPort": (INTO, f"{INTO}ports: [{{containerPort: 1, hostPort: 1}}], "),
+}
+
+
+@pytest.mark.parametrize("field", FORBIDDEN)
+def test_what_the_namespace_would_not_admit_is_refused_with_the_setting_that_admits_it(
+    field: str,
+) -> None:
+    wrong = V1.replace(*FORBIDDEN[field])
+    [error] = said(wrong)
+    assert f"must not set {field}: namespace training admits pods of Pod Security's" in error
+    assert "[x.yaml:6]" in error and "privileged_pods: true" in error
+    assert said(wrong, privileged_pods=True) == []
+
+
+def test_privileged_pods_open_the_namespace(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB)
+    for allowed in (False, True):
+        job = {"manifest": "job.yaml", "pool": "g6e", "privileged_pods": allowed}
+        plan = environment_plan(at("jobs", {"theirs": job}), folder=tmp_path)
+        assert plan.workspace.host_paths == allowed
+
+
+OURS = {"key": "trainyard.io/pool", "operator": "Exists"}
+FOREIGN = {"key": "a", "operator": "Exists"}
+
+
+def _warned(found: Manifest) -> bool:
+    return any("get a toleration for the taint of pool" in w.text for w in found.warnings)
+
+
+@pytest.mark.parametrize("release", ["2.1.0", "2.3.0"])
+def test_a_job_of_the_trainer_gets_the_toleration_of_our_taint_beside_its_own(release: str) -> None:
+    without = ON_CPU.replace("{operator: Exists}", "{key: a, operator: Exists}")
+    if release == "2.3.0":
+        start = without.index("  podTemplateOverrides")
+        without = without[:start] + without[without.index("  trainer") :]
+    found = made(without, "cpu", trainer=release)
+    [job] = found.objects
+    assert found.errors == () and _warned(found)
+    if release == "2.1.0":
+        assert job["spec"]["podTemplateOverrides"][1] == {
+            "targetJobs": [{"name": "node"}],
+            "spec": {"tolerations": [FOREIGN, OURS]},
+        }
+    else:
+        assert [patch["manager"] for patch in job["spec"]["runtimePatches"]] == [
+            "trainyard.io/program"
+        ]
+        assert f"'tolerations': [{OURS}]" in str(job["spec"]["runtimePatches"])
+
+
+def test_a_pytorch_job_gets_the_toleration_in_each_replica_that_lacks_it() -> None:
+    text = V1.replace("resources: {limits: {nvidia.com/gpu: 8}}", "env: []")
+    found = made(text, "cpu")
+    assert found.errors == () and _warned(found)
+    [job] = found.objects
+    master = job["spec"]["pytorchReplicaSpecs"]["Master"]
+    assert master["template"]["spec"]["tolerations"] == [OURS]
+    on_gpus = made(text, "g6e").objects[0]["spec"]["pytorchReplicaSpecs"]["Master"]
+    assert on_gpus["template"]["spec"]["tolerations"] == [{**OURS, "key": "nvidia.com/gpu"}]
+
+
+def test_a_file_that_tolerates_our_taint_stays_as_it_is() -> None:
+    for text, pool in ((ON_CPU, "cpu"), (JOB, "g6e")):
+        found = made(text, pool)
+        assert not _warned(found) and found.objects[0]["spec"] == yaml.safe_load(text)["spec"]
 
 
 TYPE, FAMILY = "node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ import yaml
 
 from stacks.manifests import migrate
 from stacks.settings.job import JobConfig
-from tests.support.recording import WORKLOADS
+from tests.support.recording import CHECKOUT, WORKLOADS
 from tests.support.stackfile import Edit, at, errors
 
 FOLDER = WORKLOADS
@@ -109,7 +112,7 @@ def test_the_30b_job_comes_out_repaired(capsys: pytest.CaptureFixture[str]) -> N
         and "--rdzv_endpoint=${MASTER_ADDR}:29400" in entry["script"]
     )
     [error] = refused(entries, stores=["llm-datasets", "llm-checkpoints"])
-    assert "image: must be the name of an image; got <your-registry>" in error
+    assert "must be the name of an image" in error and "got <your-registry>" in error
     told = "\n".join(said)
     for words in (
         "affinity [e-qwen3-30b-fullft.flawed.pytorchjob.yaml:26]: the pool decides",
@@ -170,10 +173,6 @@ def test_a_job_on_cpus_takes_image_and_command_from_its_runtime(
 
 
 NOT_MIGRATED = {
-    "trainjob-anchors-two-documents": "no command",
-    "trainjob-binary-quantities": "no command",
-    "trainjob-multikueue-default": "no command",
-    "trainjob-spread-and-schedulers": "no command",
     "trainjob-unknown-runtime": "no image",
 }
 """Sample → what neither it nor a runtime that the Trainer ships has."""
@@ -198,11 +197,10 @@ def test_a_job_that_needs_its_runtime_says_so(
     heading = comments.index("# Cannot be migrated:")
     assert comments[heading + 1 :] and all(
         line.startswith("#   error    spec [")
-        and f"must have an image and a command; got {NOT_MIGRATED[name]}. Fix: " in line
+        and f"must have an image; got {NOT_MIGRATED[name]}. Fix: " in line
         for line in comments[heading + 1 :]
     )
-    in_the_same_file = {"trainjob-anchors-two-documents": 1}
-    assert len(entries) == in_the_same_file.get(name, 0), "the other jobs of the file are migrated"
+    assert entries == {}
 
 
 @pytest.mark.parametrize("path", MIGRATED, ids=lambda path: path.stem)
@@ -288,8 +286,8 @@ def test_words_are_quoted_variables_are_the_shell_s_and_torchrun_meets(
         ("kind: ConfigMap", "must contain a PyTorchJob or a TrainJob; got ConfigMap."),
         ("kind: PyTorchJob\nspec: {}", "must have a container; got no container."),
         (
-            "kind: TrainJob\nspec: {runtimeRef: {name: torch-distributed}, trainer: {}}",
-            "must have an image and a command; got no command.",
+            "kind: TrainJob\nspec: {runtimeRef: {name: nobody-knows-it}, trainer: {}}",
+            "must have an image; got no image.",
         ),
         ("{", "must contain a PyTorchJob or a TrainJob; got no object."),
     ],
@@ -300,6 +298,34 @@ def test_what_cannot_be_migrated_ends_with_1_and_the_reason(
     (tmp_path / "x.yaml").write_text(text)
     entries, said = printed(capsys, str(tmp_path / "x.yaml"), code=1)
     assert entries == {} and why in said[-1]
+
+
+def test_the_image_s_own_entrypoint_keeps_its_arguments_and_becomes_no_script(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    text = V1.replace(
+        "command: [torchrun, --node_rank, $(RANK), --x=a b, train.py]", "args: [--lr, '1', a b]"
+    )
+    (tmp_path / "x.yaml").write_text(text)
+    entries, said = printed(capsys, str(tmp_path / "x.yaml"))
+    [entry] = entries.values()
+    assert entry["arguments"] == ["--lr", "1", "a b"] and "script" not in entry
+    assert [line for line in said if "go to the image's own entrypoint" in line]
+    assert [line for line in said if "where it saves is not known" in line]
+    assert refused(entries, at("pools.gpu", _pool("gpu")), stores=["ckpt"]) == []
+
+
+def test_a_job_that_has_arguments_only_keeps_the_command_of_its_runtime(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    runtime = (FOLDER / "d-training-runtime-demo.yaml").read_text()
+    job = (
+        "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: a}\n"
+        "spec: {runtimeRef: {name: training-runtime-demo}, trainer: {args: [--lr]}}\n"
+    )
+    (tmp_path / "x.yaml").write_text(runtime + "\n---\n" + job)
+    entries, _ = printed(capsys, str(tmp_path / "x.yaml"))
+    assert entries["a"]["script"].endswith("--lr\n") or "torchrun" in entries["a"]["script"]
 
 
 def test_what_only_a_pytorch_job_has_is_kept_in_its_twin(
@@ -338,3 +364,90 @@ def test_folders_of_the_node_and_pull_secrets_have_settings(
         {"host": {"host": "/data", "path": "/d"}},
     )
     assert printed(capsys, "valid/trainjob-overrides")[0]["llama"]["pull_secrets"] == ["registry"]
+
+
+def _leaf_paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if not isinstance(value, dict | list) or not value:
+        return [path]
+    inside = value.items() if isinstance(value, dict) else enumerate(value)
+    return [leaf for step, each in inside for leaf in _leaf_paths(each, (*path, step))]
+
+
+def _with_another(documents: list[Any], path: tuple[Any, ...]) -> list[Any]:
+    """The documents with another value at a path."""
+    documents = copy.deepcopy(documents)
+    *way, last = path
+    at: Any = documents
+    for step in way:
+        at = at[step]
+    value = at[last]
+    counts = last in ("numProcPerNode", "nprocPerNode") or isinstance(value, int)
+    other = "777Gi" if last == "sizeLimit" else f"{value}-other"
+    at[last] = not value if isinstance(value, bool) else 7 if counts else other
+    return documents
+
+
+def _migrated(documents: list[Any], file: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What is printed, but for lines and for the problems of the file."""
+    file.write_text(yaml.safe_dump_all(documents))
+    migrate.main([str(file)])
+    said = capsys.readouterr().out
+    start, end = (said.find(f"# {words}") for words in ("Problems in", "Cannot be"))
+    return re.sub(r":\d+\]", "]", said[:start] + said[end:])
+
+
+@pytest.mark.parametrize(
+    "path", [*MIGRATED, FOLDER / "a-t5-large.trainjob.yaml"], ids=lambda path: path.stem
+)
+def test_no_field_of_a_file_is_lost_silently(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With another value something else is printed, or the field was named."""
+    documents = [each for each in yaml.safe_load_all(path.read_text()) if each]
+    documents = json.loads(json.dumps(documents))  # without anchors
+    file = tmp_path / "x.yaml"
+    whole = _migrated(documents, file, capsys)
+    leaves = [
+        leaf
+        for leaf in _leaf_paths(documents)
+        # Of other objects the whole is named; names of containers and volumes only link them.
+        if re.search("TrainJob|PyTorchJob|Runtime", documents[leaf[0]].get("kind", "Runtime"))
+        and leaf[1] not in ("apiVersion", "kind", "status")
+        and not (leaf[-1] == "name" and leaf[-3] in ("containers", "volumes", "volumeMounts"))
+        and leaf[-1] not in ("emptyDir", "manager")
+    ]
+    silent = [
+        ".".join(map(str, leaf))
+        for leaf in leaves
+        if not any(f"{step} [" in whole for step in leaf[1:])
+        and _migrated(_with_another(documents, leaf), file, capsys) == whole
+    ]
+    assert silent == []
+
+
+def test_an_entry_for_a_stack_has_its_pool_and_says_which_names_to_fill_in(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    file = str(FOLDER / "valid/trainjob-nvme-cache-and-claim.yaml")
+    assert migrate.main([file, "--stack", "dev"]) == 0
+    said = capsys.readouterr().out
+    entry = yaml.safe_load(said)["jobs"]["cached"]
+    assert entry["pool"] == "g6e" and "is a guess" not in said
+    assert "storage: fill in another name for fsx: the stack has scratch, home" in said
+    storage = {"scratch": entry["storage"].pop("fsx")}
+    checkpoints = {**entry["checkpoints"], "store": "scratch", "directory": "cached"}
+    sound = entry | {"storage": storage, "checkpoints": checkpoints}
+    assert refused({"cached": sound}) == []
+    for stack in ("team-vision", "nowhere"):
+        assert migrate.main([file, "--stack", stack]) == 2
+        assert "must be a sound environment" in capsys.readouterr().out
+
+
+def test_an_entry_is_judged_for_the_release_that_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = str(FOLDER / "valid/trainjob-overrides.yaml")
+    for release, is_refused in (("2.1.0", False), ("2.3.0", True)):
+        migrate.main([file, "--trainer", release])
+        assert ("be a field of Trainer 2.3.0" in capsys.readouterr().out) == is_refused

@@ -18,7 +18,9 @@ from stacks.rules import (
     entries,
     environment,
     gangs,
+    images,
     instance_types,
+    mounts,
     network,
     pods,
     pools,
@@ -208,7 +210,19 @@ def _one_namespace_of_two_teams(folder: Path) -> None:
 def test_every_refusal_in_the_rules_is_caused_by_a_test_above(tmp_path: Path) -> None:
     """Counted by line: a new rule without a case fails here."""
     modules = (
-        *(environment, cluster, network, pools, instance_types, entries, gangs, pods, stores),
+        *(
+            environment,
+            cluster,
+            network,
+            pools,
+            instance_types,
+            entries,
+            gangs,
+            pods,
+            stores,
+            images,
+            mounts,
+        ),
         *(efs, s3, lustre_rules, lustre_repositories, lustre_efa, derived_jobs, plan, together),
     )
 

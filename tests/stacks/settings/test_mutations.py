@@ -11,12 +11,14 @@ import pytest
 import yaml
 
 from stacks.manifests import migrate
+from stacks.manifests.stack_jobs import read_jobs
 from stacks.plan import plan_stack
 from stacks.reports import check
+from stacks.settings.job import ManifestConfig
 from stacks.settings.reader import read_file
 from tests.support.everything import everything
-from tests.support.recording import CHECKOUT
-from tests.support.stackfile import at, planned
+from tests.support.recording import CHECKOUT, WORKLOADS
+from tests.support.stackfile import at, planned, reading
 
 WHOLE = yaml.safe_dump({"config": everything()}, sort_keys=False)
 EXPLODING = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -130,6 +132,33 @@ def _survives(folder: Path, count: int, seed: int) -> None:
             assert all(error.must and error.fix for error in found.errors)
         except Exception as error:
             raise AssertionError(f"mutation {number} of seed {seed}: {content!r}") from error
+
+
+def _manifests_survive(folder: Path, count: int, seed: int) -> None:
+    """Mutations of the sample manifests, judged as jobs of a stack and migrated."""
+    chance, file = random.Random(seed), folder / "job.yaml"
+    samples = [path.read_bytes() for path in sorted(WORKLOADS.glob("valid/*.yaml"))]
+    config = reading().config
+    assert config and config.environment
+    job = {"x": ManifestConfig(manifest="job.yaml", pool="g6e")}
+    for number in range(count):
+        content = _mutated(chance, chance.choice(samples))
+        file.write_bytes(content)
+        try:
+            read_jobs("environment.jobs", job, config.environment, "training", folder)
+            assert migrate.main([str(file)]) in (0, 1)
+        except Exception as error:
+            raise AssertionError(f"mutation {number} of seed {seed}: {content!r}") from error
+
+
+def test_no_mutation_of_a_manifest_is_a_traceback(folder: Path) -> None:
+    _manifests_survive(folder, 200, seed=3)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(20))
+def test_none_of_many_mutations_of_a_manifest_is_a_traceback(folder: Path, seed: int) -> None:
+    _manifests_survive(folder, 1000, seed=100 + seed)
 
 
 def test_no_mutation_of_a_file_is_a_traceback(folder: Path) -> None:

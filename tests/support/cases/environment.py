@@ -594,7 +594,7 @@ REFUSED |= {
     "an image to fetch that is still a placeholder": (
         [_h100(prefetch=["<account>.dkr.ecr.us-east-1.amazonaws.com/train:1"])],
         f"{POOL}.prefetch",
-        "must name images with a tag or a digest",
+        "must be the name of an image",
     ),
     "a fallback to the same zone": (
         [_h100(fallback_zones=["ap-northeast-2a"])],

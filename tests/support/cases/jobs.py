@@ -93,7 +93,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
     "nothing to run on a torch runtime": (
         [without(SCRIPT)],
         JOB,
-        "exactly one of script, command and torchrun",
+        "exactly one of script, command, arguments and torchrun",
     ),
     "a PyTorchJob that nobody runs": (
         [without(RUNTIME), at(f"{JOB}.pytorch_job", {})],
@@ -173,6 +173,72 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         [at(f"{JOB}.image", "registry:5000/image")],
         f"{JOB}.image",
         "whatever is newest",
+    ),
+    "a store that hides the programs of the image": (
+        [at(f"{JOB}.storage", {"home": {"path": "/usr/local/bin/"}})],
+        f"{JOB}.storage.home.path",
+        "must not hide /usr/local/bin of the image",
+    ),
+    "a folder of the node that hides processes": (
+        [at(f"{JOB}.host_paths", {"data": {"host": "/data", "path": "/proc/1"}})],
+        f"{JOB}.host_paths.data.path",
+        "must not hide /proc/1",
+    ),
+    "files that hide the settings of the system": (
+        [at(f"{JOB}.files", {"sources": ["README.md"], "path": "/etc"})],
+        f"{JOB}.files.path",
+        "must not hide /etc",
+    ),
+    "a folder on the node's disks with a way up": (
+        [at(f"{JOB}.local_scratch", "/local/../scratch2")],
+        f"{JOB}.local_scratch",
+        "must not contain `..`; got /local/../scratch2. Fix: write /scratch2",
+    ),
+    "arguments for a recipe": (
+        [*tune(), at(f"{JOB}.arguments", ["--epochs", "3"])],
+        f"{JOB}.arguments",
+        "must not be set with torchtune: they would go to its recipe; got --epochs 3. Fix: delete it",
+    ),
+    "arguments beside a coordinator": (
+        [*pytorch_job(coordinator=True), without(SCRIPT), at(f"{JOB}.arguments", [])],
+        f"{JOB}.arguments",
+        "must not be set beside coordinator",
+    ),
+    "arguments beside a script": (
+        [at(f"{JOB}.arguments", ["--epochs", "3"])],
+        JOB,
+        "got script and arguments",
+    ),
+    "an image in capitals": (
+        [at(f"{JOB}.image", "registry.example.com/Team/Train:1")],
+        f"{JOB}.image",
+        "must be the name of an image: registry/name, and :tag or @sha256: with 64 hex digits; got"
+        " registry.example.com/Team/Train:1. Fix: write registry.example.com/team/train:1",
+    ),
+    "an image by its address": (
+        [at(f"{JOB}.image", "https://ghcr.io/a/b:1")],
+        f"{JOB}.image",
+        "Fix: write ghcr.io/a/b:1",
+    ),
+    "an image whose digest is cut off": (
+        [at(f"{JOB}.image", "a/b@sha256:4f53cda18c2baa0c")],
+        f"{JOB}.image",
+        "got a/b@sha256:4f53cda18c2baa0c. Fix: registry/name:tag",
+    ),
+    "an image whose tag is missing behind its colon": (
+        [at(f"{JOB}.image", "a/b:")],
+        f"{JOB}.image",
+        "got a/b:. Fix: registry/name:tag",
+    ),
+    "no image": (
+        [at(f"{JOB}.image", "")],
+        f"{JOB}.image",
+        "must be the name of an image",
+    ),
+    "a runtime's image that is none": (
+        [at("trainer.own_runtimes.torch-distributed-resilient.image", "team/Train")],
+        "trainer.own_runtimes.torch-distributed-resilient.image",
+        "must be the name of an image",
     ),
     "a path that is mounted twice": (
         [at(f"{JOB}.local_scratch", "/workspace/"), at(f"{JOB}.files", {"sources": ["README.md"]})],
@@ -280,6 +346,8 @@ SOUND: dict[str, list[Edit]] = {
         PRIORITIES,
         at("trainer.own_runtimes.torch-distributed-resilient.priority", "high"),
     ],
+    "the image's own entrypoint": [without(SCRIPT), at(f"{JOB}.arguments", ["--epochs", "3"])],
+    "the image's own entrypoint without arguments": [without(SCRIPT), at(f"{JOB}.arguments", [])],
     "a script of this checkout": [
         without(SCRIPT),
         at(f"{JOB}.files", {"sources": ["README.md", SAMPLE]}),

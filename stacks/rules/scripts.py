@@ -1,0 +1,96 @@
+"""What a container cannot run, whoever wrote it: text that the kernel or bash cannot take.
+
+What a script does to the ranks of a job: jobs.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from stacks.derive.job_view import ContainerView, JobView
+from stacks.rules.bash_syntax import syntax_error
+from stacks.settings.problems import InputError, InputWarning
+
+ARGUMENT_BYTES = 131_072
+"""Longest argument or variable of a process, with the NUL at its end (MAX_ARG_STRLEN of Linux,
+include/uapi/linux/binfmts.h)."""
+SHELLS = ("bash", "sh", "dash")
+"""Shells whose scripts bash can read."""
+
+
+def characters(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """Characters that end a word or become part of it."""
+    text = "\n".join(container.words)
+    if "\0" in text:
+        yield InputError(
+            **container.where("script"),
+            must="not contain NUL: an argument of a process ends there",
+            got="NUL",
+            fix="delete it",
+        )
+    elif "\r" in text:
+        yield InputError(
+            **container.where("script"),
+            must="end its lines with LF: bash takes the CR of CRLF as part of the last word",
+            got="CR",
+            fix="save it with LF (dos2unix)",
+        )
+
+
+def length(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """An argument or a variable that the kernel does not hand to a process."""
+    variables = {name: f"{name}={value}" for name, value in container.env.items() if value}
+    texts = [("script", word) for word in container.words]
+    texts += [(f"env.{name}", text) for name, text in variables.items()]
+    for name, text in texts:
+        size = len(text.encode(errors="replace"))
+        if size >= ARGUMENT_BYTES:
+            yield InputError(
+                **container.where(name),
+                must=f"be shorter than {ARGUMENT_BYTES} bytes: Linux takes no longer argument",
+                got=f"{size} bytes",
+                fix="put it into a file: `files` of an entry, a ConfigMap, or the image",
+            )
+
+
+def only_a_file(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """A Python file where its interpreter is missing."""
+    script = container.script.strip()
+    if not container.own_entrypoint and re.fullmatch(r"[\w.-]+\.py", script):
+        yield InputError(
+            **container.where("script"),
+            must="start a program: a file name alone is looked for in PATH, as a command",
+            got=script[:60],
+            fix=f"torchrun {script}, or python {script}",
+        )
+
+
+def own_entrypoint(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
+    """A job whose program nobody can read."""
+    if container.own_entrypoint:
+        given = f"with {' '.join(container.words)[:60]}" if container.words else "without arguments"
+        yield InputWarning(
+            **container.where("script"),
+            text=(
+                f"the image's own entrypoint starts, {given}: whether it starts the ranks of every"
+                " node and where it saves is not known, and was not checked"
+            ),
+        )
+
+
+def syntax(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """A script that its shell cannot read."""
+    script, words = container.script, container.words
+    is_shell = words[1:] and PurePosixPath(words[0]).name in SHELLS and script in words[-1]
+    if not is_shell or {"\0", "\r"} & {*script}:
+        return
+    # Kubernetes makes $ of $$ in a command.
+    if wrong := syntax_error(script.replace("$$", "$")):
+        yield InputError(
+            **container.where("script"),
+            must="be a script that bash can read (bash -n)",
+            got=wrong[:120],
+            fix="correct that line, or the quote or block that it belongs to",
+        )
