@@ -25,6 +25,8 @@ LARGEST = 6_144
 """Characters of a managed policy, blanks not counted (IAM quotas)."""
 ANYWHERE = {"eks:CreateCluster", "elasticfilesystem:CreateFileSystem"}
 """Calls that take no resource in a policy (Service Authorization Reference): in the region only."""
+PARAMETER_NAMES = "ssm:DescribeParameters"
+"""Takes no resource, and answers without values (Service Authorization Reference)."""
 OWN_TAGS = {
     "ec2:DeleteInternetGateway",
     "ec2:DeleteNatGateway",
@@ -110,16 +112,18 @@ def team_policies(stack: str, region: str, parameter: str) -> dict[str, Document
 
 def _reading(read: Iterable[str], scope: Scope) -> list[Document]:
     """Reads, of everything in the region; IAM has no region. Of parameters only AWS's own about the
-    AMIs of EKS: others may be secrets of the account."""
+    AMIs of EKS, and the contracts of teams: others may be secrets of the account."""
     every = sorted(read)
     everywhere = [action for action in every if action.startswith("iam:")]
-    parameters = [action for action in every if action.startswith("ssm:")]
+    parameters = [a for a in every if a.startswith("ssm:") and a != PARAMETER_NAMES]
     regional = [action for action in every if action not in (*everywhere, *parameters)]
-    images = f"arn:aws:ssm:{scope.region}::parameter/aws/service/eks/optimized-ami/*"
+    allowed = [f"arn:aws:ssm:{scope.region}::parameter/aws/service/eks/optimized-ami/*"]
+    if not {*parameters} <= {*QUESTIONS}:
+        allowed += [_names(scope)["ssm"]]
     return [
         {"Sid": "ReadRegion", "Action": regional, **scope.in_region()},
         {"Sid": "ReadIam", "Action": everywhere, "Resource": "*"},
-        {"Sid": "ReadImages", "Action": parameters, "Resource": images},
+        {"Sid": "ReadParameters", "Action": parameters, "Resource": allowed},
     ]
 
 

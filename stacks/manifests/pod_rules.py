@@ -187,7 +187,7 @@ def _limits(context: ManifestContext, container: Container) -> Problems:
         requested, limit = amount(requests[name]), amount(limits.get(name))
         at, is_extended = container.at("resources", "requests", name), "/" in name
         if is_extended and requested != limit:
-            must = f"equal its limit ({limits.get(name)}): an extended resource must"
+            must = f"be equal to its limit ({limits.get(name)}): an extended resource must"
             fix = f"{name}: {limits.get(name, requests[name])} in both"
             yield context.error(at, must, requests[name], fix)
         elif requested and limit and requested > limit:

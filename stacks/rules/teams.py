@@ -233,7 +233,7 @@ def _beyond(path: str, entry: TeamEntryConfig, plan: JobPlan) -> Iterator[InputE
         if made["kind"] == "ClusterTrainingRuntime":
             yield InputError(
                 path=path,
-                must="bring no ClusterTrainingRuntime: it is an object of the whole cluster",
+                must="contain no ClusterTrainingRuntime: it is an object of the whole cluster",
                 got=made["metadata"]["name"],
                 fix="make it a TrainingRuntime, which is the team's own",
             )

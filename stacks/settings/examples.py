@@ -175,6 +175,13 @@ def _pattern(annotated: Any) -> str:
 
 _PATH = Pattern("an absolute path without a colon", _absolute)
 _DIRECTORY = Pattern("a directory, without / before or behind it", _relative)
+
+
+def _image_prefix(text: str) -> str:
+    bare = re.sub(r"[^a-z0-9._:/-]+", "-", text.strip().lower()).strip("-._:/")
+    return f"{bare}/" if bare else ""
+
+
 PATTERNS: dict[str, Pattern] = {
     _pattern(Name): Pattern(
         "a name of lower-case letters, digits and dashes, which begins with a letter and has at most"
@@ -184,7 +191,7 @@ PATTERNS: dict[str, Pattern] = {
     _pattern(RoleArn): Pattern("the ARN of an IAM role", _role, _ROLE),
     _pattern(ImagePrefix): Pattern(
         "the beginning of image names, up to a slash",
-        lambda text: f"{text.strip().lower().rstrip('*/')}/" if text.strip("*/ ") else "",
+        _image_prefix,
         "registry.example.com/vision/",
     ),
     _pattern(AccountId): Pattern("an account ID of twelve digits", _none, "123456789012"),

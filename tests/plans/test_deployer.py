@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -55,13 +56,24 @@ def test_no_call_is_allowed_by_wildcard_and_no_write_without_a_limit() -> None:
             assert all(permissions.READS.match(action) for action in statement["Action"])
 
 
-def test_of_parameters_only_those_about_amis_of_eks_can_be_read() -> None:
+AMIS = "arn:aws:ssm:eu-west-1::parameter/aws/service/eks/optimized-ami/*"
+CONTRACTS = "arn:aws:ssm:eu-west-1:*:parameter/trainyard/dev/teams/*"
+WITHOUT_TEAMS = permissions.CLOUDFORMATION.keys() - {"aws:ssm/parameter:Parameter"}
+
+
+@pytest.mark.parametrize(
+    ("types", "allowed"),
+    [(WITHOUT_TEAMS, {AMIS}), (permissions.CLOUDFORMATION, {AMIS, CONTRACTS})],
+    ids=["without teams", "with teams"],
+)
+def test_of_parameters_only_amis_of_eks_and_contracts_of_teams_can_be_read(
+    types: Collection[str], allowed: set[str]
+) -> None:
     """A parameter of the account may be a secret."""
-    about = "arn:aws:ssm:eu-west-1::parameter/aws/service/eks/optimized-ami/*"
-    for documents in (EVERYTHING, preview_policies(permissions.CLOUDFORMATION, SCOPE)):
+    for documents in (deployer_policies(types, SCOPE), preview_policies(types, SCOPE)):
         statements = [s for document in documents.values() for s in document["Statement"]]
-        reading = [s for s in statements if any(_service(one) == "ssm" for one in s["Action"])]
-        assert [(s["Action"], s["Resource"]) for s in reading] == [(["ssm:GetParameter"], about)]
+        reading = [s for s in statements if "ssm:GetParameter" in s["Action"]]
+        assert [{*s["Resource"]} for s in reading] == [allowed]
 
 
 def test_an_arn_names_its_service_as_iam_demands() -> None:
@@ -84,7 +96,7 @@ def test_a_call_limited_to_resources_takes_resources_of_that_kind() -> None:
 
 
 def test_calls_that_take_no_resource_are_the_table_of_them() -> None:
-    named = ("eks", "sqs", "events", "ecr", "elasticfilesystem")
+    named = ("eks", "sqs", "events", "ecr", "elasticfilesystem", "ssm")
     none = {
         action
         for action in permissions.actions(permissions.CLOUDFORMATION)

@@ -332,6 +332,7 @@ def test_a_pod_of_an_s3_store_misses_a_statement(account: Account, sid: str) -> 
 DEPLOYING = {
     "ReadRegion": {"DescribeVpcs", "DescribeCluster"},
     "ReadIam": {"GetRole"},
+    "ReadParameters": {"GetParameter"},
     "WriteInRegion": {"CreateVpc"},
     "DeleteOwn": {"DeleteSecurityGroup"},
     "WriteSqs": {"CreateQueue"},
@@ -375,6 +376,7 @@ def _deployer(account: Account, karpenter: Karpenter) -> tuple[Somebody, Calls]:
         "DescribeVpcs": lambda: ec2.describe_vpcs(),
         "DescribeCluster": lambda: eks.describe_cluster(name=CLUSTER),
         "GetRole": lambda: iam.get_role(RoleName="demo-nodes"),
+        "GetParameter": lambda: deployer.client("ssm").get_parameter(Name=IMAGE),
         "CreateVpc": lambda: ec2.create_vpc(CidrBlock="10.0.0.0/16", DryRun=True),
         "DeleteSecurityGroup": lambda: ec2.delete_security_group(GroupId=group(), DryRun=True),
         "CreateQueue": lambda: deployer.client("sqs").create_queue(QueueName="demo-q"),

@@ -9,10 +9,11 @@ from typing import Any
 import pulumi
 import pytest
 
-from plans.access import AccessPlan
+from plans.access import AccessPlan, AssumedRole
 from stacks.derive.credentials import NotAssumed
 from stacks.plan import Planned, plan_stack
 from stacks.rules import access
+from stacks.settings.aws import AssumeRoleConfig, AwsConfig
 from stacks.settings.reader import read
 from tests.support.recording import CHECKOUT, Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, values
@@ -279,6 +280,14 @@ def test_a_team_makes_nothing_in_aws_that_could_be_tagged() -> None:
     assert "must not be set in a team's stack file" in str(error)
 
 
+def test_a_listed_team_ends_in_the_deployer_of_its_entry() -> None:
+    roles = AwsConfig(assumeRole=AssumeRoleConfig(roleArn=OTHER))
+    plan = AccessPlan(region="a", roles=(AssumedRole(arn=OTHER),))
+    assert [*access.team_access_errors(plan, roles, OTHER)] == []
+    [error] = access.team_access_errors(plan, roles, ROLE)
+    assert "aws:assumeRole: must end in the deployer" in str(error) and f"got {OTHER}" in str(error)
+
+
 def test_every_error_of_the_account_settings_is_caused_by_a_test_above() -> None:
     """Counted by line; those of an account that answers are in test_preflight.py."""
 
@@ -286,6 +295,7 @@ def test_every_error_of_the_account_settings_is_caused_by_a_test_above() -> None
         for settings, edits, _, _ in CONTRADICTIONS:
             planned(settings, *edits)
         planned({"defaultTags": {"tags": {"a": "b"}}}, stack="team-vision")
+        test_a_listed_team_ends_in_the_deployer_of_its_entry()
         list(access.account_findings(AccessPlan(region="a", allowed_account_ids=("1",)), HUB))
         access.role_finding(AccessPlan(region="a"), NotAssumed(ROLE, "AccessDenied"))
         list(access.entry_findings("a", "dev", ROLE, False))

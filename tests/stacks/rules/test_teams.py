@@ -232,7 +232,7 @@ def test_a_listed_team_cannot_bring_an_object_of_the_whole_cluster(tmp_path: Pat
     share = teams.Share(namespace="n", max_gpus=None, limit="", entry=_vision(tmp_path))
     job = dataclasses.replace(plan.jobs["vit-base"], objects=(yaml.safe_load(runtime),))
     [error] = teams.listed_plan_errors(share, {"vit-base": job})
-    assert "must bring no ClusterTrainingRuntime" in str(error)
+    assert "must contain no ClusterTrainingRuntime" in str(error)
 
 
 def _vision(folder: Path) -> Any:
