@@ -35,11 +35,13 @@ class Team(pulumi.ComponentResource):
         volumes: Mapping[str, Volume],
         drivers: Mapping[str, pulumi.Resource],
         walls: Sequence[pulumi.Resource],
+        controllers: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`cluster`: how to reach it, as the contract says it. `walls`: what must stand before
-        anybody of the team enters."""
+        anybody of the team enters. `controllers`: of jobs."""
         super().__init__("trainyard:teams:Team", name, None, opts)
+        self._controllers = controllers
         own = pulumi.ResourceOptions(parent=self)
         space = JobNamespace(name, plan.workspace, volumes=volumes, drivers=drivers, opts=own)
         inside = [
@@ -73,16 +75,14 @@ class Team(pulumi.ComponentResource):
     def _count(
         self, name: str, plan: TeamEntryPlan, namespace: pulumi.Input[str]
     ) -> pulumi.Resource:
-        hard = {
-            "count/trainjobs.trainer.kubeflow.org": str(plan.max_jobs),
-            "count/pytorchjobs.kubeflow.org": str(plan.max_jobs),
-            "pods": str(plan.max_pods),
-        }
+        counts = {f"count/{kind}": str(plan.max_jobs) for kind in plan.job_kinds}
         return k8s.core.v1.ResourceQuota(
             f"{name}-objects",
             metadata={"name": "objects", "namespace": namespace},
-            spec={"hard": hard},
-            opts=pulumi.ResourceOptions(parent=self),
+            spec={"hard": {**counts, "pods": str(plan.max_pods)}},
+            # Kubernetes looks for new kinds every 30 s, and at a quota that is older than a kind in
+            # it only every 5 min: until then it refuses all jobs of that kind.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[*self._controllers]),
         )
 
     def _requests(self, name: str, namespace: pulumi.Input[str]) -> pulumi.Resource:

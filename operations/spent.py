@@ -20,7 +20,6 @@ from operations.snapshot import take
 from operations.target import TargetError, add_live, kubeconfig, require_account
 from stacks.plan import plan_stack
 from stacks.reports.cost import CENT, estimate
-from stacks.reports.money import wrapped
 from stacks.reports.plan import as_json
 from stacks.settings.reader import read_file
 from stacks.settings.teams import other_teams
@@ -133,7 +132,7 @@ def text(runs: list[Spent], going: int) -> list[str]:
     more = f"{going} job{'s' * (going != 1)} not ended" if going else ""
     if not runs:
         nothing = f"no finished run is on the cluster{f'; {more}' if more else ''}"
-        return [nothing, *wrapped(NOTES[-1])]
+        return [nothing, *command_line.wrapped(NOTES[-1])]
     sums = [(one.namespace, one.runs, *_amounts(one)) for one in by_namespace(runs)]
     dates = [run.as_of for run in runs if run.as_of]
     return [
@@ -143,7 +142,7 @@ def text(runs: list[Spent], going: int) -> list[str]:
         "",
         *([more] if more else []),
         *([f"prices of {min(dates)} or later"] if dates else []),
-        *(line for note in NOTES for line in wrapped(note)),
+        *(line for note in NOTES for line in command_line.wrapped(note)),
     ]
 
 

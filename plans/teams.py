@@ -36,6 +36,9 @@ class TeamEntryPlan:
     name: str
     workspace: JobNamespacePlan
     max_jobs: int
+    """Of each kind in job_kinds."""
+    job_kinds: tuple[str, ...]
+    """Kinds of jobs whose controllers the environment has, as quotas name them."""
     max_pods: int
     entrants: Mapping[str, EntrantPlan]
     """By logical name."""

@@ -156,6 +156,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             volumes=volumes,
             drivers=then.ready,
             walls=walls,
+            controllers=[*trainer.ready, *(one for each in legacy.values() for one in each.ready)],
             opts=in_cluster,
         )
 

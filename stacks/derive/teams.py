@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from catalog.job_kinds import JOB_KINDS
 from plans.parts import Identity, JobNamespacePlan, digest
 from plans.team_access import EVERYBODY, group_name
 from plans.teams import (
@@ -63,6 +64,7 @@ def team_entry_plans(
             name=name,
             workspace=_workspace(name, entry, wanted),
             max_jobs=entry.max_jobs,
+            job_kinds=_job_kinds(wanted),
             max_pods=entry.max_pods,
             entrants=_entrants(name, entry),
             parameter=parameter_name(me.stack, name),
@@ -116,6 +118,12 @@ def _workspace(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> 
         labels={TEAM: name},
         annotations={key: ",".join(values) for key, values in lists.items() if values},
     )
+
+
+def _job_kinds(wanted: EnvironmentConfig) -> tuple[str, ...]:
+    installed = ["TrainJob", *(["PyTorchJob"] if wanted.training_operator else [])]
+    groups = {kind: JOB_KINDS[kind].api_version.partition("/")[0] for kind in installed}
+    return tuple(f"{kind.lower()}s.{group}" for kind, group in groups.items())
 
 
 def _entrants(name: str, entry: TeamEntryConfig) -> dict[str, EntrantPlan]:

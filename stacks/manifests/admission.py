@@ -15,7 +15,7 @@ from stacks.derive.capacity import TYPES
 from stacks.manifests.context import ManifestContext, contexts_of
 from stacks.manifests.document import Workload, look, read_manifest
 from stacks.manifests.pod_security import pod_security_errors
-from stacks.manifests.pool_fit import JOBS, pool_errors
+from stacks.manifests.pool_fit import pool_errors
 from stacks.manifests.rules import manifest_problems
 from stacks.manifests.tolerations import tolerating, toleration_warnings
 from stacks.settings.environment import EnvironmentConfig
@@ -25,7 +25,7 @@ from stacks.settings.problems import InputError, InputWarning, one_of
 from stacks.stores.kinds import claim_name
 
 RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
-KINDS = ("ConfigMap", *RUNTIMES, *JOBS)
+KINDS = ("ConfigMap", *RUNTIMES, *JOB_KINDS)
 """Kinds of objects that a file may hold, in the order of creation."""
 
 
@@ -199,7 +199,7 @@ def judged(
         problems += _claims(context, claims, environment)
         problems += _runtime(context, accepted, environment)
         problems += _on_pool(context, pool, environment, places)
-    job = next((context for context in contexts if context.workload.kind in JOBS), None)
+    job = next((context for context in contexts if context.workload.kind in JOB_KINDS), None)
     return Manifest(
         objects=tuple(
             _ready(tolerating(context, pool, environment, release), claims, namespace)
@@ -236,7 +236,7 @@ def _one_job(
     workloads: Sequence[Workload], file: str, controllers: Mapping[str, str | None]
 ) -> Iterator[InputError]:
     """One job with what belongs to it, and a controller in the environment that runs it."""
-    jobs = [workload for workload in workloads if workload.kind in JOBS]
+    jobs = [workload for workload in workloads if workload.kind in JOB_KINDS]
     if not jobs:
         yield InputError(
             path="",

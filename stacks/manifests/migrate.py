@@ -16,6 +16,7 @@ import yaml
 
 import command_line
 from catalog import versions
+from catalog.job_kinds import JOB_KINDS
 from stacks.manifests.context import contexts_of
 from stacks.manifests.document import Workload, read_manifest
 from stacks.manifests.migration import Migration, NotMigrated, migrate
@@ -25,8 +26,6 @@ from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.files import text_of
 from stacks.settings.problems import InputError, Problem, listed
 from stacks.settings.reader import read_file
-
-KINDS = ("TrainJob", "PyTorchJob")
 
 
 def main(arguments: list[str]) -> int:
@@ -121,7 +120,7 @@ def migrate_all(
     environment: EnvironmentConfig | None = None,
 ) -> tuple[list[Migration], list[InputError]]:
     """The entries of all jobs, and why others cannot be migrated. `file` is the first file."""
-    jobs = [workload for workload in workloads if workload.kind in KINDS]
+    jobs = [workload for workload in workloads if workload.kind in JOB_KINDS]
     if not jobs:
         return [], [
             InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from catalog.job_kinds import JOB_KINDS
 from plans.pod_template import POOL
 from stacks.derive.capacity import CAPACITY_TYPES, TYPES, node_type_names
 from stacks.manifests.context import ManifestContext
@@ -12,7 +13,6 @@ from stacks.rules.gangs import gang_errors, gpu_errors
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.problems import InputError
 
-JOBS = ("TrainJob", "PyTorchJob")
 OLD_LABELS = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/os": "kubernetes.io/os",
@@ -30,7 +30,7 @@ def pool_errors(
     """What no node of the pool can be or has. `name`: the pool's."""
     pool = environment.pools[name]
     yield from _selectors(context, name, _labels(name, environment))
-    if context.workload.kind in JOBS:
+    if context.workload.kind in JOB_KINDS:
         yield from gang_errors(context.view, name, pool)
     else:
         yield from gpu_errors(context.view, name, pool)

@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from catalog.job_kinds import JOB_KINDS
 from catalog.latencies import LATENCIES, TYPICAL
 from plans.parts import JobPlan
 from stacks.plan import EnvironmentPlan, TeamPlan
 from stacks.stores.figures import Stage, took
 from stacks.stores.kinds import plan_kind
 
-CONTROLLERS = {"TrainJob": "Trainer", "PyTorchJob": "training-operator"}
-"""Kind of job → the stage that it waits for where it has no runtime of the environment."""
 NODES = ("system nodes", "first add-ons")
 """What whatever needs nodes waits for."""
 
@@ -139,7 +138,7 @@ def _needs(
         if name in job.stores
         for stage in (*plan_kind(store).last_stages(name, store), plan_kind(store).driver.add_on)
     ]
-    runs = "runtimes" if job.runtime else CONTROLLERS[job.kind]
+    runs = "runtimes" if job.runtime else JOB_KINDS[job.kind].controller
     return (runs, "coredns", *dict.fromkeys(mounted)), ("pools",)
 
 

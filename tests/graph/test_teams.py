@@ -9,6 +9,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from catalog import versions
 from plans.teams import PARAMETER_BYTES
 from stacks.rules.teams import REACHED_BYTES
 from tests.support.recording import UNKNOWN, Graph, Node, deploy
@@ -92,9 +93,17 @@ def test_a_team_has_the_stores_of_its_entry_and_its_share(with_teams: Graph) -> 
     counted = with_teams["ResourceQuota team-nlp-objects"].inputs["spec"]["hard"]
     assert counted == {
         "count/trainjobs.trainer.kubeflow.org": "100",
-        "count/pytorchjobs.kubeflow.org": "100",
         "pods": "500",
     }
+
+
+def test_jobs_are_counted_once_their_controllers_run() -> None:
+    """A quota that is older than a kind in it refuses that kind for minutes."""
+    graph = environment(at("training_operator", {"version": versions.TRAINING_OPERATORS[-1]}))
+    quota = graph["ResourceQuota team-nlp-objects"]
+    assert quota.inputs["spec"]["hard"]["count/pytorchjobs.kubeflow.org"] == "100"
+    for controller in ("kubeflow-trainer", "training-operator"):
+        assert graph.waits_for(quota, graph[f"Release {controller}"])
 
 
 def test_each_role_enters_by_groups_and_without_a_policy_of_aws(with_teams: Graph) -> None:

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 import pytest
 
 from catalog.versions import KUBERNETES
+from plans.policies import document
 from rehearsal import world
+from rehearsal.aws.identity import ACCOUNT
 from rehearsal.aws.images import NEWEST_RELEASE
 from stacks.plan import plan_stack
 from stacks.reports.policy import policies
@@ -105,8 +107,8 @@ def test_up_and_a_refresh_ask_the_account_for_nothing_beyond_the_deployers_polic
     assert len(calls) > 40 and beyond <= {"sts:GetCallerIdentity"}, "which needs no permission"
 
 
-def _edit(harness: Harness, *edits: tuple[str, str]) -> None:
-    file = harness.checkout / "Pulumi.dev.yaml"
+def _edit(harness: Harness, *edits: tuple[str, str], stack: str = "dev") -> None:
+    file = harness.checkout / f"Pulumi.{stack}.yaml"
     text = file.read_text()
     for old, new in edits:
         assert old in text
@@ -227,6 +229,41 @@ def test_a_team_comes_and_goes_and_the_environment_does_not_change(harness: Harn
     harness.shell("pulumi preview --non-interactive --expect-no-changes")
     assert harness.do("down", "--stack", "team-vision") == 0
     harness.shell("pulumi preview --non-interactive --expect-no-changes")
+
+
+DEPLOYER = f"arn:aws:iam::{ACCOUNT}:role/vision-deployer"
+LISTED = f"    teams: {{vision: {{deployer: '{DEPLOYER}', max_gpus: 16, stores: [scratch]}}}}\n"
+
+
+def test_a_listed_team_trains_with_rights_on_its_namespace_only(harness: Harness):
+    """Its role may read its contract, and do nothing else in AWS."""
+    zone = "    zone: ap-northeast-2a "
+    _edit(harness, (zone, LISTED + zone))
+    own = "    namespace: team-vision\n    max_gpus: 16\n"
+    _edit(harness, (own, "    name: vision\n"), stack="team-vision")
+    team = plan_stack(read_file("team-vision", harness.checkout), harness.checkout).accepted()
+    [policy] = policies(team).values()
+    owner = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+    trust = document({"Principal": owner, "Action": ["sts:AssumeRole"]})
+    role = "--role-name vision-deployer"
+    harness.shell(
+        f"aws iam create-role {role} --assume-role-policy-document '{json.dumps(trust)}' && aws iam"
+        f" put-role-policy {role} --policy-name contract --policy-document '{json.dumps(policy)}'"
+    )
+    assert harness.do("up") == 0, harness.log.read_text()
+    assert harness.do("up", "--stack", "team-vision") == 0, harness.log.read_text()
+    assert harness.condition("vit-base", "team-vision") == "Complete"
+    harness.shell("pulumi preview --non-interactive --expect-no-changes")
+    harness.shell("pulumi stack output kubeconfig --stack team-vision --show-secrets > team.yaml")
+    asked = "kubectl --kubeconfig team.yaml auth can-i"
+    assert harness.shell(f"{asked} create trainjobs --namespace team-vision").strip() == "yes"
+    for elsewhere in ("create trainjobs --namespace training", "get secrets --all-namespaces"):
+        assert harness.shell(f"{asked} {elsewhere}", check=False).strip() == "no"
+    assert harness.do("down", "--stack", "team-vision") == 0
+    _edit(harness, (LISTED, ""))
+    assert harness.do("up") == 0, harness.log.read_text()
+    harness.shell(f"aws iam delete-role-policy {role} --policy-name contract")
+    harness.shell(f"aws iam delete-role {role}")
 
 
 def test_down_leaves_nothing_and_a_killed_up_converges(harness: Harness):
