@@ -14,18 +14,17 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from catalog.instances import CPU_TYPES, GPU_TYPES
 from catalog.quantities import amount
 from operations.snapshot import Job, Object, Snapshot, container_statuses
 from plans.parts import RUN
 from plans.pod_template import GPU, POOL
+from stacks.derive.capacity import TYPES
 from stacks.manifests.context import live_view
 
 EXACT, AT_LEAST, AT_MOST, ABOUT = "", "at least", "at most", "about"
 """What is known of an amount."""
 FIRST_PODS = timedelta(minutes=1)
 """How long after its creation a job still creates the pods of its first attempt."""
-TYPES = GPU_TYPES | CPU_TYPES
 TYPE, CAPACITY = "node.kubernetes.io/instance-type", "karpenter.sh/capacity-type"
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 RESERVATION = "karpenter.k8s.aws/capacity-reservation-type"

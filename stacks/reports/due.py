@@ -18,7 +18,7 @@ from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
 from stacks.reports.account import Account, NotAnswered
 from stacks.reports.cost import estimate
 from stacks.reports.plan import as_json
-from stacks.reports.releases import add_ons, amis, in_order, newest
+from stacks.reports.releases import add_ons, ami_release, amis, in_order, newest
 from stacks.rules.cluster import end_of_support, next_release
 from stacks.rules.environment import offers_warnings
 from stacks.settings.environment import EnvironmentConfig
@@ -196,12 +196,12 @@ def _build(version: str, name: str, pinned: str, offered: Sequence[str]) -> Iter
 
 
 def _ami(variant: str, pinned: str, recommended: str) -> Iterator[Due]:
-    day = f"v{recommended.rpartition('-')[2]}"
-    if in_order(day) > in_order(pinned):
+    latest = ami_release(recommended)
+    if in_order(latest) > in_order(pinned):
         yield Due(
             what=f"AMI release {pinned} is pinned for {variant} nodes; EKS recommends {recommended}",
             when=f"since {_day(recommended)}",
-            do=f"write {day} in catalog/versions.py, AMI_RELEASE",
+            do=f"write {latest} in catalog/versions.py, AMI_RELEASE",
         )
 
 

@@ -28,7 +28,7 @@ def amis(plan: EnvironmentPlan) -> list[tuple[str, str]]:
         for pool in plan.pools.values()
         for kind in pool.types
     }
-    return sorted({(STANDARD, _day(plan.system_nodes.release)), *of_pools})
+    return sorted({(STANDARD, ami_release(plan.system_nodes.release)), *of_pools})
 
 
 def in_order(release: str) -> list[int]:
@@ -69,7 +69,7 @@ def ami_errors(
     """A pinned release of EKS's AMI that the region does not have, or whose patch release of the
     kubelet is another one. `recommended`: the release that EKS recommends."""
     version, own = plan.cluster.version, plan.system_nodes.release
-    of_system_nodes = variant == STANDARD and _day(own) == release
+    of_system_nodes = variant == STANDARD and ami_release(own) == release
     pinned_here = of_system_nodes and own != versions.KUBERNETES[version].system_nodes
     if not exists:
         yield InputError(
@@ -79,10 +79,10 @@ def ami_errors(
             fix=(
                 f"write {recommended}"
                 if pinned_here
-                else f"write v{recommended.rpartition('-')[2]} in catalog/versions.py, AMI_RELEASE"
+                else f"write {ami_release(recommended)} in catalog/versions.py, AMI_RELEASE"
             ),
         )
-    elif of_system_nodes and _day(recommended) == release and recommended != own:
+    elif of_system_nodes and ami_release(recommended) == release and recommended != own:
         yield InputError(
             path=RELEASE if pinned_here else VERSION,
             must=f"have the patch release of the kubelet in EKS's AMI of {release}",
@@ -91,6 +91,6 @@ def ami_errors(
         )
 
 
-def _day(release: str) -> str:
+def ami_release(release: str) -> str:
     """The release of the AMI in a release of a node group: v20261012 of 1.35.8-20261012."""
     return f"v{release.rpartition('-')[2]}"
