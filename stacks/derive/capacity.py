@@ -94,7 +94,7 @@ def pool_plans(
     tags = {**dict(access.default_tags), **wanted.tags}
     nodes = replace(me, extra_tags=tuple(sorted(tags.items())))
     efa_lustre = any(map(made_for_efa, wanted.storage.values()))
-    used = {job.pool for job in wanted.jobs.values()}
+    used, described = {job.pool for job in wanted.jobs.values()}, typed(wanted.jobs)
     return {
         name: pool_plan(
             nodes,
@@ -103,7 +103,7 @@ def pool_plans(
             wanted.zone,
             efa_lustre=efa_lustre,
             has_jobs=name in used,
-            images=_prefetched(name, pool, typed(wanted.jobs)),
+            images=_prefetched(name, pool, described),
         )
         for name, pool in wanted.pools.items()
     }
