@@ -16,7 +16,7 @@ from typing import Any
 import command_line
 from rehearsal import paths, toolchain, world
 from rehearsal.commands.down import down
-from rehearsal.commands.faults import FAULT_FIELDS, FAULTS, fault
+from rehearsal.commands.faults import FAULT_FIELDS, FAULTS, NOTICES, fault
 from rehearsal.commands.look import (
     build,
     drain,
@@ -80,7 +80,8 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
             "choices": FAULTS,
             "help": "the fault to add (without it, faults are listed)",
         },
-        "--instance": {"help": "vanish: id of the instance"},
+        "--instance": {"help": "vanish and notice: id of the instance"},
+        "--notice": {"choices": NOTICES, "help": "notice: what AWS announces"},
         **{
             f"--{name.replace('_', '-')}": {"type": kind, "help": what}
             for name, (kind, what) in FAULT_FIELDS.items()

@@ -17,6 +17,7 @@ from rehearsal.aws import (
     capacity,
     eks,
     instances,
+    notices,
     parameters,
     principals,
     quotas,
@@ -132,6 +133,13 @@ def _vanish(given: Fields) -> Fields:
     refuse(not instance, "NotFound", f"no instance {given['id']}")
     instances.vanish(instance)
     return {"id": instance.id, "state": instance.state}
+
+
+def _notice(given: Fields) -> None:
+    """AWS announces something of an instance."""
+    instance = instances.find(given["id"])
+    refuse(not instance, "NotFound", f"no instance {given['id']}")
+    notices.send(instance, given["notice"])
 
 
 def _fault(given: Fields) -> None:
@@ -313,6 +321,7 @@ _ROUTES: dict[tuple[str, str], Callable[[Fields], Any]] = {
     ("GET", "instances/*/credentials"): _instance_credentials,
     ("GET", "instances/*/reach"): _reach,
     ("POST", "instances/*/vanish"): _vanish,
+    ("POST", "instances/*/notice"): _notice,
     ("GET", "pod-identity"): _pod_credentials,
     ("GET", "inventory"): _inventory,
     ("GET", "faults"): lambda _: list(map(asdict, FAULTS)),

@@ -103,14 +103,14 @@ def _get_products(call: Call) -> Fields:
     return {"FormatVersion": "aws_v1", "PriceList": [json.dumps(product)]}
 
 
-def emit(region: str, kind: str, resource: str, detail: Fields) -> None:
-    """Send an event of EC2's to the queues that rules name, where the queue's policy lets
+def emit(region: str, kind: str, resource: str, detail: Fields, *, source: str = "aws.ec2") -> None:
+    """Send an event of a service to the queues that rules name, where the queue's policy lets
     EventBridge in."""
     event = {
         "version": "0",
         "id": secrets.token_hex(16),
         "detail-type": kind,
-        "source": "aws.ec2",
+        "source": source,
         "account": backends.ACCOUNT,
         "time": time.time(),
         "region": region,

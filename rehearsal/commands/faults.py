@@ -1,4 +1,5 @@
-"""`fault`: list the faults of the embedded account, add one, clear all, or make an instance vanish."""
+"""`fault`: list the faults of the embedded account, add one, clear all, make an instance vanish, or
+announce its end."""
 
 from __future__ import annotations
 
@@ -19,8 +20,11 @@ FAULTS = (
     "reserve",
     "quota",
     "vanish",
+    "notice",
     "clear",
 )
+NOTICES = ("spot", "rebalance", "reservation", "health")
+"""What AWS announces of an instance: aws/notices.py."""
 FAULT_FIELDS: dict[str, tuple[Any, str]] = {
     "service": (str, "only calls to this service, such as ec2"),
     "action": (str, "only this call, such as RunInstances"),
@@ -42,25 +46,30 @@ capacity reservation or a Capacity Block, and for `quota`."""
 
 
 def fault(options: argparse.Namespace) -> int:
-    """List the faults of the account, add one, clear all, or make an instance vanish."""
+    """List the faults of the account, add one, clear all, make an instance vanish, or announce its
+    end."""
     options_of_fault = {
         name: value
-        for name in (*FAULT_FIELDS, "block", "instance")
+        for name in (*FAULT_FIELDS, "block", "instance", "notice")
         if (value := getattr(options, name)) is not None
     }
     fits = {
         "vanish": {"instance"} == options_of_fault.keys(),
+        "notice": {"instance", "notice"} == options_of_fault.keys(),
         "clear": not options_of_fault,
         None: not options_of_fault,
     }
-    if not fits.get(options.kind, "instance" not in options_of_fault):
+    if not fits.get(options.kind, not {"instance", "notice"} & options_of_fault.keys()):
         print(
-            "`vanish` must have --instance and no other option; `clear` and `fault` alone must have none",
+            "`vanish` must have --instance and no other option; `notice` must have --instance and"
+            " --notice; `clear` and `fault` alone must have none",
             file=sys.stderr,
         )
         return REFUSED
     if options.kind == "vanish":
         world.ask("POST", f"instances/{options.instance}/vanish", {})
+    elif options.kind == "notice":
+        world.ask("POST", f"instances/{options.instance}/notice", {"notice": options.notice})
     elif options.kind == "clear":
         world.ask("DELETE", "faults")
     elif options.kind:

@@ -143,16 +143,10 @@ ROWS = {
     "eks:index:Cluster": Row("rehearsal.kubelet.node:node_config", "there is no Kubernetes"),
 }
 
-NO_EVENTS = "nothing here sends such events"
 NO_EFA = "EFA between nodes, and between servers of a file system, is not simulated"
 NO_DNS = "names are in one file of hosts, and services are reached at their pods"
 NO_CNI = "addresses of pods are the bridge's, not the subnet's"
 NOBODY = {
-    **{
-        (f"aws:cloudwatch/event{kind}:Event{kind}", f"karpenter-{name}"): NO_EVENTS
-        for kind in ("Rule", "Target")
-        for name in ("health", "rebalance", "reservation", "spot")
-    },
     ("aws:ec2/eip:Eip", "network-nat-a"): "only the end of a NAT gateway asks for its address",
     ("aws:ec2/vpcEndpoint:VpcEndpoint", "network-s3"): "stores on S3 are folders; NAT leads there",
     ("aws:eks/addon:Addon", "coredns"): NO_DNS,
@@ -190,7 +184,7 @@ def test_what_nothing_uses_is_in_the_graph_still() -> None:
 
 def test_the_number_of_resources_that_nothing_uses_does_not_grow() -> None:
     """In the audit of 2026-11-22 it was 39 of 72."""
-    assert (len(NOBODY), len(RESOURCES)) == (21, 76)
+    assert (len(NOBODY), len(RESOURCES)) == (13, 76)
 
 
 @pytest.mark.parametrize("kind", ROWS)

@@ -77,6 +77,7 @@ class Fleet:
         type_: str = "g6e.48xlarge",
         client: Any = None,
         dry: bool = False,
+        spot: bool = False,
         **data: Any,
     ) -> Any:
         overrides = [
@@ -90,7 +91,10 @@ class Fleet:
         fleet = (client or self.ec2).create_fleet(
             DryRun=dry,
             Type="instant",
-            TargetCapacitySpecification={"TotalTargetCapacity": count},
+            TargetCapacitySpecification={
+                "TotalTargetCapacity": count,
+                "DefaultTargetCapacityType": "spot" if spot else "on-demand",
+            },
             LaunchTemplateConfigs=[
                 {
                     "Overrides": overrides,

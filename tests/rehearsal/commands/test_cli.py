@@ -172,6 +172,9 @@ def test_down_repairs_and_drains_the_stack_and_asks_nobody(
     [
         ["vanish"],
         ["vanish", "--instance", "i-1", "--zone", "a"],
+        ["vanish", "--instance", "i-1", "--notice", "spot"],
+        ["notice", "--instance", "i-1"],
+        ["notice", "--notice", "spot"],
         ["clear", "--service", "ec2"],
         ["throttle", "--instance", "i-1"],
         ["--service", "ec2"],
