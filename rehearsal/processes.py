@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+T = TypeVar("T")
 HEARTBEAT_SECONDS = 8.0
 """No wait is silent for longer."""
 
@@ -92,11 +94,11 @@ def kill(pids: list[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def wait(condition: Callable[[], bool], seconds: float) -> bool:
-    """Whether the condition came true in time."""
+def wait(condition: Callable[[], T], seconds: float, every: float = 0.05) -> T:
+    """What the condition says once it is true; its last word where the time is up."""
     deadline = time.monotonic() + seconds
     while not (met := condition()) and time.monotonic() < deadline:
-        time.sleep(0.05)
+        time.sleep(every)
     return met
 
 

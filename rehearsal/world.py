@@ -61,7 +61,7 @@ SYSCTLS = {
 allows them."""
 SOCKET_PATH_LIMIT = 107
 """Bytes of a Unix socket's path (unix(7): sun_path has 108 with the closing zero)."""
-START_SECONDS, STOP_SECONDS = 60, 20
+START_SECONDS, STOP_SECONDS = 180, 60
 LASTING = ("logs", "lock")
 """What of STATE outlives a world."""
 

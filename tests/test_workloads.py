@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from rehearsal import processes
+from tests.support.patience import until
 from tests.support.recording import CHECKOUT
 from tests.workloads_train.runs import RANKS, WORKLOADS, Run, final, resumed, workers
-from tests.worlds.harness import until
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="real training needs torch: make train-real"
@@ -90,7 +90,7 @@ def test_the_loss_falls_and_all_ranks_agree(folder: Path, sample: str):
 def test_a_kill_in_the_middle_of_a_checkpoint_leaves_the_one_before(folder: Path):
     run = _disturbed(folder, "ddp", STALL_AT="step-00000074.pt")
     fresh = run.checkpoints / "step-00000074.pt.new"
-    assert until(fresh.exists, seconds=180, every=0.02), run.log
+    assert until(fresh.exists, every=0.02), run.log
     run.kill()
     assert fresh.exists() and run.latest == 49
     _ends_as_if_nothing_had_happened(folder, "ddp", 49)
@@ -102,7 +102,7 @@ def test_a_kill_in_the_middle_of_a_checkpoint_leaves_the_one_before(folder: Path
 
 def test_one_killed_rank_ends_the_run_everywhere_and_the_next_resumes(folder: Path):
     run = _disturbed(folder, "fsdp")
-    assert until(lambda: run.latest >= 19, seconds=180, every=0.02), run.log
+    assert until(lambda: run.latest >= 19, every=0.02), run.log
     processes.kill(workers(run.agents[1])[:1])
     assert 0 not in run.wait(), run.log
     _ends_as_if_nothing_had_happened(folder, "fsdp", run.latest)
@@ -112,7 +112,7 @@ def test_a_node_that_is_asked_to_stop_makes_all_save_at_the_same_step_and_nobody
     folder: Path,
 ):
     run = _disturbed(folder, "full_finetune")
-    assert until(lambda: run.latest >= 9, seconds=180, every=0.02), run.log
+    assert until(lambda: run.latest >= 9, every=0.02), run.log
     run.agents[1].terminate()
     assert 0 not in run.wait(), run.log
     assert run.log.count(f"asked to stop, after step {run.latest}") == RANKS, run.log

@@ -16,8 +16,9 @@ from typing import Any
 
 FIRST_STEP_SECONDS = 60.0
 """Ranks may need this long to start."""
-HEARTBEAT_SECONDS = float(os.environ.get("HEARTBEAT_SECONDS", "8"))
-"""Longer silence between two steps means that a rank or its node is gone."""
+HEARTBEAT_SECONDS = float(os.environ.get("HEARTBEAT_SECONDS", "60"))
+"""Longer silence between two steps means that a rank or its node is gone. NCCL waits 600 s; on a busy
+machine a sound rank can be silent for more than 10 s."""
 END = -1
 """The step at which all ranks end together."""
 

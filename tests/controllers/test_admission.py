@@ -16,11 +16,11 @@ from plans.pod_template import GPU, TOLERATIONS
 from plans.trainer import pod_jobs, train_job_spec
 from plans.upstream_runtimes import upstream_runtimes
 from rehearsal.kube import ApiError, Object
-from rehearsal.processes import wait
 from stacks.manifests.document import look
 from stacks.plan import EnvironmentPlan, plan_stack
 from stacks.settings.reader import read_file
 from tests.plans.test_trainer import API, JOB, OWN, VARIANTS, runtime, train_job
+from tests.support.patience import until
 from tests.support.recording import CHECKOUT
 from tests.support.trainer_server import TrainerServer, runtimes, trainer_server
 
@@ -245,12 +245,11 @@ def test_a_patch_of_a_job_that_is_not_there_passes_the_newer_webhook_and_starts_
     trainer.create(
         train_job("astray", train_job_spec("2.3.0", "own-torch", FOUR_RANKS, jobs=("launcher",)))
     )
-    assert wait(
+    assert until(
         lambda: (
             'job "astray-launcher-0" creation failed'
             in str(trainer.api.request("GET", "/api/v1/namespaces/default/events"))
         ),
-        seconds=60,
     )
     assert "status" not in (trainer.api.get(train_job("astray", {})) or {})
 
@@ -271,19 +270,17 @@ def test_an_upgrade_in_place_leaves_a_running_job_alone_and_the_runtime_free(
         by_hand["spec"]["trainer"]["numProcPerNode"] = "auto"
         server.create(by_hand)
         before = server.pods("job", 2)
-        assert wait(lambda: FINALIZER in _finalizers(server), seconds=60)
+        assert until(lambda: FINALIZER in _finalizers(server))
 
         with pytest.raises(
             AssertionError
         ):  # it cannot read a word where a number belongs, and never becomes ready
             server.install(newer, patience=4)
-        assert wait(
-            lambda: "cannot unmarshal string" in (tmp_path / "trainer/log").read_text(), seconds=60
-        )
+        assert until(lambda: "cannot unmarshal string" in (tmp_path / "trainer/log").read_text())
         server.api.delete(by_hand)
         server.install(newer)
         server.api.apply(runtime("own", own_runtime(newer, resilient)[1]), manager="pulumi")
-        assert wait(lambda: FINALIZER not in _finalizers(server), seconds=60)
+        assert until(lambda: FINALIZER not in _finalizers(server))
         server.api.apply(train_job("next", train_job_spec(newer, "own", JOB)), manager="pulumi")
         assert [_lacks(pod) for pod in server.pods("next", 2)] == [[], []]
         assert [pod["metadata"]["uid"] for pod in server.pods("job", 2)] == [

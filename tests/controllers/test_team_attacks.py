@@ -17,7 +17,7 @@ import pytest
 from plans.team_access import group_name, role_name
 from plans.team_admission import RULES, policies
 from rehearsal.kube import ApiError, Object
-from rehearsal.processes import wait
+from tests.support.patience import until
 from tests.support.team_server import PREFIX, TeamServer, refusal, team_server
 
 IMAGE = f"{PREFIX}train:1"
@@ -160,12 +160,12 @@ def test_each_of_these_requests_passes_for_whoever_has_the_verb(teams: TeamServe
     }
     teams.put(grant)
     try:
-        passes = wait(lambda: not attempt(teams, "member", "A1 list all namespaces"), seconds=30)
+        passes = until(lambda: not attempt(teams, "member", "A1 list all namespaces"))
         assert passes
         assert [case for case in REQUESTS if "User" in attempt(teams, "member", case)] == []
     finally:
         teams.admin.delete(grant)
-        wait(lambda: bool(attempt(teams, "member", "A1 list all namespaces")), seconds=30)
+        until(lambda: bool(attempt(teams, "member", "A1 list all namespaces")))
 
 
 def test_nobody_of_a_team_can_act_as_somebody_else(teams: TeamServer) -> None:
@@ -380,9 +380,9 @@ def test_without_its_rule_each_attack_passes(teams: TeamServer, rule: str) -> No
     cases = {name: body for name, (control, body) in REFUSED.items() if control == rule}
     with without_rule(teams, rule):
         for name, body in cases.items():
-            assert wait(lambda body=body: not made(teams, body), seconds=30), name
+            assert until(lambda body=body: not made(teams, body)), name
     for name, body in cases.items():
-        assert wait(lambda body=body: bool(made(teams, body)), seconds=30), name
+        assert until(lambda body=body: bool(made(teams, body))), name
 
 
 # What Pod Security, quotas and defaults refuse.
@@ -447,20 +447,20 @@ def test_a_pod_over_the_wall_is_refused_and_passes_without_it(teams: TeamServer,
     assert says in made(teams, body)
     put_back = wall.without(teams)
     try:
-        assert wait(lambda: not made(teams, body), seconds=30)
+        assert until(lambda: not made(teams, body))
     finally:
         put_back()
-    assert wait(lambda: says in made(teams, body), seconds=30)
+    assert until(lambda: says in made(teams, body))
 
 
 def test_what_two_controls_refuse_needs_both_taken_away(teams: TeamServer) -> None:
     """A9: hostPath in a pod, by Pod Security and by the policy."""
     body = pod(volumes=[HOST])
     with without_rule(teams, "volumes"):
-        assert wait(lambda: "PodSecurity" in made(teams, body), seconds=30)
+        assert until(lambda: "PodSecurity" in made(teams, body))
         put_back = _unlabelled(teams)
         try:
-            assert wait(lambda: not made(teams, body), seconds=30)
+            assert until(lambda: not made(teams, body))
         finally:
             put_back()
 
@@ -476,7 +476,7 @@ def test_a_team_cannot_fill_the_cluster_with_small_jobs(teams: TeamServer) -> No
             stack.callback(teams.admin.delete, job)
         assert "exceeded quota: objects" in made(teams, train_job())
         put_back = _without("ResourceQuota objects of team-vision")(teams)
-        assert wait(lambda: not made(teams, train_job()), seconds=30)
+        assert until(lambda: not made(teams, train_job()))
         put_back()
 
 
@@ -490,7 +490,7 @@ def test_a_pod_that_requests_nothing_is_not_the_first_to_be_killed(teams: TeamSe
     assert quality() == "Burstable"
     put_back = _without("LimitRange requests of team-vision")(teams)
     try:
-        assert wait(lambda: quality() == "BestEffort", seconds=30)
+        assert until(lambda: quality() == "BestEffort")
     finally:
         put_back()
 

@@ -17,6 +17,7 @@ from rehearsal import engine, paths, processes
 from rehearsal.aws.identity import DEVELOPER_KEY
 from rehearsal.engine import Stack
 from tests.rehearsal.conftest import ENVIRONMENT, TEAM, write_stack_file
+from tests.support.patience import until
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def _at_work(stack: Stack) -> Iterator[int]:
     with subprocess.Popen(
         command, env=engine.environment(stack) | {"FAKE_SECONDS": "30"}
     ) as process:
-        processes.wait(lambda: engine._lock_owners(stack) == [process.pid], 10)
+        until(lambda: engine._lock_owners(stack) == [process.pid])
         yield process.pid
         process.kill()
 
@@ -208,10 +209,10 @@ def test_an_engine_whose_driver_was_killed_cancels_itself(
     if not driver:
         _up(dev)
         os._exit(0)
-    processes.wait(lambda: bool(engine._lock_owners(dev)), 10)
+    until(lambda: bool(engine._lock_owners(dev)))
     os.kill(driver, signal.SIGKILL)
     os.waitpid(driver, 0)
-    assert processes.wait(lambda: not engine._lock_owners(dev), 10)
+    assert until(lambda: not engine._lock_owners(dev))
 
 
 def test_a_plugin_that_outlived_its_engine_is_ended(dev: Stack):
@@ -222,7 +223,7 @@ def test_a_plugin_that_outlived_its_engine_is_ended(dev: Stack):
         int((paths.STATE / "engine").read_text()),
         f"TRAINYARD_REHEARSAL={paths.STATE}",
     )
-    assert processes.wait(lambda: processes.in_session(session, marker) == [], 5)
+    assert until(lambda: processes.in_session(session, marker) == [])
 
 
 def test_teams_are_destroyed_before_the_environment_they_refer_to(checkout: Path, dev: Stack):

@@ -18,7 +18,7 @@ from rehearsal.control_plane import pki
 from rehearsal.providers.kubernetes.kubeconfig import access
 from rehearsal.providers.problems import Refused
 from tests.rehearsal.aws_world import Account, Network, profile, refused, served
-from tests.worlds.harness import until
+from tests.support.patience import until
 
 AGENT = "AmazonSSMManagedInstanceCore"
 HOST = "endpoint.example.com"
@@ -48,7 +48,7 @@ def _instance(account: Account, *policies: str) -> str:
         SubnetId=network.subnets[0],
         IamInstanceProfile={"Name": "nodes"},
     )["Instances"]
-    assert until(lambda: _state(network, made["InstanceId"]) == "running", seconds=10)
+    assert until(lambda: _state(network, made["InstanceId"]) == "running")
     return made["InstanceId"]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal import paths, processes, world
+from tests.support.patience import until
 
 PARTS = ("tests.rehearsal.fake_account", "tests.rehearsal.fake_fleet")
 needs_namespaces = pytest.mark.skipif(world.obstacle() is not None, reason=world.obstacle() or "")
@@ -77,7 +78,7 @@ def test_stop_leaves_no_process_and_nothing_but_logs(started: paths.World, state
 def test_a_world_whose_keeper_was_killed_dies_and_a_new_one_can_start(started: paths.World):
     pids = [process.pid for process in world.list_processes()]
     os.kill(_pid("rehearsal.world"), signal.SIGKILL)
-    assert processes.wait(lambda: not any(map(processes.started, pids)), 10)
+    assert until(lambda: not any(map(processes.started, pids)))
     world.start(parts=PARTS)
     assert world.ask("GET", "health") == {"ok": True}
 
@@ -85,26 +86,21 @@ def test_a_world_whose_keeper_was_killed_dies_and_a_new_one_can_start(started: p
 @needs_namespaces
 def test_a_process_that_lost_all_its_parents_ends_with_the_world(started: paths.World):
     _inside("setsid sleep 4711 >/dev/null 2>&1 &")
-    assert processes.wait(
-        lambda: any(process.name == "sleep" for process in world.list_processes()), 10
-    )
+    assert until(lambda: any(process.name == "sleep" for process in world.list_processes()))
     orphan = _pid("sleep")
     os.kill(_pid("rehearsal.world"), signal.SIGKILL)
-    assert processes.wait(lambda: processes.started(orphan) is None, 10)
+    assert until(lambda: processes.started(orphan) is None)
 
 
 @needs_namespaces
 def test_a_fleet_that_ended_is_started_again_and_that_is_said(started: paths.World):
-    assert processes.wait(
-        lambda: any(p.name.endswith("fake_fleet") for p in world.list_processes()), 10
-    )
+    assert until(lambda: any(p.name.endswith("fake_fleet") for p in world.list_processes()))
     before = _pid("fake_fleet")
     os.kill(before, signal.SIGKILL)
-    assert processes.wait(
+    assert until(
         lambda: any(
             p.name.endswith("fake_fleet") and p.pid != before for p in world.list_processes()
         ),
-        10,
     )
     assert "fake_fleet ended with -9" in world.incidents()[0]
     assert not world.lost()
@@ -115,7 +111,7 @@ def test_an_account_that_ended_is_not_started_again_because_it_would_know_nothin
     started: paths.World,
 ):
     os.kill(_pid("fake_account"), signal.SIGKILL)
-    assert processes.wait(world.lost, 10)
+    assert until(world.lost)
     assert not any(process.name.endswith("fake_account") for process in world.list_processes())
     said: list[str] = []
     world.start(parts=PARTS, report=said.append)

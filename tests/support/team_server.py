@@ -16,10 +16,10 @@ import yaml
 
 from catalog import versions
 from plans.team_access import EVERYBODY, group_name
-from rehearsal import paths
+from rehearsal import paths, processes
 from rehearsal.kube import Api, ApiError, Object
-from rehearsal.processes import wait
 from tests.rehearsal.api_server import PROGRAMS, TOKEN, ApiServer, start
+from tests.support.patience import until
 from tests.support.recording import CHECKOUT, Graph, deploy
 from tests.support.stackfile import ENVIRONMENT
 
@@ -132,7 +132,7 @@ def team_server(folder: Path) -> Iterator[TeamServer]:
                     "value": value,
                 }
             )
-        assert wait(lambda: _settled(made), seconds=60), "quotas, accounts and policies at work"
+        until(lambda: _settled(made), lambda: "quotas, accounts or policies are not at work")
         yield made
 
 
@@ -162,11 +162,7 @@ def _settled(made: TeamServer) -> bool:
     refuse."""
     quotas = made.admin.request("GET", "/api/v1/namespaces/team-vision/resourcequotas")["items"]
     account = made.admin.request("GET", "/api/v1/namespaces/team-vision/serviceaccounts")["items"]
-    unknown = [
-        each
-        for each in quotas
-        if {*each["spec"]["hard"]} != {*each.get("status", {}).get("hard", {})}
-    ]
+    unknown = [each for each in quotas if not _counted(each)]
     for each in unknown:
         _make_again(made, f"ResourceQuota {each['metadata']['name']} of team-vision")
     return bool(not unknown and account and refusal(*probe(made)))
@@ -178,11 +174,12 @@ def _make_again(made: TeamServer, name: str) -> None:
     at = f"/api/v1/namespaces/{quota['namespace']}/resourcequotas/{quota['name']}"
     made.admin.request("DELETE", at)
     made.put(made.objects[name])
-    wait(lambda: {*_hard(made, at, "spec")} == {*_hard(made, at, "status")}, seconds=5)
+    processes.wait(lambda: _counted(made.admin.request("GET", at)), seconds=5)
 
 
-def _hard(made: TeamServer, at: str, part: str) -> Object:
-    return made.admin.request("GET", at).get(part, {}).get("hard", {})
+def _counted(quota: Object) -> bool:
+    """Whether the usage of all that it limits is known: `status.hard` is complete before it is."""
+    return {*quota["spec"]["hard"]} == {*quota.get("status", {}).get("used", {})}
 
 
 def probe(made: TeamServer) -> tuple[Api, str, str, Object]:

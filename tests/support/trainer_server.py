@@ -22,11 +22,11 @@ from catalog.versions import TRAINERS
 from plans.own_runtimes import own_runtime
 from plans.parts import Spec
 from plans.upstream_runtimes import upstream_runtimes
-from rehearsal import charts, paths
+from rehearsal import charts, paths, processes
 from rehearsal.kube import ApiError, Object
-from rehearsal.processes import wait
 from tests.plans.test_trainer import OWN, runtime
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
+from tests.support.patience import PATIENCE, until
 
 CONTROLLERS = {"2.1.0": ("trainer", "jobset"), "2.3.0": ("trainer-2.3", "jobset-0.12")}
 """Trainer release → programs of the toolchain: the Trainer's controller, JobSet's."""
@@ -45,7 +45,7 @@ class TrainerServer:
         stack.callback(self.stop)
         (folder / "kubeconfig").write_text(self.server.kubeconfig())
 
-    def install(self, release: str, patience: float = 60) -> None:
+    def install(self, release: str, patience: float = PATIENCE) -> None:
         """As components/trainer.py: first the CRDs, by Helm; then controllers, ready within so many
         seconds, and webhooks."""
         self.stop()
@@ -75,7 +75,7 @@ class TrainerServer:
         for config in filter(None, yaml.load_all(rendered, yaml.CSafeLoader)):
             if config["kind"] in WEBHOOKS:
                 self.api.apply(self._to_localhost(config, ports), manager="tests")
-        assert wait(self._admits, seconds=60), "the API server does not reach the webhooks"
+        assert until(self._admits), "the API server does not reach the webhooks"
 
     def _admits(self) -> bool:
         """The API server hears a moment later where webhooks are now."""
@@ -100,7 +100,7 @@ class TrainerServer:
     def pods(self, job: str, count: int) -> list[Object]:
         """The pods of a TrainJob in the order of their names, once there are that many."""
         at = f"/api/v1/namespaces/default/pods?labelSelector=jobset.sigs.k8s.io%2Fjobset-name%3D{job}"
-        assert wait(lambda: len(self.api.request("GET", at)["items"]) >= count, seconds=60), (
+        assert until(lambda: len(self.api.request("GET", at)["items"]) >= count), (
             f"{count} pods of {job}"
         )
         return sorted(self.api.request("GET", at)["items"], key=lambda pod: pod["metadata"]["name"])
@@ -133,7 +133,7 @@ class TrainerServer:
         for _ in range(3):
             port, health = paths.free_port(), paths.free_port()
             process = self._started(name, program, port, health)
-            ready = wait(
+            ready = processes.wait(
                 lambda health=health, process=process: (
                     _answers(f"http://127.0.0.1:{health}/readyz") or process.poll() is not None
                 ),

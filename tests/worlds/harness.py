@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -205,11 +204,3 @@ def copied_checkout(folder: Path) -> Path:
     shutil.copytree(paths.CHECKOUT, folder, ignore=shutil.ignore_patterns(*left_out))
     (folder / ".venv").symlink_to(sys.prefix)  # Pulumi.yaml names it
     return folder
-
-
-def until(seen: Callable[[], Any], *, seconds: float, every: float = 1) -> Any:
-    """What `seen` says once it says something true; its last word where the time is up."""
-    deadline = time.monotonic() + seconds
-    while not (word := seen()) and time.monotonic() < deadline:
-        time.sleep(every)
-    return word

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import command_line
-from tests.worlds.harness import VICTIMS, Harness, until
+from rehearsal import processes
+from tests.worlds.harness import VICTIMS, Harness
 
 JOB, PATIENCE, GPU_NODE = "t5-large", 75, "a GPU node"
 """The dev stack's job, and how long a crippled copy of it is watched; a sound one is done in 30
@@ -109,7 +110,7 @@ def leave_outs(harness: Harness) -> Iterator[str]:
         harness.shell("kubectl delete nodeclaims --all --wait", check=False)
         bring_back = case.away(harness)
         harness.apply(harness.copy_of(JOB, name, script=case.edit))
-        ended = until(partial(_is_complete, harness, name), seconds=PATIENCE, every=5)
+        ended = processes.wait(partial(_is_complete, harness, name), PATIENCE, 5)
         said = harness.shell(f"{sys.executable} -m operations.status", check=False)
         named = any(words in said for words in case.named)
         print(
@@ -142,7 +143,7 @@ def kill_round(harness: Harness, chance: random.Random, word: str) -> str | None
     )
     command = harness.start(word)
     time.sleep(moment)
-    until(lambda: find() or command.poll() is not None, seconds=60, every=0.2)
+    processes.wait(lambda: find() or command.poll() is not None, 60, 0.2)
     still, killed = command.poll() is None, _kill(harness, victim)
     first = command.wait()
     again = harness.do(word) if first or word == "up" else 0

@@ -17,7 +17,8 @@ import yaml
 from rehearsal import world
 from stacks.plan import EnvironmentPlan, plan_stack
 from stacks.settings.reader import read
-from tests.worlds.harness import Harness, Object, rehearsing, until
+from tests.support.patience import until
+from tests.worlds.harness import Harness, Object, rehearsing
 
 pytestmark = [
     pytest.mark.world,
@@ -174,9 +175,7 @@ def test_a_gang_of_two_where_one_is_to_be_had_says_what_is_missing(harness: Harn
     one_stands = ("--zone", ZONE, "--instance-type", "p5.48xlarge", "--available", "0")
     assert harness.do("fault", "no-capacity", *one_stands) == 0
     harness.apply(_gang(harness, "half", 2))
-    said = until(
-        lambda: _status(harness, "TrainJob half has waited for 1 of 2 nodes"), seconds=90, every=3
-    )
+    said = until(lambda: _status(harness, "TrainJob half has waited for 1 of 2 nodes"), every=3)
     assert "it has 1 idle" in said and "an hour" in said
     harness.shell("kubectl -n training delete trainjob half --wait")  # first: it would get its node
     assert harness.do("fault", "clear") == 0
@@ -188,7 +187,7 @@ def test_a_job_larger_than_its_pool_is_refused_at_preview_and_indeed_cannot_run(
     [fault] = plan_stack(read(large, stack="capacity", project="trainyard")).errors
     assert "raise pools.p5.max_nodes to 3" in str(fault)
     harness.apply(_gang(harness, "large", 3))
-    assert until(lambda: _status(harness, " of 3 nodes since"), seconds=90, every=3)
+    assert until(lambda: _status(harness, " of 3 nodes since"), every=3)
     assert len(_nodes(harness, "p5")) <= 2
     harness.shell("kubectl -n training delete trainjob large --wait")
 
@@ -255,9 +254,7 @@ def test_reservations_and_blocks_are_used_while_they_are_active_and_only_then(ha
             == labels["karpenter.k8s.aws/capacity-reservation-id"]
         )
     harness.apply(_gang(harness, "early", 1, "later"))
-    assert until(
-        lambda: _status(harness, "TrainJob early has waited for 1 of 1 nodes"), seconds=60, every=3
-    )
+    assert until(lambda: _status(harness, "TrainJob early has waited for 1 of 1 nodes"), every=3)
     assert _nodes(harness, "later") == [], "a block that has not begun gives nothing"
     harness.shell("kubectl -n training delete trainjob early --wait")
     said = harness.shell(f"{sys.executable} -m stacks.reports.check --live capacity", check=False)
@@ -269,11 +266,9 @@ def test_a_block_that_is_over_takes_its_node_away_and_gives_none(harness: Harnes
     over = datetime.now(UTC).replace(microsecond=0)
     times = ("--starts", (over - timedelta(hours=2)).isoformat(), "--ends", over.isoformat())
     assert harness.do(*RESERVE, "cr-00000000000000002", "--block", *times) == 0
-    assert until(lambda: not _nodes(harness, "block"), seconds=180)
+    assert until(lambda: not _nodes(harness, "block"))
     harness.apply(_gang(harness, "late", 1, "block"))
-    assert until(
-        lambda: _status(harness, "TrainJob late has waited for 1 of 1 nodes"), seconds=90, every=3
-    )
+    assert until(lambda: _status(harness, "TrainJob late has waited for 1 of 1 nodes"), every=3)
     assert _nodes(harness, "block") == [], "what is over gives nothing"
     harness.shell("kubectl -n training delete trainjob late --wait")
     said = harness.shell(f"{sys.executable} -m stacks.reports.check --live capacity", check=False)
@@ -291,9 +286,10 @@ def test_a_kept_node_that_died_was_replaced(harness: Harness, before: set[str]):
         }
         return len(ready) == 2 and ready != before
 
-    assert until(again, seconds=180)
+    assert until(again)
 
 
+@pytest.mark.soak
 def test_down_takes_the_placement_group_too_and_leaves_reservations_to_their_owner(
     harness: Harness,
 ):

@@ -14,8 +14,9 @@ import pytest
 import yaml
 
 from rehearsal import world
+from tests.support.patience import until
 from tests.support.recording import stack_values
-from tests.worlds.harness import Harness, Object, rehearsing, until
+from tests.worlds.harness import Harness, Object, rehearsing
 
 pytestmark = [
     pytest.mark.world,
@@ -128,7 +129,7 @@ def vanished(harness: Harness) -> tuple[str, float]:
     """The instance of the second rank of a gang that has saved a checkpoint, and when it vanished."""
     harness.apply(harness.copy_of("t5-large", "survives", env_TRAINYARD_STEPS="120"))
     logs = "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=survives --tail=-1"
-    assert until(lambda: "step 9/" in harness.shell(logs, check=False), seconds=90)
+    assert until(lambda: "step 9/" in harness.shell(logs, check=False))
     instance = list(_instances(harness, "survives"))[1]
     assert harness.do("fault", "vanish", "--instance", instance) == 0
     return instance, time.time()
@@ -229,7 +230,6 @@ def test_pods_that_a_failed_pytorch_job_leaves_behind_are_named(harness: Harness
             rf"PyTorchJob {V1}leaves ended \d+ s ago, and its pods have not: {V1}leaves-worker-0",
             _status(harness),
         ),
-        seconds=90,
         every=5,
     ), _status(harness)
     harness.shell(f"kubectl -n training delete pytorchjob {V1}leaves --wait")
@@ -238,7 +238,7 @@ def test_pods_that_a_failed_pytorch_job_leaves_behind_are_named(harness: Harness
 def test_a_node_that_vanishes_is_replaced_in_its_zone_and_the_gang_resumes(
     harness: Harness, vanished: tuple[str, float]
 ):
-    assert until(lambda: harness.condition("survives"), seconds=240) == "Complete", _status(harness)
+    assert until(lambda: harness.condition("survives")) == "Complete", _status(harness)
     (instance, when), now = vanished, _instances(harness, "survives")
     zones = [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in now.values()]
     jobset = harness.get("jobset survives -n training")["status"]

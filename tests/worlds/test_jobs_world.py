@@ -18,8 +18,9 @@ from rehearsal import world
 from stacks.plan import plan_stack
 from stacks.settings.reader import read
 from tests.controllers.test_sdk import SDK, V1, submitted
+from tests.support.patience import until
 from tests.support.recording import CHECKOUT
-from tests.worlds.harness import Harness, Object, rehearsing, until
+from tests.worlds.harness import Harness, Object, rehearsing
 
 pytestmark = [
     pytest.mark.world,
@@ -99,7 +100,7 @@ def beside(script: str, wait: str) -> Object:
         "gpus_per_node": 1,
         "script": script,
         "wait": wait,
-        "wait_minutes": 3,
+        "wait_minutes": 15,
     }
 
 
@@ -119,7 +120,7 @@ def harness() -> Iterator[Harness]:
                     "stringData": {key: f"of-{secret}"},
                 }
             )
-        assert until(lambda: _state(made, JOB), seconds=180) == "Succeeded", made.log.read_text()
+        assert until(lambda: _state(made, JOB)) == "Succeeded", made.log.read_text()
         yield made
 
 
@@ -151,7 +152,7 @@ def test_the_real_webhook_refuses_two_masters(harness: Harness):
 
 def test_with_a_coordinator_the_two_nodes_are_workers_and_the_job_ends_after_them(harness: Harness):
     harness.apply(_by_hand(harness, "coordinated", coordinator=True))
-    assert until(lambda: _state(harness, "coordinated"), seconds=180) == "Succeeded"
+    assert until(lambda: _state(harness, "coordinated")) == "Succeeded"
     assert _ranks(harness, "coordinated") == set(range(16))
     assert "2 of 2" in harness.shell("kubectl logs -n training coordinated-master-0")
 
@@ -161,7 +162,7 @@ def test_a_job_whose_ranks_fail_fails_and_keeps_what_they_said(harness: Harness)
     [master] = broken["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"]
     master["command"] = ["/bin/sh", "-c", "echo no data; exit 3"]
     harness.apply(broken)
-    assert until(lambda: _state(harness, "broken"), seconds=180) == "Failed"
+    assert until(lambda: _state(harness, "broken")) == "Failed"
     assert "no data" in harness.shell("kubectl logs -n training broken-master-0")
     assert "last log line: no data" in harness.shell(
         f"{sys.executable} -m operations.status", check=False
@@ -177,7 +178,7 @@ def test_the_same_job_reaches_its_end_as_a_train_job_too(harness: Harness):
         "runtime": "once",
         "checkpoints": {"store": "checkpoints", "directory": "twin"},
         "wait": "complete",
-        "wait_minutes": 5,
+        "wait_minutes": 15,
     }
     del twin["pytorch_job"]
     _up(harness, twin=twin)
@@ -228,7 +229,7 @@ def test_the_sample_that_clones_is_repaired_as_a_file_and_succeeds(harness: Harn
     job["spec"]["runPolicy"]["cleanPodPolicy"] = "None"
     (harness.checkout / "dist.yaml").write_text(yaml.safe_dump(job))
     _up(harness, dist={"manifest": "dist.yaml", "pool": "l4"})
-    assert until(lambda: _state(harness, "pytorch-dist-job"), seconds=180) == "Succeeded"
+    assert until(lambda: _state(harness, "pytorch-dist-job")) == "Succeeded"
     # The job ends with its master, whatever the workers do.
     assert "rank 0 3" in harness.shell("kubectl logs -n training pytorch-dist-job-master-0")
 
@@ -261,7 +262,7 @@ def test_a_runtime_with_every_fragment_that_people_bring_takes_their_job_to_its_
     for obj in (runtime, script, job):
         harness.apply(obj)
     name = job["metadata"]["name"]
-    assert until(lambda: harness.condition(name), seconds=180) == "Complete"
+    assert until(lambda: harness.condition(name)) == "Complete"
     said = harness.shell(
         f"kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name={name} --tail=-1"
     )
@@ -288,7 +289,7 @@ def test_an_upgraded_trainer_finds_nothing_it_cannot_read_and_leaves_alone_what_
     by_hand["metadata"] = {"name": "by-hand", "namespace": "training"}
     by_hand["spec"]["trainer"] |= {"numProcPerNode": "auto", "command": ["true"]}
     harness.apply(by_hand)
-    assert until(lambda: harness.condition("by-hand"), seconds=120) == "Complete"
+    assert until(lambda: harness.condition("by-hand")) == "Complete"
     said = harness.shell(f"{sys.executable} -m operations.status", check=False)
     assert "set numProcPerNode to a string: by-hand\n" in said
     [remove] = re.findall("before you raise trainer.version: (kubectl .*)", said)
@@ -298,6 +299,7 @@ def test_an_upgraded_trainer_finds_nothing_it_cannot_read_and_leaves_alone_what_
     _sees_complete(harness, NEWER)
 
 
+@pytest.mark.soak
 def test_down_leaves_nothing(harness: Harness):
     assert harness.do("down") == 0, harness.log.read_text()
 

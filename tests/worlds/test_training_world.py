@@ -12,9 +12,10 @@ import yaml
 
 from plans.pod_template import TOLERATIONS
 from rehearsal import processes, world
+from tests.support.patience import until
 from tests.support.recording import CHECKOUT, stack_values
 from tests.workloads_train.runs import RANKS, SLOW_DISK, WORKLOADS, Run, final, resumed
-from tests.worlds.harness import Harness, Object, rehearsing, until
+from tests.worlds.harness import Harness, Object, rehearsing
 
 pytestmark = [
     pytest.mark.world,
@@ -129,7 +130,7 @@ def _pod(harness: Harness, name: str, index: int) -> str:
 def _ends_like(harness: Harness, name: str, undisturbed: Run) -> list[int]:
     """Whatever was done to it; the steps from which it resumed."""
     assert undisturbed.wait() == [0, 0], undisturbed.log
-    assert until(lambda: harness.condition(name), seconds=240) == "Complete", _logs(harness, name)
+    assert until(lambda: harness.condition(name)) == "Complete", _logs(harness, name)
     assert harness.get(f"jobset {name} -n training")["status"]["restarts"] == 1
     pods = harness.get(f"pods -n training -l jobset.sigs.k8s.io/jobset-name={name}")["items"]
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 2
@@ -155,7 +156,6 @@ def test_from_a_configmap_and_killed_in_the_middle_of_a_checkpoint(harness: Harn
     )
     assert until(
         lambda: [*harness.state.glob("file-systems/*/configmap/step-00000149.pt.new")],
-        seconds=180,
         every=0.2,
     )
     harness.shell(
@@ -166,9 +166,7 @@ def test_from_a_configmap_and_killed_in_the_middle_of_a_checkpoint(harness: Harn
 
 def test_from_a_folder_of_the_node_and_one_rank_killed(harness: Harness, ddp: Run):
     harness.apply(_job(harness, "hostpath", "ddp", {}))
-    assert until(
-        lambda: [*harness.state.glob("file-systems/*/hostpath/latest")], seconds=120, every=0.2
-    )
+    assert until(lambda: [*harness.state.glob("file-systems/*/hostpath/latest")], every=0.2)
     ranks = [
         pid
         for pid in harness.processes("/workspace/train.py")
@@ -182,7 +180,7 @@ def test_from_an_image_and_a_node_asked_to_leave(harness: Harness, tmp_path: Pat
     job = _job(harness, "image", "fsdp", {})
     job["spec"]["trainer"]["image"] = "trainyard/fsdp:1"
     harness.apply(job)
-    assert until(lambda: "step 20 loss" in _logs(harness, "image"), seconds=120, every=0.5)
+    assert until(lambda: "step 20 loss" in _logs(harness, "image"), every=0.5)
     harness.shell(f"kubectl delete pod {_pod(harness, 'image', 1)} -n training")
     undisturbed = Run(sample="fsdp", folder=tmp_path, flags=FLAGS["fsdp"]).start()
     [step] = _ends_like(harness, "image", undisturbed)

@@ -11,7 +11,8 @@ import yaml
 
 from catalog import versions
 from rehearsal import world
-from tests.worlds.harness import Harness, rehearsing, until
+from tests.support.patience import until
+from tests.worlds.harness import Harness, rehearsing
 
 pytestmark = [
     pytest.mark.world,
@@ -77,12 +78,9 @@ def gang() -> Iterator[tuple[Harness, list[tuple[str, str, str, int]]]]:
         first = trial.start("up", "--stack", "upgrade")
         engine_is_done = until(
             lambda: " changes" in trial.log.read_text().rpartition("$ rehearsal up")[2],
-            seconds=900,
         )
         assert engine_is_done, trial.log.read_text()
-        assert until(
-            lambda: [pod[2] for pod in _gang(trial)] == ["Running", "Running"], seconds=180
-        )
+        assert until(lambda: [pod[2] for pod in _gang(trial)] == ["Running", "Running"])
         # It follows the job now, and nothing else may change the world meanwhile.
         first.terminate()
         first.wait()
@@ -100,9 +98,9 @@ def test_a_control_plane_is_upgraded_under_a_gang_that_notices_nothing(
 
     _write(trial, AFTER)
     second = trial.start("up", "--stack", "upgrade")
-    assert until(
-        lambda: " changes" in trial.log.read_text().rpartition("$ rehearsal up")[2], seconds=600
-    ), trial.log.read_text()
+    assert until(lambda: " changes" in trial.log.read_text().rpartition("$ rehearsal up")[2]), (
+        trial.log.read_text()
+    )
     assert _gang(trial) == before, "no pod of it moved or was started again"
 
     [cluster] = _aws(trial, "list-clusters")["clusters"]

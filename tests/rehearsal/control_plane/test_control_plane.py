@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,6 +23,7 @@ import pytest
 from rehearsal import kube, paths
 from rehearsal.control_plane import ControlPlane, admin
 from rehearsal.toolchain.programs import BY_NAME, NEWEST_KUBERNETES
+from tests.support.patience import until
 
 WORLD = paths.World(api_port=16443, account_port=16444, speed=60)
 PARTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -110,8 +110,8 @@ class Inside:
         print(line, file=self.process.stdin, flush=True)
         return json.loads(self.process.stdout.readline())
 
-    def until_ready(self, seconds: float = 60) -> None:
-        wait_for(lambda: self.order("ready"), seconds)
+    def until_ready(self) -> None:
+        until(lambda: self.order("ready"))
 
     def kubectl(
         self, *arguments: str, token: str | None = None, given: Any = None
@@ -162,14 +162,6 @@ class Inside:
         self.process.wait()
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 20) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.1)
-    return found
-
-
 def possible() -> bool:
     built = all(BY_NAME[name].built.exists() for name in PROGRAMS)
     return built and subprocess.run([*NAMESPACE, "true"], check=False).returncode == 0
@@ -193,7 +185,7 @@ def plane(inside: Inside) -> Inside:
     if not inside.order("pids"):
         inside.order("start")
     inside.until_ready()
-    wait_for(lambda: inside.get("serviceaccount", "default"))
+    until(lambda: inside.get("serviceaccount", "default"))
     return inside
 
 
@@ -294,7 +286,7 @@ def test_a_node_reads_a_secret_only_while_a_pod_of_its_own_uses_it(plane: Inside
     plane.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}})
     volumes = [{"name": "key", "secret": {"secretName": "key"}}]
     plane.create(pod("uses-key", nodeName="node-b", volumes=volumes))
-    wait_for(lambda: plane.kubectl("get", "secret", "key", token="node-b").returncode == 0)
+    until(lambda: plane.kubectl("get", "secret", "key", token="node-b").returncode == 0)
     assert "no relationship found" in plane.kubectl("get", "secret", "key", token="node-a").stderr
 
 
@@ -329,7 +321,7 @@ def test_controllers_make_the_pods_of_a_workload(plane: Inside, kind: str, versi
         }
     )
     assert "created" in made
-    wait_for(lambda: plane.get("pods", f"--selector=app={name}").get("items"))
+    until(lambda: plane.get("pods", f"--selector=app={name}").get("items"))
 
 
 @world
@@ -344,7 +336,7 @@ def test_a_deleted_owner_takes_its_objects_along(plane: Inside) -> None:
     }
     plane.create(owner | {"metadata": {"name": "owned", "ownerReferences": [reference]}})
     plane.kubectl("delete", "configmap", "owner")
-    wait_for(lambda: not plane.get("configmap", "owned"))
+    until(lambda: not plane.get("configmap", "owned"))
 
 
 @world
@@ -360,9 +352,9 @@ def test_a_part_that_dies_comes_back(plane: Inside, part: str) -> None:
     before = plane.order("pids")[part]
     uid = plane.get("namespace", "kube-system")["metadata"]["uid"]
     os.kill(before, signal.SIGKILL)
-    wait_for(lambda: plane.order("pids").get(part, before) != before)
+    until(lambda: plane.order("pids").get(part, before) != before)
     plane.until_ready()
-    assert wait_for(lambda: plane.get("namespace", "kube-system"))["metadata"]["uid"] == uid
+    assert until(lambda: plane.get("namespace", "kube-system"))["metadata"]["uid"] == uid
 
 
 @world
@@ -398,7 +390,7 @@ def test_nothing_outlives_the_process_that_started_it(plane: Inside) -> None:
     pids = plane.order("pids")
     assert len(pids) == 4
     plane.kill()
-    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids.values()), 5)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids.values()))
 
 
 if __name__ == "__main__":

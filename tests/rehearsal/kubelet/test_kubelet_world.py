@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 from rehearsal import paths
 from rehearsal.toolchain.programs import NEWEST_KUBERNETES
 from tests.rehearsal.kubelet_world import Client
+from tests.support.patience import until
 
 pytestmark = pytest.mark.world
 DAEMONS = {
@@ -68,24 +69,14 @@ class World:
     def events(self) -> str:
         return " ".join(e["message"] for e in self.get("namespaces/default/events")["items"])
 
-    def run(self, name: str, command: str, seconds: float = 30, **more: Any) -> str:
+    def run(self, name: str, command: str, **more: Any) -> str:
         """A Job's log when all its pods have ended."""
         self.apply(job(name, command, **more))
         until(
             lambda: self.finished(name),
-            seconds,
             lambda: self.kubectl("describe", "pod", "-l", f"job-name={name}"),
         )
         return self.logs(name)
-
-
-def until(condition: Callable[[], Any], seconds: float = 20, told: Callable[[], str] = str) -> Any:
-    """The condition's value when it comes true."""
-    end = time.monotonic() + seconds
-    while not (met := condition()):
-        assert time.monotonic() < end, told()
-        time.sleep(0.2)
-    return met
 
 
 def daemon(name: str, image: str) -> dict[str, Any]:
@@ -256,8 +247,8 @@ def test_a_job_reads_a_file_of_a_bucket_and_writes_one_only_where_it_may(world: 
         mounted({"name": "data", "persistentVolumeClaim": {"claimName": name}}, "/corpus")
         for name in ("filled", "read")
     )
-    world.run("fill", "echo one line > /corpus/a.txt", 120, **fill)
-    said = world.run("use", "cat /corpus/a.txt; touch /corpus/b.txt 2>&1 || true", 120, **use)
+    world.run("fill", "echo one line > /corpus/a.txt", **fill)
+    said = world.run("use", "cat /corpus/a.txt; touch /corpus/b.txt 2>&1 || true", **use)
     assert "one line" in said and "Read-only file system" in said
 
 

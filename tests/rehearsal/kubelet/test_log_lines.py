@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal.kubelet import log_lines
-from rehearsal.processes import wait
+from tests.support.patience import until
 
 
 @pytest.fixture
@@ -56,9 +56,7 @@ def test_each_line_of_a_container_is_logged_when_it_is_written(tmp_path: Path) -
         recorder = threading.Thread(target=log_lines.record, args=(reading, path))
         recorder.start()
         writing.write(b"one\n")
-        assert wait(
-            lambda: path.exists() and path.read_bytes().endswith(b" stdout F one\n"), seconds=10
-        )
+        assert until(lambda: path.exists() and path.read_bytes().endswith(b" stdout F one\n"))
         between = datetime.now(UTC)
         writing.write(b"x" * (log_lines.LONGEST + 1) + b"\nlast")
         writing.close()

@@ -22,6 +22,7 @@ from rehearsal.providers.kubernetes.kubeconfig import access, load
 from rehearsal.providers.kubernetes.provider import Kubernetes
 from rehearsal.providers.problems import Cancelled, Invalid, NotReady, Refused
 from rehearsal.providers.wire import UNKNOWN
+from tests.support.patience import until
 
 if TYPE_CHECKING:
     from api_server import ApiServer
@@ -106,14 +107,6 @@ def served(api) -> bool:
 
 def live(api_server: ApiServer, obj: dict[str, Any]) -> dict[str, Any]:
     return api_server.admin.get(obj) or {}
-
-
-def until(done: Callable[[], Any], seconds: float = 20) -> Any:
-    end = time.monotonic() + seconds
-    while not (answer := done()):
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.05)
-    return answer
 
 
 def report(api, obj: dict[str, Any], **status: Any) -> None:

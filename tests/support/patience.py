@@ -1,0 +1,22 @@
+"""One way to wait for what must come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from rehearsal import processes
+
+T = TypeVar("T")
+PATIENCE = 300
+"""Seconds. A sound test never waits as long, however slow its machine is."""
+
+
+def until(seen: Callable[[], T], told: Callable[[], str] = str, *, every: float = 0.1) -> T:
+    """What `seen` says once it says something true.
+
+    Raises AssertionError with what `told` says where the time is up.
+    """
+    word = processes.wait(seen, PATIENCE, every)
+    assert word, f"{PATIENCE} s have passed. {told()}"
+    return word
