@@ -29,7 +29,12 @@ for inherited in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
 
 # The same examples everywhere and every time; no deadline, because a busy machine is not a bug.
 hypothesis.settings.register_profile(
-    "steady", derandomize=True, deadline=None, database=None, max_examples=60
+    "steady",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=60,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("steady")
 

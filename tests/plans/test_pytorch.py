@@ -20,6 +20,7 @@ from plans.pytorch import PyTorchJobSettings, pytorch_job_spec
 from plans.trainer import train_job_spec
 from rehearsal.paths import free_port
 from tests.support import crds
+from tests.support.patience import PATIENCE
 from tests.support.recording import CHECKOUT
 
 crds.FILES["PyTorchJob"] = (
@@ -197,7 +198,7 @@ def test_workers_are_numbered_among_themselves_and_the_coordinator_ends_after_th
         coordinator, env=coordinated
     ).kill()  # it may start again at any time: workers tell the next one
     last = subprocess.Popen(coordinator, env=coordinated)
-    assert [w.communicate(timeout=30)[0] for w in workers] == [
+    assert [w.communicate(timeout=PATIENCE)[0] for w in workers] == [
         f"{i} {i} 2 16 job-worker-0 job-worker-0 job-worker-0:29500\n" for i in (0, 1)
     ]
     assert [p.wait(30) for p in (*workers, last)] == [0, 0, 0]
@@ -211,7 +212,7 @@ def test_a_worker_that_fails_fails_at_once_and_hands_on_a_signal(
     )
     assert saves.stdout and saves.stdout.readline() == "ready\n"
     saves.terminate()
-    assert saves.communicate(timeout=30)[0] == "saved\n" and saves.returncode == 4
+    assert saves.communicate(timeout=PATIENCE)[0] == "saved\n" and saves.returncode == 4
 
 
 def test_a_signal_while_the_command_is_being_started_reaches_it_too(
@@ -219,4 +220,4 @@ def test_a_signal_while_the_command_is_being_started_reaches_it_too(
 ) -> None:
     at_once = "trap 'echo saved; exit 4' TERM; kill -TERM $PPID; while :; do sleep 0.1; done"
     for saves in [worker(coordinated, 1, at_once) for _ in range(5)]:
-        assert saves.communicate(timeout=30)[0] == "saved\n" and saves.returncode == 4
+        assert saves.communicate(timeout=PATIENCE)[0] == "saved\n" and saves.returncode == 4

@@ -20,6 +20,7 @@ from rehearsal import paths
 from rehearsal.control_plane import pki
 from rehearsal.kube import Api
 from rehearsal.toolchain.programs import NEWEST_KUBERNETES
+from tests.support.patience import PATIENCE
 
 API_SERVER, MANAGER = (
     f"{name}-{NEWEST_KUBERNETES}" for name in ("kube-apiserver", "kube-controller-manager")
@@ -129,7 +130,7 @@ def _run(stack: ExitStack, folder: Path, program: str, **flags: object) -> None:
 
 
 def _until_answering(api: Api) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while True:
         try:
             api.text("/readyz")

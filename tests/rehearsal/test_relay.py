@@ -7,6 +7,7 @@ import time
 import pytest
 
 from rehearsal import paths, relay
+from tests.support.patience import PATIENCE
 
 
 def _served(port: int) -> int:
@@ -17,7 +18,7 @@ def _served(port: int) -> int:
 
 
 def _say(port: int, words: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
         connection.sendall(words)
         connection.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: connection.recv(65536), b""))

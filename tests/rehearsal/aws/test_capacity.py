@@ -3,7 +3,6 @@ parts are right."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -223,11 +222,11 @@ def test_reservations_are_found_as_karpenter_asks_for_them(account: Account, fle
 def test_the_instances_of_a_block_are_terminated_half_an_hour_before_its_end(
     account: Account, fleet: Fleet
 ) -> None:
-    reserve(account, BLOCK, block=True, ends=after(seconds=capacity.RECLAIMED + 2))
+    reserve(account, BLOCK, block=True, ends=after(hours=9))
     ids, errors = fleet.launch(**targeting(BLOCK, block=True))
     assert errors == []
     assert fleet.describe(ids[0])["InstanceLifecycle"] == "capacity-block"
-    time.sleep(2)
+    reserve(account, BLOCK, block=True, ends=after(seconds=capacity.RECLAIMED))
     assert fleet.ec2.describe_vpcs() and fleet.describe(ids[0])["State"]["Name"] == "terminated"
     assert reservation(fleet, BLOCK)["State"] == "active"
     assert fleet.launch(**targeting(BLOCK, block=True)) == ([], ["ReservationCapacityExceeded"])
@@ -236,9 +235,9 @@ def test_the_instances_of_a_block_are_terminated_half_an_hour_before_its_end(
 def test_the_instances_of_a_reservation_that_ends_run_on_as_any_other(
     account: Account, fleet: Fleet
 ) -> None:
-    reserve(account, ODCR, ends=after(seconds=1.5))
+    reserve(account, ODCR)
     ids, _ = fleet.launch(**targeting(ODCR))
-    time.sleep(1.5)
+    reserve(account, ODCR, ends=after(seconds=0))
     assert reservation(fleet, ODCR)["State"] == "expired"
     found = fleet.describe(ids[0])
     assert (found["State"]["Name"], found.get("CapacityReservationId")) == ("running", None)

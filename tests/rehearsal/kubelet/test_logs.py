@@ -13,6 +13,7 @@ import pytest
 from rehearsal import paths
 from rehearsal.control_plane import pki
 from rehearsal.kubelet import logs
+from tests.support.patience import PATIENCE
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def _ask(port: int, certificate: str | None) -> str:
         context.load_cert_chain(
             paths.PLANE / f"{certificate}.crt", paths.PLANE / f"{certificate}.key"
         )
-    connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=5)
+    connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=PATIENCE)
     connection.request("GET", "/containerLogs/n/p/c")
     return connection.getresponse().read().decode()
 

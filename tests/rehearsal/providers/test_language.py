@@ -17,6 +17,7 @@ from pulumi.runtime.proto import language_pb2
 from rehearsal import engine, paths
 from rehearsal.providers import install, language
 from rehearsal.providers.wire import struct
+from tests.support.patience import PATIENCE
 
 PULUMI = paths.BIN / "pulumi"
 
@@ -110,7 +111,7 @@ def test_an_installed_plugin_starts_anywhere_says_its_port_and_leaves_quietly(
     assert plugin.stdout
     assert int(plugin.stdout.readline()) > 0
     plugin.send_signal(2)
-    assert plugin.communicate(timeout=10) == (b"", b"")
+    assert plugin.communicate(timeout=PATIENCE) == (b"", b"")
 
 
 def test_a_genuine_kubernetes_provider_is_used_in_place_of_ours(
@@ -167,7 +168,7 @@ def test_the_real_engine_runs_a_program_through_the_host(
     def pulumi(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(PULUMI), *arguments, "--non-interactive"]
         return subprocess.run(
-            command, cwd=project, env=environment, capture_output=True, text=True, timeout=120
+            command, cwd=project, env=environment, capture_output=True, text=True, timeout=PATIENCE
         )
 
     assert pulumi("stack", "init", "dev").returncode == 0

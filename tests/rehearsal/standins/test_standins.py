@@ -14,6 +14,7 @@ import pytest
 from rehearsal.kubelet import images
 from rehearsal.paths import free_port
 from rehearsal.standins import git
+from tests.support.patience import PATIENCE
 
 FAST = {"TRAINYARD_STEPS": "6", "TRAINYARD_STEP_SECONDS": "0.05", "HEARTBEAT_SECONDS": "2"}
 
@@ -30,7 +31,7 @@ def start(tool: str, *words: str, cwd: Path, **env: str) -> subprocess.Popen[str
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=PATIENCE)
     return process.returncode, output
 
 

@@ -130,13 +130,13 @@ def test_what_was_built_before_an_interruption_is_not_built_again(
 def test_an_interruption_ends_the_compiler_at_once(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GO_SECONDS", "30")
+    monkeypatch.setenv("GO_SECONDS", "300")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a worker of pytest-xdist ignores it
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         workshop.ensure("etcd")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 100
     monkeypatch.delenv("GO_SECONDS")
     workshop.ensure("etcd")
     assert (paths.BIN / "etcd").exists()
