@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -157,12 +156,21 @@ def test_events_arrive_once_and_in_order(dev: Stack):
     assert [kind for event in seen for kind in event] == ["resourcePreEvent", "resOutputsEvent"]
 
 
+def _interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 def test_the_first_interrupt_lets_the_engine_finish(dev: Stack, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("FAKE_SECONDS", "30")
     seen: list[Any] = []
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    def interrupt_once(events: list[Any]) -> None:
+        if events and not seen:
+            _interrupt()
+        seen.extend(events)
+
     with pytest.raises(KeyboardInterrupt):
-        _up(dev, seen.extend)
+        _up(dev, interrupt_once)
     assert len(seen) == 2
     assert not engine._lock_owners(dev)
 
@@ -172,11 +180,20 @@ def test_the_second_interrupt_kills_the_engine_and_the_next_run_works(
 ):
     monkeypatch.setenv("FAKE_SECONDS", "30")
     monkeypatch.setenv("FAKE_STUBBORN", "yes")
-    for delay in (0.5, 0.7):
-        threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
     said: list[str] = []
+
+    def interrupt_again(text: str) -> None:
+        said.append(text)
+        if len(said) == 1:
+            _interrupt()
+
     with pytest.raises(KeyboardInterrupt):
-        engine.update(dev, "up", events=_ignore, notice=said.append)
+        engine.update(
+            dev,
+            "up",
+            events=lambda events: _interrupt() if events else None,
+            notice=interrupt_again,
+        )
     assert said[-1] == "killing the engine"
     monkeypatch.setenv("FAKE_SECONDS", "0")
     engine.prepare(dev, _ignore)
