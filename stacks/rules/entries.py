@@ -23,7 +23,7 @@ from stacks.rules.pod_resources import pod_resource_errors
 from stacks.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from stacks.rules.stores import checkpoint_errors, checkpoint_warnings
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
-from stacks.settings.job import JobConfig
+from stacks.settings.job import RUN_NUMBER, JobConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
 from stacks.stores.kinds import kinds_of
 
@@ -101,6 +101,17 @@ def _entry_warnings(
     pool = environment.pools.get(job.pool)
     if pool:
         yield from _pool_warnings(f"{path}.pool", job, pool, environment)
+    left = job.resumes_from
+    if left and job.run > 1:
+        yield InputWarning(
+            path=f"{path}.run",
+            text=(
+                f"run {job.run} resumes from the checkpoint that the run before it left in {left}. If"
+                " that run has finished, this one ends at once. To begin afresh, write"
+                f" {RUN_NUMBER} into checkpoints.directory, such as"
+                f" {left.partition('/')[2]}/{RUN_NUMBER}"
+            ),
+        )
     runtime = job.runtime or ""
     if runtime.startswith("torchtune-") and runtime in environment.trainer.runtimes:
         yield InputWarning(

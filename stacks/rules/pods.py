@@ -72,7 +72,7 @@ def _stores(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterat
     for setting, place in (("checkpoints", job.checkpoints), ("tensorboard", job.tensorboard)):
         if place:
             yield from store_directory_errors(
-                f"{path}.{setting}", place.store, place.directory, environment
+                f"{path}.{setting}", place.store, job.in_run(place.directory), environment
             )
 
 
@@ -100,6 +100,13 @@ def store_directory_errors(
             must="be a directory of its store",
             got=directory,
             fix=TO_S3,
+        )
+    if re.search("[{}]", directory):
+        yield InputError(
+            path=f"{path}.directory",
+            must="have no placeholder but {run}, the number of a job's run",
+            got=directory,
+            fix="write the directory itself, or {run} where each run of a job has its own",
         )
     if ".." in directory.split("/"):
         yield InputError(

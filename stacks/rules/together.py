@@ -57,7 +57,7 @@ def saved(path: str, jobs: Mapping[str, JobConfig], stack: str = "") -> list[Sav
             job=f"{name} of {stack}" if stack else name,
             path=f"{path}.{name}.checkpoints.directory",
             store=job.checkpoints.store,
-            directory=PurePosixPath(job.checkpoints.directory),
+            directory=PurePosixPath(job.in_run(job.checkpoints.directory)),
         )
         for name, job in jobs.items()
         if job.checkpoints

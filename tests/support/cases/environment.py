@@ -367,6 +367,11 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.checkpoints.directory",
         "stay in its store",
     ),
+    "a placeholder in a directory": (
+        [at(f"{JOB}.checkpoints.directory", "t5/{job}")],
+        f"{JOB}.checkpoints.directory",
+        "have no placeholder but {run}, the number of a job's run; got t5/{job}",
+    ),
     "no command": ([without(SCRIPT)], JOB, "got none"),
     "two commands": ([at(f"{JOB}.command", ["python", "train.py"])], JOB, "got script and command"),
     "ranks without a meeting place": (
