@@ -90,12 +90,13 @@ def wait(
         )
         where, said = "not seen yet", ""
         while time.monotonic() < deadline:
-            where = (
-                _state(
-                    json.loads(_said(*kubectl, "get", kind.lower(), name, "--output=json") or "{}")
+            found = _jobs(kubectl, kind, name)
+            if found == []:
+                raise RunFailed(
+                    f"{kind} {namespace}/{name} is not on the cluster any more: somebody stopped or"
+                    " deleted it. Fix: increase `run` of its entry, or delete the entry"
                 )
-                or where
-            )
+            where = _state(found[0]) if found else where
             if where in SUCCEEDED or (until == "running" and where == "Running"):
                 return where
             # Some runtimes delete the pods of a failed job, so their logs are read before it fails.
@@ -111,11 +112,16 @@ def wait(
     )
 
 
+def _jobs(kubectl: Kubectl, kind: str, name: str) -> list[Any] | None:
+    """The job; an empty list where there is none. None where the API server does not answer."""
+    one = f"--field-selector=metadata.name={name}"
+    shown = _said(*kubectl, "get", kind.lower(), one, "--output=json")
+    return json.loads(shown)["items"] if shown else None
+
+
 def _state(job: Mapping[str, Any]) -> str:
     """The condition with which the job ended; else Running once all pods are ready, and Waiting
-    before. Empty for no job."""
-    if not job:
-        return ""
+    before."""
     if end := outcome(job):
         return end
     status = job.get("status") or {}

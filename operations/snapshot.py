@@ -30,6 +30,8 @@ KINDS = (
 )
 JOB_LABELS = {name: kind.pod_label for name, kind in JOB_KINDS.items()}
 """Kind of job → label of its pods with the job's name."""
+ROLE = "training.kubeflow.org/replica-type"
+"""Label of the training-operator's pods: master or worker."""
 CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
 TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\S+) ")
 """What `kubectl logs --timestamps` writes before a line."""

@@ -14,11 +14,8 @@ from catalog.job_kinds import JOB_KINDS
 from operations import pools, upgrade
 from operations.diagnosis import SILENCE, diagnose
 from operations.pulumi import PulumiError
-from operations.snapshot import Object, Snapshot, take
+from operations.snapshot import ROLE, Object, Snapshot, take
 from operations.target import TargetError, add_live, kubeconfig, require_account
-
-ROLE = "training.kubeflow.org/replica-type"
-"""Label of the training-operator's pods: master or worker."""
 
 
 def main(arguments: list[str]) -> int:

@@ -256,8 +256,21 @@ def _is_work(step: Event) -> bool:
 
 
 def phases(pods: list[Object]) -> str:
-    """Such as `2 Running`."""
-    return counted(Counter(pod["status"]["phase"] for pod in pods)) if pods else "no pods yet"
+    """Such as `2 Running, 20 restarts`."""
+    if not pods:
+        return "no pods yet"
+    again = sum(restarts(pods))
+    number = f", {again} restart{'s' * (again != 1)}" if again else ""
+    return f"{counted(Counter(pod['status']['phase'] for pod in pods))}{number}"
+
+
+def restarts(pods: list[Object]) -> list[int]:
+    """Of each container of the pods, how often it was started again."""
+    return [
+        status["restartCount"]
+        for pod in pods
+        for status in pod["status"].get("containerStatuses", [])
+    ]
 
 
 def process_table(processes: list[Process]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Commands that make no update: status, spent, preview, build, env, kubeconfig, drain, repair, logs."""
+"""Commands that make no update, such as status, logs and preview."""
 
 from __future__ import annotations
 
@@ -89,7 +89,29 @@ def spent(options: argparse.Namespace) -> int:
 
 
 def logs(options: argparse.Namespace) -> int:
-    """List the logs, or print the end of those whose name contains PROCESS."""
+    """Print the logs of a job, each line behind the name of its pod."""
+    rank = [] if options.rank is None else ["--rank", str(options.rank)]
+    follow = ["--follow"] if options.follow else []
+    return _run(options, *_operation("logs"), options.stack, *_job(options), *rank, *follow)
+
+
+def stop(options: argparse.Namespace) -> int:
+    """Name one job, ask, and end it on the cluster."""
+    yes = ["--yes"] if options.yes else []
+    return _run(options, *_operation("stop"), options.stack, *_job(options), *yes)
+
+
+def _operation(name: str) -> tuple[str, ...]:
+    return sys.executable, "-m", f"operations.{name}"
+
+
+def _job(options: argparse.Namespace) -> list[str]:
+    return ["--job", options.job] if options.job else []
+
+
+def processes(options: argparse.Namespace) -> int:
+    """List the logs of the rehearsal's own processes, or print the end of those whose name contains
+    PROCESS."""
     found = sorted({*paths.LOGS.rglob("*.log"), *paths.NODES.rglob("*.log")})
     chosen = [file for file in found if options.process in file.stem]
     if not options.process:

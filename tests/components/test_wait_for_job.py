@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,7 +26,7 @@ def says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (tmp_path / "pods.json").write_text(json.dumps({"items": pods}))
         for number, status in enumerate(statuses):
             (tmp_path / f"{number}.json").write_text(
-                "" if status is None else json.dumps({"status": status})
+                "" if status is None else json.dumps({"items": [{"status": status}]})
             )
         program = tmp_path / "kubectl"
         program.write_text(f"""#!/bin/bash
@@ -108,7 +110,8 @@ def test_the_log_of_a_pod_is_known_after_its_runtime_has_deleted_it(
     def sleep(_: float) -> None:
         (tmp_path / "pods.json").write_text('{"items": []}')
 
-    monkeypatch.setattr(wait_for_job.time, "sleep", sleep)
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
+    monkeypatch.setattr(wait_for_job, "time", clock)
     with pytest.raises(RunFailed, match="the log of gone --previous"):
         wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1)
 
@@ -132,6 +135,13 @@ def test_a_failed_run_fails_the_process_after_everything_else_has_ended(
     ]
     assert ends == [(os._exit, wait_for_job.MESSAGE_SHOWN)]
     wait_for_job.fail_at_the_end.cache_clear()
+
+
+def test_a_run_that_somebody_stopped_is_not_waited_for(says: Any, tmp_path: Path) -> None:
+    says(READY, READY)
+    (tmp_path / "1.json").write_text('{"items": []}')
+    with pytest.raises(RunFailed, match="not on the cluster any more: .* Fix: increase `run`"):
+        wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1)
 
 
 def test_the_time_is_limited(says: Any) -> None:

@@ -98,3 +98,13 @@ def test_a_component_that_is_in_no_table_is_a_stage_of_its_own():
         progress.stage_of("urn:pulumi:dev::p::trainyard:new:Queues$aws:sqs/queue:Queue::q")
         == "Queues"
     )
+
+
+def test_a_crash_loop_is_not_two_running_pods():
+    def pod(restarts: int) -> dict[str, Any]:
+        statuses = [{"restartCount": restarts}]
+        return {"status": {"phase": "Running", "containerStatuses": statuses}}
+
+    assert progress.phases([pod(0), pod(0)]) == "2 Running"
+    assert progress.phases([pod(11), pod(9)]) == "2 Running, 20 restarts"
+    assert progress.phases([]) == "no pods yet"
