@@ -80,6 +80,7 @@ from stacks.rules.together import (
     saved,
     shared_directory_errors,
     team_errors_together,
+    team_warnings_together,
 )
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.settings.job import typed
@@ -288,8 +289,7 @@ def _on_base(
     warnings = (
         *access_warnings(access),
         *entries.warnings,
-        *gang_warnings("team.jobs", together, environment),
-        *docker_hub_warnings("team.jobs", together, environment),
+        *team_warnings_together(share, jobs.described(), together, environment),
         *jobs.warnings,
     )
     if errors or not build or base.plan is None:

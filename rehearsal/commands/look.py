@@ -31,8 +31,10 @@ def status(options: argparse.Namespace) -> int:
     if not any(process.name.startswith("kube-apiserver") for process in running):
         print("no cluster runs: `make up` creates one")
         return 0
-    engine.write_kubeconfig(engine.find(options.stack))
-    return _run(options, sys.executable, "-m", "operations.status")
+    stack = engine.find(options.stack)
+    engine.write_kubeconfig(stack)
+    of_team = ["--stack", stack.name] if stack.refers_to else []
+    return _run(options, *_operation("status"), *of_team)
 
 
 def preview(options: argparse.Namespace) -> int:

@@ -170,4 +170,6 @@ def _kubectl(environment: Environment, columns: str, *words: str) -> list[str]:
         text=True,
         env=environment,
     )
+    if done.returncode and "forbidden" in done.stderr:
+        return [f"  not shown: this stack's identity cannot read {words[0]}"]
     return [f"  {line}" for line in (done.stdout or done.stderr).splitlines()]

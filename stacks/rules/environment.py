@@ -15,7 +15,7 @@ from datetime import date, datetime
 from catalog import versions
 from catalog.age import outdated
 from catalog.zones import SNAPSHOT
-from stacks.derive.capacity import TYPES, job_type
+from stacks.derive.capacity import TYPES, gpus_of
 from stacks.derive.teams import Share
 from stacks.rules.cluster import (
     cluster_errors,
@@ -112,11 +112,7 @@ def share_errors(
 ) -> Iterator[InputError]:
     """Jobs larger than the team's share of the GPUs."""
     for name, job in jobs.items():
-        if (
-            share.max_gpus
-            and (kind := job_type(job, environment))
-            and (need := job.nodes * (job.gpus_per_node or kind.gpus)) > share.max_gpus
-        ):
+        if share.max_gpus and (need := gpus_of(job, environment)) > share.max_gpus:
             nodes = share.max_gpus // (need // job.nodes)
             yield InputError(
                 path=f"team.jobs.{name}.nodes",
