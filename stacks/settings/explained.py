@@ -46,7 +46,6 @@ class Mistake:
     value: Any
     limits: Mapping[str, Any]
     """The bound, pattern or choices that the value breaks."""
-    message: str
     is_key: bool
     """Whether the last step is itself what is wrong: the name of a pool, for example."""
     in_manifest: bool
@@ -86,7 +85,6 @@ def explained(
         type=error["type"],
         value=error.get("input"),
         limits=error.get("ctx", {}),
-        message=error["msg"],
         is_key="[key]" in steps,
         in_manifest=in_manifest,
         written=written,
@@ -338,28 +336,30 @@ def _wrong_kind(mistake: Mistake, must: str, suffix: str = "") -> InputError:
 
 
 def _anything(mistake: Mistake) -> InputError:
-    """An error type that nothing above explains."""
-    file = (
-        "aws" if mistake.steps[0] == "aws" else "job" if "jobs" in mistake.steps else "environment"
-    )
+    """An error type that nothing above explains: no setting of today raises one."""
+    value = example(mistake.steps)
+    fix = "write another value, as docs/stack-file.md describes it"
     return mistake.error(
-        f"be a value that its type takes ({mistake.message})",
-        f"read what {mistake.key} takes in stacks/settings/{file}.py",
+        "be a value of its type",
+        fix if value is None else f"write a value such as {as_yaml(value)}",
     )
 
 
 EXPLANATIONS: dict[str, Callable[[Mistake], InputError]] = {
     "extra_forbidden": _unknown_setting,
     "unexpected_keyword_argument": _unknown_setting,
+    "invalid_key": _unknown_setting,
     "missing": _missing,
     "missing_keyword_only_argument": _missing,
     "string_type": _not_text,
+    "string_unicode": _not_text,
     "string_too_short": _too_short,
     "too_short": _too_short,
     "string_pattern_mismatch": _no_match,
     "int_type": _not_a_whole_number,
     "int_parsing": _not_a_whole_number,
     "int_from_float": _not_a_whole_number,
+    "int_parsing_size": _not_a_whole_number,
     "float_type": _not_a_number,
     "float_parsing": _not_a_number,
     "finite_number": _not_a_number,
@@ -377,5 +377,6 @@ EXPLANATIONS: dict[str, Callable[[Mistake], InputError]] = {
     "datetime_type": _no_time,
     "datetime_parsing": _no_time,
     "datetime_from_date_parsing": _no_time,
+    "datetime_object_invalid": _no_time,
 }
 """Pydantic's error type → its explanation."""
