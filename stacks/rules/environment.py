@@ -17,6 +17,7 @@ from catalog.age import outdated
 from catalog.zones import SNAPSHOT
 from stacks.derive.capacity import TYPES, gpus_of
 from stacks.derive.teams import Share
+from stacks.rules.blocks import hours_errors
 from stacks.rules.cluster import (
     cluster_errors,
     support_warnings,
@@ -70,6 +71,7 @@ def environment_errors(
             write="training",
         )
     yield from pool_errors(region, wanted, zones, now)
+    yield from hours_errors(f"{at}.jobs", wanted.jobs, wanted.pools, now)
     around = Surroundings(
         region=region,
         pools=wanted.pools,
@@ -82,10 +84,13 @@ def environment_errors(
     yield from training_operator_errors(wanted)
 
 
-def team_errors(region: str, team: TeamConfig, base: StackConfig) -> Iterator[InputError]:
+def team_errors(
+    region: str, team: TeamConfig, base: StackConfig, now: datetime
+) -> Iterator[InputError]:
     """Every error of a team on a sound environment, but for its jobs."""
     environment = base.environment
     assert environment is not None  # plan_team has looked
+    yield from hours_errors("team.jobs", team.jobs, environment.pools, now)
     if region != base.region:
         yield InputError(
             path="aws:region",

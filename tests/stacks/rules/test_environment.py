@@ -341,6 +341,20 @@ WARNINGS: dict[str, tuple[list[Edit], str]] = {
         [_kept_block()],
         "its replicas start only when something changes the pool (karpenter-provider-aws#9001)",
     ),
+    "a block that ends at an hour that EC2 does not sell": (
+        [
+            at(
+                "pools.h100",
+                {
+                    "instance_types": ["p5.48xlarge"],
+                    "max_nodes": 2,
+                    "capacity": "block",
+                    "reservation": {**environments.BLOCK, "ends": "2098-12-03T09:00:00+09:00"},
+                },
+            )
+        ],
+        "Capacity Blocks end at 11:30 UTC, and this one at 00:00: compare it with `aws ec2",
+    ),
     "a placement group": (
         [at("pools.h100.placement", "cluster")],
         "launches in a placement group fail for lack of capacity more often",

@@ -515,7 +515,12 @@ REFUSED |= {
     "a block that AWS does not sell in one": (
         [_h100(capacity="block", reservation={**ODCR, "instances": 65})],
         f"{POOL}.reservation.instances",
-        "must be at most 64, which is what AWS sells in one block; got 65",
+        "must be one of 1, 2, 4, 8, 16, 32, 64, the sizes that EC2 sells as one block; got 65",
+    ),
+    "a block of a size between two that AWS sells": (
+        [_h100(capacity="block", reservation={**BLOCK, "instances": 3})],
+        f"{POOL}.reservation.instances",
+        "the sizes that EC2 sells as one block; got 3",
     ),
     "a new placement group for a reservation": (
         [_h100(capacity="reservation", reservation=ODCR, placement="cluster")],
@@ -528,7 +533,7 @@ REFUSED |= {
         "must have starts and ends, for a Capacity Block; got no starts",
     ),
     "a block that ends before it starts": (
-        [_h100(capacity="block", reservation={**BLOCK, "ends": "2098-11-30T00:00:00Z"})],
+        [_h100(capacity="block", reservation={**BLOCK, "ends": "2098-11-30T11:30:00Z"})],
         f"{POOL}.reservation.ends",
         "must be later than starts, 2098-12-01T11:30:00Z",
     ),
@@ -539,7 +544,7 @@ REFUSED |= {
                 reservation={
                     **ODCR,
                     "starts": "2024-01-01T00:00:00Z",
-                    "ends": "2024-01-02T00:00:00Z",
+                    "ends": "2024-01-02T11:30:00Z",
                 },
             )
         ],
