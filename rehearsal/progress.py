@@ -44,6 +44,18 @@ SIMULATED = (
         " have the phase Running"
     ),
 )
+NOT_RUN = (
+    (
+        "scripts under torchrun: read for syntax and not executed, so arguments, imports and errors of"
+        " a script are not tried, and steps are those of a stand-in; images named trainyard/… execute"
+        " them after `make train-real`"
+    ),
+    (
+        "files of an image: no image is pulled, so a job that starts a file of its image fails here:"
+        " bring the file with `files`"
+    ),
+)
+"""What of a job the rehearsal does not try, whatever its state says."""
 NODES = (
     r"NAME:.metadata.name,INSTANCE:.metadata.labels.node\.kubernetes\.io/instance-type,"
     r"ARCH:.metadata.labels.kubernetes\.io/arch,OS:.status.nodeInfo.osImage,"

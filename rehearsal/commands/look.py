@@ -34,7 +34,9 @@ def status(options: argparse.Namespace) -> int:
     stack = engine.find(options.stack)
     engine.write_kubeconfig(stack)
     of_team = ["--stack", stack.name] if stack.refers_to else []
-    return _run(options, *_operation("status"), *of_team)
+    code = _run(options, *_operation("status"), *of_team)
+    print("\n".join(["\nnot tried in the rehearsal", *(f"  {one}" for one in progress.NOT_RUN)]))
+    return code
 
 
 def preview(options: argparse.Namespace) -> int:

@@ -141,6 +141,8 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> No
         display.section("stages", progress.stage_table(stages.stages, waited))
     facts = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
     display.section("simulated", [f"  {line.format(**facts)}" for line in progress.SIMULATED])
+    if jobs:
+        display.section("not tried here", [f"  {line}" for line in progress.NOT_RUN])
     logs = [
         (f"make logs{stack.chosen} JOB={job.entry}", "print the logs of all ranks") for job in jobs
     ]
@@ -157,7 +159,7 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> No
                     f'eval "$(make env{stack.chosen})"',
                     "use plain pulumi, kubectl, helm and aws in this shell",
                 ),
-                ("make down", "delete everything"),
+                (f"make down{stack.chosen}", "delete everything of this stack"),
             ]
         ),
     )
