@@ -155,6 +155,7 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> No
                     "print nodes and jobs, and what keeps a job from running",
                 ),
                 *logs,
+                (f"make spent{stack.chosen}", "print what each finished run took and cost"),
                 (
                     f'eval "$(make env{stack.chosen})"',
                     "use plain pulumi, kubectl, helm and aws in this shell",
