@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
@@ -31,6 +32,10 @@ VERSIONS: dict[tuple[str, ...], Sequence[str]] = {
     ("environment", "training_operator", "version"): versions.TRAINING_OPERATORS,
 }
 """Setting → the versions that it takes."""
+COMMAND_LINES = ("arguments", "command")
+"""Settings that list the words of a command line."""
+NAMES_FROM = {"pool": "pools", "store": "storage", "priority": "priorities"}
+"""Setting → the map of the environment whose names it takes."""
 UNITS = {"gib": r"gi?b?", "minutes": r"m|min|minutes?", "mbps": r"mb(ps|/s)"}
 """Unit in a setting's name → how people write it behind the number."""
 
@@ -257,6 +262,9 @@ def _no_match(mistake: Mistake) -> InputError:
     pattern = PATTERNS.get(mistake.limits["pattern"])
     if pattern is None:
         return _anything(mistake)
+    if not mistake.is_key and mistake.key in NAMES_FROM:
+        there = f"environment.{NAMES_FROM[mistake.key]}"
+        return mistake.error(f"be a name from {there}", f"write one of the names in {there}")
     meant = pattern.meant(str(mistake.value))
     if not mistake.is_key and mistake.steps != ("stack",):
         fix = (
@@ -277,9 +285,17 @@ def _too_short(mistake: Mistake) -> InputError:
 
 def _not_a_list(mistake: Mistake) -> InputError:
     if isinstance(mistake.value, str | int | float) and mistake.value != "":
-        listed = [mistake.value]
+        listed = _words(mistake.value) if mistake.key in COMMAND_LINES else [mistake.value]
         return mistake.error("be a list", f"write {as_yaml(listed)}", listed)
     return _wrong_kind(mistake, "be a list")
+
+
+def _words(value: Any) -> list[str]:
+    """The words of a command line, as a shell separates them."""
+    try:
+        return shlex.split(str(value)) or [str(value)]
+    except ValueError:  # a quote that is not closed
+        return str(value).split()
 
 
 def _not_a_map(mistake: Mistake) -> InputError:

@@ -308,6 +308,7 @@ NO_SETTINGS = {
     **dict.fromkeys(
         ("spread", "antiaffinity", "podantiaffinity", "topologyspreadconstraints"), _ONE_POD
     ),
+    **dict.fromkeys(("gpus", "gpu", "numgpus", "gpuspernodes"), "did you mean gpus_per_node?"),
     **dict.fromkeys(
         ("affinity", "nodeselector", "nodeaffinity", "tolerations", "zone", "instancetype"),
         _BY_POOL,

@@ -1027,6 +1027,22 @@ REFUSED |= {
         f"{JOB}.storage.scratch.path",
         'must be an absolute path without a colon; got "data". Fix: write /data',
     ),
+    "words of a command line as one text": (
+        [at(f"{JOB}.command", "python train.py --name 'a b'")],
+        f"{JOB}.command",
+        "Fix: write [python, train.py, --name, a b]",
+    ),
+    "a type of nodes in the place of a pool": (
+        [at(f"{JOB}.pool", "g6e.48xlarge")],
+        f"{JOB}.pool",
+        'must be a name from environment.pools; got "g6e.48xlarge". Fix: write one of the names in'
+        " environment.pools",
+    ),
+    "GPUs by a name that people expect": (
+        [at(f"{JOB}.gpus", 8)],
+        f"{JOB}.gpus",
+        "must not be a setting; got 8. Fix: did you mean gpus_per_node?",
+    ),
     "a directory with a slash": (
         [at(f"{JOB}.checkpoints.directory", "/ckpt/")],
         f"{JOB}.checkpoints.directory",
