@@ -2,7 +2,7 @@
 STACK ?= dev
 STACK_IS_GIVEN := $(filter command environment,$(firstword $(origin STACK)))
 # What somebody gives is text: make expands nothing in it, and a shell sees it in quotes.
-$(foreach name,STACK FILE TRAINER DEADLINE PART LIVE JSON PREVIEW,$(eval override $(name) := $$(value $(name))))
+$(foreach name,STACK FILE TRAINER DEADLINE PART LIVE JSON PREVIEW JOB RANK FOLLOW YES,$(eval override $(name) := $$(value $(name))))
 quoted = '$(subst ','\'',$(1))'
 PYTHON ?= python3
 PRODUCT := .venv/.product
@@ -11,10 +11,12 @@ TRAIN := .venv/.train
 REHEARSAL := .venv/bin/python -m rehearsal
 # LIVE=1 means the stack of that name on an AWS account. Without it a word means the rehearsal.
 ON_ACCOUNT := $(filter 1,$(LIVE))
+OF_JOB = $(if $(JOB),--job $(call quoted,$(JOB)))
+AGREED = $(if $(filter 1,$(YES)),--yes)
 NEEDS := $(if $(ON_ACCOUNT),$(PRODUCT),$(DEVELOP))
 
 .DEFAULT_GOAL := help
-.PHONY: help check plan due policy preview migrate schema up status spent kubeconfig drain repair env down test lint soak bench train-real
+.PHONY: help check plan due policy preview migrate schema up status logs stop again spent kubeconfig drain repair env down test lint soak bench train-real
 
 help:                     ## print these words
 	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -60,6 +62,16 @@ down: $(DEVELOP)          ## delete all stacks and end the rehearsal; with STACK
 
 status: $(NEEDS)          ## print nodes and jobs, and what keeps a job from running
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.status --live --stack $(call quoted,$(STACK)),$(REHEARSAL) status --stack $(call quoted,$(STACK)))
+
+logs: $(NEEDS)            ## print the whole logs of all ranks of JOB=<job>; RANK=<node> of one node, FOLLOW=1 until it ends
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.logs --live $(call quoted,$(STACK)),$(REHEARSAL) logs --stack $(call quoted,$(STACK))) $(OF_JOB) \
+	  $(if $(RANK),--rank $(call quoted,$(RANK))) $(if $(filter 1,$(FOLLOW)),--follow)
+
+stop: $(NEEDS)            ## name the run of JOB=<job>, ask, end it, and print how to begin again; YES=1 for programs
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.stop --live $(call quoted,$(STACK)),$(REHEARSAL) stop --stack $(call quoted,$(STACK))) $(OF_JOB) $(AGREED)
+
+again: $(PRODUCT)         ## increase the run number of JOB=<job> in the stack file, after a question; YES=1 for programs
+	@.venv/bin/python -m operations.again $(if $(ON_ACCOUNT),--live) $(call quoted,$(STACK)) $(OF_JOB) $(AGREED)
 
 spent: $(NEEDS)           ## print GPU hours and dollars of each finished run, and of each team; JSON=1 for programs
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.spent --live $(call quoted,$(STACK)),$(REHEARSAL) spent --stack $(call quoted,$(STACK))) $(if $(JSON),--json)

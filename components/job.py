@@ -120,13 +120,14 @@ def said(starts: Mapping[str, str]) -> pulumi.ResourceHook:
 
 
 def _wait(run: pulumi.CustomResource, plan: JobPlan, kubeconfig: pulumi.Output[str]) -> None:
-    """Hold `up` until the run is where the plan wants it; a preview waits for nothing."""
+    """Hold `up` until the run is where the plan wants it; a preview waits for nothing. A run that
+    fails fails the update at its end, when what left the stack file is gone."""
     if pulumi.runtime.is_dry_run():
         return
     # In a thread: other resources go on meanwhile.
     pulumi.Output.all(run.id, kubeconfig).apply(
         lambda known: asyncio.to_thread(
-            wait_for_job.wait,
+            wait_for_job.wait_or_report,
             known[1],
             plan.kind,
             plan.namespace,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from operations import job_causes, pools, upgrade
+from operations import job_causes, pools, shares, upgrade
 from operations.snapshot import Snapshot, about
 from operations.symptoms import GRACE_SECONDS, Finding
 
@@ -83,6 +83,8 @@ def _unserved(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _controllers(snapshot: Snapshot) -> Iterator[Finding]:
+    if "deployments" in snapshot.unseen:
+        return
     kinds = {None, *(job.kind for job in snapshot.jobs())}
     for part, task in ((part, task) for part, (task, kind) in CONTROLLERS.items() if kind in kinds):
         deployments = [d for d in snapshot.of("deployments") if part in d["metadata"]["name"]]
@@ -153,6 +155,7 @@ CAUSES: tuple[Callable[[Snapshot], Iterator[Finding]], ...] = (
     _node_claims,
     job_causes.torchrun_mismatch,
     job_causes.failed_jobs,
+    shares.exceeded,
     job_causes.rendezvous_failures,
     job_causes.pending_gangs,
     job_causes.stuck_containers,

@@ -15,7 +15,7 @@ import os
 import re
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 import yaml
 
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
         require_account(options.live)
         place = place_of(options.stack, outputs(options.stack))
         with logged_in_to(place.kubeconfig) as login:
-            _reach(place, kubectl_with(login, "--request-timeout=30s"))
+            reach(place, kubectl_with(login, "--request-timeout=30s"))
             return drain(place, kubectl_with(login, "--request-timeout=150s"), yes=options.yes)
     except RuntimeError as error:
         print(f"{error}\n{NOTHING}", file=sys.stderr)
@@ -122,10 +122,11 @@ def _current(kubeconfig: str) -> tuple[str, str] | None:
         return None
 
 
-def _reach(place: Place, kubectl: Kubectl) -> None:
-    """Print which cluster is read; DrainError where it does not answer."""
+def reach(place: Place, kubectl: Kubectl, *, to: TextIO | None = None) -> None:
+    """Print which cluster is read, to standard output by default; DrainError where it does not
+    answer."""
     other = _another_context(place)
-    print(f"reads jobs in {place}{f'; {other}' if other else ''}", flush=True)
+    print(f"reads jobs in {place}{f'; {other}' if other else ''}", file=to, flush=True)
     try:
         kubectl("get", "--raw=/version")
     except RuntimeError as error:
@@ -151,25 +152,26 @@ def _another_context(place: Place) -> str:
 
 def drain(place: Place, kubectl: Kubectl, *, yes: bool) -> int:
     """List the jobs, ask, and delete them; the exit code. RuntimeError before a job is deleted."""
-    jobs = [(kind, job) for kind in KINDS for job in _jobs(kubectl, kind, place)]
+    jobs = [(kind, job) for kind in KINDS for job in jobs_of(kubectl, kind, place)]
     if not jobs:
         print(f"no TrainJob and no PyTorchJob in {place}: nothing to delete")
         return 0
     for _, job in jobs:
-        print(f"{_title(job)}, {last_condition(job)['type']}")
+        print(f"{title(job)}, {last_condition(job)['type']}")
     jobs_to_delete = "this job" if len(jobs) == 1 else f"these {len(jobs)} jobs"
     if code := ask(f"Delete {jobs_to_delete}?", yes=yes, otherwise=NOTHING):
         return code
     for kind, job in jobs:
-        _delete(kubectl, kind, job)
+        delete(kubectl, kind, job)
     return max([_remaining(kubectl, kind, place) for kind in KINDS])
 
 
-def _title(job: Object) -> str:
+def title(job: Object) -> str:
+    """Kind, namespace and name."""
     return f"{job['kind']} {full_name(job)}"
 
 
-def _jobs(kubectl: Kubectl, kind: str, place: Place) -> list[Object]:
+def jobs_of(kubectl: Kubectl, kind: str, place: Place) -> list[Object]:
     """Jobs of a kind; none where the cluster does not serve the kind."""
     try:
         return json.loads(kubectl("get", kind, place.scope, "--output=json"))["items"]
@@ -179,19 +181,20 @@ def _jobs(kubectl: Kubectl, kind: str, place: Place) -> list[Object]:
         raise DrainError(f"cannot list {kind}: {error}") from error
 
 
-def _delete(kubectl: Kubectl, kind: str, job: Object) -> None:
+def delete(kubectl: Kubectl, kind: str, job: Object) -> None:
+    """Delete a job and wait for its end, or print why it could not be deleted."""
     namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
-    print(f"deletes {_title(job)}", flush=True)
+    print(f"deletes {title(job)}", flush=True)
     try:
         kubectl("delete", kind, name, f"--namespace={namespace}", "--wait", "--timeout=120s")
     except RuntimeError as error:
-        print(f"could not delete {_title(job)}: {error}", flush=True)
+        print(f"could not delete {title(job)}: {error}", flush=True)
 
 
 def _remaining(kubectl: Kubectl, kind: str, place: Place) -> int:
     """Return 1 where jobs of the kind remain, or cannot be listed, and print that."""
     try:
-        jobs = ", ".join(_title(job) for job in _jobs(kubectl, kind, place))
+        jobs = ", ".join(title(job) for job in jobs_of(kubectl, kind, place))
     except DrainError as error:
         jobs = str(error)
     if jobs:

@@ -55,7 +55,10 @@ def failed_jobs(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding(
                 what=f"{job} failed: {job.message}",
                 why=_last_output(snapshot, job),
-                do="correct it and increase jobs.<name>.run: the same run does not start again",
+                do=(
+                    "correct its entry, and the next update starts it; to start the same run again:"
+                    f" make again JOB={job.name}"
+                ),
             )
         elif job.restarts >= MANY_RESTARTS:
             logs = f"kubectl -n {job.namespace} logs -l {job.selector} --prefix --tail=40"

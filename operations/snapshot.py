@@ -28,8 +28,22 @@ KINDS = (
     "daemonsets.apps",
     "persistentvolumeclaims",
 )
+OF_TEAM = (
+    "trainjobs.trainer.kubeflow.org",
+    "pytorchjobs.kubeflow.org",
+    "trainingruntimes.trainer.kubeflow.org",
+    "jobsets.jobset.x-k8s.io",
+    "pods",
+    "events",
+    "persistentvolumeclaims",
+)
+"""What everybody of a listed team may read in its namespace: plans/team_access.py."""
+FORBIDDEN = "forbidden"
+"""Part of kubectl's message where the API server does not permit a call."""
 JOB_LABELS = {name: kind.pod_label for name, kind in JOB_KINDS.items()}
 """Kind of job → label of its pods with the job's name."""
+ROLE = "training.kubeflow.org/replica-type"
+"""Label of the training-operator's pods: master or worker."""
 CONTROLLER_LABELS = {"app.kubernetes.io/name", "control-plane"}
 TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\S+) ")
 """What `kubectl logs --timestamps` writes before a line."""
@@ -84,6 +98,8 @@ class Snapshot:
     objects: dict[str, list[Object]]
     unserved: frozenset[str] = frozenset()
     """Kinds that the API server does not serve, because their chart is not installed."""
+    unseen: frozenset[str] = frozenset()
+    """Kinds that a team cannot read: nodes, pools and controllers."""
     logs: dict[str, str] = field(default_factory=dict)
     """"namespace/pod" → the last lines of controllers and ranks."""
     last_lines_at: dict[str, datetime] = field(default_factory=dict)
@@ -107,21 +123,27 @@ class Snapshot:
         return int((self.taken_at - created).total_seconds())
 
 
-def take(kubeconfig: str | None = None, *, logs: bool = True) -> Snapshot:
+def take(
+    kubeconfig: str | None = None, *, logs: bool = True, namespace: str | None = None
+) -> Snapshot:
     """Read the cluster of this kubeconfig, or of kubectl's current context. Raises RuntimeError with
     kubectl's error."""
     with logged_in_to(kubeconfig) if kubeconfig else logged_in(os.environ) as login:
-        return read(kubectl_with(login, "--request-timeout=30s"), logs=logs)
+        kubectl = kubectl_with(login, "--request-timeout=30s")
+        return read(kubectl, logs=logs, namespace=namespace)
 
 
-def read(kubectl: Kubectl, *, logs: bool = True) -> Snapshot:
+def read(kubectl: Kubectl, *, logs: bool = True, namespace: str | None = None) -> Snapshot:
     """Read the cluster; with `logs` those of jobs and controllers, too. The number of calls grows
-    with the jobs, not with their pods."""
+    with the jobs, not with their pods. `namespace`: of a team that can read no other."""
     served = set(kubectl("api-resources", "--output=name").split())
-    objects = _objects(kubectl, [kind for kind in KINDS if kind in served])
+    kinds = OF_TEAM if namespace else KINDS
+    scope = f"--namespace={namespace}" if namespace else "--all-namespaces"
+    objects = _objects(kubectl, [kind for kind in kinds if kind in served], scope)
     unserved = frozenset(kind.partition(".")[0] for kind in KINDS if kind not in served)
+    unseen = frozenset(kind.partition(".")[0] for kind in KINDS if kind not in kinds)
     if not logs:
-        return Snapshot(objects=objects, unserved=unserved)
+        return Snapshot(objects=objects, unserved=unserved, unseen=unseen)
     pods = objects["pods"]
     jobs = _jobs_with_pods(pods)
     running = {full_name(pod) for pod in pods if pod["status"].get("phase") == "Running"}
@@ -130,6 +152,7 @@ def read(kubectl: Kubectl, *, logs: bool = True) -> Snapshot:
     return Snapshot(
         objects=objects,
         unserved=unserved,
+        unseen=unseen,
         last_lines_at={
             pod: max(times)
             for pod, lines in stamped.items()
@@ -139,10 +162,11 @@ def read(kubectl: Kubectl, *, logs: bool = True) -> Snapshot:
     )
 
 
-def _objects(kubectl: Kubectl, kinds: list[str]) -> dict[str, list[Object]]:
-    """The objects of these kinds in all namespaces, by the first word of the plural name."""
+def _objects(kubectl: Kubectl, kinds: list[str], scope: str) -> dict[str, list[Object]]:
+    """The objects of these kinds, by the first word of the plural name. `scope`: kubectl's flag for
+    the namespaces."""
     objects: dict[str, list[Object]] = {kind.partition(".")[0]: [] for kind in kinds}
-    shown = json.loads(kubectl("get", ",".join(kinds), "--all-namespaces", "--output=json"))
+    shown = json.loads(kubectl("get", ",".join(kinds), scope, "--output=json"))
     for obj in shown["items"]:
         kind = obj["kind"].lower()
         plural = next(name for name in objects if name in (f"{kind}s", f"{kind}es"))

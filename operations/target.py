@@ -41,6 +41,11 @@ def require_account(live: bool) -> None:
         )
 
 
+def update_command(stack: str, live: bool) -> str:
+    """The command that makes the cluster what the stack file says."""
+    return f"pulumi up --stack {stack}" if live else f"make up STACK={stack}"
+
+
 def kubeconfig(stack: str) -> str:
     """The kubeconfig in the stack's state; TargetError where the stack has no cluster."""
     if found := kubeconfig_in(deployment(stack)):

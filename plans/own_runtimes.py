@@ -86,7 +86,8 @@ def _own_cpu(release: TrainerRelease, own: OwnRuntime) -> tuple[str, Spec]:
     node = container(
         "node", own.image, **_command(own), env=[{"name": "PYTHONUNBUFFERED", "value": "1"}]
     )
-    job: Spec = {"backoffLimit": own.max_restarts, "ttlSecondsAfterFinished": 1800}
+    # Without ttlSecondsAfterFinished: the log of a failed pod stays until the TrainJob is deleted.
+    job: Spec = {"backoffLimit": own.max_restarts}
     return "torch", torch_runtime(
         release.torch_policy, [replicated_job("node", "trainer", [node], job=job, pod=_NEVER)]
     )

@@ -276,6 +276,9 @@ class JobPlan:
     nodes: int
     checkpoints: str | None
     """Directory in the container that a restart resumes from."""
+    resumes_from: str | None = None
+    """Where a run finds the checkpoint of the run before it, as store/directory; None where it
+    begins afresh, or where nobody knows."""
     labels: Mapping[str, str]
     spec: Spec
     files: ConfigMapPlan | None

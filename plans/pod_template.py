@@ -129,6 +129,16 @@ def resources(training: Training) -> Spec:
     return {"requests": cpu | amounts, "limits": amounts}
 
 
+def pod_requests(spec: Spec) -> Spec:
+    """What a pod that trains requests, in the spec of a TrainJob or PyTorchJob: its limit where a
+    resource has no request, as Kubernetes counts. Empty where its runtime says it."""
+    found = spec.get("trainer", {}).get("resourcesPerNode")
+    for replica in spec.get("pytorchReplicaSpecs", {}).values():
+        found = replica["template"]["spec"]["containers"][0].get("resources") or found
+    amounts = found or {}
+    return {**(amounts.get("limits") or {}), **(amounts.get("requests") or {})}
+
+
 def env(training: Training) -> list[Spec]:
     """Variables in clear, then those that stay in a Secret."""
     return [

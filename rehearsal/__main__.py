@@ -1,4 +1,4 @@
-"""python -m rehearsal build|up|down|status|spent|preview|env|kubeconfig|drain|repair|logs|fault: the command line.
+"""python -m rehearsal up|down|status|…: the command line; --help lists all commands.
 
 The commands are in rehearsal/commands/. What they use is in world.py (processes), engine.py (Pulumi)
 and progress.py (what is printed).
@@ -24,9 +24,11 @@ from rehearsal.commands.look import (
     kubeconfig,
     logs,
     preview,
+    processes,
     repair,
     spent,
     status,
+    stop,
 )
 from rehearsal.commands.steps import FAILED
 from rehearsal.commands.up import up
@@ -37,6 +39,7 @@ STACK: dict[str, Any] = {
     "default": "dev",
     "help": "read Pulumi.STACK.yaml (%(default)s by default)",
 }
+JOB: dict[str, Any] = {"help": "the job (may be left out where there is only one)"}
 OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
     up: {
         "--stack": STACK,
@@ -67,6 +70,17 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
     drain: {"--stack": STACK},
     repair: {"--stack": STACK},
     logs: {
+        "--stack": STACK,
+        "--job": JOB,
+        "--rank": {"type": int, "help": "print only the node of this number (all by default)"},
+        "--follow": {"action": "store_true", "help": "go on printing until the job has ended"},
+    },
+    stop: {
+        "--stack": STACK,
+        "--job": JOB,
+        "--yes": {"action": "store_true", "help": "end the job without a question"},
+    },
+    processes: {
         "process": {
             "nargs": "?",
             "default": "",
@@ -115,6 +129,8 @@ def parser() -> argparse.ArgumentParser:
         drain,
         repair,
         logs,
+        stop,
+        processes,
         fault,
     ):
         command = commands.add_parser(

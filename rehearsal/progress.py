@@ -44,6 +44,18 @@ SIMULATED = (
         " have the phase Running"
     ),
 )
+NOT_RUN = (
+    (
+        "scripts under torchrun: read for syntax and not executed, so arguments, imports and errors of"
+        " a script are not tried, and steps are those of a stand-in; images named trainyard/… execute"
+        " them after `make train-real`"
+    ),
+    (
+        "files of an image: no image is pulled, so a job that starts a file of its image fails here:"
+        " bring the file with `files`"
+    ),
+)
+"""What of a job the rehearsal does not try, whatever its state says."""
 NODES = (
     r"NAME:.metadata.name,INSTANCE:.metadata.labels.node\.kubernetes\.io/instance-type,"
     r"ARCH:.metadata.labels.kubernetes\.io/arch,OS:.status.nodeInfo.osImage,"
@@ -64,7 +76,12 @@ SETTLED_SECONDS = 3
 SILENT = ("stack", "providers")
 """Stages of resources without a component; they are not reported."""
 MESSAGE_LINES = 5
-"""Lines of an error that are printed; the log contains the whole error."""
+"""Lines of a plugin's error that are printed; the log contains the whole error."""
+PROGRAM_LINES = 60
+"""Lines of an error of the program that are printed, such as the last words of ranks."""
+TRACEBACK = "Program failed with an unhandled exception"
+ENDED = "BAIL: run bailed"
+"""What the engine says of a program that has said its error itself."""
 
 Event = dict[str, Any]
 
@@ -155,9 +172,10 @@ class Stages:
     def _take(self, event: Event) -> None:
         match event:
             case {"diagnosticEvent": {"severity": "error"} as diagnostic}:
-                self.errors.append(
-                    (resource(diagnostic.get("urn", "")), _shortened(diagnostic["message"].strip()))
-                )
+                urn, message = diagnostic.get("urn", ""), diagnostic["message"].strip()
+                if message != ENDED or not self.errors:
+                    who = "program" if _is_the_programs(urn) else resource(urn)
+                    self.errors.append((who, _shortened(who, message)))
             case {"diagnosticEvent": {"severity": "info"} as diagnostic} if _is_the_programs(
                 diagnostic.get("urn", "")
             ):
@@ -229,9 +247,15 @@ def counted(counts: Counter[str]) -> str:
     return ", ".join(f"{number} {what}" for what, number in counts.items()) or "nothing"
 
 
-def _shortened(message: str) -> str:
+def _shortened(who: str, message: str) -> str:
+    """The first lines of a message; of a traceback the last ones, which name the error."""
     lines = message.splitlines()
-    return "\n    ".join(lines[:MESSAGE_LINES] + (["…"] if len(lines) > MESSAGE_LINES else []))
+    most = PROGRAM_LINES if who == "program" else MESSAGE_LINES
+    if message.startswith(TRACEBACK):
+        shown = [lines[0], "…", *lines[-MESSAGE_LINES:]]
+    else:
+        shown = lines[:most] + (["…"] if len(lines) > most else [])
+    return "\n    ".join(shown)
 
 
 def _is_work(step: Event) -> bool:
@@ -244,8 +268,21 @@ def _is_work(step: Event) -> bool:
 
 
 def phases(pods: list[Object]) -> str:
-    """Such as `2 Running`."""
-    return counted(Counter(pod["status"]["phase"] for pod in pods)) if pods else "no pods yet"
+    """Such as `2 Running, 20 restarts`."""
+    if not pods:
+        return "no pods yet"
+    again = sum(restarts(pods))
+    number = f", {again} restart{'s' * (again != 1)}" if again else ""
+    return f"{counted(Counter(pod['status']['phase'] for pod in pods))}{number}"
+
+
+def restarts(pods: list[Object]) -> list[int]:
+    """Of each container of the pods, how often it was started again."""
+    return [
+        status["restartCount"]
+        for pod in pods
+        for status in pod["status"].get("containerStatuses", [])
+    ]
 
 
 def process_table(processes: list[Process]) -> list[str]:

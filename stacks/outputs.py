@@ -12,18 +12,28 @@ from stacks.reports.cost import JobCost, estimate
 
 
 def job_starts(plan: EnvironmentPlan | TeamPlan) -> dict[str, str]:
-    """job → what is said whenever a run of it begins: the nodes it takes, and what an hour of them
-    costs."""
+    """job → what is said whenever a run of it begins: the nodes it takes, what an hour of them
+    costs, and which checkpoint it resumes from."""
     types = {
         name: " or ".join(pool["instance_types"]) for name, pool in plan.contract["pools"].items()
     }
     return {
         key: (
             f"{key} starts a run: {cost.nodes} x {types[plan.jobs[key].pool]}, {_hourly(cost)} in"
-            f" {plan.identity.region}"
+            f" {plan.identity.region}{_resumes(plan.jobs[key])}"
         )
         for key, cost in zip(plan.jobs, estimate(plan).jobs, strict=True)
     }
+
+
+def _resumes(job: JobPlan) -> str:
+    """What a run that begins finds of the run before it."""
+    if job.resumes_from is None:
+        return ""
+    return (
+        f". It resumes from the checkpoint in {job.resumes_from}, if a run before it left one; {{run}}"
+        " in checkpoints.directory begins afresh"
+    )
 
 
 def _hourly(cost: JobCost) -> str:

@@ -80,6 +80,7 @@ from stacks.rules.together import (
     saved,
     shared_directory_errors,
     team_errors_together,
+    team_warnings_together,
 )
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.settings.job import typed
@@ -237,15 +238,15 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
 def _plan_team(reading: Reading, folder: Path, now: datetime) -> list[Planned]:
     """Plan a team from its stack file and its environment's, without a cluster, once for each
     stand-in of a wrong value in either file."""
-    planned = []
+    planned, sound = [], not reading.errors
     for number in range(2):
         config = reading.configs[min(number, len(reading.configs) - 1)]
         if config.team is None:
             planned.append(Planned(plan=None, errors=()))
         else:
             base = _base(config, config.team, folder, now, number)
-            planned.append(_on_base(config, config.team, base, folder, build=not reading.errors))
-            if base.plan and not reading.errors:
+            planned.append(_on_base(config, config.team, base, folder, now, build=sound))
+            if base.plan and sound:
                 break  # neither file has stand-ins
     return planned
 
@@ -263,7 +264,7 @@ class _Base:
 
 
 def _on_base(
-    config: StackConfig, team: TeamConfig, base: _Base, folder: Path, *, build: bool
+    config: StackConfig, team: TeamConfig, base: _Base, folder: Path, now: datetime, *, build: bool
 ) -> Planned:
     """Plan a team on its environment; a plan is only made where nothing is refused, and `build` is
     true."""
@@ -278,7 +279,7 @@ def _on_base(
     errors = (
         *base.errors,
         *team_access_errors(access, config.aws, deployer),
-        *team_errors(config.region, team, base.config),
+        *team_errors(config.region, team, base.config, now),
         *team_errors_together(team, environment, others),
         *entries.errors,
         *share_errors(share, jobs.described(), environment),
@@ -288,8 +289,7 @@ def _on_base(
     warnings = (
         *access_warnings(access),
         *entries.warnings,
-        *gang_warnings("team.jobs", together, environment),
-        *docker_hub_warnings("team.jobs", together, environment),
+        *team_warnings_together(share, jobs.described(), together, environment),
         *jobs.warnings,
     )
     if errors or not build or base.plan is None:

@@ -37,6 +37,8 @@ SUBWORDS = (
     "drain",
     "repair",
     "logs",
+    "stop",
+    "processes",
     "fault",
 )
 WORDS = [
@@ -49,7 +51,10 @@ REQUIRED = {
     "stacks.reports.policy": ["dev"],
     "stacks.manifests.migrate": ["job.yaml"],
     "stacks.reports.pull_request": ["dev"],
+    "operations.again": ["dev", "--job", "t5-large"],
     "operations.drain": ["dev"],
+    "operations.logs": ["dev"],
+    "operations.stop": ["dev"],
     "operations.kubeconfig": ["dev"],
     "operations.repair": ["dev"],
     "operations.spent": ["dev"],

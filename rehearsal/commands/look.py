@@ -1,4 +1,4 @@
-"""Commands that make no update: status, spent, preview, build, env, kubeconfig, drain, repair, logs."""
+"""Commands that make no update, such as status, logs and preview."""
 
 from __future__ import annotations
 
@@ -31,8 +31,12 @@ def status(options: argparse.Namespace) -> int:
     if not any(process.name.startswith("kube-apiserver") for process in running):
         print("no cluster runs: `make up` creates one")
         return 0
-    engine.write_kubeconfig(engine.find(options.stack))
-    return _run(options, sys.executable, "-m", "operations.status")
+    stack = engine.find(options.stack)
+    engine.write_kubeconfig(stack)
+    of_team = ["--stack", stack.name] if stack.refers_to else []
+    code = _run(options, *_operation("status"), *of_team)
+    print("\n".join(["\nnot tried in the rehearsal", *(f"  {one}" for one in progress.NOT_RUN)]))
+    return code
 
 
 def preview(options: argparse.Namespace) -> int:
@@ -89,7 +93,29 @@ def spent(options: argparse.Namespace) -> int:
 
 
 def logs(options: argparse.Namespace) -> int:
-    """List the logs, or print the end of those whose name contains PROCESS."""
+    """Print the logs of a job, each line behind the name of its pod."""
+    rank = [] if options.rank is None else ["--rank", str(options.rank)]
+    follow = ["--follow"] if options.follow else []
+    return _run(options, *_operation("logs"), options.stack, *_job(options), *rank, *follow)
+
+
+def stop(options: argparse.Namespace) -> int:
+    """Name one job, ask, and end it on the cluster."""
+    yes = ["--yes"] if options.yes else []
+    return _run(options, *_operation("stop"), options.stack, *_job(options), *yes)
+
+
+def _operation(name: str) -> tuple[str, ...]:
+    return sys.executable, "-m", f"operations.{name}"
+
+
+def _job(options: argparse.Namespace) -> list[str]:
+    return ["--job", options.job] if options.job else []
+
+
+def processes(options: argparse.Namespace) -> int:
+    """List the logs of the rehearsal's own processes, or print the end of those whose name contains
+    PROCESS."""
     found = sorted({*paths.LOGS.rglob("*.log"), *paths.NODES.rglob("*.log")})
     chosen = [file for file in found if options.process in file.stem]
     if not options.process:

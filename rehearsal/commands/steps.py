@@ -93,9 +93,14 @@ def failed(stack: Stack, stages: Stages, status: int) -> int:
         progress.suggestions(
             [
                 (f"make {word}{stack.chosen}", purpose),
+                *(
+                    []
+                    if refused
+                    else [(f"make logs{stack.chosen} JOB=<job>", "print a job's logs")]
+                ),
                 (f"less {stack.log}", "read the whole output of Pulumi"),
                 (f"make up{stack.chosen}", "continue from here"),
-                ("make down", "delete everything"),
+                (f"make down{stack.chosen}", "delete everything of this stack"),
             ]
         ),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import time
+from http import HTTPStatus
 from typing import NamedTuple
 
 from catalog.job_kinds import JOB_KINDS, SUCCEEDED, outcome
@@ -12,10 +13,15 @@ from operations.kubectl import Environment, logged_in
 from rehearsal import control_plane, engine, paths, progress
 from rehearsal.commands.steps import FAILED, REFUSED, failed, open_world, repair, update
 from rehearsal.engine import Stack
-from rehearsal.kube import Api, Object
+from rehearsal.kube import Api, ApiError, Object
 from rehearsal.progress import Display, Stages
 
 POLL_SECONDS = 1
+STOPPED = "stopped"
+"""How a job ended that is not on the cluster any more."""
+RESTARTS = 10
+"""Restarts of one container after which a job counts as a crash loop, which has no end of its own.
+A runtime that restarts the whole gang creates new pods, whose containers have none."""
 
 
 def up(options: argparse.Namespace) -> int:
@@ -36,8 +42,8 @@ def _finish(stack: Stack, stages: Stages, patience: float) -> int:
     """Wait for the jobs, then print nodes, jobs and stages."""
     engine.write_kubeconfig(stack)
     jobs = [
-        Run(**{field: job[field] for field in Run._fields})
-        for job in (engine.outputs(stack).get("jobs") or {}).values()
+        Run(entry=entry, kind=job["kind"], namespace=job["namespace"], name=job["name"])
+        for entry, job in (engine.outputs(stack).get("jobs") or {}).items()
     ]
     began = stages.display.now()
     ends = _follow_jobs(
@@ -46,16 +52,22 @@ def _finish(stack: Stack, stages: Stages, patience: float) -> int:
     _summary(stack, stages, jobs, stages.display.now() - began)
     for job, end in zip(jobs, ends, strict=True):
         if end not in SUCCEEDED:
-            print(
-                f"\njob {job.namespace}/{job.name} is {end or 'not finished'}: `make"
-                f" status{stack.chosen}` prints the cause"
-            )
+            print(f"\njob {job.namespace}/{job.name} is {_advice(stack, job, end)}")
     return 0 if set(ends) <= set(SUCCEEDED) else FAILED
+
+
+def _advice(stack: Stack, job: Run, end: str | None) -> str:
+    """How a job ended that did not succeed, and the command to type next."""
+    if end == STOPPED:
+        return f"{end}: `make again{stack.chosen} JOB={job.entry}`, then `make up{stack.chosen}`"
+    return f"{end or 'not finished'}: `make status{stack.chosen}` prints the cause"
 
 
 class Run(NamedTuple):
     """A job of the stack, from its outputs."""
 
+    entry: str
+    """Its name in the stack file."""
     kind: str
     namespace: str
     name: str
@@ -67,17 +79,20 @@ class Run(NamedTuple):
 
 
 def _follow_jobs(api: Api, jobs: list[Run], display: Display, patience: float) -> list[str | None]:
-    """How the jobs ended, once all have ended or no pod has changed for `patience` seconds. None: the
-    job has not ended."""
+    """How the jobs ended, once all have ended, only crash loops are left, or no pod has changed for
+    `patience` seconds. None: the job has not ended."""
     printed, changed = "", display.now()
     while True:
         ends = [_end(api, job) for job in jobs]
         going = [job for job, end in zip(jobs, ends, strict=True) if not end]
+        pods = [_pods(api, job) for job in going]
         state = "; ".join(
-            f"{job.namespace}/{job.name}: {progress.phases(_pods(api, job))}" for job in going
+            f"{job.namespace}/{job.name}: {progress.phases(of_job)}"
+            for job, of_job in zip(going, pods, strict=True)
         )
         unchanged = display.now() - changed
-        if not going or (state == printed and unchanged > patience):
+        looping = all(max(progress.restarts(of_job), default=0) >= RESTARTS for of_job in pods)
+        if looping or (state == printed and unchanged > patience):
             return ends
         if state != printed:
             display.line("jobs", state)
@@ -88,8 +103,14 @@ def _follow_jobs(api: Api, jobs: list[Run], display: Display, patience: float) -
 
 
 def _end(api: Api, job: Run) -> str | None:
+    """The condition with which the job ended; STOPPED where somebody has deleted it."""
     path = f"/apis/{JOB_KINDS[job.kind].api_version}/namespaces/{job.namespace}/{job.kind.lower()}s/{job.name}"
-    return outcome(api.request("GET", path))
+    try:
+        return outcome(api.request("GET", path))
+    except ApiError as error:
+        if error.code == HTTPStatus.NOT_FOUND:
+            return STOPPED
+        raise
 
 
 def _pods(api: Api, job: Run) -> list[Object]:
@@ -120,15 +141,10 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> No
         display.section("stages", progress.stage_table(stages.stages, waited))
     facts = {"speed": paths.world().speed, "state": paths.FILE_SYSTEMS}
     display.section("simulated", [f"  {line.format(**facts)}" for line in progress.SIMULATED])
+    if jobs:
+        display.section("not tried here", [f"  {line}" for line in progress.NOT_RUN])
     logs = [
-        (
-            (
-                f"kubectl --kubeconfig $(make kubeconfig{stack.chosen}) logs -n {job.namespace} -l"
-                f" {job.selector}"
-            ),
-            "print the logs of the ranks",
-        )
-        for job in jobs
+        (f"make logs{stack.chosen} JOB={job.entry}", "print the logs of all ranks") for job in jobs
     ]
     display.section(
         "next",
@@ -139,11 +155,12 @@ def _summary(stack: Stack, stages: Stages, jobs: list[Run], waited: float) -> No
                     "print nodes and jobs, and what keeps a job from running",
                 ),
                 *logs,
+                (f"make spent{stack.chosen}", "print what each finished run took and cost"),
                 (
                     f'eval "$(make env{stack.chosen})"',
                     "use plain pulumi, kubectl, helm and aws in this shell",
                 ),
-                ("make down", "delete everything"),
+                (f"make down{stack.chosen}", "delete everything of this stack"),
             ]
         ),
     )
@@ -156,4 +173,6 @@ def _kubectl(environment: Environment, columns: str, *words: str) -> list[str]:
         text=True,
         env=environment,
     )
+    if done.returncode and "forbidden" in done.stderr:
+        return [f"  not shown: this stack's identity cannot read {words[0]}"]
     return [f"  {line}" for line in (done.stdout or done.stderr).splitlines()]

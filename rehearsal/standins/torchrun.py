@@ -12,6 +12,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import shlex
 import socket
 import sys
 import time
@@ -230,7 +231,8 @@ def main(argv: list[str]) -> int:
     ranks = ranks_here(args.nproc_per_node)
     check(args.script, ranks)
     print(
-        f"stand-in torchrun: no torch here, so {args.script} is checked and not executed",
+        f"stand-in torchrun: no torch here, so {args.script} is read for syntax and not executed. Its"
+        f" arguments would be: {shlex.join(args.script_args) or 'none'}",
         flush=True,
     )
     host, port = endpoint(args)

@@ -312,6 +312,12 @@ def job_type(job: JobConfig, environment: EnvironmentConfig) -> InstanceType | N
     return TYPES.get(pool.instance_types[0]) if pool and pool.instance_types else None
 
 
+def gpus_of(job: JobConfig, environment: EnvironmentConfig) -> int:
+    """GPUs that all pods of the job request; 0 where its pool or type is not known."""
+    kind = job_type(job, environment)
+    return job.nodes * (job.gpus_per_node or kind.gpus) if kind else 0
+
+
 def node_selector(job: JobConfig, environment: EnvironmentConfig) -> dict[str, str]:
     """Where the job's pods may run: the pool, and of it one type in one zone where it has no
     more."""

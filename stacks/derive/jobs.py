@@ -62,6 +62,7 @@ def job_plan(
         stores=rendered.stores,
         nodes=job.nodes,
         checkpoints=training.env.get("CHECKPOINT_DIR"),
+        resumes_from=job.resumes_from,
         labels=training.labels,
         spec=rendered.spec,
         files=files,
@@ -325,12 +326,17 @@ def _mounts(
     }
     mounts = [Mount(store=store, claim=claims[store], path=path) for store, path in whole.items()]
     mounts += [
-        Mount(store=at.store, claim=claims[at.store], path=path, directory=at.directory)
+        Mount(
+            store=at.store,
+            claim=claims[at.store],
+            path=path,
+            directory=job.in_run(at.directory),
+        )
         for path, at in wanted.values()
         if at.store not in whole
     ]
     return tuple(mounts), {
-        variable: f"{whole[at.store]}/{at.directory}" if at.store in whole else path
+        variable: f"{whole[at.store]}/{job.in_run(at.directory)}" if at.store in whole else path
         for variable, (path, at) in wanted.items()
     }
 

@@ -15,6 +15,8 @@ from typing import Any
 import command_line
 from catalog.instances import QUOTA_NAMES
 from catalog.versions import known_good
+from plans.parts import Spec
+from plans.pod_template import GPU, pod_requests
 from stacks.derive.capacity import quota_needed, quota_takers
 from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
 from stacks.reports.cost import estimate
@@ -28,6 +30,8 @@ from stacks.stores.goodput import Verdict
 from stacks.stores.kinds import plan_kind
 
 Plan = EnvironmentPlan | TeamPlan
+REQUESTS = {GPU: "GPUs", "cpu": "CPUs", "memory": "memory"}
+"""Resource of a pod → what is behind its amount."""
 BAR = 40
 """Characters that the whole way to the first step takes."""
 
@@ -234,20 +238,37 @@ def _kept(keep: bool) -> str:
 
 def jobs(plan: Plan) -> list[str]:
     """What runs, how many of each at once, and where its checkpoints go."""
-    rows = [("job", "pool", "nodes", "at once", "checkpoints")]
+    rows = [("job", "pool", "nodes", "each pod requests", "at once", "checkpoints")]
     for name, job in plan.jobs.items():
         at_once = (
             plan.capacity[job.pool].at_once[name]
             if isinstance(plan, EnvironmentPlan)
             else plan.at_once[name]
         )
-        rows.append((name, job.pool, str(job.nodes), str(at_once), job.checkpoints or "none"))
+        rows.append(
+            (
+                name,
+                job.pool,
+                str(job.nodes),
+                requested(job.spec),
+                str(at_once),
+                job.checkpoints or "none",
+            )
+        )
     saves = [
         line
         for name, v in plan.checkpoints.items()
         for line in command_line.wrapped(_saves(name, v))
     ]
     return ["jobs", *command_line.table(rows), *saves] if plan.jobs else []
+
+
+def requested(spec: Spec) -> str:
+    """What a pod that trains requests: GPUs, CPUs and memory, as far as the object of its job says
+    it."""
+    found = pod_requests(spec)
+    words = [f"{found[name]} {unit}" for name, unit in REQUESTS.items() if name in found]
+    return ", ".join(words) or "what its runtime says"
 
 
 def _saves(name: str, v: Verdict) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 
 from catalog import fabric, versions
 from plans.upstream_runtimes import TUNED
@@ -23,13 +22,9 @@ from stacks.rules.pod_resources import pod_resource_errors
 from stacks.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from stacks.rules.stores import checkpoint_errors, checkpoint_warnings
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
-from stacks.settings.job import JobConfig
+from stacks.settings.job import RUN_NUMBER, JobConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
 from stacks.stores.kinds import kinds_of
-
-BLOCK_TAIL = timedelta(minutes=40)
-"""Karpenter drains a Capacity Block this long before its end (karpenter-provider-aws, a
-constant)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +77,6 @@ def _errors(
         yield from gang_errors(view, job.pool, pool)
         yield from _cpu_pool(path, job, pool)
         yield from pod_resource_errors(path, job, pool)
-        yield from _capacity_block(path, job, pool)
         yield from checkpoint_errors(path, job, environment, region)
     yield from _runtime(path, job, environment)
     yield from _pytorch_job(path, job, environment)
@@ -101,6 +95,17 @@ def _entry_warnings(
     pool = environment.pools.get(job.pool)
     if pool:
         yield from _pool_warnings(f"{path}.pool", job, pool, environment)
+    left = job.resumes_from
+    if left and job.run > 1:
+        yield InputWarning(
+            path=f"{path}.run",
+            text=(
+                f"run {job.run} resumes from the checkpoint that the run before it left in {left}. If"
+                " that run has finished, this one ends at once. To begin afresh, write"
+                f" {RUN_NUMBER} into checkpoints.directory, such as"
+                f" {left.partition('/')[2]}/{RUN_NUMBER}"
+            ),
+        )
     runtime = job.runtime or ""
     if runtime.startswith("torchtune-") and runtime in environment.trainer.runtimes:
         yield InputWarning(
@@ -146,24 +151,6 @@ def _cpu_pool(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputErro
             must=f"be a number on {name}: auto counts GPUs",
             got="auto",
             fix="1, and threads for the rest; or one for each NUMA node",
-        )
-
-
-def _capacity_block(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputError]:
-    """A job ends before its Capacity Block does."""
-    block = pool.reservation
-    if job.expected_hours is None or block is None or block.starts is None or block.ends is None:
-        return
-    hours = (block.ends - block.starts - BLOCK_TAIL) / timedelta(hours=1)
-    if job.expected_hours > hours:
-        yield InputError(
-            path=f"{path}.expected_hours",
-            must=(
-                f"be at most the {hours:.1f} h of {block.id}: its nodes drain 40 minutes before the"
-                " end"
-            ),
-            got=f"{job.expected_hours:g}",
-            fix="fewer hours, with checkpoints to go on from; or a longer block",
         )
 
 

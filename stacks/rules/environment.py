@@ -15,8 +15,9 @@ from datetime import date, datetime
 from catalog import versions
 from catalog.age import outdated
 from catalog.zones import SNAPSHOT
-from stacks.derive.capacity import TYPES, job_type
+from stacks.derive.capacity import TYPES, gpus_of
 from stacks.derive.teams import Share
+from stacks.rules.blocks import hours_errors
 from stacks.rules.cluster import (
     cluster_errors,
     support_warnings,
@@ -70,6 +71,7 @@ def environment_errors(
             write="training",
         )
     yield from pool_errors(region, wanted, zones, now)
+    yield from hours_errors(f"{at}.jobs", wanted.jobs, wanted.pools, now)
     around = Surroundings(
         region=region,
         pools=wanted.pools,
@@ -82,10 +84,13 @@ def environment_errors(
     yield from training_operator_errors(wanted)
 
 
-def team_errors(region: str, team: TeamConfig, base: StackConfig) -> Iterator[InputError]:
+def team_errors(
+    region: str, team: TeamConfig, base: StackConfig, now: datetime
+) -> Iterator[InputError]:
     """Every error of a team on a sound environment, but for its jobs."""
     environment = base.environment
     assert environment is not None  # plan_team has looked
+    yield from hours_errors("team.jobs", team.jobs, environment.pools, now)
     if region != base.region:
         yield InputError(
             path="aws:region",
@@ -112,11 +117,7 @@ def share_errors(
 ) -> Iterator[InputError]:
     """Jobs larger than the team's share of the GPUs."""
     for name, job in jobs.items():
-        if (
-            share.max_gpus
-            and (kind := job_type(job, environment))
-            and (need := job.nodes * (job.gpus_per_node or kind.gpus)) > share.max_gpus
-        ):
+        if share.max_gpus and (need := gpus_of(job, environment)) > share.max_gpus:
             nodes = share.max_gpus // (need // job.nodes)
             yield InputError(
                 path=f"team.jobs.{name}.nodes",

@@ -72,7 +72,7 @@ def _stores(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterat
     for setting, place in (("checkpoints", job.checkpoints), ("tensorboard", job.tensorboard)):
         if place:
             yield from store_directory_errors(
-                f"{path}.{setting}", place.store, place.directory, environment
+                f"{path}.{setting}", place.store, job.in_run(place.directory), environment
             )
 
 
@@ -100,6 +100,13 @@ def store_directory_errors(
             must="be a directory of its store",
             got=directory,
             fix=TO_S3,
+        )
+    if re.search("[{}]", directory):
+        yield InputError(
+            path=f"{path}.directory",
+            must="have no placeholder but {run}, the number of a job's run",
+            got=directory,
+            fix="write the directory itself, or {run} where each run of a job has its own",
         )
     if ".." in directory.split("/"):
         yield InputError(
@@ -175,14 +182,16 @@ def _torchrun_script(path: str, job: JobConfig) -> Iterator[InputError]:
     """A script that torchrun looks for where the job's files are is one of them."""
     if not (job.files and job.torchrun):
         return
-    folder, _, name = job.torchrun.script.rpartition("/")
+    script, there = job.torchrun.script, job.files.path.rstrip("/")
+    folders = [mounted.rstrip("/") for mounted in _mounted(job)]
+    holder = max((each for each in folders if script.startswith(f"{each}/")), key=len, default="")
     sources = [source.rpartition("/")[2] for source in job.files.sources]
-    if folder == job.files.path.rstrip("/") and name not in sources:
+    if holder == there and script.removeprefix(f"{there}/") not in sources:
         yield InputError(
             path=f"{path}.torchrun.script",
-            must=f"be one of the files in {folder}",
-            got=name,
-            fix=f"one of {', '.join(sources)}, or add it to files.sources",
+            must=f"be one of the files in {there}, which has no folders",
+            got=script.removeprefix(f"{there}/"),
+            fix=f"one of {', '.join(f'{there}/{name}' for name in sources)}, or add it to files.sources",
         )
 
 

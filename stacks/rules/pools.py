@@ -13,6 +13,7 @@ from datetime import datetime
 
 from catalog.service_roles import SPOT
 from stacks.derive.capacity import TYPES, addresses, node_type_names
+from stacks.rules.blocks import block_errors, block_warnings
 from stacks.rules.images import image_errors, is_untagged
 from stacks.rules.instance_types import instance_type_errors, mixed_type_errors
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
@@ -21,9 +22,6 @@ from stacks.settings.yaml_file import as_yaml
 
 AWS_KEEPS = 5
 """Addresses of every subnet that AWS reserves."""
-
-BLOCK_INSTANCES_AT_MOST = 64
-"""Of a Capacity Block (EC2 user guide, Capacity Blocks for ML, 2026-11)."""
 
 
 def pool_errors(
@@ -73,6 +71,8 @@ def pool_warnings(wanted: EnvironmentConfig, now: datetime) -> Iterator[InputWar
                     f"{late if pool.replicas else ''}"
                 ),
             )
+        if reservation and pool.capacity == "block":
+            yield from block_warnings(f"{path}.reservation", reservation)
         if pool.placement == "cluster":
             yield InputWarning(
                 path=f"{path}.placement",
@@ -142,13 +142,8 @@ def _window(
     path: str, capacity: str, reservation: ReservationConfig, now: datetime
 ) -> Iterator[InputError]:
     starts, ends = reservation.starts, reservation.ends
-    if capacity == "block" and reservation.instances > BLOCK_INSTANCES_AT_MOST:
-        yield InputError(
-            path=f"{path}.instances",
-            must=f"be at most {BLOCK_INSTANCES_AT_MOST}, which is what AWS sells in one block",
-            got=str(reservation.instances),
-            fix="copy it from `aws ec2 describe-capacity-reservations`; two blocks are two pools",
-        )
+    if capacity == "block":
+        yield from block_errors(path, reservation)
     if capacity == "block" and (starts is None or ends is None):
         yield InputError(
             path=path,

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from catalog.docker_hub import HOURS, PULLS, is_on_docker_hub
-from stacks.derive.capacity import TYPES, largest_gang
+from stacks.derive.capacity import TYPES, gpus_of, largest_gang
+from stacks.derive.teams import Share
 from stacks.rules.teams import listing_errors
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, TeamConfig
 from stacks.settings.job import JobConfig, typed
-from stacks.settings.problems import InputError, InputWarning
+from stacks.settings.problems import InputError, InputWarning, few
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,7 @@ def saved(path: str, jobs: Mapping[str, JobConfig], stack: str = "") -> list[Sav
             job=f"{name} of {stack}" if stack else name,
             path=f"{path}.{name}.checkpoints.directory",
             store=job.checkpoints.store,
-            directory=PurePosixPath(job.checkpoints.directory),
+            directory=PurePosixPath(job.in_run(job.checkpoints.directory)),
         )
         for name, job in jobs.items()
         if job.checkpoints
@@ -125,7 +126,7 @@ def gang_warnings(
         }
         most, needed = largest_gang(pool), sum(gangs.values())
         if len(gangs) > 1 and needed > most and max(gangs.values()) <= most:
-            listed = ", ".join(f"{job} {nodes}" for job, nodes in gangs.items())
+            listed = few([f"{job} {nodes}" for job, nodes in gangs.items()])
             yield InputWarning(
                 path=path,
                 text=(
@@ -135,6 +136,30 @@ def gang_warnings(
                     " pool"
                 ),
             )
+
+
+def team_warnings_together(
+    share: Share,
+    own: Mapping[str, JobConfig],
+    together: Mapping[str, JobConfig],
+    environment: EnvironmentConfig,
+) -> Iterator[InputWarning]:
+    """What a team should know about its jobs, and about them beside those of the environment.
+    `together`: both."""
+    yield from gang_warnings("team.jobs", together, environment)
+    yield from docker_hub_warnings("team.jobs", together, environment)
+    gpus = {name: gpus_of(job, environment) for name, job in own.items()}
+    needed, most = sum(gpus.values()), share.max_gpus
+    if most and needed > most and max(gpus.values()) <= most:
+        yield InputWarning(
+            path="team.jobs",
+            text=(
+                f"jobs need {needed} GPUs together ({few([f'{job} {n}' for job, n in gpus.items()])}),"
+                f" and {share.limit} is {most}: when they start at the same time, one gets a part of"
+                " its pods and waits for the rest. Start them one after the other, or raise"
+                f" {share.limit}"
+            ),
+        )
 
 
 def docker_hub_warnings(
@@ -150,7 +175,7 @@ def docker_hub_warnings(
         if job.pool in pools and is_on_docker_hub(job.image) and not job.pull_secrets
     }
     if sum(pulls.values()) > PULLS:
-        listed = ", ".join(f"{name} {nodes}" for name, nodes in pulls.items())
+        listed = few([f"{name} {nodes}" for name, nodes in pulls.items()])
         yield InputWarning(
             path=path,
             text=(

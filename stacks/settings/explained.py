@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
@@ -31,6 +32,10 @@ VERSIONS: dict[tuple[str, ...], Sequence[str]] = {
     ("environment", "training_operator", "version"): versions.TRAINING_OPERATORS,
 }
 """Setting → the versions that it takes."""
+COMMAND_LINES = ("arguments", "command")
+"""Settings that list the words of a command line."""
+NAMES_FROM = {"pool": "pools", "store": "storage", "priority": "priorities"}
+"""Setting → the map of the environment whose names it takes."""
 UNITS = {"gib": r"gi?b?", "minutes": r"m|min|minutes?", "mbps": r"mb(ps|/s)"}
 """Unit in a setting's name → how people write it behind the number."""
 
@@ -46,7 +51,6 @@ class Mistake:
     value: Any
     limits: Mapping[str, Any]
     """The bound, pattern or choices that the value breaks."""
-    message: str
     is_key: bool
     """Whether the last step is itself what is wrong: the name of a pool, for example."""
     in_manifest: bool
@@ -86,7 +90,6 @@ def explained(
         type=error["type"],
         value=error.get("input"),
         limits=error.get("ctx", {}),
-        message=error["msg"],
         is_key="[key]" in steps,
         in_manifest=in_manifest,
         written=written,
@@ -259,6 +262,9 @@ def _no_match(mistake: Mistake) -> InputError:
     pattern = PATTERNS.get(mistake.limits["pattern"])
     if pattern is None:
         return _anything(mistake)
+    if not mistake.is_key and mistake.key in NAMES_FROM:
+        there = f"environment.{NAMES_FROM[mistake.key]}"
+        return mistake.error(f"be a name from {there}", f"write one of the names in {there}")
     meant = pattern.meant(str(mistake.value))
     if not mistake.is_key and mistake.steps != ("stack",):
         fix = (
@@ -279,9 +285,17 @@ def _too_short(mistake: Mistake) -> InputError:
 
 def _not_a_list(mistake: Mistake) -> InputError:
     if isinstance(mistake.value, str | int | float) and mistake.value != "":
-        listed = [mistake.value]
+        listed = _words(mistake.value) if mistake.key in COMMAND_LINES else [mistake.value]
         return mistake.error("be a list", f"write {as_yaml(listed)}", listed)
     return _wrong_kind(mistake, "be a list")
+
+
+def _words(value: Any) -> list[str]:
+    """The words of a command line, as a shell separates them."""
+    try:
+        return shlex.split(str(value)) or [str(value)]
+    except ValueError:  # a quote that is not closed
+        return str(value).split()
 
 
 def _not_a_map(mistake: Mistake) -> InputError:
@@ -338,28 +352,30 @@ def _wrong_kind(mistake: Mistake, must: str, suffix: str = "") -> InputError:
 
 
 def _anything(mistake: Mistake) -> InputError:
-    """An error type that nothing above explains."""
-    file = (
-        "aws" if mistake.steps[0] == "aws" else "job" if "jobs" in mistake.steps else "environment"
-    )
+    """An error type that nothing above explains: no setting of today raises one."""
+    value = example(mistake.steps)
+    fix = "write another value, as docs/stack-file.md describes it"
     return mistake.error(
-        f"be a value that its type takes ({mistake.message})",
-        f"read what {mistake.key} takes in stacks/settings/{file}.py",
+        "be a value of its type",
+        fix if value is None else f"write a value such as {as_yaml(value)}",
     )
 
 
 EXPLANATIONS: dict[str, Callable[[Mistake], InputError]] = {
     "extra_forbidden": _unknown_setting,
     "unexpected_keyword_argument": _unknown_setting,
+    "invalid_key": _unknown_setting,
     "missing": _missing,
     "missing_keyword_only_argument": _missing,
     "string_type": _not_text,
+    "string_unicode": _not_text,
     "string_too_short": _too_short,
     "too_short": _too_short,
     "string_pattern_mismatch": _no_match,
     "int_type": _not_a_whole_number,
     "int_parsing": _not_a_whole_number,
     "int_from_float": _not_a_whole_number,
+    "int_parsing_size": _not_a_whole_number,
     "float_type": _not_a_number,
     "float_parsing": _not_a_number,
     "finite_number": _not_a_number,
@@ -377,5 +393,6 @@ EXPLANATIONS: dict[str, Callable[[Mistake], InputError]] = {
     "datetime_type": _no_time,
     "datetime_parsing": _no_time,
     "datetime_from_date_parsing": _no_time,
+    "datetime_object_invalid": _no_time,
 }
 """Pydantic's error type → its explanation."""

@@ -18,6 +18,8 @@ from plans.pod_template import SecretKey
 Name = Annotated[str, pydantic.Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$")]
 """Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS
 names."""
+RUN_NUMBER = "{run}"
+"""In a directory of a job it stands for the number of the run."""
 Positive = Annotated[int, pydantic.Field(ge=1, strict=True)]
 """Strict, here and below: `true` is not one node."""
 
@@ -40,7 +42,9 @@ class CheckpointConfig:
     """Name of a store in `environment.storage`."""
     directory: Annotated[str, pydantic.Field(pattern=r"^[^/].*[^/]$|^[^/]$")]
     """Path from the root of the store. A missing directory is created, but not where `storage`
-    mounts the same store: there the job must create it."""
+    mounts the same store: there the job must create it. `{run}` in it stands for the number `run`
+    of the job: each run then begins afresh, in a directory of its own. Without it a run resumes
+    from the checkpoint of the run before it."""
     interval_minutes: Annotated[float, pydantic.Field(gt=0)] | None = None
     """Time between two checkpoints. By default the plan assumes the best interval for the size of
     the model and prints it."""
@@ -56,7 +60,7 @@ class DirectoryConfig:
     store: Name
     """Name of a store in `environment.storage`."""
     directory: Annotated[str, pydantic.Field(pattern=r"^[^/].*[^/]$|^[^/]$")]
-    """Path from the root of the store."""
+    """Path from the root of the store. `{run}` in it stands for the number `run` of the job."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,7 +281,19 @@ class JobConfig:
     wait_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] = 60
     """How long `pulumi up` waits, including the time to launch nodes."""
     run: Positive = 1
-    """Increase it to run the same job again."""
+    """Increase it to run the same job again. It resumes from the checkpoint of the run before,
+    unless `checkpoints.directory` contains `{run}`."""
+
+    def in_run(self, directory: str) -> str:
+        """The directory with the number of the run in the place of {run}."""
+        return directory.replace(RUN_NUMBER, str(self.run))
+
+    @property
+    def resumes_from(self) -> str | None:
+        """Where a run finds the checkpoint of the run before it, as store/directory; None where each
+        run has a directory of its own."""
+        at = self.checkpoints
+        return f"{at.store}/{at.directory}" if at and RUN_NUMBER not in at.directory else None
 
 
 TO_S3 = (
@@ -292,6 +308,7 @@ NO_SETTINGS = {
     **dict.fromkeys(
         ("spread", "antiaffinity", "podantiaffinity", "topologyspreadconstraints"), _ONE_POD
     ),
+    **dict.fromkeys(("gpus", "gpu", "numgpus", "gpuspernodes"), "did you mean gpus_per_node?"),
     **dict.fromkeys(
         ("affinity", "nodeselector", "nodeaffinity", "tolerations", "zone", "instancetype"),
         _BY_POOL,

@@ -84,6 +84,16 @@ def one_of(known: Iterable[str], otherwise: str) -> str:
     return f"one of {names}" if names else otherwise
 
 
+FEW = 3
+"""Names that a sentence lists at most."""
+
+
+def few(names: Sequence[str]) -> str:
+    """The first names, and how many others there are."""
+    others = len(names) - FEW
+    return ", ".join([*names[:FEW], *([f"and {others} more"] if others > 0 else [])])
+
+
 def listed(problems: Iterable[Problem]) -> list[str]:
     """A line for each problem: warnings first, errors last, where the reader's eye is."""
     return [

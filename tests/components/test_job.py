@@ -84,7 +84,7 @@ def test_it_says_what_an_hour_costs_as_far_as_prices_are_known(
             ),
         )
         [line] = job_starts(plan).values()
-        return line
+        return line.partition(". It resumes")[0]
 
     team = "vit-base starts a run: 1 x g6e.48xlarge, "
     assert said(team_plan()) == f"{team}no price known in ap-northeast-2"
@@ -94,6 +94,15 @@ def test_it_says_what_an_hour_costs_as_far_as_prices_are_known(
     assert "2 x g6e.48xlarge, $60.26 an hour while it runs, and what has no price" in said(
         environment_plan(), ec2="30.13"
     )
+
+
+def test_a_run_that_finds_an_older_checkpoint_says_where_and_how_to_begin_afresh() -> None:
+    directory = at(f"{JOB}.checkpoints.directory", "t5-large/{run}")
+    assert job_starts(environment_plan())["t5-large"].endswith(
+        ". It resumes from the checkpoint in scratch/t5-large, if a run before it left one; {run} in"
+        " checkpoints.directory begins afresh"
+    )
+    assert "resumes" not in job_starts(environment_plan(directory))["t5-large"]
 
 
 def test_files_are_there_before_the_run_that_mounts_them() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,15 +22,18 @@ def says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(wait_for_job, "POLL_SECONDS", 0.01)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
-    def decide(*statuses: dict[str, Any] | None) -> None:
+    def decide(*statuses: dict[str, Any] | None, pods: tuple[dict[str, Any], ...] = ()) -> None:
+        (tmp_path / "pods.json").write_text(json.dumps({"items": pods}))
         for number, status in enumerate(statuses):
             (tmp_path / f"{number}.json").write_text(
-                "" if status is None else json.dumps({"status": status})
+                "" if status is None else json.dumps({"items": [{"status": status}]})
             )
         program = tmp_path / "kubectl"
         program.write_text(f"""#!/bin/bash
 case "$*" in
-*" logs "*) echo '[pod/job-node-0-0] loss is nan'; exit;;
+*" logs --selector"*) echo '[pod/job-node-0-0] loss is nan'; exit;;
+*" logs "*) echo "the log of $5 $8"; exit;;
+*" get pods "*) cat {tmp_path}/pods.json; exit;;
 esac
 n=$(cat {tmp_path}/n 2>/dev/null || echo 0); echo $((n + 1)) > {tmp_path}/n
 [ -e {tmp_path}/$n.json ] || n={len(statuses) - 1}
@@ -76,6 +81,67 @@ def test_a_failed_run_is_said_with_the_last_lines_of_its_ranks(says: Any, until:
     says(STARTING, _condition("Failed"))
     with pytest.raises(RunFailed, match=r"TrainJob training/job is Failed; (?s:.*)loss is nan"):
         wait("kubeconfig", "TrainJob", "training", "job", until=until, minutes=1)
+
+
+def _pod(name: str, code: int, at: str, field: str = "state") -> dict[str, Any]:
+    end = {"terminated": {"exitCode": code, "finishedAt": f"2026-11-22T05:00:{at}Z"}}
+    return {
+        "metadata": {"name": name},
+        "status": {"containerStatuses": [{"name": "node", field: end}]},
+    }
+
+
+def test_the_pod_that_failed_first_is_shown_before_those_that_were_ended_for_it(says: Any) -> None:
+    pods = (_pod("a", 143, "01"), _pod("b", 1, "03"), _pod("c", 1, "02"), _pod("d", 0, "00"))
+    says(_condition("Failed"), pods=pods)
+    with pytest.raises(RunFailed) as failure:
+        wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1)
+    assert str(failure.value) == (
+        "TrainJob training/job is Failed; its ranks said last:\npod c failed first, with exit code"
+        " 1:\nthe log of c \n\nthe last line of every pod:\n[pod/job-node-0-0] loss is nan\n"
+    )
+
+
+def test_the_log_of_a_pod_is_known_after_its_runtime_has_deleted_it(
+    says: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says(READY, READY, _condition("Failed"), pods=(_pod("gone", 1, "01", "lastState"),))
+
+    def sleep(_: float) -> None:
+        (tmp_path / "pods.json").write_text('{"items": []}')
+
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
+    monkeypatch.setattr(wait_for_job, "time", clock)
+    with pytest.raises(RunFailed, match="the log of gone --previous"):
+        wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1)
+
+
+def test_a_failed_run_fails_the_process_after_everything_else_has_ended(
+    says: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the program says after its end is of no use, and what raises before it deletes
+    nothing."""
+    says(_condition("Failed"))
+    said, ends = list[str](), list[Any]()
+    monkeypatch.setattr(wait_for_job.pulumi.log, "error", said.append)
+    monkeypatch.setattr(wait_for_job.atexit, "register", lambda *call: ends.append(call))
+    wait_for_job.fail_at_the_end.cache_clear()
+    for job in ("one", "two"):
+        wait_for_job.wait_or_report(
+            "kubeconfig", "TrainJob", "training", job, until="complete", minutes=1
+        )
+    assert [line.splitlines()[0] for line in said] == [
+        f"TrainJob training/{job} is Failed; its ranks said last:" for job in ("one", "two")
+    ]
+    assert ends == [(os._exit, wait_for_job.MESSAGE_SHOWN)]
+    wait_for_job.fail_at_the_end.cache_clear()
+
+
+def test_a_run_that_somebody_stopped_is_not_waited_for(says: Any, tmp_path: Path) -> None:
+    says(READY, READY)
+    (tmp_path / "1.json").write_text('{"items": []}')
+    with pytest.raises(RunFailed, match="not on the cluster any more: .* Fix: increase `run`"):
+        wait("kubeconfig", "TrainJob", "training", "job", until="complete", minutes=1)
 
 
 def test_the_time_is_limited(says: Any) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from operations import snapshot
+from plans.team_access import ROLES
 
 RANKS = 512
 LABELS = {
@@ -87,6 +88,21 @@ def test_the_number_of_calls_grows_with_the_jobs_and_not_with_their_ranks():
     one, two = ("TrainJob",), ("TrainJob", "PyTorchJob")
     assert _calls(one, ranks=2) == _calls(one, ranks=512) == 2 + 1 + 1, "with one controller"
     assert _calls(two, ranks=2) == _calls(two, ranks=512) == _calls(one, ranks=2) + 1
+
+
+def test_of_a_team_only_its_namespace_is_read_and_what_it_may_read() -> None:
+    kubectl = Kubectl(ranks=2)
+    taken = snapshot.read(kubectl, namespace="team-a")
+    [get] = [call for call in kubectl.calls if call[0] == "get"]
+    assert get[1].split(",") == [*snapshot.OF_TEAM] and get[2] == "--namespace=team-a"
+    assert {"nodes", "nodepools", "deployments"} <= taken.unseen
+    allowed = {
+        resource
+        for grant in ROLES["viewer"]
+        if "list" in grant.verbs
+        for resource in grant.resources
+    }
+    assert {kind.partition(".")[0] for kind in snapshot.OF_TEAM} <= allowed
 
 
 def test_logs_are_read_for_those_who_want_them_only():

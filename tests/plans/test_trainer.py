@@ -273,6 +273,8 @@ def test_the_cpu_runtime_means_what_the_demo_that_people_bring_means() -> None:
         kind="cpu", image=node["image"], max_restarts=2, command=tuple(node["command"])
     )
     framework, spec = own_runtime("2.1.0", ours)
+    # It deletes the log of a failed run after half an hour.
+    assert job["template"]["spec"].pop("ttlSecondsAfterFinished") == 1800
     assert demo["metadata"]["labels"] == {"trainer.kubeflow.org/framework": framework}
     assert _normal(spec, "2.1.0") == _normal(demo["spec"], "2.1.0")
 

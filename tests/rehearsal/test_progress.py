@@ -61,6 +61,27 @@ def test_what_failed_is_named_with_its_message():
     assert clock.stages.errors == [("Vpc network", "VpcLimitExceeded")]
 
 
+def _error(message: str, urn: str = "") -> dict[str, Any]:
+    return {"diagnosticEvent": {"severity": "error", "urn": urn, "message": message}}
+
+
+def test_the_last_words_of_ranks_are_shown_whole_and_once():
+    clock = Clock()
+    words = "TrainJob training/mine is Failed; its ranks said last:\n" + "line\n" * 25
+    stack = "urn:pulumi:dev::p::pulumi:pulumi:Stack::p-dev"
+    clock.after(1, _error(words, stack), _error("BAIL: run bailed", stack))
+    [(who, shown)] = clock.stages.errors
+    assert who == "program" and shown.count("line") == 25
+
+
+def test_of_a_traceback_the_end_is_shown_and_of_a_plugins_error_the_beginning():
+    clock = Clock()
+    lines = "\n".join(map(str, range(30)))
+    clock.after(1, _error(f"{progress.TRACEBACK}:\n{lines}"), _error(lines, VPC))
+    program, plugin = (shown for _, shown in clock.stages.errors)
+    assert program.endswith("28\n    29") and plugin.endswith("4\n    …")
+
+
 def test_what_the_program_says_is_shown_and_what_providers_say_is_not():
     clock = Clock()
     said = {"severity": "info", "message": "t5-large starts a run\n"}
@@ -77,3 +98,13 @@ def test_a_component_that_is_in_no_table_is_a_stage_of_its_own():
         progress.stage_of("urn:pulumi:dev::p::trainyard:new:Queues$aws:sqs/queue:Queue::q")
         == "Queues"
     )
+
+
+def test_a_crash_loop_is_not_two_running_pods():
+    def pod(restarts: int) -> dict[str, Any]:
+        statuses = [{"restartCount": restarts}]
+        return {"status": {"phase": "Running", "containerStatuses": statuses}}
+
+    assert progress.phases([pod(0), pod(0)]) == "2 Running"
+    assert progress.phases([pod(11), pod(9)]) == "2 Running, 20 restarts"
+    assert progress.phases([]) == "no pods yet"

@@ -206,10 +206,9 @@ def test_jobs_come_change_fail_and_go_while_another_runs_on(harness: Harness):
         RuntimeError, match=r"TrainJob training/fails is Failed; (?s:.*)loss is nan"
     ):
         _up(harness, long=long, fails=beside("echo loss is nan; exit 1", "complete"))
+    assert _train_jobs(harness) == ["fails", "long"], "short is gone although another run failed"
     _up(harness, long=long)
-    assert [job["metadata"]["name"] for job in harness.get("trainjobs -n training")["items"]] == [
-        "long"
-    ]
+    assert _train_jobs(harness) == ["long"]
     assert _uid(harness, "pods", "long") == running, "nobody disturbed it"
 
 
@@ -347,6 +346,11 @@ def _merged(there: Any, more: Any) -> Any:
             named | {entry["name"]: _merged(named.get(entry["name"], {}), entry) for entry in more}
         ).values()
     ]
+
+
+def _train_jobs(harness: Harness) -> list[str]:
+    found = harness.get("trainjobs -n training")["items"]
+    return sorted(job["metadata"]["name"] for job in found)
 
 
 def _uid(harness: Harness, kind: str, job: str) -> str:

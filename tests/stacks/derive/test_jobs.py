@@ -32,6 +32,24 @@ def mounted(planned: JobPlan) -> dict[str, str]:
     return {mount["mountPath"]: mount["name"] for mount in container(planned)["volumeMounts"]}
 
 
+# Directories of runs.
+
+
+def test_each_run_begins_afresh_in_a_directory_of_its_own() -> None:
+    def second(directory: str) -> JobPlan:
+        return job(at(f"{JOB}.run", 2), at(f"{JOB}.checkpoints.directory", directory))
+
+    def checkpoints(planned: JobPlan) -> str:
+        [mount] = [
+            m for m in container(planned)["volumeMounts"] if m["mountPath"] == "/checkpoints"
+        ]
+        return mount["subPath"]
+
+    fresh, same = second("t5-large/{run}"), second("t5-large")
+    assert (checkpoints(fresh), fresh.resumes_from) == ("t5-large/2", None)
+    assert (checkpoints(same), same.resumes_from) == ("t5-large", "scratch/t5-large")
+
+
 # Twins.
 
 

@@ -36,7 +36,12 @@ PRICES = {
 }
 G6E = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
 RESERVATION = {"id": "cr-0123456789abcdef0", "instances": 6}
-BLOCK = {**RESERVATION, "starts": "2100-12-01T11:30:00Z", "ends": "2100-12-08T11:30:00Z"}
+BLOCK = {
+    **RESERVATION,
+    "instances": 8,
+    "starts": "2100-12-01T11:30:00Z",
+    "ends": "2100-12-08T11:30:00Z",
+}
 
 
 @pytest.fixture
@@ -259,7 +264,7 @@ def test_a_capacity_block_is_paid_once_and_is_in_no_hour(asked: set[str]) -> Non
     """6 nodes for 7 days at 34.608 an hour."""
     found = estimate(environment_plan(*KINDS["block"][0]))
     (line,) = found.once
-    assert (line.what, str(line.usd_once)) == ("block of g6e, 6 x p5.48xlarge", "34884.86")
+    assert (line.what, str(line.usd_once)) == ("block of g6e, 8 x p5.48xlarge", "46513.15")
     assert line.usd_per_hour is None and line.assumption == "168 hours, paid in advance"
     assert found.idle.usd_per_hour == estimate(environment_plan()).idle.usd_per_hour
     assert found.jobs[0].prepaid and not estimate(environment_plan()).jobs[0].prepaid

@@ -10,8 +10,9 @@ import pytest
 from stacks.plan import plan_stack
 from stacks.reports import plan
 from stacks.settings.reader import read
+from tests.support.cases.jobs import pytorch_job
 from tests.support.recording import CHECKOUT
-from tests.support.stackfile import at, environment_plan, team_plan, values
+from tests.support.stackfile import Edit, at, environment_plan, team_plan, values
 
 G6E = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
 
@@ -55,6 +56,20 @@ def test_a_team_sees_its_jobs_only() -> None:
         and "money: jobs only" in text
         and "namespace team-vision on dev" in text
     )
+
+
+def test_the_row_of_a_job_says_what_each_pod_requests_of_its_node() -> None:
+    def row(*edits: Edit) -> str:
+        return " ".join(plan.jobs(environment_plan(*edits))[2].split())
+
+    whole = "t5-large g6e 2 8 GPUs, 171 CPUs, 1272Gi memory 2 /checkpoints"
+    assert row() == row(*pytorch_job()) == whole
+    part = at("jobs.t5-large.cpus_per_node", 85), at("jobs.t5-large.memory_gib", 100)
+    assert "8 GPUs, 85 CPUs, 100Gi memory" in row(*part)
+
+
+def test_a_job_whose_runtime_says_its_resources_has_none_in_its_row() -> None:
+    assert plan.requested({"trainer": {"numNodes": 2}}) == "what its runtime says"
 
 
 def test_a_team_runs_at_once_what_its_quota_of_gpus_allows() -> None:

@@ -341,6 +341,20 @@ WARNINGS: dict[str, tuple[list[Edit], str]] = {
         [_kept_block()],
         "its replicas start only when something changes the pool (karpenter-provider-aws#9001)",
     ),
+    "a block that ends at an hour that EC2 does not sell": (
+        [
+            at(
+                "pools.h100",
+                {
+                    "instance_types": ["p5.48xlarge"],
+                    "max_nodes": 2,
+                    "capacity": "block",
+                    "reservation": {**environments.BLOCK, "ends": "2098-12-03T09:00:00+09:00"},
+                },
+            )
+        ],
+        "Capacity Blocks end at 11:30 UTC, and this one at 00:00: compare it with `aws ec2",
+    ),
     "a placement group": (
         [at("pools.h100.placement", "cluster")],
         "launches in a placement group fail for lack of capacity more often",
@@ -349,6 +363,10 @@ WARNINGS: dict[str, tuple[list[Edit], str]] = {
         [at("pools.h100.capacity", "spot")],
         "the account must have the role AWSServiceRoleForEC2Spot for spot pools (h100): make check LIVE=1 looks"
         " for it, and `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com`",
+    ),
+    "a run that finds the checkpoint of the run before it": (
+        [at(f"{JOB}.run", 2)],
+        "run 2 resumes from the checkpoint that the run before it left in scratch/t5-large",
     ),
     "local files without NVMe": (
         [
@@ -366,6 +384,11 @@ WARNINGS: dict[str, tuple[list[Edit], str]] = {
 def test_what_should_be_known_is_said(case: str) -> None:
     edits, says = WARNINGS[case]
     assert [n for n in planned(*edits).warnings if says in n.text]
+
+
+def test_a_run_with_a_directory_of_its_own_is_no_warning() -> None:
+    edits = at(f"{JOB}.run", 2), at(f"{JOB}.checkpoints.directory", "t5-large/{run}")
+    assert not [n for n in planned(*edits).warnings if "resumes" in n.text]
 
 
 def test_a_pair_of_versions_that_nobody_tested_is_a_warning(

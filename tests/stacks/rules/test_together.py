@@ -64,6 +64,34 @@ def test_gangs_that_need_more_nodes_than_their_pool_has_are_a_warning_with_the_s
     )
 
 
+def test_of_many_gangs_three_are_named_and_the_others_counted() -> None:
+    def many(settings: dict[str, Any]) -> None:
+        for number in range(5):
+            second(checkpoints=saved(f"of-{number}"))(settings)
+            settings["jobs"][f"job-{number}"] = settings["jobs"].pop("other")
+
+    [text] = text_of(many)
+    assert "together (t5-large 2, job-0 2, job-1 2, and 3 more)" in text
+
+
+def team_text_of(max_gpus: int) -> list[str]:
+    def two(settings: dict[str, Any]) -> None:
+        jobs = settings["jobs"]
+        jobs["bert"] = {**jobs["vit-base"], "checkpoints": saved("bert")}
+
+    found = planned(at("max_gpus", max_gpus), two, stack="team-vision").warnings
+    return [str(warning) for warning in found if "GPUs together" in warning.text]
+
+
+def test_jobs_that_exceed_the_share_of_their_team_together_are_a_warning_with_the_sum() -> None:
+    [text] = team_text_of(12)
+    assert text.startswith(
+        "team.jobs: jobs need 16 GPUs together (vit-base 8, bert 8), and team.max_gpus is 12: when"
+        " they start at the same time, one gets a part of its pods"
+    )
+    assert team_text_of(16) == []
+
+
 def test_gangs_that_fit_together_and_jobs_of_one_node_are_no_warning() -> None:
     assert text_of(second()) == []
     assert text_of(second(nodes=3, pool="h100")) == []

@@ -367,6 +367,11 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.checkpoints.directory",
         "stay in its store",
     ),
+    "a placeholder in a directory": (
+        [at(f"{JOB}.checkpoints.directory", "t5/{job}")],
+        f"{JOB}.checkpoints.directory",
+        "have no placeholder but {run}, the number of a job's run; got t5/{job}",
+    ),
     "no command": ([without(SCRIPT)], JOB, "got none"),
     "two commands": ([at(f"{JOB}.command", ["python", "train.py"])], JOB, "got script and command"),
     "ranks without a meeting place": (
@@ -510,7 +515,12 @@ REFUSED |= {
     "a block that AWS does not sell in one": (
         [_h100(capacity="block", reservation={**ODCR, "instances": 65})],
         f"{POOL}.reservation.instances",
-        "must be at most 64, which is what AWS sells in one block; got 65",
+        "must be one of 1, 2, 4, 8, 16, 32, 64, the sizes that EC2 sells as one block; got 65",
+    ),
+    "a block of a size between two that AWS sells": (
+        [_h100(capacity="block", reservation={**BLOCK, "instances": 3})],
+        f"{POOL}.reservation.instances",
+        "the sizes that EC2 sells as one block; got 3",
     ),
     "a new placement group for a reservation": (
         [_h100(capacity="reservation", reservation=ODCR, placement="cluster")],
@@ -523,7 +533,7 @@ REFUSED |= {
         "must have starts and ends, for a Capacity Block; got no starts",
     ),
     "a block that ends before it starts": (
-        [_h100(capacity="block", reservation={**BLOCK, "ends": "2098-11-30T00:00:00Z"})],
+        [_h100(capacity="block", reservation={**BLOCK, "ends": "2098-11-30T11:30:00Z"})],
         f"{POOL}.reservation.ends",
         "must be later than starts, 2098-12-01T11:30:00Z",
     ),
@@ -534,7 +544,7 @@ REFUSED |= {
                 reservation={
                     **ODCR,
                     "starts": "2024-01-01T00:00:00Z",
-                    "ends": "2024-01-02T00:00:00Z",
+                    "ends": "2024-01-02T11:30:00Z",
                 },
             )
         ],
@@ -1016,6 +1026,22 @@ REFUSED |= {
         [at(f"{JOB}.storage.scratch.path", "data")],
         f"{JOB}.storage.scratch.path",
         'must be an absolute path without a colon; got "data". Fix: write /data',
+    ),
+    "words of a command line as one text": (
+        [at(f"{JOB}.command", "python train.py --name 'a b'")],
+        f"{JOB}.command",
+        "Fix: write [python, train.py, --name, a b]",
+    ),
+    "a type of nodes in the place of a pool": (
+        [at(f"{JOB}.pool", "g6e.48xlarge")],
+        f"{JOB}.pool",
+        'must be a name from environment.pools; got "g6e.48xlarge". Fix: write one of the names in'
+        " environment.pools",
+    ),
+    "GPUs by a name that people expect": (
+        [at(f"{JOB}.gpus", 8)],
+        f"{JOB}.gpus",
+        "must not be a setting; got 8. Fix: did you mean gpus_per_node?",
     ),
     "a directory with a slash": (
         [at(f"{JOB}.checkpoints.directory", "/ckpt/")],

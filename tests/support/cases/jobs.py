@@ -160,6 +160,15 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         JOB,
         "got script and torchrun",
     ),
+    "torchrun of a folder among files that have none": (
+        [
+            without(SCRIPT),
+            at(f"{JOB}.files", {"sources": ["README.md"]}),
+            at(f"{JOB}.torchrun", {"script": "/workspace/mine/train.py"}),
+        ],
+        f"{JOB}.torchrun.script",
+        "must be one of the files in /workspace, which has no folders; got mine/train.py",
+    ),
     "torchrun of a file that is not brought": (
         [
             without(SCRIPT),
@@ -167,7 +176,7 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.torchrun", {"script": "/workspace/train.py"}),
         ],
         f"{JOB}.torchrun.script",
-        "one of README.md",
+        "one of /workspace/README.md",
     ),
     "an image without a tag": (
         [at(f"{JOB}.image", "registry:5000/image")],

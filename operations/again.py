@@ -1,0 +1,130 @@
+"""`python -m operations.again STACK --job JOB`: increase `run` of a job in the stack file, so that the
+next update starts the same job again.
+
+Only that number changes in the file; comments and layout stay.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+import command_line
+from operations.consent import ask
+from operations.target import add_live, update_command
+from stacks.settings.job import JobConfig
+from stacks.settings.reader import read_file
+
+NOTHING = "Nothing was changed."
+
+
+class CannotCount(RuntimeError):
+    """The stack file does not let this program increase the number; the message says what to
+    write."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A line of the stack file, and what stands there afterwards."""
+
+    line: int
+    """From 1."""
+    text: str
+    replaces: bool
+    """Whether the text stands in the place of that line; else it stands before it."""
+
+
+def main(arguments: list[str]) -> int:
+    """Return 0 where the number was increased, 1 where it was not, 2 where there is no terminal to
+    ask."""
+    parser = command_line.parser(
+        "operations.again", "Increase the run number of a job in a stack file, after a question."
+    )
+    parser.add_argument("stack", metavar="STACK", help="change Pulumi.STACK.yaml of this folder")
+    parser.add_argument("--job", metavar="JOB", required=True, help="the entry of the job")
+    parser.add_argument(
+        "--yes", action="store_true", help="change the file without a question, for programs"
+    )
+    add_live(parser)
+    options = parser.parse_args(arguments)
+    file = Path(f"Pulumi.{options.stack}.yaml")
+    try:
+        number, resumes = _run_of(options.stack, options.job)
+        text = file.read_text()
+        change = counted_up(text, options.job, number + 1)
+    except (CannotCount, FileNotFoundError) as error:
+        print(f"{error}\n{NOTHING}", file=sys.stderr)
+        return 1
+    print(f"{file}:{change.line}: {change.text.strip()}, it is {number} now")
+    if resumes:
+        print(
+            f"run {number + 1} resumes from the checkpoint in {resumes}; it begins afresh where"
+            " checkpoints.directory contains {run}"
+        )
+    if code := ask("Change the file?", yes=options.yes, otherwise=NOTHING):
+        return code
+    file.write_text(applied(text, change))
+    print(f"next: {update_command(options.stack, options.live)}")
+    return 0
+
+
+def _run_of(stack: str, name: str) -> tuple[int, str | None]:
+    """The number of the job's run, and where its next run resumes from."""
+    config = read_file(stack).config
+    jobs = (config.environment or config.team) if config else None
+    found = jobs.jobs if jobs else {}
+    if name not in found:
+        names = ", ".join(found) or "none"
+        raise CannotCount(
+            f"Pulumi.{stack}.yaml has no job {name}. Fix: JOB= one of its jobs: {names}"
+        )
+    job = found[name]
+    return job.run, job.resumes_from if isinstance(job, JobConfig) else None
+
+
+def counted_up(text: str, name: str, number: int) -> Change:
+    """What makes `number` the run of a job. Raises CannotCount for an entry in braces."""
+    entry = _entry(yaml.compose(text, yaml.SafeLoader), name)
+    if entry is None or entry.flow_style or not entry.value:
+        raise CannotCount(
+            f"the entry of {name} is no block of lines. Fix: write run: {number} into it"
+        )
+    lines = text.splitlines()
+    for key, value in entry.value:
+        if key.value == "run":
+            line = value.start_mark.line
+            old, start, end = lines[line], value.start_mark.column, value.end_mark.column
+            return Change(line=line + 1, text=f"{old[:start]}{number}{old[end:]}", replaces=True)
+    first = entry.value[0][0].start_mark
+    return Change(line=first.line + 1, text=f"{' ' * first.column}run: {number}", replaces=False)
+
+
+def _entry(root: yaml.Node | None, name: str) -> yaml.MappingNode | None:
+    """The mapping of a job: config.<project>:environment.jobs.<name>, or that of a team."""
+    [*stacks] = [node for key, node in _items(_at(root, "config")) if ":" in key]
+    jobs = [_at(_at(node, "jobs"), name) for node in stacks]
+    return next((node for node in jobs if isinstance(node, yaml.MappingNode)), None)
+
+
+def _at(node: yaml.Node | None, key: str) -> yaml.Node | None:
+    return next((value for found, value in _items(node) if found == key), None)
+
+
+def _items(node: yaml.Node | None) -> list[tuple[str, yaml.Node]]:
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    return [(str(key.value), value) for key, value in pairs]
+
+
+def applied(text: str, change: Change) -> str:
+    """The text with the change."""
+    lines = text.splitlines(keepends=True)
+    index = change.line - 1
+    lines[index : index + change.replaces] = [f"{change.text}\n"]
+    return "".join(lines)
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,70 @@
+"""What `make status` prints of a cluster that a person may read in part, and of pods that crash."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from operations import status
+from operations.snapshot import Snapshot
+
+JOB = {
+    "kind": "TrainJob",
+    "metadata": {
+        "namespace": "team-a",
+        "name": "mine",
+        "creationTimestamp": "2026-11-22T05:00:00Z",
+    },
+    "spec": {"runtimeRef": {"name": "once"}, "trainer": {"numNodes": 1, "command": ["python"]}},
+}
+
+
+def _pod(waiting: str) -> dict[str, Any]:
+    state = {"waiting": {"reason": waiting}} if waiting else {"running": {}}
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "namespace": "team-a",
+            "name": "mine-node-0-0",
+            "creationTimestamp": "2026-11-22T05:00:00Z",
+            "labels": {"jobset.sigs.k8s.io/jobset-name": "mine"},
+        },
+        "spec": {},
+        "status": {
+            "phase": "Running",
+            "containerStatuses": [{"name": "node", "restartCount": 7, "state": state}],
+        },
+    }
+
+
+def test_a_listed_team_sees_its_jobs_and_one_line_in_the_place_of_nodes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read: list[str | None] = []
+
+    def take(kubeconfig: str, *, namespace: str | None = None) -> Snapshot:
+        read.append(namespace)
+        if namespace is None:
+            raise RuntimeError('nodes is forbidden: User "member" cannot list resource "nodes"')
+        return Snapshot(objects={"trainjobs": [JOB]}, unseen=frozenset({"nodes", "deployments"}))
+
+    monkeypatch.setattr(status, "take", take)
+    monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
+    monkeypatch.setattr(status, "outputs", lambda stack: {"namespace": "team-a"})
+    status.main(["--stack", "team-a"])
+    shown = capsys.readouterr().out
+    assert read == [None, "team-a"]
+    assert shown.startswith("nodes and pools are not shown: a team that the environment lists")
+    assert (
+        "team-a/mine" in shown and "no available" not in shown and "nothing launches" not in shown
+    )
+
+
+@pytest.mark.parametrize(
+    ("waiting", "shown"),
+    [("CrashLoopBackOff", "CrashLoopBackOff"), ("ContainerCreating", "Running"), ("", "Running")],
+)
+def test_a_pod_in_a_crash_loop_does_not_count_as_running(waiting: str, shown: str) -> None:
+    snapshot = Snapshot(objects={"trainjobs": [JOB], "pods": [_pod(waiting)]})
+    assert [row[2] for row in status._pods(snapshot)] == ["PHASE", shown]

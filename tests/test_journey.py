@@ -1,0 +1,72 @@
+"""What somebody who trains types, one word after the other, on one stack file: check, plan, up that
+fails, logs, stop, again, check. Each message must say what to type next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from operations import again, logs, stop
+from rehearsal import paths
+from rehearsal.commands import steps
+from rehearsal.engine import Stack
+from rehearsal.progress import Display, Stages
+from stacks.reports import check, plan
+from tests.operations.test_words import STACK_FILE, Cluster
+from tests.support.recording import CHECKOUT
+
+FAILURE = """\
+TrainJob training/mine is Failed; its ranks said last:
+pod mine-node-0-1 failed first, with exit code 1:
+Traceback (most recent call last):
+RuntimeError: loss is NaN at step 10
+the last line of every pod:
+[pod/mine-node-0-0/node] Connection closed by peer
+"""
+"""What components/wait_for_job.py reports."""
+
+
+@pytest.fixture
+def stack_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Pulumi.dev.yaml of a folder that is the current one."""
+    file = tmp_path / "Pulumi.dev.yaml"
+    file.write_text(STACK_FILE.partition("      theirs:")[0])
+    (tmp_path / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
+    monkeypatch.chdir(tmp_path)
+    return file
+
+
+def test_from_a_failed_run_to_a_fresh_one_every_word_names_the_next(
+    stack_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said() -> str:
+        return capsys.readouterr().out
+
+    assert check.main(["dev"]) == 0, said()
+    assert "next: make preview STACK=dev" in said()
+    assert plan.main(["dev"]) == 0
+    assert "8 GPUs, " in (text := said()) and "next: make preview STACK=dev" in text
+
+    shown: list[str] = []
+    stages = Stages(Display(shown.append))
+    stages.consume([{"diagnosticEvent": {"severity": "error", "message": FAILURE}}])
+    monkeypatch.setattr(paths, "LOGS", stack_file.parent)
+    (stack := Stack(name="dev")).log.touch()
+    assert steps.failed(stack, stages, 255) == 1
+    up = "\n".join(shown)
+    assert "RuntimeError: loss is NaN at step 10" in up and "make logs JOB=<job>" in up
+
+    cluster = Cluster(monkeypatch, answer="y")
+    assert logs.main(["dev", "--job", "mine"]) == 0 and cluster.followed
+    said()
+    assert stop.main(["dev", "--job", "mine"]) == 0
+    assert "to begin again: make again STACK=dev JOB=mine, then make up STACK=dev" in said()
+    assert again.main(["dev", "--job", "mine"]) == 0
+    assert "begins afresh where checkpoints.directory contains {run}" in said()
+
+    assert check.main(["dev"]) == 0
+    assert "run 2 resumes from the checkpoint that the run before it left in scratch/mine" in said()
+    fresh = stack_file.read_text().replace("directory: mine}", 'directory: "mine/{run}"}')
+    stack_file.write_text(fresh)
+    assert check.main(["dev"]) == 0 and "resumes from" not in said()
