@@ -466,6 +466,34 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         "not contain a placeholder",
         "write what belongs there",
     ),
+    "an initializer that no job is": (
+        JOB,
+        also("initializer: {dataset: {storageUri: 'hf://a/b'}}"),
+        "initializer.dataset",
+        "have a job dataset-initializer in its runtime",
+        "or add the job",
+    ),
+    "a GPU of another vendor": (
+        ONE,
+        ("nvidia.com/gpu: 4", "amd.com/gpu: 4"),
+        "limits.amd.com/gpu",
+        "whose GPUs are NVIDIA's: this one is of AMD",
+        "an image with CUDA",
+    ),
+    "an instance type of HyperPod": (
+        ON_P5,
+        ("instance-type: p5", "instance-type: ml.p5"),
+        "nodeSelector.node.kubernetes.io/instance-type",
+        "be an instance type of EC2",
+        "p5.48xlarge",
+    ),
+    "a label of HyperPod": (
+        ONE,
+        (POD, POD.replace("con", "nodeSelector: {sagemaker.amazonaws.com/a: b}, con")),
+        "sagemaker.amazonaws.com/a",
+        "be a label that nodes have",
+        "only nodes of SageMaker HyperPod have it",
+    ),
     "an escaped variable": (
         JOB,
         script("torchrun --nnodes=\\$PET_NNODES t.py"),
@@ -968,6 +996,11 @@ NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
         ("nvidia.com/gpu", "memory"),
         "the pods ask for no GPU, and p5.48xlarge has 8",
     ),
+    "processes by vCPUs that nobody requests": (
+        JOB,
+        (TRAINER, f"{TRAINER}    numProcPerNode: cpu\n"),
+        "cpu starts one process: it counts vCPUs",
+    ),
     "a variable for EFA without EFA": (
         JOB,
         (TRAINER, f"{TRAINER}    env: [{{name: FI_PROVIDER, value: efa}}]\n"),
@@ -1088,6 +1121,11 @@ def test_every_rule_is_broken_by_a_test_above() -> None:
     ]
     texts += [sample(name) for name in FLAWED]
     contexts = [context for text in texts for context in contexts_of(read_manifest(text, "x")[0])]
+    contexts += [
+        context
+        for text in (INITIALIZED.replace("hf://a/b", "a/b"), PATCHED)
+        for context in contexts_of(read_manifest(text, "x")[0], release="2.3.0")
+    ]
     silent = [
         rule
         for of_kind in rules.RULES.values()
@@ -1242,6 +1280,49 @@ def test_a_patch_is_of_a_job_that_its_runtime_has() -> None:
         "replicatedJobs[0].name [x.yaml:5]: must be a job of its runtime" in error
         and "name: node" in error
     )
+
+
+PATCHED = JOB.replace(*also("runtimePatches: [{manager: team-a}]"))
+INITIALIZED = (
+    JOB.replace("torch-d", "own-d").replace(
+        *also("initializer: {dataset: {storageUri: 'hf://a/b'}}\n")
+    )
+    + "---\n"
+    + RUNTIME.replace("name: torch-distributed", "name: own-distributed").replace(
+        "    spec:\n      replicatedJobs:\n",
+        "    spec:\n      replicatedJobs:\n      - name: dataset-initializer\n        template: {spec: {"
+        "template: {spec: {containers: [{name: dataset-initializer, image: 'a:1', volumeMounts:"
+        " [{name: initializer, mountPath: /workspace}]}]}}}}\n",
+    )
+)
+
+
+@pytest.mark.parametrize("release", ["2.1.0", "2.3.0"])
+def test_what_the_webhook_asks_of_an_initializer_is_said_for_its_release(release: str) -> None:
+    def said(text: str) -> list[str]:
+        return [words for words in judged(text, release=release) if "nitializer" in words]
+
+    is_new = release == "2.3.0"
+    assert said(INITIALIZED) == []
+    unmounted = said(INITIALIZED.replace("name: initializer", "name: workspace"))
+    assert ["mounts no `initializer`" in words for words in unmounted] == [True] * is_new
+    bare = said(INITIALIZED.replace("hf://a/b", "a/b"))
+    assert ["got a/b. Fix: hf://a/b" in words for words in bare] == [True] * is_new
+    assert ["have a job" in words for words in said(INITIALIZED.replace("dataset:", "model:"))] == [
+        True
+    ]
+
+
+def test_the_manager_of_a_patch_has_a_domain_since_2_3() -> None:
+    assert judged(PATCHED, release="2.2.1") == []
+    [error] = judged(PATCHED, release="2.3.0")
+    assert "must be a domain and a path; got team-a. Fix: example.com/team-a" in error
+
+
+def test_processes_by_vcpus_are_counted_on_pods_with_gpus() -> None:
+    counted = JOB.replace(TRAINER, f"{TRAINER}    numProcPerNode: cpu\n")
+    [note] = judged(counted.replace("limits: {", "requests: {cpu: 95500m}, limits: {"))
+    assert "numProcPerNode [x.yaml:7]: cpu starts 96 processes on 4 GPUs" in note
 
 
 @pytest.mark.parametrize("release", versions.TRAINERS)
