@@ -12,6 +12,7 @@ from catalog.zones import ZONE_LETTERS, zone_names
 from plans.pod_template import EFA, GPU
 from stacks.manifests.context import HYPERPOD, ManifestContext
 from stacks.manifests.document import Container, Path, Requirement, items, look, mapping
+from stacks.manifests.pod_shape import shape_errors
 from stacks.rules.images import image_errors
 from stacks.rules.mounts import mount_path_errors
 from stacks.settings.problems import InputError, InputWarning
@@ -58,6 +59,7 @@ def pod_problems(context: ManifestContext) -> Problems:
     yield from _placeholders(context)
     yield from _volume_names(context)
     yield from _images_of_init_containers(context)
+    yield from shape_errors(context)
     for container in context.workload.containers:
         yield from _resource_names(context, container)
         yield from _other_devices(context, container)

@@ -363,6 +363,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         webhook_rules.initializer,
         webhook_rules.storage_uri,
         webhook_rules.patch_manager,
+        webhook_rules.override_containers,
         _ranks_by_cpus,
     ),
     "TrainingRuntime": (

@@ -60,3 +60,17 @@ def patch_manager(context: ManifestContext) -> Iterator[InputError]:
         if context.trainer_minor >= STRICT_FROM and not has_domain:
             must = "be a domain and a path"
             yield context.error(path, must, manager, f"example.com/{manager}")
+
+
+def override_containers(context: ManifestContext) -> Iterator[InputError]:
+    """A container of an override that no pod of the runtime has."""
+    for pod in context.workload.pods:
+        base = [each for each in context.runtime_pods if each.role in pod.jobs]
+        if pod.role != "override" or not base:
+            continue
+        names = {str(container.body.get("name")) for each in base for container in each.containers}
+        for container in pod.containers:
+            if (name := container.body.get("name")) and name not in names:
+                known = ", ".join(sorted(names))
+                must = f"be a container of the runtime's pods: {known}"
+                yield context.error(container.at("name"), must, name, f"write {known}")

@@ -14,7 +14,7 @@ from catalog.versions import KubernetesRelease, minor
 from plans.upstream_runtimes import upstream_runtimes
 from stacks.rules.endpoint import endpoint_errors
 from stacks.rules.entries import torchtune_errors
-from stacks.rules.images import image_errors
+from stacks.rules.images import image_errors, tag_errors
 from stacks.settings.environment import (
     EnvironmentConfig,
     OwnRuntimeConfig,
@@ -167,6 +167,7 @@ def _own_runtime(
         )
     yield from torchtune_errors(path, own, wanted)
     yield from image_errors(own.image, {"path": f"{path}.image"})
+    yield from tag_errors(own.image, {"path": f"{path}.image"})
     if is_upstream:
         yield InputError(
             path=path,

@@ -16,7 +16,7 @@ from catalog.job_kinds import job_kind
 from stacks.derive.job_view import RESERVED_ENV, ContainerView, JobView
 from stacks.derive.scripts import Launch, launches, saved_in, single_program
 from stacks.rules import clones, devices, launchers, scripts
-from stacks.rules.images import image_errors, is_untagged
+from stacks.rules.images import image_errors, is_untagged, tag_errors
 from stacks.rules.pinning import unpinned
 from stacks.settings.problems import InputError, InputWarning
 
@@ -97,13 +97,8 @@ def _image(view: JobView, container: ContainerView) -> Problems:
 
 def _tag(view: JobView, container: ContainerView) -> Problems:
     """An entry names a tag. What people bring may leave it out, which means latest."""
-    if view.origin == "entry" and is_untagged(container.image):
-        yield InputError(
-            **container.where("image"),
-            must="have a tag: without one it is whatever is newest",
-            got=container.image,
-            fix=f"{container.image}:<version>, better a digest (@sha256:…)",
-        )
+    if view.origin == "entry":
+        yield from tag_errors(container.image, container.where("image"))
 
 
 def _pinned(view: JobView, container: ContainerView) -> Problems:
@@ -163,7 +158,7 @@ def _placeholder(view: JobView, container: ContainerView) -> Problems:
 
 def _harmful_variable(view: JobView, container: ContainerView) -> Problems:
     kinds = [view.instance_type] if view.instance_type else list(GPU_TYPES.values())
-    set_in_script = re.findall(r"\b((?:NCCL|FI|RDMAV)_\w+)=(\S*)", container.script)
+    set_in_script = re.findall(r"\b((?:NCCL|FI|RDMAV)_\w+)=[\"']?([^\s;&|)\"']*)", container.script)
     in_env = [(name, value or "", f"env.{name}") for name, value in container.env.items()]
     for name, value, at in [*in_env, *((n, v, "script") for n, v in set_in_script)]:
         harms = [fabric.harm(name, value, kind, has_devices=view.efa) for kind in kinds]

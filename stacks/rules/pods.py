@@ -225,7 +225,7 @@ def _variables(path: str, job: JobConfig) -> Iterator[InputError]:
             yield InputError(
                 path=f"{path}.{setting}.{name}",
                 must="be the name of a variable",
-                got=name,
+                got=name or "nothing",
                 fix="use letters, digits and _; the first is no digit",
             )
     for name in job.secrets.keys() & job.env.keys():

@@ -1,0 +1,126 @@
+"""What people get wrong is refused or warned about where it stands, with its rule, its value and a way
+out; what they write rightly, in whatever style, is not refused."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stacks.plan import Planned
+from stacks.settings.problems import InputError, Problem
+from tests.corpus import bad_entries, bad_manifests
+from tests.support.cases import environment, jobs
+from tests.support.stackfile import at, planned
+
+SHARE = 40
+"""Rows that one test goes through."""
+
+
+def _shares(rows: list[Any]) -> list[list[Any]]:
+    return [rows[start : start + SHARE] for start in range(0, len(rows), SHARE)]
+
+
+def _said_at(problems: Iterable[Problem], path: str) -> bool:
+    """Whether a problem stands at the path, inside it, or at the value around it."""
+    return any(
+        place == path
+        or place.startswith((f"{path}.", f"{path}["))
+        or path.startswith((f"{place}.", f"{place}["))
+        for place in (problem.path for problem in problems)
+        if place
+    )
+
+
+def _has_no_grammar(error: InputError) -> bool:
+    """Whether an error lacks its rule, its value or its way out."""
+    vague = re.search(r"\b(Input should|pydantic|NoneType|Traceback|<class)\b", str(error))
+    return bool(vague) or not (error.must and error.got and error.fix)
+
+
+@cache
+def _usual() -> set[str]:
+    """What is said of the development environment as it is."""
+    return {*map(str, planned().warnings)}
+
+
+def _judged_entry(path: str, value: Any) -> tuple[list[Problem], Planned]:
+    """What is said of the development environment with one other value, and not without it."""
+    found = planned(at(path, value))
+    said = (*found.errors, *found.warnings)
+    return [problem for problem in said if str(problem) not in _usual()], found
+
+
+@pytest.mark.parametrize("rows", _shares(bad_entries.ROWS))
+def test_a_bad_value_of_a_stack_file_is_named_where_it_stands(rows: list[Any]) -> None:
+    missed, vague = [], []
+    for path, value, *elsewhere in rows:
+        said, found = _judged_entry(path, value)
+        where = f"environment.{elsewhere[0] if elsewhere else path}"
+        missed += [] if _said_at(said, where) else [(path, str(value)[:60], [*map(str, said)])]
+        vague += [str(error) for error in found.errors if _has_no_grammar(error)]
+    assert missed == [] and vague == []
+
+
+def _manifest(file: str, steps: tuple[Any, ...], value: Any) -> tuple[str, list[Any]]:
+    """A file with one other value, and the steps to it."""
+    made = place = copy.deepcopy(bad_manifests.FILES[file])
+    found = [int(each) if str(each).isdecimal() else each for each in steps if each != ""]
+    *way, last = found
+    for step in way:
+        if isinstance(place, dict):
+            place.setdefault(step, {})
+        place = place[step]
+    if value is bad_manifests.REMOVED:
+        del place[last]
+    elif isinstance(place, list) and last == len(place):
+        place.append(value)
+    else:
+        place[last] = value
+    return yaml.safe_dump(made, sort_keys=False), found
+
+
+def _judged_file(text: str, folder: Path, **entry: Any) -> Planned:
+    """A file as the job of the development environment."""
+    (folder / "job.yaml").write_text(text)
+    job = {"manifest": "job.yaml", "pool": "g6e", "claims": {"fsx": "scratch"}} | entry
+    operator = at("training_operator", {"version": "1.8.1"})
+    return planned(at("jobs", {"x": job}), operator, folder=folder)
+
+
+@pytest.mark.parametrize("rows", _shares(bad_manifests.ROWS))
+def test_a_bad_value_of_a_yaml_job_is_named_where_it_stands(
+    rows: list[Any], tmp_path: Path
+) -> None:
+    missed, vague = [], []
+    for file, steps, value, *elsewhere in rows:
+        text, found = _manifest(file, steps, value)
+        judged = _judged_file(text, tmp_path)
+        said = [each for each in (*judged.errors, *judged.warnings) if each.file == "job.yaml"]
+        shown = "".join(
+            f"[{step}]" if isinstance(step, int) else f".{step}"
+            for step in (elsewhere[0] if elsewhere else found)
+        )
+        hit = _said_at(said, shown.lstrip(".")) if shown else said
+        missed += [] if hit else [(file, shown, value, [*map(str, said)])]
+        vague += [str(error) for error in judged.errors if _has_no_grammar(error)]
+    assert missed == [] and vague == []
+
+
+@pytest.mark.parametrize("file", bad_manifests.FILES)
+def test_the_files_that_the_bad_ones_are_made_of_are_sound(file: str, tmp_path: Path) -> None:
+    judged = _judged_file(yaml.safe_dump(bad_manifests.FILES[file]), tmp_path)
+    assert [*map(str, judged.errors)] == []
+    assert [str(each) for each in judged.warnings if each.file == "job.yaml"] == []
+
+
+def test_the_corpora_are_large() -> None:
+    """With the tables of single rules, which have tests of their own."""
+    assert len(bad_entries.ROWS) + len(bad_manifests.ROWS) >= 350
+    assert len(environment.REFUSED) + len(jobs.REFUSED) >= 200
