@@ -136,7 +136,7 @@ class ManifestContext:
 
     def error(self, path: Path, must: str, got: Any, fix: str) -> InputError:
         """An error at a place of the object."""
-        shown = " ".join(str(got).split())[:60]
+        shown = " ".join(str(got).split())[:60] or "nothing"
         return InputError(**self.workload.at(*path), must=must, got=shown, fix=fix)
 
     def warning(self, path: Path, text: str) -> InputWarning:

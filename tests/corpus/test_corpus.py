@@ -4,8 +4,10 @@ out; what they write rightly, in whatever style, is not refused."""
 from __future__ import annotations
 
 import copy
+import json
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,19 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.plan import Planned
+from stacks.manifests.context import contexts_of
+from stacks.manifests.document import read_manifest
+from stacks.manifests.rules import manifest_problems
+from stacks.plan import Planned, plan_stack
 from stacks.settings.problems import InputError, Problem
+from stacks.settings.reader import read_file
+from stacks.settings.yaml_file import read_documents
 from tests.corpus import bad_entries, bad_manifests
 from tests.support.cases import environment, jobs
-from tests.support.stackfile import at, planned
+from tests.support.recording import WORKLOADS
+from tests.support.stackfile import at, planned, values
 
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SHARE = 40
 """Rows that one test goes through."""
 
@@ -124,3 +133,58 @@ def test_the_corpora_are_large() -> None:
     """With the tables of single rules, which have tests of their own."""
     assert len(bad_entries.ROWS) + len(bad_manifests.ROWS) >= 350
     assert len(environment.REFUSED) + len(jobs.REFUSED) >= 200
+
+
+HERE = Path(__file__).parent
+
+
+def _cases(pattern: str) -> dict[str, str]:
+    """What stands behind each `#= name` of the files here → its text."""
+    return {
+        found[1]: found[2]
+        for file in sorted(HERE.glob(pattern))
+        for found in re.finditer(r"(?m)^#= (.*)\n((?:(?!#= ).*\n?)*)", file.read_text())
+    }
+
+
+STACKS, JOBS = _cases("sound_stacks.yaml"), _cases("sound_jobs_of_*.yaml")
+VALID = [*WORKLOADS.glob("valid/*.yaml")]
+"""Judged in tests/stacks/manifests/test_rules.py."""
+
+
+@pytest.mark.parametrize("case", STACKS)
+def test_a_stack_file_in_anybody_s_style_has_no_error(case: str, tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: trainyard\n")
+    (tmp_path / "Pulumi.x.yaml").write_text(STACKS[case])
+    found = plan_stack(read_file("x", tmp_path), tmp_path, now=NOW)
+    assert [*map(str, found.errors)] == [] and found.plan is not None
+
+
+@pytest.mark.parametrize("case", JOBS)
+def test_a_yaml_job_in_anybody_s_style_has_no_error(case: str) -> None:
+    """Warnings are of what is really not known, and nowhere else."""
+    workloads, errors = read_manifest(JOBS[case], "job.yaml")
+    said = [*errors, *manifest_problems(contexts_of(workloads))]
+    assert [str(each) for each in said if "the image's own entrypoint" not in str(each)] == []
+
+
+def _styles(values: dict[str, Any]) -> dict[str, str]:
+    """The same stack file as several people write it."""
+    whole = {"config": values}
+    return {
+        "flow": yaml.safe_dump(whole, default_flow_style=True, width=10_000),
+        "folded and sorted": yaml.safe_dump(whole, width=60, indent=4),
+        "JSON": json.dumps(whole),
+        "commented": "# a\n---\n"
+        + yaml.safe_dump(whole, sort_keys=False).replace("\n", "  # a\n", 1),
+    }
+
+
+@pytest.mark.parametrize("style", _styles({}))
+def test_every_sound_stack_file_is_read_alike_in_every_style(style: str) -> None:
+    sound = environment.SOUND | jobs.SOUND
+    assert len(sound) + len(STACKS) >= 60 and len(JOBS) + len(VALID) >= 60
+    for name, edits in sound.items():
+        made = values(*edits)
+        [document], errors = read_documents(_styles(made)[style], "x.yaml")
+        assert errors == () and document.value == {"config": made}, name
