@@ -158,7 +158,9 @@ def _runs(job: JobConfig) -> str:
     """The setting that says what runs."""
     if job.arguments is not None:
         return "arguments"
-    return "script" if job.script is not None else "torchrun" if job.torchrun else "command"
+    if job.script is not None:
+        return "script"
+    return "torchrun" if job.torchrun else "command" if job.command else "runtime"
 
 
 def _policy(job: JobConfig, environment: EnvironmentConfig) -> str:
@@ -179,7 +181,8 @@ def _container(job: JobConfig, environment: EnvironmentConfig, where: Where) -> 
     by_operator = V1_ENV if job.pytorch_job and not job.elastic else ()
     known = (*RESERVED_ENV, *by_operator, *by_us, "CHECKPOINT_DIR", "TENSORBOARD_DIR")
     own = environment.own_runtime(job)
-    words = (*command_of(job), *(job.arguments or ()))
+    command = command_of(job) or (own.command if own else ())
+    words = (*command, *(job.arguments or ()))
     return ContainerView(
         image=job.image,
         script=job.script if job.script is not None else script_of(words),

@@ -341,10 +341,13 @@ def _priorities(job: JobConfig, environment: EnvironmentConfig) -> tuple[str, ..
 
 
 def _recipe(job: JobConfig, environment: EnvironmentConfig) -> list[str]:
-    """What a runtime of kind torchtune trains, and where: a job on it does not say so itself."""
+    """What a runtime runs for a job that does not say so itself: its command, or of kind torchtune
+    what it trains, and where."""
     own = environment.own_runtime(job)
     at = own.torchtune if own else None
-    return [at.model, at.store, at.directory] if at else []
+    if at:
+        return [at.model, at.store, at.directory]
+    return [*own.command] if own and not command_of(job) and job.arguments is None else []
 
 
 def command_of(job: JobConfig) -> tuple[str, ...]:

@@ -192,6 +192,12 @@ def has_recipe(job: JobConfig, environment: EnvironmentConfig) -> bool:
     return own is not None and own.kind == "torchtune"
 
 
+def _runtime_runs(job: JobConfig, environment: EnvironmentConfig) -> bool:
+    """Whether the job's runtime has a command for jobs that have none."""
+    own = environment.own_runtime(job)
+    return has_recipe(job, environment) or bool(own and own.command)
+
+
 def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     if job.script is not None and not job.script.strip():
         yield InputError(
@@ -206,7 +212,7 @@ def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
         "arguments": job.arguments is not None,
         "torchrun": job.torchrun is not None,
     }
-    if sum(ways.values()) > 1 or not any(ways.values()) and not has_recipe(job, environment):
+    if sum(ways.values()) > 1 or not (any(ways.values()) or _runtime_runs(job, environment)):
         yield InputError(
             path=path,
             must="have exactly one of script, command, arguments and torchrun",

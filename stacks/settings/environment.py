@@ -194,7 +194,7 @@ class OwnRuntimeConfig:
     torchtune: TorchtuneConfig | None = None
     """Required with `kind: torchtune`."""
     command: tuple[str, ...] = ()
-    """Default command for TrainJobs that set none."""
+    """Command of jobs that set none, also of TrainJobs that people create by hand."""
     max_restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 5
     """Number of times that JobSet recreates the whole gang before the job fails."""
     priority: Name | None = None

@@ -197,8 +197,8 @@ class JobConfig:
     """Makes the job a PyTorchJob. Write `{}` if you need none of its settings."""
     script: str | None = None
     """Bash script. It runs with `set -euo pipefail`. Set exactly one of `script`, `command`,
-    `arguments` and `torchrun`; on a runtime of kind torchtune, which has a recipe, you can leave all
-    four out."""
+    `arguments` and `torchrun`. You can leave all four out on an own runtime with a `command`, and on
+    one of kind torchtune, which has a recipe."""
     command: tuple[str, ...] = ()
     """Command and arguments of the container."""
     arguments: tuple[str, ...] | None = None

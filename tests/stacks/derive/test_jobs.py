@@ -234,3 +234,16 @@ def test_a_job_needs_its_runtimes_priority() -> None:
     assert job(
         at("priorities", {"high": 9}), *pytorch_job(), at(f"{JOB}.priority", "high")
     ).priorities == ("high",)
+
+
+# The command of a runtime.
+
+
+def test_a_job_without_a_command_takes_that_of_its_runtime_and_runs_again_with_another() -> None:
+    def ran(*command: str) -> JobPlan:
+        own = "trainer.own_runtimes.torch-distributed-resilient.command"
+        return job(at(own, [*command]), without(SCRIPT))
+
+    planned = ran("torchrun", "/app/a.py")
+    assert not {"command", "args"} & planned.spec["trainer"].keys()
+    assert ran("torchrun", "/app/a.py").run == planned.run != ran("torchrun", "/app/b.py").run

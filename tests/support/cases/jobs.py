@@ -31,6 +31,17 @@ def tune(**more: object) -> list[Edit]:
 
 # name → (edits, path below `environment`, part of what it says)
 REFUSED: dict[str, tuple[list[Edit], str, str]] = {
+    "a command of its runtime that starts other nodes": (
+        [
+            at(
+                "trainer.own_runtimes.torch-distributed-resilient.command",
+                ["torchrun", "--nnodes=4", "/app/t.py"],
+            ),
+            without(SCRIPT),
+        ],
+        RUNTIME,
+        "start the job's 2 nodes",
+    ),
     "a job of no controller": (
         [without(RUNTIME)],
         JOB,
@@ -345,6 +356,10 @@ SOUND: dict[str, list[Edit]] = {
     "a runtime with a priority": [
         PRIORITIES,
         at("trainer.own_runtimes.torch-distributed-resilient.priority", "high"),
+    ],
+    "a command of its runtime": [
+        at("trainer.own_runtimes.torch-distributed-resilient.command", ["torchrun", "/app/t.py"]),
+        without(SCRIPT),
     ],
     "the image's own entrypoint": [without(SCRIPT), at(f"{JOB}.arguments", ["--epochs", "3"])],
     "the image's own entrypoint without arguments": [without(SCRIPT), at(f"{JOB}.arguments", [])],
