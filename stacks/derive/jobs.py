@@ -14,7 +14,7 @@ from typing import Any, Literal
 from catalog import fabric
 from plans.own_runtimes import Fetched, OwnRuntime, own_runtime
 from plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
-from plans.pod_template import HostFolder, Mount, Training
+from plans.pod_template import PULL_POLICIES, HostFolder, Mount, Training
 from plans.pytorch import PyTorchJobSettings, pytorch_job_spec
 from plans.trainer import pod_jobs, train_job_spec
 from plans.upstream_runtimes import TUNED, upstream_runtimes
@@ -133,7 +133,7 @@ def _rendered(
             kind="PyTorchJob",
             spec=pytorch_job_spec(training, operator=operator),
             stores=stores(job),
-            asked=[_asked(job, training), asdict(operator)],
+            asked=[_asked(job, training), _said(asdict(operator))],
         )
     runtime = runtimes[job.runtime or ""]
     return _Rendered(
@@ -159,6 +159,12 @@ def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
         if said is None:
             del asked[name]
     return asked
+
+
+def _said(operator: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a PyTorchJob, without those that came later and that it does not have."""
+    later = ("pull_policy", "role_labels")
+    return {name: value for name, value in operator.items() if value or name not in later}
 
 
 def runtime_plans(wanted: EnvironmentConfig) -> tuple[RuntimePlan, ...]:
@@ -196,6 +202,8 @@ def own_spec(
             max_restarts=own.max_restarts,
             fetched=fetched,
             command=own.command,
+            env=own.env,
+            pull_policy=PULL_POLICIES.get(own.image_pull_policy or ""),
             priority=own.priority,
         ),
     )
@@ -380,4 +388,10 @@ def _operator(job: JobConfig, wanted: PyTorchJobConfig) -> PyTorchJobSettings:
         coordinator=wanted.coordinator,
         priority=job.priority,
         elastic=(job.elastic.min_nodes, job.elastic.max_nodes) if job.elastic else None,
+        pull_policy=PULL_POLICIES.get(wanted.image_pull_policy or ""),
+        role_labels={
+            role: dict(sorted(labels.items()))
+            for role, labels in (("Master", wanted.master_labels), ("Worker", wanted.worker_labels))
+            if labels
+        },
     )

@@ -79,7 +79,8 @@ def test_a_bad_value_of_a_stack_file_is_named_where_it_stands(rows: list[Any]) -
 
 def _manifest(file: str, steps: tuple[Any, ...], value: Any) -> tuple[str, list[Any]]:
     """A file with one other value, and the steps to it."""
-    made = place = copy.deepcopy(bad_manifests.FILES[file])
+    made = copy.deepcopy(bad_manifests.FILES[file])
+    place: Any = made
     found = [int(each) if str(each).isdecimal() else each for each in steps if each != ""]
     *way, last = found
     for step in way:

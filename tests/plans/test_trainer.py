@@ -286,6 +286,20 @@ def test_a_priority_is_every_pods_of_the_runtime(version: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("version", versions.TRAINERS)
+@pytest.mark.parametrize("kind", ["torch", "mpi", "cpu"])
+def test_variables_and_the_pull_policy_of_a_runtime_are_in_every_pod_that_trains(
+    version: str, kind: Any
+) -> None:
+    ours = OwnRuntime(
+        kind=kind, image="a:1", max_restarts=1, env={"A": "1"}, pull_policy="IfNotPresent"
+    )
+    for job in own_runtime(version, ours)[1]["template"]["spec"]["replicatedJobs"]:
+        for container in job["template"]["spec"]["template"]["spec"]["containers"]:
+            assert {"name": "A", "value": "1"} in container["env"]
+            assert container["imagePullPolicy"] == "IfNotPresent"
+
+
 @pytest.mark.parametrize(("version", "name"), RUNTIMES)
 def test_a_job_reaches_every_pod_of_its_runtime_that_trains(version: str, name: str) -> None:
     jobs = {
