@@ -25,8 +25,8 @@ from plans.upstream_runtimes import upstream_runtimes
 from rehearsal import charts, paths
 from rehearsal.kube import ApiError, Object
 from rehearsal.processes import wait
-from tests.plans.test_trainer import OWN, runtime
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
+from tests.support.cases.trainer import OWN, runtime
 
 CONTROLLERS = {"2.1.0": ("trainer", "jobset"), "2.3.0": ("trainer-2.3", "jobset-0.12")}
 """Trainer release → programs of the toolchain: the Trainer's controller, JobSet's."""
