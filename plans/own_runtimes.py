@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from catalog.versions import TRAINER_RELEASES, TrainerRelease
@@ -12,6 +12,8 @@ from plans.pod_template import SecretKey, secret_variable
 from plans.runtime_objects import container, mpi_runtime, replicated_job, torch_runtime
 from plans.upstream_runtimes import torchtune_runtime
 
+TRAINING_JOBS = ("node", "launcher")
+"""Replicated jobs whose pods train; others fetch models and data."""
 _NEVER: Spec = {"restartPolicy": "Never"}
 
 
@@ -46,6 +48,10 @@ class OwnRuntime:
     """Of the gang; of cpu, of a node's pod."""
     command: tuple[str, ...] = ()
     """Of jobs that bring none: those that people write by hand."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Of the containers that train."""
+    pull_policy: str | None = None
+    """Of the same containers; None is the default of Kubernetes."""
     priority: str | None = None
     """PriorityClass of the pods; a TrainJob cannot name one."""
     fetched: Fetched | None = None
@@ -55,10 +61,24 @@ class OwnRuntime:
 def own_runtime(version: str, own: OwnRuntime) -> tuple[str, Spec]:
     """(framework, spec) of a runtime of ours for a release of the Trainer."""
     framework, spec = _OWN[own.kind](TRAINER_RELEASES[version], own)
-    if own.priority:
-        for job in spec["template"]["spec"]["replicatedJobs"]:
-            job["template"]["spec"]["template"]["spec"]["priorityClassName"] = own.priority
+    for job in spec["template"]["spec"]["replicatedJobs"]:
+        pod = job["template"]["spec"]["template"]["spec"]
+        if own.priority:
+            pod["priorityClassName"] = own.priority
+        if job["name"] in TRAINING_JOBS:
+            for each in pod["containers"]:
+                _complete(each, own)
     return framework, spec
+
+
+def _complete(container: Spec, own: OwnRuntime) -> None:
+    """Variables and pull policy of a container that trains."""
+    if own.env:
+        given = [{"name": name, "value": value} for name, value in sorted(own.env.items())]
+        kept = [each for each in container.get("env", []) if each["name"] not in own.env]
+        container["env"] = [*kept, *given]
+    if own.pull_policy:
+        container["imagePullPolicy"] = own.pull_policy
 
 
 def _own_torch(release: TrainerRelease, own: OwnRuntime) -> tuple[str, Spec]:

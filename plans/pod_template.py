@@ -23,6 +23,9 @@ POOL = "trainyard.io/pool"
 """Label of a pool's nodes, whatever their type; on CPU nodes a taint too, which keeps everything
 but jobs away."""
 
+PULL_POLICIES = {"always": "Always", "if_not_present": "IfNotPresent", "never": "Never"}
+"""Setting → imagePullPolicy."""
+
 TOLERATIONS: list[Spec] = [
     {"key": GPU, "operator": "Equal", "value": TAINT_VALUE, "effect": "NoSchedule"},
     {"key": POOL, "operator": "Exists", "effect": "NoSchedule"},

@@ -7,7 +7,8 @@ appends its variables to a container's own, and so wins where both set one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from plans import pytorch_coordinator
@@ -49,6 +50,10 @@ class PyTorchJobSettings:
     """Fewest and most nodes. There is no Master then: the first Worker hosts the rendezvous."""
     priority: str | None = None
     """A PriorityClass."""
+    pull_policy: str | None = None
+    """Of every container; None is the default of Kubernetes."""
+    role_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Master or Worker → labels of its pods beside those of the job."""
 
 
 def pytorch_job_spec(training: Training, *, operator: PyTorchJobSettings) -> Spec:
@@ -101,7 +106,7 @@ def _replicas(training: Training, operator: PyTorchJobSettings) -> Spec:
     node = _container(training)
     if operator.elastic:
         node["env"] = [*_WHERE, *node["env"]]
-        return {"Worker": _replica(training, operator, node, training.nodes)}
+        return {"Worker": _replica(training, operator, node, "Worker", training.nodes)}
     if operator.coordinator:
         node["command"] = pytorch_coordinator.worker(training.command)
         master: Spec = {
@@ -110,21 +115,27 @@ def _replicas(training: Training, operator: PyTorchJobSettings) -> Spec:
             "command": pytorch_coordinator.COORDINATOR,
         }
         return {
-            "Master": _replica(training, operator, master, 1),
-            "Worker": _replica(training, operator, node, training.nodes),
+            "Master": _replica(training, operator, master, "Master", 1),
+            "Worker": _replica(training, operator, node, "Worker", training.nodes),
         }
-    made = {"Master": _replica(training, operator, node, 1)}
+    made = {"Master": _replica(training, operator, node, "Master", 1)}
     if training.nodes > 1:
-        made["Worker"] = _replica(training, operator, node, training.nodes - 1)
+        made["Worker"] = _replica(training, operator, node, "Worker", training.nodes - 1)
     return made
 
 
-def _replica(training: Training, operator: PyTorchJobSettings, container: Spec, count: int) -> Spec:
+def _replica(
+    training: Training, operator: PyTorchJobSettings, container: Spec, role: str, count: int
+) -> Spec:
     mounted = {mount["name"] for mount in container.get("volumeMounts", [])}
+    pull = {"imagePullPolicy": operator.pull_policy} if operator.pull_policy else {}
+    metadata = pod_metadata(training)
+    if labels := operator.role_labels.get(role):
+        metadata["labels"] = {**training.labels, **labels}
     pod: Spec = {
         "nodeSelector": dict(training.node_selector),
         "tolerations": TOLERATIONS,
-        "containers": [container],
+        "containers": [container | pull],
         "volumes": [volume for volume in volumes(training) if volume["name"] in mounted],
     }
     if training.pull_secrets:
@@ -138,7 +149,7 @@ def _replica(training: Training, operator: PyTorchJobSettings, container: Spec, 
     return {
         "replicas": count,
         "restartPolicy": "OnFailure" if operator.restarts else "Never",
-        "template": {"metadata": pod_metadata(training), "spec": pod},
+        "template": {"metadata": metadata, "spec": pod},
     }
 
 

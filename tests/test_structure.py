@@ -112,6 +112,14 @@ def _same_room(path: Path, module: str, rooms: tuple[str, ...]) -> bool:
     )
 
 
+def test_what_tests_share_imports_no_test() -> None:
+    """conftest.py imports it before it sets the profile of hypothesis: a test that came along would
+    have a deadline of 200 ms."""
+    shared = _files("tests/conftest.py", "tests/support/**/*.py")
+    imported = [m for path in shared for m in _all_imports(path) if m.startswith("tests.")]
+    assert imported and [m for m in imported if "test_" in m] == []
+
+
 REHEARSAL = _files("rehearsal/**/*.py")
 
 

@@ -158,7 +158,9 @@ def _runs(job: JobConfig) -> str:
     """The setting that says what runs."""
     if job.arguments is not None:
         return "arguments"
-    return "script" if job.script is not None else "torchrun" if job.torchrun else "command"
+    if job.script is not None:
+        return "script"
+    return "torchrun" if job.torchrun else "command" if job.command else "runtime"
 
 
 def _policy(job: JobConfig, environment: EnvironmentConfig) -> str:
@@ -174,22 +176,29 @@ def _policy(job: JobConfig, environment: EnvironmentConfig) -> str:
 
 
 def _container(job: JobConfig, environment: EnvironmentConfig, where: Where) -> ContainerView:
-    kind = job_type(job, environment)
-    by_us = fabric.environment(kind, job.nodes) if kind else {}
-    by_operator = V1_ENV if job.pytorch_job and not job.elastic else ()
-    known = (*RESERVED_ENV, *by_operator, *by_us, "CHECKPOINT_DIR", "TENSORBOARD_DIR")
     own = environment.own_runtime(job)
-    words = (*command_of(job), *(job.arguments or ()))
+    command = command_of(job) or (own.command if own else ())
+    words = (*command, *(job.arguments or ()))
     return ContainerView(
         image=job.image,
         script=job.script if job.script is not None else script_of(words),
         words=words,
         own_entrypoint=job.arguments is not None and not (own and own.command),
         env={**job.env, **dict.fromkeys(job.secrets)},
-        more_env=None if _policy(job, environment) == "mpi" else frozenset(known),
+        more_env=None if _policy(job, environment) == "mpi" else _known_variables(job, environment),
         node_rank=0 if job.nodes == 1 else None,
         where=where,
     )
+
+
+def _known_variables(job: JobConfig, environment: EnvironmentConfig) -> frozenset[str]:
+    """Variables that a job has without a word of its own: from its controller, its runtime and us."""
+    kind, own = job_type(job, environment), environment.own_runtime(job)
+    by_us = fabric.environment(kind, job.nodes) if kind else {}
+    by_operator = V1_ENV if job.pytorch_job and not job.elastic else ()
+    by_runtime = own.env if own else {}
+    places = ("CHECKPOINT_DIR", "TENSORBOARD_DIR")
+    return frozenset((*RESERVED_ENV, *by_operator, *by_us, *by_runtime, *places))
 
 
 def _mounts(job: JobConfig) -> dict[str, frozenset[str]]:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from catalog import fabric
 from plans.own_runtimes import Fetched, OwnRuntime, own_runtime
 from plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
-from plans.pod_template import HostFolder, Mount, Training
+from plans.pod_template import PULL_POLICIES, HostFolder, Mount, Training
 from plans.pytorch import PyTorchJobSettings, pytorch_job_spec
 from plans.trainer import pod_jobs, train_job_spec
 from plans.upstream_runtimes import TUNED, upstream_runtimes
@@ -134,7 +134,7 @@ def _rendered(
             kind="PyTorchJob",
             spec=pytorch_job_spec(training, operator=operator),
             stores=stores(job),
-            asked=[_asked(job, training), asdict(operator)],
+            asked=[_asked(job, training), _said(asdict(operator))],
         )
     runtime = runtimes[job.runtime or ""]
     return _Rendered(
@@ -160,6 +160,12 @@ def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
         if said is None:
             del asked[name]
     return asked
+
+
+def _said(operator: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a PyTorchJob, without those that came later and that it does not have."""
+    later = ("pull_policy", "role_labels")
+    return {name: value for name, value in operator.items() if value or name not in later}
 
 
 def runtime_plans(wanted: EnvironmentConfig) -> tuple[RuntimePlan, ...]:
@@ -197,6 +203,8 @@ def own_spec(
             max_restarts=own.max_restarts,
             fetched=fetched,
             command=own.command,
+            env=own.env,
+            pull_policy=PULL_POLICIES.get(own.image_pull_policy or ""),
             priority=own.priority,
         ),
     )
@@ -347,10 +355,13 @@ def _priorities(job: JobConfig, environment: EnvironmentConfig) -> tuple[str, ..
 
 
 def _recipe(job: JobConfig, environment: EnvironmentConfig) -> list[str]:
-    """What a runtime of kind torchtune trains, and where: a job on it does not say so itself."""
+    """What a runtime runs for a job that does not say so itself: its command, or of kind torchtune
+    what it trains, and where."""
     own = environment.own_runtime(job)
     at = own.torchtune if own else None
-    return [at.model, at.store, at.directory] if at else []
+    if at:
+        return [at.model, at.store, at.directory]
+    return [*own.command] if own and not command_of(job) and job.arguments is None else []
 
 
 def command_of(job: JobConfig) -> tuple[str, ...]:
@@ -383,4 +394,10 @@ def _operator(job: JobConfig, wanted: PyTorchJobConfig) -> PyTorchJobSettings:
         coordinator=wanted.coordinator,
         priority=job.priority,
         elastic=(job.elastic.min_nodes, job.elastic.max_nodes) if job.elastic else None,
+        pull_policy=PULL_POLICIES.get(wanted.image_pull_policy or ""),
+        role_labels={
+            role: dict(sorted(labels.items()))
+            for role, labels in (("Master", wanted.master_labels), ("Worker", wanted.worker_labels))
+            if labels
+        },
     )

@@ -3,6 +3,7 @@ its nodes. The view of the job that it describes: what rules/jobs.py judges."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ from stacks.manifests.document import (
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.problems import InputError, InputWarning, Place
 
+HYPERPOD = "ml."
+"""Before the name of an instance type of SageMaker HyperPod."""
 MOST_OF_A_LIMIT = 0.99
 """Share of a container's memory limit that /dev/shm may be allowed to take."""
 
@@ -83,6 +86,19 @@ class ManifestContext:
         return max(own, default=0) or max(of_runtime, default=0)
 
     @cached_property
+    def cpus(self) -> int:
+        """vCPUs of a pod as the Trainer counts them where processes follow from them: the job's, or
+        else its runtime's, rounded up; 0 where none are requested."""
+        containers = [*self.workload.containers]
+        containers += [container for pod in self.runtime_pods for container in pod.containers]
+        amounts = (
+            amount(look(container.body, "resources", part, "cpu"))
+            for container in containers
+            for part in ("requests", "limits")
+        )
+        return math.ceil(next(filter(None, amounts), 0))
+
+    @cached_property
     def instance_type(self) -> InstanceType | None:
         """The instance type: the pool's, or what the pods select by its name or its GPU."""
         return self.pool_type or next(
@@ -90,7 +106,7 @@ class ManifestContext:
                 kind
                 for label, value in self._selected()
                 for kind in TYPES.values()
-                if value == kind.name or self._is_gpu_of(label, value, kind)
+                if value.removeprefix(HYPERPOD) == kind.name or self._is_gpu_of(label, value, kind)
             ),
             None,
         )
@@ -120,7 +136,7 @@ class ManifestContext:
 
     def error(self, path: Path, must: str, got: Any, fix: str) -> InputError:
         """An error at a place of the object."""
-        shown = " ".join(str(got).split())[:60]
+        shown = " ".join(str(got).split())[:60] or "nothing"
         return InputError(**self.workload.at(*path), must=must, got=shown, fix=fix)
 
     def warning(self, path: Path, text: str) -> InputWarning:

@@ -22,7 +22,7 @@ from stacks.manifests.document import Workload, read_manifest
 from stacks.manifests.migration import Migration, NotMigrated, migrate
 from stacks.manifests.rules import manifest_problems
 from stacks.manifests.v2_script import NOT_DONE
-from stacks.settings.environment import EnvironmentConfig
+from stacks.settings.environment import EnvironmentConfig, StackConfig
 from stacks.settings.files import text_of
 from stacks.settings.problems import InputError, Problem, listed
 from stacks.settings.reader import read_file
@@ -36,7 +36,8 @@ def main(arguments: list[str]) -> int:
     environment = _environment(given.stack) if given.stack else None
     if given.stack and environment is None:
         print(
-            f"Pulumi.{given.stack}.yaml: must be a sound environment; make check STACK={given.stack}"
+            f"Pulumi.{given.stack}.yaml: must be a sound environment, or a team on one; make check"
+            f" STACK={given.stack}"
         )
         return 2
     release = given.trainer or (
@@ -67,7 +68,9 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--trainer", metavar="RELEASE", choices=[*versions.TRAINERS], help="judge for this release"
     )
-    parser.add_argument("--stack", metavar="STACK", help="use the names of this environment")
+    parser.add_argument(
+        "--stack", metavar="STACK", help="use the names of this environment, or of this team's"
+    )
     return parser.parse_args(arguments)
 
 
@@ -89,16 +92,22 @@ def _print(
 
 
 def _environment(stack: str) -> EnvironmentConfig | None:
-    """The environment of a stack file of this folder; None where there is none, or none that can be
-    read."""
-    try:
-        config = read_file(stack, Path()).config
-    except FileNotFoundError:
-        return None
+    """The environment of a stack file of this folder, of a team the one that it is on; None where
+    there is none, or none that can be read."""
+    config = _config(stack)
+    if config and config.team:
+        config = _config(config.team.environment)
     known = (
         config and config.environment and config.environment.trainer.version in versions.TRAINERS
     )
     return config.environment if config and known else None
+
+
+def _config(stack: str) -> StackConfig | None:
+    try:
+        return read_file(stack, Path()).config
+    except FileNotFoundError:
+        return None
 
 
 def _sections(migrations: Sequence[Migration]) -> dict[str, Sequence[str]]:

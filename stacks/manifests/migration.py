@@ -13,10 +13,11 @@ from catalog import versions
 from catalog.quantities import amount
 from plans.pytorch import CONTAINER as TRAINS
 from stacks.derive.job_view import RESERVED_ENV
-from stacks.derive.scripts import launches, saved_in
+from stacks.derive.scripts import saved_in
 from stacks.manifests.context import ManifestContext, contexts_of
 from stacks.manifests.document import Container, Pod, Workload, items, look, mapping, words
 from stacks.manifests.leftovers import left_over
+from stacks.manifests.ranks import gpus_and_ranks
 from stacks.manifests.target import names_to_fill_in, pool_for
 from stacks.manifests.twin import pytorch_job
 from stacks.manifests.v2_script import SET_BY_V1, v2_script
@@ -116,7 +117,9 @@ def migrate(
         entry={"runtime": runtime, "nodes": nodes, "pool": pool, "image": image},
         pytorch_job=pytorch_job(job) if job.kind == "PyTorchJob" else {},
     )
-    migration.entry |= _gpus_and_ranks(context, container)
+    counts, explained = gpus_and_ranks(context, container)
+    migration.entry |= counts
+    migration.changed += explained
     config_maps = {other.name: other for other in others if other.kind == "ConfigMap"}
     _Volumes(migration, pod, container, config_maps).migrate()
     _migrate_variables(migration, job, container)
@@ -142,20 +145,6 @@ def _migrate_command(migration: Migration, job: Workload, container: Container, 
         f"{job.where(*container.runs)}: no command: `arguments` go to the image's own entrypoint,"
         " and nothing of it is known"
     )
-
-
-def _gpus_and_ranks(context: ManifestContext, container: Container) -> dict[str, int]:
-    """gpus_per_node and processes_per_node, where they are not the default."""
-    values = [
-        context.workload.get("spec", "trainer", "numProcPerNode"),
-        context.workload.get("spec", "nprocPerNode"),
-        context.policy("torch", "numProcPerNode"),
-        *(launch.ranks for launch in launches(container.script)),
-    ]
-    ranks = next((int(value) for value in values if str(value).isdecimal()), context.gpus or 1)
-    whole_node = context.instance_type.gpus if context.instance_type else 0
-    settings = {} if context.gpus in (0, whole_node) else {"gpus_per_node": context.gpus}
-    return settings | ({"processes_per_node": ranks} if ranks != context.gpus else {})
 
 
 def _list_other_fields(migration: Migration, job: Workload, container: Container) -> None:

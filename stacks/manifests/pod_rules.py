@@ -10,8 +10,9 @@ from catalog import fabric
 from catalog.quantities import amount
 from catalog.zones import ZONE_LETTERS, zone_names
 from plans.pod_template import EFA, GPU
-from stacks.manifests.context import ManifestContext
+from stacks.manifests.context import HYPERPOD, ManifestContext
 from stacks.manifests.document import Container, Path, Requirement, items, look, mapping
+from stacks.manifests.pod_shape import shape_errors
 from stacks.rules.images import image_errors
 from stacks.rules.mounts import mount_path_errors
 from stacks.settings.problems import InputError, InputWarning
@@ -20,6 +21,10 @@ Problems = Iterator[InputError | InputWarning]
 LABELS = (
     (r"((?:node|beta)\.)?kubernetes\.io/(zone|region)", r"topology.kubernetes.io/\2"),
     (r"(?:topology\.)?kubernetes\.io/instance-type", "node.kubernetes.io/instance-type"),
+    (
+        r"sagemaker\.amazonaws\.com/.*",
+        "node.kubernetes.io/instance-type: p5.48xlarge; only nodes of SageMaker HyperPod have it",
+    ),
     (
         r"nvidia\.com/gpu\..*",
         "node.kubernetes.io/instance-type: p5.48xlarge, which Karpenter knows before a node runs",
@@ -35,6 +40,16 @@ NO_RESOURCES = {
 }
 """Resource that no node has → the one that is meant."""
 
+OTHER_DEVICES = {
+    "amd.com/": "AMD",
+    "habana.ai/": "Intel (Gaudi)",
+    "gpu.intel.com/": "Intel",
+    "aws.amazon.com/neuron": "AWS (Trainium and Inferentia)",
+    "google.com/tpu": "Google (TPU)",
+    "huawei.com/": "Huawei (Ascend)",
+}
+"""How the name of a resource begins → who makes the device."""
+
 
 def pod_problems(context: ManifestContext) -> Problems:
     """Every error and warning of the pods."""
@@ -44,8 +59,10 @@ def pod_problems(context: ManifestContext) -> Problems:
     yield from _placeholders(context)
     yield from _volume_names(context)
     yield from _images_of_init_containers(context)
+    yield from shape_errors(context)
     for container in context.workload.containers:
         yield from _resource_names(context, container)
+        yield from _other_devices(context, container)
         yield from _mounts(context, container)
         yield from _limits(context, container)
         yield from _efa(context, container)
@@ -147,6 +164,11 @@ def _fits_no_node(context: ManifestContext, term: Sequence[Requirement]) -> Iter
         label = requirement.label
         if right := _label_of_nodes(label):
             yield context.error(requirement.path, "be a label that nodes have", label, right)
+        for value in requirement.values:
+            if label.endswith("instance-type") and value.startswith(HYPERPOD):
+                must = "be an instance type of EC2: names with ml. are of SageMaker HyperPod"
+                fix = value.removeprefix(HYPERPOD)
+                yield context.error(requirement.path, must, value, fix)
         regions = {*requirement.values} & {*ZONE_LETTERS}
         if label == "topology.kubernetes.io/zone" and {*requirement.values} == regions:
             for region in regions:
@@ -176,6 +198,21 @@ def _resource_names(context: ManifestContext, container: Container) -> Problems:
             fix = f"did you mean {NO_RESOURCES[name]}?"
             path = container.at("resources", part, name)
             yield context.error(path, "be a resource that nodes have", name, fix)
+
+
+def _other_devices(context: ManifestContext, container: Container) -> Problems:
+    """Devices that need other images, drivers and nodes; said once for requests and limits."""
+    places = {
+        name: (part, name)
+        for part in ("requests", "limits")
+        for name in mapping(look(container.body, "resources", part))
+    }
+    for name, place in places.items():
+        makers = [maker for start, maker in OTHER_DEVICES.items() if str(name).startswith(start)]
+        for maker in makers:
+            must = f"be a device of the nodes, whose GPUs are NVIDIA's: this one is of {maker}"
+            fix = f"{GPU}, and an image with CUDA"
+            yield context.error(container.at("resources", *place), must, name, fix)
 
 
 def _limits(context: ManifestContext, container: Container) -> Problems:

@@ -15,6 +15,7 @@ from typing import Any
 from plans.pod_template import GPU
 from plans.runtime_objects import ANCESTOR
 from stacks.derive.jobs import CONFIG_MAP_BYTES
+from stacks.manifests import webhook_rules
 from stacks.manifests.context import ManifestContext
 from stacks.manifests.document import POD, TRAINER, Path, items, look, mapping
 from stacks.manifests.field_rules import ELASTIC_FIX, field_errors
@@ -161,9 +162,21 @@ def _resources_per_node(context: ManifestContext) -> Problems:
             must = "not be set with MPI: it reaches the launcher only (T7)"
             yield context.error(path, must, resources, "resources in the runtime's job node")
         automatic = context.get(*TRAINER, "numProcPerNode") in (None, "auto")
-        if automatic and re.search(r"/(mig-|neuron)", str(resources)):
+        if automatic and re.search(r"/mig-", str(resources)):
             must = "be GPUs with numProcPerNode auto, which counts CPUs otherwise (T10)"
             yield context.error(path, must, resources, "numProcPerNode: a number")
+
+
+def _ranks_by_cpus(context: ManifestContext) -> Problems:
+    """Processes by vCPUs: read in the Trainer's torch plugin, v2.1.0."""
+    for pattern in ("spec trainer numProcPerNode", "spec mlPolicy torch numProcPerNode"):
+        for path, value in _values(context, pattern):
+            if value == "cpu" and not context.cpus:
+                text = "cpu starts one process: it counts vCPUs, and the pods request none"
+                yield context.warning(path, f"{text}; write a number")
+            elif value == "cpu" and context.gpus:
+                text = f"cpu starts {context.cpus} processes on {context.gpus} GPUs"
+                yield context.warning(path, f"{text}: it counts vCPUs; write auto, or a number")
 
 
 def _override_env(context: ManifestContext) -> Problems:
@@ -347,6 +360,11 @@ RULES: dict[str, tuple[Rule, ...]] = {
         _running,
         _half_of_mpi,
         _restarts_from_nothing,
+        webhook_rules.initializer,
+        webhook_rules.storage_uri,
+        webhook_rules.patch_manager,
+        webhook_rules.override_containers,
+        _ranks_by_cpus,
     ),
     "TrainingRuntime": (
         _api_version(SERVED),
@@ -358,6 +376,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         _trainer_step,
         _mpi_start,
         _restart_policy,
+        _ranks_by_cpus,
     ),
     "PyTorchJob": (
         _api_version(V1_SERVED),

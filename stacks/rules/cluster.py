@@ -12,9 +12,11 @@ from catalog import versions
 from catalog.instances import GPU_TYPES
 from catalog.versions import KubernetesRelease, minor
 from plans.upstream_runtimes import upstream_runtimes
+from stacks.derive.job_view import RESERVED_ENV
 from stacks.rules.endpoint import endpoint_errors
 from stacks.rules.entries import torchtune_errors
-from stacks.rules.images import image_errors
+from stacks.rules.images import image_errors, tag_errors
+from stacks.rules.pods import variable_errors
 from stacks.settings.environment import (
     EnvironmentConfig,
     OwnRuntimeConfig,
@@ -166,7 +168,17 @@ def _own_runtime(
             write=next(iter(wanted.priorities), REMOVE),
         )
     yield from torchtune_errors(path, own, wanted)
+    yield from variable_errors(f"{path}.env", own.env)
+    for variable in own.env.keys() & {*RESERVED_ENV}:
+        yield InputError(
+            path=f"{path}.env.{variable}",
+            must="not be a variable that the Trainer sets: it replaces the value",
+            got=own.env[variable],
+            fix="delete it",
+            write=REMOVE,
+        )
     yield from image_errors(own.image, {"path": f"{path}.image"})
+    yield from tag_errors(own.image, {"path": f"{path}.image"})
     if is_upstream:
         yield InputError(
             path=path,

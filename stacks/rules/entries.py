@@ -18,6 +18,7 @@ from stacks.derive.job_view import JobView, entry_view, restarts_of
 from stacks.derive.jobs import stores
 from stacks.rules.gangs import gang_errors
 from stacks.rules.jobs import job_problems
+from stacks.rules.model_memory import model_memory_warnings
 from stacks.rules.pod_resources import pod_resource_errors
 from stacks.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from stacks.rules.stores import checkpoint_errors, checkpoint_warnings
@@ -53,6 +54,7 @@ def judged(
         warnings += _entry_warnings(at, job, environment)
         warnings += [problem for problem in problems if isinstance(problem, InputWarning)]
         warnings += pod_warnings(at, job, environment)
+        warnings += model_memory_warnings(at, job, environment)
         warnings += checkpoint_warnings(at, job, environment, region)
     return Judged(errors=tuple(errors), warnings=tuple(warnings))
 

@@ -49,6 +49,17 @@ def is_untagged(image: str) -> bool:
     return found is not None and not found["version"]
 
 
+def tag_errors(image: str, place: Place) -> Iterator[InputError]:
+    """The error of an image of a stack file that has neither a tag nor a digest."""
+    if is_untagged(image):
+        yield InputError(
+            **place,
+            must="have a tag: without one it is whatever is newest",
+            got=image,
+            fix=f"{image}:<version>, better a digest (@sha256:…)",
+        )
+
+
 def _reference(image: str) -> re.Match[str] | None:
     found = REFERENCE.fullmatch(image) if len(image) <= LONGEST else None
     too_long = found and len(found["repository"]) > LONGEST_REPOSITORY

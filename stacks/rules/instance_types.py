@@ -53,6 +53,15 @@ def _unsupported(path: str, kind: str, pool: PoolConfig) -> Iterator[InputError]
             fix=f"write another type; {why}",
         )
         return
+    if (name := kind.removeprefix("ml.")) in TYPES:
+        yield InputError(
+            path=path,
+            must="list types of EC2: names with ml. are of SageMaker HyperPod",
+            got=kind,
+            fix=f"write {name}",
+            write=[name if one == kind else one for one in pool.instance_types],
+        )
+        return
     near = _nearest(kind.lower().strip(), [*TYPES])
     meant = [near[0] if one == kind else one for one in pool.instance_types]
     yield InputError(

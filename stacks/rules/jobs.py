@@ -15,8 +15,8 @@ from catalog.instances import GPU_TYPES
 from catalog.job_kinds import job_kind
 from stacks.derive.job_view import RESERVED_ENV, ContainerView, JobView
 from stacks.derive.scripts import Launch, launches, saved_in, single_program
-from stacks.rules import scripts
-from stacks.rules.images import image_errors, is_untagged
+from stacks.rules import clones, devices, launchers, scripts
+from stacks.rules.images import image_errors, is_untagged, tag_errors
 from stacks.rules.pinning import unpinned
 from stacks.settings.problems import InputError, InputWarning
 
@@ -97,13 +97,8 @@ def _image(view: JobView, container: ContainerView) -> Problems:
 
 def _tag(view: JobView, container: ContainerView) -> Problems:
     """An entry names a tag. What people bring may leave it out, which means latest."""
-    if view.origin == "entry" and is_untagged(container.image):
-        yield InputError(
-            **container.where("image"),
-            must="have a tag: without one it is whatever is newest",
-            got=container.image,
-            fix=f"{container.image}:<version>, better a digest (@sha256:…)",
-        )
+    if view.origin == "entry":
+        yield from tag_errors(container.image, container.where("image"))
 
 
 def _pinned(view: JobView, container: ContainerView) -> Problems:
@@ -161,20 +156,9 @@ def _placeholder(view: JobView, container: ContainerView) -> Problems:
             )
 
 
-def _clone_without_scheme(view: JobView, container: ContainerView) -> Problems:
-    pattern = r"git clone (?:[^\s&;|]+ )*github\.com\S+"
-    for found in dict.fromkeys(re.findall(pattern, container.script)):
-        yield InputError(
-            **container.where("script"),
-            must="clone from a URL",
-            got=found,
-            fix="https://github.com/…",
-        )
-
-
 def _harmful_variable(view: JobView, container: ContainerView) -> Problems:
     kinds = [view.instance_type] if view.instance_type else list(GPU_TYPES.values())
-    set_in_script = re.findall(r"\b((?:NCCL|FI|RDMAV)_\w+)=(\S*)", container.script)
+    set_in_script = re.findall(r"\b((?:NCCL|FI|RDMAV)_\w+)=[\"']?([^\s;&|)\"']*)", container.script)
     in_env = [(name, value or "", f"env.{name}") for name, value in container.env.items()]
     for name, value, at in [*in_env, *((n, v, "script") for n, v in set_in_script)]:
         harms = [fabric.harm(name, value, kind, has_devices=view.efa) for kind in kinds]
@@ -292,6 +276,8 @@ OF_JOBS: tuple[Callable[[JobView], Problems], ...] = (
     _shared_memory,
     _split_nodes,
     _saves,
+    devices.no_gpus,
+    devices.fewer_ranks,
 )
 OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     _image,
@@ -304,8 +290,16 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     scripts.only_a_file,
     scripts.syntax,
     scripts.own_entrypoint,
+    scripts.escaped_variable,
+    scripts.variable_without_shell,
+    scripts.process_id,
+    launchers.other_launchers,
+    devices.idle_gpus,
+    devices.efa_variable,
     _placeholder,
-    _clone_without_scheme,
+    clones.without_scheme,
+    clones.without_key,
+    clones.without_token,
     _harmful_variable,
     _reserved_variable,
     _unknown_variable,

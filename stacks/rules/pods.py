@@ -7,7 +7,7 @@ Sources: Trainer 2.1 (shared facts trainer.md), traps 2a to 2c of by-hand-and-tr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from plans.upstream_runtimes import WORKSPACE
 from stacks.derive.capacity import job_type
@@ -201,6 +201,12 @@ def has_recipe(job: JobConfig, environment: EnvironmentConfig) -> bool:
     return own is not None and own.kind == "torchtune"
 
 
+def _runtime_runs(job: JobConfig, environment: EnvironmentConfig) -> bool:
+    """Whether the job's runtime has a command for jobs that have none."""
+    own = environment.own_runtime(job)
+    return has_recipe(job, environment) or bool(own and own.command)
+
+
 def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
     if job.script is not None and not job.script.strip():
         yield InputError(
@@ -215,7 +221,7 @@ def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
         "arguments": job.arguments is not None,
         "torchrun": job.torchrun is not None,
     }
-    if sum(ways.values()) > 1 or not any(ways.values()) and not has_recipe(job, environment):
+    if sum(ways.values()) > 1 or not (any(ways.values()) or _runtime_runs(job, environment)):
         yield InputError(
             path=path,
             must="have exactly one of script, command, arguments and torchrun",
@@ -228,15 +234,8 @@ def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
 
 
 def _variables(path: str, job: JobConfig) -> Iterator[InputError]:
-    names = [("env", name) for name in job.env] + [("secrets", name) for name in job.secrets]
-    for setting, name in names:
-        if not re.fullmatch(VARIABLE, name):
-            yield InputError(
-                path=f"{path}.{setting}.{name}",
-                must="be the name of a variable",
-                got=name,
-                fix="use letters, digits and _; the first is no digit",
-            )
+    yield from variable_errors(f"{path}.env", job.env)
+    yield from variable_errors(f"{path}.secrets", job.secrets)
     for name in job.secrets.keys() & job.env.keys():
         yield InputError(
             path=f"{path}.secrets.{name}",
@@ -246,11 +245,31 @@ def _variables(path: str, job: JobConfig) -> Iterator[InputError]:
         )
 
 
+def variable_errors(path: str, names: Iterable[str]) -> Iterator[InputError]:
+    """Names that no variable can have. `path`: of the setting that has them."""
+    for name in names:
+        if not re.fullmatch(VARIABLE, name):
+            yield InputError(
+                path=f"{path}.{name}",
+                must="be the name of a variable",
+                got=name or "nothing",
+                fix="use letters, digits and _; the first is no digit",
+            )
+
+
 def _labels(path: str, job: JobConfig) -> Iterator[InputError]:
-    for key, value in job.labels.items():
+    yield from _label_errors(f"{path}.labels", job.labels)
+    if job.pytorch_job:
+        at = f"{path}.pytorch_job"
+        yield from _label_errors(f"{at}.master_labels", job.pytorch_job.master_labels)
+        yield from _label_errors(f"{at}.worker_labels", job.pytorch_job.worker_labels)
+
+
+def _label_errors(path: str, labels: Mapping[str, str]) -> Iterator[InputError]:
+    for key, value in labels.items():
         if not re.fullmatch(LABEL_KEY, key) or not re.fullmatch(LABEL_VALUE, value):
             yield InputError(
-                path=f"{path}.labels.{key}",
+                path=f"{path}.{key}",
                 must="be a label: at most 63 letters, digits, - _ .",
                 got=value,
                 fix="put free text into an annotation, or delete it",

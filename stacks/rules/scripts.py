@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from stacks.derive.job_view import ContainerView, JobView
+from stacks.derive.job_view import RESERVED_ENV, ContainerView, JobView
+from stacks.derive.scripts import launches
 from stacks.rules.bash_syntax import syntax_error
 from stacks.settings.problems import InputError, InputWarning
 
@@ -94,3 +95,56 @@ def syntax(view: JobView, container: ContainerView) -> Iterator[InputError]:
             got=wrong[:120],
             fix="correct that line, or the quote or block that it belongs to",
         )
+
+
+def escaped_variable(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """A launch whose variable has a backslash before it, where nothing takes the backslash away: no
+    quotes, and no heredoc that may write the line into another script."""
+    script = container.script
+    if not _has_shell(container) or "<<" in script:
+        return
+    for launch in launches(script):
+        found = re.search(r"\\\$[({]?\w+[)}]?", launch.text)
+        before = script[: launch.at].replace('\\"', "")
+        if found and before.count('"') % 2 == before.count("'") % 2 == 0:
+            yield InputError(
+                **container.where("script"),
+                must="not escape a variable: bash hands the program the dollar sign, and no value",
+                got=found[0],
+                fix=f"write {found[0][1:]}",
+            )
+
+
+def variable_without_shell(view: JobView, container: ContainerView) -> Iterator[InputError]:
+    """A variable of the job in the way of a shell, where no shell starts. Another name may be meant
+    for the program."""
+    if _has_shell(container) or container.own_entrypoint:
+        return
+    known = {*container.env, *(container.more_env or ()), *RESERVED_ENV}
+    for name in dict.fromkeys(re.findall(r"\$\{?([A-Z][A-Z0-9_]*)\b", "\n".join(container.words))):
+        if name in known:
+            yield InputError(
+                **container.where("script"),
+                must="use $(NAME) for a variable: no shell starts, and Kubernetes knows no other way",
+                got=f"${name}",
+                fix=f"write $({name})",
+            )
+
+
+def process_id(view: JobView, container: ContainerView) -> Iterator[InputWarning]:
+    """Two dollar signs in the words of a container. $$( is how one keeps Kubernetes from a
+    variable."""
+    if any(re.search(r"(?<!\$)\$\$(?![$(])", word) for word in container.words):
+        yield InputWarning(
+            **container.where("script"),
+            text=(
+                "Kubernetes makes one $ of $$ before the container starts, so the shell sees no"
+                " process id there: write $BASHPID, or $$$$"
+            ),
+        )
+
+
+def _has_shell(container: ContainerView) -> bool:
+    """Whether a shell reads the words, or may do so: a script that the image has."""
+    first = PurePosixPath(container.words[0]).name if container.words else ""
+    return first in SHELLS or first.endswith(".sh") or "-c" in container.words

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 import pydantic
 
 from stacks.settings.aws import AwsConfig, RoleArn
-from stacks.settings.job import AnyJob, JobConfig, Name, Positive, TorchtuneConfig
+from stacks.settings.job import AnyJob, JobConfig, Name, Positive, PullPolicy, TorchtuneConfig
 from stacks.settings.stores import StoreConfig
 from stacks.settings.team_entry import TeamEntryConfig
 
@@ -194,7 +194,13 @@ class OwnRuntimeConfig:
     torchtune: TorchtuneConfig | None = None
     """Required with `kind: torchtune`."""
     command: tuple[str, ...] = ()
-    """Default command for TrainJobs that set none."""
+    """Command of jobs that set none, also of TrainJobs that people create by hand."""
+    env: dict[str, str] = field(default_factory=dict)
+    """Environment variables of the pods that train. A variable of the job replaces one of the same
+    name."""
+    image_pull_policy: PullPolicy | None = None
+    """When nodes pull the image: a TrainJob cannot say it. By default Kubernetes pulls the tag latest
+    for each pod, and another tag or a digest once for each node."""
     max_restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 5
     """Number of times that JobSet recreates the whole gang before the job fails."""
     priority: Name | None = None

@@ -24,6 +24,10 @@ Positive = Annotated[int, pydantic.Field(ge=1, strict=True)]
 """Strict, here and below: `true` is not one node."""
 
 
+PullPolicy = Literal["always", "if_not_present", "never"]
+"""When kubelet pulls an image."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class MountConfig:
     """Where a job mounts a store."""
@@ -151,6 +155,13 @@ class PyTorchJobConfig:
     restarts: Annotated[int, pydantic.Field(ge=0, le=100, strict=True)] = 0
     """Number of times that the whole gang can restart. One failed rank restarts every pod, and the
     first pod back usually fails once more, so backoffLimit is set to two restarts of each pod."""
+    image_pull_policy: PullPolicy | None = None
+    """When nodes pull the image. By default Kubernetes pulls the tag latest for each pod, and another
+    tag or a digest once for each node."""
+    master_labels: dict[str, str] = field(default_factory=dict)
+    """Labels of the Master's pod, in addition to `labels` of the job."""
+    worker_labels: dict[str, str] = field(default_factory=dict)
+    """Labels of the Workers' pods, in addition to `labels` of the job."""
     coordinator: bool = False
     """Whether the job has a Master without GPUs in addition to `nodes` Workers. All ranks then run
     in the Workers, and the Master ends when they have ended."""
@@ -201,8 +212,8 @@ class JobConfig:
     """Makes the job a PyTorchJob. Write `{}` if you need none of its settings."""
     script: str | None = None
     """Bash script. It runs with `set -euo pipefail`. Set exactly one of `script`, `command`,
-    `arguments` and `torchrun`; on a runtime of kind torchtune, which has a recipe, you can leave all
-    four out."""
+    `arguments` and `torchrun`. You can leave all four out on an own runtime with a `command`, and on
+    one of kind torchtune, which has a recipe."""
     command: tuple[str, ...] = ()
     """Command and arguments of the container."""
     arguments: tuple[str, ...] | None = None

@@ -222,8 +222,8 @@ def _value(document: Document, node: yaml.Node, path: Path) -> Any:
         return node.value
     try:
         value = yaml.SafeLoader("").construct_object(node)
-    except ValueError:  # a number of thousands of digits
-        return node.value
+    except (AttributeError, IndexError, KeyError, ValueError):
+        return node.value  # of thousands of digits, or no value of its tag: !!int "", !!bool often
     if value is not None and not isinstance(value, str):
         document.written[path] = node.value
     return value

@@ -19,7 +19,7 @@ from rehearsal.kube import ApiError, Object
 from stacks.manifests.document import look
 from stacks.plan import EnvironmentPlan, plan_stack
 from stacks.settings.reader import read_file
-from tests.plans.test_trainer import API, JOB, OWN, VARIANTS, runtime, train_job
+from tests.support.cases.trainer import API, JOB, OWN, VARIANTS, runtime, train_job
 from tests.support.patience import until
 from tests.support.recording import CHECKOUT
 from tests.support.trainer_server import TrainerServer, runtimes, trainer_server

@@ -24,8 +24,8 @@ from plans.parts import Spec
 from plans.upstream_runtimes import upstream_runtimes
 from rehearsal import charts, paths, processes
 from rehearsal.kube import ApiError, Object
-from tests.plans.test_trainer import OWN, runtime
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
+from tests.support.cases.trainer import OWN, runtime
 from tests.support.patience import PATIENCE, until
 
 CONTROLLERS = {"2.1.0": ("trainer", "jobset"), "2.3.0": ("trainer-2.3", "jobset-0.12")}

@@ -252,3 +252,30 @@ def test_a_job_needs_its_runtimes_priority() -> None:
     assert job(
         at("priorities", {"high": 9}), *pytorch_job(), at(f"{JOB}.priority", "high")
     ).priorities == ("high",)
+
+
+# The command of a runtime.
+
+
+def test_a_job_without_a_command_takes_that_of_its_runtime_and_runs_again_with_another() -> None:
+    def ran(*command: str) -> JobPlan:
+        own = "trainer.own_runtimes.torch-distributed-resilient.command"
+        return job(at(own, [*command]), without(SCRIPT))
+
+    planned = ran("torchrun", "/app/a.py")
+    assert not {"command", "args"} & planned.spec["trainer"].keys()
+    assert ran("torchrun", "/app/a.py").run == planned.run != ran("torchrun", "/app/b.py").run
+
+
+def test_a_pytorch_job_has_its_roles_labels_and_pulls_as_it_says() -> None:
+    roles = {"master_labels": {"role": "master"}, "worker_labels": {"role": "worker"}}
+    labels = at(f"{JOB}.labels", {"app": "llm"})
+    planned = job(*pytorch_job(image_pull_policy="if_not_present", **roles), labels)
+    for role, replica in planned.spec["pytorchReplicaSpecs"].items():
+        template = replica["template"]
+        assert template["metadata"]["labels"] == {"app": "llm", "role": role.lower()}
+        [body] = template["spec"]["containers"]
+        assert body["imagePullPolicy"] == "IfNotPresent"
+    plain = job(*pytorch_job(), labels)
+    assert plain.run != planned.run
+    assert "imagePullPolicy" not in str(plain.spec) and "role" not in str(plain.spec)

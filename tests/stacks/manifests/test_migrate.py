@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -439,9 +440,40 @@ def test_an_entry_for_a_stack_has_its_pool_and_says_which_names_to_fill_in(
     checkpoints = {**entry["checkpoints"], "store": "scratch", "directory": "cached"}
     sound = entry | {"storage": storage, "checkpoints": checkpoints}
     assert refused({"cached": sound}) == []
-    for stack in ("team-vision", "nowhere"):
-        assert migrate.main([file, "--stack", stack]) == 2
-        assert "must be a sound environment" in capsys.readouterr().out
+    assert migrate.main([file, "--stack", "nowhere"]) == 2
+    assert "must be a sound environment, or a team on one" in capsys.readouterr().out
+
+
+def test_an_entry_for_a_team_has_the_names_of_its_environment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    file = str(FOLDER / "valid/trainjob-nvme-cache-and-claim.yaml")
+    said = [migrate.main([file, "--stack", stack]) for stack in ("dev", "team-vision")]
+    of_environment, of_team = capsys.readouterr().out.split("jobs:\n")[1:]
+    assert said == [0, 0] and of_team == of_environment
+    for name in ("Pulumi.yaml", "Pulumi.team-vision.yaml"):
+        shutil.copy(name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert migrate.main([file, "--stack", "team-vision"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "ranks"),
+    [("cpu", 1), ("auto", 1), ("cpu\n    resourcesPerNode: {requests: {cpu: 3500m}}", 4)],
+)
+def test_processes_that_follow_from_vcpus_are_said(
+    written: str, ranks: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "job.yaml").write_text(
+        "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: a}\n"
+        "spec:\n  runtimeRef: {name: torch-distributed}\n  trainer:\n    image: a/b:1\n"
+        f"    command: [torchrun, t.py]\n    numProcPerNode: {written}\n"
+    )
+    migrate.main([str(tmp_path / "job.yaml")])
+    said = capsys.readouterr().out
+    assert yaml.safe_load(said)["jobs"]["a"]["processes_per_node"] == ranks
+    assert f"#   processes_per_node: {ranks}: `{written[:4].strip()}` is one for each vCPU" in said
 
 
 def test_an_entry_is_judged_for_the_release_that_is_named(

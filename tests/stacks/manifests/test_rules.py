@@ -67,7 +67,8 @@ def test_valid_inputs_pass_without_a_word(name: str) -> None:
 def test_what_people_write_legally_passes_without_a_word(path: Path) -> None:
     release = "2.3.0" if path.stem.endswith("on-2.3") else next(iter(versions.TRAINERS))
     said = judged(path.read_text(), release=release)
-    assert [each for each in said if "the image's own entrypoint" not in each] == []
+    true_of_some = ("the image's own entrypoint", "makes one $ of $$")
+    assert [each for each in said if not any(words in each for words in true_of_some)] == []
     assert len(VALID) >= 40
 
 
@@ -464,6 +465,93 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         "env[0].name",
         "not contain a placeholder",
         "write what belongs there",
+    ),
+    "an initializer that no job is": (
+        JOB,
+        also("initializer: {dataset: {storageUri: 'hf://a/b'}}"),
+        "initializer.dataset",
+        "have a job dataset-initializer in its runtime",
+        "or add the job",
+    ),
+    "a GPU of another vendor": (
+        ONE,
+        ("nvidia.com/gpu: 4", "amd.com/gpu: 4"),
+        "limits.amd.com/gpu",
+        "whose GPUs are NVIDIA's: this one is of AMD",
+        "an image with CUDA",
+    ),
+    "an instance type of HyperPod": (
+        ON_P5,
+        ("instance-type: p5", "instance-type: ml.p5"),
+        "nodeSelector.node.kubernetes.io/instance-type",
+        "be an instance type of EC2",
+        "p5.48xlarge",
+    ),
+    "a label of HyperPod": (
+        ONE,
+        (POD, POD.replace("con", "nodeSelector: {sagemaker.amazonaws.com/a: b}, con")),
+        "sagemaker.amazonaws.com/a",
+        "be a label that nodes have",
+        "only nodes of SageMaker HyperPod have it",
+    ),
+    "a word that Kubernetes does not know": (
+        ONE,
+        ("{name: pytorch,", "{imagePullPolicy: always, name: pytorch,"),
+        "imagePullPolicy",
+        "be one of Always, IfNotPresent, Never",
+        "write Always",
+    ),
+    "a policy in small letters": (
+        ONE,
+        ("  pytorchR", "  runPolicy: {cleanPodPolicy: running}\n  pytorchR"),
+        "runPolicy.cleanPodPolicy",
+        "be one of All, Running, None",
+        "write Running",
+    ),
+    "a variable from nowhere in a Secret": (
+        ONE,
+        (
+            "{name: pytorch,",
+            "{env: [{name: A, valueFrom: {secretKeyRef: {name: a}}}], name: pytorch,",
+        ),
+        "valueFrom.secretKeyRef",
+        "have a key",
+        "add key",
+    ),
+    "a mount of no volume": (
+        MOUNTED,
+        ("{name: b, mountPath", "{name: c, mountPath"),
+        "volumeMounts[1].name",
+        "be a volume of the pod",
+        "one of a, b",
+    ),
+    "a container that the runtime does not have": (
+        JOB,
+        also(TO_NODE.format("containers: [{name: trainer}]")),
+        "containers[0].name",
+        "be a container of the runtime's pods: node",
+        "write node",
+    ),
+    "an escaped variable": (
+        JOB,
+        script("torchrun --nnodes=\\$PET_NNODES t.py"),
+        "command",
+        "not escape a variable",
+        "write $PET_NNODES",
+    ),
+    "a shell's variable without a shell": (
+        ONE,
+        ("[torchrun, t.py]", '[torchrun, t.py, "${MASTER_ADDR}"]'),
+        "command",
+        "use $(NAME) for a variable",
+        "write $(MASTER_ADDR)",
+    ),
+    "machines of accelerate": (
+        JOB,
+        script("accelerate launch --num_machines 3 t.py"),
+        "command",
+        "start the job's 2 nodes",
+        "--num_machines 2",
     ),
     "memory without a number": (
         JOB,
@@ -920,6 +1008,42 @@ NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
         script("export FI_EFA_SET_DEFAULT_GDR=1; torchrun t.py"),
         "no variable of libfabric",
     ),
+    "a clone over SSH": (
+        JOB,
+        script("git clone -b v1 git@github.com:a/b; torchrun t.py"),
+        "git@github.com:a/b is cloned over SSH",
+    ),
+    "a clone with a token that nobody sets": (
+        JOB,
+        script("git clone -b v1 https://$TOKEN@github.com/a/b; torchrun t.py"),
+        "the clone logs in with TOKEN",
+    ),
+    "the number of a process": (JOB, script("torchrun t.py > /tmp/$$.log"), "one $ of $$"),
+    "fewer processes than GPUs": (
+        JOB,
+        (TRAINER, TRAINER + COUNT),
+        "2 processes: 2 of the 4 GPUs of a pod",
+    ),
+    "fewer processes than GPUs in the script": (
+        JOB,
+        script("torchrun --nproc-per-node 2 t.py"),
+        "--nproc_per_node=2: 2 of the 4 GPUs of a pod",
+    ),
+    "no GPU where there are some": (
+        ONE.replace(POD, P5_POD),
+        ("nvidia.com/gpu", "memory"),
+        "the pods ask for no GPU, and p5.48xlarge has 8",
+    ),
+    "processes by vCPUs that nobody requests": (
+        JOB,
+        (TRAINER, f"{TRAINER}    numProcPerNode: cpu\n"),
+        "cpu starts one process: it counts vCPUs",
+    ),
+    "a variable for EFA without EFA": (
+        JOB,
+        (TRAINER, f"{TRAINER}    env: [{{name: FI_PROVIDER, value: efa}}]\n"),
+        "FI_PROVIDER is for EFA",
+    ),
     "parts of nodes": (V1, (POD, P5_POD), "4 of a node's 8 GPUs"),
     "latest": (
         JOB,
@@ -1035,6 +1159,11 @@ def test_every_rule_is_broken_by_a_test_above() -> None:
     ]
     texts += [sample(name) for name in FLAWED]
     contexts = [context for text in texts for context in contexts_of(read_manifest(text, "x")[0])]
+    contexts += [
+        context
+        for text in (INITIALIZED.replace("hf://a/b", "a/b"), PATCHED)
+        for context in contexts_of(read_manifest(text, "x")[0], release="2.3.0")
+    ]
     silent = [
         rule
         for of_kind in rules.RULES.values()
@@ -1189,6 +1318,49 @@ def test_a_patch_is_of_a_job_that_its_runtime_has() -> None:
         "replicatedJobs[0].name [x.yaml:5]: must be a job of its runtime" in error
         and "name: node" in error
     )
+
+
+PATCHED = JOB.replace(*also("runtimePatches: [{manager: team-a}]"))
+INITIALIZED = (
+    JOB.replace("torch-d", "own-d").replace(
+        *also("initializer: {dataset: {storageUri: 'hf://a/b'}}\n")
+    )
+    + "---\n"
+    + RUNTIME.replace("name: torch-distributed", "name: own-distributed").replace(
+        "    spec:\n      replicatedJobs:\n",
+        "    spec:\n      replicatedJobs:\n      - name: dataset-initializer\n        template: {spec: {"
+        "template: {spec: {containers: [{name: dataset-initializer, image: 'a:1', volumeMounts:"
+        " [{name: initializer, mountPath: /workspace}]}]}}}}\n",
+    )
+)
+
+
+@pytest.mark.parametrize("release", ["2.1.0", "2.3.0"])
+def test_what_the_webhook_asks_of_an_initializer_is_said_for_its_release(release: str) -> None:
+    def said(text: str) -> list[str]:
+        return [words for words in judged(text, release=release) if "nitializer" in words]
+
+    is_new = release == "2.3.0"
+    assert said(INITIALIZED) == []
+    unmounted = said(INITIALIZED.replace("name: initializer", "name: workspace"))
+    assert ["mounts no `initializer`" in words for words in unmounted] == [True] * is_new
+    bare = said(INITIALIZED.replace("hf://a/b", "a/b"))
+    assert ["got a/b. Fix: hf://a/b" in words for words in bare] == [True] * is_new
+    assert ["have a job" in words for words in said(INITIALIZED.replace("dataset:", "model:"))] == [
+        True
+    ]
+
+
+def test_the_manager_of_a_patch_has_a_domain_since_2_3() -> None:
+    assert judged(PATCHED, release="2.2.1") == []
+    [error] = judged(PATCHED, release="2.3.0")
+    assert "must be a domain and a path; got team-a. Fix: example.com/team-a" in error
+
+
+def test_processes_by_vcpus_are_counted_on_pods_with_gpus() -> None:
+    counted = JOB.replace(TRAINER, f"{TRAINER}    numProcPerNode: cpu\n")
+    [note] = judged(counted.replace("limits: {", "requests: {cpu: 95500m}, limits: {"))
+    assert "numProcPerNode [x.yaml:7]: cpu starts 96 processes on 4 GPUs" in note
 
 
 @pytest.mark.parametrize("release", versions.TRAINERS)

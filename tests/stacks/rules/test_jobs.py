@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -60,6 +61,52 @@ PROBES = {
     "a quote that does not end": ("echo 'a\ntorchrun t.py", "be a script that bash can read"),
     "a placeholder": ("torchrun <YOUR_SCRIPT>", "not contain a placeholder"),
     "a clone without a scheme": ("git clone github.com/a/b\ntorchrun t.py", "clone from a URL"),
+    "a clone by half a scheme": (
+        "git clone -q https:/gitlab.com/a/b\ntorchrun t.py",
+        "clone from a URL",
+    ),
+    "a clone over SSH": (
+        "git clone git@github.com:a/b.git\ngit checkout 1a2b3c; torchrun t.py",
+        "is cloned over SSH, and the job has no key",
+    ),
+    "a clone with a token that nobody sets": (
+        "git clone https://x:${GH_TOKEN}@github.com/a/b\ntorchrun t.py",
+        "the clone logs in with GH_TOKEN, which neither env nor a Secret",
+    ),
+    "an escaped variable": ("torchrun --nnodes=\\${PET_NNODES} t.py", "not escape a variable"),
+    "the number of a process": ("mkdir /tmp/$$\ntorchrun t.py", "makes one $ of $$"),
+    "another number of machines": (
+        "accelerate launch --num_machines 4 --multi_gpu t.py",
+        "start the job's 2 nodes",
+    ),
+    "one machine rank for all": (
+        "exec accelerate launch --machine_rank=0 t.py",
+        "give every node a rank of its own",
+    ),
+    "another number of nodes for Lightning": (
+        "NCCL_DEBUG=WARN python main.py fit --trainer.num_nodes=4 --trainer.devices=8",
+        "start the job's 2 nodes",
+    ),
+    "more processes than GPUs, by DeepSpeed": (
+        "deepspeed --num_gpus 99 t.py --num_nodes 3",
+        "start at most one process for each of the pod's 8 GPUs",
+    ),
+    "half of the GPUs, by DeepSpeed": (
+        "deepspeed --num_gpus=4 t.py",
+        "--num_gpus 4 leaves 4 of each pod's 8 GPUs idle",
+    ),
+    "more processes than all GPUs": (
+        "accelerate launch --num_processes 64 t.py",
+        "one process for each of the 16 GPUs of 2 pods",
+    ),
+    "the processes of one node for all": (
+        "accelerate launch --num_processes 8 t.py",
+        "--num_processes 8 is the number of all processes, and the 2 pods have 16 GPUs: 8 stay idle",
+    ),
+    "half of the GPUs, by torchrun": (
+        "torchrun --nproc_per_node=4 t.py",
+        "--nproc_per_node=4: 4 of the 8 GPUs of a pod get a process",
+    ),
     "another number of nodes": ("torchrun --nnodes=3 train.py", "start the job's 2 nodes"),
     "one rank for all nodes": ("torchrun --node_rank=0 train.py", "a rank of its own"),
     "nodes that wait at themselves": ("torchrun --standalone t.py", "a rendezvous endpoint"),
@@ -120,6 +167,78 @@ def test_a_script_that_starts_ranks_or_may_do_so_is_not_called_alone(script: str
 
 def test_one_node_needs_no_launcher() -> None:
     assert [w for w in of_file("python train.py", nodes=1) if "without torchrun" in w] == []
+
+
+def test_one_process_on_eight_gpus_is_noted_unless_the_program_starts_more() -> None:
+    for said in (of_entry, of_file):
+        assert [w for w in said("python train.py", nodes=1) if "1 of the 8 GPUs of a pod" in w]
+        for script in ("python train.py --devices 8", "python -m vllm.serve --tp 8", "bash t.sh"):
+            assert [w for w in said(script, nodes=1) if "GPUs of a pod" in w] == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "git clone https://github.com/a/b",
+        "git clone --depth 1 https://www.github.com/a/b.git /code",
+        "git clone /mnt/repositories/b",
+        "git clone a/b",
+        "GIT_SSH_COMMAND='ssh -i /keys/a' git clone git@github.com:a/b.git",
+        "TOKEN=$(cat /run/token); git clone https://x:$TOKEN@github.com/a/b",
+        "git config url.https://github.com/.insteadOf git@github.com: && git clone git@github.com:a/b",
+        "echo git is cloned from github.com/a/b",
+    ],
+)
+def test_a_clone_that_may_work_is_no_error(script: str) -> None:
+    said = [*of_entry(f"{script}\ntorchrun t.py"), *of_file(f"{script}\ntorchrun t.py")]
+    assert [words for words in said if re.search("clone[sd]? (from|over|logs)", words)] == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'bash -c "torchrun --nnodes=\\$PET_NNODES t.py"',
+        "cat > run.sh <<EOF\ntorchrun --nnodes=\\$PET_NNODES t.py\nEOF\nbash run.sh",
+        "echo \\$HOME; torchrun t.py",
+        "mkdir /tmp/$BASHPID /tmp/$$$$; torchrun t.py",
+        "echo $$(date); torchrun t.py",
+        "pip list | grep deepspeed --num_nodes=7; torchrun t.py --deepspeed ds.json --num_nodes 7",
+        "accelerate launch --num_machines 2 --num_processes 16 --machine_rank $PET_NODE_RANK t.py",
+        "deepspeed --num_gpus 8 --num_nodes 2 t.py",
+        "python main.py fit trainer.num_nodes=2 trainer.devices=8 my_trainer.devices=3",
+        "# accelerate launch --num_machines 4 t.py\ntorchrun t.py",
+        "torchrun --nproc_per_node=8 t.py --trainer.devices -1",
+    ],
+)
+def test_what_bash_and_launchers_are_told_rightly_passes(script: str) -> None:
+    texts = ("escape a variable", "makes one $", "the job's 2 nodes", "rank of its own", "GPUs of")
+    said = [*of_entry(script), *of_file(script)]
+    assert [words for words in said if any(text in words for text in texts)] == []
+
+
+def test_a_variable_that_needs_a_shell_is_refused_where_none_starts() -> None:
+    def said(*words: str) -> list[str]:
+        made = planned(at(f"{JOB}.command", [*words]), without(SCRIPT))
+        return [error.fix for error in made.errors if "no shell starts" in error.must]
+
+    assert said("torchrun", "--nnodes=${PET_NNODES}", "t.py") == ["write $(PET_NNODES)"]
+    assert said("torchrun", "t.py", "--out", "$CHECKPOINT_DIR") == ["write $(CHECKPOINT_DIR)"]
+    assert said("torchrun", "t.py", "dir=${HYDRA_KEY}", "--nnodes=$(PET_NNODES)") == []
+    assert said("/app/start.sh", "$CHECKPOINT_DIR") == []
+    assert said("sh", "-c", "torchrun t.py --out $CHECKPOINT_DIR") == []
+
+
+def test_an_efa_variable_needs_an_efa_device() -> None:
+    text = "FI_EFA_FORK_SAFE is for EFA, and the pods ask for no vpc.amazonaws.com/efa"
+    assert [w for w in of_file("torchrun t.py", FI_EFA_FORK_SAFE="1") if text in w]
+    assert [w for w in of_file("export FI_EFA_FORK_SAFE=1; torchrun t.py") if text in w]
+    assert [w for w in of_file("torchrun t.py", nodes=1, FI_EFA_FORK_SAFE="1") if text in w] == []
+    assert [w for w in of_entry("torchrun t.py", FI_EFA_FORK_SAFE="1") if text in w] == []
+    without_efa = planned(
+        at("pools.g6e.instance_types", ["g6.4xlarge"]), at(f"{JOB}.env", {"FI_PROVIDER": "efa"})
+    )
+    [warning] = [w for w in without_efa.warnings if "is for EFA" in w.text]
+    assert warning.path == f"{ENTRY}.env.FI_PROVIDER"
 
 
 def test_with_mpi_the_launcher_knows_the_ranks() -> None:

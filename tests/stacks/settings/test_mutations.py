@@ -42,6 +42,8 @@ FILES: dict[str, bytes] = {
     "a long line": b"config: {a: " + b"x" * 1_000_000 + b"}",
     "many values": b"config: {a: [" + b"1," * 200_000 + b"]}",
     "a number of many digits": b"config: {trainyard:environment: {zone: " + b"9" * 9_000 + b"}}",
+    "tags of values that are none": b"config: {a: !!int '', b: !!bool often, c: !!float x, d: !!timestamp y}",
+    "a tag alone": b"!!int ",
     "a date that is none": b"config: {aws:region: 2026-99-99}",
     "documents": b"config: {}\n---\nconfig: {}\n",
     "an empty file": b"",

@@ -187,6 +187,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "pools.g6e.instance_types",
         "must list an instance type; got an empty list. Fix: write [g6e.48xlarge]",
     ),
+    "an instance type of HyperPod": (
+        [at("pools.g6e.instance_types", ["ml.g6e.48xlarge"])],
+        "pools.g6e.instance_types",
+        "must list types of EC2: names with ml. are of SageMaker HyperPod; got ml.g6e.48xlarge."
+        " Fix: write g6e.48xlarge",
+    ),
     "unknown type": (
         [at("pools.g6e.instance_types", ["p7.48xlarge"])],
         "pools.g6e.instance_types",

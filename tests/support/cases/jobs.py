@@ -31,6 +31,37 @@ def tune(**more: object) -> list[Edit]:
 
 # name → (edits, path below `environment`, part of what it says)
 REFUSED: dict[str, tuple[list[Edit], str, str]] = {
+    "a command of its runtime that starts other nodes": (
+        [
+            at(
+                "trainer.own_runtimes.torch-distributed-resilient.command",
+                ["torchrun", "--nnodes=4", "/app/t.py"],
+            ),
+            without(SCRIPT),
+        ],
+        RUNTIME,
+        "start the job's 2 nodes",
+    ),
+    "a Worker's label that is a sentence": (
+        pytorch_job(worker_labels={"role": "the worker"}),
+        f"{JOB}.pytorch_job.worker_labels.role",
+        "be a label",
+    ),
+    "a pull policy in the words of Kubernetes": (
+        pytorch_job(image_pull_policy="IfNotPresent"),
+        f"{JOB}.pytorch_job.image_pull_policy",
+        "if_not_present",
+    ),
+    "a variable of a runtime that is no name": (
+        [at("trainer.own_runtimes.torch-distributed-resilient.env", {"A-B": "1"})],
+        "trainer.own_runtimes.torch-distributed-resilient.env.A-B",
+        "be the name of a variable",
+    ),
+    "a variable of a runtime that the Trainer sets": (
+        [at("trainer.own_runtimes.torch-distributed-resilient.env", {"PET_NNODES": "2"})],
+        "trainer.own_runtimes.torch-distributed-resilient.env.PET_NNODES",
+        "not be a variable that the Trainer sets: it replaces the value",
+    ),
     "a job of no controller": (
         [without(RUNTIME)],
         JOB,
@@ -327,6 +358,14 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
 }
 
 SOUND: dict[str, list[Edit]] = {
+    "labels of the roles, and a pull policy": pytorch_job(
+        image_pull_policy="always", master_labels={"role": "master"}, worker_labels={"role": "w"}
+    ),
+    "a runtime with variables and a pull policy": [
+        at("trainer.own_runtimes.torch-distributed-resilient.env", {"NCCL_DEBUG": "INFO"}),
+        at("trainer.own_runtimes.torch-distributed-resilient.image_pull_policy", "never"),
+        at(SCRIPT, "echo $(NCCL_DEBUG); torchrun --nproc_per_node=8 t.py"),
+    ],
     "a PyTorchJob": pytorch_job(),
     "a PyTorchJob with everything": [
         *pytorch_job(clean_pods="all", keep_finished_minutes=60, restarts=2, coordinator=True),
@@ -354,6 +393,10 @@ SOUND: dict[str, list[Edit]] = {
     "a runtime with a priority": [
         PRIORITIES,
         at("trainer.own_runtimes.torch-distributed-resilient.priority", "high"),
+    ],
+    "a command of its runtime": [
+        at("trainer.own_runtimes.torch-distributed-resilient.command", ["torchrun", "/app/t.py"]),
+        without(SCRIPT),
     ],
     "the image's own entrypoint": [without(SCRIPT), at(f"{JOB}.arguments", ["--epochs", "3"])],
     "the image's own entrypoint without arguments": [without(SCRIPT), at(f"{JOB}.arguments", [])],

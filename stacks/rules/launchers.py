@@ -1,0 +1,87 @@
+"""What accelerate, deepspeed, Lightning and mpirun are told of nodes and processes, against the pods of
+the job. torchrun: jobs.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stacks.derive.job_view import ContainerView, JobView
+from stacks.derive.launchers import OtherLaunch, other_launches
+from stacks.settings.problems import InputError, InputWarning
+
+Problems = Iterator[InputError | InputWarning]
+
+
+def other_launchers(view: JobView, container: ContainerView) -> Problems:
+    """Every error of a launcher that is not torchrun. An elastic job has no number of nodes."""
+    for launch in other_launches(container.script):
+        for problem in (_nodes, _rank, _per_node, _total):
+            yield from () if view.elastic else problem(view, container, launch)
+
+
+def _nodes(view: JobView, container: ContainerView, launch: OtherLaunch) -> Problems:
+    option = launch.names.nodes
+    nodes = launch.number(option)
+    if view.nodes and nodes is not None and nodes != view.nodes:
+        yield InputError(
+            **container.where("script"),
+            must=f"start the job's {view.nodes} nodes",
+            got=f"{option} {nodes}",
+            fix=f"{option} {view.nodes}",
+        )
+
+
+def _rank(view: JobView, container: ContainerView, launch: OtherLaunch) -> Problems:
+    """Each pod runs the same script, so a number is the rank of all."""
+    option = launch.names.rank
+    rank = launch.number(option)
+    if view.nodes > 1 and rank is not None and rank != container.node_rank:
+        yield InputError(
+            **container.where("script"),
+            must="give every node a rank of its own",
+            got=f"{option} {rank}",
+            fix=f"{option} $PET_NODE_RANK",
+        )
+
+
+def _per_node(view: JobView, container: ContainerView, launch: OtherLaunch) -> Problems:
+    option = launch.names.per_node
+    count = launch.number(option)
+    if not view.gpus or count is None:
+        return
+    if count > view.gpus:
+        yield InputError(
+            **container.where("script"),
+            must=f"start at most one process for each of the pod's {view.gpus} GPUs",
+            got=f"{option} {count}",
+            fix=f"{option} {view.gpus}",
+        )
+    elif 0 < count < view.gpus:
+        yield InputWarning(
+            **container.where("script"),
+            text=f"{option} {count} leaves {view.gpus - count} of each pod's {view.gpus} GPUs idle",
+        )
+
+
+def _total(view: JobView, container: ContainerView, launch: OtherLaunch) -> Problems:
+    """The processes of all nodes. mpirun can be told to start more than there are slots."""
+    option = launch.names.total
+    count, room = launch.number(option), view.nodes * view.gpus
+    if not room or not count or re.search("oversubscribe", container.script):
+        return
+    if count > room:
+        yield InputError(
+            **container.where("script"),
+            must=f"start at most one process for each of the {room} GPUs of {view.nodes} pods",
+            got=f"{option} {count}",
+            fix=f"{option} {room}",
+        )
+    elif count < room:
+        yield InputWarning(
+            **container.where("script"),
+            text=(
+                f"{option} {count} is the number of all processes, and the {view.nodes} pods have"
+                f" {room} GPUs: {room - count} stay idle"
+            ),
+        )
