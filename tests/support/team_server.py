@@ -62,7 +62,7 @@ def environment_with_teams() -> Graph:
 
 def environment_with_queues() -> Graph:
     """The same teams, in queues: vision is guaranteed 2 of the 4 nodes of g6e, and can say `normal`
-    at most; nlp has 2 nodes at most."""
+    at most."""
     without = ("max_gpus", "allowed_priorities")
     vision = {key: value for key, value in TEAMS["vision"].items() if key not in without}
     share = {"guaranteed_nodes": {"g6e": 2}, "max_urgency": "normal", "max_jobs": 50}
@@ -72,7 +72,7 @@ def environment_with_queues() -> Graph:
             "queues": {},
             "teams": {
                 "vision": vision | share,
-                "nlp": TEAMS["nlp"] | {"max_nodes": {"g6e": 2}},
+                "nlp": TEAMS["nlp"],
             },
             "training_operator": LEGACY,
             "jobs": {},
@@ -144,7 +144,7 @@ def team_server(
         server = start(stack, folder)
         for file in CRDS:
             server.admin.apply(yaml.load(file.read_text(), yaml.CSafeLoader), manager="tests")
-        made = TeamServer(server=server, objects=_objects(graph))
+        made = TeamServer(server=server, objects=team_objects(graph))
         for each in made.objects.values():
             made.put(each)
         for name, value in PRIORITIES.items():
@@ -160,8 +160,8 @@ def team_server(
         yield made
 
 
-def _objects(graph: Graph) -> dict[str, Object]:
-    """What the environment makes for its teams, namespaces first."""
+def team_objects(graph: Graph) -> dict[str, Object]:
+    """What the environment makes for its teams but for Kueue, namespaces first."""
     found = {
         f"{node.inputs['kind']} {node.inputs['metadata']['name']}"
         f"{' of ' + space if (space := node.inputs['metadata'].get('namespace', '')) else ''}": (
