@@ -37,6 +37,12 @@ _JOBSET = "jobset.x-k8s.io/jobset"
 _NOT_COUNTED = ["cpu", "memory", "ephemeral-storage", "hugepages-", EFA]
 """Resources without a quota. They come with the nodes, and a quota counts GPUs. Kueue never starts a
 job that requests a resource which is neither counted nor listed here."""
+_OWN_JOBS_ONLY = {"policy": "LowerPriority", "maxPriorityThreshold": -1}
+"""With `Never` a job that borrows stops nobody, jobs of its own team neither (Kueue 0.16.2,
+flavorassigner.go, canPreemptWhileBorrowing). No job of another team has so low a priority. Fair sharing
+takes no such policy, and needs none."""
+_FAIR = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
+"""Kueue's own default: whom a team that has borrowed less may stop."""
 _BACKOFF_SECONDS, _LONGEST_BACKOFF_SECONDS = 60, 3600
 """Between two attempts of a gang that did not get its nodes. There is no last attempt: Kueue would
 deactivate the job for good."""
@@ -92,6 +98,7 @@ class TeamQueuePlan:
     lends: bool
     """Whether other teams use its guaranteed nodes while they are idle."""
     preemption: Preemption
+    fair_sharing: bool
 
     @property
     def possible_gpus(self) -> int:
@@ -120,15 +127,17 @@ def cohort_spec(flavors: Sequence[FlavorPlan]) -> Spec:
 
 def cluster_queue_spec(plan: TeamQueuePlan) -> Spec:
     """ClusterQueue.spec: what a team is guaranteed, borrows and lends."""
-    within = "LowerPriority" if plan.preemption == "urgency_and_guarantees" else "Never"
+    by_urgency = plan.preemption == "urgency_and_guarantees"
     return {
         "cohortName": COHORT,
         "namespaceSelector": {"matchLabels": {TEAM: plan.team}},
         "queueingStrategy": "BestEffortFIFO",
         "preemption": {
-            "withinClusterQueue": within,
+            "withinClusterQueue": "LowerPriority" if by_urgency else "Never",
             "reclaimWithinCohort": "Never" if plan.preemption == "never" else "Any",
-            "borrowWithinCohort": {"policy": "Never"},
+            "borrowWithinCohort": (
+                _OWN_JOBS_ONLY if by_urgency and not plan.fair_sharing else {"policy": "Never"}
+            ),
         },
         **_group([_share(share, lends=plan.lends) for share in plan.shares]),
     }
@@ -180,7 +189,8 @@ def configuration(plan: QueuesPlan) -> dict[str, Any]:
                 "backoffMaxSeconds": _LONGEST_BACKOFF_SECONDS,
             },
         },
-        **({"fairSharing": {}} if plan.fair_sharing else {}),
+        "clientConnection": {"qps": 50, "burst": 100},
+        **({"fairSharing": {"preemptionStrategies": _FAIR}} if plan.fair_sharing else {}),
     }
 
 

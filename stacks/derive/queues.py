@@ -83,6 +83,7 @@ def team_queue_plan(name: str, wanted: EnvironmentConfig) -> TeamQueuePlan | Non
         ),
         lends=entry.lends_nodes,
         preemption=wanted.queues.preemption,
+        fair_sharing=wanted.queues.fair_sharing,
     )
 
 

@@ -102,20 +102,27 @@ def test_the_nodes_of_a_static_pool_are_those_that_it_keeps() -> None:
     assert quotas(graph, "Cohort queues-cohort")["g6e"] == {"nominalQuota": "8"}
 
 
+OWN = {"policy": "LowerPriority", "maxPriorityThreshold": -1}
+NOBODY = {"policy": "Never"}
+
+
 @pytest.mark.parametrize(
-    ("said", "within", "reclaim"),
+    ("said", "fair", "within", "reclaim", "borrowing"),
     [
-        ("urgency_and_guarantees", "LowerPriority", "Any"),
-        ("guarantees", "Never", "Any"),
-        ("never", "Never", "Never"),
+        ("urgency_and_guarantees", False, "LowerPriority", "Any", OWN),
+        ("urgency_and_guarantees", True, "LowerPriority", "Any", NOBODY),
+        ("guarantees", False, "Never", "Any", NOBODY),
+        ("never", False, "Never", "Never", NOBODY),
     ],
 )
-def test_preemption_says_who_stops_for_whom(said: str, within: str, reclaim: str) -> None:
-    graph = environment(at("queues.preemption", said))
+def test_preemption_says_who_stops_for_whom(
+    said: str, fair: bool, within: str, reclaim: str, borrowing: dict[str, Any]
+) -> None:
+    graph = environment(at("queues", {"preemption": said, "fair_sharing": fair}))
     assert spec(graph, "ClusterQueue team-vision-share")["preemption"] == {
         "withinClusterQueue": within,
         "reclaimWithinCohort": reclaim,
-        "borrowWithinCohort": {"policy": "Never"},
+        "borrowWithinCohort": borrowing,
     }
 
 
@@ -144,7 +151,7 @@ def test_kueue_manages_the_jobs_of_teams_and_no_others(queued: Graph) -> None:
         "trainer.kubeflow.org/trainjob",
         "jobset.x-k8s.io/jobset",
     ]
-    assert kueue(environment(at("queues.fair_sharing", True)))["fairSharing"] == {}
+    assert kueue(environment(at("queues.fair_sharing", True)))["fairSharing"]
 
 
 def test_every_resource_of_a_job_is_counted_or_said_not_to_be(
