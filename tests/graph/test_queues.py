@@ -224,4 +224,5 @@ def test_the_plan_says_what_each_team_is_guaranteed_and_can_have(tmp_path: Path)
         "nlp g6e 0 16",
         "nlp h100 0 16",
     ]
+    assert any(line.startswith("Kueue ") for line in lines)
     assert "a gang that has not got all its pods after 78 minutes" in " ".join(lines)

@@ -3,6 +3,7 @@ its chart: never more nodes than the pool has, no job on a part of its nodes, an
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from plans.pod_template import GPU, POOL, TOLERATIONS
+from plans.policies import document
 from plans.queues import job_labels
 from rehearsal import world
 from tests.worlds.harness import Harness, Object, rehearsing, until
@@ -96,6 +98,13 @@ def job(number: int, team: str, nodes: int, urgency: Any) -> Object:
 @pytest.fixture(scope="module")
 def harness() -> Iterator[Harness]:
     with rehearsing("queues", {"Pulumi.queues.yaml": yaml.safe_dump({"config": stack()})}) as made:
+        assert made.do("preview", "--stack", "queues") == 0, made.log.read_text()
+        owner = {"AWS": "arn:aws:iam::123456789012:root"}
+        trust = json.dumps(document({"Principal": owner, "Action": ["sts:AssumeRole"]}))
+        for team in TEAMS:
+            made.shell(
+                f"aws iam create-role --role-name {team} --assume-role-policy-document '{trust}'"
+            )
         assert made.do("up", "--stack", "queues") == 0, made.log.read_text()
         yield made
 
