@@ -97,14 +97,23 @@ def job(number: int, team: str, nodes: int, urgency: Any) -> Object:
 
 @pytest.fixture(scope="module")
 def harness() -> Iterator[Harness]:
-    with rehearsing("queues", {"Pulumi.queues.yaml": yaml.safe_dump({"config": stack()})}) as made:
-        assert made.do("preview", "--stack", "queues") == 0, made.log.read_text()
+    file, whole = "Pulumi.queues.yaml", stack()
+    first = {
+        key: value
+        for key, value in whole["trainyard:environment"].items()
+        if key not in ("queues", "teams")
+    }
+    before = {**whole, "trainyard:environment": first}
+    with rehearsing("queues", {file: yaml.safe_dump({"config": before})}) as made:
+        # The account lives as long as the world, and its roles must be there before the teams.
+        assert made.do("up", "--stack", "queues") == 0, made.log.read_text()
         owner = {"AWS": "arn:aws:iam::123456789012:root"}
         trust = json.dumps(document({"Principal": owner, "Action": ["sts:AssumeRole"]}))
         for team in TEAMS:
             made.shell(
                 f"aws iam create-role --role-name {team} --assume-role-policy-document '{trust}'"
             )
+        (made.checkout / file).write_text(yaml.safe_dump({"config": whole}))
         assert made.do("up", "--stack", "queues") == 0, made.log.read_text()
         yield made
 
