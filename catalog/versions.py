@@ -140,6 +140,11 @@ TRAINING_OPERATORS: tuple[str, ...] = ("1.8.1",)
 inputs name."""
 
 
+KUEUE = "0.16.9"
+"""The last release that is built against Trainer 2.1. 0.16.2 to 0.16.8 have bugs that stop jobs or show
+the queues of others (kueue#10206, #11647, #10678)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class KnownGood:
     """Versions that go together."""
@@ -162,12 +167,12 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
         karpenter=KARPENTER,
         trainer="2.1.0",
         jobset="0.10.1",
-        kueue="0.16.1",
+        kueue=KUEUE,
         ami=NODE_AMI,
         sdk="0.3.1",
         proof=(
-            "the controllers run together in this checkout's tests; Kueue was tried with them on"
-            " 2026-11-20; the SDK sees its job Complete there; the AMI never"
+            "the controllers run together in this checkout's tests, with Kueue 0.16.2: a later 0.16"
+            " cannot be built from public modules; the SDK sees its job Complete there; the AMI never"
         ),
     ),
     KnownGood(
@@ -238,6 +243,9 @@ class TrainerRelease:
     image_tag: str
     """Of its controller, and of the images that it ships with its runtimes."""
     line: TrainerLine
+    kueue: str | None
+    """Release of Kueue that this program installs beside it; None: none was tried, and queues are
+    refused. oci://registry.k8s.io/kueue/charts/kueue"""
     pod_changes: Literal["podTemplateOverrides", "runtimePatches"]
     """The field of a TrainJob that changes the pods of its runtime."""
     torch_policy: Mapping[str, str]
@@ -259,6 +267,7 @@ TRAINER_RELEASES: dict[str, TrainerRelease] = {
             version="2.1.0",
             image_tag="v2.1.0",
             line=TRAINER_LINES["2.1"],
+            kueue=KUEUE,
             pod_changes="podTemplateOverrides",
             torch_policy={"numProcPerNode": "auto"},
             torch_image="pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime",
@@ -270,6 +279,7 @@ TRAINER_RELEASES: dict[str, TrainerRelease] = {
             version="2.3.0",
             image_tag="v2.3.0",
             line=TRAINER_LINES["2.3"],
+            kueue=None,
             pod_changes="runtimePatches",
             torch_policy={},
             torch_image="pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime",

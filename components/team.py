@@ -14,6 +14,7 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from components.namespace import JobNamespace, Volume
+from components.team_queue import TeamQueue
 from plans.team_access import ROLES, group_name, role_name
 from plans.teams import TeamEntryPlan
 
@@ -36,10 +37,11 @@ class Team(pulumi.ComponentResource):
         drivers: Mapping[str, pulumi.Resource],
         walls: Sequence[pulumi.Resource],
         controllers: Sequence[pulumi.Resource],
+        queues: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`cluster`: how to reach it, as the contract says it. `walls`: what must stand before
-        anybody of the team enters. `controllers`: of jobs."""
+        anybody of the team enters. `controllers`: of jobs. `queues`: what a queue needs."""
         super().__init__("trainyard:teams:Team", name, None, opts)
         self._controllers = controllers
         own = pulumi.ResourceOptions(parent=self)
@@ -49,6 +51,9 @@ class Team(pulumi.ComponentResource):
             self._requests(name, space.namespace),
             *self._bindings(name, plan.workspace.namespace, space.namespace),
         ]
+        if plan.queue:
+            queue = TeamQueue(name, plan.queue, namespace=space.namespace, needs=queues, opts=own)
+            inside.append(queue.ready)
         for entrant, wanted in plan.entrants.items():
             aws.eks.AccessEntry(
                 f"{name}-{entrant}",

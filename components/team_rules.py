@@ -5,10 +5,14 @@ Roles: plans/team_access.py. Policies: plans/team_admission.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pulumi
 import pulumi_kubernetes as k8s
 
-from plans.team_access import EVERYBODY, OF_THE_CLUSTER, ROLES, Grant, role_name
+from plans import queue_admission
+from plans.team_access import EVERYBODY, IN_QUEUES, OF_THE_CLUSTER, ROLES, Grant, role_name
 from plans.team_admission import binding, policies
 
 
@@ -18,10 +22,17 @@ class TeamRules(pulumi.ComponentResource):
     ready: list[pulumi.Resource]
     """What must exist before anybody of a team enters."""
 
-    def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, *, queues: bool, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        """`queues`: the environment has them."""
         super().__init__("trainyard:teams:Rules", name, None, opts)
-        roles = [self._role(f"{name}-{role}", role_name(role), ROLES[role]) for role in ROLES]
-        self.ready = [*roles, self._everybody(name), *self._policies(name)]
+        more = (IN_QUEUES,) if queues else ()
+        roles = [
+            self._role(f"{name}-{role}", role_name(role), (*ROLES[role], *more)) for role in ROLES
+        ]
+        rules = policies() | ({queue_admission.POLICY: queue_admission.policy()} if queues else {})
+        self.ready = [*roles, self._everybody(name), *self._policies(name, rules)]
         self.register_outputs({})
 
     def _role(self, name: str, called: str, grants: tuple[Grant, ...]) -> pulumi.Resource:
@@ -54,9 +65,10 @@ class TeamRules(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, depends_on=[role]),
         )
 
-    def _policies(self, name: str) -> list[pulumi.Resource]:
+    def _policies(self, name: str, rules: Mapping[str, Any]) -> list[pulumi.Resource]:
+        """`rules`: name → spec of each policy."""
         made: list[pulumi.Resource] = []
-        for policy, spec in policies().items():
+        for policy, spec in rules.items():
             short = policy.rpartition("-")[2]
             described = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
                 f"{name}-{short}",

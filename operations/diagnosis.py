@@ -1,8 +1,8 @@
 """Why a job does not run: pure functions from a snapshot to findings, the likeliest cause first.
 
 A new symptom is a row in symptoms.py where a log or an event shows it, else a function in CAUSES.
-Functions about the cluster stand here, functions about a job in job_causes.py. A function looks at
-one cause, and its finding tells what to do.
+Functions about the cluster stand here, functions about a job in job_causes.py, about a queue in
+queue_causes.py. A function looks at one cause, and its finding tells what to do.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from operations import job_causes, pools, shares, upgrade
+from operations import job_causes, pools, queue_causes, shares, upgrade
 from operations.snapshot import Snapshot, about
 from operations.symptoms import GRACE_SECONDS, Finding
 
@@ -157,6 +157,7 @@ CAUSES: tuple[Callable[[Snapshot], Iterator[Finding]], ...] = (
     job_causes.failed_jobs,
     shares.exceeded,
     job_causes.rendezvous_failures,
+    queue_causes.waiting_jobs,
     job_causes.pending_gangs,
     job_causes.stuck_containers,
 )

@@ -18,6 +18,7 @@ KINDS = (
     "clustertrainingruntimes.trainer.kubeflow.org",
     "trainingruntimes.trainer.kubeflow.org",
     "jobsets.jobset.x-k8s.io",
+    "workloads.kueue.x-k8s.io",
     "pods",
     "events",
     "nodes",

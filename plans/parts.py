@@ -256,6 +256,9 @@ class ConfigMapPlan:
     data: Mapping[str, str]
 
 
+TEAM = "trainyard.io/team"
+"""Label of a team's namespace, whose value is the team's name. The admission policies hold where it
+exists."""
 RUN = "trainyard.io/run"
 """Annotation of a job with the identity of its run."""
 

@@ -78,6 +78,8 @@ ROLES: dict[str, tuple[Grant, ...]] = {
 """Role → its grants, in the team's namespace. Server-side apply needs patch and create. No role has
 Secrets, pods/exec, pods/attach, pods/portforward, serviceaccounts/token, or a write on pods, Jobs,
 JobSets, claims, quotas or roles."""
+IN_QUEUES = Grant(group="kueue.x-k8s.io", resources=("localqueues", "workloads"), verbs=READ)
+"""What everybody of a team reads besides, where the environment has queues: why a job waits."""
 OF_THE_CLUSTER = (
     Grant(group="trainer.kubeflow.org", resources=("clustertrainingruntimes",), verbs=READ),
 )

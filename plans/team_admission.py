@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from plans.parts import Spec
+from plans.parts import TEAM, Spec
 from plans.pod_template import TOLERATIONS
-from plans.teams import IMAGE_PREFIXES, PRIORITIES, TEAM
+from plans.teams import IMAGE_PREFIXES, PRIORITIES
 
 VOLUMES = ("configMap", "downwardAPI", "emptyDir", "persistentVolumeClaim", "projected", "secret")
 """Kinds of volumes of a team's pods. Every other kind mounts a folder of the node, or a file system
@@ -41,7 +41,7 @@ def _listed(*values: str) -> str:
     return "[" + ", ".join(f"'{value}'" for value in values) + "]"
 
 
-def _annotated(key: str) -> str:
+def annotated(key: str) -> str:
     """The list in an annotation of the namespace; [''] where there is none."""
     return f"namespaceObject.metadata.?annotations[?'{key}'].orValue('').split(',')"
 
@@ -92,7 +92,7 @@ RULES: dict[str, Rule] = {
     "priority": Rule(
         expression=_of_pods(
             f"s.?priorityClassName.orValue('') == '' || s.priorityClassName in"
-            f" {_annotated(PRIORITIES)}"
+            f" {annotated(PRIORITIES)}"
         ),
         message="priorityClassName must be one of the team's allowed_priorities",
     ),
@@ -104,7 +104,7 @@ RULES: dict[str, Rule] = {
     ),
     "images": Rule(
         expression=_of_containers(
-            f"{_annotated(IMAGE_PREFIXES)}.exists(p, c.?image.orValue('').startsWith(p))"
+            f"{annotated(IMAGE_PREFIXES)}.exists(p, c.?image.orValue('').startsWith(p))"
             " || c.?image.orValue('') == ''"
         ),
         message="images must begin with one of the team's image_prefixes",
@@ -137,13 +137,11 @@ _BY_KIND = (
 
 def policies() -> dict[str, Any]:
     """Name → spec of each ValidatingAdmissionPolicy."""
-    jobs = (
-        _resource("trainer.kubeflow.org", "trainjobs", "trainingruntimes"),
-        _resource("kubeflow.org", "pytorchjobs"),
-    )
+    runtimes = _resource("trainer.kubeflow.org", "trainjobs", "trainingruntimes")
+    jobs = [runtimes, *JOBS[1:]]
     return {
         "trainyard-team-pods": _policy("[dyn(object.spec)]", [_resource("", "pods")], ["CREATE"]),
-        "trainyard-team-jobs": _policy(_BY_KIND, [*jobs], ["CREATE", "UPDATE"]),
+        "trainyard-team-jobs": _policy(_BY_KIND, jobs, ["CREATE", "UPDATE"]),
     }
 
 
@@ -160,6 +158,13 @@ def binding(policy: str) -> Any:
 
 def _resource(group: str, *names: str) -> Spec:
     return {"apiGroups": [group], "apiVersions": ["*"], "resources": [*names]}
+
+
+JOBS = (
+    _resource("trainer.kubeflow.org", "trainjobs"),
+    _resource("kubeflow.org", "pytorchjobs"),
+)
+"""The kinds of jobs, as resource rules of a policy."""
 
 
 def _policy(pods: str, resources: list[Spec], operations: list[str]) -> Spec:

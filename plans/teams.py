@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from plans.parts import Identity, JobNamespacePlan
+from plans.queues import TeamQueuePlan
 
-TEAM = "trainyard.io/team"
-"""Label of a team's namespace, whose value is the team's name. The admission policies hold where it
-exists."""
 IMAGE_PREFIXES = "trainyard.io/image-prefixes"
 PRIORITIES = "trainyard.io/priorities"
+ALLOWED_URGENCIES = "trainyard.io/urgencies"
 """Annotations of a team's namespace: lists with commas, which the admission policies read. They are
 there and not in a ConfigMap, because a team can write ConfigMaps."""
 PARAMETER_BYTES = 4096
@@ -46,6 +45,8 @@ class TeamEntryPlan:
     """Name of the SSM parameter with the contract."""
     contract: Mapping[str, Any]
     """What this team can rely on; AWS adds how to reach the cluster."""
+    queue: TeamQueuePlan | None
+    """None: the environment has no queues."""
 
 
 def parameter_name(environment: str, team: str) -> str:

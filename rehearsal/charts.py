@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 import command_line
+from catalog.versions import KUEUE
 from rehearsal import paths
 from rehearsal.toolchain import go, link, locked
 from rehearsal.toolchain.programs import pinned
@@ -106,6 +107,12 @@ CHARTS = (
             edits=_JOBSET_RELEASE,
         )
         for release, folder in {"2.1.0": "jobset", "2.3.0": "jobset-0.12"}.items()
+    ),
+    Chart(
+        place=f"kueue-{KUEUE}",
+        folder="kueue",
+        module="sigs.k8s.io/kueue",
+        source="charts/kueue",
     ),
     Chart(
         place="nvidia-device-plugin",

@@ -27,6 +27,7 @@ COMPONENTS = {
     "pools": ("nodes:GpuNodes", "nodes:GpuPool", "nodes:DevicePlugins"),
     "trainer": ("trainer:Trainer",),
     "runtimes": ("trainer:Runtimes",),
+    "queues": ("queues:",),
     "teams": ("teams:",),
     "jobs": ("jobs:Workspace", "jobs:Job"),
 }

@@ -19,6 +19,7 @@ from components.namespace import JobNamespace, Volume
 from components.network import Network
 from components.prefetch import Prefetch
 from components.priority import Priority
+from components.queues import Queues
 from components.registry import Registry
 from components.system_nodes import SystemNodes
 from components.team import Team
@@ -120,10 +121,17 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         kind: TrainingOperator("training-operator", each, nodes=nodes, opts=in_cluster)
         for kind, each in plan.training_operators.items()
     }
+    controllers = [*trainer.ready, *(one for each in legacy.values() for one in each.ready)]
+    queues = (
+        Queues("queues", plan.queues, controllers=controllers, opts=in_cluster)
+        if plan.queues
+        else None
+    )
+    admission = queues.admission if queues else []
     admits = {
-        "TrainJob": trainer.ready,
-        **{kind: each.ready for kind, each in legacy.items()},
-        **{name: [runtime] for name, runtime in runtimes.ready.items()},
+        "TrainJob": [*trainer.ready, *admission],
+        **{kind: [*each.ready, *admission] for kind, each in legacy.items()},
+        **{name: [runtime, *admission] for name, runtime in runtimes.ready.items()},
     }
     priorities = {
         key: Priority(key, value, opts=in_cluster) for key, value in plan.priorities.items()
@@ -147,7 +155,9 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             ],
         )
 
-    walls = TeamRules("teams", opts=in_cluster).ready if plan.teams else []
+    walls = (
+        TeamRules("teams", queues=queues is not None, opts=in_cluster).ready if plan.teams else []
+    )
     for key, team in plan.teams.items():
         Team(
             f"team-{key}",
@@ -156,7 +166,8 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             volumes=volumes,
             drivers=then.ready,
             walls=walls,
-            controllers=[*trainer.ready, *(one for each in legacy.values() for one in each.ready)],
+            controllers=controllers,
+            queues=queues.ready if queues else [],
             opts=in_cluster,
         )
 

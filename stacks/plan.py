@@ -28,6 +28,7 @@ from plans.parts import (
     TrainerPlan,
     TrainingOperatorPlan,
 )
+from plans.queues import QueuesPlan
 from plans.stores import StorePlan
 from plans.teams import TeamEntryPlan
 from stacks.derive.access import access_plan
@@ -49,6 +50,7 @@ from stacks.derive.controllers import (
 from stacks.derive.jobs import runtime_plans
 from stacks.derive.namespace import job_namespace_plan
 from stacks.derive.network import network_plan, network_zones
+from stacks.derive.queues import queued, queues_plan
 from stacks.derive.stores import job_verdicts, registry_plans
 from stacks.derive.teams import Share, share_of, team_entry_plans
 from stacks.manifests.stack_jobs import StackJobs, read_jobs
@@ -116,6 +118,7 @@ class EnvironmentPlan:
     """Kind of job → its legacy controller: PyTorchJob, or nothing."""
     priorities: Mapping[str, int]
     workspace: JobNamespacePlan
+    queues: QueuesPlan | None
     teams: Mapping[str, TeamEntryPlan]
     """Those that the environment lists."""
     jobs: Mapping[str, JobPlan]
@@ -123,8 +126,7 @@ class EnvironmentPlan:
     checkpoints: Mapping[str, Verdict]
     """Of the jobs that say how large their model is."""
     contract: Mapping[str, Any]
-    """What teams may rely on: plain, versioned, without a secret and without an id that AWS
-    gives."""
+    """What teams may rely on: plain, versioned, without secrets and without ids that AWS gives."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,12 +137,10 @@ class TeamPlan:
     environment: str
     """Name of the stack to refer to."""
     contract: Mapping[str, Any]
-    """What the environment's stack file in this checkout promises; compared with what is
-    deployed."""
+    """What the environment's stack file promises; compared with what is deployed."""
     parameter: str | None
-    """SSM parameter with the deployed contract, of a team that the environment lists. Its
-    namespace, with claims and limits, exists then. None: the stack reads the environment's outputs
-    and makes its namespace itself."""
+    """SSM parameter with the deployed contract of a team that the environment lists: its namespace
+    exists then. None: the stack reads the environment's outputs and makes its namespace itself."""
     access: AccessPlan
     workspace: JobNamespacePlan
     jobs: Mapping[str, JobPlan]
@@ -359,6 +359,7 @@ def _environment(
         training_operators=training_operator_plans(wanted.training_operator),
         priorities=dict(sorted(wanted.priorities.items())),
         workspace=job_namespace_plan(wanted.namespace, wanted.storage, wanted.zone, wanted.jobs),
+        queues=queues_plan(wanted),
         teams=team_entry_plans(me, wanted, promised),
         jobs=jobs.planned(wanted, wanted.namespace),
         capacity=pool_uses(wanted, jobs.described()),
@@ -379,7 +380,7 @@ def _team(
     """Every part of a team. Its namespace has the claims of the stores that its jobs mount. `base`:
     the plan of the environment."""
     described = typed(team.jobs)
-    plans = jobs.planned(environment, share.namespace)
+    plans = queued(jobs.planned(environment, share.namespace), team.jobs, share.queue)
     mounted = {store for job in plans.values() for store in job.stores}
     stores = {name: store for name, store in environment.storage.items() if name in mounted}
     listed = base.teams.get(team.name or "")

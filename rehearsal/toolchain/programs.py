@@ -20,6 +20,7 @@ FOLDER = Path(__file__).parent
 they ask for."""
 KUBERNETES_RELEASES = ("1.34", "1.35")
 """Minor releases of Kubernetes whose control plane the rehearsal can run; each has a folder."""
+ANY = "*"
 NEWEST_KUBERNETES = KUBERNETES_RELEASES[-1]
 _KUBERNETES = (
     "-s -w -X k8s.io/component-base/version.gitVersion={version} -X"
@@ -45,8 +46,8 @@ class Program:
     lazy: bool = False
     """Built only for a stack that wants it, not by `python -m rehearsal build`."""
     wanted_by: tuple[str, ...] = ()
-    """The setting of an environment, and its value, without which nothing runs it; none: every
-    world does."""
+    """The setting of an environment, and its value or ANY, without which nothing runs it; none:
+    every world does."""
 
     @property
     def package(self) -> str:
@@ -151,6 +152,17 @@ PROGRAMS = (
         seconds=154,
         wanted_by=("training_operator", "version", "1.8.1"),
     ),
+    # The newest 0.16 that can be had as a module, in place of the release that a stack installs.
+    Program(
+        name="kueue",
+        folder="kueue",
+        module="sigs.k8s.io/kueue",
+        command="cmd/kueue",
+        ldflags="-s -w -X sigs.k8s.io/kueue/pkg/version.GitVersion={version}",
+        seconds=303,
+        lazy=True,
+        wanted_by=("queues", ANY),
+    ),
 )
 BY_NAME = {program.name: program for program in PROGRAMS}
 
@@ -167,7 +179,7 @@ def wanted(environment: Mapping[str, Any]) -> list[str]:
 def _says(settings: Any, *path: str) -> bool:
     for key in path[:-1]:
         settings = settings.get(key) if isinstance(settings, Mapping) else None
-    return settings == path[-1]
+    return settings == path[-1] or path[-1] == ANY and settings is not None
 
 
 def pinned(folder: str, module: str) -> str:

@@ -1,5 +1,5 @@
 """What follows for the controllers in the cluster, and where their charts come from: Karpenter,
-device plugins, Trainer, training-operator."""
+device plugins, Trainer, training-operator, Kueue."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ CHARTS: dict[str, ChartPlan] = {
         repository="https://nvidia.github.io/k8s-device-plugin",
     ),
     "kubeflow-trainer": ChartPlan(chart="oci://ghcr.io/kubeflow/charts/kubeflow-trainer"),
+    "kueue": ChartPlan(chart="oci://registry.k8s.io/kueue/charts/kueue"),
     "training-operator": ChartPlan(chart="./components/charts/training-operator"),
 }
 TRAINER_CRDS = "./components/charts/kubeflow-trainer-crds-{version}"
@@ -89,6 +90,11 @@ def training_operator_plans(
             version=wanted.version, chart=CHARTS["training-operator"]
         )
     }
+
+
+def job_kinds(wanted: EnvironmentConfig) -> tuple[str, ...]:
+    """Kinds of jobs whose controllers the environment has."""
+    return ("TrainJob", *training_operator_plans(wanted.training_operator))
 
 
 def chart(name: str, artifacts: ArtifactsConfig | None, version: str | None = None) -> ChartPlan:

@@ -8,17 +8,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.job_kinds import JOB_KINDS
-from plans.parts import Identity, JobNamespacePlan, digest
+from plans.parts import TEAM, Identity, JobNamespacePlan, digest
+from plans.queues import TeamQueuePlan, urgencies_up_to
 from plans.team_access import EVERYBODY, group_name
 from plans.teams import (
+    ALLOWED_URGENCIES,
     IMAGE_PREFIXES,
     PRIORITIES,
-    TEAM,
     EntrantPlan,
     TeamEntryPlan,
     parameter_name,
 )
+from stacks.derive.controllers import job_kinds
 from stacks.derive.namespace import job_namespace_plan
+from stacks.derive.queues import team_queue_plan
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.stores import StoreConfig
 from stacks.settings.team_entry import TeamEntryConfig
@@ -34,6 +37,8 @@ class Share:
     """The setting that has max_gpus."""
     entry: TeamEntryConfig | None
     """Of the environment; None where the stack makes its namespace itself."""
+    queue: TeamQueuePlan | None = None
+    """None: the environment has no queues, or does not list the team."""
 
 
 def share_of(team: TeamConfig, environment: EnvironmentConfig, stack: str) -> Share:
@@ -51,6 +56,7 @@ def share_of(team: TeamConfig, environment: EnvironmentConfig, stack: str) -> Sh
         max_gpus=entry.max_gpus,
         limit=f"environment.teams.{team.name}.max_gpus",
         entry=entry,
+        queue=team_queue_plan(team.name, environment),
     )
 
 
@@ -68,14 +74,18 @@ def team_entry_plans(
             max_pods=entry.max_pods,
             entrants=_entrants(name, entry),
             parameter=parameter_name(me.stack, name),
-            contract=team_contract(promised, name, entry),
+            contract=team_contract(promised, name, entry, queued=wanted.queues is not None),
+            queue=team_queue_plan(name, wanted),
         )
         for name, entry in wanted.teams.items()
     }
 
 
-def team_contract(promised: Mapping[str, Any], name: str, entry: TeamEntryConfig) -> dict[str, Any]:
-    """The part of an environment's contract that concerns one team, with a digest of its own."""
+def team_contract(
+    promised: Mapping[str, Any], name: str, entry: TeamEntryConfig, *, queued: bool
+) -> dict[str, Any]:
+    """The part of an environment's contract that concerns one team, with a digest of its own.
+    `queued`: its jobs wait in a queue. Shares are no part of it: they depend on other teams."""
     stores = promised["storage"] if entry.stores is None else entry.stores
     part = {
         **{key: value for key, value in promised.items() if key != "digest"},
@@ -84,6 +94,7 @@ def team_contract(promised: Mapping[str, Any], name: str, entry: TeamEntryConfig
             "name": name,
             "namespace": entry.namespace_of(name),
             "max_gpus": entry.max_gpus,
+            **({"queue": name} if queued else {}),
         },
     }
     return {**part, "digest": digest(part)}
@@ -112,7 +123,11 @@ def _workspace(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> 
         jobs={},
         max_gpus=entry.max_gpus,
     )
-    lists = {IMAGE_PREFIXES: entry.image_prefixes, PRIORITIES: entry.allowed_priorities}
+    lists = {
+        IMAGE_PREFIXES: entry.image_prefixes,
+        PRIORITIES: entry.allowed_priorities,
+        ALLOWED_URGENCIES: urgencies_up_to(entry.max_urgency) if wanted.queues else (),
+    }
     return replace(
         plan,
         labels={TEAM: name},
@@ -121,8 +136,7 @@ def _workspace(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> 
 
 
 def _job_kinds(wanted: EnvironmentConfig) -> tuple[str, ...]:
-    installed = ["TrainJob", *(["PyTorchJob"] if wanted.training_operator else [])]
-    groups = {kind: JOB_KINDS[kind].api_version.partition("/")[0] for kind in installed}
+    groups = {kind: JOB_KINDS[kind].api_version.partition("/")[0] for kind in job_kinds(wanted)}
     return tuple(f"{kind.lower()}s.{group}" for kind, group in groups.items())
 
 

@@ -76,6 +76,7 @@ def text(plan: Plan) -> str:
         capacity(plan),
         storage(plan),
         versions_section(plan) if isinstance(plan, EnvironmentPlan) else [],
+        queues(plan),
         jobs(plan),
         time(schedule(plan), _block_starts(plan)),
         money(estimate(plan), date.today()),
@@ -278,6 +279,24 @@ def _saves(name: str, v: Verdict) -> str:
         f" min{'' if v.interval_given else ' (the best)'}, a save takes {v.write_seconds:,.0f} s, a"
         f" failure every {v.mtbf_hours:,.0f} h: {v.goodput:.1%} of the time trains"
     )
+
+
+def queues(plan: Plan) -> list[str]:
+    """What each team is guaranteed of each pool, and what it gets while others leave it idle."""
+    if isinstance(plan, TeamPlan) or plan.queues is None:
+        return []
+    rows = [("queue", "pool", "guaranteed GPUs", "possible GPUs")]
+    rows += [
+        (name, share.pool, str(share.guaranteed * share.gpus), str(share.possible * share.gpus))
+        for name, team in plan.teams.items()
+        if team.queue
+        for share in team.queue.shares
+    ]
+    limit = (
+        f"a gang that has not got all its pods after {plan.queues.ready_minutes} minutes gives its"
+        " nodes back, and tries again"
+    )
+    return ["queues", *command_line.table(rows), *command_line.wrapped(limit)]
 
 
 def _block_starts(plan: Plan) -> list[str]:

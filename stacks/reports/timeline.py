@@ -105,6 +105,10 @@ def _controllers(plan: EnvironmentPlan) -> Iterable[Stage]:
     if plan.training_operators:
         # Nobody has measured it: a release of one controller with a webhook, as the Trainer's.
         yield took("training-operator", "helm.controller", ("system nodes Ready",))
+    if plan.queues:
+        # Nobody has measured it either.
+        also = ("training-operator",) if plan.training_operators else ()
+        yield took("Kueue", "helm.controller", ("Trainer", *also))
 
 
 def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> Iterable[Stage]:
@@ -139,7 +143,8 @@ def _needs(
         for stage in (*plan_kind(store).last_stages(name, store), plan_kind(store).driver.add_on)
     ]
     runs = "runtimes" if job.runtime else JOB_KINDS[job.kind].controller
-    return (runs, "coredns", *dict.fromkeys(mounted)), ("pools",)
+    admits = ("Kueue",) if plan.queues else ()
+    return (runs, *admits, "coredns", *dict.fromkeys(mounted)), ("pools",)
 
 
 def _prefetched(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> bool:

@@ -38,7 +38,14 @@ from stacks.settings.job import JobConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
 from stacks.stores.kind import Surroundings
 
-SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system", "kubeflow-system")
+SYSTEM_NAMESPACES = (
+    "default",
+    "kube-node-lease",
+    "kube-public",
+    "kube-system",
+    "kubeflow-system",
+    "kueue-system",
+)
 """They exist before us, or a chart makes them."""
 RESERVED_TAG_KEYS = re.compile(
     r"aws:|trainyard:|karpenter\.(sh|k8s\.aws)/|eks:|kubernetes\.io/cluster|Name$", re.IGNORECASE

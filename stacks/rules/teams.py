@@ -16,6 +16,7 @@ from plans.teams import PARAMETER_BYTES, TeamEntryPlan
 from stacks.derive.capacity import TYPES
 from stacks.derive.teams import Share, principals
 from stacks.rules.environment import SYSTEM_NAMESPACES
+from stacks.rules.queues import outside_errors, queue_errors, queued_job_errors
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.job import AnyJob, JobConfig, manifests, typed
 from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
@@ -30,6 +31,7 @@ def entry_errors(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[Inpu
     """Every error of the teams that an environment lists."""
     yield from _namespaces(wanted)
     yield from _roles(wanted, access)
+    yield from queue_errors(wanted)
     for name, entry in wanted.teams.items():
         at = f"environment.teams.{name}"
         yield from _unknown(f"{at}.stores", entry.stores or (), "storage", wanted.storage)
@@ -105,7 +107,10 @@ def contract_errors(plans: Mapping[str, TeamEntryPlan]) -> Iterator[InputError]:
 
 
 def entry_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
-    """Shares that the pools cannot give to all teams at once."""
+    """Shares that the pools cannot give to all teams at once. With queues that is how it is meant:
+    jobs wait before they have nodes."""
+    if wanted.queues is not None:
+        return
     held = sum(
         pool.max_nodes
         * max((TYPES[kind].gpus for kind in pool.instance_types if kind in TYPES), default=0)
@@ -131,6 +136,7 @@ def listing_errors(
     stack."""
     if team.name is None:
         yield from _unlisted(team, environment)
+        yield from outside_errors(team, environment)
         return
     if team.name not in environment.teams:
         otherwise = f"add it under environment.teams in Pulumi.{team.environment}.yaml"
@@ -180,8 +186,9 @@ def _unlisted(team: TeamConfig, environment: EnvironmentConfig) -> Iterator[Inpu
 def listed_job_errors(
     share: Share, jobs: Mapping[str, AnyJob], described: Mapping[str, JobConfig]
 ) -> Iterator[InputError]:
-    """Jobs of a listed team whose pods the cluster would refuse. `described`: all of them in the
-    words of settings."""
+    """Jobs of a listed team whose pods the cluster would refuse, or which its queue never starts.
+    `described`: all of them in the words of settings."""
+    yield from queued_job_errors(share, jobs, described)
     if share.entry is None:
         return
     for name, job in described.items():

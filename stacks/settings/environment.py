@@ -14,6 +14,7 @@ import pydantic
 
 from stacks.settings.aws import AwsConfig, RoleArn
 from stacks.settings.job import AnyJob, JobConfig, Name, Positive, PullPolicy, TorchtuneConfig
+from stacks.settings.queues import QueuesConfig
 from stacks.settings.stores import StoreConfig
 from stacks.settings.team_entry import TeamEntryConfig
 
@@ -269,6 +270,8 @@ class EnvironmentConfig:
     ] = field(default_factory=dict)
     """PriorityClasses: name and value. A pending pod with a higher value evicts pods with lower
     values. A gang that loses a pod stops as a whole."""
+    queues: QueuesConfig | None = None
+    """Queues for the jobs of `teams`. By default a job starts at once, and its pods wait for nodes."""
     teams: dict[Name, TeamEntryConfig] = field(default_factory=dict)
     """Teams that the environment admits, by name. By default a team's stack creates its namespace
     itself, with the rights of an admin of the cluster."""

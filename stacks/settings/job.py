@@ -14,6 +14,7 @@ import pydantic
 
 from catalog.storage import CHECKPOINT_BYTES_PER_PARAMETER
 from plans.pod_template import SecretKey
+from plans.queues import Urgency
 
 Name = Annotated[str, pydantic.Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$")]
 """Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS
@@ -182,6 +183,9 @@ class ManifestConfig:
     privileged_pods: bool = False
     """Whether the job's namespace admits pods that Pod Security's baseline level refuses: with
     folders or the network of the node, privileges, or added capabilities."""
+    urgency: Urgency | None = None
+    """Which jobs of the team's queue go first. By default `normal`. Only where the environment has
+    `queues`."""
     expected_hours: Annotated[float, pydantic.Field(gt=0)] | None = None
     """How long the job runs. The estimate of its cost needs it, and a Capacity Block must be at
     least as long."""
@@ -283,6 +287,9 @@ class JobConfig:
     priority: Name | None = None
     """A name from `environment.priorities`. Only with `pytorch_job`: a TrainJob has the priority of
     its runtime."""
+    urgency: Urgency | None = None
+    """Which jobs of the team's queue go first. By default `normal`. Only where the environment has
+    `queues`."""
     time_limit_minutes: Annotated[int, pydantic.Field(ge=1, strict=True)] | None = None
     """The run fails after this time. Trainer 2.1 has no time limit."""
     wait: Literal["none", "running", "complete"] = "none"

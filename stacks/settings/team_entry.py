@@ -4,11 +4,12 @@ stacks/derive/teams.py. The team's own stack file: TeamConfig in environment.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import pydantic
 
+from plans.queues import Urgency
 from stacks.settings.aws import RoleArn
 from stacks.settings.job import Name, Positive
 
@@ -39,6 +40,17 @@ class TeamEntryConfig:
     number of PyTorchJobs."""
     max_pods: Positive = 500
     """Maximum number of pods of the team that have not ended."""
+    guaranteed_nodes: dict[Name, Positive] = field(default_factory=dict)
+    """Name of a pool → number of its nodes that the team gets whenever it wants them. Other teams use
+    them while they are idle. Only with `environment.queues`."""
+    max_nodes: dict[Name, Positive] = field(default_factory=dict)
+    """Name of a pool → maximum number of its nodes that jobs of the team have at once. By default all
+    that are free. Only with `environment.queues`."""
+    lends_nodes: Annotated[bool, pydantic.Field(strict=True)] = True
+    """Whether other teams use the team's guaranteed nodes while they are idle. Only with
+    `environment.queues`."""
+    max_urgency: Urgency = "high"
+    """The highest `urgency` that the team's jobs can have. Only with `environment.queues`."""
     stores: tuple[Name, ...] | None = None
     """Names from `environment.storage` that the team can mount. By default all of them."""
     allowed_priorities: tuple[Name, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from plans.team_access import ROLES
+from plans.team_access import IN_QUEUES, ROLES
 from tests.support.recording import CHECKOUT
 
 
@@ -25,7 +25,7 @@ def test_the_table_of_the_documents_is_the_table_of_the_program() -> None:
     meant = {
         (role, resource): [*grant.verbs]
         for role, grants in ROLES.items()
-        for grant in grants
+        for grant in (*grants, IN_QUEUES)
         for resource in grant.resources
     }
     assert written == meant

@@ -4,7 +4,7 @@ clients that act as somebody of a team."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +55,27 @@ def environment_with_teams() -> Graph:
             "teams": TEAMS,
             "priorities": PRIORITIES,
             "training_operator": LEGACY,
+        }
+
+    return deploy("dev", changes)
+
+
+def environment_with_queues() -> Graph:
+    """The same teams, in queues: vision is guaranteed 2 of the 4 nodes of g6e, and can say `normal`
+    at most."""
+    without = ("max_gpus", "allowed_priorities")
+    vision = {key: value for key, value in TEAMS["vision"].items() if key not in without}
+    share = {"guaranteed_nodes": {"g6e": 2}, "max_urgency": "normal", "max_jobs": 50}
+
+    def changes(values: dict[str, Any]) -> None:
+        values[ENVIRONMENT] |= {
+            "queues": {},
+            "teams": {
+                "vision": vision | share,
+                "nlp": TEAMS["nlp"],
+            },
+            "training_operator": LEGACY,
+            "jobs": {},
         }
 
     return deploy("dev", changes)
@@ -111,16 +132,19 @@ def refusal(api: Api, method: str, path: str, body: Object | None = None) -> str
 
 
 @contextmanager
-def team_server(folder: Path) -> Iterator[TeamServer]:
-    """A server without nodes; skips the test where the toolchain was never built."""
+def team_server(
+    folder: Path, environment: Callable[[], Graph] = environment_with_teams
+) -> Iterator[TeamServer]:
+    """A server without nodes and without Kueue; skips the test where the toolchain was never
+    built."""
     if missing := [name for name in PROGRAMS if not (paths.BIN / name).exists()]:
         pytest.skip(f"needs {', '.join(missing)} of the rehearsal's toolchain")
-    graph = environment_with_teams()
+    graph = environment()
     with ExitStack() as stack:
         server = start(stack, folder)
         for file in CRDS:
             server.admin.apply(yaml.load(file.read_text(), yaml.CSafeLoader), manager="tests")
-        made = TeamServer(server=server, objects=_objects(graph))
+        made = TeamServer(server=server, objects=team_objects(graph))
         for each in made.objects.values():
             made.put(each)
         for name, value in PRIORITIES.items():
@@ -136,15 +160,15 @@ def team_server(folder: Path) -> Iterator[TeamServer]:
         yield made
 
 
-def _objects(graph: Graph) -> dict[str, Object]:
-    """What the environment makes for its teams, namespaces first."""
+def team_objects(graph: Graph) -> dict[str, Object]:
+    """What the environment makes for its teams but for Kueue, namespaces first."""
     found = {
         f"{node.inputs['kind']} {node.inputs['metadata']['name']}"
         f"{' of ' + space if (space := node.inputs['metadata'].get('namespace', '')) else ''}": (
             json.loads(json.dumps(node.inputs))
         )
         for node in graph.starting("kubernetes:")
-        if _belongs_to_teams(graph, node.options.parent)
+        if _belongs_to_teams(graph, node.options.parent) and "kueue" not in node.kind
     }
     return dict(sorted(found.items(), key=lambda each: not each[0].startswith("Namespace ")))
 

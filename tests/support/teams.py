@@ -82,3 +82,14 @@ def team_of(folder: Path) -> TeamPlan:
     plan = planned("team-vision", folder).accepted()
     assert isinstance(plan, TeamPlan)
     return plan
+
+
+def with_queues(settings: dict[str, Any]) -> None:
+    """The environment with two teams in queues: the one is guaranteed half of a pool, the other at
+    most two nodes of it. It has no jobs of its own."""
+    listed(settings)
+    settings["queues"] = {}
+    settings["jobs"] = {}
+    del settings["teams"]["vision"]["max_gpus"]
+    settings["teams"]["vision"]["guaranteed_nodes"] = {"g6e": 2}
+    settings["teams"]["nlp"]["max_nodes"] = {"g6e": 2}

@@ -193,6 +193,11 @@ def test_an_older_control_plane_is_built_only_for_the_stacks_that_name_it() -> N
     assert newest in toolchain.DEFAULT and newest in wanted({"cluster": {"version": "1.34"}})
 
 
+def test_kueue_is_built_for_the_stacks_that_have_queues() -> None:
+    assert "kueue" not in wanted({}) and "kueue" not in wanted({"queues": None})
+    assert "kueue" in wanted({"queues": {}}) and "kueue" not in toolchain.DEFAULT
+
+
 def test_a_module_that_is_not_pinned_is_named() -> None:
     with pytest.raises(LookupError, match=r"etcd/go\.mod does not require example\.com/none"):
         pinned("etcd", "example.com/none")

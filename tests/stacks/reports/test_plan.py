@@ -33,7 +33,7 @@ def test_a_person_reads_capacity_jobs_minutes_money_and_what_to_do_next(
         "next",
     ]
     for said in (
-        "made for them: Kueue 0.16.1, SDK kubeflow 0.3.1",
+        "made for them: Kueue 0.16.9, SDK kubeflow 0.3.1",
         "g6e.48xlarge  on demand  0 to 4",
         "L-DB2E81BA Running On-Demand G and VT instances  768    g6e",
         "L-1216C47A Running On-Demand Standard instances  8      system nodes",

@@ -1,0 +1,119 @@
+"""Kueue, by Helm, and what all teams share of the queues: flavors of nodes, the nodes that are nobody's
+guarantee, and urgencies.
+
+Settings: `queues` in the stack file. What the objects say: plans/queues.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from components.chart import WITH_THE_NODES, release
+from plans.parts import Spec
+from plans.queues import (
+    API,
+    COHORT,
+    NAMESPACE,
+    URGENCIES,
+    QueuesPlan,
+    cohort_spec,
+    configuration,
+    flavor_spec,
+)
+
+IMAGE = "registry.k8s.io/kueue/kueue"
+REPLICAS = 2
+"""Its webhooks refuse every job while none runs."""
+
+
+class Queues(pulumi.ComponentResource):
+    """The controller that starts the jobs of teams."""
+
+    admission: list[pulumi.Resource]
+    """The controller, whose webhooks every new job goes through."""
+    ready: list[pulumi.Resource]
+    """What the queue of a team refers to."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: QueuesPlan,
+        *,
+        controllers: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`controllers`: of jobs."""
+        super().__init__("trainyard:queues:Queues", name, None, opts)
+        chart = release(
+            self,
+            "kueue",
+            plan.chart,
+            namespace=NAMESPACE,
+            create_namespace=True,
+            values=_values(plan),
+            # Kueue looks for the kinds of jobs when it starts.
+            needs=controllers,
+            minutes=WITH_THE_NODES,
+        )
+        # Controller and webhooks: a deletion waits for a finalizer that Kueue takes off.
+        self._opts = pulumi.ResourceOptions(parent=self, depends_on=[chart])
+        self.admission = [chart]
+        flavors = [
+            self._object(f"flavor-{each.pool}", "ResourceFlavor", each.pool, flavor_spec(each))
+            for each in plan.flavors
+        ]
+        cohort = self._object(f"{name}-cohort", "Cohort", COHORT, cohort_spec(plan.flavors))
+        classes = [self._urgency(called, value) for called, value in URGENCIES.items()]
+        self.ready = [*flavors, cohort, *classes, *controllers]
+        self.register_outputs({})
+
+    def _object(self, name: str, kind: str, called: str, spec: Spec) -> pulumi.Resource:
+        return k8s.apiextensions.CustomResource(
+            name,
+            api_version=API,
+            kind=kind,
+            metadata={"name": called},
+            spec=spec,
+            opts=self._opts,
+        )
+
+    def _urgency(self, called: str, value: int) -> pulumi.Resource:
+        """A WorkloadPriorityClass has no spec, which the SDK's own class of custom resources
+        demands."""
+        kind = "WorkloadPriorityClass"
+        return pulumi.CustomResource(
+            f"kubernetes:{API}:{kind}",
+            f"urgency-{called}",
+            {
+                "apiVersion": API,
+                "kind": kind,
+                "metadata": {"name": called},
+                "value": value,
+                "description": "Of trainyard's stack file: urgency of jobs",
+            },
+            self._opts,
+        )
+
+
+def _values(plan: QueuesPlan) -> Spec:
+    """The chart in Kueue's repository names an image of its staging registry."""
+    return {
+        "controllerManager": {
+            "replicas": REPLICAS,
+            "podDisruptionBudget": {"enabled": True},
+            "manager": {
+                "image": {
+                    "repository": IMAGE,
+                    "tag": f"v{plan.version}",
+                    "pullPolicy": "IfNotPresent",
+                }
+            },
+        },
+        "managerConfig": {
+            "controllerManagerConfigYaml": json.dumps(configuration(plan), sort_keys=True)
+        },
+    }

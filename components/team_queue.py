@@ -1,0 +1,51 @@
+"""The queue of a team: what it is guaranteed, borrows and lends, and where its jobs wait.
+
+What it says: plans/queues.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from plans.queues import API, TeamQueuePlan, cluster_queue_spec
+
+
+class TeamQueue(pulumi.ComponentResource):
+    """ClusterQueue and LocalQueue, both called like the team: a name that is unique shows no team the
+    queue of another (kueue#10678)."""
+
+    ready: pulumi.Resource
+    """Where jobs can wait."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: TeamQueuePlan,
+        *,
+        namespace: pulumi.Input[str],
+        needs: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("trainyard:queues:TeamQueue", name, None, opts)
+        share = k8s.apiextensions.CustomResource(
+            f"{name}-share",
+            api_version=API,
+            kind="ClusterQueue",
+            metadata={"name": plan.team},
+            spec=cluster_queue_spec(plan),
+            # Flavors and cohort are named in the spec only.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=list(needs)),
+        )
+        self.ready = k8s.apiextensions.CustomResource(
+            f"{name}-queue",
+            api_version=API,
+            kind="LocalQueue",
+            metadata={"name": plan.team, "namespace": namespace},
+            spec={"clusterQueue": plan.team},
+            # Named in the spec only.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[share]),
+        )
+        self.register_outputs({})

@@ -1,0 +1,132 @@
+"""What follows from `environment.queues`: quotas from pools and from the shares of teams, how long a
+gang may wait for its pods, and the labels of jobs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from catalog.latencies import LATENCIES
+from catalog.versions import TRAINER_RELEASES
+from plans.parts import JobPlan
+from plans.queues import FlavorPlan, PoolShare, QueuesPlan, TeamQueuePlan, job_labels
+from stacks.derive.capacity import TYPES, largest_gang
+from stacks.derive.controllers import chart, job_kinds
+from stacks.settings.environment import EnvironmentConfig, PoolConfig
+from stacks.settings.job import AnyJob
+from stacks.settings.team_entry import TeamEntryConfig
+
+NODE_START = ("job.batching", "ec2.instance-boot", "job.image-pull")
+"""From the admission of a job to its containers on a new node: rows of catalog/latencies.py."""
+MARGIN = 5
+"""A gang may take this many times as long as a slow node: types with EFA boot slower than those that
+were measured, images of 13 GB took 230 s without the parallel pull, and Karpenter gets the nodes of a
+gang one after the other. A gang that is given up too early begins from nothing."""
+FETCH_MINUTES = 60
+"""For a runtime that fetches its model before it trains: a TrainJob is ready when that has ended,
+too."""
+
+
+def queues_plan(wanted: EnvironmentConfig) -> QueuesPlan | None:
+    """Kueue as the pools and teams want it; None where the stack file wants no queues."""
+    version = TRAINER_RELEASES[wanted.trainer.version].kueue
+    if wanted.queues is None or version is None:
+        return None
+    taken = guaranteed_nodes(wanted)
+    return QueuesPlan(
+        version=version,
+        chart=chart("kueue", wanted.artifacts, version),
+        flavors=tuple(
+            FlavorPlan(
+                pool=name,
+                gpus=gpus_of(pool),
+                nodes=largest_gang(pool),
+                free_nodes=largest_gang(pool) - taken[name],
+            )
+            for name, pool in queued_pools(wanted).items()
+        ),
+        job_kinds=job_kinds(wanted),
+        fair_sharing=wanted.queues.fair_sharing,
+        ready_minutes=_ready_minutes(wanted),
+    )
+
+
+def queued_pools(wanted: EnvironmentConfig) -> dict[str, PoolConfig]:
+    """The pools whose nodes the queues hand out: those with GPUs."""
+    return {name: pool for name, pool in wanted.pools.items() if gpus_of(pool)}
+
+
+def gpus_of(pool: PoolConfig) -> int:
+    """GPUs of a node of the pool's first type; 0 for CPU nodes and unknown types."""
+    kind = TYPES.get(pool.instance_types[0]) if pool.instance_types else None
+    return kind.gpus if kind else 0
+
+
+def guaranteed_nodes(wanted: EnvironmentConfig) -> dict[str, int]:
+    """Pool → nodes that teams are guaranteed together."""
+    return {
+        pool: sum(entry.guaranteed_nodes.get(pool, 0) for entry in wanted.teams.values())
+        for pool in wanted.pools
+    }
+
+
+def team_queue_plan(name: str, wanted: EnvironmentConfig) -> TeamQueuePlan | None:
+    """The queue of a team that the environment lists; None where it has no queues."""
+    if wanted.queues is None:
+        return None
+    entry = wanted.teams[name]
+    return TeamQueuePlan(
+        team=name,
+        shares=tuple(
+            _share(pool, config, entry, wanted) for pool, config in queued_pools(wanted).items()
+        ),
+        lends=entry.lends_nodes,
+        preemption=wanted.queues.preemption,
+        fair_sharing=wanted.queues.fair_sharing,
+    )
+
+
+def _share(
+    name: str, pool: PoolConfig, entry: TeamEntryConfig, wanted: EnvironmentConfig
+) -> PoolShare:
+    """Possible are all nodes but those that other teams keep for themselves."""
+    ceiling = entry.max_nodes.get(name)
+    kept = sum(
+        other.guaranteed_nodes.get(name, 0)
+        for other in wanted.teams.values()
+        if other is not entry and not other.lends_nodes
+    )
+    free = largest_gang(pool) - kept
+    return PoolShare(
+        pool=name,
+        gpus=gpus_of(pool),
+        guaranteed=entry.guaranteed_nodes.get(name, 0),
+        ceiling=ceiling,
+        possible=free if ceiling is None else min(free, ceiling),
+    )
+
+
+def _ready_minutes(wanted: EnvironmentConfig) -> int:
+    """How long the pods of a gang may take on the slowest pool. Where all pools keep their nodes,
+    only the image must be pulled."""
+    stand = all(pool.replicas for pool in queued_pools(wanted).values())
+    rows = NODE_START[-1:] if stand else NODE_START
+    minutes = math.ceil(MARGIN * sum(LATENCIES[row].slow for row in rows) / 60)
+    fetches = any(own.torchtune for own in wanted.trainer.own_runtimes.values()) or any(
+        name.startswith("torchtune-") for name in wanted.trainer.runtimes
+    )
+    return minutes + (FETCH_MINUTES if fetches else 0)
+
+
+def queued(
+    plans: Mapping[str, JobPlan], jobs: Mapping[str, AnyJob], queue: TeamQueuePlan | None
+) -> dict[str, JobPlan]:
+    """The jobs of a team with the labels of its queue. The labels are no part of a run's identity: a
+    new queue starts no run again."""
+    if queue is None:
+        return dict(plans)
+    return {
+        name: replace(plan, labels={**plan.labels, **job_labels(queue.team, jobs[name].urgency)})
+        for name, plan in plans.items()
+    }

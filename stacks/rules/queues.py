@@ -1,0 +1,217 @@
+"""Which queues cannot work: guarantees that the pools do not have, jobs that no queue can start, and
+what would take nodes past the queues.
+
+Sources: Kueue's quotas (shared facts teams-and-queues.md §2); a ResourceQuota refuses pods of jobs that
+Kueue has started already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from catalog.versions import TRAINER_RELEASES
+from plans.queues import URGENCIES
+from stacks.derive.capacity import largest_gang
+from stacks.derive.queues import queued_pools, team_queue_plan
+from stacks.derive.teams import Share
+from stacks.settings.environment import EnvironmentConfig, TeamConfig
+from stacks.settings.job import AnyJob, JobConfig
+from stacks.settings.problems import REMOVE, InputError, one_of
+from stacks.settings.team_entry import TeamEntryConfig
+
+AT = "environment.queues"
+_LIKE_UNSET = TeamEntryConfig(deployer="")
+
+
+def queue_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Every error of the queues of an environment and of the shares of its teams."""
+    if wanted.queues is None:
+        yield from _without_queues(wanted)
+        return
+    yield from _trainer(wanted)
+    yield from _own_jobs(wanted)
+    yield from _guarantees(wanted)
+    for name, entry in wanted.teams.items():
+        at = f"environment.teams.{name}"
+        sound = True
+        for error in _shares(at, entry, wanted):
+            sound = False
+            yield error
+        if sound:
+            yield from _quota(name, entry, wanted)
+        if entry.allowed_priorities:
+            yield InputError(
+                path=f"{at}.allowed_priorities",
+                must="be empty where environment.queues decide whose job goes first",
+                got=", ".join(entry.allowed_priorities),
+                fix="delete it, and set urgency in jobs",
+                write=REMOVE,
+            )
+
+
+def _without_queues(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    for name, entry in wanted.teams.items():
+        for setting in ("guaranteed_nodes", "max_nodes", "lends_nodes", "max_urgency"):
+            if (said := getattr(entry, setting)) != getattr(_LIKE_UNSET, setting):
+                yield InputError(
+                    path=f"environment.teams.{name}.{setting}",
+                    must="be set only where the environment has queues",
+                    got=str(said),
+                    fix=f"add {AT}: {{}}, or delete it",
+                    write=REMOVE,
+                )
+    yield from _urgencies("environment.jobs", wanted.jobs)
+
+
+def _trainer(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    release = TRAINER_RELEASES.get(wanted.trainer.version)
+    if release and release.kueue is None:
+        fitting = [version for version, each in TRAINER_RELEASES.items() if each.kueue]
+        yield InputError(
+            path=AT,
+            must=f"run with Trainer {' or '.join(fitting)}: another Kueue would never start a job",
+            got=f"environment.trainer.version {wanted.trainer.version}",
+            fix=f"delete it, or set environment.trainer.version to {fitting[0]}",
+            write=REMOVE,
+        )
+    if not wanted.teams:
+        yield InputError(
+            path=AT,
+            must="have teams whose jobs wait in them",
+            got="no entry under environment.teams",
+            fix="delete it, or list the teams",
+            write=REMOVE,
+        )
+
+
+def _own_jobs(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Jobs that take nodes which the queues hand out."""
+    pools = queued_pools(wanted)
+    for name, job in wanted.jobs.items():
+        if job.pool in pools:
+            yield InputError(
+                path=f"environment.jobs.{name}.pool",
+                must="not have GPUs where the environment has queues: they do not count its own jobs",
+                got=job.pool,
+                fix="move the job to the stack file of a team",
+            )
+    yield from _urgencies("environment.jobs", wanted.jobs)
+
+
+def _urgencies(path: str, jobs: Mapping[str, AnyJob]) -> Iterator[InputError]:
+    """Jobs that are in no queue and have an urgency."""
+    for name, job in jobs.items():
+        if job.urgency:
+            yield InputError(
+                path=f"{path}.{name}.urgency",
+                must="be set only for a job of a team that environment.teams lists, beside queues",
+                got=job.urgency,
+                fix="delete it",
+                write=REMOVE,
+            )
+
+
+def _guarantees(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    for pool, config in queued_pools(wanted).items():
+        given = {
+            name: entry.guaranteed_nodes[pool]
+            for name, entry in wanted.teams.items()
+            if pool in entry.guaranteed_nodes
+        }
+        nodes, total = largest_gang(config), sum(given.values())
+        if total > nodes:
+            listed = ", ".join(f"{name} {number}" for name, number in given.items())
+            yield InputError(
+                path="environment.teams",
+                must=f"be guaranteed at most the {nodes} nodes that jobs can have of pool {pool}",
+                got=f"{total}: {listed}",
+                fix=f"lower guaranteed_nodes, or raise the nodes of environment.pools.{pool}",
+            )
+
+
+def _shares(at: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> Iterator[InputError]:
+    pools = queued_pools(wanted)
+    for setting in ("guaranteed_nodes", "max_nodes"):
+        said: Mapping[str, int] = getattr(entry, setting)
+        if unknown := [pool for pool in said if pool not in pools]:
+            yield InputError(
+                path=f"{at}.{setting}",
+                must="name pools with GPUs of environment.pools",
+                got=", ".join(unknown),
+                fix=one_of(pools, "delete it"),
+            )
+    for pool, most in entry.max_nodes.items():
+        guaranteed = entry.guaranteed_nodes.get(pool, 0)
+        if pool in pools and most < guaranteed:
+            yield InputError(
+                path=f"{at}.max_nodes.{pool}",
+                must=f"be at least the {guaranteed} nodes in guaranteed_nodes",
+                got=str(most),
+                fix=f"write {guaranteed}",
+                write=guaranteed,
+            )
+
+
+def _quota(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """A ResourceQuota below what the queue admits."""
+    queue = team_queue_plan(name, wanted)
+    if queue and entry.max_gpus is not None and entry.max_gpus < queue.possible_gpus:
+        yield InputError(
+            path=f"environment.teams.{name}.max_gpus",
+            must=(
+                f"be at least the {queue.possible_gpus} GPUs that its queue can give it: beyond it, a"
+                " started job gets a part of its pods"
+            ),
+            got=str(entry.max_gpus),
+            fix=f"write {queue.possible_gpus} or delete it, and limit the team by max_nodes",
+            write=queue.possible_gpus,
+        )
+
+
+def outside_errors(team: TeamConfig, environment: EnvironmentConfig) -> Iterator[InputError]:
+    """A team past the queues."""
+    if environment.queues is not None and team.name is None:
+        yield InputError(
+            path="team",
+            must="be listed by the environment, because it has queues",
+            got=f"namespace {team.namespace}",
+            fix=f"add an entry under environment.teams in Pulumi.{team.environment}.yaml, and write"
+            " its name here",
+        )
+
+
+def queued_job_errors(
+    share: Share, jobs: Mapping[str, AnyJob], described: Mapping[str, JobConfig]
+) -> Iterator[InputError]:
+    """Jobs of a team that its queue could never start. `described`: all of them in the words of
+    settings."""
+    if share.queue is None or share.entry is None:
+        yield from _urgencies("team.jobs", jobs)
+        return
+    most = share.entry.max_urgency
+    for name, job in jobs.items():
+        if job.urgency and URGENCIES[job.urgency] > URGENCIES[most]:
+            yield InputError(
+                path=f"team.jobs.{name}.urgency",
+                must="be at most the max_urgency in the environment's entry of the team",
+                got=job.urgency,
+                fix=f"write {most}",
+                write=most,
+            )
+    shares = {each.pool: each for each in share.queue.shares}
+    for name, job in described.items():
+        if (of := shares.get(job.pool)) is None:
+            continue
+        need = job.nodes * (job.gpus_per_node or of.gpus)
+        if need > of.possible * of.gpus:
+            yield InputError(
+                path=f"team.jobs.{name}.nodes",
+                must=(
+                    f"need at most the {of.possible * of.gpus} GPUs of pool {job.pool} that the queue"
+                    " can ever give the team"
+                ),
+                got=f"{job.nodes}, which need {need} GPUs",
+                fix=f"write {of.possible}, or raise the team's max_nodes in the environment"
+                if of.possible
+                else "take another pool: other teams keep all nodes of this one",
+            )

@@ -1,0 +1,26 @@
+"""What an environment says of its queues. What follows from it: stacks/derive/queues.py. What a team
+says: team_entry.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pydantic
+
+from plans.queues import Preemption
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuesConfig:
+    """Queues for the jobs of teams: a job starts when all its nodes are free for it, and waits until
+    then. Kueue is installed for it. Write `{}` for the defaults."""
+
+    preemption: Preemption = "urgency_and_guarantees"
+    """Which running jobs are stopped for a waiting one. A stopped job waits again, and then resumes
+    from its last checkpoint. `urgency_and_guarantees`: jobs of the same team with a lower `urgency`,
+    and jobs on guaranteed nodes of another team that wants them back. `guarantees`: the latter only.
+    `never`: none, and a team waits for its guaranteed nodes until the jobs on them have ended."""
+    fair_sharing: Annotated[bool, pydantic.Field(strict=True)] = False
+    """Whether the team that has borrowed the least goes first to nodes that are nobody's guarantee. By
+    default the job with the highest `urgency` goes first, then the oldest."""

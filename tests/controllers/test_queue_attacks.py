@@ -1,0 +1,239 @@
+"""Ways round a queue at a real API server: each is refused, and passes when the rule that refuses it is
+taken away.
+
+The attacks have the numbers of the shared facts, teams-and-queues.md §9. Kueue does not run here: a
+job that says itself that it waits is like one that Kueue's webhook has suspended.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from plans.queue_admission import POLICY, RULES
+from plans.queues import CONTROLLER, NAMESPACE, QUEUE_LABEL, URGENCY_LABEL
+from rehearsal.kube import Api, ApiError, Object
+from rehearsal.processes import wait
+from tests.support.team_server import (
+    PREFIX,
+    As,
+    TeamServer,
+    environment_with_queues,
+    refusal,
+    team_server,
+)
+
+KUEUE = f"system:serviceaccount:{NAMESPACE}:{CONTROLLER}"
+VERSIONS = {"TrainJob": "trainer.kubeflow.org/v1alpha1", "PyTorchJob": "kubeflow.org/v1"}
+WAITS: dict[str, Object] = {
+    "TrainJob": {"suspend": True},
+    "PyTorchJob": {"runPolicy": {"suspend": True}},
+}
+RUNS: dict[str, Object] = {
+    "TrainJob": {"suspend": False},
+    "PyTorchJob": {"runPolicy": {"suspend": False}},
+}
+"""Kind → the part of its spec that makes it wait, or start."""
+
+
+@pytest.fixture(scope="module")
+def teams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TeamServer]:
+    with team_server(tmp_path_factory.mktemp("queues"), environment_with_queues) as made:
+        yield made
+
+
+def job(
+    kind: str = "TrainJob", *, queue: str = "vision", name: str = "j", **metadata: Any
+) -> Object:
+    """A waiting job in a queue. `metadata`: labels beside the queue's, or owners."""
+    labels = {QUEUE_LABEL: queue} | metadata.pop("labels", {})
+    container = {"name": "pytorch", "image": f"{PREFIX}a:1"}
+    about = {
+        "TrainJob": {
+            "runtimeRef": {"name": "torch-distributed"},
+            "trainer": {"image": f"{PREFIX}a:1", "numNodes": 1},
+        },
+        "PyTorchJob": {
+            "pytorchReplicaSpecs": {"Master": {"template": {"spec": {"containers": [container]}}}}
+        },
+    }[kind]
+    return {
+        "apiVersion": VERSIONS[kind],
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            "namespace": "team-vision",
+            "labels": {key: value for key, value in labels.items() if value},
+            **metadata,
+        },
+        "spec": {**about, **WAITS[kind]},
+    }
+
+
+def running(kind: str, **metadata: Any) -> Object:
+    made = job(kind, **metadata)
+    return made | {"spec": made["spec"] | RUNS[kind]}
+
+
+def path(kind: str, name: str = "") -> str:
+    return f"/apis/{VERSIONS[kind]}/namespaces/team-vision/{kind.lower()}s{name and f'/{name}'}"
+
+
+def made(teams: TeamServer, body: Object, by: str = "member") -> str:
+    """Why the object is refused; empty where it is not."""
+    return refusal(_of(teams, by), "POST", path(body["kind"]), body)
+
+
+def changed(teams: TeamServer, kind: str, name: str, part: Object, by: str = "member") -> str:
+    """Why a change of a job is refused; empty where it is not."""
+    try:
+        patch(teams, kind, f"{name}?dryRun=All", part, by)
+    except ApiError as error:
+        assert error.code == 403, error
+        return str(error)
+    return ""
+
+
+def patch(teams: TeamServer, kind: str, name: str, part: Object, by: str) -> None:
+    _of(teams, by).request(
+        "PATCH", path(kind, name), part, content_type="application/merge-patch+json"
+    )
+
+
+def _of(teams: TeamServer, who: str) -> Api:
+    return As(teams.server, KUEUE, "system:masters") if who == "kueue" else teams.of(who)
+
+
+OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "other", "uid": "1", "controller": True}
+REFUSED: dict[str, tuple[str, Object]] = {
+    "A12 the queue of another team": ("queue", job(queue="nlp")),
+    "A12 the queue of another team, for a PyTorchJob": ("queue", job("PyTorchJob", queue="nlp")),
+    "A13 no queue": ("queue", job(queue="")),
+    "A13 no queue, for a PyTorchJob": ("queue", job("PyTorchJob", queue="")),
+    "A14 a job that starts itself": ("start", running("TrainJob")),
+    "A14 a PyTorchJob that starts itself": ("start", running("PyTorchJob")),
+    "A15 a part of a queued job": ("owner", job(ownerReferences=[OWNER])),
+    "A15 a PyTorchJob as a part of a queued job": (
+        "owner",
+        job("PyTorchJob", ownerReferences=[OWNER]),
+    ),
+    "A16 an urgency above the team's": ("urgency", job(labels={URGENCY_LABEL: "high"})),
+    "A16 an urgency that does not exist": (
+        "urgency",
+        job("PyTorchJob", labels={URGENCY_LABEL: "urgent"}),
+    ),
+    "a share of a workload that was admitted already": (
+        "group",
+        job(labels={"kueue.x-k8s.io/prebuilt-workload-name": "theirs"}),
+    ),
+    "a pod of a group": (
+        "group",
+        job("PyTorchJob", labels={"kueue.x-k8s.io/pod-group-name": "theirs"}),
+    ),
+}
+"""What is tried → the rule that refuses it, and the object."""
+
+
+def test_every_rule_of_the_policy_has_an_attack() -> None:
+    assert {rule for rule, _ in REFUSED.values()} == RULES.keys()
+
+
+@pytest.mark.parametrize("kind", VERSIONS)
+@pytest.mark.parametrize("urgency", ["", "low", "normal"])
+def test_a_job_that_waits_in_the_queue_of_its_team_is_admitted(
+    teams: TeamServer, kind: str, urgency: str
+) -> None:
+    for by in ("member", "deployer"):
+        assert made(teams, job(kind, labels={URGENCY_LABEL: urgency}), by) == ""
+
+
+@pytest.mark.parametrize("by", ["member", "deployer"])
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_way_round_the_queue_is_refused_by_its_sentence(
+    teams: TeamServer, case: str, by: str
+) -> None:
+    rule, body = REFUSED[case]
+    assert RULES[rule].message in made(teams, body, by)
+
+
+@contextmanager
+def without_rule(teams: TeamServer, rule: str) -> Iterator[None]:
+    """The policy without one of its rules."""
+    whole = teams.objects[f"ValidatingAdmissionPolicy {POLICY}"]
+    less = copy.deepcopy(whole)
+    less["spec"]["validations"] = [
+        each for each in less["spec"]["validations"] if each["message"] != RULES[rule].message
+    ]
+    teams.put(less)
+    try:
+        yield
+    finally:
+        teams.put(whole)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_without_its_rule_each_way_round_is_open(teams: TeamServer, rule: str) -> None:
+    cases = {name: body for name, (control, body) in REFUSED.items() if control == rule}
+    with without_rule(teams, rule):
+        for name, body in cases.items():
+            assert wait(lambda body=body: not made(teams, body), seconds=60), name
+    for name, body in cases.items():
+        assert wait(lambda body=body: bool(made(teams, body)), seconds=60), name
+
+
+@pytest.mark.parametrize("kind", VERSIONS)
+def test_only_kueue_starts_a_waiting_job(teams: TeamServer, kind: str) -> None:
+    """A14 by an update, for everybody of the team, and by the one who may."""
+    waiting = job(kind, name=f"waits-{kind.lower()}")
+    teams.admin.request("POST", path(kind), waiting)
+    start, name = {"spec": RUNS[kind]}, waiting["metadata"]["name"]
+    for by in ("member", "deployer"):
+        assert RULES["start"].message in changed(teams, kind, name, start, by)
+    assert changed(teams, kind, name, start, "kueue") == ""
+
+
+@pytest.mark.parametrize("kind", VERSIONS)
+def test_the_queue_of_a_running_job_cannot_be_changed(teams: TeamServer, kind: str) -> None:
+    """A24. What else may change of it while it runs is not this policy's business."""
+    name = f"runs-{kind.lower()}"
+    teams.admin.request("POST", path(kind), job(kind, name=name))
+    patch(teams, kind, name, {"spec": RUNS[kind]}, "kueue")
+    for queue in (None, "nlp"):
+        change = {"metadata": {"labels": {QUEUE_LABEL: queue}}}
+        assert RULES["queue"].message in changed(teams, kind, name, change)
+    assert changed(teams, kind, name, {"metadata": {"labels": {"note": "mine"}}}) == ""
+
+
+def test_a_negative_amount_is_no_credit(teams: TeamServer) -> None:
+    """A17: Kueue 0.16 would count it as GPUs that come back (kueue#13391)."""
+    body = job()
+    body["spec"]["trainer"]["resourcesPerNode"] = {"limits": {"nvidia.com/gpu": "-8"}}
+    assert "resources must not be negative" in made(teams, body)
+
+
+def test_everybody_of_a_team_reads_why_a_job_waits_and_nobody_writes_it(teams: TeamServer) -> None:
+    def may(role: str, verb: str, resource: str) -> bool:
+        attributes = {
+            "verb": verb,
+            "group": "kueue.x-k8s.io",
+            "resource": resource,
+            "namespace": "team-vision",
+        }
+        asked = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        return teams.of(role).request("POST", review, asked)["status"]["allowed"]
+
+    for role in ("deployer", "member", "viewer"):
+        for resource in ("localqueues", "workloads"):
+            assert may(role, "list", resource)
+            written = [v for v in ("create", "patch", "update", "delete") if may(role, v, resource)]
+            assert written == []
+        assert not may(role, "list", "clusterqueues")

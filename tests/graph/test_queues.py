@@ -1,0 +1,228 @@
+"""Queues for the jobs of teams: what the environment makes for all, what for each, and what a team's
+stack says of its jobs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from catalog.versions import KUEUE
+from stacks.plan import EnvironmentPlan
+from stacks.reports import plan as report
+from tests.support.recording import Graph, deploy
+from tests.support.stackfile import ENVIRONMENT, Edit, at
+from tests.support.teams import (
+    both,
+    by_name,
+    checkout,
+    environment_of,
+    listed,
+    team_of,
+    with_queues,
+)
+
+
+def environment(*edits: Edit) -> Graph:
+    def changes(values: dict[str, Any]) -> None:
+        for edit in (with_queues, *edits):
+            edit(values[ENVIRONMENT])
+
+    return deploy("dev", changes)
+
+
+@pytest.fixture(scope="module")
+def queued() -> Graph:
+    return environment()
+
+
+def spec(graph: Graph, resource: str) -> Any:
+    return graph[resource].inputs["spec"]
+
+
+def kueue(graph: Graph) -> Any:
+    """What Kueue reads when it starts."""
+    values = graph["Release kueue"].inputs["values"]
+    return yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
+
+
+def test_an_environment_without_queues_has_nothing_of_them() -> None:
+    def only_teams(values: dict[str, Any]) -> None:
+        listed(values[ENVIRONMENT])
+
+    graph = deploy("dev", only_teams)
+    assert not graph.starting("trainyard:queues:") and "kueue" not in graph.golden()
+
+
+def test_a_flavor_has_the_label_and_the_taint_of_its_pool(queued: Graph) -> None:
+    template = spec(queued, "NodePool g6e-pool")["template"]
+    flavor = spec(queued, "ResourceFlavor flavor-g6e")
+    assert flavor["nodeLabels"].items() <= template["metadata"]["labels"].items()
+    assert flavor["nodeTaints"] == template["spec"]["taints"]
+    tolerated = {each["key"] for each in flavor["tolerations"]}
+    assert {taint["key"] for taint in flavor["nodeTaints"]} <= tolerated
+
+
+def quotas(graph: Graph, resource: str) -> dict[str, dict[str, str]]:
+    [group] = spec(graph, resource)["resourceGroups"]
+    assert group["coveredResources"] == ["nvidia.com/gpu"]
+    return {
+        flavor["name"]: {k: v for k, v in flavor["resources"][0].items() if k != "name"}
+        for flavor in group["flavors"]
+    }
+
+
+def test_the_quotas_are_whole_nodes_and_add_up_to_the_pools(queued: Graph) -> None:
+    """g6e has 4 nodes of 8 GPUs, of which vision is guaranteed 2; h100 has 2."""
+    assert quotas(queued, "Cohort queues-cohort") == {
+        "g6e": {"nominalQuota": "16"},
+        "h100": {"nominalQuota": "16"},
+    }
+    assert quotas(queued, "ClusterQueue team-vision-share") == {
+        "g6e": {"nominalQuota": "16"},
+        "h100": {"nominalQuota": "0"},
+    }
+    assert quotas(queued, "ClusterQueue team-nlp-share") == {
+        "g6e": {"nominalQuota": "0", "borrowingLimit": "16"},
+        "h100": {"nominalQuota": "0"},
+    }
+
+
+def test_a_team_that_keeps_its_nodes_lends_none() -> None:
+    graph = environment(at("teams.vision.lends_nodes", False))
+    assert quotas(graph, "ClusterQueue team-vision-share")["g6e"]["lendingLimit"] == "0"
+
+
+def test_the_nodes_of_a_static_pool_are_those_that_it_keeps() -> None:
+    """A warm spare is for a broken node, and no job counts on it."""
+    graph = environment(at("pools.g6e.replicas", 3), at("pools.g6e.warm_spares", 1))
+    assert quotas(graph, "Cohort queues-cohort")["g6e"] == {"nominalQuota": "8"}
+
+
+OWN = {"policy": "LowerPriority", "maxPriorityThreshold": -1}
+NOBODY = {"policy": "Never"}
+
+
+@pytest.mark.parametrize(
+    ("said", "fair", "within", "reclaim", "borrowing"),
+    [
+        ("urgency_and_guarantees", False, "LowerPriority", "Any", OWN),
+        ("urgency_and_guarantees", True, "LowerPriority", "Any", NOBODY),
+        ("guarantees", False, "Never", "Any", NOBODY),
+        ("never", False, "Never", "Never", NOBODY),
+    ],
+)
+def test_preemption_says_who_stops_for_whom(
+    said: str, fair: bool, within: str, reclaim: str, borrowing: dict[str, Any]
+) -> None:
+    graph = environment(at("queues", {"preemption": said, "fair_sharing": fair}))
+    assert spec(graph, "ClusterQueue team-vision-share")["preemption"] == {
+        "withinClusterQueue": within,
+        "reclaimWithinCohort": reclaim,
+        "borrowWithinCohort": borrowing,
+    }
+
+
+def test_kueue_gives_a_gang_its_time_and_tries_again_for_ever(queued: Graph) -> None:
+    """210 s that a slow node takes, five times, and an hour in which a recipe fetches its model."""
+    waits = kueue(queued)["waitForPodsReady"]
+    assert waits["timeout"] == waits["recoveryTimeout"] == "78m"
+    assert "backoffLimitCount" not in waits["requeuingStrategy"]
+    assert "fairSharing" not in kueue(queued)
+
+
+def test_a_pool_that_stands_waits_for_images_only_and_a_recipe_for_its_model() -> None:
+    kept = environment(at("pools.g6e.replicas", 2), at("pools.h100.replicas", 2))
+    assert kueue(kept)["waitForPodsReady"]["timeout"] == "65m"
+    plain = environment(at("trainer.runtimes", ["torch-distributed"]))
+    assert kueue(plain)["waitForPodsReady"]["timeout"] == "18m"
+
+
+def test_kueue_manages_the_jobs_of_teams_and_no_others(queued: Graph) -> None:
+    configured = kueue(queued)
+    assert configured["manageJobsWithoutQueueName"] is True
+    assert configured["managedJobsNamespaceSelector"] == {
+        "matchExpressions": [{"key": "trainyard.io/team", "operator": "Exists"}]
+    }
+    assert configured["integrations"]["frameworks"] == [
+        "trainer.kubeflow.org/trainjob",
+        "jobset.x-k8s.io/jobset",
+    ]
+    assert kueue(environment(at("queues.fair_sharing", True)))["fairSharing"]
+
+
+def test_every_resource_of_a_job_is_counted_or_said_not_to_be(
+    queued: Graph, tmp_path: Path
+) -> None:
+    """Kueue starts no job that requests anything else."""
+    job = team_of(checkout(tmp_path, with_queues, by_name)).jobs["vit-base"]
+    known = (*kueue(queued)["resources"]["excludeResourcePrefixes"], "nvidia.com/gpu")
+    requested = job.spec["trainer"]["resourcesPerNode"]["requests"]
+    assert [name for name in requested if not name.startswith(known)] == []
+
+
+def test_the_release_is_the_one_that_fits_the_trainer(queued: Graph) -> None:
+    release = queued["Release kueue"].inputs
+    assert release["chart"] == "oci://registry.k8s.io/kueue/charts/kueue"
+    assert release["version"] == KUEUE
+    image = release["values"]["controllerManager"]["manager"]["image"]
+    assert (image["repository"], image["tag"]) == ("registry.k8s.io/kueue/kueue", f"v{KUEUE}")
+
+
+def test_a_queue_stands_before_anybody_enters_and_goes_while_kueue_runs(queued: Graph) -> None:
+    release, share = queued["Release kueue"], queued["ClusterQueue team-vision-share"]
+    queue = queued["LocalQueue team-vision-queue"]
+    assert queued.waits_for(share, release) and queued.waits_for(queue, share)
+    for shared in ("ResourceFlavor flavor-g6e", "Cohort queues-cohort"):
+        assert queued.waits_for(share, queued[shared])
+    assert queued.waits_for(queued["AccessEntry team-vision-deployer"], queue)
+    assert queue.inputs["metadata"] == {"name": "vision", "namespace": "team-vision"}
+
+
+def test_urgencies_are_classes_and_a_namespace_lists_those_of_its_team() -> None:
+    graph = environment(at("teams.vision.max_urgency", "normal"))
+    classes = {
+        n.inputs["metadata"]["name"]: n.inputs["value"] for n in graph.of("WorkloadPriorityClass")
+    }
+    assert classes == {"low": 100, "normal": 500, "high": 900}
+    annotations = graph["Namespace team-vision"].inputs["metadata"]["annotations"]
+    assert annotations["trainyard.io/urgencies"] == "low,normal"
+
+
+def test_an_entry_more_changes_its_own_resources_only(queued: Graph) -> None:
+    more = environment(at("teams.audio", {"deployer": "arn:aws:iam::111122223333:role/audio"}))
+    before, after = (json.loads(graph.golden()) for graph in (queued, more))
+    added = [each for each in after if each not in before]
+    assert [each for each in before if each not in after] == []
+    assert all("team-audio" in each["name"] for each in added)
+
+
+def test_a_job_waits_in_the_queue_of_its_team_and_is_the_same_run(tmp_path: Path) -> None:
+    plain = team_of(checkout(tmp_path, listed, by_name)).jobs["vit-base"]
+    job = team_of(checkout(tmp_path, with_queues, by_name)).jobs["vit-base"]
+    assert job.labels == {
+        "kueue.x-k8s.io/queue-name": "vision",
+        "kueue.x-k8s.io/priority-class": "normal",
+    }
+    assert (job.run, job.spec) == (plain.run, plain.spec)
+    urgent = both(by_name, at("jobs.vit-base.urgency", "high"))
+    job = team_of(checkout(tmp_path, with_queues, urgent)).jobs["vit-base"]
+    assert job.labels["kueue.x-k8s.io/priority-class"] == "high" and job.run == plain.run
+
+
+def test_the_plan_says_what_each_team_is_guaranteed_and_can_have(tmp_path: Path) -> None:
+    made = environment_of(checkout(tmp_path, with_queues, by_name))
+    assert isinstance(made, EnvironmentPlan)
+    lines = [" ".join(line.split()) for line in report.text(made).splitlines()]
+    at = lines.index("queue pool guaranteed GPUs possible GPUs")
+    assert lines[at + 1 : at + 5] == [
+        "vision g6e 16 32",
+        "vision h100 0 16",
+        "nlp g6e 0 16",
+        "nlp h100 0 16",
+    ]
+    assert any(line.startswith("Kueue ") for line in lines)
+    assert "a gang that has not got all its pods after 78 minutes" in " ".join(lines)

@@ -1,0 +1,97 @@
+"""Why a job waits in its queue, in one sentence."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from operations.diagnosis import diagnose
+from operations.snapshot import KINDS, Snapshot
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+Object = dict[str, Any]
+LACKS = (
+    "couldn't assign flavors to pod set node: insufficient unused quota for nvidia.com/gpu in flavor"
+    " h100, 16 more needed"
+)
+NEVER = (
+    "couldn't assign flavors to pod set node: insufficient quota for nvidia.com/gpu in flavor h100,"
+    " previously considered podsets requests (0) + current podset request (64) > maximum capacity (32)"
+)
+
+
+def before(minutes: float) -> str:
+    return (NOW - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def condition(name: str, status: str, minutes: float, **more: str) -> Object:
+    return {"type": name, "status": status, "lastTransitionTime": before(minutes), **more}
+
+
+def workload(
+    job: str, team: str, *conditions: Object, minutes: float = 30, gpus: int = 0
+) -> Object:
+    """`gpus`: what it holds of h100."""
+    given = {"name": "node", "flavors": {"nvidia.com/gpu": "h100"}}
+    admission = {"podSetAssignments": [given | {"resourceUsage": {"nvidia.com/gpu": str(gpus)}}]}
+    return {
+        "kind": "Workload",
+        "metadata": {
+            "name": f"trainjob-{job}-1",
+            "namespace": f"team-{team}",
+            "creationTimestamp": before(minutes),
+            "ownerReferences": [{"kind": "TrainJob", "name": job}],
+        },
+        "spec": {"queueName": team},
+        "status": {"conditions": [*conditions], **({"admission": admission} if gpus else {})},
+    }
+
+
+HOLDER = workload("bert", "nlp", condition("QuotaReserved", "True", 20), gpus=24)
+
+
+def said(*workloads: Object) -> list[str]:
+    running = {
+        "kind": "TrainJob",
+        "metadata": {"name": "a", "namespace": "n", "creationTimestamp": before(1)},
+        "spec": {"runtimeRef": {"name": "torch"}},
+        "status": {},
+    }
+    objects = {"trainjobs": [running], "workloads": [*workloads]}
+    found = diagnose(Snapshot(objects=objects, taken_at=NOW))
+    return [str(each) for each in found if "queue of team" in each.what]
+
+
+def waiting(*more: Object, message: str = LACKS, minutes: float = 30) -> Object:
+    reserved = condition("QuotaReserved", "False", minutes, reason="Pending", message=message)
+    return workload("vit", "vision", reserved, *more, minutes=minutes)
+
+
+def test_kueue_is_read_with_the_rest_of_the_cluster() -> None:
+    assert "workloads.kueue.x-k8s.io" in KINDS
+
+
+def test_a_waiting_job_says_what_it_lacks_who_has_it_and_since_when() -> None:
+    [found] = said(waiting(), HOLDER)
+    assert found.splitlines()[:2] == [
+        "TrainJob vit waits in the queue of team vision since 11:30:00 (1800 s)",
+        "    pool h100 has 16 GPUs too few for it: TrainJob bert of team nlp has 24 since 11:40:00",
+    ]
+
+
+def test_a_job_that_no_quota_admits_is_said_to_wait_for_ever() -> None:
+    [found] = said(waiting(message=NEVER))
+    assert "it never starts: the team can have at most 32 GPUs of pool h100" in found
+
+
+def test_a_stopped_job_says_that_it_was_stopped_and_waits_since_then() -> None:
+    stopped = condition("Evicted", "True", 5, reason="Preempted")
+    [found] = said(waiting(stopped), HOLDER)
+    assert "since 11:55:00 (300 s)" in found and "it was stopped for a job with the right" in found
+    late = condition("Evicted", "True", 5, reason="PodsReadyTimeout")
+    assert "it did not get all its pods in time" in said(waiting(late, message=""))[0]
+
+
+def test_a_job_that_runs_has_ended_or_came_just_now_does_not_wait() -> None:
+    ended = workload("done", "nlp", condition("Finished", "True", 5))
+    assert said(HOLDER, ended, waiting(minutes=0.1)) == []

@@ -1,0 +1,177 @@
+"""Three teams with twelve jobs of one to four nodes on one pool of four nodes, with Kueue as the pod of
+its chart: never more nodes than the pool has, no job on a part of its nodes, and all Complete."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from plans.pod_template import GPU, POOL, TOLERATIONS
+from plans.policies import document
+from plans.queues import job_labels
+from rehearsal import world
+from tests.worlds.harness import Harness, Object, rehearsing, until
+
+pytestmark = [
+    pytest.mark.world,
+    pytest.mark.soak,
+    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+]
+
+ROLE = "arn:aws:iam::123456789012:role"
+NODES, GPUS = 4, 4
+TEAMS = {"vision": 2, "nlp": 1, "audio": 0}
+"""Team → guaranteed nodes."""
+JOBS = [
+    ("audio", 4, "normal"),
+    ("nlp", 3, "low"),
+    ("vision", 2, "normal"),
+    ("audio", 1, "high"),
+    ("nlp", 1, "high"),
+    ("vision", 4, "low"),
+    ("audio", 2, "low"),
+    ("nlp", 2, "normal"),
+    ("vision", 1, "high"),
+    ("audio", 3, "normal"),
+    ("nlp", 4, "low"),
+    ("vision", 3, "normal"),
+]
+"""(team, nodes, urgency), in the order in which they come."""
+
+
+def stack() -> Object:
+    return {
+        "aws:region": "us-east-2",
+        "trainyard:environment": {
+            "zone": "us-east-2a",
+            "pools": {"l4": {"instance_types": ["g6.12xlarge"], "max_nodes": NODES}},
+            "cluster": {
+                "version": "1.35",
+                "endpoint": "public-and-private",
+                "public_access_cidrs": ["203.0.113.7/32"],
+            },
+            "trainer": {"version": "2.1.0", "runtimes": ["torch-distributed"]},
+            "queues": {},
+            "teams": {
+                team: {
+                    "deployer": f"{ROLE}/{team}",
+                    **({"guaranteed_nodes": {"l4": nodes}} if nodes else {}),
+                }
+                for team, nodes in TEAMS.items()
+            },
+        },
+    }
+
+
+def job(number: int, team: str, nodes: int, urgency: Any) -> Object:
+    gpus = {GPU: str(GPUS)}
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {
+            "name": f"job-{number}",
+            "namespace": f"team-{team}",
+            "labels": job_labels(team, urgency),
+        },
+        "spec": {
+            "runtimeRef": {"name": "torch-distributed"},
+            "trainer": {
+                "image": "trainer:1",
+                "command": ["/bin/bash", "-c", "sleep 2"],
+                "numNodes": nodes,
+                "resourcesPerNode": {"limits": gpus, "requests": gpus},
+            },
+            "podTemplateOverrides": [
+                {
+                    "targetJobs": [{"name": "node"}],
+                    "spec": {"nodeSelector": {POOL: "l4"}, "tolerations": TOLERATIONS},
+                }
+            ],
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def harness() -> Iterator[Harness]:
+    file, whole = "Pulumi.queues.yaml", stack()
+    first = {
+        key: value
+        for key, value in whole["trainyard:environment"].items()
+        if key not in ("queues", "teams")
+    }
+    before = {**whole, "trainyard:environment": first}
+    with rehearsing("queues", {file: yaml.safe_dump({"config": before})}) as made:
+        # The account lives as long as the world, and its roles must be there before the teams.
+        assert made.do("up", "--stack", "queues") == 0, made.log.read_text()
+        owner = {"AWS": "arn:aws:iam::123456789012:root"}
+        trust = json.dumps(document({"Principal": owner, "Action": ["sts:AssumeRole"]}))
+        for team in TEAMS:
+            made.shell(
+                f"aws iam create-role --role-name {team} --assume-role-policy-document '{trust}'"
+            )
+        (made.checkout / file).write_text(yaml.safe_dump({"config": whole}))
+        assert made.do("up", "--stack", "queues") == 0, made.log.read_text()
+        yield made
+
+
+def holding(workloads: list[Object]) -> int:
+    """Nodes of the jobs that have been started and have not ended."""
+    return sum(
+        each["count"]
+        for workload in workloads
+        if _is(workload, "QuotaReserved") and not _is(workload, "Finished")
+        for each in workload["status"]["admission"]["podSetAssignments"]
+    )
+
+
+def _is(workload: Object, name: str) -> bool:
+    conditions = workload.get("status", {}).get("conditions", [])
+    return any(each["type"] == name and each["status"] == "True" for each in conditions)
+
+
+def parts(workloads: list[Object]) -> list[str]:
+    """Jobs that have been started with fewer nodes than they asked for."""
+    return [
+        workload["metadata"]["name"]
+        for workload in workloads
+        if (given := workload.get("status", {}).get("admission"))
+        and sum(each["count"] for each in given["podSetAssignments"])
+        != sum(each["count"] for each in workload["spec"]["podSets"])
+    ]
+
+
+def test_twelve_jobs_share_four_nodes_and_all_end(harness: Harness) -> None:
+    for number, (team, nodes, urgency) in enumerate(JOBS):
+        harness.apply(job(number, team, nodes, urgency))
+    most: list[int] = []
+
+    def all_ended() -> bool:
+        workloads = harness.get("workloads --all-namespaces")["items"]
+        assert parts(workloads) == []
+        most.append(holding(workloads))
+        claims = harness.get("nodeclaims")["items"]
+        assert max(most) <= NODES and len(claims) <= NODES
+        return len(workloads) == len(JOBS) and all(_is(each, "Finished") for each in workloads)
+
+    assert until(all_ended, seconds=1200), harness.log.read_text()
+    assert max(most) == NODES
+    for number, (team, _, _) in enumerate(JOBS):
+        assert harness.condition(f"job-{number}", f"team-{team}") == "Complete"
+
+
+def test_an_up_after_all_that_changes_nothing_and_a_team_goes_with_its_queue(
+    harness: Harness,
+) -> None:
+    refreshed = "pulumi up --stack queues --refresh --yes --skip-preview --expect-no-changes"
+    harness.shell(refreshed)
+    file = harness.checkout / "Pulumi.queues.yaml"
+    less = stack()
+    del less["trainyard:environment"]["teams"]["audio"]
+    file.write_text(yaml.safe_dump({"config": less}))
+    assert harness.do("up", "--stack", "queues") == 0, harness.log.read_text()
+    queues = harness.get("clusterqueues")["items"]
+    assert sorted(each["metadata"]["name"] for each in queues) == ["nlp", "vision"]
