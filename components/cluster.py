@@ -5,13 +5,12 @@ Version, endpoint and admins: `cluster` in the stack file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pulumi
 import pulumi_aws as aws
 import pulumi_eks as eks
 import pulumi_kubernetes as k8s
 
+from frozen import dataclass
 from plans.access import AccessPlan
 from plans.parts import ClusterPlan
 from plans.policies import ADMIN_POLICY

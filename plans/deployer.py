@@ -7,10 +7,10 @@ stacks/derive/resource_types.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 from catalog.permissions import QUESTIONS, READS, actions, reads
 from catalog.service_roles import EFS, EKS, FSX, NODE_GROUPS
+from frozen import dataclass
 from plans.policies import Document
 from plans.teams import parameter_name
 

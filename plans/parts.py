@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from catalog.storage import Driver
 from catalog.versions import Support
+from frozen import dataclass
 from plans.access import AccessPlan
 
 Spec = dict[str, Any]

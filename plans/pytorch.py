@@ -7,9 +7,9 @@ appends its variables to a container's own, and so wins where both set one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from frozen import dataclass
 from plans import pytorch_coordinator
 from plans.parts import Spec
 from plans.pod_template import (

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from frozen import dataclass
 from plans.access import AccessPlan
 from plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
 from plans.parts import (

@@ -7,11 +7,12 @@ from these types (`make schema`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, ClassVar, Literal
 
 import pydantic
 
+from frozen import dataclass
 from stacks.settings.aws import AwsConfig, RoleArn
 from stacks.settings.job import AnyJob, JobConfig, Name, Positive, TorchtuneConfig
 from stacks.settings.stores import StoreConfig

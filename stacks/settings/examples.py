@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, get_args
 
 from catalog import versions
+from frozen import dataclass
 from stacks.settings.aws import AccountId, RoleArn
 from stacks.settings.job import Name
 from stacks.settings.team_entry import ImagePrefix
