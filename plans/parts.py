@@ -28,6 +28,8 @@ class Identity:
     stack: str
     region: str
     extra_tags: tuple[tuple[str, str], ...] = ()
+    permissions_boundary: str | None = None
+    """ARN of the policy that limits every role."""
 
     def name(self, logical: str, *forcing: str) -> str:
         """`<stack>-<logical>-<8 hex>`: the same inputs give the same name, so a repeated create
@@ -103,6 +105,8 @@ class ClusterPlan:
     None: no tunnel is wanted."""
     admins: tuple[tuple[str, str], ...]
     """(name, role ARN)"""
+    role_name: str | None
+    """Name of the control plane's role; None: pulumi-eks makes it, without a boundary."""
     access: AccessPlan
 
 

@@ -47,6 +47,7 @@ from stacks.derive.controllers import (
     trainer_plan,
     training_operator_plans,
 )
+from stacks.derive.identity import identity
 from stacks.derive.jobs import runtime_plans
 from stacks.derive.namespace import job_namespace_plan
 from stacks.derive.network import network_plan, network_zones
@@ -334,8 +335,7 @@ def _environment(
     day: date,
 ) -> EnvironmentPlan:
     """Every part of an environment, in the order of stacks/environment.py."""
-    tags = tuple(sorted(wanted.tags.items()))
-    me = Identity(project=config.project, stack=config.stack, region=config.region, extra_tags=tags)
+    me = identity(config, wanted)
     cluster = cluster_name(me, wanted.network.cidr, zones)
     pools = pool_plans(me, wanted, access)
     runtimes = runtime_plans(wanted)

@@ -15,6 +15,7 @@ from frozen import dataclass
 
 Text = Annotated[str, pydantic.Field(min_length=1)]
 RoleArn = Annotated[str, pydantic.Field(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$")]
+PolicyArn = Annotated[str, pydantic.Field(pattern=r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/.+$")]
 AccountId = Annotated[str, pydantic.Field(pattern=r"^\d{12}$")]
 
 KEYS = ("accessKey", "secretKey", "token")

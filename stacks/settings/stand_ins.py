@@ -26,6 +26,7 @@ OTHERS: dict[str, Any] = {
     "cluster.version": _KUBERNETES,
     "deployer_role_arn": _ROLE,
     "duration": "30m",
+    "permissions_boundary": "arn:aws:iam::123456789012:policy/other",
     "role_arn": _ROLE,
     "deployer": _ROLE,
     "roleArn": _ROLE,
