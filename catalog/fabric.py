@@ -9,9 +9,10 @@ protocol variables itself for each type; efa-cheatsheet.md of awsome-distributed
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from catalog.instances import InstanceType
+from frozen import dataclass
 
 P5_GB_PER_SECOND = 487
 """All-reduce bus bandwidth of two p5.48xlarge, at 16 GiB."""

@@ -5,7 +5,7 @@ Gathered in shared facts §4.1 (2026-11-20).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from frozen import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

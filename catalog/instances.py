@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from frozen import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,9 @@ Sources: Trainer v2.1.0 and v2.3.0, JobSet v0.10.1, training-operator v1.8.1, re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from frozen import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

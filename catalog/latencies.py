@@ -9,8 +9,9 @@ slowest of them, with none both are from what people write.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
+
+from frozen import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

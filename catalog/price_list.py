@@ -14,9 +14,11 @@ import json
 import re
 import urllib.request
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Any
+
+from frozen import dataclass
 
 HOST = "https://pricing.us-east-1.amazonaws.com"
 """Answers for all regions."""

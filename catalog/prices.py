@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
 from catalog.age import FRESH_FOR, days_old
+from frozen import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

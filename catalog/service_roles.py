@@ -10,7 +10,7 @@ AWSServiceRoleForFSxS3Access_<file system>: FSx makes one for each file system w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from frozen import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ facts §3.2 and named beside its row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from frozen import dataclass
 
 GIB = 2**30
 GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS = 3000, 125

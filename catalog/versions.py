@@ -7,11 +7,11 @@ Checked 2026-11-21 in the registry named beside each.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
 from catalog.prices import Price, price
+from frozen import dataclass
 
 KARPENTER = "1.14.1"
 """oci://public.ecr.aws/karpenter/{karpenter-crd,karpenter}; the floor for EFA interfaces on the

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
 
 from components.role import role
+from frozen import dataclass
 from plans.node_parts import AddOnPlan
 from plans.parts import Identity
 from plans.policies import Document, document

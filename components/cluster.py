@@ -5,17 +5,19 @@ Version, endpoint and admins: `cluster` in the stack file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pulumi
 import pulumi_aws as aws
 import pulumi_eks as eks
 import pulumi_kubernetes as k8s
 
+from components.role import role
+from frozen import dataclass
 from plans.access import AccessPlan
 from plans.parts import ClusterPlan
-from plans.policies import ADMIN_POLICY
+from plans.policies import ADMIN_POLICY, trust
 from plans.tunnel import host_and_port
+
+CLUSTER_POLICY = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +117,7 @@ class Cluster(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:cluster:Cluster", name, None, opts)
+        service, attached = self._service_role(plan)
         control_plane = eks.Cluster(
             name,
             name=plan.name,
@@ -139,8 +142,10 @@ class Cluster(pulumi.ComponentResource):
             use_default_vpc_cni=True,
             kube_proxy_addon_options=eks.KubeProxyAddonOptionsArgs(enabled=False),
             coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
+            service_role=service,
             tags=plan.identity.tags(name),
-            opts=pulumi.ResourceOptions(parent=self),
+            # Without its policy, the role cannot make a control plane, nor delete its interfaces.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=attached),
         )
         made = control_plane.eks_cluster
         for admin, role_arn in plan.admins:
@@ -158,6 +163,19 @@ class Cluster(pulumi.ComponentResource):
         )
         self.kubernetes = self.coordinates.provider(name, opts=pulumi.ResourceOptions(parent=self))
         self.register_outputs({"name": made.name, "endpoint": made.endpoint})
+
+    def _service_role(self, plan: ClusterPlan) -> tuple[aws.iam.Role | None, list[pulumi.Resource]]:
+        """The role that EKS works with, where pulumi-eks must not make it."""
+        if plan.role_name is None:
+            return None, []
+        return role(
+            self,
+            "control-plane",
+            plan.identity,
+            plan.role_name,
+            trust("eks.amazonaws.com", "sts:TagSession"),
+            managed=[CLUSTER_POLICY],
+        )
 
     def _admin(
         self, name: str, plan: ClusterPlan, cluster_name: pulumi.Input[str], role_arn: str

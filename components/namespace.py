@@ -4,11 +4,12 @@ the GPUs."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pulumi
 import pulumi_kubernetes as k8s
 
+from frozen import dataclass
 from plans.parts import ClaimPlan, JobNamespacePlan
 from plans.policies import Document
 

@@ -6,12 +6,12 @@ Its range: `network.cidr` in the stack file. How it is divided: stacks/plan.py, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
 
 from components.security_group import EVERYTHING, security_group, talk_to_itself
+from frozen import dataclass
 from plans.parts import NetworkPlan, ZonePlan
 
 

@@ -26,6 +26,7 @@ def role(
         name,
         name=physical_name,
         assume_role_policy=pulumi.Output.json_dumps(trusts, sort_keys=True),
+        permissions_boundary=identity.permissions_boundary,
         tags=identity.tags(name),
         opts=pulumi.ResourceOptions(parent=parent),
     )

@@ -3,7 +3,7 @@ stacks/derive/access.py."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from frozen import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,10 @@ stacks/derive/resource_types.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 from catalog.permissions import QUESTIONS, READS, actions, reads
 from catalog.service_roles import EFS, EKS, FSX, NODE_GROUPS
+from frozen import dataclass
 from plans.policies import Document
 from plans.teams import parameter_name
 
@@ -50,6 +50,11 @@ ATTACHED = (
     "AmazonSSMManagedInstanceCore",
 )
 """AWS's policies that roles of a stack get: no other can be attached."""
+BOUND = {"iam:PutRolePermissionsBoundary"}
+"""What a role with a boundary needs beside the calls of its type (IAM, Role, permissionsBoundary)."""
+WIDEN = {"iam:CreateRole", "iam:PutRolePolicy", *BOUND}
+"""Calls that widen what a role may do, and that take a condition on its boundary (Service
+Authorization Reference, IAM); attaching policies is the other one."""
 PASSED_TO = ("ec2.amazonaws.com", "eks.amazonaws.com", "pods.eks.amazonaws.com")
 S3_LINK = "s3.data-source.lustre.fsx.amazonaws.com"
 """FSx makes a role for each file system that is linked to S3, with the caller's permissions."""
@@ -65,6 +70,8 @@ class Scope:
     """Linked to a Lustre file system."""
     own_buckets: tuple[str, ...] = ()
     """Which the stack creates; `*` stands for the account's id."""
+    boundary: str | None = None
+    """ARN of the policy that limits the roles of the stack."""
 
     def in_region(self) -> Document:
         """Everything in the region: for calls whose resources AWS names."""
@@ -174,7 +181,11 @@ def _names(scope: Scope) -> dict[str, str]:
 
 def _identity(writes: set[str], scope: Scope) -> Iterable[Document]:
     """Writes of IAM: roles and profiles of the stack, which get AWS's policies of ATTACHED only and
-    go to AWS's services of PASSED_TO only."""
+    go to AWS's services of PASSED_TO only. With a boundary, all that widens a role demands it, and
+    nothing takes it away."""
+    bounded = _equals("iam:PermissionsBoundary", scope.boundary) if scope.boundary else {}
+    if scope.boundary:
+        writes = {*writes, *BOUND}
     roles = [f"arn:aws:iam::*:role/{scope.stack}-*", f"arn:aws:iam::*:role/{CLUSTER_ROLE}"]
     linked = "arn:aws:iam::*:role/aws-service-role"
     special = {
@@ -182,14 +193,18 @@ def _identity(writes: set[str], scope: Scope) -> Iterable[Document]:
         "iam:CreateServiceLinkedRole",
         "iam:DetachRolePolicy",
         "iam:PassRole",
+        *(WIDEN if scope.boundary else ()),
     }
     profiles = f"arn:aws:iam::*:instance-profile/{scope.stack}-*"
     yield from _one("WriteRoles", writes - special, {"Resource": [*roles, profiles]})
+    if scope.boundary:
+        limits = {"Resource": roles, "Condition": bounded}
+        yield from _one("WriteBoundedRoles", writes & WIDEN, limits)
     attached = [f"arn:aws:iam::aws:policy/{name}" for name in ATTACHED]
     yield from _one(
         "AttachPolicies",
         writes & {"iam:AttachRolePolicy", "iam:DetachRolePolicy"},
-        {"Resource": roles, "Condition": {"ArnEquals": {"iam:PolicyARN": attached}}},
+        {"Resource": roles, "Condition": {"ArnEquals": {"iam:PolicyARN": attached}, **bounded}},
     )
     yield from _one(
         "PassRoles",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from catalog.versions import TRAINER_RELEASES, TrainerRelease
+from frozen import dataclass
 from plans.parts import Spec
 from plans.pod_template import SecretKey, secret_variable
 from plans.runtime_objects import container, mpi_runtime, replicated_job, torch_runtime

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from catalog.storage import Driver
 from catalog.versions import Support
+from frozen import dataclass
 from plans.access import AccessPlan
 
 Spec = dict[str, Any]
@@ -27,6 +28,8 @@ class Identity:
     stack: str
     region: str
     extra_tags: tuple[tuple[str, str], ...] = ()
+    permissions_boundary: str | None = None
+    """ARN of the policy that limits every role."""
 
     def name(self, logical: str, *forcing: str) -> str:
         """`<stack>-<logical>-<8 hex>`: the same inputs give the same name, so a repeated create
@@ -102,6 +105,8 @@ class ClusterPlan:
     None: no tunnel is wanted."""
     admins: tuple[tuple[str, str], ...]
     """(name, role ARN)"""
+    role_name: str | None
+    """Name of the control plane's role; None: pulumi-eks makes it, without a boundary."""
     access: AccessPlan
 
 

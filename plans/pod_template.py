@@ -8,11 +8,12 @@ plans/pytorch.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
 import pydantic
 
+from frozen import dataclass
 from plans.parts import Spec
 
 GPU = "nvidia.com/gpu"

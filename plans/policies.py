@@ -13,9 +13,9 @@ ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPoli
 EKS_CLUSTER_TAG = "aws:RequestTag/eks:eks-cluster-name"
 
 
-def trust(service: str) -> Document:
-    """Who may assume a role: one AWS service."""
-    return document({"Principal": {"Service": service}, "Action": ["sts:AssumeRole"]})
+def trust(service: str, *more: str) -> Document:
+    """Who may assume a role: one AWS service. `more`: what else it may do then."""
+    return document({"Principal": {"Service": service}, "Action": ["sts:AssumeRole", *more]})
 
 
 def pod_identity_trust(*, account: str, region: str, cluster: str) -> Document:

@@ -8,9 +8,10 @@ appends its variables to a container's own, and so wins where both set one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from frozen import dataclass
 from plans import pytorch_coordinator
 from plans.parts import Spec
 from plans.pod_template import (

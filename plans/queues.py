@@ -8,9 +8,9 @@ components/team_queue.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from frozen import dataclass
 from plans.parts import TEAM, ChartPlan, Spec
 from plans.pod_template import EFA, GPU, POOL, TAINT_VALUE, TOLERATIONS
 

@@ -3,8 +3,9 @@ as it is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from frozen import dataclass
 
 S3Event = Literal["NEW", "CHANGED", "DELETED"]
 

@@ -5,8 +5,7 @@ Permissions: doc/CONFIGURATION.md of Mountpoint for Amazon S3, "IAM permissions"
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from frozen import dataclass
 from plans.policies import Document, document
 from plans.stores import StorePlan
 

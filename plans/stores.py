@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from frozen import dataclass
 from plans.parts import Identity
 from plans.repository import Repository
 

@@ -8,7 +8,7 @@ do. docs/teams.md has the same table; a test compares.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from frozen import dataclass
 
 EVERYBODY = "trainyard:teams"
 """Group of all roles of all teams."""

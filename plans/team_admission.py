@@ -9,9 +9,9 @@ an API server.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from frozen import dataclass
 from plans.parts import TEAM, Spec
 from plans.pod_template import TOLERATIONS
 from plans.teams import IMAGE_PREFIXES, PRIORITIES

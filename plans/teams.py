@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from frozen import dataclass
 from plans.parts import Identity, JobNamespacePlan
 from plans.queues import TeamQueuePlan
 

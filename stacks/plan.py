@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from frozen import dataclass
 from plans.access import AccessPlan
 from plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
 from plans.parts import (
@@ -47,6 +48,7 @@ from stacks.derive.controllers import (
     trainer_plan,
     training_operator_plans,
 )
+from stacks.derive.identity import identity
 from stacks.derive.jobs import runtime_plans
 from stacks.derive.namespace import job_namespace_plan
 from stacks.derive.network import network_plan, network_zones
@@ -333,8 +335,7 @@ def _environment(
     day: date,
 ) -> EnvironmentPlan:
     """Every part of an environment, in the order of stacks/environment.py."""
-    tags = tuple(sorted(wanted.tags.items()))
-    me = Identity(project=config.project, stack=config.stack, region=config.region, extra_tags=tags)
+    me = identity(config, wanted)
     cluster = cluster_name(me, wanted.network.cidr, zones)
     pools = pool_plans(me, wanted, access)
     runtimes = runtime_plans(wanted)

@@ -38,8 +38,8 @@ MAY_BE_SILENT = words("corednsAddonOptions createOidcProvider createInstanceRole
 """Those among them whose default is that value too, given the others."""
 IMPLEMENTED = words(
     "bootstrapSelfManagedAddons enabledClusterLogTypes endpointPrivateAccess endpointPublicAccess"
-    " kubernetesServiceIpAddressRange name privateSubnetIds publicAccessCidrs publicSubnetIds tags"
-    " upgradePolicy version vpcId"
+    " kubernetesServiceIpAddressRange name privateSubnetIds publicAccessCidrs publicSubnetIds"
+    " serviceRole tags upgradePolicy version vpcId"
 )
 CLUSTER_POLICY = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
 
@@ -83,9 +83,12 @@ class Cluster(pulumi.ComponentResource):
         super().__init__("eks:index:Cluster", name, {}, opts)
         self.name, self.given = name, given
         mine = pulumi.ResourceOptions(parent=self)
-        own = ServiceRole(f"{name}-eksRole", given.get("tags"), mine)
-        self.role = own.role
-        self.eks = self._control_plane([own.role, own.attachment])
+        self.role: Any = given.get("serviceRole")
+        first: list[pulumi.Resource] = []
+        if self.role is None:
+            own = ServiceRole(f"{name}-eksRole", given.get("tags"), mine)
+            self.role, first = own.role, [own.role, own.attachment]
+        self.eks = self._control_plane(first)
         facts = (self.eks.name, self.eks.endpoint, self.eks.certificate_authority, self.eks.arn)
         self.kubeconfig = pulumi.Output.all(*facts).apply(lambda all_: kubeconfig(*all_))
         text = pulumi.Output.json_dumps(self.kubeconfig)

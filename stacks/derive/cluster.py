@@ -41,6 +41,7 @@ def cluster_plan(
         public_access_cidrs=wanted.cluster.public_access_cidrs,
         tunnel_port=wanted.cluster.tunnel_port,
         admins=tuple((name, admin.role_arn) for name, admin in wanted.cluster.admins.items()),
+        role_name=me.name("control-plane") if me.permissions_boundary else None,
         access=access,
     )
 

@@ -8,11 +8,11 @@ object. Rules on it: stacks/rules/jobs.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from catalog import fabric, versions
 from catalog.instances import InstanceType
+from frozen import dataclass
 from plans.pod_template import EFA
 from plans.upstream_runtimes import upstream_runtimes
 from stacks.derive import pod_resources

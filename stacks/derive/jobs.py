@@ -7,11 +7,12 @@ A TrainJob and a PyTorchJob of one description are twins: the same pods under an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
 from catalog import fabric
+from frozen import dataclass
 from plans.own_runtimes import Fetched, OwnRuntime, own_runtime
 from plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
 from plans.pod_template import PULL_POLICIES, HostFolder, Mount, Training

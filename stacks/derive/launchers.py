@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from frozen import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,11 @@ stack of a team, its namespace and share."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from catalog.job_kinds import JOB_KINDS
+from frozen import dataclass
 from plans.parts import TEAM, Identity, JobNamespacePlan, digest
 from plans.queues import TeamQueuePlan, urgencies_up_to
 from plans.team_access import EVERYBODY, group_name

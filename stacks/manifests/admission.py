@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from catalog import versions
 from catalog.job_kinds import JOB_KINDS
+from frozen import dataclass
 from plans.parts import JobPlan, RuntimePlan, digest
 from stacks.derive.capacity import TYPES
 from stacks.manifests.context import ManifestContext, contexts_of

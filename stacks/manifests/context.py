@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +13,7 @@ from catalog import versions
 from catalog.instances import InstanceType
 from catalog.job_kinds import JOB_KINDS, job_kind
 from catalog.quantities import amount
+from frozen import dataclass
 from plans.pod_template import EFA, GPU
 from plans.pytorch import CONTAINER as TRAINS
 from plans.upstream_runtimes import upstream_runtimes

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
+from frozen import dataclass
 from stacks.derive.scripts import script_of
 from stacks.settings.problems import InputError, Place, Problem
 from stacks.settings.yaml_file import Document, Path, read_documents

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from frozen import dataclass
 from plans.parts import JobPlan
 from stacks.derive.jobs import file_errors, job_plan, runtime_plans
 from stacks.manifests.admission import Manifest, manifest_plan, read_manifests, stand_in

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
 
+from frozen import dataclass
 from stacks.derive.job_view import RESERVED_ENV
 from stacks.derive.scripts import Launch, launches
 from stacks.manifests.document import Container, Workload

@@ -8,13 +8,14 @@ grows with use is in no sum: it is named beside it, with its rate.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 from catalog.latencies import IMAGE_GB
 from catalog.prices import Price, price
 from catalog.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from catalog.versions import control_plane_prices
+from frozen import dataclass
 from plans.parts import JobPlan
 from stacks.derive.capacity import PoolUse
 from stacks.plan import EnvironmentPlan, TeamPlan

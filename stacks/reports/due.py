@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 import command_line
 from catalog import versions
 from catalog.prices import stale
+from frozen import dataclass
 from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
 from stacks.reports.account import Account, NotAnswered
 from stacks.reports.cost import estimate

@@ -88,7 +88,12 @@ def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict
         kinds = [(plan_kind(store), store) for store in plan.stores.values()]
         linked = {name for kind, store in kinds for name in kind.linked_buckets(store)}
         own = {name for kind, store in kinds for name in kind.own_buckets(store)}
-        scope = replace(scope, buckets=tuple(sorted(linked)), own_buckets=tuple(sorted(own)))
+        scope = replace(
+            scope,
+            buckets=tuple(sorted(linked)),
+            own_buckets=tuple(sorted(own)),
+            boundary=plan.identity.permissions_boundary,
+        )
     make = preview_policies if preview else deployer_policies
     return make(resource_types(plan), scope)
 

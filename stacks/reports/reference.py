@@ -50,6 +50,7 @@ UNITS = {
 PATTERNS = {
     r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$": "name",
     r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$": "ARN of a role",
+    r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/.+$": "ARN of a policy",
     r"^\d{12}$": "account ID",
     r"^[a-z0-9][-._:/a-z0-9]*/$": "beginning of image names",
     r"^cr-[0-9a-f]{8,17}$": "cr-…",

@@ -11,10 +11,11 @@ What takes a second or two, such as roles, routes and Kubernetes objects, is no 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from catalog.job_kinds import JOB_KINDS
 from catalog.latencies import LATENCIES, TYPICAL
+from frozen import dataclass
 from plans.parts import JobPlan
 from stacks.plan import EnvironmentPlan, TeamPlan
 from stacks.stores.figures import Stage, took

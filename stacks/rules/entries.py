@@ -9,9 +9,9 @@ has the checkpoints.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from catalog import fabric, versions
+from frozen import dataclass
 from plans.upstream_runtimes import TUNED
 from stacks.derive.capacity import TYPES, job_type, largest_gang
 from stacks.derive.job_view import JobView, entry_view, restarts_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from catalog.docker_hub import HOURS, PULLS, is_on_docker_hub
+from frozen import dataclass
 from stacks.derive.capacity import TYPES, gpus_of, largest_gang
 from stacks.derive.teams import Share
 from stacks.rules.teams import listing_errors

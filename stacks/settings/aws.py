@@ -7,13 +7,15 @@ makes its own, so such a key would be accepted and ignored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import pydantic
 
+from frozen import dataclass
+
 Text = Annotated[str, pydantic.Field(min_length=1)]
 RoleArn = Annotated[str, pydantic.Field(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$")]
+PolicyArn = Annotated[str, pydantic.Field(pattern=r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/.+$")]
 AccountId = Annotated[str, pydantic.Field(pattern=r"^\d{12}$")]
 
 KEYS = ("accessKey", "secretKey", "token")

@@ -7,12 +7,13 @@ from these types (`make schema`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, ClassVar, Literal
 
 import pydantic
 
-from stacks.settings.aws import AwsConfig, RoleArn
+from frozen import dataclass
+from stacks.settings.aws import AwsConfig, PolicyArn, RoleArn
 from stacks.settings.job import AnyJob, JobConfig, Name, Positive, PullPolicy, TorchtuneConfig
 from stacks.settings.queues import QueuesConfig
 from stacks.settings.stores import StoreConfig
@@ -284,6 +285,10 @@ class EnvironmentConfig:
     """By default charts come from the public registries of their projects."""
     tags: dict[str, str] = field(default_factory=dict)
     """Tags for every AWS resource, in addition to the tags that this program sets."""
+    permissions_boundary: PolicyArn | None = None
+    """ARN of an IAM policy that limits every role of the stack. Set it before the first
+    `pulumi up`: the control plane then gets another role, and EKS replaces a cluster whose role
+    changes. It must allow what the roles do (docs/deployer-policy.md)."""
 
     def own_runtime(self, job: JobConfig) -> OwnRuntimeConfig | None:
         """What a job runs on, where that is no runtime of upstream's."""

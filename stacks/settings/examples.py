@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, get_args
 
 from catalog import versions
-from stacks.settings.aws import AccountId, RoleArn
+from frozen import dataclass
+from stacks.settings.aws import AccountId, PolicyArn, RoleArn
 from stacks.settings.job import Name
 from stacks.settings.team_entry import ImagePrefix
 
 _ROLE = "arn:aws:iam::123456789012:role/deployer"
+_POLICY = "arn:aws:iam::123456789012:policy/boundary"
 _KUBERNETES, _TRAINER = versions.DEFAULT_KUBERNETES, [*versions.TRAINERS][0]
 _POOL = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
 EXAMPLES: dict[str, Any] = {
@@ -23,6 +24,7 @@ EXAMPLES: dict[str, Any] = {
     "network.zones": ["ap-northeast-2a", "ap-northeast-2c"],
     "public_access_cidrs": ["203.0.113.7/32"],
     "role_arn": _ROLE,
+    "permissions_boundary": _POLICY,
     "roleArn": _ROLE,
     "assumeRole": {"roleArn": _ROLE},
     "assumeRoles": [{"roleArn": _ROLE}],
@@ -189,6 +191,7 @@ PATTERNS: dict[str, Pattern] = {
         as_name,
     ),
     _pattern(RoleArn): Pattern("the ARN of an IAM role", _role, _ROLE),
+    _pattern(PolicyArn): Pattern("the ARN of an IAM policy", _none, _POLICY),
     _pattern(ImagePrefix): Pattern(
         "the beginning of image names, up to a slash",
         _image_prefix,

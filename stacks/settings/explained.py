@@ -11,10 +11,11 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 from catalog import versions
+from frozen import dataclass
 from stacks.settings.aws import KEYS, REPLACEMENTS
 from stacks.settings.environment import SETTING_HINTS
 from stacks.settings.examples import PATTERNS, as_name, example

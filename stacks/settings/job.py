@@ -7,12 +7,13 @@ refused in stacks/rules/jobs.py and stacks/rules/pods.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal
 
 import pydantic
 
 from catalog.storage import CHECKPOINT_BYTES_PER_PARAMETER
+from frozen import dataclass
 from plans.pod_template import SecretKey
 from plans.queues import Urgency
 

@@ -8,8 +8,10 @@ An error reads `<path> [<file>:<line>]: must …; got …. Fix: …`, a warning 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from frozen import dataclass
 
 Place = dict[str, Any]
 """Keyword arguments of a problem that say where a value stands: path, file, line."""

@@ -3,11 +3,11 @@ says: team_entry.py."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import pydantic
 
+from frozen import dataclass
 from plans.queues import Preemption
 
 

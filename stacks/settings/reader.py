@@ -6,13 +6,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pydantic
 
 from catalog.zones import ZONE_LETTERS
+from frozen import dataclass
 from stacks.settings.aws import AwsConfig
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.settings.explained import shown

@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from frozen import dataclass
 from stacks.settings.aws import KEYS
 from stacks.settings.problems import InputError
 

@@ -7,11 +7,12 @@ a problem is reported only if it is there both times: what depends on the wrong 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from catalog import versions
+from frozen import dataclass
 from stacks.settings.examples import EXAMPLES, keys_of
 from stacks.settings.lookup import is_required, types_at
 from stacks.settings.problems import REMOVE, InputWarning, Problem
@@ -25,6 +26,7 @@ OTHERS: dict[str, Any] = {
     "cluster.version": _KUBERNETES,
     "deployer_role_arn": _ROLE,
     "duration": "30m",
+    "permissions_boundary": "arn:aws:iam::123456789012:policy/other",
     "role_arn": _ROLE,
     "deployer": _ROLE,
     "roleArn": _ROLE,

@@ -6,12 +6,13 @@ What follows from them, kind by kind: stacks/stores/.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal
 
 import pydantic
 
 from catalog.storage import BACKUP_DAYS_AT_MOST, CHECKPOINT_BYTES_PER_PARAMETER
+from frozen import dataclass
 from plans.repository import Repository
 from stacks.settings.job import Name, Positive
 

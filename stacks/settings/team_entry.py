@@ -4,11 +4,12 @@ stacks/derive/teams.py. The team's own stack file: TeamConfig in environment.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
 import pydantic
 
+from frozen import dataclass
 from plans.queues import Urgency
 from stacks.settings.aws import RoleArn
 from stacks.settings.job import Name, Positive

@@ -8,11 +8,11 @@ a node reads through its own zone's mount target crosses no zone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from catalog.service_roles import EFS
 from catalog.storage import EFS_CLIENT, Driver, Speed, efs_speed
+from frozen import dataclass
 from plans.parts import Identity
 from plans.stores import EfsPlan
 from stacks.settings.environment import EnvironmentConfig, PoolConfig

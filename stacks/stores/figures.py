@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from catalog.latencies import LATENCIES
+from frozen import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

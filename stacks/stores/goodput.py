@@ -11,11 +11,11 @@ catalog/failures.py. What is refused or said about a verdict: stacks/rules/store
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Protocol
 
 from catalog.failures import FAILURES_PER_1000_NODE_DAYS
 from catalog.storage import CHECKPOINT_BYTES_PER_PARAMETER, Speed
+from frozen import dataclass
 
 GIB = 2**30
 ASYNC_STALL_SECONDS = 0.5

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from catalog.service_roles import ServiceRole
 from catalog.storage import Driver
+from frozen import dataclass
 from plans.parts import Identity
 from plans.stores import StorePlan
 from stacks.settings.environment import EnvironmentConfig, PoolConfig

@@ -6,7 +6,7 @@ The arithmetic is goodput.py; what FSx sells is catalog/storage.py.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from catalog.prices import lustre_per_month
@@ -22,6 +22,7 @@ from catalog.storage import (
     SCRATCH_2_PER_TIB,
     Speed,
 )
+from frozen import dataclass
 from stacks.settings.stores import LustreConfig
 from stacks.stores.goodput import (
     ASYNC_STALL_SECONDS,

@@ -24,6 +24,7 @@ from catalog.latencies import TYPICAL
 from catalog.versions import DEFAULT_KUBERNETES
 from tests.support.recording import UNKNOWN, Changes, Graph, Node, deploy
 from tests.support.stackfile import ENVIRONMENT, SCRATCH, Edit, at, without
+from tests.support.stacks import BOUNDARY, recorded
 
 JOB = "jobs.t5-large"
 TRAIN_JOB = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob t5-large"
@@ -525,6 +526,19 @@ def _credentials(graph: Graph) -> dict[str, Any]:
     [user] = config["users"]
     assert list(user["user"]) == ["exec"], "credentials are asked for when they are needed"
     return user["user"]["exec"]
+
+
+def test_the_boundary_of_the_stack_file_limits_every_role_and_the_control_planes_too() -> None:
+    graph = recorded("registries, admins, operator and tags")
+    roles = [node for node in graph.of("Role") if node.kind.startswith("aws:iam")]
+    assert len(roles) > 4
+    assert {role.inputs.get("permissionsBoundary") for role in roles} == {BOUNDARY}
+    control_plane = graph["Role control-plane"]
+    cluster = graph.one("eks:index:Cluster", "cluster")
+    assert cluster.inputs["serviceRole"] == {"$ref": control_plane.urn}
+    assert "RolePolicyAttachment control-plane-AmazonEKSClusterPolicy" in {
+        str(graph.nodes[urn]).rpartition(":")[2] for urn in cluster.needs
+    }
 
 
 def test_the_kubeconfig_asks_for_a_token_and_holds_none(dev: Graph) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -14,7 +15,7 @@ from plans import deployer
 from plans.deployer import Scope, deployer_policies, preview_policies
 from stacks.reports.policy import policies
 from tests.catalog.test_permissions import KNOWN
-from tests.support.stacks import STACKS, planned, recorded
+from tests.support.stacks import BOUNDARY, STACKS, planned, recorded
 
 SCOPE = Scope(stack="dev", region="eu-west-1", buckets=("my-sets",), own_buckets=("dev-corpus-*",))
 EVERYTHING = deployer_policies(permissions.CLOUDFORMATION, SCOPE)
@@ -169,3 +170,33 @@ def test_a_previewing_role_reads_and_nothing_else() -> None:
     actions = [action for statement in document["Statement"] for action in statement["Action"]]
     assert name == "dev-preview" and len(actions) > 50
     assert all(permissions.READS.match(action) for action in actions)
+
+
+BOUND = "arn:aws:iam::123456789012:policy/boundary"
+
+
+def test_with_a_boundary_no_role_is_widened_without_it_and_nothing_takes_it_away() -> None:
+    documents = deployer_policies(permissions.CLOUDFORMATION, replace(SCOPE, boundary=BOUND))
+    statements = [s for document in documents.values() for s in document["Statement"]]
+    widening = {
+        "iam:AttachRolePolicy",
+        "iam:CreateRole",
+        "iam:PutRolePermissionsBoundary",
+        "iam:PutRolePolicy",
+    }
+    found = {
+        action: statement.get("Condition", {}).get("StringEquals")
+        for statement in statements
+        if statement["Sid"] != "LinkLustre"  # on a role of AWS, which takes no boundary
+        for action in statement["Action"]
+        if action in {*widening, "iam:DeleteRolePermissionsBoundary"}
+    }
+    assert found == dict.fromkeys(widening, {"iam:PermissionsBoundary": BOUND})
+    assert "iam:PermissionsBoundary" not in json.dumps(EVERYTHING)
+    sizes = [len("".join(json.dumps(one).split())) for one in documents.values()]
+    assert max(sizes) <= deployer.LARGEST
+
+
+def test_the_boundary_of_the_stack_file_reaches_the_policy() -> None:
+    found = json.dumps(policies(planned("registries, admins, operator and tags")))
+    assert BOUNDARY in found and BOUNDARY not in json.dumps(policies(planned("dev")))

@@ -10,6 +10,7 @@ from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
 
 ROLE = "arn:aws:iam::123456789012:role/deployer"
+BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
 RESERVED = {"id": "cr-0123456789abcdef0", "instances": 2}
 BLOCK = RESERVED | {"starts": "2098-12-01T11:30:00Z", "ends": "2098-12-03T11:30:00Z"}
 H100 = {"instance_types": ["p5.48xlarge"], "max_nodes": 2}
@@ -48,6 +49,7 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("training_operator", {"version": "1.8.1"}),
         at("tags", {"cost-center": "17"}),
         at("cluster.tunnel_port", 8443),
+        at("permissions_boundary", BOUNDARY),
     ),
     "teams": (at("teams", {"vision": {"deployer": ROLE, "members": [f"{ROLE}-2"]}}),),
     "spot pool and backups": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pulumi
@@ -120,6 +121,13 @@ def test_the_cluster_is_asked_for_as_the_genuine_component_does(
     assert "kubernetesNetworkConfig" not in inputs
 
 
+def test_a_role_that_is_given_takes_the_place_of_its_own() -> None:
+    arn = "arn:aws:iam::111122223333:role/dev-control-plane"
+    recorder, _ = build({**WANTED, "serviceRole": SimpleNamespace(arn=arn)})
+    assert recorder.made.keys() == {"main", "main-eksCluster", "main-eks-k8s"}
+    assert recorder.made["main-eksCluster"].inputs["roleArn"] == arn
+
+
 def test_the_outputs_say_how_the_cluster_is_reached(built: tuple[Recorder, dict[str, Any]]) -> None:
     outputs = built[1]
     command = outputs["kubeconfig"]["users"][0]["user"]["exec"]
@@ -150,7 +158,7 @@ def test_a_bare_control_plane_is_no_fault_nor_is_the_programs() -> None:
     [
         ({"fargate": True}, "fargate"),
         ({"accessEntries": {}}, "accessEntries"),
-        ({"serviceRole": "x"}, "serviceRole"),
+        ({"instanceRole": "x"}, "instanceRole"),
         ({"skipDefaultNodeGroup": False}, "skipDefaultNodeGroup must be True"),
         ({"kubeProxyAddonOptions": None}, "kubeProxyAddonOptions"),
         ({"authenticationMode": "CONFIG_MAP"}, "'API'"),

@@ -1,0 +1,18 @@
+"""Whose resources a stack makes: names and tags by which they are found again, and what limits its
+roles."""
+
+from __future__ import annotations
+
+from plans.parts import Identity
+from stacks.settings.environment import EnvironmentConfig, StackConfig
+
+
+def identity(config: StackConfig, wanted: EnvironmentConfig) -> Identity:
+    """Of an environment."""
+    return Identity(
+        project=config.project,
+        stack=config.stack,
+        region=config.region,
+        extra_tags=tuple(sorted(wanted.tags.items())),
+        permissions_boundary=wanted.permissions_boundary,
+    )
