@@ -1,12 +1,12 @@
-"""From a job's description to its object: what a TrainJob or PyTorchJob says, which files go with
-it, and its identity.
+"""From a job's description to its object: what a TrainJob or PyTorchJob says, and its identity. Its
+files: job_files.py.
 
 A TrainJob and a PyTorchJob of one description are twins: the same pods under another controller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -21,10 +21,9 @@ from plans.trainer import pod_jobs, train_job_spec
 from plans.upstream_runtimes import TUNED, upstream_runtimes
 from stacks.derive import pod_resources
 from stacks.derive.capacity import TYPES, node_selector
+from stacks.derive.job_files import config_map
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig
-from stacks.settings.files import is_inside
 from stacks.settings.job import JobConfig, PyTorchJobConfig, TorchrunConfig, TorchtuneConfig
-from stacks.settings.problems import InputError
 from stacks.stores.kinds import claim_name
 
 CHECKPOINTS = "/checkpoints"
@@ -36,9 +35,6 @@ CLEAN_PODS: dict[str, Literal["None", "Running", "All"]] = {
     "all": "All",
 }
 """Setting → cleanPodPolicy."""
-CONFIG_MAP_BYTES = 1 << 20
-"""What the API server takes as the data of one ConfigMap (kubernetes core validation,
-MaxSecretSize)."""
 
 
 def job_plan(
@@ -51,7 +47,7 @@ def job_plan(
 ) -> JobPlan:
     """A job, decided. `folder`: where its files lie, which `file_errors` has looked at. `runtimes`:
     by name."""
-    files = _config_map(name, job, folder)
+    files = config_map(name, job, folder)
     training = _training(job, environment, files)
     rendered = _rendered(job, environment, training, runtimes)
     return JobPlan(
@@ -228,83 +224,6 @@ def stores(job: JobConfig) -> tuple[str, ...]:
     """The stores a job mounts."""
     directories = [each.store for each in (job.checkpoints, job.tensorboard) if each]
     return tuple(sorted({*job.storage, *directories}))
-
-
-def file_errors(path: str, job: JobConfig, folder: Path) -> Iterator[InputError]:
-    """Every error of the files that a job brings."""
-    if job.files is None:
-        return
-    path, names, size = f"{path}.files.sources", [Path(each).name for each in job.files.sources], 0
-    for source in job.files.sources:
-        file = folder / source
-        if not is_inside(folder, source):
-            yield InputError(
-                path=path,
-                must="list files of this checkout",
-                got=f"{source[:80]}, which is {_what_is(file)}",
-                fix=(
-                    "write paths from the project's folder, such as"
-                    f" {_elsewhere(folder, source) or 'scripts/train.py'}"
-                ),
-            )
-            continue
-        content = file.read_bytes()
-        size += len(content)
-        if not _is_text(content):
-            yield InputError(
-                path=path,
-                must="list text files",
-                got=f"{source}, which is not UTF-8 text",
-                fix="delete it, and put the file into the image or into a store",
-            )
-    if size > CONFIG_MAP_BYTES:
-        yield InputError(
-            path=path,
-            must="have at most 1 MiB in all, as a ConfigMap takes",
-            got=f"{size / CONFIG_MAP_BYTES:.1f} MiB",
-            fix="put the files into the image (workloads/README.md) or into a store",
-        )
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        yield InputError(
-            path=path,
-            must="list each file name once, because the folders are left out in the container",
-            got=name,
-            fix="rename one of the two files",
-        )
-
-
-def _what_is(file: Path) -> str:
-    """What stands where a file of the checkout should be."""
-    try:
-        if file.is_dir():
-            return "a folder"
-        return "outside it" if file.is_file() else "not there"
-    except OSError:
-        return "not there"
-
-
-def _elsewhere(folder: Path, source: str) -> str | None:
-    """A file of that name elsewhere in the folders that jobs bring files from."""
-    name = Path(source).name
-    places = [folder / "scripts", folder / "workloads"]
-    found = next((file for place in places if name for file in sorted(place.rglob(name))), None)
-    return str(found.relative_to(folder)) if found else None
-
-
-def _is_text(content: bytes) -> bool:
-    try:
-        return "\0" not in content.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-
-
-def _config_map(name: str, job: JobConfig, folder: Path) -> ConfigMapPlan | None:
-    """Called by its content: a changed script is another run, and a running one keeps the script it
-    began with."""
-    if job.files is None:
-        return None
-    data = {Path(source).name: (folder / source).read_text("utf-8") for source in job.files.sources}
-    return ConfigMapPlan(name=f"{name}-files-{digest(data)[:8]}", data=data)
 
 
 def _mounts(

@@ -14,7 +14,7 @@ from typing import Any
 
 from plans.pod_template import GPU
 from plans.runtime_objects import ANCESTOR
-from stacks.derive.jobs import CONFIG_MAP_BYTES
+from stacks.derive.job_files import CONFIG_MAP_BYTES
 from stacks.manifests import webhook_rules
 from stacks.manifests.context import ManifestContext
 from stacks.manifests.document import POD, TRAINER, Path, items, look, mapping

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from frozen import dataclass
 from plans.parts import JobPlan
-from stacks.derive.jobs import file_errors, job_plan, runtime_plans
+from stacks.derive.job_files import file_errors
+from stacks.derive.jobs import job_plan, runtime_plans
 from stacks.manifests.admission import Manifest, manifest_plan, read_manifests, stand_in
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import AnyJob, JobConfig, manifests, typed

@@ -1,7 +1,8 @@
 """`make check LIVE=1`: what only the account knows, asked before anything is created.
 
 All questions (account.py) are asked at once. A question that is denied, or has no answer when the
-time is over, is a warning. Roles of the stack file are assumed first, as the AWS provider does.
+time is over, is a warning; only who asks must be known. Roles of the stack file are assumed first,
+as the AWS provider does.
 """
 
 from __future__ import annotations
@@ -49,6 +50,14 @@ def preflight(
             caller = account.caller_arn()
         except NotAssumed as refused:
             yield role_finding(plan.access, refused)
+            return
+        except NotAnswered as reason:
+            yield InputError(
+                path="account",
+                must="say who the caller is; nothing in the account was checked",
+                got=str(reason),
+                fix="log in, for example with `aws sso login`, or leave LIVE=1 out",
+            )
             return
         more = "; nothing more is checked for a team" if wanted is None else ""
         yield InputWarning(path="account", text=f"the caller is {caller}{more}")

@@ -13,11 +13,10 @@ from plans.pod_template import GPU, POOL, TOLERATIONS
 from plans.queue_admission import POLICY
 from plans.queues import QUEUE_LABEL, job_labels
 from rehearsal.kube import ApiError, Object
-from rehearsal.processes import wait
 from tests.support.kueue_server import KueueServer, kueue_server
+from tests.support.patience import until
 from tests.support.team_server import PREFIX
 
-PATIENCE = 120
 KINDS = {"TrainJob": "trainer.kubeflow.org/v1alpha1", "PyTorchJob": "kubeflow.org/v1"}
 
 
@@ -36,9 +35,8 @@ def cluster(server: KueueServer) -> Iterator[KueueServer]:
             at = f"/apis/{version}/namespaces/team-{team}/{kind.lower()}s"
             for each in server.api.request("GET", at)["items"]:
                 server.api.request("DELETE", f"{at}/{each['metadata']['name']}")
-    assert wait(
+    assert until(
         lambda: not server.api.request("GET", "/apis/kueue.x-k8s.io/v1beta2/workloads")["items"],
-        seconds=PATIENCE,
     )
 
 
@@ -119,7 +117,7 @@ def waits(cluster: KueueServer, team: str, name: str) -> str:
 
 
 def starts(cluster: KueueServer, team: str, name: str, kind: str = "TrainJob") -> bool:
-    return wait(lambda: started(cluster, team, name, kind), seconds=PATIENCE)
+    return until(lambda: started(cluster, team, name, kind))
 
 
 def test_a_started_job_is_the_same_run_with_the_same_pods(cluster: KueueServer) -> None:
@@ -137,7 +135,7 @@ def test_a_started_job_is_the_same_run_with_the_same_pods(cluster: KueueServer) 
     def pods() -> list[Object]:
         return cluster.api.request("GET", "/api/v1/namespaces/team-vision/pods")["items"]
 
-    assert wait(lambda: len(pods()) == 2, seconds=PATIENCE)
+    assert until(lambda: len(pods()) == 2)
     for pod in pods():
         assert pod["spec"]["nodeSelector"] == {POOL: "g6e"}
         assert [each for each in TOLERATIONS if each not in pod["spec"]["tolerations"]] == []
@@ -154,7 +152,7 @@ def test_a_pytorchjob_waits_and_starts_as_a_whole(cluster: KueueServer) -> None:
         assert pod["nodeSelector"] == {POOL: "g6e"}, role
         assert pod["tolerations"][: len(TOLERATIONS)] == TOLERATIONS, role
     cluster.trainer.create(legacy_job("nlp", "second", 3))
-    assert wait(lambda: bool(waits(cluster, "nlp", "second")), seconds=PATIENCE)
+    assert until(lambda: bool(waits(cluster, "nlp", "second")))
     assert not started(cluster, "nlp", "second", "PyTorchJob")
 
 
@@ -162,7 +160,7 @@ def test_a_job_waits_for_all_its_nodes_and_gets_them_at_once(cluster: KueueServe
     cluster.trainer.create(job("vision", "first", 2))
     assert starts(cluster, "vision", "first")
     cluster.trainer.create(job("nlp", "second", 3))
-    assert wait(lambda: "insufficient unused quota" in waits(cluster, "nlp", "second"), PATIENCE)
+    assert until(lambda: "insufficient unused quota" in waits(cluster, "nlp", "second"))
     assert not started(cluster, "nlp", "second")
     cluster.api.delete(job("vision", "first", 2))
     assert starts(cluster, "nlp", "second")
@@ -185,7 +183,7 @@ def test_nobody_takes_what_is_nobodys_guarantee_from_another_team(cluster: Kueue
     cluster.trainer.create(job("nlp", "free", 2, "low"))
     assert starts(cluster, "nlp", "free")
     cluster.trainer.create(job("vision", "larger", 4, "normal"))
-    assert wait(lambda: bool(waits(cluster, "vision", "larger")), seconds=PATIENCE)
+    assert until(lambda: bool(waits(cluster, "vision", "larger")))
     assert started(cluster, "nlp", "free") and not started(cluster, "vision", "larger")
 
 
@@ -204,7 +202,7 @@ def test_without_the_policy_a_job_without_a_queue_never_starts(cluster: KueueSer
     whole = cluster.objects[f"ValidatingAdmissionPolicyBinding {POLICY}"]
     cluster.api.delete(whole)
     try:
-        assert wait(lambda: _created(cluster, body), seconds=PATIENCE)
+        assert until(lambda: _created(cluster, body))
         assert not started(cluster, "vision", "outside")
         # Kueue has seen it by the time that it has started a later one.
         cluster.trainer.create(job("vision", "inside", 1))

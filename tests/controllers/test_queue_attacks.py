@@ -17,7 +17,7 @@ import pytest
 from plans.queue_admission import POLICY, RULES
 from plans.queues import CONTROLLER, NAMESPACE, QUEUE_LABEL, URGENCY_LABEL
 from rehearsal.kube import Api, ApiError, Object
-from rehearsal.processes import wait
+from tests.support.patience import until
 from tests.support.team_server import (
     PREFIX,
     As,
@@ -180,9 +180,9 @@ def test_without_its_rule_each_way_round_is_open(teams: TeamServer, rule: str) -
     cases = {name: body for name, (control, body) in REFUSED.items() if control == rule}
     with without_rule(teams, rule):
         for name, body in cases.items():
-            assert wait(lambda body=body: not made(teams, body), seconds=60), name
+            assert until(lambda body=body: not made(teams, body)), name
     for name, body in cases.items():
-        assert wait(lambda body=body: bool(made(teams, body)), seconds=60), name
+        assert until(lambda body=body: bool(made(teams, body))), name
 
 
 @pytest.mark.parametrize("kind", VERSIONS)

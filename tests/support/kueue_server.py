@@ -22,9 +22,9 @@ from plans.queues import API, CONTROLLER, NAMESPACE
 from plans.upstream_runtimes import upstream_runtimes
 from rehearsal import charts, paths
 from rehearsal.kube import Api, ApiError, Object
-from rehearsal.processes import wait
-from tests.plans.test_trainer import runtime
 from tests.rehearsal.api_server import TOKEN
+from tests.support.cases.trainer import runtime
+from tests.support.patience import until
 from tests.support.recording import Graph
 from tests.support.team_server import CRDS, environment_with_queues, team_objects
 from tests.support.trainer_server import WEBHOOKS, TrainerServer, trainer_server
@@ -81,8 +81,8 @@ def kueue_server(folder: Path) -> Iterator[KueueServer]:
             if each["kind"] != "ResourceQuota":  # one that is older than its kinds refuses them
                 trainer.api.apply(each, manager="tests")
         for each in _queues(graph):
-            assert wait(lambda each=each: _applied(trainer.api, each), seconds=120), each
-        assert wait(lambda: _active(trainer.api), seconds=120), "the queues of both teams at work"
+            assert until(lambda each=each: _applied(trainer.api, each)), each
+        assert until(lambda: _active(trainer.api))
         yield made
 
 
@@ -109,7 +109,7 @@ def _install(trainer: TrainerServer, stack: ExitStack, graph: Graph) -> None:
             each["spec"].pop("conversion", None)
             trainer.api.apply(each, manager="tests")
     kinds = ("workloads", "clusterqueues", "cohorts", "localqueues", "resourceflavors")
-    assert wait(lambda: all(_served(trainer.api, kind) for kind in kinds), seconds=60)
+    assert until(lambda: all(_served(trainer.api, kind) for kind in kinds))
     config = yaml.safe_load(wanted["managerConfig"]["controllerManagerConfigYaml"])
     port = _start(trainer, stack, config)
     for each in objects:
@@ -156,7 +156,7 @@ def _start(trainer: TrainerServer, stack: ExitStack, config: Any) -> int:
     )
     stack.callback(process.wait)
     stack.callback(process.kill)
-    ready = wait(lambda: _answers(health) or process.poll() is not None, seconds=120)
+    ready = until(lambda: _answers(health) or process.poll() is not None)
     assert ready and process.poll() is None, f"not ready: {folder / 'log'}"
     return port
 

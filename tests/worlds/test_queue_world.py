@@ -13,8 +13,8 @@ import yaml
 from plans.pod_template import GPU, POOL, TOLERATIONS
 from plans.policies import document
 from plans.queues import job_labels
-from rehearsal import world
-from tests.worlds.harness import Harness, Object, rehearsing, until
+from rehearsal import processes, world
+from tests.worlds.harness import Harness, Object, rehearsing
 
 pytestmark = [
     pytest.mark.world,
@@ -157,7 +157,7 @@ def test_twelve_jobs_share_four_nodes_and_all_end(harness: Harness) -> None:
         assert max(most) <= NODES and len(claims) <= NODES
         return len(workloads) == len(JOBS) and all(_is(each, "Finished") for each in workloads)
 
-    assert until(all_ended, seconds=1200), harness.log.read_text()
+    assert processes.wait(all_ended, 1200, 1), harness.log.read_text()
     assert max(most) == NODES
     for number, (team, _, _) in enumerate(JOBS):
         assert harness.condition(f"job-{number}", f"team-{team}") == "Complete"

@@ -9,8 +9,6 @@ import pytest
 
 from catalog import versions
 from plans.parts import JobPlan
-from stacks.derive.jobs import file_errors
-from stacks.settings.job import FilesConfig, JobConfig
 from tests.support.cases.jobs import JOB, SCRIPT, TOKEN, pytorch_job, tune
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import SCRATCH, Edit, at, environment_plan, without
@@ -108,54 +106,6 @@ def test_a_changed_script_is_another_run(tmp_path: Path) -> None:
 def test_another_release_of_the_trainer_is_another_object_and_not_another_run() -> None:
     older, newer = job(), job(at("trainer.version", "2.3.0"))
     assert older.spec != newer.spec and older.run == newer.run
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (
-            None,
-            "must list files of this checkout; got train.py, which is not there. Fix: write paths",
-        ),
-        (b"\0binary", "must list text files; got train.py, which is not UTF-8 text"),
-        (b"\xff\xfe", "must list text files; got train.py"),
-        (
-            b"a" * ((1 << 20) + 1),
-            "must have at most 1 MiB in all, as a ConfigMap takes; got 1.0 MiB",
-        ),
-    ],
-)
-def test_files_that_no_config_map_takes_are_refused(
-    tmp_path: Path, content: bytes | None, says: str
-) -> None:
-    if content is not None:
-        (tmp_path / "train.py").write_bytes(content)
-    [error] = file_errors("jobs.a", _bringing("train.py"), tmp_path)
-    assert error.path == "jobs.a.files.sources" and says in str(error)
-
-
-def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "train.py").write_text("")
-    [error] = file_errors("jobs.a", _bringing("a/train.py", "b/train.py"), tmp_path)
-    assert "because the folders are left out in the container; got train.py" in str(error)
-
-
-def test_a_file_that_lies_in_another_folder_is_proposed(tmp_path: Path) -> None:
-    (tmp_path / "scripts" / "a").mkdir(parents=True)
-    (tmp_path / "scripts" / "a" / "train.py").write_text("")
-    for wrong in ("train.py", "scripts"):
-        (error,) = file_errors("jobs.a", _bringing(wrong), tmp_path)
-        proposed = "scripts/a/train.py" if wrong == "train.py" else "scripts/train.py"
-        assert error.fix == f"write paths from the project's folder, such as {proposed}"
-    assert "which is a folder" in error.got
-
-
-def _bringing(*sources: str) -> JobConfig:
-    return JobConfig(
-        nodes=1, pool="g6e", image="i:1", runtime="r", files=FilesConfig(sources=sources)
-    )
 
 
 def test_a_secret_stays_where_it_is() -> None:

@@ -404,6 +404,7 @@ def test_every_error_of_an_account_is_caused_by_a_test_above() -> None:
         found(at("cluster.admins.me.role_arn", ROLE))
         found(DEPLOYED, has_cluster=True)
         found(DEPLOYED, caller_arn=NotAssumed(DEPLOYER, "AccessDenied"))
+        found(caller_arn=NotAnswered("denied"))
         found(at("zone_id", "apne2-az2"), at("pools.h100.instance_types", ["g6e.48xlarge"]))
         found(SPOT, has_role=False, quota=(0, 4), addresses=(1, 0), offers={}, zones={})
         found(zones={ZONE: "use1-az3"})
@@ -418,12 +419,17 @@ def test_every_error_of_an_account_is_caused_by_a_test_above() -> None:
 # What is not answered.
 
 
-def test_a_denied_call_is_one_warning_and_stops_the_rest_only_if_the_caller_is_unknown() -> None:
+def test_a_denied_call_is_one_warning() -> None:
     reason = NotAnswered("servicequotas:GetServiceQuota: AccessDenied")
     _, *zones, denied = found(quota=reason, zones={})
     assert str(denied) == f"account: a question failed: {reason}" and len(zones) == 3
-    assert [str(one) for one in found(caller_arn=reason, zones={})] == [
-        f"account: a question failed: {reason}"
+
+
+def test_an_account_that_does_not_know_the_caller_is_asked_nothing_more_and_is_an_error() -> None:
+    reason = NotAnswered("sts:GetCallerIdentity: Unable to locate credentials")
+    assert errors(caller_arn=reason, zones={}) == [
+        f"account: must say who the caller is; nothing in the account was checked; got {reason}."
+        " Fix: log in, for example with `aws sso login`, or leave LIVE=1 out"
     ]
 
 

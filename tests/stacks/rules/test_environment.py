@@ -10,7 +10,7 @@ import pytest
 
 from catalog import versions
 from stacks import plan
-from stacks.derive import jobs as derived_jobs
+from stacks.derive import job_files
 from stacks.plan import plan_stack
 from stacks.reports import check
 from stacks.rules import (
@@ -223,7 +223,7 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above(tmp_path: Path) ->
             images,
             mounts,
         ),
-        *(efs, s3, lustre_rules, lustre_repositories, lustre_efa, derived_jobs, plan, together),
+        *(efs, s3, lustre_rules, lustre_repositories, lustre_efa, job_files, plan, together),
     )
 
     def run() -> None:
