@@ -132,7 +132,6 @@ MISNAMED: list[tuple[Any, ...]] = [
     ("cluster.vpc", "vpc-1"),
     ("network.subnets", ["10.0.1.0/24"]),
     ("trainer.replicas", 1),
-    (f"{OWN}.env", {"A": "1"}),
     (f"{LUSTRE}.size", 4800),
     ("storage.home.efs.throughput", 100),
     ("queues", {"a": {}}),
