@@ -37,7 +37,7 @@ def initializer(context: ManifestContext) -> Iterator[InputError]:
             must = f"have a job {name} in its runtime, with a container of that name"
             yield context.error(path, must, f"a runtime with {jobs}", "delete it, or add the job")
         elif context.trainer_minor >= STRICT_FROM and "initializer" not in mounts:
-            must = f"reach a volume: the container {name} of its runtime mounts no `initializer`"
+            must = f"have a mount of `initializer` in the container {name} of its runtime"
             fix = "volumeMounts: [{name: initializer, mountPath: /workspace}], in the runtime"
             yield context.error(path, must, ", ".join(map(str, mounts)) or "no mount", fix)
 
