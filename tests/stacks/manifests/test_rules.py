@@ -1343,7 +1343,7 @@ def test_what_the_webhook_asks_of_an_initializer_is_said_for_its_release(release
     is_new = release == "2.3.0"
     assert said(INITIALIZED) == []
     unmounted = said(INITIALIZED.replace("name: initializer", "name: workspace"))
-    assert ["mounts no `initializer`" in words for words in unmounted] == [True] * is_new
+    assert ["have a mount of `initializer`" in words for words in unmounted] == [True] * is_new
     bare = said(INITIALIZED.replace("hf://a/b", "a/b"))
     assert ["got a/b. Fix: hf://a/b" in words for words in bare] == [True] * is_new
     assert ["have a job" in words for words in said(INITIALIZED.replace("dataset:", "model:"))] == [
