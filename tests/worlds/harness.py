@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,7 @@ class Harness:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 text=True,
+                preexec_fn=_hears_interrupts,
             )
 
     def do(self, *words: str) -> int:
@@ -175,6 +177,11 @@ class Harness:
             " 'Reservations[].Instances[].InstanceId' --output text",
             check=False,
         ).split()
+
+
+def _hears_interrupts() -> None:
+    """A worker of pytest-xdist ignores them, and a process of its own would inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager
