@@ -109,6 +109,14 @@ def _api_server(world: paths.World, service_cidr: str, *, after: Part) -> Part:
             "kubelet-client-certificate": pki / "kubelet-client.crt",
             "kubelet-client-key": pki / "kubelet-client.key",
             "kubelet-preferred-address-types": "InternalIP",
+            # Who asks an API server of an APIService, such as Kueue's, through this one.
+            "requestheader-client-ca-file": pki / "ca.crt",
+            "requestheader-allowed-names": "front-proxy",
+            "requestheader-username-headers": "X-Remote-User",
+            "requestheader-group-headers": "X-Remote-Group",
+            "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+            "proxy-client-cert-file": pki / "front-proxy.crt",
+            "proxy-client-key-file": pki / "front-proxy.key",
             # Webhooks are called at the pod behind the service, so that nothing has to play
             # kube-proxy; pods reach the API server by KUBERNETES_SERVICE_HOST, so that the service
             # `kubernetes` needs no endpoint.

@@ -32,6 +32,7 @@ _NAMES = (
 _CA = "kubernetes"
 IDENTITIES = {
     "admin": ("kubernetes-admin", "system:masters"),
+    "front-proxy": ("front-proxy", ""),
     "kubelet-client": ("kube-apiserver-kubelet-client", "system:masters"),
     "kube-controller-manager": ("system:kube-controller-manager", ""),
     "kube-scheduler": ("system:kube-scheduler", ""),

@@ -167,3 +167,13 @@ def test_twelve_jobs_share_four_nodes_and_all_end(harness: Harness) -> None:
 def test_an_up_after_all_that_changes_nothing(harness: Harness) -> None:
     """Kueue has written to quotas and jobs."""
     harness.shell("pulumi up --stack queues --refresh --yes --skip-preview --expect-no-changes")
+
+
+def test_a_team_goes_with_its_queue_and_down_leaves_nothing(harness: Harness) -> None:
+    less = stack()
+    del less["trainyard:environment"]["teams"]["audio"]
+    (harness.checkout / "Pulumi.queues.yaml").write_text(yaml.safe_dump({"config": less}))
+    assert harness.do("up", "--stack", "queues") == 0, harness.log.read_text()
+    queues = harness.get("clusterqueues")["items"]
+    assert sorted(each["metadata"]["name"] for each in queues) == ["nlp", "vision"]
+    assert harness.do("down") == 0, harness.log.read_text()
