@@ -19,6 +19,17 @@ SLOW_DISK = Path(__file__).with_name("sitecustomize.py")
 NODES, RANKS = 2, 4
 
 
+ROUNDING = 1e-2
+"""How much final losses of equal runs may differ, relatively. Ranks add in another order each time, and
+each step makes the difference larger, most of all in bf16."""
+
+
+def after_resuming(log: str) -> dict[int, float]:
+    """Step → loss, of the last run in the log."""
+    steps = re.findall(r"step (\d+) loss ([\d.]+)", log.rpartition("resumed from")[2])
+    return {int(step): float(loss) for step, loss in steps}
+
+
 def final(log: str) -> list[float]:
     """The loss at the end, as every rank found it for itself, from the same data."""
     return [float(x) for x in re.findall(rf"rank \d of {RANKS}: final loss ([\d.]+)", log)]

@@ -14,7 +14,7 @@ from plans.pod_template import TOLERATIONS
 from rehearsal import processes, world
 from tests.support.patience import until
 from tests.support.recording import CHECKOUT, stack_values
-from tests.workloads_train.runs import RANKS, SLOW_DISK, WORKLOADS, Run, final, resumed
+from tests.workloads_train.runs import RANKS, ROUNDING, SLOW_DISK, WORKLOADS, Run, final, resumed
 from tests.worlds.harness import Harness, Object, rehearsing
 
 pytestmark = [
@@ -135,7 +135,7 @@ def _ends_like(harness: Harness, name: str, undisturbed: Run) -> list[int]:
     pods = harness.get(f"pods -n training -l jobset.sigs.k8s.io/jobset-name={name}")["items"]
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 2
     log = _logs(harness, name)
-    assert final(log) == [pytest.approx(final(undisturbed.log)[0], rel=1e-4)] * RANKS, log
+    assert final(log) == [pytest.approx(final(undisturbed.log)[0], rel=ROUNDING)] * RANKS, log
     return resumed(log)
 
 
