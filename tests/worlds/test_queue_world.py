@@ -176,4 +176,6 @@ def test_a_team_goes_with_its_queue_and_down_leaves_nothing(harness: Harness) ->
     assert harness.do("up", "--stack", "queues") == 0, harness.log.read_text()
     queues = harness.get("clusterqueues")["items"]
     assert sorted(each["metadata"]["name"] for each in queues) == ["nlp", "vision"]
+    for team in TEAMS:  # their roles are no part of the stack
+        harness.shell(f"aws iam delete-role --role-name {team}")
     assert harness.do("down") == 0, harness.log.read_text()
