@@ -310,7 +310,12 @@ def team_at_once(
 def job_type(job: JobConfig, environment: EnvironmentConfig) -> InstanceType | None:
     """The first type of the job's pool; None where there is no such pool or type."""
     pool = environment.pools.get(job.pool)
-    return TYPES.get(pool.instance_types[0]) if pool and pool.instance_types else None
+    return first_type(pool) if pool else None
+
+
+def first_type(pool: PoolConfig) -> InstanceType | None:
+    """The first type of a pool; None where there is no such type."""
+    return TYPES.get(pool.instance_types[0]) if pool.instance_types else None
 
 
 def gpus_of(job: JobConfig, environment: EnvironmentConfig) -> int:

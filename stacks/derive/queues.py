@@ -11,7 +11,7 @@ from catalog.latencies import LATENCIES
 from catalog.versions import TRAINER_RELEASES
 from plans.parts import JobPlan
 from plans.queues import FlavorPlan, PoolShare, QueuesPlan, TeamQueuePlan, job_labels
-from stacks.derive.capacity import TYPES, largest_gang
+from stacks.derive.capacity import first_type, largest_gang
 from stacks.derive.controllers import chart, job_kinds
 from stacks.settings.environment import EnvironmentConfig, PoolConfig
 from stacks.settings.job import AnyJob
@@ -40,7 +40,7 @@ def queues_plan(wanted: EnvironmentConfig) -> QueuesPlan | None:
         flavors=tuple(
             FlavorPlan(
                 pool=name,
-                gpus=gpus_of(pool),
+                gpus=gpus_of_node(pool),
                 nodes=largest_gang(pool),
                 free_nodes=largest_gang(pool) - taken[name],
             )
@@ -54,12 +54,12 @@ def queues_plan(wanted: EnvironmentConfig) -> QueuesPlan | None:
 
 def queued_pools(wanted: EnvironmentConfig) -> dict[str, PoolConfig]:
     """The pools whose nodes the queues hand out: those with GPUs."""
-    return {name: pool for name, pool in wanted.pools.items() if gpus_of(pool)}
+    return {name: pool for name, pool in wanted.pools.items() if gpus_of_node(pool)}
 
 
-def gpus_of(pool: PoolConfig) -> int:
+def gpus_of_node(pool: PoolConfig) -> int:
     """GPUs of a node of the pool's first type; 0 for CPU nodes and unknown types."""
-    kind = TYPES.get(pool.instance_types[0]) if pool.instance_types else None
+    kind = first_type(pool)
     return kind.gpus if kind else 0
 
 
@@ -100,7 +100,7 @@ def _share(
     free = largest_gang(pool) - kept
     return PoolShare(
         pool=name,
-        gpus=gpus_of(pool),
+        gpus=gpus_of_node(pool),
         guaranteed=entry.guaranteed_nodes.get(name, 0),
         ceiling=ceiling,
         possible=free if ceiling is None else min(free, ceiling),
