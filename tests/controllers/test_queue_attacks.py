@@ -7,14 +7,12 @@ job that says itself that it waits is like one that Kueue's webhook has suspende
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from plans.queue_admission import POLICY, RULES
+from plans.queue_admission import RULES
 from plans.queues import CONTROLLER, NAMESPACE, QUEUE_LABEL, URGENCY_LABEL
 from rehearsal.kube import Api, ApiError, Object
 from tests.support.patience import until
@@ -25,6 +23,7 @@ from tests.support.team_server import (
     environment_with_queues,
     refusal,
     team_server,
+    without_rule,
 )
 
 KUEUE = f"system:serviceaccount:{NAMESPACE}:{CONTROLLER}"
@@ -160,25 +159,10 @@ def test_a_way_round_the_queue_is_refused_by_its_sentence(
     assert RULES[rule].message in made(teams, body, by)
 
 
-@contextmanager
-def without_rule(teams: TeamServer, rule: str) -> Iterator[None]:
-    """The policy without one of its rules."""
-    whole = teams.objects[f"ValidatingAdmissionPolicy {POLICY}"]
-    less = copy.deepcopy(whole)
-    less["spec"]["validations"] = [
-        each for each in less["spec"]["validations"] if each["message"] != RULES[rule].message
-    ]
-    teams.put(less)
-    try:
-        yield
-    finally:
-        teams.put(whole)
-
-
 @pytest.mark.parametrize("rule", RULES)
 def test_without_its_rule_each_way_round_is_open(teams: TeamServer, rule: str) -> None:
     cases = {name: body for name, (control, body) in REFUSED.items() if control == rule}
-    with without_rule(teams, rule):
+    with without_rule(teams, RULES[rule].message):
         for name, body in cases.items():
             assert until(lambda body=body: not made(teams, body)), name
     for name, body in cases.items():

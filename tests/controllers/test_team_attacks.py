@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from plans.team_access import group_name, role_name
-from plans.team_admission import RULES, policies
+from plans.team_admission import RULES
 from rehearsal.kube import ApiError, Object
 from tests.support.patience import until
-from tests.support.team_server import PREFIX, TeamServer, refusal, team_server
+from tests.support.team_server import PREFIX, TeamServer, refusal, team_server, without_rule
 
 IMAGE = f"{PREFIX}train:1"
 OWN, FOREIGN = "namespaces/team-vision", "namespaces/team-nlp"
@@ -358,27 +358,10 @@ def test_what_a_policy_forbids_is_refused_by_its_sentence(teams: TeamServer, cas
     assert RULES[rule].message in made(teams, body)
 
 
-@contextmanager
-def without_rule(teams: TeamServer, rule: str) -> Iterator[None]:
-    """Both policies without one of their rules."""
-    whole = [{**teams.objects[f"ValidatingAdmissionPolicy {name}"]} for name in policies()]
-    for policy in whole:
-        less = copy.deepcopy(policy)
-        less["spec"]["validations"] = [
-            each for each in less["spec"]["validations"] if each["message"] != RULES[rule].message
-        ]
-        teams.put(less)
-    try:
-        yield
-    finally:
-        for policy in whole:
-            teams.put(policy)
-
-
 @pytest.mark.parametrize("rule", RULES)
 def test_without_its_rule_each_attack_passes(teams: TeamServer, rule: str) -> None:
     cases = {name: body for name, (control, body) in REFUSED.items() if control == rule}
-    with without_rule(teams, rule):
+    with without_rule(teams, RULES[rule].message):
         for name, body in cases.items():
             assert until(lambda body=body: not made(teams, body)), name
     for name, body in cases.items():
@@ -456,7 +439,7 @@ def test_a_pod_over_the_wall_is_refused_and_passes_without_it(teams: TeamServer,
 def test_what_two_controls_refuse_needs_both_taken_away(teams: TeamServer) -> None:
     """A9: hostPath in a pod, by Pod Security and by the policy."""
     body = pod(volumes=[HOST])
-    with without_rule(teams, "volumes"):
+    with without_rule(teams, RULES["volumes"].message):
         assert until(lambda: "PodSecurity" in made(teams, body))
         put_back = _unlabelled(teams)
         try:
