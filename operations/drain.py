@@ -14,6 +14,8 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -21,7 +23,7 @@ import yaml
 
 import command_line
 from operations.consent import ask
-from operations.kubectl import UNSERVED, Kubectl, Object, kubectl_with, logged_in_to
+from operations.kubectl import UNSERVED, Kubectl, Login, Object, kubectl_with, logged_in_to
 from operations.pulumi import outputs
 from operations.snapshot import full_name, last_condition
 from operations.target import add_live, require_account
@@ -58,6 +60,16 @@ class Place:
         return f"--namespace={self.namespace}" if self.namespace else "--all-namespaces"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reached:
+    """The cluster of a stack that answers."""
+
+    place: Place
+    entries: Mapping[str, Mapping[str, Any]]
+    """The output `jobs` of the stack."""
+    login: Login
+
+
 def main(arguments: list[str]) -> int:
     """Delete all jobs and print their names. Return 0 if none remain, 1 if one remains or the cluster
     does not answer, 2 if there is no terminal to ask."""
@@ -74,14 +86,24 @@ def main(arguments: list[str]) -> int:
     add_live(parser)
     options = parser.parse_args(arguments)
     try:
-        require_account(options.live)
-        place = place_of(options.stack, outputs(options.stack))
-        with logged_in_to(place.kubeconfig) as login:
-            reach(place, kubectl_with(login, "--request-timeout=30s"))
-            return drain(place, kubectl_with(login, "--request-timeout=150s"), yes=options.yes)
+        with reached(options.stack, live=options.live) as cluster:
+            kubectl = kubectl_with(cluster.login, "--request-timeout=150s")
+            return drain(cluster.place, kubectl, yes=options.yes)
     except RuntimeError as error:
         print(f"{error}\n{NOTHING}", file=sys.stderr)
         return 1
+
+
+@contextmanager
+def reached(stack: str, *, live: bool, to: TextIO | None = None) -> Iterator[Reached]:
+    """The cluster of a stack, which answers. Print which one it is, to standard output by default.
+    RuntimeError where the stack has none, or it does not answer."""
+    require_account(live)
+    stack_outputs = outputs(stack)
+    place = place_of(stack, stack_outputs)
+    with logged_in_to(place.kubeconfig) as login:
+        _reach(place, kubectl_with(login, "--request-timeout=30s"), to)
+        yield Reached(place=place, entries=stack_outputs.get("jobs") or {}, login=login)
 
 
 def place_of(stack: str, stack_outputs: dict[str, Any]) -> Place:
@@ -122,9 +144,8 @@ def _current(kubeconfig: str) -> tuple[str, str] | None:
         return None
 
 
-def reach(place: Place, kubectl: Kubectl, *, to: TextIO | None = None) -> None:
-    """Print which cluster is read, to standard output by default; DrainError where it does not
-    answer."""
+def _reach(place: Place, kubectl: Kubectl, to: TextIO | None) -> None:
+    """Print which cluster is read; DrainError where it does not answer."""
     other = _another_context(place)
     print(f"reads jobs in {place}{f'; {other}' if other else ''}", file=to, flush=True)
     try:

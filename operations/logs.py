@@ -13,11 +13,10 @@ import sys
 import command_line
 from catalog.job_kinds import JOB_KINDS
 from operations.chosen import Chosen, choose
-from operations.drain import place_of, reach
-from operations.kubectl import Kubectl, Object, kubectl_with, logged_in_to
-from operations.pulumi import outputs
+from operations.drain import reached
+from operations.kubectl import Kubectl, Object, kubectl_with
 from operations.snapshot import ROLE
-from operations.target import add_live, require_account
+from operations.target import add_live
 
 RANK_LABELS = tuple(kind.rank_label for kind in JOB_KINDS.values())
 MASTER = "master"
@@ -49,17 +48,13 @@ def main(arguments: list[str]) -> int:
     add_live(parser)
     options = parser.parse_args(arguments)
     try:
-        require_account(options.live)
-        stack_outputs = outputs(options.stack)
-        place = place_of(options.stack, stack_outputs)
-        with logged_in_to(place.kubeconfig) as login:
-            kubectl = kubectl_with(login, "--request-timeout=30s")
-            reach(place, kubectl, to=sys.stderr)
-            job = choose(kubectl, place, stack_outputs.get("jobs") or {}, options.job)
+        with reached(options.stack, live=options.live, to=sys.stderr) as cluster:
+            kubectl = kubectl_with(cluster.login, "--request-timeout=30s")
+            job = choose(kubectl, cluster.place, cluster.entries, options.job)
             selector = selected(job, _pods(kubectl, job), options.rank)
             command = _command(job, selector, follow=options.follow)
             sys.stdout.flush()
-            return subprocess.run(command, env=login()).returncode
+            return subprocess.run(command, env=cluster.login()).returncode
     except RuntimeError as error:
         print(error, file=sys.stderr)
         return 1

@@ -13,11 +13,10 @@ import sys
 import command_line
 from operations.chosen import Chosen, choose
 from operations.consent import ask
-from operations.drain import delete, jobs_of, place_of, reach
-from operations.kubectl import Object, kubectl_with, logged_in_to
-from operations.pulumi import outputs
+from operations.drain import delete, jobs_of, reached
+from operations.kubectl import Object, kubectl_with
 from operations.snapshot import last_condition
-from operations.target import add_live, require_account, update_command
+from operations.target import add_live, update_command
 
 NOTHING = "No job was stopped."
 
@@ -40,17 +39,13 @@ def main(arguments: list[str]) -> int:
     add_live(parser)
     options = parser.parse_args(arguments)
     try:
-        require_account(options.live)
-        stack_outputs = outputs(options.stack)
-        place = place_of(options.stack, stack_outputs)
-        with logged_in_to(place.kubeconfig) as login:
-            kubectl = kubectl_with(login, "--request-timeout=150s")
-            reach(place, kubectl_with(login, "--request-timeout=30s"))
-            job = choose(kubectl, place, stack_outputs.get("jobs") or {}, options.job)
+        with reached(options.stack, live=options.live) as cluster:
+            kubectl = kubectl_with(cluster.login, "--request-timeout=150s")
+            job = choose(kubectl, cluster.place, cluster.entries, options.job)
             if code := _asked(job, yes=options.yes):
                 return code
             delete(kubectl, job.kind, job.body)
-            if _uid(job.body) in map(_uid, jobs_of(kubectl, job.kind, place)):
+            if _uid(job.body) in map(_uid, jobs_of(kubectl, job.kind, cluster.place)):
                 print(f"not stopped: {job}", file=sys.stderr)
                 return 1
     except RuntimeError as error:
