@@ -5,7 +5,8 @@ import gc
 import pulumi
 
 from stacks import environment, team
-from stacks.plan import EnvironmentPlan, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan
 from stacks.reports.plan import summary
 from stacks.settings.problems import Refused
 from stacks.settings.reader import read_engine

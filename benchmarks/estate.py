@@ -13,7 +13,8 @@ import yaml
 
 import command_line
 from benchmarks.measure import CHECKOUT, in_turns, table
-from stacks.plan import EnvironmentPlan, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan
 from stacks.reports.plan import as_json, data, text
 from stacks.settings.reader import read, read_file
 

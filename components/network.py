@@ -1,6 +1,6 @@
 """The VPC: public and private subnets in each zone, one NAT gateway, and S3 without it.
 
-Its range: `network.cidr` in the stack file. How it is divided: stacks/plan.py, zone_cidrs.
+Its range: `network.cidr` in the stack file. How it is divided: stacks/derive/network.py.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from components.training_operator import TrainingOperator
 from plans.policies import Document
 from plans.tunnel import tunnel_command
 from stacks.outputs import job_outputs, job_starts
-from stacks.plan import EnvironmentPlan
+from stacks.planned import EnvironmentPlan
 from stacks.stores.kinds import plan_kind
 
 

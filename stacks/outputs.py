@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from catalog.job_kinds import JOB_KINDS
 from plans.parts import JobPlan
-from stacks.plan import EnvironmentPlan, TeamPlan
+from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.cost import JobCost, estimate
 
 

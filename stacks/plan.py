@@ -1,39 +1,21 @@
 """From what is wanted to what will be built: every derived fact, decided once, without the engine.
 
-`plan_environment` and `plan_team` return the plan together with every error and every warning
-(rules/). A stack file with errors has no plan.
+`plan_stack` returns the plan (stacks/planned.py) together with every error and every warning
+(stacks/rules/). A stack file with errors has no plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
 
 from frozen import dataclass
 from plans.access import AccessPlan
-from plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
-from plans.parts import (
-    ClusterPlan,
-    DevicePluginsPlan,
-    GpuPoolPlan,
-    Identity,
-    JobNamespacePlan,
-    JobPlan,
-    KarpenterPlan,
-    NetworkPlan,
-    RegistryPlan,
-    RuntimePlan,
-    TrainerPlan,
-    TrainingOperatorPlan,
-)
-from plans.queues import QueuesPlan
-from plans.stores import StorePlan
-from plans.teams import TeamEntryPlan
+from plans.parts import Identity
 from stacks.derive.access import access_plan
-from stacks.derive.capacity import PoolUse, pool_plans, pool_uses, team_at_once
+from stacks.derive.capacity import pool_plans, pool_uses, team_at_once
 from stacks.derive.cluster import (
     add_ons_plan,
     cluster_name,
@@ -56,11 +38,8 @@ from stacks.derive.queues import queued, queues_plan
 from stacks.derive.stores import job_verdicts, registry_plans
 from stacks.derive.teams import Share, share_of, team_entry_plans
 from stacks.manifests.stack_jobs import StackJobs, read_jobs
-from stacks.rules.access import (
-    access_warnings,
-    environment_access_errors,
-    team_access_errors,
-)
+from stacks.planned import EnvironmentPlan, Planned, TeamPlan
+from stacks.rules.access import access_warnings, environment_access_errors, team_access_errors
 from stacks.rules.entries import judged
 from stacks.rules.environment import (
     environment_errors,
@@ -88,90 +67,11 @@ from stacks.rules.together import (
 )
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.settings.job import typed
-from stacks.settings.problems import InputError, InputWarning, Refused
+from stacks.settings.problems import InputError
 from stacks.settings.reader import Reading, any_environment
 from stacks.settings.teams import environment_of, other_teams, unsound
-from stacks.settings.yaml_file import Lines
 from stacks.stores.efs import mount_zones
-from stacks.stores.goodput import Verdict
 from stacks.stores.kinds import sized, store_plans
-
-
-@dataclass(frozen=True, kw_only=True)
-class EnvironmentPlan:
-    """A whole environment, decided."""
-
-    identity: Identity
-    access: AccessPlan
-    zone: str
-    network: NetworkPlan
-    stores: Mapping[str, StorePlan]
-    registries: Mapping[str, RegistryPlan]
-    cluster: ClusterPlan
-    add_ons: AddOnsPlan
-    system_nodes: SystemNodesPlan
-    gpu_nodes: GpuNodesPlan
-    karpenter: KarpenterPlan
-    pools: Mapping[str, GpuPoolPlan]
-    device_plugins: DevicePluginsPlan
-    trainer: TrainerPlan
-    runtimes: tuple[RuntimePlan, ...]
-    training_operators: Mapping[str, TrainingOperatorPlan]
-    """Kind of job → its legacy controller: PyTorchJob, or nothing."""
-    priorities: Mapping[str, int]
-    workspace: JobNamespacePlan
-    queues: QueuesPlan | None
-    teams: Mapping[str, TeamEntryPlan]
-    """Those that the environment lists."""
-    jobs: Mapping[str, JobPlan]
-    capacity: Mapping[str, PoolUse]
-    checkpoints: Mapping[str, Verdict]
-    """Of the jobs that say how large their model is."""
-    contract: Mapping[str, Any]
-    """What teams may rely on: plain, versioned, without secrets and without ids that AWS gives."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TeamPlan:
-    """A team's share of an environment, decided."""
-
-    identity: Identity
-    environment: str
-    """Name of the stack to refer to."""
-    contract: Mapping[str, Any]
-    """What the environment's stack file promises; compared with what is deployed."""
-    parameter: str | None
-    """SSM parameter with the deployed contract of a team that the environment lists: its namespace
-    exists then. None: the stack reads the environment's outputs and makes its namespace itself."""
-    access: AccessPlan
-    workspace: JobNamespacePlan
-    jobs: Mapping[str, JobPlan]
-    at_once: Mapping[str, int]
-    """job → how many of its size run at once within the team's quota, when nothing else runs."""
-    checkpoints: Mapping[str, Verdict]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Planned:
-    """A plan, or the reasons why there is none."""
-
-    plan: EnvironmentPlan | TeamPlan | None
-    errors: tuple[InputError, ...]
-    warnings: tuple[InputWarning, ...] = ()
-
-    def accepted(self) -> EnvironmentPlan | TeamPlan:
-        """The plan; raises Refused with every error where there are any."""
-        if self.plan is None or self.errors:
-            raise Refused(self.errors)
-        return self.plan
-
-    def located(self, lines: Lines) -> Planned:
-        """The same, each problem with its place in the stack file."""
-        return replace(
-            self,
-            errors=tuple(map(lines.locate, self.errors)),
-            warnings=tuple(map(lines.locate, self.warnings)),
-        )
 
 
 def plan_stack(reading: Reading, folder: Path = Path("."), now: datetime | None = None) -> Planned:

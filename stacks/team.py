@@ -16,7 +16,7 @@ from components.job import Job, said
 from components.namespace import JobNamespace, Volume
 from plans.parts import JobNamespacePlan
 from stacks.outputs import job_outputs, job_starts
-from stacks.plan import TeamPlan
+from stacks.planned import TeamPlan
 from stacks.rules.access import account_of
 
 NOT_THERE = "couldn't find resource"

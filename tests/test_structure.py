@@ -35,6 +35,7 @@ FLOORS = (
     ("stacks/derive",),
     ("stacks/rules",),
     ("stacks/manifests",),
+    ("stacks/planned",),
     ("stacks/plan",),
     ("stacks/reports",),
     ("stacks/outputs",),

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 
 import command_line
-from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account
 from stacks.reports.preflight import DEADLINE, preflight
 from stacks.settings.problems import InputError, InputWarning, counted, listed

@@ -18,7 +18,7 @@ from catalog.versions import control_plane_prices
 from frozen import dataclass
 from plans.parts import JobPlan
 from stacks.derive.capacity import PoolUse
-from stacks.plan import EnvironmentPlan, TeamPlan
+from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.timeline import cold_start
 from stacks.stores.figures import UsageCost
 from stacks.stores.kinds import plan_kind

@@ -14,7 +14,8 @@ import command_line
 from catalog import versions
 from catalog.prices import stale
 from frozen import dataclass
-from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account, NotAnswered
 from stacks.reports.cost import estimate
 from stacks.reports.plan import as_json

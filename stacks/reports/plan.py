@@ -18,7 +18,8 @@ from catalog.versions import known_good
 from plans.parts import Spec
 from plans.pod_template import GPU, pod_requests
 from stacks.derive.capacity import quota_needed, quota_takers
-from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.cost import estimate
 from stacks.reports.money import at_least, money
 from stacks.reports.timeline import Timeline, schedule

@@ -14,7 +14,8 @@ import command_line
 from catalog.permissions import CLOUDFORMATION
 from plans.deployer import Scope, deployer_policies, preview_policies, team_policies
 from plans.policies import Document
-from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.settings.problems import counted, listed
 from stacks.settings.reader import read_file
 from stacks.stores.kinds import plan_kind

@@ -17,7 +17,7 @@ from typing import Any
 
 from stacks.derive.capacity import CNI, SYSTEM, quota_of_up, quota_takers
 from stacks.derive.credentials import NotAssumed
-from stacks.plan import EnvironmentPlan, TeamPlan
+from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account, NotAnswered
 from stacks.reports.reach import address_errors, asks_address, first_update_errors
 from stacks.reports.releases import add_ons, ami_errors, amis, build_errors

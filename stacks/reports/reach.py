@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from stacks.plan import EnvironmentPlan
+from stacks.planned import EnvironmentPlan
 from stacks.rules.endpoint import CIDRS
 from stacks.rules.network import is_range
 from stacks.settings.problems import InputError

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from catalog import versions
 from plans.node_parts import AddOnPlan
-from stacks.plan import EnvironmentPlan
+from stacks.planned import EnvironmentPlan
 from stacks.settings.problems import InputError
 
 VERSION, RELEASE = "environment.cluster.version", "environment.system_nodes.release"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from catalog.service_roles import EKS, NODE_GROUPS, SPOT, ServiceRole
-from stacks.plan import EnvironmentPlan
+from stacks.planned import EnvironmentPlan
 from stacks.settings.problems import InputError, InputWarning
 from stacks.stores.kinds import plan_kind
 

@@ -17,7 +17,7 @@ from catalog.job_kinds import JOB_KINDS
 from catalog.latencies import LATENCIES, TYPICAL
 from frozen import dataclass
 from plans.parts import JobPlan
-from stacks.plan import EnvironmentPlan, TeamPlan
+from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.stores.figures import Stage, took
 from stacks.stores.kinds import plan_kind
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog import versions
 from command_line import table, wrapped
-from stacks.plan import EnvironmentPlan
+from stacks.planned import EnvironmentPlan
 
 
 def versions_section(plan: EnvironmentPlan) -> list[str]:

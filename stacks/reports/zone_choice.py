@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from catalog.zones import WITHOUT_EKS, zone_ids_with, zone_names
-from stacks.plan import EnvironmentPlan
+from stacks.planned import EnvironmentPlan
 from stacks.settings.problems import InputError
 
 

@@ -13,7 +13,8 @@ from catalog.zones import ZONE_LETTERS, regions_with
 from components.gpu_pool import READY, node_class_spec, node_pool_spec
 from plans.parts import GpuPoolPlan
 from plans.pod_template import TOLERATIONS
-from stacks.plan import EnvironmentPlan, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan
 from stacks.settings.reader import read
 from tests.support import crds
 from tests.support.cases.environment import BLOCK, ODCR

@@ -12,7 +12,8 @@ import pytest
 
 from catalog.prices import Price
 from stacks.outputs import job_starts
-from stacks.plan import EnvironmentPlan, TeamPlan, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports import cost
 from tests.support.cases.jobs import JOB, SCRIPT, pytorch_job
 from tests.support.recording import CHECKOUT, WORKLOADS, Graph, deploy

@@ -17,7 +17,8 @@ from plans.trainer import pod_jobs, train_job_spec
 from plans.upstream_runtimes import upstream_runtimes
 from rehearsal.kube import ApiError, Object
 from stacks.manifests.document import look
-from stacks.plan import EnvironmentPlan, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan
 from stacks.settings.reader import read_file
 from tests.support.cases.trainer import API, JOB, OWN, VARIANTS, runtime, train_job
 from tests.support.patience import until

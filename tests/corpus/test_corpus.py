@@ -18,7 +18,8 @@ import yaml
 from stacks.manifests.context import contexts_of
 from stacks.manifests.document import read_manifest
 from stacks.manifests.rules import manifest_problems
-from stacks.plan import Planned, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import Planned
 from stacks.settings.problems import InputError, Problem
 from stacks.settings.reader import read_file
 from stacks.settings.yaml_file import read_documents

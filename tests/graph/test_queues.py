@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from catalog.versions import KUEUE
-from stacks.plan import EnvironmentPlan
+from stacks.planned import EnvironmentPlan
 from stacks.reports import plan as report
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at

@@ -18,7 +18,8 @@ from catalog import versions
 from catalog.instances import GPU_TYPES, InstanceType
 from plans.parts import Identity
 from stacks.derive.capacity import efa_interfaces
-from stacks.plan import EnvironmentPlan, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan
 from stacks.settings.reader import read
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import (

@@ -14,7 +14,8 @@ from catalog.instances import GPU_TYPES
 from catalog.zones import ZONE_LETTERS, regions_with, zone_names
 from plans.parts import digest
 from plans.stores import EfsPlan, LustrePlan
-from stacks.plan import EnvironmentPlan, Planned, TeamPlan, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan, Planned, TeamPlan
 from stacks.settings.reader import Reading, read
 from tests.support.recording import CHECKOUT, stack_values
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from stacks.plan import EnvironmentPlan
+from stacks.planned import EnvironmentPlan
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
 

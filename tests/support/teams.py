@@ -8,7 +8,8 @@ from typing import Any
 
 import yaml
 
-from stacks.plan import EnvironmentPlan, Planned, TeamPlan, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan, Planned, TeamPlan
 from stacks.settings.reader import read_file
 from tests.support.recording import CHECKOUT, stack_values
 from tests.support.stackfile import ENVIRONMENT, TEAM, Edit

@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from rehearsal import world
-from stacks.plan import EnvironmentPlan, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan
 from stacks.settings.reader import read
 from tests.support.patience import until
 from tests.worlds.harness import Harness, Object, rehearsing

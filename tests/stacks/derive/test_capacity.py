@@ -22,7 +22,8 @@ from stacks.derive.capacity import (
     quota_takers,
     system_quota,
 )
-from stacks.plan import EnvironmentPlan, Planned, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan, Planned
 from stacks.settings.environment import PoolConfig
 from stacks.settings.reader import read
 from tests.catalog.test_instances import EC2

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from catalog.zones import SNAPSHOT
-from stacks.plan import EnvironmentPlan
+from stacks.planned import EnvironmentPlan
 from stacks.reports import due
 from stacks.reports.account import NotAnswered
 from tests.stacks.reports.test_preflight import account, block

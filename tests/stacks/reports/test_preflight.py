@@ -26,7 +26,8 @@ from catalog.versions import KUBERNETES
 from plans.access import AccessPlan, AssumedRole
 from plans.parts import Identity
 from stacks.derive.credentials import NotAssumed
-from stacks.plan import EnvironmentPlan, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan
 from stacks.reports import account as account_module
 from stacks.reports import check, preflight, service_roles, zone_choice
 from stacks.reports.account import Account, NotAnswered

@@ -11,7 +11,8 @@ import pytest
 
 from plans.access import AccessPlan, AssumedRole
 from stacks.derive.credentials import NotAssumed
-from stacks.plan import Planned, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import Planned
 from stacks.rules import access
 from stacks.settings.aws import AssumeRoleConfig, AwsConfig
 from stacks.settings.reader import read

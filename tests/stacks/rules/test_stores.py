@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from stacks.plan import EnvironmentPlan, TeamPlan
+from stacks.planned import EnvironmentPlan, TeamPlan
 from tests.support.cases.environment import JOB, MODEL
 from tests.support.stackfile import at, environment_plan, errors, lustre, planned, team_plan
 

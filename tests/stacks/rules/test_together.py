@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stacks.plan import Planned, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import Planned
 from stacks.rules.together import Saved, shared_directory_errors
 from stacks.settings.reader import read_file
 from tests.support.recording import CHECKOUT

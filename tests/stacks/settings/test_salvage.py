@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from stacks.plan import Planned, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import Planned
 from stacks.settings.problems import REMOVE, InputError
 from stacks.settings.reader import read, read_file
 from stacks.settings.stand_ins import StandIns, stand_ins

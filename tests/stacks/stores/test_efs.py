@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from plans.parts import Identity
-from stacks.plan import EnvironmentPlan, plan_stack
+from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan
 from stacks.settings.reader import read
 from tests.support.stackfile import Edit, at, efs, environment_plan, values
 
