@@ -17,6 +17,7 @@ from rehearsal.providers.aws import (
     events,
     iam,
     launch_templates,
+    lookups,
     network,
     parameters,
     storage,
@@ -163,6 +164,8 @@ class Aws(Plugin):
     def invoke(self, token: str, arguments: Properties) -> Properties:
         if token == parameters.GET:
             return parameters.get(self.clients, self.region, arguments)
+        if token in lookups.LOOKUPS:
+            return lookups.LOOKUPS[token](self.clients, self.region, arguments)
         if token != PARTITION:
             raise Refused(f"this aws plugin does not implement {token}")
         partition = self.clients.session.get_partition_for_region(

@@ -1,0 +1,184 @@
+"""Look-ups of EC2 and STS, as the genuine provider's data sources answer them: those of many by filters,
+those of one by id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from rehearsal.providers.aws.account import Clients
+from rehearsal.providers.aws.resource_type import lower, upper
+from rehearsal.providers.problems import Refused
+from rehearsal.providers.wire import Properties, words
+
+TARGETS = words(
+    "CarrierGatewayId CoreNetworkArn EgressOnlyInternetGatewayId GatewayId InstanceId"
+    " LocalGatewayId NatGatewayId NetworkInterfaceId TransitGatewayId VpcPeeringConnectionId"
+)
+"""What a route leads to, in EC2's words."""
+Lookup = Callable[[Clients, str, Properties], Properties]
+
+
+def _asked(clients: Clients, region: str, service: str, operation: str, **asked: Any) -> Any:
+    try:
+        return getattr(clients.get(service, region), operation)(**asked)
+    except ClientError as fault:
+        raise Refused(str(fault)) from None
+
+
+def _filters(arguments: Properties) -> list[dict[str, Any]]:
+    found = [
+        {"Name": one["name"], "Values": one["values"]} for one in arguments.get("filters") or ()
+    ]
+    if vpc := arguments.get("vpcId"):
+        found.append({"Name": "vpc-id", "Values": [vpc]})
+    return found
+
+
+def _ids(word: str) -> Lookup:
+    """The ids of the objects that the filters let through; none is no error."""
+    operation = {"Vpc": "describe_vpcs", "Subnet": "describe_subnets"}.get(
+        word, "describe_route_tables"
+    )
+
+    def look_up(clients: Clients, region: str, arguments: Properties) -> Properties:
+        found = _asked(clients, region, "ec2", operation, Filters=_filters(arguments))
+        return {
+            **arguments,
+            "id": region,
+            "ids": sorted(one[f"{word}Id"] for one in found[f"{word}s"]),
+            "region": region,
+            "tags": {},
+        }
+
+    return look_up
+
+
+def _one(answer: Any, key: str, what: str) -> Any:
+    """The object that was found; Refused with the genuine provider's words where there is none."""
+    if len(answer[key]) != 1:
+        raise Refused(f"no matching EC2 {what} found")
+    return answer[key][0]
+
+
+def _shared(found: Any, region: str) -> Properties:
+    return {
+        "ownerId": found.get("OwnerId", ""),
+        "tags": {tag["Key"]: tag["Value"] for tag in found.get("Tags", ())},
+        "region": region,
+    }
+
+
+def _vpc(clients: Clients, region: str, arguments: Properties) -> Properties:
+    id_ = arguments["id"]
+    found = _one(_asked(clients, region, "ec2", "describe_vpcs", VpcIds=[id_]), "Vpcs", "VPC")
+    attributes = {
+        name: _asked(clients, region, "ec2", "describe_vpc_attribute", VpcId=id_, Attribute=name)[
+            upper(name)
+        ]["Value"]
+        for name in ("enableDnsSupport", "enableDnsHostnames")
+    }
+    return {
+        **arguments,
+        **_shared(found, region),
+        **attributes,
+        "cidrBlock": found["CidrBlock"],
+        "cidrBlockAssociations": [
+            {
+                "associationId": one["AssociationId"],
+                "cidrBlock": one["CidrBlock"],
+                "state": one["CidrBlockState"]["State"],
+            }
+            for one in found["CidrBlockAssociationSet"]
+        ],
+        "default": found["IsDefault"],
+        "instanceTenancy": found["InstanceTenancy"],
+        "state": found["State"],
+    }
+
+
+def _subnet(clients: Clients, region: str, arguments: Properties) -> Properties:
+    asked = _asked(clients, region, "ec2", "describe_subnets", SubnetIds=[arguments["id"]])
+    found = _one(asked, "Subnets", "Subnet")
+    told = [
+        "AvailabilityZone",
+        "AvailabilityZoneId",
+        "CidrBlock",
+        "MapPublicIpOnLaunch",
+        "State",
+        "VpcId",
+    ]
+    return {
+        **arguments,
+        **_shared(found, region),
+        **{lower(key): found[key] for key in told},
+        "availableIpAddressCount": found["AvailableIpAddressCount"],
+    }
+
+
+def _route_table(clients: Clients, region: str, arguments: Properties) -> Properties:
+    id_ = arguments["routeTableId"]
+    asked = _asked(clients, region, "ec2", "describe_route_tables", RouteTableIds=[id_])
+    found = _one(asked, "RouteTables", "Route Table")
+    return {
+        **arguments,
+        **_shared(found, region),
+        "id": id_,
+        "vpcId": found["VpcId"],
+        "routes": [_route(one) for one in found["Routes"] if _is_told(one)],
+        "associations": [
+            {
+                "routeTableAssociationId": one.get("RouteTableAssociationId", ""),
+                "routeTableId": id_,
+                "subnetId": one.get("SubnetId", ""),
+                "gatewayId": one.get("GatewayId", ""),
+                "main": one.get("Main", False),
+            }
+            for one in found["Associations"]
+        ],
+    }
+
+
+def _is_told(route: Any) -> bool:
+    """The genuine provider leaves out the VPC's own ranges and the routes of gateway endpoints."""
+    return not route.get("GatewayId", "").startswith(("local", "vpce-"))
+
+
+def _route(route: Any) -> Properties:
+    """A route; a target that it does not have is an empty text."""
+    targets = {lower(key): route.get(key, "") for key in TARGETS}
+    targets["egressOnlyGatewayId"] = targets.pop("egressOnlyInternetGatewayId")
+    return {
+        **targets,
+        "cidrBlock": route.get("DestinationCidrBlock", ""),
+        "ipv6CidrBlock": route.get("DestinationIpv6CidrBlock", ""),
+        "destinationPrefixListId": route.get("DestinationPrefixListId", ""),
+        "odbNetworkArn": "",
+        "vpcEndpointId": "",
+    }
+
+
+def _caller(clients: Clients, region: str, arguments: Properties) -> Properties:
+    found = _asked(clients, region, "sts", "get_caller_identity")
+    account = found["Account"]
+    return {
+        **arguments,
+        "id": account,
+        "accountId": account,
+        "arn": found["Arn"],
+        "userId": found["UserId"],
+    }
+
+
+LOOKUPS: dict[str, Lookup] = {
+    "aws:index/getCallerIdentity:getCallerIdentity": _caller,
+    "aws:ec2/getRouteTable:getRouteTable": _route_table,
+    "aws:ec2/getRouteTables:getRouteTables": _ids("RouteTable"),
+    "aws:ec2/getSubnet:getSubnet": _subnet,
+    "aws:ec2/getSubnets:getSubnets": _ids("Subnet"),
+    "aws:ec2/getVpc:getVpc": _vpc,
+    "aws:ec2/getVpcs:getVpcs": _ids("Vpc"),
+}
+"""Token of a data source → its answer."""
