@@ -5,6 +5,8 @@ Version, endpoint and admins: `cluster` in the stack file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pulumi
 import pulumi_aws as aws
 import pulumi_eks as eks
@@ -112,8 +114,9 @@ class Cluster(pulumi.ComponentResource):
         plan: ClusterPlan,
         *,
         vpc_id: pulumi.Input[str],
-        public_subnet_ids: list[pulumi.Output[str]],
-        private_subnet_ids: list[pulumi.Output[str]],
+        public_subnet_ids: Sequence[pulumi.Input[str]],
+        private_subnet_ids: Sequence[pulumi.Input[str]],
+        service_cidr: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:cluster:Cluster", name, None, opts)
@@ -129,7 +132,7 @@ class Cluster(pulumi.ComponentResource):
             endpoint_private_access=True,
             endpoint_public_access=plan.public,
             public_access_cidrs=list(plan.public_access_cidrs) or None,
-            kubernetes_service_ip_address_range=plan.service_cidr,
+            kubernetes_service_ip_address_range=service_cidr,
             enabled_cluster_log_types=list(plan.logs),
             upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(
                 support_type=plan.upgrade_policy.upper()

@@ -3,6 +3,7 @@ cannot be destroyed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
@@ -20,14 +21,16 @@ def security_group(
     identity: Identity,
     vpc_id: pulumi.Input[str],
     description: str,
+    tags: Mapping[str, str] | None = None,
 ) -> aws.ec2.SecurityGroup:
-    """An empty group: nobody reaches it and it reaches nobody."""
+    """An empty group: nobody reaches it and it reaches nobody. `tags`: others than those of its
+    name."""
     return aws.ec2.SecurityGroup(
         name,
         name=identity.name(name),
         description=description,
         vpc_id=vpc_id,
-        tags=identity.tags(name),
+        tags=tags or identity.tags(name),
         opts=pulumi.ResourceOptions(parent=parent),
     )
 

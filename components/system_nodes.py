@@ -37,7 +37,7 @@ class SystemNodes(pulumi.ComponentResource):
         plan: SystemNodesPlan,
         *,
         cluster_name: pulumi.Input[str],
-        subnet_ids: list[pulumi.Output[str]],
+        subnet_ids: Sequence[pulumi.Input[str]],
         needs: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:

@@ -57,29 +57,6 @@ class Identity:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ZonePlan:
-    """One zone of the network."""
-
-    name: str
-    letter: str
-    """Last of the name; also what its subnets are called by."""
-    public_cidr: str
-    private_cidr: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkPlan:
-    identity: Identity
-    cidr: str
-    zones: tuple[ZonePlan, ...]
-    """The training zone first."""
-    training_zone: ZonePlan
-    """Of `zones`: where GPU nodes, file systems and the NAT gateway are."""
-    cluster_name: str
-    """For the subnet tags that load balancers look for."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class RegistryPlan:
     identity: Identity
     name: str
@@ -96,7 +73,6 @@ class ClusterPlan:
     """How AWS supports the version on the day of the plan. Only the price follows from it."""
     upgrade_policy: Literal["extended", "standard"]
     logs: tuple[str, ...]
-    service_cidr: str
     public: bool
     public_access_cidrs: tuple[str, ...]
     """Empty without a public endpoint."""

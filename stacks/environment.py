@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pulumi
 
 from components.account import aws_provider
 from components.add_ons import AddOns, CniIdentity, PodRoles
+from components.brought_network import BroughtNetwork
 from components.cluster import Cluster
 from components.device_plugins import DevicePlugins
 from components.gpu_nodes import GpuNodes
@@ -17,6 +18,7 @@ from components.job import Job, said
 from components.karpenter import Karpenter
 from components.namespace import JobNamespace, Volume
 from components.network import Network
+from components.own_network import OwnNetwork
 from components.prefetch import Prefetch
 from components.priority import Priority
 from components.queues import Queues
@@ -26,11 +28,18 @@ from components.team import Team
 from components.team_rules import TeamRules
 from components.trainer import Runtimes, Trainer
 from components.training_operator import TrainingOperator
+from plans.networks import BroughtNetworkPlan, OwnNetworkPlan
 from plans.policies import Document
 from plans.tunnel import tunnel_command
 from stacks.outputs import job_outputs, job_starts
 from stacks.planned import EnvironmentPlan
 from stacks.stores.kinds import plan_kind
+
+NETWORKS: dict[type, Callable[..., Network]] = {
+    OwnNetworkPlan: OwnNetwork,
+    BroughtNetworkPlan: BroughtNetwork,
+}
+"""Plan of a network → its component."""
 
 
 def build(plan: EnvironmentPlan) -> dict[str, Any]:
@@ -39,7 +48,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     account = aws_provider("aws", plan.access)
     on_aws = pulumi.ResourceOptions(providers=[account])
 
-    network = Network("network", plan.network, opts=on_aws)
+    network = NETWORKS[type(plan.network)]("network", plan.network, opts=on_aws)
     stores = {
         key: plan_kind(store).component()(key, store, place=network.for_stores(), opts=on_aws)
         for key, store in plan.stores.items()
@@ -55,6 +64,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         vpc_id=network.vpc_id,
         public_subnet_ids=network.public_subnet_ids,
         private_subnet_ids=network.private_subnet_ids,
+        service_cidr=network.service_cidr,
         opts=on_aws,
     )
     name = cluster.coordinates.name

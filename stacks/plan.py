@@ -236,7 +236,7 @@ def _environment(
 ) -> EnvironmentPlan:
     """Every part of an environment, in the order of stacks/environment.py."""
     me = identity(config, wanted)
-    cluster = cluster_name(me, wanted.network.cidr, zones)
+    cluster = cluster_name(me, wanted.network, zones)
     pools = pool_plans(me, wanted, access)
     runtimes = runtime_plans(wanted)
     described = typed(wanted.jobs)
@@ -291,6 +291,7 @@ def _team(
         contract=listed.contract if listed else base.contract,
         parameter=listed.parameter if listed else None,
         access=access,
+        own_network=base.own_network,
         workspace=job_namespace_plan(
             share.namespace, stores, environment.zone, team.jobs, max_gpus=share.max_gpus
         ),

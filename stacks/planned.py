@@ -8,6 +8,7 @@ from typing import Any
 
 from frozen import dataclass
 from plans.access import AccessPlan
+from plans.networks import AnyNetworkPlan, OwnNetworkPlan
 from plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
 from plans.parts import (
     ClusterPlan,
@@ -17,7 +18,6 @@ from plans.parts import (
     JobNamespacePlan,
     JobPlan,
     KarpenterPlan,
-    NetworkPlan,
     RegistryPlan,
     RuntimePlan,
     TrainerPlan,
@@ -39,7 +39,7 @@ class EnvironmentPlan:
     identity: Identity
     access: AccessPlan
     zone: str
-    network: NetworkPlan
+    network: AnyNetworkPlan
     stores: Mapping[str, StorePlan]
     registries: Mapping[str, RegistryPlan]
     cluster: ClusterPlan
@@ -65,6 +65,11 @@ class EnvironmentPlan:
     contract: Mapping[str, Any]
     """What teams may rely on: plain, versioned, without secrets and without ids that AWS gives."""
 
+    @property
+    def own_network(self) -> bool:
+        """Whether the stack makes its network, with a NAT gateway."""
+        return isinstance(self.network, OwnNetworkPlan)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TeamPlan:
@@ -79,6 +84,8 @@ class TeamPlan:
     """SSM parameter with the deployed contract of a team that the environment lists: its namespace
     exists then. None: the stack reads the environment's outputs and makes its namespace itself."""
     access: AccessPlan
+    own_network: bool
+    """The environment makes its network, and pays the data of its NAT gateway."""
     workspace: JobNamespacePlan
     jobs: Mapping[str, JobPlan]
     at_once: Mapping[str, int]

@@ -11,18 +11,19 @@ from plans.access import AccessPlan
 from plans.node_parts import AddOnPlan, AddOnsPlan, GpuNodesPlan, SystemNodesPlan
 from plans.parts import ClusterPlan, Identity
 from stacks.derive.capacity import CNI
-from stacks.derive.network import service_cidr
+from stacks.derive.network import made_from
 from stacks.settings.environment import EnvironmentConfig
+from stacks.settings.network import AnyNetwork
 from stacks.stores.kinds import drivers
 
 SYSTEM_DISK_GIB = 50
 """Size of a system node's root volume."""
 
 
-def cluster_name(me: Identity, cidr: str, zones: tuple[str, ...]) -> str:
+def cluster_name(me: Identity, network: AnyNetwork, zones: tuple[str, ...]) -> str:
     """Another network or other zones are another cluster: EKS never leaves the zones it began
     in."""
-    return me.name("cluster", cidr, *sorted(zones))
+    return me.name("cluster", made_from(network), *sorted(zones))
 
 
 def cluster_plan(
@@ -36,7 +37,6 @@ def cluster_plan(
         support=versions.KUBERNETES[wanted.cluster.version].support(day),
         upgrade_policy=wanted.cluster.upgrade_policy,
         logs=tuple(sorted(set(wanted.cluster.logs))),
-        service_cidr=service_cidr(wanted.network.cidr),
         public=wanted.cluster.endpoint != "private",
         public_access_cidrs=wanted.cluster.public_access_cidrs,
         tunnel_port=wanted.cluster.tunnel_port,

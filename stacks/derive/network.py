@@ -1,39 +1,82 @@
-"""What follows from the network's settings: its zones, their address ranges, and the range of
-Kubernetes services."""
+"""What follows from the network's settings: its zones and, where the stack makes it, their address
+ranges."""
 
 from __future__ import annotations
 
 import ipaddress
 
 from catalog.zones import zone_names
-from plans.parts import Identity, NetworkPlan, ZonePlan
+from plans.networks import (
+    AnyNetworkPlan,
+    BroughtNetworkPlan,
+    BroughtZonePlan,
+    OwnNetworkPlan,
+    ZonePlan,
+    service_cidr,
+)
+from plans.parts import Identity
+from stacks.derive.capacity import addresses
 from stacks.settings.environment import EnvironmentConfig
+from stacks.settings.network import AnyNetwork, BroughtNetworkConfig
 
 ZONES = 3
 """Zones of a network whose stack file lists none, the training zone among them; EKS wants two, three
 keep the system nodes up when one fails."""
-SERVICE_CIDRS = ("172.20.0.0/16", "10.100.0.0/16")
-"""The two ranges that EKS itself chooses the addresses of services from."""
 
 
 def network_zones(region: str, wanted: EnvironmentConfig) -> tuple[str, ...]:
     """The zones of the network, the training zone first; the others in the order of their names,
     however the stack file lists them."""
-    listed = wanted.network.zones or zone_names(region)
+    network = wanted.network
+    if isinstance(network, BroughtNetworkConfig):
+        return (wanted.zone, *sorted({*network.private_subnets} - {wanted.zone}))
+    listed = network.zones or zone_names(region)
     others = sorted({*listed} - {wanted.zone})
-    return (wanted.zone, *(others if wanted.network.zones else others[: ZONES - 1]))
+    return (wanted.zone, *(others if network.zones else others[: ZONES - 1]))
+
+
+def made_from(network: AnyNetwork) -> str:
+    """What makes the network another one, beside its zones: its range, or whose it is."""
+    return network.vpc_id if isinstance(network, BroughtNetworkConfig) else network.cidr
 
 
 def network_plan(
     me: Identity, wanted: EnvironmentConfig, zones: tuple[str, ...], cluster_name: str
-) -> NetworkPlan:
+) -> AnyNetworkPlan:
     """`zones`: as `network_zones` names them."""
-    planned = zone_cidrs(wanted.network.cidr, zones)
-    return NetworkPlan(
+    if isinstance(wanted.network, BroughtNetworkConfig):
+        return _brought(me, wanted, wanted.network, zones, cluster_name)
+    cidr, planned = wanted.network.cidr, zone_cidrs(wanted.network.cidr, zones)
+    services = service_cidr([cidr])
+    assert services is not None  # no range of rules.network overlaps both
+    return OwnNetworkPlan(
         identity=me,
-        cidr=wanted.network.cidr,
+        cidr=cidr,
+        service_cidr=services,
         zones=planned,
-        training_zone=next(zone for zone in planned if zone.name == wanted.zone),
+        training_zone=planned[0],
+        cluster_name=cluster_name,
+    )
+
+
+def _brought(
+    me: Identity,
+    wanted: EnvironmentConfig,
+    network: BroughtNetworkConfig,
+    zones: tuple[str, ...],
+    cluster_name: str,
+) -> BroughtNetworkPlan:
+    planned = tuple(
+        BroughtZonePlan(name=zone, subnet_id=network.private_subnets[zone]) for zone in zones
+    )
+    return BroughtNetworkPlan(
+        identity=me,
+        vpc_id=network.vpc_id,
+        zones=planned,
+        training_zone=planned[0],
+        zone_id=wanted.zone_id,
+        addresses=sum(map(addresses, wanted.pools.values())),
+        s3_endpoint=network.s3_endpoint,
         cluster_name=cluster_name,
     )
 
@@ -57,9 +100,3 @@ def zone_cidrs(cidr: str, zones: tuple[str, ...]) -> tuple[ZonePlan, ...]:
         )
         for zone in zones
     )
-
-
-def service_cidr(vpc_cidr: str) -> str:
-    """The first range of SERVICE_CIDRS that does not overlap the VPC."""
-    vpc = ipaddress.ip_network(vpc_cidr)
-    return next(cidr for cidr in SERVICE_CIDRS if not vpc.overlaps(ipaddress.ip_network(cidr)))

@@ -100,7 +100,8 @@ class JobCost:
     cold_start_usd: Decimal | None
     """From the launch of its nodes to its first step, to the cent."""
     image_usd: Decimal | None
-    """Data of the images that its new nodes pull through the NAT gateway, to the cent."""
+    """Data of the images that its new nodes pull through the NAT gateway, to the cent; nothing where
+    the stack has none."""
     failure_usd: Decimal | None
     """The work that a failure undoes and the restart, to the cent; None where its checkpoints are
     not known."""
@@ -161,8 +162,9 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
         [(each, 1) for each in control_plane_prices(region, plan.cluster.support)],
         f"in {plan.cluster.support} support",
     )
-    yield _line("NAT gateway", [(price("nat", "hour", region), 1)])
-    yield _line("public address of the NAT gateway", [(price("vpc", "public-ipv4", region), 1)])
+    if plan.own_network:
+        yield _line("NAT gateway", [(price("nat", "hour", region), 1)])
+        yield _line("public address of the NAT gateway", [(price("vpc", "public-ipv4", region), 1)])
     yield _line(
         f"{system.nodes} system nodes {system.instance_type}",
         [(price("ec2", system.instance_type, region), system.nodes)],
@@ -231,10 +233,11 @@ def _added(
 
 
 def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
-    rates = [
-        UsageCost(what="NAT gateway data", service="nat", sku="gb"),
-        UsageCost(what="data between zones, each way", service="transfer", sku="between-zones"),
-    ]
+    through = UsageCost(what="NAT gateway data", service="nat", sku="gb")
+    between = UsageCost(
+        what="data between zones, each way", service="transfer", sku="between-zones"
+    )
+    rates = [through, between] if plan.own_network else [between]
     for name, store in plan.stores.items():
         rates += plan_kind(store).usage_costs(name, store)
     for used in rates:
@@ -258,6 +261,7 @@ def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> JobCost:
     known = cost.usd_per_hour if cost.usd_per_hour else None
     pulled = price("nat", "gb", plan.identity.region)
     image = None if pulled is None else (pulled.usd * IMAGE_GB * nodes).quantize(CENT)
+    image = image if plan.own_network else Decimal()
     saved = plan.checkpoints.get(job.name)
     hours = None if job.expected_hours is None else Decimal(str(job.expected_hours))
     run = None if hours is None else _of(known, hours + Decimal(seconds) / 3600)

@@ -13,6 +13,7 @@ from dataclasses import replace
 import command_line
 from catalog.permissions import CLOUDFORMATION
 from plans.deployer import Scope, deployer_policies, preview_policies, team_policies
+from plans.networks import AnyNetworkPlan, BroughtNetworkPlan
 from plans.policies import Document
 from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan, TeamPlan
@@ -36,6 +37,18 @@ SOMETIMES = {
     "aws:ssm/parameter:Parameter",
 }
 """Types that follow from settings; every environment has the others."""
+OF_A_NETWORK = {
+    "aws:ec2/eip:Eip",
+    "aws:ec2/internetGateway:InternetGateway",
+    "aws:ec2/natGateway:NatGateway",
+    "aws:ec2/route:Route",
+    "aws:ec2/routeTable:RouteTable",
+    "aws:ec2/routeTableAssociation:RouteTableAssociation",
+    "aws:ec2/subnet:Subnet",
+    "aws:ec2/vpc:Vpc",
+}
+"""Types of a VPC that the stack makes: whoever deploys into a brought one may make none."""
+S3_ENDPOINT = "aws:ec2/vpcEndpoint:VpcEndpoint"
 
 
 def main(arguments: list[str]) -> int:
@@ -104,7 +117,15 @@ def resource_types(plan: EnvironmentPlan | TeamPlan) -> set[str]:
     them."""
     if isinstance(plan, TeamPlan):
         return set()
-    return {*(CLOUDFORMATION.keys() - SOMETIMES), *_from_settings(plan)}
+    always = CLOUDFORMATION.keys() - SOMETIMES - OF_A_NETWORK - {S3_ENDPOINT}
+    return {*always, *_of_network(plan.network), *_from_settings(plan)}
+
+
+def _of_network(network: AnyNetworkPlan) -> set[str]:
+    """The types of a network that the stack makes, or of what it adds to a brought one."""
+    if isinstance(network, BroughtNetworkPlan):
+        return {S3_ENDPOINT} if network.s3_endpoint else set()
+    return {*OF_A_NETWORK, S3_ENDPOINT}
 
 
 def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:

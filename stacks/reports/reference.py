@@ -54,6 +54,8 @@ PATTERNS = {
     r"^\d{12}$": "account ID",
     r"^[a-z0-9][-._:/a-z0-9]*/$": "beginning of image names",
     r"^cr-[0-9a-f]{8,17}$": "cr-…",
+    r"^vpc-[0-9a-f]{8,17}$": "vpc-…",
+    r"^subnet-[0-9a-f]{8,17}$": "subnet-…",
     r"^1\.\d\d\.\d+-20\d{6}$": versions.KUBERNETES[versions.DEFAULT_KUBERNETES].system_nodes,
     r"^\d+[hms](\d+[ms])?(\d+s)?$": "length of time",
     r"^/[^:]+$": "absolute path",
@@ -77,7 +79,7 @@ BOUNDS = {
 }
 
 
-MORE = {"ManifestConfig": " with manifest"}
+MORE = {"BroughtNetworkConfig": " with vpc_id", "ManifestConfig": " with manifest"}
 """Type → what tells its section from that of another type at the same path."""
 Places = dict[str, list[str]]
 """Name of each type → the paths of the settings that have it, in the order of the file."""

@@ -66,10 +66,26 @@ def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
 
 
 def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
-    """What is made before any job, in the order of stacks/environment.py."""
-    yield took("VPC", "ec2.vpc")
-    yield took("subnets", "ec2.subnet", ("VPC",))
-    yield took("NAT gateway", "ec2.nat-gateway", ("subnets",))
+    """What is made before any job, in the order of stacks/environment.py. Nothing waits for a VPC that
+    is there already."""
+    made = _network() if plan.own_network else ()
+    there = () if plan.own_network else {stage.name for stage in _network()}
+    yield from made
+    for stage in _in_network(plan):
+        yield replace(stage, after=tuple(name for name in stage.after if name not in there))
+
+
+def _network() -> tuple[Stage, ...]:
+    """What an environment makes where it is brought no VPC."""
+    return (
+        took("VPC", "ec2.vpc"),
+        took("subnets", "ec2.subnet", ("VPC",)),
+        took("NAT gateway", "ec2.nat-gateway", ("subnets",)),
+    )
+
+
+def _in_network(plan: EnvironmentPlan) -> Iterable[Stage]:
+    """What is made in a VPC."""
     yield took("security groups", "ec2.security-group", ("VPC",))
     yield from _stores(plan)
     yield from _cluster(plan)

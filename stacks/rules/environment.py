@@ -26,7 +26,7 @@ from stacks.rules.cluster import (
     training_operator_errors,
 )
 from stacks.rules.endpoint import endpoint_warnings
-from stacks.rules.network import network_zone_errors, range_errors, zone_errors
+from stacks.rules.network import network_errors, zone_errors
 from stacks.rules.pools import pool_errors, pool_warnings
 from stacks.rules.stores import store_errors, store_warnings, stores_together_errors
 from stacks.settings.environment import (
@@ -64,8 +64,7 @@ def environment_errors(
     """Every error of an environment, but for its jobs. `zones`: its network's."""
     at = "environment"
     yield from zone_errors(region, wanted)
-    yield from range_errors(wanted)
-    yield from network_zone_errors(region, wanted)
+    yield from network_errors(region, wanted)
     yield from cluster_errors(wanted)
     yield from system_node_errors(wanted)
     yield from tag_errors("environment.tags", wanted.tags)

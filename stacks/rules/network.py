@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from catalog.zones import OFFERS, SNAPSHOT, WITHOUT_EKS, ZONE_LETTERS, zone_names
 from stacks.settings.environment import EnvironmentConfig
+from stacks.settings.network import BroughtNetworkConfig
 from stacks.settings.problems import REMOVE, InputError
 from stacks.settings.reader import NO_REGION
 from stacks.settings.yaml_file import as_yaml
@@ -36,9 +37,9 @@ def zone_ids(region: str) -> list[str]:
     return sorted({id_ for sold in OFFERS.values() for id_ in sold.get(region, "").split()})
 
 
-def network_zone_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
-    """Zones of the stack file that no cluster can have. Only the account knows which id a zone has:
-    preflight.py."""
+def network_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Networks that no cluster can have, as far as the stack file tells. Only the account knows which
+    id a zone has, and what a brought VPC is: preflight.py."""
     if wanted.zone_id in WITHOUT_EKS:
         usable = ", ".join(id_ for id_ in zone_ids(region) if id_ not in WITHOUT_EKS)
         yield InputError(
@@ -47,12 +48,46 @@ def network_zone_errors(region: str, wanted: EnvironmentConfig) -> Iterator[Inpu
             got=str(wanted.zone_id),
             fix=f"write another zone with its id, which is one of {usable}",
         )
-    yield from _listed(region, wanted)
+    if isinstance(wanted.network, BroughtNetworkConfig):
+        yield from _brought(region, wanted.zone, wanted.network.private_subnets)
+    else:
+        yield from range_errors(wanted.network.cidr)
+        yield from _listed(region, wanted, wanted.network.zones)
 
 
-def _listed(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
-    """`network.zones`; plan.zone_cidrs has room for every zone of the table."""
-    listed, known = wanted.network.zones, zone_names(region)
+def _brought(region: str, zone: str, subnets: Mapping[str, str]) -> Iterator[InputError]:
+    """`network.private_subnets`."""
+    path, known = "environment.network.private_subnets", zone_names(region)
+    for unknown in [each for each in subnets if known and each not in known]:
+        yield InputError(
+            path=f"{path}.{unknown}",
+            must=f"have the name of a zone of {region}",
+            got=unknown,
+            fix=f"write the zone of {subnets[unknown]}: one of {', '.join(known)}",
+        )
+    if zone not in subnets or len(subnets) < 2:
+        lacking = "a second zone: EKS needs two" if zone in subnets else f"environment.zone, {zone}"
+        other = next((each for each in known if each != zone), "another zone")
+        yield InputError(
+            path=path,
+            must=f"have a subnet in {lacking}",
+            got=as_yaml(dict(subnets)),
+            fix=f"add {other if zone in subnets else zone} with the id of a subnet in it",
+        )
+    for twice in sorted({id_ for id_ in subnets.values() if [*subnets.values()].count(id_) > 1}):
+        yield InputError(
+            path=path,
+            must="have another subnet for each zone: a subnet is in one zone",
+            got=f"{twice} for {', '.join(each for each in subnets if subnets[each] == twice)}",
+            fix="write each zone's own subnet",
+        )
+
+
+def _listed(
+    region: str, wanted: EnvironmentConfig, listed: tuple[str, ...]
+) -> Iterator[InputError]:
+    """`network.zones`; derive.network.zone_cidrs has room for every zone of the table."""
+    known = zone_names(region)
     if not listed or not known:
         return
     sound = [zone for zone in dict.fromkeys(listed) if zone in known]
@@ -137,8 +172,8 @@ def _zone_id(region: str, zone_id: str | None) -> Iterator[InputError]:
         )
 
 
-def range_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
-    path, cidr, usual = "environment.network.cidr", wanted.network.cidr, "10.0.0.0/16"
+def range_errors(cidr: str) -> Iterator[InputError]:
+    path, usual = "environment.network.cidr", "10.0.0.0/16"
     try:
         vpc = ipaddress.IPv4Network(cidr)
     except ValueError as error:

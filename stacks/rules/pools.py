@@ -12,16 +12,16 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from catalog.service_roles import SPOT
+from plans.networks import AWS_KEEPS
 from stacks.derive.capacity import TYPES, addresses, node_type_names
 from stacks.rules.blocks import block_errors, block_warnings
 from stacks.rules.images import image_errors, is_untagged
 from stacks.rules.instance_types import instance_type_errors, mixed_type_errors
+from stacks.rules.network import is_range
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
+from stacks.settings.network import BroughtNetworkConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
 from stacks.settings.yaml_file import as_yaml
-
-AWS_KEEPS = 5
-"""Addresses of every subnet that AWS reserves."""
 
 
 def pool_errors(
@@ -278,11 +278,11 @@ def _shared_reservations(pools: Mapping[str, PoolConfig]) -> Iterator[InputError
 
 
 def _subnet_room(wanted: EnvironmentConfig) -> Iterator[InputError]:
-    """A full pool must fit its subnet: an eighth of the VPC."""
-    try:
-        vpc = ipaddress.IPv4Network(wanted.network.cidr)
-    except ValueError:
+    """A full pool must fit its subnet: an eighth of the VPC. How large a brought subnet is, AWS says:
+    plans/vpc_faults.py."""
+    if isinstance(wanted.network, BroughtNetworkConfig) or not is_range(wanted.network.cidr):
         return
+    vpc = ipaddress.IPv4Network(wanted.network.cidr)
     room = vpc.num_addresses // 8 - AWS_KEEPS
     known = [pool for pool in wanted.pools.values() if set(pool.instance_types) <= set(TYPES)]
     needed = sum(map(addresses, known))

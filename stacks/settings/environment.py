@@ -15,22 +15,10 @@ import pydantic
 from frozen import dataclass
 from stacks.settings.aws import AwsConfig, PolicyArn, RoleArn
 from stacks.settings.job import AnyJob, JobConfig, Name, Positive, PullPolicy, TorchtuneConfig
+from stacks.settings.network import NETWORK_HINTS, AnyNetwork, NetworkConfig
 from stacks.settings.queues import QueuesConfig
 from stacks.settings.stores import StoreConfig
 from stacks.settings.team_entry import TeamEntryConfig
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkConfig:
-    """The VPC of the environment and its subnets."""
-
-    cidr: str = "10.0.0.0/16"
-    """Address range of the VPC: /16 to /20, inside RFC 1918. Each private subnet gets an eighth of
-    it."""
-    zones: tuple[str, ...] = ()
-    """Names of the zones that get subnets, at least two. `environment.zone` is always one of them.
-    By default they are that zone and the region's first two other zones. A changed list replaces
-    the cluster: EKS cannot leave the zones it was created in."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +51,8 @@ class ClusterConfig:
     """Where the Kubernetes API can be reached from. `public-and-private`: from
     `public_access_cidrs` and from inside the VPC. `private`: from inside the VPC only; one of
     `tunnel_port`, `proxy_url` and `inside_vpc` then says how `pulumi up` gets in. The first `pulumi
-    up` of an environment must be `public-and-private`, because the VPC does not exist before. A
-    later change updates the cluster in place."""
+    up` of an environment must be `public-and-private` where the stack makes the VPC, which does not
+    exist before, and with `tunnel_port`. A later change updates the cluster in place."""
     public_access_cidrs: tuple[str, ...] = ()
     """Public IPv4 ranges that may reach the public endpoint. Required with `public-and-private`,
     without a default. `curl https://checkip.amazonaws.com` prints your own address: write it with
@@ -251,7 +239,7 @@ class EnvironmentConfig:
     zone_id: str | None = None
     """ID of the zone, such as apne2-az1. It is the same for every account, while the name is not.
     With it `make check` knows which instance types the zone sells."""
-    network: NetworkConfig = field(default_factory=NetworkConfig)
+    network: AnyNetwork = field(default_factory=NetworkConfig)
     cluster: ClusterConfig
     system_nodes: SystemNodesConfig = field(default_factory=SystemNodesConfig)
     karpenter: KarpenterConfig = field(default_factory=KarpenterConfig)
@@ -330,13 +318,9 @@ class StackConfig:
     team: TeamConfig | None = None
 
 
-_ONE_VPC = "delete it; an existing VPC cannot be used: this program creates one, whose range is network.cidr"
 _FROM_POOL = "delete it; it follows from the pool's instance_types"
 SETTING_HINTS = {
-    **{
-        ("network", key): _ONE_VPC
-        for key in ("vpc", "vpcid", "subnet", "subnets", "subnetid", "subnetids")
-    },
+    **{("network", key): hint for key, hint in NETWORK_HINTS.items()},
     ("reservation", "instancetype"): _FROM_POOL,
     ("reservation", "instancetypes"): _FROM_POOL,
     ("environment", "allowedregistries"): (

@@ -10,6 +10,7 @@ from catalog import versions
 from frozen import dataclass
 from stacks.settings.aws import AccountId, PolicyArn, RoleArn
 from stacks.settings.job import Name
+from stacks.settings.network import SubnetId, VpcId
 from stacks.settings.team_entry import ImagePrefix
 
 _ROLE = "arn:aws:iam::123456789012:role/deployer"
@@ -22,6 +23,12 @@ EXAMPLES: dict[str, Any] = {
     "cluster.version": _KUBERNETES,
     "network": {"cidr": "10.0.0.0/16"},
     "network.zones": ["ap-northeast-2a", "ap-northeast-2c"],
+    "vpc_id": "vpc-0123456789abcdef0",
+    "private_subnets": {
+        "ap-northeast-2a": "subnet-0123456789abcdef0",
+        "ap-northeast-2c": "subnet-0123456789abcdef1",
+    },
+    "private_subnets.*": "subnet-0123456789abcdef0",
     "public_access_cidrs": ["203.0.113.7/32"],
     "role_arn": _ROLE,
     "permissions_boundary": _POLICY,
@@ -208,6 +215,14 @@ PATTERNS: dict[str, Pattern] = {
         "the id of a reservation: cr- and 8 to 17 hexadecimal digits",
         _none,
         "cr-0123456789abcdef0",
+    ),
+    _pattern(VpcId): Pattern(
+        "the id of a VPC: vpc- and 8 to 17 hexadecimal digits", _none, "vpc-0123456789abcdef0"
+    ),
+    _pattern(SubnetId): Pattern(
+        "the id of a subnet: subnet- and 8 to 17 hexadecimal digits",
+        _none,
+        "subnet-0123456789abcdef0",
     ),
     r"^/[^:]+$": _PATH,
     r"^[^/].*[^/]$|^[^/]$": _DIRECTORY,

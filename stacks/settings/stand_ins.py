@@ -26,6 +26,12 @@ OTHERS: dict[str, Any] = {
     "cluster.version": _KUBERNETES,
     "deployer_role_arn": _ROLE,
     "duration": "30m",
+    "vpc_id": "vpc-0123456789abcdef1",
+    "private_subnets": {
+        "ap-northeast-2a": "subnet-0123456789abcdef2",
+        "ap-northeast-2b": "subnet-0123456789abcdef3",
+    },
+    "private_subnets.*": "subnet-0123456789abcdef4",
     "permissions_boundary": "arn:aws:iam::123456789012:policy/other",
     "role_arn": _ROLE,
     "deployer": _ROLE,

@@ -45,6 +45,8 @@ DIY = "organization"
 """What every backend but Pulumi's own service calls its one organization (pulumi 3.259,
 pkg/backend/diy/state.go)."""
 Changes = Callable[[dict[str, Any]], object]
+Lookup = Callable[[str, dict[str, Any]], dict[str, Any]]
+"""(token, arguments) of a look-up → its answer."""
 
 
 @dataclass
@@ -160,11 +162,12 @@ class RecordingMonitor(mocks.MockMonitor):
         self,
         references: dict[str, Any],
         parameters: dict[str, str],
+        vpc: Lookup | None,
         *,
         preview: bool,
         jitter: random.Random | None,
     ) -> None:
-        super().__init__(NoLookups(parameters))
+        super().__init__(NoLookups(parameters, vpc))
         self.graph, self._lock, self._references = Graph(), threading.Lock(), references
         self._preview, self._jitter = preview, jitter
         self._hooks: dict[str, pulumi.ResourceHook] = {}
@@ -241,10 +244,10 @@ class RecordingMonitor(mocks.MockMonitor):
 
 
 class NoLookups(pulumi.runtime.Mocks):
-    """The one look-up of the program is that of a listed team's contract."""
+    """The only look-ups of the program are those of a listed team's contract and of a brought VPC."""
 
-    def __init__(self, parameters: dict[str, str] | None = None) -> None:
-        self.parameters = parameters or {}
+    def __init__(self, parameters: dict[str, str] | None = None, vpc: Lookup | None = None) -> None:
+        self.parameters, self.vpc = parameters or {}, vpc
 
     def new_resource(self, args: Any) -> tuple[str, dict[str, Any]]:
         raise AssertionError("the recording monitor answers registrations itself")
@@ -255,6 +258,8 @@ class NoLookups(pulumi.runtime.Mocks):
             if name not in self.parameters:
                 return {}, [("name", f"reading SSM Parameter ({name}): couldn't find resource")]
             return {**args.args, "insecureValue": self.parameters[name]}
+        if self.vpc:
+            return self.vpc(args.token, args.args)
         raise AssertionError(f"the program looks something up: {args.token}")
 
 
@@ -267,12 +272,13 @@ def deploy(
     jitter: random.Random | None = None,
     organization: str = DIY,
     parameters: dict[str, str] | None = None,
+    vpc: Lookup | None = None,
     folder: Path = CHECKOUT,
 ) -> Graph:
     """Run __main__.py as the engine would. `changes` edits the configuration, `references` are the
     outputs of other stacks by their full name, `jitter` answers registrations in another order,
-    `organization` is the one that the backend names, `parameters` are those of SSM, `folder` has
-    the stack files."""
+    `organization` is the one that the backend names, `parameters` are those of SSM, `vpc` answers
+    look-ups of a brought one, `folder` has the stack files."""
     values = stack_values(stack, folder)
     if changes:
         changes(values)
@@ -286,6 +292,7 @@ def deploy(
         jitter,
         organization,
         parameters or {},
+        vpc,
         folder,
     )
 
@@ -299,10 +306,13 @@ def record(
     jitter: random.Random | None = None,
     organization: str = DIY,
     parameters: dict[str, str] | None = None,
+    vpc: Lookup | None = None,
     folder: Path = CHECKOUT,
 ) -> Graph:
     """Run any program in the checkout, with a configuration as the engine hands it over."""
-    monitor = RecordingMonitor(references or {}, parameters or {}, preview=preview, jitter=jitter)
+    monitor = RecordingMonitor(
+        references or {}, parameters or {}, vpc, preview=preview, jitter=jitter
+    )
     settings.ROOT.set(None)  # of an earlier run
     pulumi.runtime.set_mocks(
         NoLookups(),

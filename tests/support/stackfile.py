@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from catalog.instances import GPU_TYPES
 from catalog.zones import ZONE_LETTERS, regions_with, zone_names
+from plans.networks import OwnNetworkPlan
 from plans.parts import digest
 from plans.stores import EfsPlan, LustrePlan
 from stacks.plan import plan_stack
@@ -47,6 +48,12 @@ def without(path: str) -> Edit:
         del settings[last]
 
     return edit
+
+
+def own_network(plan: EnvironmentPlan) -> OwnNetworkPlan:
+    """The plan of a network that the stack makes."""
+    assert isinstance(plan.network, OwnNetworkPlan)
+    return plan.network
 
 
 def lustre(plan: EnvironmentPlan, name: str = "scratch") -> LustrePlan:

@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 from stacks.planned import EnvironmentPlan
+from tests.support.brought_vpc import BROUGHT, Brought
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
 
@@ -56,6 +57,7 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("pools.h100.capacity", "spot"),
         at("storage.scratch.lustre.backup_days", 7),
     ),
+    "brought VPC": (BROUGHT, at("network.s3_endpoint", True)),
     "no store": (at("storage", {}), at("jobs", {})),
 }
 """What it is → how its environment differs from Pulumi.dev.yaml's."""
@@ -69,7 +71,8 @@ def recorded(stack: str) -> Graph:
         for edit in STACKS[stack]:
             edit(values[ENVIRONMENT])
 
-    return deploy("dev", changes)
+    brought = BROUGHT in STACKS[stack]
+    return deploy("dev", changes, vpc=Brought() if brought else None)
 
 
 @functools.cache

@@ -30,7 +30,14 @@ from tests.catalog.test_instances import EC2
 from tests.stacks.manifests.test_admission import JOB as MANIFEST
 from tests.support.cases.environment import BLOCK, CPU, JOB, ODCR, _h100, _job_on
 from tests.support.recording import CHECKOUT
-from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan, sound_stacks
+from tests.support.stackfile import (
+    ENVIRONMENT,
+    Edit,
+    at,
+    environment_plan,
+    own_network,
+    sound_stacks,
+)
 
 KINDS = [
     "g6e.48xlarge",
@@ -166,9 +173,10 @@ def test_every_accepted_stack_has_one_zone_for_gangs_room_for_them_and_what_is_s
             "ranks are alike and in one zone"
         )
         assert pool.replicas is None or nodes <= pool.replicas
-    vpc = ipaddress.ip_network(plan.network.cidr)
+    network = own_network(plan)
+    vpc = ipaddress.ip_network(network.cidr)
     ranges = [
-        ipaddress.ip_network(c) for z in plan.network.zones for c in (z.public_cidr, z.private_cidr)
+        ipaddress.ip_network(c) for z in network.zones for c in (z.public_cidr, z.private_cidr)
     ]
     assert all(r.subnet_of(vpc) for r in ranges)  # type: ignore[arg-type]
     assert not any(a.overlaps(b) for i, a in enumerate(ranges) for b in ranges[i + 1 :])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stacks.derive.network import zone_cidrs
-from tests.support.stackfile import at, environment_plan
+from tests.support.stackfile import at, environment_plan, own_network
 
 RANGES = st.sampled_from(["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"])
 
@@ -38,7 +38,7 @@ def test_subnets_lie_in_the_vpc_apart_from_each_other_and_are_large_enough(
 
 @given(cidr=cidrs())
 def test_services_never_share_addresses_with_the_vpc(cidr: str) -> None:
-    services = environment_plan(at("network.cidr", cidr)).cluster.service_cidr
+    services = own_network(environment_plan(at("network.cidr", cidr))).service_cidr
     assert not ipaddress.ip_network(services).overlaps(ipaddress.ip_network(cidr))
 
 
@@ -50,7 +50,7 @@ def test_the_training_zone_comes_first_and_two_others_keep_the_controllers_up() 
 def test_a_network_has_the_zones_that_the_stack_file_lists_and_the_training_zone() -> None:
     def zones(*listed: str) -> list[str]:
         names = [f"ap-northeast-2{letter}" for letter in listed]
-        return [z.letter for z in environment_plan(at("network.zones", names)).network.zones]
+        return [z.name[-1] for z in environment_plan(at("network.zones", names)).network.zones]
 
     assert zones("d", "a") == zones("d") == ["a", "d"]
     assert zones("d", "c", "b", "a") == zones("b", "c", "d") == ["a", "b", "c", "d"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.support.brought_vpc import SUBNETS, VPC
 from tests.support.stackfile import Edit, at, without
 
 JOB = "jobs.t5-large"
 OWN = "trainer.own_runtimes.torch-distributed-resilient"
 SCRIPT = f"{JOB}.script"
+SUBNET = SUBNETS["ap-northeast-2a"]
 P5 = {"instance_types": ["p5.48xlarge"], "max_nodes": 1}
 
 REPOSITORIES = "storage.scratch.lustre.repositories"
@@ -87,6 +89,30 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "network.zones",
         "a second zone beside environment.zone: EKS needs two; got [ap-northeast-2a]. "
         "Fix: write [ap-northeast-2a, ap-northeast-2b]",
+    ),
+    "brought network without the training zone": (
+        [at("network", {"vpc_id": VPC, "private_subnets": {"ap-northeast-2c": SUBNET}})],
+        "network.private_subnets",
+        "must have a subnet in environment.zone, ap-northeast-2a",
+    ),
+    "brought network in one zone": (
+        [at("network", {"vpc_id": VPC, "private_subnets": {"ap-northeast-2a": SUBNET}})],
+        "network.private_subnets",
+        "must have a subnet in a second zone: EKS needs two; got {ap-northeast-2a: " + SUBNET + "}."
+        " Fix: add ap-northeast-2b",
+    ),
+    "brought network in a zone of another region": (
+        [at("network", {"vpc_id": VPC, "private_subnets": SUBNETS | {"us-east-1a": SUBNET}})],
+        "network.private_subnets.us-east-1a",
+        "must have the name of a zone of ap-northeast-2",
+    ),
+    "one subnet for two zones": (
+        [
+            at("network.vpc_id", VPC),
+            at("network.private_subnets", dict.fromkeys(SUBNETS, SUBNET)),
+        ],
+        "network.private_subnets",
+        f"got {SUBNET} for ap-northeast-2a, ap-northeast-2c",
     ),
     "fallback zone that the network leaves out": (
         [
@@ -1100,9 +1126,9 @@ REFUSED |= {
         'must be true or false; got "yes". Fix: write true',
     ),
     "an existing network": (
-        [at("network.vpc_id", "vpc-0")],
-        "network.vpc_id",
-        "Fix: delete it; an existing VPC cannot be used",
+        [at("network.vpc", VPC)],
+        "network.vpc",
+        "Fix: delete it; an existing VPC is vpc_id, with private_subnets",
     ),
     "the type of a reservation": (
         [_h100(capacity="reservation", reservation={**ODCR, "instance_type": "p5.48xlarge"})],

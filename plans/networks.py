@@ -1,0 +1,90 @@
+"""What the component of a network is told: either of a VPC that the stack makes, or of one that it
+is brought."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+
+from frozen import dataclass
+from plans.parts import Identity
+
+SERVICE_CIDRS = ("172.20.0.0/16", "10.100.0.0/16")
+"""The two ranges that EKS itself chooses the addresses of services from."""
+AWS_KEEPS = 5
+"""Addresses of a subnet that AWS keeps (VPC user guide, subnet-sizing)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZonePlan:
+    """One zone of a network that the stack makes."""
+
+    name: str
+    letter: str
+    """Last of the name; also what its subnets are called by."""
+    public_cidr: str
+    private_cidr: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnNetworkPlan:
+    """A VPC that the stack makes."""
+
+    identity: Identity
+    cidr: str
+    service_cidr: str
+    """Range of Kubernetes services."""
+    zones: tuple[ZonePlan, ...]
+    """The training zone first."""
+    training_zone: ZonePlan
+    """Of `zones`: where GPU nodes, file systems and the NAT gateway are."""
+    cluster_name: str
+    """For the subnet tags that load balancers look for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroughtZonePlan:
+    """One zone of a network that exists before the stack."""
+
+    name: str
+    subnet_id: str
+    """Its private subnet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroughtNetworkPlan:
+    """A VPC that exists before the stack and after it."""
+
+    identity: Identity
+    vpc_id: str
+    zones: tuple[BroughtZonePlan, ...]
+    """The training zone first."""
+    training_zone: BroughtZonePlan
+    """Of `zones`: where GPU nodes and file systems are."""
+    zone_id: str | None
+    """Of the training zone, as the stack file says it."""
+    addresses: int
+    """What full pools take of the training zone's subnet."""
+    s3_endpoint: bool
+    """The stack makes a gateway endpoint for S3."""
+    cluster_name: str
+    """By which the interfaces that the cluster's nodes leave behind are found."""
+
+
+AnyNetworkPlan = OwnNetworkPlan | BroughtNetworkPlan
+
+
+def service_cidr(vpc_cidrs: Iterable[str]) -> str | None:
+    """The first range of SERVICE_CIDRS that overlaps no range of the VPC; None where both do."""
+    taken = [ipaddress.ip_network(cidr) for cidr in vpc_cidrs]
+    free = (
+        cidr
+        for cidr in SERVICE_CIDRS
+        if not any(ipaddress.ip_network(cidr).overlaps(one) for one in taken)
+    )
+    return next(free, None)
+
+
+def room(cidr: str) -> int:
+    """Addresses of a subnet that interfaces can have."""
+    return ipaddress.ip_network(cidr).num_addresses - AWS_KEEPS

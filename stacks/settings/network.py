@@ -1,0 +1,69 @@
+"""Settings of the network: of a VPC that the stack makes, or of one that exists before it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pydantic
+
+from frozen import dataclass
+
+VpcId = Annotated[str, pydantic.Field(pattern=r"^vpc-[0-9a-f]{8,17}$")]
+SubnetId = Annotated[str, pydantic.Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkConfig:
+    """The VPC of the environment and its subnets."""
+
+    cidr: str = "10.0.0.0/16"
+    """Address range of the VPC: /16 to /20, inside RFC 1918. Each private subnet gets an eighth of
+    it."""
+    zones: tuple[str, ...] = ()
+    """Names of the zones that get subnets, at least two. `environment.zone` is always one of them.
+    By default they are that zone and the region's first two other zones. A changed list replaces
+    the cluster: EKS cannot leave the zones it was created in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroughtNetworkConfig:
+    """A VPC that exists already, instead of one that the stack creates. This program never changes
+    or deletes it: see docs/network.md."""
+
+    vpc_id: VpcId
+    """ID of the VPC: vpc-0123456789abcdef0. Another VPC replaces the cluster."""
+    private_subnets: dict[str, SubnetId]
+    """Zone and ID of the subnet for nodes and stores in it, at least two, `environment.zone` among
+    them. Each subnet needs a route out, such as a NAT gateway, and gives no public addresses. Other
+    zones replace the cluster: EKS cannot leave the zones it was created in."""
+    s3_endpoint: Annotated[bool, pydantic.Field(strict=True)] = False
+    """Whether the stack creates a gateway endpoint for S3, which is free, and enters it in the route
+    tables of the subnets. AWS refuses a second one in the same route table."""
+
+
+def _whose(value: object) -> str:
+    """The kind of a network, from its class or from the settings that only a brought one has."""
+    brought = isinstance(value, BroughtNetworkConfig)
+    listed = isinstance(value, dict) and {"vpc_id", "private_subnets", "s3_endpoint"} & {*value}
+    return "brought" if brought or listed else "own"
+
+
+AnyNetwork = Annotated[
+    Annotated[NetworkConfig, pydantic.Tag("own")]
+    | Annotated[BroughtNetworkConfig, pydantic.Tag("brought")],
+    pydantic.Discriminator(_whose),
+]
+"""A VPC of the stack, or one that it is brought."""
+
+_BROUGHT = (
+    "delete it; an existing VPC is vpc_id, with private_subnets: a subnet for each zone, as in"
+    " private_subnets: {ap-northeast-2a: subnet-0123456789abcdef0}"
+)
+NETWORK_HINTS = {
+    **dict.fromkeys(("vpc", "subnet", "subnets", "subnetid", "subnetids"), _BROUGHT),
+    "vpcid": "did you mean vpc_id?",
+    "publicsubnets": "delete it; nothing of an environment is in a public subnet",
+    "cidr": "delete it; the range is that of the VPC that vpc_id names",
+    "zones": "delete it; the zones are those of private_subnets",
+}
+"""What people look for in `network`, in small letters without dashes → what to do instead."""

@@ -1,0 +1,128 @@
+"""What is said of a brought VPC that cannot be used."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from plans.networks import BroughtNetworkPlan, service_cidr
+from plans.vpc_faults import SubnetFound, VpcFound, faults
+from tests.support.brought_vpc import BROUGHT, NAT, SUBNETS, VPC
+from tests.support.stackfile import at, environment_plan
+
+A, C = SUBNETS
+
+
+def _subnet(zone: str, number: int) -> SubnetFound:
+    return SubnetFound(
+        vpc_id=VPC,
+        zone=zone,
+        zone_id=f"apne2-az{number}",
+        cidr=f"10.20.{16 * number}.0/20",
+        public_addresses=False,
+        way_out=NAT,
+    )
+
+
+FOUND = {SUBNETS[A]: _subnet(A, 1), SUBNETS[C]: _subnet(C, 3)}
+SOUND = VpcFound(cidrs=("10.20.0.0/16",), dns_support=True, dns_hostnames=True, subnets=FOUND)
+
+
+def _plan() -> BroughtNetworkPlan:
+    network = environment_plan(BROUGHT, at("zone_id", "apne2-az1")).network
+    assert isinstance(network, BroughtNetworkPlan)
+    return network
+
+
+def _with(at_zone: str, /, **changes: Any) -> VpcFound:
+    """The sound VPC with one subnet changed."""
+    return replace(
+        SOUND, subnets=FOUND | {SUBNETS[at_zone]: replace(FOUND[SUBNETS[at_zone]], **changes)}
+    )
+
+
+def test_a_sound_vpc_has_no_fault() -> None:
+    assert [*faults(_plan(), SOUND)] == []
+
+
+FAULTY: dict[str, tuple[VpcFound | None, str, str]] = {
+    "no such VPC": (
+        None,
+        "vpc_id",
+        "be a VPC of this account, or shared with it, in ap-northeast-2",
+    ),
+    "no names": (replace(SOUND, dns_support=False), "vpc_id", "be a VPC with enableDnsSupport"),
+    "no host names": (
+        replace(SOUND, dns_hostnames=False),
+        "vpc_id",
+        "be a VPC with enableDnsHostnames",
+    ),
+    "no range for services": (
+        replace(SOUND, cidrs=("10.0.0.0/8", "172.20.1.0/24")),
+        "vpc_id",
+        "leave one of 172.20.0.0/16 and 10.100.0.0/16 to Kubernetes services",
+    ),
+    "no such subnet": (
+        replace(SOUND, subnets={SUBNETS[A]: FOUND[SUBNETS[A]]}),
+        f"private_subnets.{C}",
+        f"be a subnet of {VPC}; got {SUBNETS[C]}, which does not exist",
+    ),
+    "subnet of another VPC": (
+        _with(C, vpc_id="vpc-1", way_out=""),
+        f"private_subnets.{C}",
+        f"be a subnet of {VPC}; got {SUBNETS[C]} of vpc-1",
+    ),
+    "subnet of another zone": (
+        _with(C, zone="ap-northeast-2b"),
+        f"private_subnets.{C}",
+        f"be a subnet in {C}; got {SUBNETS[C]}, which is in ap-northeast-2b",
+    ),
+    "zone without control planes": (
+        _with(C, zone_id="use1-az3"),
+        f"private_subnets.{C}",
+        "be in a zone in which EKS places control planes",
+    ),
+    "public subnet": (_with(A, way_out="igw-1"), f"private_subnets.{A}", "be private"),
+    "public addresses": (
+        _with(A, public_addresses=True),
+        f"private_subnets.{A}",
+        "give no public addresses",
+    ),
+    "no way out": (_with(A, way_out=""), f"private_subnets.{A}", "have a route to 0.0.0.0/0"),
+    "too small": (
+        _with(A, cidr="10.20.0.0/26"),
+        f"private_subnets.{A}",
+        "have room for full pools, which take 126 addresses; got 10.20.0.0/26, which has 59",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAULTY)
+def test_a_fault_names_the_setting_what_is_there_and_a_way_out(case: str) -> None:
+    found, setting, must = FAULTY[case]
+    [said] = map(str, faults(_plan(), found))
+    assert said.startswith(f"environment.network.{setting}: must {must}")
+    assert "; got " in said and ". Fix: " in said
+
+
+def test_another_zone_id_than_the_subnets_is_a_fault_of_the_zone_id() -> None:
+    [said] = map(str, faults(_plan(), _with(A, zone_id="apne2-az2")))
+    assert said.startswith("environment.zone_id: must be the id of the zone of ")
+    assert said.endswith("Fix: write apne2-az2, or the subnet of apne2-az1")
+
+
+def test_all_faults_are_told_at_once() -> None:
+    found = replace(_with(A, public_addresses=True), dns_support=False, dns_hostnames=False)
+    assert len([*faults(_plan(), found)]) == 3
+
+
+def test_only_the_training_zones_subnet_must_hold_the_pools() -> None:
+    assert [*faults(_plan(), _with(C, cidr="10.20.0.0/28"))] == []
+
+
+def test_services_keep_away_from_every_range_of_the_vpc() -> None:
+    assert service_cidr(["10.0.0.0/16"]) == "172.20.0.0/16"
+    assert service_cidr(["10.0.0.0/16", "172.16.0.0/12"]) == "10.100.0.0/16"
+    assert service_cidr(["10.0.0.0/8", "172.16.0.0/12"]) is None
