@@ -4,13 +4,14 @@ ReadOnlyAccess answers all of them. What the answers mean: preflight.py."""
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from catalog.instances import QUOTAS
 from plans.access import AccessPlan
 from plans.parts import Identity
+from plans.vpc_faults import EVERYWHERE, SubnetFound, VpcFound
 from stacks.derive.capacity import TYPES
 from stacks.derive.credentials import aws_session
 
@@ -142,11 +143,60 @@ class Account:
     def addresses(
         self, me: Identity, subnet: str, node_pools: Sequence[str]
     ) -> tuple[int | None, int]:
-        """Free ones of the stack's subnet, None where there is none yet; and how many nodes of the
-        NodePools run."""
-        found = self._ask("ec2:DescribeSubnets", filters=_tags(me, subnet))["Subnets"]
+        """Free ones of a subnet, None where there is none yet; and how many nodes of the NodePools
+        run. `subnet`: its id, or the logical name of one that the stack makes."""
+        at: Filters = {"subnet-id": [subnet]} if subnet.startswith("subnet-") else _tags(me, subnet)
+        found = self._ask("ec2:DescribeSubnets", filters=at)["Subnets"]
         nodes = self._running(_tags(me, *(f"{name}-node" for name in node_pools)))
         return (found[0]["AvailableIpAddressCount"] if found else None), len(nodes)
+
+    def vpc(self, id_: str, subnets: Sequence[str]) -> VpcFound | None:
+        """A VPC with those of the subnets that exist; None where the region has no such VPC."""
+        vpcs = self._ask("ec2:DescribeVpcs", filters={"vpc-id": [id_]})["Vpcs"]
+        if not vpcs:
+            return None
+        tables = self._route_tables(id_, subnets)
+        known = self._ask("ec2:DescribeSubnets", filters={"subnet-id": subnets})["Subnets"]
+        return VpcFound(
+            cidrs=tuple(one["CidrBlock"] for one in vpcs[0]["CidrBlockAssociationSet"]),
+            dns_support=self._has(id_, "enableDnsSupport"),
+            dns_hostnames=self._has(id_, "enableDnsHostnames"),
+            subnets={
+                one["SubnetId"]: SubnetFound(
+                    vpc_id=one["VpcId"],
+                    zone=one["AvailabilityZone"],
+                    zone_id=one["AvailabilityZoneId"],
+                    cidr=one["CidrBlock"],
+                    public_addresses=one["MapPublicIpOnLaunch"],
+                    way_out=_way_out(tables.get(one["SubnetId"]) or {}),
+                )
+                for one in known
+            },
+        )
+
+    def without_s3(self, vpc: str, subnets: Sequence[str]) -> list[str]:
+        """Those of the subnets whose route table has no gateway endpoint for S3."""
+        filters: Filters = {
+            "vpc-id": [vpc],
+            "service-name": [f"com.amazonaws.{self._access.region}.s3"],
+            "vpc-endpoint-type": ["Gateway"],
+        }
+        found = self._ask("ec2:DescribeVpcEndpoints", filters=filters)["VpcEndpoints"]
+        served = {table for one in found for table in one["RouteTableIds"]}
+        tables = self._route_tables(vpc, subnets)
+        return [id_ for id_ in subnets if (tables[id_] or {}).get("RouteTableId") not in served]
+
+    def _has(self, vpc: str, attribute: str) -> bool:
+        answer = self._ask("ec2:DescribeVpcAttribute", VpcId=vpc, Attribute=attribute)
+        return answer[attribute[0].upper() + attribute[1:]]["Value"]
+
+    def _route_tables(self, vpc: str, subnets: Sequence[str]) -> dict[str, dict[str, Any] | None]:
+        """Subnet → the route table that holds for it: its own, or the main one of the VPC."""
+        tables = self._ask("ec2:DescribeRouteTables", filters={"vpc-id": [vpc]})["RouteTables"]
+        named = [(one, table) for table in tables for one in table["Associations"]]
+        main = next((table for one, table in named if one.get("Main")), None)
+        own = {one["SubnetId"]: table for one, table in named if "SubnetId" in one}
+        return {id_: own.get(id_, main) for id_ in subnets}
 
     def _vcpus(self, filters: Filters) -> int:
         return sum(
@@ -200,6 +250,14 @@ class Account:
             name.replace("-", ""): make(name, self._access.region, config=settings)
             for name in ("sts", "ec2", "eks", "iam", "service-quotas", "ssm")
         }
+
+
+def _way_out(table: Mapping[str, Any]) -> str:
+    """The target of the default route; empty without one, and where the target is gone."""
+    for route in table.get("Routes", ()):
+        if route.get("DestinationCidrBlock") == EVERYWHERE and route.get("State") != "blackhole":
+            return next((str(v) for k, v in route.items() if k.endswith(("Id", "Arn"))), "")
+    return ""
 
 
 def _tags(me: Identity, *names: str) -> Filters:

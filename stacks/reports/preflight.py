@@ -15,10 +15,12 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
+from plans.networks import BroughtNetworkPlan
 from stacks.derive.capacity import CNI, SYSTEM, quota_of_up, quota_takers
 from stacks.derive.credentials import NotAssumed
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account, NotAnswered
+from stacks.reports.brought_vpc import vpc_checks
 from stacks.reports.reach import address_errors, asks_address, first_update_errors
 from stacks.reports.releases import add_ons, ami_errors, amis, build_errors
 from stacks.reports.service_roles import role_findings, service_roles
@@ -112,9 +114,10 @@ def checks(
     answer."""
     kinds = [kind for pool in plan.pools.values() for kind in pool.types]
     types = sorted({kind.instance_type for kind in kinds})
-    subnet, node_pools = f"network-private-{plan.zone[-1]}", [kind.name for kind in kinds]
+    subnet, node_pools = _subnet(plan), [kind.name for kind in kinds]
     return {
         **_cluster_checks(account, plan, caller),
+        **vpc_checks(account, plan.network),
         "zones": lambda: zone_findings(plan, wanted.zone_id, account.zones()),
         "instance types on offer": lambda: offer_findings(plan, account.offers(types)),
         **{
@@ -135,6 +138,13 @@ def checks(
             plan, *account.addresses(plan.identity, subnet, node_pools)
         ),
     }
+
+
+def _subnet(plan: EnvironmentPlan) -> str:
+    """The training zone's private subnet: its id, or its logical name."""
+    if isinstance(plan.network, BroughtNetworkPlan):
+        return plan.network.training_zone.subnet_id
+    return f"network-private-{plan.zone[-1]}"
 
 
 def _cluster_checks(account: Account, plan: EnvironmentPlan, caller: str) -> dict[str, Check]:
@@ -225,15 +235,10 @@ def zone_findings(
     plan: EnvironmentPlan, zone_id: str | None, zones: Mapping[str, str]
 ) -> Iterator[Finding]:
     """Zones that the account lacks, and another zone id. The letters of zones differ from account
-    to account: in which there are, and in which zone they mean."""
-    for missing in [zone.name for zone in plan.network.zones if zone.name not in zones]:
-        yield InputError(
-            path=f"environment.{'zone' if missing == plan.zone else 'network.zones'}",
-            must=f"be available to this account, which has {', '.join(sorted(zones)) or 'none'}",
-            got=missing,
-            fix=instead(plan, zones),
-        )
-    yield from eks_zone_errors(plan, zones)
+    to account: in which there are, and in which zone they mean. Where the subnets of a brought VPC
+    are, plans/vpc_faults.py judges."""
+    if plan.own_network:
+        yield from _own_zone_errors(plan, zones)
     mine = zones.get(plan.zone)
     if mine and zone_id is None:
         yield InputWarning(
@@ -248,6 +253,18 @@ def zone_findings(
             fix=f"write {mine}",
             write=mine,
         )
+
+
+def _own_zone_errors(plan: EnvironmentPlan, zones: Mapping[str, str]) -> Iterator[InputError]:
+    """Zones in which the stack cannot make subnets, or EKS no control plane."""
+    for missing in [zone.name for zone in plan.network.zones if zone.name not in zones]:
+        yield InputError(
+            path=f"environment.{'zone' if missing == plan.zone else 'network.zones'}",
+            must=f"be available to this account, which has {', '.join(sorted(zones)) or 'none'}",
+            got=missing,
+            fix=instead(plan, zones),
+        )
+    yield from eks_zone_errors(plan, zones)
 
 
 def offer_findings(

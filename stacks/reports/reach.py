@@ -33,11 +33,16 @@ def address_errors(plan: EnvironmentPlan, address: str) -> Iterator[InputError]:
 
 
 def first_update_errors(plan: EnvironmentPlan, cluster_exists: bool) -> Iterator[InputError]:
-    """A private endpoint of a cluster that does not exist yet."""
-    if not plan.cluster.public and not cluster_exists:
+    """A private endpoint of a cluster that does not exist yet. A way into a brought VPC is there
+    already, but for a tunnel, which begins at a node of the cluster."""
+    way_in = not plan.own_network and plan.cluster.tunnel_port is None
+    if not plan.cluster.public and not cluster_exists and not way_in:
         yield InputError(
             path="environment.cluster.endpoint",
-            must="be public-and-private until the cluster exists: the first `pulumi up` makes its VPC",
+            must=(
+                "be public-and-private until the cluster exists: the first `pulumi up` makes "
+                + ("its VPC" if plan.own_network else "the node that the tunnel goes through")
+            ),
             got="private, and no cluster",
             fix=(
                 "write endpoint: public-and-private and public_access_cidrs: [<your address>/32] for"

@@ -29,13 +29,22 @@ from stacks.derive.credentials import NotAssumed
 from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan
 from stacks.reports import account as account_module
-from stacks.reports import check, preflight, service_roles, zone_choice
+from stacks.reports import brought_vpc, check, preflight, service_roles, zone_choice
 from stacks.reports.account import Account, NotAnswered
 from stacks.settings.problems import InputError, InputWarning
 from stacks.settings.reader import read
+from tests.support.brought_vpc import BROUGHT, SUBNETS, VPC
 from tests.support.patience import PATIENCE
 from tests.support.recording import CHECKOUT
-from tests.support.stackfile import Edit, at, environment_plan, reading, team_plan, values
+from tests.support.stackfile import (
+    Edit,
+    at,
+    environment_plan,
+    reading,
+    team_plan,
+    values,
+    without,
+)
 from tests.support.sweep import lines_not_reached
 
 REGION, ZONE = "ap-northeast-2", "ap-northeast-2a"
@@ -68,6 +77,8 @@ SOUND: dict[str, Any] = {
     "offers": {"g6e.48xlarge": [ZONE], "p5.48xlarge": [ZONE]},
     "quota": (768, 0),
     "addresses": (None, 0),
+    "vpc": None,
+    "without_s3": [],
     "has_role": True,
     "add_on_builds": [build for each in KUBERNETES.values() for build in each.add_ons.values()],
     "has_ami": True,
@@ -398,6 +409,35 @@ def test_nodes_that_stand_already_need_no_more_addresses() -> None:
     )
 
 
+def test_a_brought_vpc_is_judged_with_the_rules_of_the_preview() -> None:
+    [said] = errors(BROUGHT, zones={})
+    assert said.startswith("environment.network.vpc_id: must be a VPC of this account")
+    plan = environment_plan(BROUGHT)
+    told = account(addresses=(10, 0))
+    preflight.preflight(told, plan, reading(BROUGHT).config.environment)  # pyright: ignore[reportOptionalMemberAccess]
+    told.vpc.assert_called_once_with(VPC, [*SUBNETS.values()])
+    assert told.addresses.call_args.args[1] == SUBNETS[ZONE], "of its subnet by id"
+
+
+def test_whether_a_brought_vpc_needs_an_endpoint_of_s3_is_said() -> None:
+    def said(*edits: Edit, **answers: Any) -> list[str]:
+        return [str(one) for one in found(BROUGHT, *edits, **answers) if "s3_endpoint" in str(one)]
+
+    wanted, both = at("network.s3_endpoint", True), [*SUBNETS.values()]
+    assert said() == said(wanted, without_s3=both) == []
+    assert "with s3_endpoint: true the stack makes a gateway endpoint" in said(without_s3=both)[0]
+    assert "AWS refuses a second one: delete s3_endpoint" in said(wanted)[0]
+
+
+def test_a_private_endpoint_in_a_brought_vpc_needs_no_public_one_before_it() -> None:
+    private = at("cluster.endpoint", "private"), without("cluster.public_access_cidrs")
+    inside, tunnel = at("cluster.inside_vpc", True), at("cluster.tunnel_port", 8443)
+    public_first = "must be public-and-private until the cluster exists"
+    assert any(public_first in said for said in errors(*private, inside))
+    assert not any(public_first in said for said in errors(BROUGHT, *private, inside))
+    assert any("the node that the tunnel" in said for said in errors(BROUGHT, *private, tunnel))
+
+
 def test_every_error_of_an_account_is_caused_by_a_test_above() -> None:
     """Counted by line: a new error without a case fails here."""
 
@@ -412,8 +452,10 @@ def test_every_error_of_an_account_is_caused_by_a_test_above() -> None:
         found(block, reservation={})
         found(block, reservation=DESCRIBED | {"InstanceType": "p5en.48xlarge"})
         preflight.preflight(account(), in_accounts("999999999999"), None)
+        found(BROUGHT, without_s3=[SUBNETS[ZONE]])
+        found(BROUGHT, at("network.s3_endpoint", True))
 
-    modules = preflight, service_roles, zone_choice
+    modules = preflight, brought_vpc, service_roles, zone_choice
     assert lines_not_reached(modules, run) == []
 
 
@@ -611,7 +653,7 @@ def test_a_role_that_aws_refuses_is_named(ours: Account, monkeypatch: pytest.Mon
 
 def test_every_question_reads() -> None:
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', inspect.getsource(Account))
-    assert len(actions) == 13 and all(action.startswith(("Get", "Describe")) for action in actions)
+    assert len(actions) == 18 and all(action.startswith(("Get", "Describe")) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:
