@@ -20,6 +20,10 @@ TAG = "cluster.k8s.amazonaws.com/name"
 SUBNET = "aws:ec2/subnet:Subnet"
 OF_CLUSTER = "kubernetes.io/cluster/"
 """Begins the tag of a subnet that names its cluster."""
+GROUP = "aws:ec2/securityGroup:SecurityGroup"
+CLUSTER = "trainyard:cluster"
+"""Tag of the nodes' group in a brought VPC, whose subnets are not the stack's
+(components/brought_network.py)."""
 Resource = dict[str, Any]
 
 
@@ -35,34 +39,45 @@ class LeakedInterface:
 
 
 def leaked(session: boto3.Session, resources: list[Resource]) -> list[LeakedInterface]:
-    """The leaked interfaces in the subnets of a stack whose cluster is gone. Empty while the cluster
-    exists, or the stack has no subnet."""
-    subnets = [resource for resource in resources if resource["type"] == SUBNET]
-    names = {
-        tag.removeprefix(OF_CLUSTER)
-        for subnet in subnets
-        for tag in subnet["inputs"].get("tags") or {}
-        if tag.startswith(OF_CLUSTER)
-    }
-    gone = [name for name in sorted(names) if not _exists(session, name)]
-    if not gone:
-        return []
-    found = (
-        session.client("ec2")
+    """The leaked interfaces in the subnets of a stack whose cluster is gone, or in the VPC that it is
+    brought. Empty while the cluster exists, or the stack has neither subnet nor group."""
+    return [
+        LeakedInterface(id=one["NetworkInterfaceId"], subnet=one["SubnetId"])
+        for name, place in sorted(_places(resources).items())
+        if not _exists(session, name)
+        for page in session.client("ec2")
         .get_paginator("describe_network_interfaces")
         .paginate(
             Filters=[
                 {"Name": "status", "Values": ["available"]},
-                {"Name": f"tag:{TAG}", "Values": gone},
-                {"Name": "subnet-id", "Values": [subnet["id"] for subnet in subnets]},
+                {"Name": f"tag:{TAG}", "Values": [name]},
+                place,
             ]
         )
-    )
-    return [
-        LeakedInterface(id=one["NetworkInterfaceId"], subnet=one["SubnetId"])
-        for page in found
         for one in page["NetworkInterfaces"]
     ]
+
+
+def _places(resources: list[Resource]) -> dict[str, Any]:
+    """Cluster → the filter for where its nodes' interfaces are."""
+    subnets = [resource for resource in resources if resource["type"] == SUBNET]
+    ids = [subnet["id"] for subnet in subnets]
+    own = {
+        tag.removeprefix(OF_CLUSTER): {"Name": "subnet-id", "Values": ids}
+        for subnet in subnets
+        for tag in _tags(subnet)
+        if tag.startswith(OF_CLUSTER)
+    }
+    brought = {
+        _tags(group)[CLUSTER]: {"Name": "vpc-id", "Values": [group["inputs"]["vpcId"]]}
+        for group in resources
+        if group["type"] == GROUP and CLUSTER in _tags(group)
+    }
+    return own | brought
+
+
+def _tags(resource: Resource) -> dict[str, str]:
+    return resource.get("inputs", {}).get("tags") or {}
 
 
 def delete(session: boto3.Session, interface: LeakedInterface) -> None:

@@ -71,6 +71,19 @@ def test_interfaces_of_others_stay(session: boto3.Session, subnet: str) -> None:
     assert interfaces.leaked(session, _state(subnet)) == []
 
 
+def test_in_a_brought_vpc_the_tag_of_the_nodes_group_names_the_cluster(
+    session: boto3.Session, subnet: str
+) -> None:
+    ours = _interface(session, subnet, **{TAG: CLUSTER})
+    _interface(session, subnet, **{TAG: "another-cluster"})
+    ec2 = session.client("ec2")
+    vpc = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["VpcId"]
+    inputs = {"vpcId": vpc, "tags": {interfaces.CLUSTER: CLUSTER}}
+    group = {"type": interfaces.GROUP, "id": "sg-1", "inputs": inputs}
+    assert interfaces.leaked(session, [group]) == [LeakedInterface(id=ours, subnet=subnet)]
+    assert interfaces.leaked(session, [group | {"inputs": {"vpcId": vpc}}]) == []
+
+
 def test_while_the_cluster_exists_no_interface_is_leaked(
     session: boto3.Session, subnet: str
 ) -> None:
