@@ -16,6 +16,7 @@ import pulumi_kubernetes as k8s
 from components.namespace import JobNamespace, Volume
 from components.team_queue import TeamQueue
 from plans.team_access import ROLES, group_name, role_name
+from plans.team_network import policy_spec
 from plans.teams import TeamEntryPlan
 
 SMALLEST = {"cpu": "100m", "memory": "128Mi"}
@@ -50,6 +51,7 @@ class Team(pulumi.ComponentResource):
             self._count(name, plan, space.namespace),
             self._requests(name, space.namespace),
             *self._bindings(name, plan.workspace.namespace, space.namespace),
+            self._network(name, plan, space.namespace),
         ]
         if plan.queue:
             queue = TeamQueue(name, plan.queue, namespace=space.namespace, needs=queues, opts=own)
@@ -97,6 +99,16 @@ class Team(pulumi.ComponentResource):
             spec=k8s.core.v1.LimitRangeSpecArgs(
                 limits=[k8s.core.v1.LimitRangeItemArgs(type="Container", default_request=SMALLEST)]
             ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _network(
+        self, name: str, plan: TeamEntryPlan, namespace: pulumi.Input[str]
+    ) -> pulumi.Resource:
+        return k8s.networking.v1.NetworkPolicy(
+            f"{name}-network",
+            metadata={"name": "network", "namespace": namespace},
+            spec=policy_spec(plan.network),
             opts=pulumi.ResourceOptions(parent=self),
         )
 

@@ -8,6 +8,7 @@ from typing import Any
 from frozen import dataclass
 from plans.parts import Identity, JobNamespacePlan
 from plans.queues import TeamQueuePlan
+from plans.team_network import TeamNetworkPlan
 
 IMAGE_PREFIXES = "trainyard.io/image-prefixes"
 PRIORITIES = "trainyard.io/priorities"
@@ -34,6 +35,7 @@ class TeamEntryPlan:
     identity: Identity
     name: str
     workspace: JobNamespacePlan
+    network: TeamNetworkPlan
     max_jobs: int
     """Of each kind in job_kinds."""
     job_kinds: tuple[str, ...]

@@ -155,8 +155,14 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             ],
         )
 
+    # The VPC CNI enforces the network policies of teams.
     walls = (
-        TeamRules("teams", queues=queues is not None, opts=in_cluster).ready if plan.teams else []
+        [
+            *TeamRules("teams", queues=queues is not None, opts=in_cluster).ready,
+            first.ready["vpc-cni"],
+        ]
+        if plan.teams
+        else []
     )
     for key, team in plan.teams.items():
         Team(

@@ -22,6 +22,7 @@ from plans.teams import (
 )
 from stacks.derive.controllers import job_kinds
 from stacks.derive.namespace import job_namespace_plan
+from stacks.derive.network import team_network_plan
 from stacks.derive.queues import team_queue_plan
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.stores import StoreConfig
@@ -70,6 +71,7 @@ def team_entry_plans(
             identity=me,
             name=name,
             workspace=_workspace(name, entry, wanted),
+            network=team_network_plan(wanted),
             max_jobs=entry.max_jobs,
             job_kinds=_job_kinds(wanted),
             max_pods=entry.max_pods,

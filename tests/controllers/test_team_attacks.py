@@ -24,6 +24,7 @@ IMAGE = f"{PREFIX}train:1"
 OWN, FOREIGN = "namespaces/team-vision", "namespaces/team-nlp"
 TRAINER, LEGACY = "apis/trainer.kubeflow.org/v1alpha1", "apis/kubeflow.org/v1"
 RBAC = "apis/rbac.authorization.k8s.io/v1"
+NETWORKING = "apis/networking.k8s.io/v1"
 ADMISSION = "apis/admissionregistration.k8s.io/v1"
 
 
@@ -84,6 +85,16 @@ REQUESTS: dict[str, tuple[str, str, Object | None]] = {
     "A11 make a Job": ("POST", f"apis/batch/v1/{OWN}/jobs", named("batch/v1", "Job", spec={})),
     "A19 delete the quota": ("DELETE", f"api/v1/{OWN}/resourcequotas/gpus", None),
     "A19 delete the smallest requests": ("DELETE", f"api/v1/{OWN}/limitranges/requests", None),
+    "A19 delete the network policy": (
+        "DELETE",
+        f"{NETWORKING}/{OWN}/networkpolicies/network",
+        None,
+    ),
+    "A19 admit everybody by a network policy of one's own": (
+        "POST",
+        f"{NETWORKING}/{OWN}/networkpolicies",
+        named(NETWORKING[5:], "NetworkPolicy", spec={"podSelector": {}, "ingress": [{}]}),
+    ),
     "A19 change the namespace's labels": ("PATCH", f"api/v1/{OWN}", {"metadata": {"labels": {}}}),
     "A19 delete the namespace": ("DELETE", f"api/v1/{OWN}", None),
     "A20 make a cluster's runtime": (

@@ -10,6 +10,7 @@ import pulumi
 import pytest
 
 from catalog import versions
+from plans.team_network import TeamNetworkPlan, policy_spec
 from plans.teams import PARAMETER_BYTES
 from stacks.rules.teams import REACHED_BYTES
 from tests.support.recording import UNKNOWN, Graph, Node, deploy
@@ -55,14 +56,32 @@ def test_a_team_is_its_own_resources_and_changes_no_other(with_teams: Graph, dev
     assert {f"{each['type']} {each['name']}" for each in added if "team-audio" in each["name"]} == {
         f"{each['type']} {each['name']}" for each in added
     }
-    assert len(of_team(more, "audio")) == 1 + 2 * 2 + 2 + 3 + 1 + 1
-    """Namespace, two stores, quota and smallest requests, bindings, entry, contract."""
+    assert len(of_team(more, "audio")) == 1 + 2 * 2 + 2 + 1 + 3 + 1 + 1
+    """Namespace, two stores, quota and smallest requests, network policy, bindings, entry,
+    contract."""
 
 
-def test_an_environment_without_teams_is_as_it_was(dev: Graph, with_teams: Graph) -> None:
+def test_teams_change_the_policy_engine_of_the_cni_and_nothing_else(
+    dev: Graph, with_teams: Graph
+) -> None:
     before, after = (json.loads(graph.golden()) for graph in (dev, with_teams))
     changed = [each["name"] for each in before if each not in after]
-    assert changed == [] and not dev.starting("trainyard:teams:")
+    assert changed == ["vpc-cni"] and not dev.starting("trainyard:teams:")
+    engines = [
+        json.loads(graph["Addon vpc-cni"].inputs["configurationValues"]).pop(
+            "enableNetworkPolicy", None
+        )
+        for graph in (dev, with_teams)
+    ]
+    assert engines == [None, "true"]
+
+
+def test_the_network_policy_names_the_ranges_of_the_cluster(with_teams: Graph) -> None:
+    policy = with_teams["NetworkPolicy team-vision-network"].inputs
+    assert policy["metadata"] == {"name": "network", "namespace": "team-vision"}
+    plan = TeamNetworkPlan(network="10.0.0.0/16", services="172.20.0.0/16")
+    assert policy["spec"] == policy_spec(plan)
+    assert with_teams["NetworkPolicy team-nlp-network"].inputs["spec"] == policy["spec"]
 
 
 def test_what_holds_for_all_teams_exists_once(with_teams: Graph) -> None:
@@ -126,6 +145,8 @@ def test_nobody_enters_before_limits_roles_and_policies_stand(with_teams: Graph)
         "ResourceQuota team-vision-gpus",
         "ResourceQuota team-vision-objects",
         "LimitRange team-vision-requests",
+        "NetworkPolicy team-vision-network",
+        "Addon vpc-cni",
         "RoleBinding team-vision-deployers",
         "ClusterRole teams-deployer",
         "ValidatingAdmissionPolicyBinding teams-pods",
