@@ -14,7 +14,9 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from components.namespace import JobNamespace, Volume
+from components.team_identity import TeamIdentity
 from components.team_queue import TeamQueue
+from plans.policies import Document
 from plans.team_access import ROLES, group_name, role_name
 from plans.team_network import policy_spec
 from plans.teams import TeamEntryPlan
@@ -39,10 +41,12 @@ class Team(pulumi.ComponentResource):
         walls: Sequence[pulumi.Resource],
         controllers: Sequence[pulumi.Resource],
         queues: Sequence[pulumi.Resource],
+        trusts: pulumi.Input[Document],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`cluster`: how to reach it, as the contract says it. `walls`: what must stand before
-        anybody of the team enters. `controllers`: of jobs. `queues`: what a queue needs."""
+        anybody of the team enters. `controllers`: of jobs. `queues`: what a queue needs. `trusts`:
+        of a role that pods of the cluster get."""
         super().__init__("trainyard:teams:Team", name, None, opts)
         self._controllers = controllers
         own = pulumi.ResourceOptions(parent=self)
@@ -56,18 +60,17 @@ class Team(pulumi.ComponentResource):
         if plan.queue:
             queue = TeamQueue(name, plan.queue, namespace=space.namespace, needs=queues, opts=own)
             inside.append(queue.ready)
-        for entrant, wanted in plan.entrants.items():
-            aws.eks.AccessEntry(
-                f"{name}-{entrant}",
+        if plan.pods:
+            pods = TeamIdentity(
+                name,
+                plan.pods,
+                identity=plan.identity,
                 cluster_name=cluster["name"],
-                principal_arn=wanted.role_arn,
-                kubernetes_groups=[*wanted.groups],
-                type="STANDARD",
-                tags=plan.identity.tags(f"{name}-{entrant}"),
-                # Nobody enters before the limits stand, and everybody is out before they go: EKS
-                # knows nothing of objects in the cluster.
-                opts=pulumi.ResourceOptions(parent=self, depends_on=[*walls, *inside, space]),
+                trusts=trusts,
+                opts=own,
             )
+            inside.append(pods.ready)
+        self._entries(name, plan, cluster["name"], [*walls, *inside, space])
         aws.ssm.Parameter(
             name,
             name=plan.parameter,
@@ -78,6 +81,26 @@ class Team(pulumi.ComponentResource):
             opts=own,
         )
         self.register_outputs({})
+
+    def _entries(
+        self,
+        name: str,
+        plan: TeamEntryPlan,
+        cluster_name: pulumi.Input[str],
+        walls: Sequence[pulumi.Resource],
+    ) -> None:
+        for entrant, wanted in plan.entrants.items():
+            aws.eks.AccessEntry(
+                f"{name}-{entrant}",
+                cluster_name=cluster_name,
+                principal_arn=wanted.role_arn,
+                kubernetes_groups=[*wanted.groups],
+                type="STANDARD",
+                tags=plan.identity.tags(f"{name}-{entrant}"),
+                # Nobody enters before the limits stand, and everybody is out before they go: EKS
+                # knows nothing of objects in the cluster.
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[*walls]),
+            )
 
     def _count(
         self, name: str, plan: TeamEntryPlan, namespace: pulumi.Input[str]

@@ -11,11 +11,13 @@ judged either.
 from __future__ import annotations
 
 from ipaddress import ip_network
+from typing import Any
 
 from frozen import dataclass
-from plans.parts import Spec
 
-HTTPS, DNS = 443, 53
+HTTPS, HTTP, DNS = 443, 80, 53
+POD_IDENTITY = "169.254.170.23/32"
+"""Where the agent of EKS Pod Identity listens on every node (EKS user guide, pod-id-agent-setup)."""
 ANYWHERE = "0.0.0.0/0"
 RESOLVER = {
     "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
@@ -33,15 +35,20 @@ class TeamNetworkPlan:
     """CIDR of the VPC: nodes, other pods, file systems."""
     services: str
     """CIDR of the cluster's Services, of which the API server has the first address."""
+    pod_identity: bool
+    """The pods have an AWS identity, whose credentials they ask their node for."""
 
 
-def policy_spec(plan: TeamNetworkPlan) -> Spec:
+def policy_spec(plan: TeamNetworkPlan) -> Any:
     """The spec of the NetworkPolicy. It selects all pods of its namespace, in both directions: what
     it does not name is refused."""
     own = {"podSelector": {}}
     api_server = f"{ip_network(plan.services)[1]}/32"
     outside = {"cidr": ANYWHERE, "except": [plan.network, plan.services]}
-    https = [{"protocol": "TCP", "port": HTTPS}]
+    agent = {
+        "to": [{"ipBlock": {"cidr": POD_IDENTITY}}],
+        "ports": [{"protocol": "TCP", "port": HTTP}],
+    }
     return {
         "podSelector": {},
         "policyTypes": ["Ingress", "Egress"],
@@ -54,7 +61,8 @@ def policy_spec(plan: TeamNetworkPlan) -> Spec:
             },
             {
                 "to": [{"ipBlock": {"cidr": api_server}}, {"ipBlock": outside}],
-                "ports": https,
+                "ports": [{"protocol": "TCP", "port": HTTPS}],
             },
+            *([agent] if plan.pod_identity else []),
         ],
     }

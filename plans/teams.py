@@ -8,6 +8,7 @@ from typing import Any
 from frozen import dataclass
 from plans.parts import Identity, JobNamespacePlan
 from plans.queues import TeamQueuePlan
+from plans.team_identity import TeamIdentityPlan
 from plans.team_network import TeamNetworkPlan
 
 IMAGE_PREFIXES = "trainyard.io/image-prefixes"
@@ -36,6 +37,8 @@ class TeamEntryPlan:
     name: str
     workspace: JobNamespacePlan
     network: TeamNetworkPlan
+    pods: TeamIdentityPlan | None
+    """What its pods may do in AWS; None: they have no identity there."""
     max_jobs: int
     """Of each kind in job_kinds."""
     job_kinds: tuple[str, ...]

@@ -174,6 +174,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             walls=walls,
             controllers=controllers,
             queues=queues.ready if queues else [],
+            trusts=trusts,
             opts=in_cluster,
         )
 

@@ -7,7 +7,6 @@ import ipaddress
 
 from catalog.zones import zone_names
 from plans.parts import Identity, NetworkPlan, ZonePlan
-from plans.team_network import TeamNetworkPlan
 from stacks.settings.environment import EnvironmentConfig
 
 ZONES = 3
@@ -64,9 +63,3 @@ def service_cidr(vpc_cidr: str) -> str:
     """The first range of SERVICE_CIDRS that does not overlap the VPC."""
     vpc = ipaddress.ip_network(vpc_cidr)
     return next(cidr for cidr in SERVICE_CIDRS if not vpc.overlaps(ipaddress.ip_network(cidr)))
-
-
-def team_network_plan(wanted: EnvironmentConfig) -> TeamNetworkPlan:
-    """What the pods of every team are kept from."""
-    cidr = wanted.network.cidr
-    return TeamNetworkPlan(network=cidr, services=service_cidr(cidr))

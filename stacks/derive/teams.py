@@ -10,8 +10,11 @@ from typing import Any
 from catalog.job_kinds import JOB_KINDS
 from frozen import dataclass
 from plans.parts import TEAM, Identity, JobNamespacePlan, digest
+from plans.policies import ROLE_NAME
 from plans.queues import TeamQueuePlan, urgencies_up_to
 from plans.team_access import EVERYBODY, group_name
+from plans.team_identity import TeamIdentityPlan, s3_statements
+from plans.team_network import TeamNetworkPlan
 from plans.teams import (
     ALLOWED_URGENCIES,
     IMAGE_PREFIXES,
@@ -22,7 +25,7 @@ from plans.teams import (
 )
 from stacks.derive.controllers import job_kinds
 from stacks.derive.namespace import job_namespace_plan
-from stacks.derive.network import team_network_plan
+from stacks.derive.network import service_cidr
 from stacks.derive.queues import team_queue_plan
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.stores import StoreConfig
@@ -71,7 +74,8 @@ def team_entry_plans(
             identity=me,
             name=name,
             workspace=_workspace(name, entry, wanted),
-            network=team_network_plan(wanted),
+            network=_network(entry, wanted),
+            pods=_identity(me, name, entry),
             max_jobs=entry.max_jobs,
             job_kinds=_job_kinds(wanted),
             max_pods=entry.max_pods,
@@ -135,6 +139,28 @@ def _workspace(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> 
         plan,
         labels={TEAM: name},
         annotations={key: ",".join(values) for key, values in lists.items() if values},
+    )
+
+
+def _network(entry: TeamEntryConfig, wanted: EnvironmentConfig) -> TeamNetworkPlan:
+    cidr = wanted.network.cidr
+    return TeamNetworkPlan(
+        network=cidr,
+        services=service_cidr(cidr),
+        pod_identity=bool(entry.s3_reads or entry.s3_writes),
+    )
+
+
+def _identity(me: Identity, name: str, entry: TeamEntryConfig) -> TeamIdentityPlan | None:
+    statements = s3_statements(
+        reads=entry.s3_reads, writes=entry.s3_writes, keys=entry.kms_key_arns
+    )
+    if not statements:
+        return None
+    return TeamIdentityPlan(
+        role_name=me.short_name(f"team-{name}-pods", ROLE_NAME),
+        namespace=entry.namespace_of(name),
+        statements=statements,
     )
 
 

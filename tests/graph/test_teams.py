@@ -76,10 +76,32 @@ def test_teams_change_the_policy_engine_of_the_cni_and_nothing_else(
     assert engines == [None, "true"]
 
 
+def test_a_team_with_parts_of_buckets_has_a_role_and_is_otherwise_as_before(
+    with_teams: Graph,
+) -> None:
+    more = environment(at("teams.vision.s3_writes", ["s3://results/vision/"]))
+    before, after = (json.loads(graph.golden()) for graph in (with_teams, more))
+    new = {each["name"] for each in after} - {each["name"] for each in before}
+    changed = {f"{each['type']} {each['name']}" for each in before if each not in after}
+    assert new == {"team-vision-pods", "team-vision-pods-s3"}
+    assert {each for each in changed if "AccessEntry" not in each} == {
+        "kubernetes:networking.k8s.io/v1:NetworkPolicy team-vision-network"
+    }
+    """Entries wait for the role; their inputs stay."""
+    association = more["PodIdentityAssociation team-vision-pods"]
+    assert association.inputs["namespace"] == "team-vision"
+    assert more.waits_for(more["AccessEntry team-vision-deployer"], association)
+    trust = json.loads(more["Role team-vision-pods"].inputs["assumeRolePolicy"])
+    tags = trust["Statement"][0]["Condition"]["StringEquals"]
+    assert tags["aws:RequestTag/kubernetes-namespace"] == "team-vision"
+    policy = json.loads(more["RolePolicy team-vision-pods-s3"].inputs["policy"])
+    assert "arn:aws:s3:::results/vision/*" in str(policy)
+
+
 def test_the_network_policy_names_the_ranges_of_the_cluster(with_teams: Graph) -> None:
     policy = with_teams["NetworkPolicy team-vision-network"].inputs
     assert policy["metadata"] == {"name": "network", "namespace": "team-vision"}
-    plan = TeamNetworkPlan(network="10.0.0.0/16", services="172.20.0.0/16")
+    plan = TeamNetworkPlan(network="10.0.0.0/16", services="172.20.0.0/16", pod_identity=False)
     assert policy["spec"] == policy_spec(plan)
     assert with_teams["NetworkPolicy team-nlp-network"].inputs["spec"] == policy["spec"]
 

@@ -3,13 +3,15 @@ fails, and succeeds when the policies are taken away."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from plans.team_network import TeamNetworkPlan, policy_spec
 from rehearsal.kube import Object
 from tests.support.reachability import Cluster, Endpoint
 
-PLAN = TeamNetworkPlan(network="10.0.0.0/16", services="172.20.0.0/16")
+PLAN = TeamNetworkPlan(network="10.0.0.0/16", services="172.20.0.0/16", pod_identity=False)
 RANK, PEER = "vision-node-0-0.vision", "vision-node-0-1.vision"
 ENDPOINTS = {
     RANK: Endpoint(address="10.0.1.10", namespace="team-vision", labels={"rank": "0"}),
@@ -35,8 +37,8 @@ ENDPOINTS = {
 }
 
 
-def policy(namespace: str) -> Object:
-    return {"metadata": {"namespace": namespace}, "spec": policy_spec(PLAN)}
+def policy(namespace: str, plan: TeamNetworkPlan = PLAN) -> Object:
+    return {"metadata": {"namespace": namespace}, "spec": policy_spec(plan)}
 
 
 def cluster(*walled: str) -> Cluster:
@@ -102,6 +104,17 @@ def test_nothing_outside_of_the_team_opens_a_connection_to_its_pods() -> None:
 
 
 def test_the_api_server_has_the_first_address_of_the_services() -> None:
-    other = TeamNetworkPlan(network="172.20.0.0/16", services="10.100.0.0/16")
+    other = replace(PLAN, network="172.20.0.0/16", services="10.100.0.0/16")
     [*_, https] = policy_spec(other)["egress"]
     assert https["to"][0] == {"ipBlock": {"cidr": "10.100.0.1/32"}}
+
+
+def test_pods_with_an_aws_identity_reach_the_agent_that_gives_it_and_nothing_else_of_the_node() -> (
+    None
+):
+    agent, metadata = "169.254.170.23", "169.254.169.254"
+    with_identity = Cluster(
+        policies=[policy("team-vision", replace(PLAN, pod_identity=True))], endpoints=ENDPOINTS
+    )
+    assert with_identity.reaches(RANK, agent, 80) and not BOTH.reaches(RANK, agent, 80)
+    assert not with_identity.reaches(RANK, metadata, 80)
