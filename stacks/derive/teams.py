@@ -26,7 +26,7 @@ from plans.teams import (
 from stacks.derive.controllers import job_kinds
 from stacks.derive.namespace import job_namespace_plan
 from stacks.derive.network import service_cidr
-from stacks.derive.queues import team_queue_plan
+from stacks.derive.queues import kept_nodes, team_queue_plan
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.stores import StoreConfig
 from stacks.settings.team_entry import TeamEntryConfig
@@ -61,7 +61,7 @@ def share_of(team: TeamConfig, environment: EnvironmentConfig, stack: str) -> Sh
         max_gpus=entry.max_gpus,
         limit=f"environment.teams.{team.name}.max_gpus",
         entry=entry,
-        queue=team_queue_plan(team.name, environment),
+        queue=team_queue_plan(team.name, environment, kept_nodes(environment)),
     )
 
 
@@ -69,6 +69,7 @@ def team_entry_plans(
     me: Identity, wanted: EnvironmentConfig, promised: Mapping[str, Any]
 ) -> dict[str, TeamEntryPlan]:
     """What the environment makes for each team that it lists. `promised`: its contract."""
+    kept = kept_nodes(wanted)
     return {
         name: TeamEntryPlan(
             identity=me,
@@ -82,7 +83,7 @@ def team_entry_plans(
             entrants=_entrants(name, entry),
             parameter=parameter_name(me.stack, name),
             contract=team_contract(promised, name, entry, queued=wanted.queues is not None),
-            queue=team_queue_plan(name, wanted),
+            queue=team_queue_plan(name, wanted, kept),
         )
         for name, entry in wanted.teams.items()
     }
