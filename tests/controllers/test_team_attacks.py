@@ -522,6 +522,26 @@ def test_without_its_rule_each_attack_passes(teams: TeamServer, rule: str) -> No
         assert until(lambda body=body: bool(made(teams, body))), name
 
 
+def test_a_sound_runtime_cannot_become_an_attack(teams: TeamServer) -> None:
+    """A9 by an update, as a deployer may change runtimes."""
+    sound = own_runtime()
+    sound["metadata"]["namespace"] = "team-vision"
+    attack = {"spec": own_runtime(volumes=[HOST])["spec"]}
+    at = f"{PLACES['TrainingRuntime'][1]}/attack"
+
+    def changed() -> str:
+        return refusal(teams.of("deployer"), "PATCH", at, attack)
+
+    teams.of("deployer").request("POST", PLACES["TrainingRuntime"][1], sound)
+    try:
+        assert RULES["volumes"].message in changed()
+        with without_rule(teams, RULES["volumes"].message):
+            assert until(lambda: not changed())
+    finally:
+        teams.admin.delete(sound)
+    assert until(lambda: bool(made(teams, own_runtime(volumes=[HOST]))))
+
+
 # What Pod Security, quotas and defaults refuse.
 
 

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from plans.deployer import team_policies
 from plans.policies import Document, document, pod_identity_trust
 from plans.team_identity import pod_trust, s3_statements
+from plans.teams import parameter_name
 from rehearsal.aws import identity
 from tests.rehearsal.aws_world import REGION, Account, Network, create_cluster, served
 
@@ -162,3 +164,46 @@ def test_credentials_of_a_pod_lead_to_no_other_role(pods: Pods) -> None:
     for arn in (pods.arn, f"arn:aws:iam::{identity.ACCOUNT}:role/cluster"):
         with pytest.raises(ClientError, match="AccessDenied"):
             sts.assume_role(RoleArn=arn, RoleSessionName="attack")
+
+
+def test_the_deployer_of_a_team_reads_its_own_contract_and_no_state(pods: Pods) -> None:
+    """A25: the state of the environment, as a StackReference would, and the contract of another
+    team."""
+    account, iam = pods.account, pods.account.client("iam")
+    own, foreign = (parameter_name("dev", team) for team in ("vision", "nlp"))
+    for name in (own, foreign):
+        account.client("ssm").put_parameter(Name=name, Value="{}", Type="String")
+    made = iam.create_role(
+        RoleName="vision-deployer",
+        AssumeRolePolicyDocument=json.dumps(
+            document({"Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"})
+        ),
+    )
+    keys = account.client("sts").assume_role(RoleArn=made["Role"]["Arn"], RoleSessionName="up")[
+        "Credentials"
+    ]
+    ssm, s3 = (account.client(service, keys) for service in ("ssm", "s3"))
+    calls: dict[str, Callable[[], Any]] = {
+        "own contract": lambda: ssm.get_parameter(Name=own),
+        "contract of another team": lambda: ssm.get_parameter(Name=foreign),
+        "state of the environment": lambda: s3.get_object(Bucket="elsewhere", Key="a"),
+    }
+
+    def refused(allowed: Document) -> list[str]:
+        iam.put_role_policy(
+            RoleName="vision-deployer", PolicyName="p", PolicyDocument=json.dumps(allowed)
+        )
+        found: list[str] = []
+        for name, call in calls.items():
+            try:
+                call()
+            except ClientError as error:
+                assert error.response["Error"]["Code"].startswith("AccessDenied"), error
+                found.append(name)
+        return found
+
+    [limited] = team_policies("team-vision", REGION, own).values()
+    assert refused(limited) == ["contract of another team", "state of the environment"]
+    assert (
+        refused(document({"Action": ["ssm:GetParameter", "s3:GetObject"], "Resource": "*"})) == []
+    )
