@@ -1,5 +1,5 @@
-"""What planning costs as an estate grows: a hundred teams on one environment, and fifty pools with
-two hundred jobs."""
+"""What planning costs as an estate grows: a hundred teams on one environment, those that it lists and
+those that it does not, and fifty pools with two hundred jobs."""
 
 from __future__ import annotations
 
@@ -51,6 +51,8 @@ def _measure() -> None:
         {
             "1 team": [*ME, "teams", "1"],
             "100 teams": [*ME, "teams", "100"],
+            "1 listed team": [*ME, "listed", "1"],
+            "100 listed teams": [*ME, "listed", "100"],
             "50 pools, 200 jobs": [*ME, "pools", "50"],
             "50 pools, 200 jobs, shown": [*ME, "shown", "50"],
         }
@@ -75,6 +77,35 @@ def teams(count: int) -> None:
         plan_stack(read_file("dev", folder), folder).accepted()
         for number in range(count):
             plan_stack(read_file(f"team-{number}", folder), folder).accepted()
+
+
+def listed(count: int) -> None:
+    """An environment with queues that lists that many teams, and the stack of one of them."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
+        values = {
+            stack: yaml.safe_load((CHECKOUT / f"Pulumi.{stack}.yaml").read_text())
+            for stack in ("dev", "team-vision")
+        }
+        role = "arn:aws:iam::111122223333:role/team"
+        values["dev"]["config"]["trainyard:environment"] |= {
+            "jobs": {},
+            "queues": {},
+            "teams": {
+                f"t{number}": {
+                    "deployer": f"{role}-{number}",
+                    "s3_writes": [f"s3://results/t{number}/"],
+                }
+                for number in range(count)
+            },
+        }
+        team = values["team-vision"]["config"]["trainyard:team"]
+        del team["namespace"], team["max_gpus"]
+        team["name"] = "t0"
+        for stack, value in values.items():
+            (folder / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump(value))
+            plan_stack(read_file(stack, folder), folder).accepted()
 
 
 def shown(count: int) -> None:
@@ -103,7 +134,12 @@ def pools(count: int) -> EnvironmentPlan:
     return plan
 
 
-ESTATES: dict[str, Callable[[int], object]] = {"teams": teams, "pools": pools, "shown": shown}
+ESTATES: dict[str, Callable[[int], object]] = {
+    "teams": teams,
+    "listed": listed,
+    "pools": pools,
+    "shown": shown,
+}
 
 
 if __name__ == "__main__":

@@ -15,10 +15,8 @@ from components.role import role
 from frozen import dataclass
 from plans.node_parts import AddOnPlan
 from plans.parts import Identity
-from plans.policies import Document, document
+from plans.policies import ROLE_NAME, Document, document
 
-ROLE_NAME = 64
-"""Characters of an IAM role's name, at most (IAM API, CreateRole)."""
 CNI_POLICY = "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"
 
 

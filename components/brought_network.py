@@ -35,7 +35,7 @@ class BroughtNetwork(Network):
         found = self._found(tables)
         wrong = [*faults(plan, found)]
         services = service_cidr(found.cidrs) if found else None
-        if wrong or services is None:
+        if wrong or not found or services is None:
             raise pulumi.RunError("\n".join(["the VPC cannot be used", *map(str, wrong)]))
         self.account_id = aws.get_caller_identity(opts=self._ask).account_id
         if plan.s3_endpoint:
@@ -44,7 +44,7 @@ class BroughtNetwork(Network):
         tags = plan.identity.tags("nodes", **{CLUSTER_TAG: plan.cluster_name})
         nodes, self.node_rules = node_security_group(self, plan.identity, plan.vpc_id, tags)
 
-        self.vpc_id, self.service_cidr = plan.vpc_id, services
+        self.vpc_id, self.cidrs, self.service_cidr = plan.vpc_id, found.cidrs, services
         self.subnet_in = {zone.name: zone.subnet_id for zone in plan.zones}
         self.public_subnet_ids = []
         self.private_subnet_ids = [*self.subnet_in.values()]

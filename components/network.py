@@ -40,6 +40,8 @@ class Network(pulumi.ComponentResource):
     """The private subnet of the training zone: GPU nodes and file systems."""
     subnet_in: Mapping[str, pulumi.Input[str]]
     """Zone → its private subnet."""
+    cidrs: tuple[str, ...]
+    """Ranges of the VPC."""
     service_cidr: str
     """Range of Kubernetes services, apart from those of the VPC."""
     node_security_group_id: pulumi.Output[str]

@@ -48,7 +48,7 @@ class OwnNetwork(Network):
         self.private_subnet_ids = [subnet.id for subnet in private.values()]
         self.training_subnet_id = private[training.name].id
         self.subnet_in = {zone: subnet.id for zone, subnet in private.items()}
-        self.service_cidr = plan.service_cidr
+        self.cidrs, self.service_cidr = (plan.cidr,), plan.service_cidr
         self.node_security_group_id = nodes.id
         self.egress = [out, through, *public_routes, *private_routes]
         self.register_outputs({"vpc_id": vpc.id, "training_subnet_id": self.training_subnet_id})

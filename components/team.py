@@ -14,8 +14,11 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from components.namespace import JobNamespace, Volume
+from components.team_identity import TeamIdentity
 from components.team_queue import TeamQueue
+from plans.policies import Document
 from plans.team_access import ROLES, group_name, role_name
+from plans.team_network import Ranges, policy_spec
 from plans.teams import TeamEntryPlan
 
 SMALLEST = {"cpu": "100m", "memory": "128Mi"}
@@ -38,10 +41,13 @@ class Team(pulumi.ComponentResource):
         walls: Sequence[pulumi.Resource],
         controllers: Sequence[pulumi.Resource],
         queues: Sequence[pulumi.Resource],
+        trusts: pulumi.Input[Document],
+        ranges: Ranges,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`cluster`: how to reach it, as the contract says it. `walls`: what must stand before
-        anybody of the team enters. `controllers`: of jobs. `queues`: what a queue needs."""
+        anybody of the team enters. `controllers`: of jobs. `queues`: what a queue needs. `trusts`:
+        of a role that pods of the cluster get. `ranges`: of the network."""
         super().__init__("trainyard:teams:Team", name, None, opts)
         self._controllers = controllers
         own = pulumi.ResourceOptions(parent=self)
@@ -50,22 +56,22 @@ class Team(pulumi.ComponentResource):
             self._count(name, plan, space.namespace),
             self._requests(name, space.namespace),
             *self._bindings(name, plan.workspace.namespace, space.namespace),
+            self._network(name, plan, ranges, space.namespace),
         ]
         if plan.queue:
             queue = TeamQueue(name, plan.queue, namespace=space.namespace, needs=queues, opts=own)
             inside.append(queue.ready)
-        for entrant, wanted in plan.entrants.items():
-            aws.eks.AccessEntry(
-                f"{name}-{entrant}",
+        if plan.pods:
+            pods = TeamIdentity(
+                name,
+                plan.pods,
+                identity=plan.identity,
                 cluster_name=cluster["name"],
-                principal_arn=wanted.role_arn,
-                kubernetes_groups=[*wanted.groups],
-                type="STANDARD",
-                tags=plan.identity.tags(f"{name}-{entrant}"),
-                # Nobody enters before the limits stand, and everybody is out before they go: EKS
-                # knows nothing of objects in the cluster.
-                opts=pulumi.ResourceOptions(parent=self, depends_on=[*walls, *inside, space]),
+                trusts=trusts,
+                opts=own,
             )
+            inside.append(pods.ready)
+        self._entries(name, plan, cluster["name"], [*walls, *inside, space])
         aws.ssm.Parameter(
             name,
             name=plan.parameter,
@@ -76,6 +82,26 @@ class Team(pulumi.ComponentResource):
             opts=own,
         )
         self.register_outputs({})
+
+    def _entries(
+        self,
+        name: str,
+        plan: TeamEntryPlan,
+        cluster_name: pulumi.Input[str],
+        walls: Sequence[pulumi.Resource],
+    ) -> None:
+        for entrant, wanted in plan.entrants.items():
+            aws.eks.AccessEntry(
+                f"{name}-{entrant}",
+                cluster_name=cluster_name,
+                principal_arn=wanted.role_arn,
+                kubernetes_groups=[*wanted.groups],
+                type="STANDARD",
+                tags=plan.identity.tags(f"{name}-{entrant}"),
+                # Nobody enters before the limits stand, and everybody is out before they go: EKS
+                # knows nothing of objects in the cluster.
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[*walls]),
+            )
 
     def _count(
         self, name: str, plan: TeamEntryPlan, namespace: pulumi.Input[str]
@@ -97,6 +123,16 @@ class Team(pulumi.ComponentResource):
             spec=k8s.core.v1.LimitRangeSpecArgs(
                 limits=[k8s.core.v1.LimitRangeItemArgs(type="Container", default_request=SMALLEST)]
             ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _network(
+        self, name: str, plan: TeamEntryPlan, ranges: Ranges, namespace: pulumi.Input[str]
+    ) -> pulumi.Resource:
+        return k8s.networking.v1.NetworkPolicy(
+            f"{name}-network",
+            metadata={"name": "network", "namespace": namespace},
+            spec=policy_spec(ranges, pod_identity=plan.pods is not None),
             opts=pulumi.ResourceOptions(parent=self),
         )
 

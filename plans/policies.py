@@ -10,6 +10,8 @@ Document = dict[str, Any]
 
 ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 """What an access entry needs to do everything in a cluster."""
+ROLE_NAME = 64
+"""Characters of an IAM role's name, at most (IAM API, CreateRole)."""
 EKS_CLUSTER_TAG = "aws:RequestTag/eks:eks-cluster-name"
 
 

@@ -14,12 +14,12 @@ from typing import Any
 from frozen import dataclass
 from plans.parts import TEAM, Spec
 from plans.pod_template import TOLERATIONS
+from plans.team_identity import SERVICE_ACCOUNT
 from plans.teams import IMAGE_PREFIXES, PRIORITIES
 
 VOLUMES = ("configMap", "downwardAPI", "emptyDir", "persistentVolumeClaim", "projected", "secret")
 """Kinds of volumes of a team's pods. Every other kind mounts a folder of the node, or a file system
 past the team's claims."""
-SERVICE_ACCOUNT = "default"
 _BY_THE_CLUSTER = ("node.kubernetes.io/memory-pressure",)
 """Taints that the API server lets pods tolerate by itself."""
 

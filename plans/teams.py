@@ -8,6 +8,7 @@ from typing import Any
 from frozen import dataclass
 from plans.parts import Identity, JobNamespacePlan
 from plans.queues import TeamQueuePlan
+from plans.team_identity import TeamIdentityPlan
 
 IMAGE_PREFIXES = "trainyard.io/image-prefixes"
 PRIORITIES = "trainyard.io/priorities"
@@ -34,6 +35,8 @@ class TeamEntryPlan:
     identity: Identity
     name: str
     workspace: JobNamespacePlan
+    pods: TeamIdentityPlan | None
+    """What its pods may do in AWS; None: they have no identity there."""
     max_jobs: int
     """Of each kind in job_kinds."""
     job_kinds: tuple[str, ...]

@@ -30,6 +30,7 @@ from components.trainer import Runtimes, Trainer
 from components.training_operator import TrainingOperator
 from plans.networks import BroughtNetworkPlan, OwnNetworkPlan
 from plans.policies import Document
+from plans.team_network import Ranges
 from plans.tunnel import tunnel_command
 from stacks.outputs import job_outputs, job_starts
 from stacks.planned import EnvironmentPlan
@@ -165,8 +166,14 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             ],
         )
 
+    # The VPC CNI enforces the network policies of teams.
     walls = (
-        TeamRules("teams", queues=queues is not None, opts=in_cluster).ready if plan.teams else []
+        [
+            *TeamRules("teams", queues=queues is not None, opts=in_cluster).ready,
+            first.ready["vpc-cni"],
+        ]
+        if plan.teams
+        else []
     )
     for key, team in plan.teams.items():
         Team(
@@ -178,6 +185,8 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             walls=walls,
             controllers=controllers,
             queues=queues.ready if queues else [],
+            trusts=trusts,
+            ranges=Ranges(vpc=network.cidrs, services=network.service_cidr),
             opts=in_cluster,
         )
 

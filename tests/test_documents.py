@@ -93,7 +93,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "a second cluster": ("Pulumi.<stack>.yaml",),
     "IAM permission, such as one of Karpenter": ("plans/policies.py",),
     "another MPI runtime": ("plans/trainer.py", "stacks/settings/environment.py"),
-    "a NetworkPolicy": ("components/namespace.py", "plans/parts.py"),
+    "a NetworkPolicy": ("plans/team_network.py", "stacks/derive/cluster.py"),
     "number of system nodes": (
         "stacks/settings/environment.py",
         "components/system_nodes.py",

@@ -208,6 +208,8 @@ def pod_role(cluster_name: str, namespace: str, service_account: str) -> str:
     request = {
         "aws:SourceAccount": backends.ACCOUNT,
         "aws:SourceArn": found.view["arn"],
+        "aws:RequestTag/kubernetes-namespace": namespace,
+        "aws:RequestTag/kubernetes-service-account": service_account,
     }
     return next(
         (

@@ -83,7 +83,7 @@ class Addon(Part):
                         {"name": f"dns-{protocol.lower()}", "port": 53, "protocol": protocol}
                         for protocol in ("UDP", "TCP")
                     ],
-                    selector={"k8s-app": "coredns"},
+                    selector=_labels(name),
                 )
             )
         return [*made, *(self._workload(*part) for part in parts)]
@@ -107,7 +107,7 @@ class Addon(Part):
                 {"operator": "Exists"} | ({"key": "CriticalAddonsOnly"} if replicas else {})
             ],
         }
-        labels, copies = {"k8s-app": name}, {"replicas": replicas} if replicas else {}
+        labels, copies = _labels(name), {"replicas": replicas} if replicas else {}
         return _object(
             "apps/v1",
             "Deployment" if replicas else "DaemonSet",
@@ -116,6 +116,11 @@ class Addon(Part):
             template={"metadata": {"labels": labels}, "spec": pod},
             **copies,
         )
+
+
+def _labels(workload: str) -> Fields:
+    """Labels of a workload's pods. CoreDNS has those of the program that it replaced."""
+    return {"k8s-app": "kube-dns" if workload == "coredns" else workload}
 
 
 def _object(version: str, kind: str, name: str, **spec: Any) -> Fields:

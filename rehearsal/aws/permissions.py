@@ -228,6 +228,8 @@ def _by_name(call: Call) -> Iterator[Ask]:
     context = _request(_pairs(call["Tags"] or call["tags"]))
     if call["PolicyArn"]:
         context["iam:PolicyARN"] = call["PolicyArn"]
+    if call.name in ("s3:ListObjects", "s3:ListObjectsV2"):
+        context["s3:prefix"] = call["Prefix"] or ""
     if call.service == "efs" and call["FileSystemId"]:
         efs = backends.efs(call.region)
         known = call["FileSystemId"] in efs.file_systems_by_id

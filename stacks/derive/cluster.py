@@ -19,6 +19,13 @@ from stacks.stores.kinds import drivers
 SYSTEM_DISK_GIB = 50
 """Size of a system node's root volume."""
 
+POLICY_ENGINE = {"enableNetworkPolicy": "true"}
+"""Configuration of the VPC CNI that makes it enforce NetworkPolicies, for those of teams. Its agent is
+in aws-node anyway and its controller in the control plane, so nothing is added and nothing costs
+more. It stays in its standard mode: a pod can send before its policies are known, for about a second.
+The strict mode would also refuse CoreDNS and all controllers, which have no policy (README of
+amazon-vpc-cni-k8s, NETWORK_POLICY_ENFORCING_MODE)."""
+
 
 def cluster_name(me: Identity, network: AnyNetwork, zones: tuple[str, ...]) -> str:
     """Another network or other zones are another cluster: EKS never leaves the zones it began
@@ -53,7 +60,11 @@ def add_ons_plan(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
         name="vpc-cni",
         version=published["vpc-cni"],
         configuration=json.dumps(
-            {"env": {name: str(value) for name, value in CNI.items()}}, sort_keys=True
+            {
+                "env": {name: str(value) for name, value in CNI.items()},
+                **(POLICY_ENGINE if wanted.teams else {}),
+            },
+            sort_keys=True,
         ),
     )
     before = ("kube-proxy", "eks-pod-identity-agent")

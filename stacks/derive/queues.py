@@ -71,15 +71,29 @@ def guaranteed_nodes(wanted: EnvironmentConfig) -> dict[str, int]:
     }
 
 
-def team_queue_plan(name: str, wanted: EnvironmentConfig) -> TeamQueuePlan | None:
-    """The queue of a team that the environment lists; None where it has no queues."""
+def kept_nodes(wanted: EnvironmentConfig) -> dict[str, int]:
+    """Pool → nodes that all teams together keep for themselves: guaranteed, and not lent."""
+    return {
+        pool: sum(_kept(entry, pool) for entry in wanted.teams.values()) for pool in wanted.pools
+    }
+
+
+def _kept(entry: TeamEntryConfig, pool: str) -> int:
+    return 0 if entry.lends_nodes else entry.guaranteed_nodes.get(pool, 0)
+
+
+def team_queue_plan(
+    name: str, wanted: EnvironmentConfig, kept: Mapping[str, int]
+) -> TeamQueuePlan | None:
+    """The queue of a team that the environment lists; None where it has no queues. `kept`: of
+    kept_nodes, which whoever plans many teams sums up once."""
     if wanted.queues is None:
         return None
     entry = wanted.teams[name]
     return TeamQueuePlan(
         team=name,
         shares=tuple(
-            _share(pool, config, entry, wanted) for pool, config in queued_pools(wanted).items()
+            _share(pool, config, entry, kept[pool]) for pool, config in queued_pools(wanted).items()
         ),
         lends=entry.lends_nodes,
         preemption=wanted.queues.preemption,
@@ -87,17 +101,11 @@ def team_queue_plan(name: str, wanted: EnvironmentConfig) -> TeamQueuePlan | Non
     )
 
 
-def _share(
-    name: str, pool: PoolConfig, entry: TeamEntryConfig, wanted: EnvironmentConfig
-) -> PoolShare:
-    """Possible are all nodes but those that other teams keep for themselves."""
+def _share(name: str, pool: PoolConfig, entry: TeamEntryConfig, kept: int) -> PoolShare:
+    """Possible are all nodes but those that other teams keep for themselves. `kept`: by all
+    teams."""
     ceiling = entry.max_nodes.get(name)
-    kept = sum(
-        other.guaranteed_nodes.get(name, 0)
-        for other in wanted.teams.values()
-        if other is not entry and not other.lends_nodes
-    )
-    free = largest_gang(pool) - kept
+    free = largest_gang(pool) - (kept - _kept(entry, name))
     return PoolShare(
         pool=name,
         gpus=gpus_of_node(pool),

@@ -10,8 +10,10 @@ from typing import Any
 from catalog.job_kinds import JOB_KINDS
 from frozen import dataclass
 from plans.parts import TEAM, Identity, JobNamespacePlan, digest
+from plans.policies import ROLE_NAME
 from plans.queues import TeamQueuePlan, urgencies_up_to
 from plans.team_access import EVERYBODY, group_name
+from plans.team_identity import TeamIdentityPlan, s3_statements
 from plans.teams import (
     ALLOWED_URGENCIES,
     IMAGE_PREFIXES,
@@ -22,7 +24,7 @@ from plans.teams import (
 )
 from stacks.derive.controllers import job_kinds
 from stacks.derive.namespace import job_namespace_plan
-from stacks.derive.queues import team_queue_plan
+from stacks.derive.queues import kept_nodes, team_queue_plan
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.stores import StoreConfig
 from stacks.settings.team_entry import TeamEntryConfig
@@ -57,7 +59,7 @@ def share_of(team: TeamConfig, environment: EnvironmentConfig, stack: str) -> Sh
         max_gpus=entry.max_gpus,
         limit=f"environment.teams.{team.name}.max_gpus",
         entry=entry,
-        queue=team_queue_plan(team.name, environment),
+        queue=team_queue_plan(team.name, environment, kept_nodes(environment)),
     )
 
 
@@ -65,18 +67,20 @@ def team_entry_plans(
     me: Identity, wanted: EnvironmentConfig, promised: Mapping[str, Any]
 ) -> dict[str, TeamEntryPlan]:
     """What the environment makes for each team that it lists. `promised`: its contract."""
+    kept = kept_nodes(wanted)
     return {
         name: TeamEntryPlan(
             identity=me,
             name=name,
             workspace=_workspace(name, entry, wanted),
+            pods=_identity(me, name, entry),
             max_jobs=entry.max_jobs,
             job_kinds=_job_kinds(wanted),
             max_pods=entry.max_pods,
             entrants=_entrants(name, entry),
             parameter=parameter_name(me.stack, name),
             contract=team_contract(promised, name, entry, queued=wanted.queues is not None),
-            queue=team_queue_plan(name, wanted),
+            queue=team_queue_plan(name, wanted, kept),
         )
         for name, entry in wanted.teams.items()
     }
@@ -133,6 +137,19 @@ def _workspace(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> 
         plan,
         labels={TEAM: name},
         annotations={key: ",".join(values) for key, values in lists.items() if values},
+    )
+
+
+def _identity(me: Identity, name: str, entry: TeamEntryConfig) -> TeamIdentityPlan | None:
+    statements = s3_statements(
+        reads=entry.s3_reads, writes=entry.s3_writes, keys=entry.kms_key_arns
+    )
+    if not statements:
+        return None
+    return TeamIdentityPlan(
+        role_name=me.short_name(f"team-{name}-pods", ROLE_NAME),
+        namespace=entry.namespace_of(name),
+        statements=statements,
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from catalog.versions import TRAINER_RELEASES
 from plans.queues import URGENCIES
 from stacks.derive.capacity import largest_gang
-from stacks.derive.queues import queued_pools, team_queue_plan
+from stacks.derive.queues import kept_nodes, queued_pools, team_queue_plan
 from stacks.derive.teams import Share
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.job import AnyJob, JobConfig
@@ -31,6 +31,7 @@ def queue_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     yield from _trainer(wanted)
     yield from _own_jobs(wanted)
     yield from _guarantees(wanted)
+    kept = kept_nodes(wanted)
     for name, entry in wanted.teams.items():
         at = f"environment.teams.{name}"
         sound = True
@@ -38,7 +39,7 @@ def queue_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
             sound = False
             yield error
         if sound:
-            yield from _quota(name, entry, wanted)
+            yield from _quota(name, entry, wanted, kept)
         if entry.allowed_priorities:
             yield InputError(
                 path=f"{at}.allowed_priorities",
@@ -152,9 +153,11 @@ def _shares(at: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> Itera
             )
 
 
-def _quota(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> Iterator[InputError]:
-    """A ResourceQuota below what the queue admits."""
-    queue = team_queue_plan(name, wanted)
+def _quota(
+    name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig, kept: Mapping[str, int]
+) -> Iterator[InputError]:
+    """A ResourceQuota below what the queue admits. `kept`: of kept_nodes."""
+    queue = team_queue_plan(name, wanted, kept)
     if queue and entry.max_gpus is not None and entry.max_gpus < queue.possible_gpus:
         yield InputError(
             path=f"environment.teams.{name}.max_gpus",

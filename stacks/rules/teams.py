@@ -31,6 +31,7 @@ def entry_errors(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[Inpu
     """Every error of the teams that an environment lists."""
     yield from _namespaces(wanted)
     yield from _roles(wanted, access)
+    yield from _prefixes(wanted)
     yield from queue_errors(wanted)
     for name, entry in wanted.teams.items():
         at = f"environment.teams.{name}"
@@ -90,6 +91,35 @@ def _roles(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError
                     fix="name another role",
                 )
             owners.setdefault(arn, path)
+
+
+def _prefixes(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Parts of buckets in which two teams could delete each other's objects, and keys for none."""
+    owners: dict[str, str] = {}
+    for name, entry in wanted.teams.items():
+        at = f"environment.teams.{name}"
+        for prefix in entry.s3_writes:
+            for other, owner in owners.items():
+                if owner != name and (prefix.startswith(other) or other.startswith(prefix)):
+                    yield InputError(
+                        path=f"{at}.s3_writes",
+                        must=f"not overlap with {other}, which team {owner} writes to",
+                        got=prefix,
+                        fix=f"write a part of its own, such as {_own_part(prefix, name)}",
+                    )
+        owners |= dict.fromkeys(entry.s3_writes, name)
+        if entry.kms_key_arns and not (entry.s3_reads or entry.s3_writes):
+            yield InputError(
+                path=f"{at}.kms_key_arns",
+                must="not be set without s3_reads or s3_writes: a key is for their objects",
+                got=", ".join(entry.kms_key_arns),
+                fix="delete it",
+                write=REMOVE,
+            )
+
+
+def _own_part(prefix: str, team: str) -> str:
+    return f"s3://{prefix.removeprefix('s3://').partition('/')[0]}/teams/{team}/"
 
 
 def contract_errors(plans: Mapping[str, TeamEntryPlan]) -> Iterator[InputError]:

@@ -11,10 +11,11 @@ from frozen import dataclass
 from stacks.settings.aws import AccountId, PolicyArn, RoleArn
 from stacks.settings.job import Name
 from stacks.settings.network import SubnetId, VpcId
-from stacks.settings.team_entry import ImagePrefix
+from stacks.settings.team_entry import ImagePrefix, KeyArn, S3Prefix
 
 _ROLE = "arn:aws:iam::123456789012:role/deployer"
 _POLICY = "arn:aws:iam::123456789012:policy/boundary"
+_KEY = "arn:aws:kms:ap-northeast-2:123456789012:key/0123abcd-01ab-23cd-45ef-0123456789ab"
 _KUBERNETES, _TRAINER = versions.DEFAULT_KUBERNETES, [*versions.TRAINERS][0]
 _POOL = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
 EXAMPLES: dict[str, Any] = {
@@ -80,6 +81,9 @@ EXAMPLES: dict[str, Any] = {
     "stores": ["scratch"],
     "allowed_priorities": ["high"],
     "image_prefixes": ["registry.example.com/vision/"],
+    "s3_reads": ["s3://data-sets/imagenet/"],
+    "s3_writes": ["s3://results/vision/"],
+    "kms_key_arns": [_KEY],
     "team.name": "vision",
     "priorities": {"high": 1000},
     "priorities.*": 1000,
@@ -191,6 +195,12 @@ def _image_prefix(text: str) -> str:
     return f"{bare}/" if bare else ""
 
 
+def _s3_prefix(text: str) -> str:
+    """With the slash, where that is all it lacks."""
+    whole = f"{text.strip().rstrip('/')}/"
+    return whole if re.match(_pattern(S3Prefix), whole) else ""
+
+
 PATTERNS: dict[str, Pattern] = {
     _pattern(Name): Pattern(
         "a name of lower-case letters, digits and dashes, which begins with a letter and has at most"
@@ -204,6 +214,12 @@ PATTERNS: dict[str, Pattern] = {
         _image_prefix,
         "registry.example.com/vision/",
     ),
+    _pattern(S3Prefix): Pattern(
+        "a bucket or a part of it, up to a slash: s3://bucket/part/",
+        _s3_prefix,
+        "s3://bucket/part/",
+    ),
+    _pattern(KeyArn): Pattern("the ARN of a KMS key", _none, _KEY),
     _pattern(AccountId): Pattern("an account ID of twelve digits", _none, "123456789012"),
     r"^\d+[hms](\d+[ms])?(\d+s)?$": Pattern("a duration in h, m and s", _duration),
     r"^1\.\d\d\.\d+-20\d{6}$": Pattern(

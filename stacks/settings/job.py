@@ -317,7 +317,7 @@ class JobConfig:
 
 TO_S3 = (
     "a Lustre store whose lustre.repositories export to S3: what a node copies itself is lost with"
-    " the node, and pods have no AWS identity"
+    " the node, and pods have no AWS identity but that of a team with s3_writes"
 )
 _ONE_POD = (
     "drop it: pods ask for whole nodes, so each has its own; with gpus_per_node they may share one"

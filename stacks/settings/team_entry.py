@@ -18,6 +18,16 @@ ImagePrefix = Annotated[str, pydantic.Field(pattern=r"^[a-z0-9][-._:/a-z0-9]*/$"
 """The beginning of image names, up to a slash: without the slash `registry/vision` would admit
 `registry/vision2` too."""
 
+S3Prefix = Annotated[
+    str, pydantic.Field(pattern=r"^s3://[a-z0-9][-.a-z0-9]{1,61}[a-z0-9]/([-!_.'()/A-Za-z0-9]+/)?$")
+]
+"""A bucket or a part of it, up to a slash: without the slash `teams/vision` would admit
+`teams/vision2` too. Of the characters of keys those that S3 calls safe, without the wildcards of
+policies (S3 user guide, object-keys)."""
+KeyArn = Annotated[
+    str, pydantic.Field(pattern=r"^arn:aws[a-z-]*:kms:[-a-z0-9]+:\d{12}:key/[-\w]+$")
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class TeamEntryConfig:
@@ -61,6 +71,17 @@ class TeamEntryConfig:
     123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/vision/. By default every image. Nodes pull
     images with the role of the node, so only this setting keeps a team from the images of another
     team."""
+    s3_reads: tuple[S3Prefix, ...] = ()
+    """Parts of S3 buckets whose objects the team's pods can list and read, each with a slash at its
+    end: s3://data-sets/imagenet/. With this setting or `s3_writes` the pods get an IAM role of their
+    own (EKS Pod Identity), which can do this and nothing else. By default they have no AWS
+    identity."""
+    s3_writes: tuple[S3Prefix, ...] = ()
+    """Parts of S3 buckets whose objects the team's pods can also create, overwrite and delete, such
+    as s3://results/vision/. They cannot overlap with those of another team."""
+    kms_key_arns: tuple[KeyArn, ...] = ()
+    """ARNs of the KMS keys of objects in `s3_reads` and `s3_writes`, where S3 encrypts them with
+    such a key."""
 
     def namespace_of(self, name: str) -> str:
         """The team's namespace. `name`: of the entry."""

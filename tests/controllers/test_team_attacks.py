@@ -24,6 +24,8 @@ IMAGE = f"{PREFIX}train:1"
 OWN, FOREIGN = "namespaces/team-vision", "namespaces/team-nlp"
 TRAINER, LEGACY = "apis/trainer.kubeflow.org/v1alpha1", "apis/kubeflow.org/v1"
 RBAC = "apis/rbac.authorization.k8s.io/v1"
+NETWORKING = "apis/networking.k8s.io/v1"
+KUEUE = "apis/kueue.x-k8s.io/v1beta1"
 ADMISSION = "apis/admissionregistration.k8s.io/v1"
 
 
@@ -52,6 +54,18 @@ VOLUME = {
     "capacity": {"storage": "1Gi"},
     "csi": {"driver": "fsx.csi.aws.com", "volumeHandle": "fs-1"},
 }
+TOKEN = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {
+        "name": "attack",
+        "annotations": {"kubernetes.io/service-account.name": "default"},
+    },
+    "type": "kubernetes.io/service-account-token",
+}
+BINDING = {"target": {"apiVersion": "v1", "kind": "Node", "name": "system-1"}}
+SLICE = {"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.1.20"]}]}
+POLICY = {"matchConstraints": {}, "validations": [{"expression": "true"}]}
 RUNTIME = {"template": {"spec": {"replicatedJobs": []}}}
 CSR = {
     "request": "",
@@ -66,6 +80,26 @@ REQUESTS: dict[str, tuple[str, str, Object | None]] = {
     "A1 read another namespace": ("GET", f"api/v1/{FOREIGN}", None),
     "A1 list all namespaces": ("GET", "api/v1/namespaces", None),
     "A1 list jobs of all teams": ("GET", f"{TRAINER}/trainjobs", None),
+    "A1 read logs past the API server, from the node": (
+        "GET",
+        "api/v1/nodes/n/proxy/logs/",
+        None,
+    ),
+    "A1 delete a job of another team": (
+        "DELETE",
+        f"{TRAINER}/{FOREIGN}/trainjobs/train",
+        None,
+    ),
+    "A1 start a job in the namespace of another team": (
+        "POST",
+        f"{TRAINER}/{FOREIGN}/trainjobs",
+        named("trainer.kubeflow.org/v1alpha1", "TrainJob", spec={"runtimeRef": {"name": "r"}}),
+    ),
+    "A2 exec into a pod of another team": (
+        "POST",
+        f"api/v1/{FOREIGN}/pods/p/exec?command=sh",
+        None,
+    ),
     "A2 exec": ("POST", f"api/v1/{OWN}/pods/p/exec?command=sh", None),
     "A2 attach": ("POST", f"api/v1/{OWN}/pods/p/attach", None),
     "A2 port-forward": ("POST", f"api/v1/{OWN}/pods/p/portforward", None),
@@ -80,16 +114,78 @@ REQUESTS: dict[str, tuple[str, str, Object | None]] = {
         f"api/v1/{OWN}/persistentvolumeclaims",
         named("v1", "PersistentVolumeClaim", spec=CLAIM),
     ),
+    "A4 free the volume of another team": (
+        "PATCH",
+        "api/v1/persistentvolumes/team-nlp-scratch",
+        {"spec": {"claimRef": None}},
+    ),
+    "A8 a token of the service account by a Secret": (
+        "POST",
+        f"api/v1/{OWN}/secrets",
+        TOKEN,
+    ),
+    "A8 make a service account": (
+        "POST",
+        f"api/v1/{OWN}/serviceaccounts",
+        named("v1", "ServiceAccount"),
+    ),
+    "A9 a RuntimeClass of one's own": (
+        "POST",
+        "apis/node.k8s.io/v1/runtimeclasses",
+        named("node.k8s.io/v1", "RuntimeClass", handler="mine"),
+    ),
+    "A11 bind a pod to a node": (
+        "POST",
+        f"api/v1/{OWN}/pods/p/binding",
+        named("v1", "Binding", **BINDING),
+    ),
+    "A11 a pool of one's own": (
+        "POST",
+        "apis/karpenter.sh/v1/nodepools",
+        named("karpenter.sh/v1", "NodePool", spec={}),
+    ),
+    "A12 a ClusterQueue of one's own": (
+        "POST",
+        f"{KUEUE}/clusterqueues",
+        named(KUEUE[5:], "ClusterQueue", spec={}),
+    ),
+    "A16 a PriorityClass of one's own": (
+        "POST",
+        "apis/scheduling.k8s.io/v1/priorityclasses",
+        named("scheduling.k8s.io/v1", "PriorityClass", value=1_000_000),
+    ),
     "A11 make a pod": ("POST", f"api/v1/{OWN}/pods", named("v1", "Pod", spec={})),
     "A11 make a Job": ("POST", f"apis/batch/v1/{OWN}/jobs", named("batch/v1", "Job", spec={})),
     "A19 delete the quota": ("DELETE", f"api/v1/{OWN}/resourcequotas/gpus", None),
     "A19 delete the smallest requests": ("DELETE", f"api/v1/{OWN}/limitranges/requests", None),
+    "A19 raise the quota": (
+        "PATCH",
+        f"api/v1/{OWN}/resourcequotas/gpus",
+        {"spec": {"hard": {"requests.nvidia.com/gpu": "64"}}},
+    ),
+    "A19 change the own LocalQueue": ("PATCH", f"{KUEUE}/{OWN}/localqueues/vision", {"spec": {}}),
+    "A19 admit a Workload": ("PATCH", f"{KUEUE}/{OWN}/workloads/w/status", {"status": {}}),
+    "A19 delete the network policy": (
+        "DELETE",
+        f"{NETWORKING}/{OWN}/networkpolicies/network",
+        None,
+    ),
+    "A19 admit everybody by a network policy of one's own": (
+        "POST",
+        f"{NETWORKING}/{OWN}/networkpolicies",
+        named(NETWORKING[5:], "NetworkPolicy", spec={"podSelector": {}, "ingress": [{}]}),
+    ),
     "A19 change the namespace's labels": ("PATCH", f"api/v1/{OWN}", {"metadata": {"labels": {}}}),
     "A19 delete the namespace": ("DELETE", f"api/v1/{OWN}", None),
     "A20 make a cluster's runtime": (
         "POST",
         f"{TRAINER}/clustertrainingruntimes",
         named("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", spec=RUNTIME),
+    ),
+    "A20 change a cluster's runtime": (
+        "PATCH",
+        f"{TRAINER}/clustertrainingruntimes/torch-distributed",
+        {"spec": {"template": {"spec": {}}}},
     ),
     "A20 delete a cluster's runtime": (
         "DELETE",
@@ -101,6 +197,16 @@ REQUESTS: dict[str, tuple[str, str, Object | None]] = {
         f"{RBAC}/{OWN}/rolebindings",
         named(RBAC[5:], "RoleBinding", roleRef=ADMIN, subjects=[SUBJECT]),
     ),
+    "A21 change the binding of the own role": (
+        "PATCH",
+        f"{RBAC}/{OWN}/rolebindings/{role_name('member')}",
+        {"subjects": [SUBJECT]},
+    ),
+    "A21 widen the own role": (
+        "PATCH",
+        f"{RBAC}/clusterroles/{role_name('member')}",
+        {"rules": []},
+    ),
     "A21 bind a role of the cluster": (
         "POST",
         f"{RBAC}/clusterrolebindings",
@@ -110,6 +216,21 @@ REQUESTS: dict[str, tuple[str, str, Object | None]] = {
         "DELETE",
         f"{ADMISSION}/validatingadmissionpolicybindings/trainyard-team-pods",
         None,
+    ),
+    "A21 change a policy": (
+        "PATCH",
+        f"{ADMISSION}/validatingadmissionpolicies/trainyard-team-pods",
+        {"spec": {"validations": []}},
+    ),
+    "A21 a policy of one's own against others": (
+        "POST",
+        f"{ADMISSION}/validatingadmissionpolicies",
+        named(ADMISSION[5:], "ValidatingAdmissionPolicy", spec=POLICY),
+    ),
+    "A21 an API server of one's own": (
+        "POST",
+        "apis/apiregistration.k8s.io/v1/apiservices",
+        named("apiregistration.k8s.io/v1", "APIService", spec={}),
     ),
     "A21 make a webhook": (
         "POST",
@@ -122,6 +243,16 @@ REQUESTS: dict[str, tuple[str, str, Object | None]] = {
         named("certificates.k8s.io/v1", "CertificateSigningRequest", spec=CSR),
     ),
     "A21 label a node": ("PATCH", "api/v1/nodes/n", {"metadata": {"labels": {"a": "b"}}}),
+    "A23 a Service that leads to other pods": (
+        "POST",
+        f"api/v1/{OWN}/services",
+        named("v1", "Service", spec={"ports": [{"port": 80}]}),
+    ),
+    "A23 the addresses behind a Service": (
+        "POST",
+        f"apis/discovery.k8s.io/v1/{OWN}/endpointslices",
+        named("discovery.k8s.io/v1", "EndpointSlice", **SLICE),
+    ),
     "A21 a token of a service account": (
         "POST",
         f"api/v1/{OWN}/serviceaccounts/default/token",
@@ -291,16 +422,31 @@ def test_a_viewer_starts_nothing_and_a_member_makes_no_runtime(teams: TeamServer
 CSI = {"name": "v", "csi": {"driver": "efs.csi.aws.com"}}
 NFS = {"name": "v", "nfs": {"server": "fs-1", "path": "/"}}
 HOST = {"name": "v", "hostPath": {"path": "/"}}
+OTHERS = {
+    "name": "v",
+    "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}},
+}
 ANYWHERE = {"operator": "Exists"}
 MINUS = {"nvidia.com/gpu": "-8"}
 REFUSED: dict[str, tuple[str, Object]] = {
     "A6 inline csi volume in a TrainJob": ("volumes", overridden(volumes=[CSI])),
+    "A4 another team's volume by an ephemeral claim, in a TrainJob": (
+        "volumes",
+        overridden(volumes=[OTHERS]),
+    ),
+    "A4 another team's volume by an ephemeral claim, in a pod": ("volumes", pod(volumes=[OTHERS])),
     "A6 nfs volume in a pod": ("volumes", pod(volumes=[NFS])),
     "A6 csi volume in a pod": ("volumes", pod(volumes=[CSI])),
     "A6 nfs volume in a PyTorchJob": ("volumes", legacy_job(volumes=[NFS])),
     "A9 hostPath in a TrainingRuntime": ("volumes", own_runtime(volumes=[HOST])),
     "A9 hostNetwork in a PyTorchJob": ("host", legacy_job(hostNetwork=True)),
     "A9 hostPID in a TrainingRuntime": ("host", own_runtime(hostPID=True)),
+    "A9 hostIPC in a PyTorchJob": ("host", legacy_job(hostIPC=True)),
+    "A10 tolerate everything in a PyTorchJob": ("tolerations", legacy_job(tolerations=[ANYWHERE])),
+    "A10 tolerate everything in a TrainingRuntime": (
+        "tolerations",
+        own_runtime(tolerations=[ANYWHERE]),
+    ),
     "A10 tolerate everything in a TrainJob": ("tolerations", overridden(tolerations=[ANYWHERE])),
     "A10 tolerate everything in a pod": ("tolerations", pod(tolerations=[ANYWHERE])),
     "A10 tolerate CriticalAddonsOnly": (
@@ -330,6 +476,14 @@ REFUSED: dict[str, tuple[str, Object]] = {
         legacy_job(
             containers=[{"name": "pytorch", "image": IMAGE, "resources": {"limits": MINUS}}]
         ),
+    ),
+    "A17 negative GPUs in a TrainingRuntime": (
+        "quantities",
+        own_runtime(containers=[{"name": "c", "image": IMAGE, "resources": {"limits": MINUS}}]),
+    ),
+    "A22 image of another team in a PyTorchJob": (
+        "images",
+        legacy_job(containers=[{"name": "pytorch", "image": "registry.example.com/nlp/a:1"}]),
     ),
     "A22 image of another team in a TrainJob": (
         "images",
@@ -366,6 +520,26 @@ def test_without_its_rule_each_attack_passes(teams: TeamServer, rule: str) -> No
             assert until(lambda body=body: not made(teams, body)), name
     for name, body in cases.items():
         assert until(lambda body=body: bool(made(teams, body))), name
+
+
+def test_a_sound_runtime_cannot_become_an_attack(teams: TeamServer) -> None:
+    """A9 by an update, as a deployer may change runtimes."""
+    sound = own_runtime()
+    sound["metadata"]["namespace"] = "team-vision"
+    attack = {"spec": own_runtime(volumes=[HOST])["spec"]}
+    at = f"{PLACES['TrainingRuntime'][1]}/attack"
+
+    def changed() -> str:
+        return refusal(teams.of("deployer"), "PATCH", at, attack)
+
+    teams.of("deployer").request("POST", PLACES["TrainingRuntime"][1], sound)
+    try:
+        assert RULES["volumes"].message in changed()
+        with without_rule(teams, RULES["volumes"].message):
+            assert until(lambda: not changed())
+    finally:
+        teams.admin.delete(sound)
+    assert until(lambda: bool(made(teams, own_runtime(volumes=[HOST]))))
 
 
 # What Pod Security, quotas and defaults refuse.
@@ -415,6 +589,16 @@ BEHIND_WALLS: dict[str, tuple[str, Wall, Object]] = {
         "PodSecurity",
         Wall(without=_unlabelled),
         _container(ports=[{"containerPort": 80, "hostPort": 80}]),
+    ),
+    "A9 a sysctl of the node": (
+        "PodSecurity",
+        Wall(without=_unlabelled),
+        pod(securityContext={"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}),
+    ),
+    "A9 no seccomp": (
+        "PodSecurity",
+        Wall(without=_unlabelled),
+        _container(securityContext={"seccompProfile": {"type": "Unconfined"}}),
     ),
     "A18 more GPUs than its share": (
         "exceeded quota: gpus",

@@ -46,6 +46,23 @@ def test_nothing_of_a_vpc_is_made_but_what_the_stack_file_asks_for(graph: Graph)
     assert brought(Brought()).of("VpcEndpoint") == []
 
 
+def test_pods_of_a_team_reach_no_range_of_the_vpc() -> None:
+    ranges = ["10.20.0.0/16", "100.64.0.0/16"]
+    blocks = [{"associationId": "", "cidrBlock": one, "state": "associated"} for one in ranges]
+    role = f"arn:aws:iam::{ACCOUNT}:role/nlp-deployer"
+    graph = brought(
+        Brought(vpc={"cidrBlockAssociations": blocks}), at("teams", {"nlp": {"deployer": role}})
+    )
+    spec = graph["NetworkPolicy team-nlp-network"].inputs["spec"]
+    [outside] = [
+        to["ipBlock"]["except"]
+        for rule in spec["egress"]
+        for to in rule["to"]
+        if to.get("ipBlock", {}).get("except")
+    ]
+    assert outside == [*ranges, "172.20.0.0/16"]
+
+
 def test_the_graph_has_no_circle(graph: Graph) -> None:
     graphlib.TopologicalSorter({urn: node.needs for urn, node in graph.nodes.items()}).prepare()
 

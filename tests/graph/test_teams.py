@@ -10,6 +10,7 @@ import pulumi
 import pytest
 
 from catalog import versions
+from plans.team_network import Ranges, policy_spec
 from plans.teams import PARAMETER_BYTES
 from stacks.rules.teams import REACHED_BYTES
 from tests.support.recording import UNKNOWN, Graph, Node, deploy
@@ -55,14 +56,54 @@ def test_a_team_is_its_own_resources_and_changes_no_other(with_teams: Graph, dev
     assert {f"{each['type']} {each['name']}" for each in added if "team-audio" in each["name"]} == {
         f"{each['type']} {each['name']}" for each in added
     }
-    assert len(of_team(more, "audio")) == 1 + 2 * 2 + 2 + 3 + 1 + 1
-    """Namespace, two stores, quota and smallest requests, bindings, entry, contract."""
+    assert len(of_team(more, "audio")) == 1 + 2 * 2 + 2 + 1 + 3 + 1 + 1
+    """Namespace, two stores, quota and smallest requests, network policy, bindings, entry,
+    contract."""
 
 
-def test_an_environment_without_teams_is_as_it_was(dev: Graph, with_teams: Graph) -> None:
+def test_teams_change_the_policy_engine_of_the_cni_and_nothing_else(
+    dev: Graph, with_teams: Graph
+) -> None:
     before, after = (json.loads(graph.golden()) for graph in (dev, with_teams))
     changed = [each["name"] for each in before if each not in after]
-    assert changed == [] and not dev.starting("trainyard:teams:")
+    assert changed == ["vpc-cni"] and not dev.starting("trainyard:teams:")
+    engines = [
+        json.loads(graph["Addon vpc-cni"].inputs["configurationValues"]).pop(
+            "enableNetworkPolicy", None
+        )
+        for graph in (dev, with_teams)
+    ]
+    assert engines == [None, "true"]
+
+
+def test_a_team_with_parts_of_buckets_has_a_role_and_is_otherwise_as_before(
+    with_teams: Graph,
+) -> None:
+    more = environment(at("teams.vision.s3_writes", ["s3://results/vision/"]))
+    before, after = (json.loads(graph.golden()) for graph in (with_teams, more))
+    new = {each["name"] for each in after} - {each["name"] for each in before}
+    changed = {f"{each['type']} {each['name']}" for each in before if each not in after}
+    assert new == {"team-vision-pods", "team-vision-pods-s3"}
+    assert {each for each in changed if "AccessEntry" not in each} == {
+        "kubernetes:networking.k8s.io/v1:NetworkPolicy team-vision-network"
+    }
+    """Entries wait for the role; their inputs stay."""
+    association = more["PodIdentityAssociation team-vision-pods"]
+    assert association.inputs["namespace"] == "team-vision"
+    assert more.waits_for(more["AccessEntry team-vision-deployer"], association)
+    trust = json.loads(more["Role team-vision-pods"].inputs["assumeRolePolicy"])
+    tags = trust["Statement"][0]["Condition"]["StringEquals"]
+    assert tags["aws:RequestTag/kubernetes-namespace"] == "team-vision"
+    policy = json.loads(more["RolePolicy team-vision-pods-s3"].inputs["policy"])
+    assert "arn:aws:s3:::results/vision/*" in str(policy)
+
+
+def test_the_network_policy_names_the_ranges_of_the_cluster(with_teams: Graph) -> None:
+    policy = with_teams["NetworkPolicy team-vision-network"].inputs
+    assert policy["metadata"] == {"name": "network", "namespace": "team-vision"}
+    ranges = Ranges(vpc=("10.0.0.0/16",), services="172.20.0.0/16")
+    assert policy["spec"] == policy_spec(ranges, pod_identity=False)
+    assert with_teams["NetworkPolicy team-nlp-network"].inputs["spec"] == policy["spec"]
 
 
 def test_what_holds_for_all_teams_exists_once(with_teams: Graph) -> None:
@@ -126,6 +167,8 @@ def test_nobody_enters_before_limits_roles_and_policies_stand(with_teams: Graph)
         "ResourceQuota team-vision-gpus",
         "ResourceQuota team-vision-objects",
         "LimitRange team-vision-requests",
+        "NetworkPolicy team-vision-network",
+        "Addon vpc-cni",
         "RoleBinding team-vision-deployers",
         "ClusterRole teams-deployer",
         "ValidatingAdmissionPolicyBinding teams-pods",

@@ -123,8 +123,14 @@ class TeamServer:
 def refusal(api: Api, method: str, path: str, body: Object | None = None) -> str:
     """Why the API server forbids a request, as a dry run; empty where it does what is asked.
     ApiError for any other answer."""
+    kind = "merge-patch+json" if method == "PATCH" else "json"
     try:
-        api.request(method, f"{path}{'&' if '?' in path else '?'}dryRun=All", body)
+        api.request(
+            method,
+            f"{path}{'&' if '?' in path else '?'}dryRun=All",
+            body,
+            content_type=f"application/{kind}",
+        )
     except ApiError as error:
         if error.code != 403:
             raise

@@ -128,6 +128,7 @@ KINDS: dict[tuple[str, str], Kind] = {
         ("admissionregistration.k8s.io/v1", kind): Kind()
         for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
     },
+    ("networking.k8s.io/v1", "NetworkPolicy"): Kind(),
     ("rbac.authorization.k8s.io/v1", "ClusterRole"): Kind(),
     **{
         ("rbac.authorization.k8s.io/v1", kind): Kind(replaces=("roleRef",))

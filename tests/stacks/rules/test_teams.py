@@ -97,6 +97,31 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
         "teams.vision.image_prefixes.0",
         "must be the beginning of image names, up to a slash",
     ),
+    "a part of a bucket without its slash": (
+        at("teams.vision.s3_writes", ["s3://results/vision"]),
+        "teams.vision.s3_writes.0",
+        "must be a bucket or a part of it, up to a slash: s3://bucket/part/; got"
+        ' "s3://results/vision". Fix: write s3://results/vision/',
+    ),
+    "objects that two teams can delete": (
+        both(
+            at("teams.vision.s3_writes", ["s3://results/", "s3://results/vision/"]),
+            at("teams.nlp.s3_writes", ["s3://results/nlp/"]),
+        ),
+        "teams.nlp.s3_writes",
+        "must not overlap with s3://results/, which team vision writes to; got s3://results/nlp/."
+        " Fix: write a part of its own, such as s3://results/teams/nlp/",
+    ),
+    "a key for nothing": (
+        at("teams.vision.kms_key_arns", ["arn:aws:kms:eu-west-1:111122223333:key/1"]),
+        "teams.vision.kms_key_arns",
+        "must not be set without s3_reads or s3_writes",
+    ),
+    "a key by its alias": (
+        at("teams.vision.kms_key_arns", ["alias/data"]),
+        "teams.vision.kms_key_arns.0",
+        "must be the ARN of a KMS key",
+    ),
     "a misspelt setting": (
         at("teams.vision.member", [DEPLOYER]),
         "teams.vision.member",

@@ -1,0 +1,54 @@
+"""The AWS identity of a team's pods. What it may do: plans/team_identity.py."""
+
+from __future__ import annotations
+
+import json
+
+import pulumi
+import pulumi_aws as aws
+
+from components.role import role
+from plans.parts import Identity
+from plans.policies import Document, document
+from plans.team_identity import SERVICE_ACCOUNT, TeamIdentityPlan, pod_trust
+
+
+class TeamIdentity(pulumi.ComponentResource):
+    """A role, and what gives it to the team's pods."""
+
+    ready: pulumi.Resource
+    """Pods that start before it have no identity."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: TeamIdentityPlan,
+        *,
+        identity: Identity,
+        cluster_name: pulumi.Input[str],
+        trusts: pulumi.Input[Document],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`trusts`: of a role that any pod of the cluster could get."""
+        super().__init__("trainyard:teams:Identity", name, None, opts)
+        pods, attached = role(
+            self,
+            f"{name}-pods",
+            identity,
+            plan.role_name,
+            pulumi.Output.from_input(trusts).apply(
+                lambda cluster: pod_trust(cluster, plan.namespace)
+            ),
+            inline={"s3": json.dumps(document(*plan.statements), sort_keys=True)},
+        )
+        self.ready = aws.eks.PodIdentityAssociation(
+            f"{name}-pods",
+            cluster_name=cluster_name,
+            namespace=plan.namespace,
+            service_account=SERVICE_ACCOUNT,
+            role_arn=pods.arn,
+            tags=identity.tags(f"{name}-pods"),
+            # No data says that the role may do something by then.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=attached),
+        )
+        self.register_outputs({})
