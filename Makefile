@@ -16,7 +16,7 @@ AGREED = $(if $(filter 1,$(YES)),--yes)
 NEEDS := $(if $(ON_ACCOUNT),$(PRODUCT),$(DEVELOP))
 
 .DEFAULT_GOAL := help
-.PHONY: help check plan due policy preview migrate schema up status logs stop again spent kubeconfig drain repair env down test lint soak bench train-real
+.PHONY: help check plan due policy dashboards preview migrate schema up status logs stop again spent kubeconfig drain repair env down test lint soak bench train-real
 
 help:                     ## print these words
 	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -35,6 +35,9 @@ due: $(PRODUCT)           ## print what is due, until when and what to do; LIVE=
 
 policy: $(PRODUCT)        ## print the IAM policies that deploying needs, PART=<name> alone; PREVIEW=1: that of previews
 	@.venv/bin/python -m stacks.reports.policy $(call quoted,$(STACK)) $(if $(filter 1,$(PREVIEW)),--preview) $(if $(PART),--part $(call quoted,$(PART)))
+
+dashboards: $(PRODUCT)    ## write the dashboards of a stack with metrics to dashboards/, for Grafana's import
+	@.venv/bin/python -m stacks.reports.dashboards $(call quoted,$(STACK))
 
 preview: $(DEVELOP)       ## print what `make up` would change
 	@$(REHEARSAL) preview --stack $(call quoted,$(STACK))

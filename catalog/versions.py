@@ -23,6 +23,11 @@ EFA_DEVICE_PLUGIN_IMAGE = (
 )
 """Image of the eks-charts release 0.5.30 (2026-08); AWS serves it from us-west-2 to every
 region."""
+PROMETHEUS_IMAGE = "quay.io/prometheus/prometheus:v3.14.0"
+"""Of the release that prometheus-community's chart 29.27.0 had in 2026-08; as a Go module v0.314.0."""
+NODE_EXPORTER_IMAGE = "quay.io/prometheus/node-exporter:v1.12.1"
+DCGM_EXPORTER_IMAGE = "nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3-4.8.2-distroless"
+"""Of NVIDIA/dcgm-exporter 4.5.3-4.8.2 (2026-08), with its own DCGM 4.5.3."""
 LUSTRE = "2.15"
 """FSx file_system_type_version: the newest that FSx for Lustre creates."""
 AMI_RELEASE = "v20261012"

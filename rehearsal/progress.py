@@ -25,6 +25,7 @@ COMPONENTS = {
     "system nodes": ("nodes:SystemNodes",),
     "karpenter": ("nodes:Karpenter",),
     "pools": ("nodes:GpuNodes", "nodes:GpuPool", "nodes:DevicePlugins"),
+    "metrics": ("metrics:",),
     "trainer": ("trainer:Trainer",),
     "runtimes": ("trainer:Runtimes",),
     "queues": ("queues:",),

@@ -12,10 +12,12 @@ from components.add_ons import AddOns, CniIdentity, PodRoles
 from components.brought_network import BroughtNetwork
 from components.cluster import Cluster
 from components.device_plugins import DevicePlugins
+from components.exporters import Exporters
 from components.gpu_nodes import GpuNodes
 from components.gpu_pool import GpuPool
 from components.job import Job, said
 from components.karpenter import Karpenter
+from components.metrics import Metrics
 from components.namespace import JobNamespace, Volume
 from components.network import Network
 from components.own_network import OwnNetwork
@@ -28,6 +30,7 @@ from components.team import Team
 from components.team_rules import TeamRules
 from components.trainer import Runtimes, Trainer
 from components.training_operator import TrainingOperator
+from plans.metrics import VIEW
 from plans.networks import BroughtNetworkPlan, OwnNetworkPlan
 from plans.policies import Document
 from plans.team_network import Ranges
@@ -123,6 +126,10 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         if pool.images:
             Prefetch(key, pool, opts=in_cluster)
 
+    if plan.metrics:
+        Metrics("metrics", plan.metrics, nodes=nodes, opts=in_cluster)
+        Exporters("exporters", plan.metrics, opts=in_cluster)
+
     workspace = JobNamespace(
         "workspace", plan.workspace, volumes=volumes, drivers=then.ready, opts=in_cluster
     )
@@ -195,6 +202,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         "contract": _contract(plan, cluster, volumes),
         "jobs": job_outputs(plan.jobs),
         "registries": {key: registry.url for key, registry in registries.items()},
+        **({"metrics": VIEW} if plan.metrics else {}),
         **_tunnel(plan, cluster),
     }
 

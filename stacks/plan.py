@@ -32,6 +32,7 @@ from stacks.derive.controllers import (
 )
 from stacks.derive.identity import identity
 from stacks.derive.jobs import runtime_plans
+from stacks.derive.metrics import metrics_plan
 from stacks.derive.namespace import job_namespace_plan
 from stacks.derive.network import network_plan, network_zones
 from stacks.derive.queues import queued, queues_plan
@@ -260,6 +261,7 @@ def _environment(
         training_operators=training_operator_plans(wanted.training_operator),
         priorities=dict(sorted(wanted.priorities.items())),
         workspace=job_namespace_plan(wanted.namespace, wanted.storage, wanted.zone, wanted.jobs),
+        metrics=metrics_plan(me, wanted),
         queues=queues_plan(wanted),
         teams=team_entry_plans(me, wanted, promised),
         jobs=jobs.planned(wanted, wanted.namespace),

@@ -8,6 +8,7 @@ from typing import Any
 
 from frozen import dataclass
 from plans.access import AccessPlan
+from plans.metrics import MetricsPlan
 from plans.networks import AnyNetworkPlan, OwnNetworkPlan
 from plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
 from plans.parts import (
@@ -55,6 +56,7 @@ class EnvironmentPlan:
     """Kind of job → its legacy controller: PyTorchJob, or nothing."""
     priorities: Mapping[str, int]
     workspace: JobNamespacePlan
+    metrics: MetricsPlan | None
     queues: QueuesPlan | None
     teams: Mapping[str, TeamEntryPlan]
     """Those that the environment lists."""

@@ -47,6 +47,7 @@ WORDS = [
 ]
 REQUIRED = {
     "stacks.reports.plan": ["dev"],
+    "stacks.reports.dashboards": ["dev"],
     "stacks.reports.due": ["dev"],
     "stacks.reports.policy": ["dev"],
     "stacks.manifests.migrate": ["job.yaml"],

@@ -56,8 +56,8 @@ def test_the_paths_of_contributing_are_found() -> None:
     assert not _exists("stacks/mistakes.py") and not _exists("components/<noun>.rs")
 
 
-# The questions of shared/reviews/house.md §3 that apply today, in its order. 6, 7 and 9 ask for
-# queues, a VPC of one's own and dashboards, which are not there.
+# The questions of shared/reviews/house.md §3 that apply today, in its order. 6 and 7 ask for
+# queues and a VPC of one's own, which are not there.
 QUESTIONS: dict[str, tuple[str, ...]] = {
     "Add an instance type": ("catalog/instances.py", "catalog/offers.json"),
     "defaults, such as those of Lustre": ("stacks/settings/environment.py",),
@@ -94,6 +94,11 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "IAM permission, such as one of Karpenter": ("plans/policies.py",),
     "another MPI runtime": ("plans/trainer.py", "stacks/settings/environment.py"),
     "a NetworkPolicy": ("plans/team_network.py", "stacks/derive/cluster.py"),
+    "an alert, a dashboard, a query": (
+        "plans/alerts.py",
+        "plans/dashboards.py",
+        "plans/queries.py",
+    ),
     "number of system nodes": (
         "stacks/settings/environment.py",
         "components/system_nodes.py",

@@ -163,6 +163,21 @@ PROGRAMS = (
         lazy=True,
         wanted_by=("queues", ANY),
     ),
+    *(
+        Program(
+            name=name,
+            folder="prometheus",
+            module="github.com/prometheus/prometheus",
+            command=f"cmd/{name}",
+            # The clouds' ways to find targets are half of it.
+            tags="remove_all_sd,enable_kubernetes_sd",
+            ldflags="-s -w -X github.com/prometheus/common/version.Version={number}",
+            seconds=seconds,
+            lazy=True,
+            wanted_by=("metrics", ANY),
+        )
+        for name, seconds in {"prometheus": 1313, "promtool": 19}.items()
+    ),
 )
 BY_NAME = {program.name: program for program in PROGRAMS}
 

@@ -78,6 +78,7 @@ def text(plan: Plan) -> str:
         storage(plan),
         versions_section(plan) if isinstance(plan, EnvironmentPlan) else [],
         queues(plan),
+        metrics(plan),
         jobs(plan),
         time(schedule(plan), _block_starts(plan)),
         money(estimate(plan), date.today()),
@@ -298,6 +299,26 @@ def queues(plan: Plan) -> list[str]:
         " nodes back, and tries again"
     )
     return ["queues", *command_line.table(rows), *command_line.wrapped(limit)]
+
+
+def metrics(plan: Plan) -> list[str]:
+    """What Prometheus takes of its system node. It is in the price of the system nodes."""
+    if isinstance(plan, TeamPlan) or plan.metrics is None:
+        return []
+    m = plan.metrics
+    rows = [
+        ("metrics", "series", "vCPUs", "memory", "disk", "history"),
+        (
+            "Prometheus",
+            f"{m.series:,}",
+            f"{m.millicpus / 1000:g}",
+            f"{m.memory_mib // 1024} GiB",
+            f"{m.disk_gib} GiB",
+            f"{m.retention_days} days",
+        ),
+    ]
+    note = "on a system node, which is paid already; where all pools are full"
+    return [*command_line.table(rows), *command_line.wrapped(note)]
 
 
 def _block_starts(plan: Plan) -> list[str]:

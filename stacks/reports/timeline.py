@@ -122,6 +122,9 @@ def _controllers(plan: EnvironmentPlan) -> Iterable[Stage]:
     if plan.training_operators:
         # Nobody has measured it: a release of one controller with a webhook, as the Trainer's.
         yield took("training-operator", "helm.controller", ("system nodes Ready",))
+    if plan.metrics:
+        # Nobody has measured it: one Deployment without a webhook.
+        yield took("Prometheus", "helm.controller", NODES)
     if plan.queues:
         # Nobody has measured it either.
         also = ("training-operator",) if plan.training_operators else ()

@@ -15,6 +15,7 @@ from datetime import date, datetime
 from catalog import versions
 from catalog.age import outdated
 from catalog.zones import SNAPSHOT
+from plans.metrics import NAMESPACE as METRICS
 from stacks.derive.capacity import TYPES, gpus_of
 from stacks.derive.teams import Share
 from stacks.rules.blocks import hours_errors
@@ -26,6 +27,7 @@ from stacks.rules.cluster import (
     training_operator_errors,
 )
 from stacks.rules.endpoint import endpoint_warnings
+from stacks.rules.metrics import metrics_errors, metrics_warnings
 from stacks.rules.network import network_errors, zone_errors
 from stacks.rules.pools import pool_errors, pool_warnings
 from stacks.rules.stores import store_errors, store_warnings, stores_together_errors
@@ -45,6 +47,7 @@ SYSTEM_NAMESPACES = (
     "kube-system",
     "kubeflow-system",
     "kueue-system",
+    METRICS,
 )
 """They exist before us, or a chart makes them."""
 RESERVED_TAG_KEYS = re.compile(
@@ -88,6 +91,7 @@ def environment_errors(
     yield from stores_together_errors(wanted, zones)
     yield from trainer_errors(wanted)
     yield from training_operator_errors(wanted)
+    yield from metrics_errors(wanted)
 
 
 def team_errors(
@@ -165,6 +169,7 @@ def environment_warnings(
         )
     yield from support_warnings(wanted, now.date())
     yield from pool_warnings(wanted, now)
+    yield from metrics_warnings(wanted)
     yield from store_warnings(wanted)
 
 

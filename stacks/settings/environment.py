@@ -15,6 +15,7 @@ import pydantic
 from frozen import dataclass
 from stacks.settings.aws import AwsConfig, PolicyArn, RoleArn
 from stacks.settings.job import AnyJob, JobConfig, Name, Positive, PullPolicy, TorchtuneConfig
+from stacks.settings.metrics import MetricsConfig
 from stacks.settings.network import NETWORK_HINTS, AnyNetwork, NetworkConfig
 from stacks.settings.queues import QueuesConfig
 from stacks.settings.stores import StoreConfig
@@ -261,6 +262,8 @@ class EnvironmentConfig:
     values. A gang that loses a pod stops as a whole."""
     queues: QueuesConfig | None = None
     """Queues for the jobs of `teams`. By default a job starts at once, and its pods wait for nodes."""
+    metrics: MetricsConfig | None = None
+    """Metrics, alerts and dashboards. By default nothing in the cluster collects them."""
     teams: dict[Name, TeamEntryConfig] = field(default_factory=dict)
     """Teams that the environment admits, by name. By default a team's stack creates its namespace
     itself, with the rights of an admin of the cluster."""

@@ -106,6 +106,13 @@ def _waits_for(pod: Object) -> str:
     return f"{said.get('reason') or status(pod, 'phase', '')}: {said.get('message', 'not ready')}"
 
 
+def _deployment(obj: Object, api: Api) -> list[str]:
+    if stale(obj) or condition(obj, "Available").get("status") != "True":
+        return ["Minimum number of live Pods was not attained", *_pods(obj, api)]
+    wanted = obj["spec"].get("replicas", 1)
+    return unless(status(obj, "updatedReplicas") >= wanted, "Pods of an older template are left")
+
+
 def _volume(obj: Object, api: Api) -> list[str]:
     phase = status(obj, "phase", "Pending")
     return unless(phase in ("Available", "Bound"), f"PersistentVolume is {phase}")
@@ -123,6 +130,7 @@ def _quota(obj: Object, api: Api) -> list[str]:
 
 
 KINDS: dict[tuple[str, str], Kind] = {
+    ("apps/v1", "Deployment"): Kind(replaces=("spec.selector",), unmet=_deployment),
     ("apps/v1", "DaemonSet"): Kind(replaces=("spec.selector",), unmet=_daemon_set, read=True),
     **{
         ("admissionregistration.k8s.io/v1", kind): Kind()
@@ -135,6 +143,8 @@ KINDS: dict[tuple[str, str], Kind] = {
         for kind in ("ClusterRoleBinding", "RoleBinding")
     },
     ("v1", "LimitRange"): Kind(),
+    ("v1", "ServiceAccount"): Kind(),
+    ("v1", "Service"): Kind(replaces=("spec.clusterIP",)),
     ("v1", "ConfigMap"): Kind(replaces=("binaryData", "data")),
     ("v1", "Namespace"): Kind(),
     ("v1", "PersistentVolume"): Kind(

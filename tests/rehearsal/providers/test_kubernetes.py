@@ -139,9 +139,9 @@ def later(seconds: float, what: Callable[[], Any]) -> None:
             "NamespacePatch",
         ),
         (
-            "core/v1:Service",
-            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}},
-            "v1:Service",
+            "core/v1:Endpoints",
+            {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "a"}},
+            "v1:Endpoints",
         ),
         (
             "core/v1:Namespace",
@@ -552,6 +552,21 @@ def test_a_daemon_set_that_is_not_ready_everywhere_names_its_pods():
         "numberReady: 0/2",
         "[Pod default/d-1]: ImagePullBackOff: no such image",
     ]
+
+
+def test_a_deployment_is_ready_with_the_pods_of_its_newest_template():
+    api = Mock(request=lambda *_: {"items": []})
+
+    def missing(status):
+        obj = workload("Deployment", "d") | {"status": status}
+        obj["metadata"] = obj["metadata"] | {"generation": 2}
+        return kinds.of(obj).unmet(obj, api)
+
+    available = {"conditions": [{"type": "Available", "status": "True"}], "observedGeneration": 2}
+    assert missing(available | {"updatedReplicas": 1}) == []
+    assert missing(available | {"updatedReplicas": 0}) == ["Pods of an older template are left"]
+    for status in ({}, available | {"observedGeneration": 1}):
+        assert missing(status) == ["Minimum number of live Pods was not attained"]
 
 
 # Reading and deleting

@@ -1,0 +1,199 @@
+"""Prometheus with its rules, and what it may read.
+
+Settings: `metrics` in the stack file. Whom it asks: plans/metrics.py. Why no chart, and why its history
+is on the disk of its node: docs/decisions/0013.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from plans.alerts import rules
+from plans.metrics import APP, FOLDER, NAMESPACE, PORT, RULES, MetricsPlan, prometheus_config
+
+LABELS = {APP: "prometheus"}
+NOBODY = 65534
+"""User and group of its image."""
+DATA = "/prometheus"
+RELOAD_SECONDS = 30
+READS = (
+    ("", "nodes", ("get", "list", "watch")),
+    ("", "pods", ("get", "list", "watch")),
+    ("", "services", ("get", "list", "watch")),
+    ("discovery.k8s.io", "endpointslices", ("get", "list", "watch")),
+    ("", "nodes/metrics", ("get",)),
+)
+"""API group, resource and verbs: to find pods and nodes, and to ask kubelets."""
+
+
+class Metrics(pulumi.ComponentResource):
+    """The program that collects metrics and judges alerts."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: MetricsPlan,
+        *,
+        nodes: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`nodes`: that it runs on."""
+        super().__init__("trainyard:metrics:Metrics", name, None, opts)
+        self._child = pulumi.ResourceOptions(parent=self)
+        namespace = k8s.core.v1.Namespace(
+            name,
+            metadata=k8s.meta.v1.ObjectMetaArgs(
+                name=NAMESPACE, labels={"pod-security.kubernetes.io/enforce": "restricted"}
+            ),
+            opts=self._child,
+        )
+        self._namespace = namespace.metadata.name
+        account = k8s.core.v1.ServiceAccount(
+            f"{name}-account", metadata=self._called("prometheus"), opts=self._child
+        )
+        self._may_read(name, account)
+        files = k8s.core.v1.ConfigMap(
+            f"{name}-files",
+            metadata=self._called("prometheus"),
+            data={"prometheus.yml": prometheus_config(plan), RULES: rules(plan)},
+            opts=self._child,
+        )
+        # An edge that no input shows: without nodes the wait for its pod gives up after 10 minutes.
+        with_nodes = pulumi.ResourceOptions(parent=self, depends_on=list(nodes))
+        self._deployment(name, plan, account.metadata.name, files.metadata.name, with_nodes)
+        k8s.core.v1.Service(
+            f"{name}-service",
+            metadata=k8s.meta.v1.ObjectMetaArgs(
+                name="prometheus",
+                namespace=self._namespace,
+                annotations={"pulumi.com/skipAwait": "true"},  # of its pod, which has no nodes yet
+            ),
+            spec=k8s.core.v1.ServiceSpecArgs(
+                selector=LABELS, ports=[k8s.core.v1.ServicePortArgs(name="http", port=PORT)]
+            ),
+            opts=self._child,
+        )
+        self.register_outputs({})
+
+    def _called(self, name: str) -> k8s.meta.v1.ObjectMetaArgs:
+        return k8s.meta.v1.ObjectMetaArgs(name=name, namespace=self._namespace)
+
+    def _may_read(self, name: str, account: k8s.core.v1.ServiceAccount) -> None:
+        called = k8s.meta.v1.ObjectMetaArgs(name=NAMESPACE)
+        role = k8s.rbac.v1.ClusterRole(
+            f"{name}-reads",
+            metadata=called,
+            rules=[
+                *(
+                    k8s.rbac.v1.PolicyRuleArgs(
+                        api_groups=[group], resources=[resource], verbs=list(verbs)
+                    )
+                    for group, resource, verbs in READS
+                ),
+                k8s.rbac.v1.PolicyRuleArgs(non_resource_urls=["/metrics"], verbs=["get"]),
+            ],
+            opts=self._child,
+        )
+        k8s.rbac.v1.ClusterRoleBinding(
+            f"{name}-reads",
+            metadata=called,
+            role_ref=k8s.rbac.v1.RoleRefArgs(
+                api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=role.metadata.name
+            ),
+            subjects=[
+                k8s.rbac.v1.SubjectArgs(
+                    kind="ServiceAccount", name=account.metadata.name, namespace=self._namespace
+                )
+            ],
+            opts=self._child,
+        )
+
+    def _deployment(
+        self,
+        name: str,
+        plan: MetricsPlan,
+        account: pulumi.Output[str],
+        files: pulumi.Output[str],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        pod = k8s.core.v1.PodSpecArgs(
+            service_account_name=account,
+            node_selector={"trainyard.io/nodes": "system"},
+            enable_service_links=False,
+            security_context=k8s.core.v1.PodSecurityContextArgs(
+                run_as_non_root=True,
+                run_as_user=NOBODY,
+                run_as_group=NOBODY,
+                fs_group=NOBODY,
+                seccomp_profile=k8s.core.v1.SeccompProfileArgs(type="RuntimeDefault"),
+            ),
+            containers=[_container(plan)],
+            volumes=[
+                k8s.core.v1.VolumeArgs(
+                    name="files", config_map=k8s.core.v1.ConfigMapVolumeSourceArgs(name=files)
+                ),
+                k8s.core.v1.VolumeArgs(
+                    name="data",
+                    # The newest hours and what is being written come on top of the history.
+                    empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(
+                        size_limit=f"{plan.disk_gib + plan.disk_gib // 4 + 1}Gi"
+                    ),
+                ),
+            ],
+        )
+        k8s.apps.v1.Deployment(
+            f"{name}-prometheus",
+            metadata=self._called("prometheus"),
+            spec=k8s.apps.v1.DeploymentSpecArgs(
+                replicas=1,
+                strategy=k8s.apps.v1.DeploymentStrategyArgs(type="Recreate"),
+                selector=k8s.meta.v1.LabelSelectorArgs(match_labels=LABELS),
+                template=k8s.core.v1.PodTemplateSpecArgs(
+                    metadata=k8s.meta.v1.ObjectMetaArgs(labels=LABELS), spec=pod
+                ),
+            ),
+            opts=opts,
+        )
+
+
+def _container(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
+    size = {"cpu": f"{plan.millicpus}m", "memory": f"{plan.memory_mib}Mi"}
+    return k8s.core.v1.ContainerArgs(
+        name="prometheus",
+        image=plan.image,
+        args=[
+            f"--config.file={FOLDER}/prometheus.yml",
+            f"--storage.tsdb.path={DATA}",
+            f"--storage.tsdb.retention.time={plan.retention_days}d",
+            f"--storage.tsdb.retention.size={plan.disk_gib}GB",
+            # A changed file reaches the pod that runs: a new pod has no history.
+            "--config.auto-reload",
+            f"--config.auto-reload-interval={RELOAD_SECONDS}s",
+        ],
+        ports=[k8s.core.v1.ContainerPortArgs(name="http", container_port=PORT)],
+        resources=k8s.core.v1.ResourceRequirementsArgs(
+            requests=size, limits={"memory": size["memory"]}
+        ),
+        readiness_probe=_probe("ready"),
+        liveness_probe=_probe("healthy"),
+        security_context=k8s.core.v1.SecurityContextArgs(
+            allow_privilege_escalation=False,
+            read_only_root_filesystem=True,
+            capabilities=k8s.core.v1.CapabilitiesArgs(drop=["ALL"]),
+        ),
+        volume_mounts=[
+            k8s.core.v1.VolumeMountArgs(name="files", mount_path=FOLDER),
+            k8s.core.v1.VolumeMountArgs(name="data", mount_path=DATA),
+        ],
+    )
+
+
+def _probe(question: str) -> k8s.core.v1.ProbeArgs:
+    return k8s.core.v1.ProbeArgs(
+        http_get=k8s.core.v1.HTTPGetActionArgs(path=f"/-/{question}", port="http"),
+        timeout_seconds=5,
+        failure_threshold=6,
+    )

@@ -1,0 +1,214 @@
+"""The alerts of an environment: what fires, what it says, and the way out.
+
+Queries: queries.py. Nobody is called yet: they stand in Prometheus (VIEW in metrics.py) and its API.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from catalog.xids import XID_CLASSES, XidClass
+from frozen import dataclass
+from plans.metrics import MetricsPlan
+from plans.parts import Spec
+from plans.queries import query
+
+STILL, STILL_MINUTES = 0.005, 15
+"""A run stands still where no GPU of it has computed more for so long. ByteRobust waits 10 minutes
+(arXiv 2509.16293), as torch's watchdog does; a save of a large checkpoint must fit in."""
+IDLE, AT_WORK = 0.01, 0.2
+"""Half a gang is idle where a rank is below the one and another above the other."""
+FULL = 0.9
+"""Fill of Lustre: one full OST is an error of every file with a stripe on it, and OSTs fill
+unevenly."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alert:
+    """Something that somebody must know."""
+
+    name: str
+    severity: str
+    """critical: money is lost now. warning: it will be. info: nothing is wrong."""
+    expression: str
+    minutes: int
+    """For which it must hold."""
+    says: str
+    fix: str
+
+    def rule(self) -> Spec:
+        """As Prometheus reads it."""
+        return {
+            "alert": self.name,
+            "expr": self.expression,
+            "for": f"{self.minutes}m",
+            "labels": {"severity": self.severity},
+            "annotations": {"summary": self.says, "fix": self.fix},
+        }
+
+
+def rules(plan: MetricsPlan) -> str:
+    """The file of rules."""
+    listed = [alert.rule() for alert in alerts(plan)]
+    return json.dumps({"groups": [{"name": "trainyard", "rules": listed}]}, indent=1)
+
+
+def alerts(plan: MetricsPlan) -> Iterator[Alert]:
+    """Every alert of an environment."""
+    yield Alert(
+        name="Watchdog",
+        severity="info",
+        expression="vector(1)",
+        minutes=0,
+        says="Prometheus judges its rules",
+        fix="nothing: an alarm is due where this alert is missing",
+    )
+    yield from _runs()
+    yield from map(_xid, XID_CLASSES)
+    yield from _gpus()
+    yield from _pools()
+    yield from _stores()
+    yield from _platform(plan)
+
+
+def _runs() -> Iterator[Alert]:
+    yield Alert(
+        name="RunStandsStill",
+        severity="critical",
+        expression=f"{query('run busiest')} < {STILL}",
+        minutes=STILL_MINUTES,
+        says=(
+            "run {{ $labels.run }} in {{ $labels.namespace }} stands still: no GPU of its ranks has"
+            f" computed for {STILL_MINUTES} minutes"
+        ),
+        fix=(
+            "make logs JOB={{ $labels.run }} shows what the ranks wait for; make stop"
+            " JOB={{ $labels.run }} ends the run, which resumes from its last checkpoint"
+        ),
+    )
+    yield Alert(
+        name="HalfGangIdle",
+        severity="warning",
+        expression=(
+            f"{query('run idlest rank')} < {IDLE} and on (namespace, run)"
+            f" {query('run busiest rank')} > {AT_WORK}"
+        ),
+        minutes=5,
+        says=(
+            "run {{ $labels.run }} in {{ $labels.namespace }} has ranks whose GPUs are idle while"
+            " others compute"
+        ),
+        fix="make status names the pods that do not run; make logs JOB={{ $labels.run }} shows the rest",
+    )
+    yield Alert(
+        name="RunOutOfMemory",
+        severity="warning",
+        expression=query("run out of memory"),
+        minutes=0,
+        says=(
+            "rank {{ $labels.rank }} of run {{ $labels.run }} in {{ $labels.namespace }} had a process"
+            " killed because it took more memory than its pod has"
+        ),
+        fix="raise memory_gib of the job, or lower the number of its data loaders",
+    )
+
+
+def _xid(kind: XidClass) -> Alert:
+    """The query has its own window of 5 minutes."""
+    listed = "|".join(map(str, kind.xids))
+    return Alert(
+        name=f"GpuXid{kind.name}",
+        severity=kind.severity,
+        expression=query("xids", f'xid=~"{listed}"'),
+        minutes=0,
+        says=(
+            "GPU {{ $labels.gpu }} of node {{ $labels.node }} reported Xid {{ $labels.xid }}: it"
+            f" {kind.means}"
+        ),
+        fix=kind.do,
+    )
+
+
+def _gpus() -> Iterator[Alert]:
+    yield Alert(
+        name="GpuMemoryBroken",
+        severity="critical",
+        expression=query("gpu memory errors"),
+        minutes=0,
+        says=(
+            "GPU {{ $labels.gpu }} of node {{ $labels.node }} has memory that can be neither corrected"
+            " nor replaced"
+        ),
+        fix="delete the NodeClaim of the node: Karpenter launches another one",
+    )
+    yield Alert(
+        name="ExporterDown",
+        severity="warning",
+        expression=f"{query('exporters')} == 0",
+        minutes=10,
+        says=(
+            "the exporter of {{ $labels.job }} on node {{ $labels.node }} does not answer: alerts on"
+            " that node are blind"
+        ),
+        fix="kubectl --namespace kube-system describe pods --selector app.kubernetes.io/name=trainyard-"
+        "{{ $labels.job }}",
+    )
+
+
+def _pools() -> Iterator[Alert]:
+    yield Alert(
+        name="NodesCannotLaunch",
+        severity="critical",
+        expression=query("launch errors"),
+        minutes=10,
+        says="EC2 refuses the nodes that Karpenter asks for: {{ $labels.error }}",
+        fix=(
+            "make status says what the pools wait for; without capacity in the zone, take a reservation"
+            " or another instance type"
+        ),
+    )
+    yield Alert(
+        name="PoolFull",
+        severity="info",
+        expression=f"{query('pool nodes')} >= {query('pool limit')} > 0",
+        minutes=30,
+        says="pool {{ $labels.nodepool }} has all the nodes that its max_nodes allows",
+        fix="raise max_nodes of the pool where jobs wait for it",
+    )
+
+
+def _stores() -> Iterator[Alert]:
+    yield Alert(
+        name="StoreFull",
+        severity="critical",
+        expression=f"{query('store fill')} > {FULL}",
+        minutes=5,
+        says=(
+            "the Lustre file system {{ $labels.device }} is {{ $value | humanizePercentage }} full: the"
+            " next checkpoint may not fit"
+        ),
+        fix="delete old checkpoints, or raise capacity_gib of the store",
+    )
+    yield Alert(
+        name="StoreFills",
+        severity="warning",
+        expression=f"{query('store in 4 hours')} < 0",
+        minutes=30,
+        says="the Lustre file system {{ $labels.device }} is full in 4 hours, as it fills now",
+        fix="delete old checkpoints, or raise capacity_gib of the store",
+    )
+
+
+def _platform(plan: MetricsPlan) -> Iterator[Alert]:
+    names = [target.job for target in plan.controllers]
+    matchers = f'job=~"{"|".join(names)}"'
+    missing = "".join(f' or absent(up{{job="{name}"}})' for name in names)
+    yield Alert(
+        name="ControllerDown",
+        severity="critical",
+        expression=f"{query('programs', matchers)} == 0{missing}",
+        minutes=5,
+        says="no pod of {{ $labels.job }} answers: what it does for jobs and nodes is not done",
+        fix="make status lists the controllers that do not run, and why",
+    )

@@ -1,0 +1,347 @@
+"""Every PromQL query of dashboards and alerts, each of them once.
+
+In a query, WHERE stands for further matchers of labels. Names of metrics: what the exporters and
+controllers in stacks/derive/metrics.py serve; tests/plans/test_queries.py compares.
+"""
+
+from __future__ import annotations
+
+from frozen import dataclass
+
+BUSY = 0.05
+"""Share of a GPU's SMs from which on it counts as busy. GPU_UTIL is 100 % while ranks wait for each
+other in NCCL, so it says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """A question to Prometheus."""
+
+    promql: str
+    title: str
+    unit: str
+    """In Grafana's words."""
+    legend: str = ""
+    """Labels that tell its series apart, as Grafana's template."""
+
+    def where(self, matchers: str = "") -> str:
+        """The query for series with these labels, such as run="t5-large"; for all without."""
+        return self.promql.replace("WHERE", matchers)
+
+
+def _by_rank(metric: str, *, of: str = "avg") -> str:
+    """A metric of GPUs, for each node of a run."""
+    return f'{of} by (namespace, run, rank, node) ({metric}{{run!="",WHERE}})'
+
+
+def _share(metric: str) -> str:
+    """GPUs of a queue, on all pools. Both replicas of Kueue serve the figure."""
+    return (
+        "sum by (cluster_queue) (max by (cluster_queue, flavor)"
+        f' ({metric}{{resource="nvidia.com/gpu",WHERE}}))'
+    )
+
+
+RANK, POOL, NODE, QUEUE, JOB = (
+    "{{rank}} {{node}}",
+    "{{nodepool}}",
+    "{{node}}",
+    "{{cluster_queue}}",
+    "{{job}}",
+)
+_SM, _TENSOR, _DRAM = (f"DCGM_FI_PROF_{name}_ACTIVE" for name in ("SM", "PIPE_TENSOR", "DRAM"))
+
+QUERIES: dict[str, Query] = {
+    # ---- GPUs
+    "gpus": Query(promql="count(DCGM_FI_DEV_POWER_USAGE{WHERE})", title="GPUs", unit="short"),
+    "gpus held": Query(
+        promql='count(DCGM_FI_DEV_POWER_USAGE{pod!="",WHERE}) or vector(0)',
+        title="GPUs that pods hold",
+        unit="short",
+    ),
+    "gpus busy": Query(
+        promql=f'count({_SM}{{pod!="",WHERE}} > {BUSY}) or vector(0)',
+        title="GPUs that compute",
+        unit="short",
+    ),
+    "gpu power": Query(
+        promql="sum by (pool) (DCGM_FI_DEV_POWER_USAGE{WHERE})",
+        title="Power of GPUs",
+        unit="watt",
+        legend="{{pool}}",
+    ),
+    "gpu temperature": Query(
+        promql="max by (node) (DCGM_FI_DEV_GPU_TEMP{WHERE})",
+        title="Hottest GPU of each node",
+        unit="celsius",
+        legend=NODE,
+    ),
+    "gpu memory errors": Query(
+        promql=(
+            "max by (node, gpu, pool) (DCGM_FI_DEV_ROW_REMAP_FAILURE{WHERE} > 0"
+            " or DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{WHERE} > 0)"
+        ),
+        title="GPUs with broken memory",
+        unit="short",
+        legend="{{node}} GPU {{gpu}}",
+    ),
+    "xids": Query(
+        # A gauge of the last 5 minutes, and one without the label xid where there was none.
+        promql=(
+            "max by (node, gpu, xid, pool, namespace, run)"
+            ' (max_over_time(DCGM_EXP_XID_ERRORS_COUNT{xid!="",xid!="0",WHERE}[5m])) > 0'
+        ),
+        title="Xids of the last minutes",
+        unit="short",
+        legend="{{node}} GPU {{gpu}} Xid {{xid}}",
+    ),
+    # ---- runs
+    "run sm": Query(promql=_by_rank(_SM), title="SMs at work", unit="percentunit", legend=RANK),
+    "run tensor": Query(
+        promql=_by_rank(_TENSOR), title="Tensor cores at work", unit="percentunit", legend=RANK
+    ),
+    "run dram": Query(
+        promql=_by_rank(_DRAM), title="GPU memory at work", unit="percentunit", legend=RANK
+    ),
+    "run power": Query(
+        promql=_by_rank("DCGM_FI_DEV_POWER_USAGE", of="sum"),
+        title="Power of the GPUs of a rank",
+        unit="watt",
+        legend=RANK,
+    ),
+    "run clock": Query(
+        promql=f"{_by_rank('DCGM_FI_DEV_SM_CLOCK', of='min')} * 1e6",
+        title="Slowest SM clock of a rank",
+        unit="hertz",
+        legend=RANK,
+    ),
+    "run gpu memory": Query(
+        promql=f"{_by_rank('DCGM_FI_DEV_FB_USED', of='max')} * 1048576",
+        title="Fullest GPU memory of a rank",
+        unit="bytes",
+        legend=RANK,
+    ),
+    "run nvlink": Query(
+        promql=_by_rank("DCGM_FI_PROF_NVLINK_TX_BYTES", of="sum"),
+        title="NVLink, sent",
+        unit="Bps",
+        legend=RANK,
+    ),
+    "run memory": Query(
+        promql=_by_rank("container_memory_working_set_bytes", of="sum"),
+        title="Memory of the host",
+        unit="bytes",
+        legend=RANK,
+    ),
+    "run cpu": Query(
+        promql=(
+            "sum by (namespace, run, rank, node)"
+            ' (rate(container_cpu_usage_seconds_total{run!="",WHERE}[5m]))'
+        ),
+        title="CPUs in use",
+        unit="short",
+        legend=RANK,
+    ),
+    "run out of memory": Query(
+        promql=(
+            "sum by (namespace, run, rank)"
+            ' (increase(container_oom_events_total{run!="",WHERE}[15m])) > 0'
+        ),
+        title="Processes killed for memory",
+        unit="short",
+        legend="{{rank}}",
+    ),
+    "run busiest": Query(
+        # Ranks that wait in NCCL keep a few SMs busy, and neither tensor cores nor memory.
+        # By name: `or` would take the second metric only where the first is missing.
+        promql=(
+            "max by (namespace, run)"
+            ' ({__name__=~"DCGM_FI_PROF_(PIPE_TENSOR|DRAM)_ACTIVE",run!="",WHERE})'
+        ),
+        title="Busiest GPU of a run",
+        unit="percentunit",
+        legend="{{namespace}} {{run}}",
+    ),
+    "run idlest rank": Query(
+        promql=f"min by (namespace, run) ({_by_rank(_SM)})",
+        title="Idlest rank of a run",
+        unit="percentunit",
+        legend="{{namespace}} {{run}}",
+    ),
+    "run busiest rank": Query(
+        promql=f"max by (namespace, run) ({_by_rank(_SM)})",
+        title="Busiest rank of a run",
+        unit="percentunit",
+        legend="{{namespace}} {{run}}",
+    ),
+    # ---- pools
+    "pool nodes": Query(
+        promql='sum by (nodepool) (karpenter_nodepools_usage{resource_type="nodes",WHERE})',
+        title="Nodes of pools",
+        unit="short",
+        legend=POOL,
+    ),
+    "pool limit": Query(
+        promql='sum by (nodepool) (karpenter_nodepools_limit{resource_type="nodes",WHERE})',
+        title="Most nodes of pools",
+        unit="short",
+        legend=POOL,
+    ),
+    "pool dollars": Query(
+        promql="sum by (nodepool) (karpenter_nodepools_cost_total{WHERE})",
+        title="On-demand dollars an hour, as Karpenter knows them",
+        unit="currencyUSD",
+        legend=POOL,
+    ),
+    "launches": Query(
+        promql="sum by (nodepool) (increase(karpenter_nodeclaims_created_total{WHERE}[1h]))",
+        title="Nodes launched in an hour",
+        unit="short",
+        legend=POOL,
+    ),
+    "disruptions": Query(
+        promql=(
+            "sum by (nodepool, reason) (increase(karpenter_nodeclaims_disrupted_total{WHERE}[1h]))"
+        ),
+        title="Nodes taken away in an hour",
+        unit="short",
+        legend="{{nodepool}} {{reason}}",
+    ),
+    "launch errors": Query(
+        promql=(
+            "sum by (error)"
+            ' (increase(karpenter_cloudprovider_errors_total{method="Create",WHERE}[15m])) > 0'
+        ),
+        title="Errors of EC2 at launches",
+        unit="short",
+        legend="{{error}}",
+    ),
+    "pods without a node": Query(
+        promql="sum(karpenter_scheduler_unschedulable_pods_count{WHERE})",
+        title="Pods that fit no pool",
+        unit="short",
+    ),
+    # ---- queues: both replicas of Kueue serve the gauges
+    "waiting": Query(
+        promql="max by (cluster_queue, status) (kueue_pending_workloads{WHERE})",
+        title="Jobs that wait",
+        unit="short",
+        legend="{{cluster_queue}} {{status}}",
+    ),
+    "admitted": Query(
+        promql="max by (cluster_queue) (kueue_admitted_active_workloads{WHERE})",
+        title="Jobs that are started",
+        unit="short",
+        legend=QUEUE,
+    ),
+    "quota": Query(
+        promql=_share("kueue_cluster_queue_nominal_quota"),
+        title="GPUs guaranteed",
+        unit="short",
+        legend=QUEUE,
+    ),
+    "quota used": Query(
+        promql=_share("kueue_cluster_queue_resource_usage"),
+        title="GPUs in use",
+        unit="short",
+        legend=QUEUE,
+    ),
+    "wait": Query(
+        promql=(
+            "histogram_quantile(0.95, sum by (cluster_queue, le)"
+            " (rate(kueue_admission_wait_time_seconds_bucket{WHERE}[1h])))"
+        ),
+        title="Wait before the start, all but the longest 5 %",
+        unit="s",
+        legend=QUEUE,
+    ),
+    "evictions": Query(
+        promql=(
+            "sum by (cluster_queue, reason) (increase(kueue_evicted_workloads_total{WHERE}[1h]))"
+        ),
+        title="Jobs stopped for others in an hour",
+        unit="short",
+        legend="{{cluster_queue}} {{reason}}",
+    ),
+    # ---- stores
+    "store fill": Query(
+        promql=(
+            'max by (device) (1 - node_filesystem_avail_bytes{fstype="lustre",WHERE}'
+            ' / node_filesystem_size_bytes{fstype="lustre",WHERE})'
+        ),
+        title="Fill of Lustre",
+        unit="percentunit",
+        legend="{{device}}",
+    ),
+    "store in 4 hours": Query(
+        promql=(
+            "min by (device)"
+            ' (predict_linear(node_filesystem_avail_bytes{fstype="lustre",WHERE}[1h], 14400))'
+        ),
+        title="Free bytes of Lustre in 4 hours",
+        unit="bytes",
+        legend="{{device}}",
+    ),
+    # ---- platform
+    "programs": Query(
+        promql="max by (job) (up{WHERE})", title="Programs that answer", unit="short", legend=JOB
+    ),
+    "exporters": Query(
+        promql='min by (job, node) (up{job=~"gpus|nodes",WHERE})',
+        title="Exporters that answer",
+        unit="short",
+        legend="{{job}} {{node}}",
+    ),
+    "reconcile errors": Query(
+        promql="sum by (job) (rate(controller_runtime_reconcile_errors_total{WHERE}[5m]))",
+        title="Errors of controllers a second",
+        unit="short",
+        legend=JOB,
+    ),
+    "work waiting": Query(
+        promql="sum by (job) (workqueue_depth{WHERE})",
+        title="Objects that controllers have not looked at",
+        unit="short",
+        legend=JOB,
+    ),
+    "program memory": Query(
+        promql="max by (job) (process_resident_memory_bytes{WHERE})",
+        title="Memory of programs",
+        unit="bytes",
+        legend=JOB,
+    ),
+    "api errors": Query(
+        promql='sum by (code) (rate(apiserver_request_total{code=~"5..",WHERE}[5m]))',
+        title="Errors of the API server a second",
+        unit="reqps",
+        legend="{{code}}",
+    ),
+    "api requests": Query(
+        promql="sum by (verb) (rate(apiserver_request_total{WHERE}[5m]))",
+        title="Requests to the API server a second",
+        unit="reqps",
+        legend="{{verb}}",
+    ),
+    "series": Query(
+        promql="max(prometheus_tsdb_head_series{WHERE})", title="Series in Prometheus", unit="short"
+    ),
+    "history": Query(
+        promql="max(prometheus_tsdb_storage_blocks_bytes{WHERE})",
+        title="History on the disk",
+        unit="bytes",
+    ),
+    "legacy restarts": Query(
+        promql=(
+            "sum by (job_namespace) (increase(training_operator_jobs_restarted_total{WHERE}[1h]))"
+        ),
+        title="PyTorchJobs restarted in an hour",
+        unit="short",
+        legend="{{job_namespace}}",
+    ),
+}
+"""Name → query."""
+
+
+def query(name: str, matchers: str = "") -> str:
+    """A query by its name, for series with these labels."""
+    return QUERIES[name].where(matchers)

@@ -1,0 +1,138 @@
+"""What follows from `environment.metrics`: whom Prometheus asks, and what it takes of its node."""
+
+from __future__ import annotations
+
+import math
+
+from catalog import versions
+from frozen import dataclass
+from plans.metrics import APP, INTERVAL_SECONDS, MetricsPlan, Target
+from plans.parts import Identity
+from stacks.derive.capacity import STANDARD, first_type
+from stacks.settings.environment import EnvironmentConfig
+
+SERIES_BASE, SERIES_A_NODE, SERIES_A_GPU = 20_000, 450, 30
+"""Estimates: controllers, which were 14,578 with Kueue and the training-operator in a world (2026-11-22),
+and API server; of a node its exporter, its containers and its network; of a
+GPU the fields of plans/metrics.py, and what names them."""
+BYTES_A_SAMPLE = 2
+"""On the disk: 1.3 are usual, and the newest hours are not compressed."""
+BYTES_A_SERIES, MEMORY_BASE_MIB = 2560, 300
+"""In memory (robustperception.io: 1 million series take 2 GiB)."""
+ROOM_FOR_QUERIES = 1.5
+MILLICPUS, SERIES_A_MILLICPU = 200, 300
+"""0.2 vCPU for 37,000 series, 1 vCPU for 300,000."""
+SMALLEST_DISK_GIB, LARGEST_DISK_GIB = 2, 25
+"""The latter is half the disk of a system node; images and the AMI take less than the rest."""
+GIB_A_VCPU = {"c": 2, "m": 4, "r": 8}
+"""First letter of an instance type → its memory."""
+NODE_PERCENT = 50
+"""Part of a system node that Prometheus may take beside a replica of Karpenter and the other
+controllers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """What Prometheus may take of a system node."""
+
+    millicpus: int
+    memory_mib: int
+
+
+def metrics_plan(me: Identity, wanted: EnvironmentConfig) -> MetricsPlan | None:
+    """Prometheus as large as all pools at their limits need; None where the stack file wants no
+    metrics."""
+    if wanted.metrics is None:
+        return None
+    series, remote = series_of(wanted), wanted.metrics.remote_write
+    return MetricsPlan(
+        stack=me.stack,
+        image=versions.PROMETHEUS_IMAGE,
+        gpu_image=versions.DCGM_EXPORTER_IMAGE,
+        node_image=versions.NODE_EXPORTER_IMAGE,
+        controllers=_controllers(wanted),
+        retention_days=wanted.metrics.retention_days,
+        remote_write_url=remote.url if remote else None,
+        series=series,
+        memory_mib=memory_mib(series),
+        millicpus=millicpus(series),
+        disk_gib=disk_gib(series, wanted.metrics.retention_days),
+    )
+
+
+def _controllers(wanted: EnvironmentConfig) -> tuple[Target, ...]:
+    """The controllers of an environment, by the labels that their charts give to their pods."""
+    found = [
+        Target(job="karpenter", namespace="kube-system", label=f"{APP}=karpenter", port=8080),
+        *(
+            Target(
+                job=job,
+                namespace="kubeflow-system",
+                label=f"{APP}={app}",
+                port=8443,
+                secure=True,
+            )
+            for job, app in {"trainer": "kubeflow-trainer", "jobset": "jobset"}.items()
+        ),
+    ]
+    if wanted.training_operator:
+        label = "control-plane=kubeflow-training-operator"
+        found.append(Target(job="training-operator", namespace="kubeflow", label=label, port=8080))
+    if wanted.queues:
+        found.append(
+            Target(
+                job="kueue",
+                namespace="kueue-system",
+                label=f"{APP}=kueue",
+                port=8443,
+                secure=True,
+            )
+        )
+    return tuple(found)
+
+
+def series_of(wanted: EnvironmentConfig) -> int:
+    """Series of an environment whose pools are full, to the next thousand."""
+    nodes = wanted.system_nodes.nodes
+    gpus = 0
+    for pool in wanted.pools.values():
+        most = (pool.max_nodes + pool.warm_spares) * len(pool.instance_types)
+        nodes += most
+        kind = first_type(pool)
+        gpus += most * (kind.gpus if kind else 0)
+    return math.ceil((SERIES_BASE + nodes * SERIES_A_NODE + gpus * SERIES_A_GPU) / 1000) * 1000
+
+
+def memory_mib(series: int) -> int:
+    """Memory, in powers of two: each other figure is another pod, which begins with an empty history."""
+    need = (MEMORY_BASE_MIB + series * BYTES_A_SERIES / 2**20) * ROOM_FOR_QUERIES
+    return max(1024, 2 ** math.ceil(math.log2(need)))
+
+
+def millicpus(series: int) -> int:
+    """CPU, in thousandths of a vCPU, in steps for the same reason."""
+    return math.ceil((MILLICPUS + series / SERIES_A_MILLICPU) / 500) * 500
+
+
+def disk_gib(series: int, days: int) -> int:
+    """History of so many series and days."""
+    samples = series * days * 24 * 3600 / INTERVAL_SECONDS
+    return max(SMALLEST_DISK_GIB, math.ceil(samples * BYTES_A_SAMPLE / 2**30))
+
+
+def days_on_disk(series: int) -> int:
+    """Days whose history fits on the disk of a system node; 0 where no day does."""
+    return int(LARGEST_DISK_GIB * 2**30 * INTERVAL_SECONDS / (series * BYTES_A_SAMPLE * 86400))
+
+
+def room(instance_type: str) -> Room | None:
+    """What Prometheus may take of a system node of a type; None for a type whose name does not say
+    how large it is."""
+    known = STANDARD.fullmatch(instance_type)
+    if known is None or instance_type[0] not in GIB_A_VCPU:
+        return None
+    vcpus = 2 if known[1] is None else 4 * int(known[1] or 1)
+    return Room(
+        millicpus=vcpus * 1000 * NODE_PERCENT // 100,
+        memory_mib=vcpus * GIB_A_VCPU[instance_type[0]] * 1024 * NODE_PERCENT // 100,
+    )

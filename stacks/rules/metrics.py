@@ -1,0 +1,107 @@
+"""Which metrics cannot work: a history that fits on no disk, a Prometheus that fits on no system node,
+an address that takes no samples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stacks.derive.metrics import (
+    LARGEST_DISK_GIB,
+    days_on_disk,
+    disk_gib,
+    memory_mib,
+    millicpus,
+    room,
+    series_of,
+)
+from stacks.settings.environment import EnvironmentConfig
+from stacks.settings.metrics import MetricsConfig, RemoteWriteConfig
+from stacks.settings.problems import InputError, InputWarning
+
+AT = "environment.metrics"
+LARGER = ("m7i.xlarge", "m7i.2xlarge", "m7i.4xlarge", "m7i.8xlarge")
+
+
+def metrics_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Every error of the metrics of an environment."""
+    if wanted.metrics is None:
+        return
+    series = series_of(wanted)
+    yield from _history(wanted.metrics, series)
+    yield from _node(wanted.system_nodes.instance_type, series)
+    if wanted.metrics.remote_write:
+        yield from _address(wanted.metrics.remote_write)
+
+
+def _history(metrics: MetricsConfig, series: int) -> Iterator[InputError]:
+    most, need = days_on_disk(series), disk_gib(series, metrics.retention_days)
+    if need > LARGEST_DISK_GIB:
+        yield InputError(
+            path=f"{AT}.retention_days",
+            must=(
+                f"need at most {LARGEST_DISK_GIB} GiB, which the disk of a system node has for"
+                f" {series:,} series"
+            ),
+            got=f"{metrics.retention_days}, which need {need} GiB",
+            fix=f"write {most}, and set remote_write for more"
+            if most
+            else "lower max_nodes of pools",
+            write=most or None,
+        )
+
+
+def _node(instance_type: str, series: int) -> Iterator[InputError]:
+    has = room(instance_type)
+    if has and not _fits(instance_type, series):
+        larger = next((kind for kind in LARGER if _fits(kind, series)), None)
+        yield InputError(
+            path="environment.system_nodes.instance_type",
+            must=(
+                f"have {memory_mib(series)} MiB of memory and {millicpus(series) / 1000:g} vCPUs for"
+                f" Prometheus in half of a node, for {series:,} series"
+            ),
+            got=f"{instance_type}, half of which has {has.memory_mib} MiB and"
+            f" {has.millicpus / 1000:g} vCPUs",
+            fix=f"write {larger}" if larger else f"delete {AT}",
+            write=larger,
+        )
+
+
+def _fits(instance_type: str, series: int) -> bool:
+    has = room(instance_type)
+    return (
+        has is not None
+        and has.memory_mib >= memory_mib(series)
+        and has.millicpus >= millicpus(series)
+    )
+
+
+def _address(remote: RemoteWriteConfig) -> Iterator[InputError]:
+    """An address with a password would stand in a ConfigMap in clear."""
+    if re.fullmatch(r"https://[\w.-]+(:\d{1,5})?(/[^\s@?#]*)?", remote.url):
+        return
+    secret, example = "@" in remote.url, "https://metrics.example.com/api/v1/write"
+    yield InputError(
+        path=f"{AT}.remote_write.url",
+        must=(
+            "not contain a user name or a password: the address stands in a ConfigMap"
+            if secret
+            else "be an address that takes samples: https:// with a host and a path"
+        ),
+        got="a URL with an @" if secret else remote.url,
+        fix=f"write such as {example}",
+        write=example,
+    )
+
+
+def metrics_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """Where the history ends with its node."""
+    if wanted.metrics and wanted.metrics.remote_write is None:
+        yield InputWarning(
+            path=AT,
+            text=(
+                "the history is on the disk of one system node, and another node begins without it;"
+                " set remote_write to keep it"
+            ),
+        )

@@ -1,0 +1,146 @@
+"""Metrics: what an environment makes for them, and whom Prometheus asks."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import Any
+
+import pytest
+
+from stacks.planned import EnvironmentPlan
+from stacks.reports import plan as report
+from tests.support.recording import Graph, deploy
+from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
+from tests.support.teams import with_queues
+
+
+def environment(*edits: Edit) -> Graph:
+    def changes(values: dict[str, Any]) -> None:
+        for edit in edits:
+            edit(values[ENVIRONMENT])
+
+    return deploy("dev", changes)
+
+
+ON = at("metrics", {})
+OPERATOR = at("training_operator", {"version": "1.8.1"})
+
+
+@pytest.fixture(scope="module")
+def watched() -> Graph:
+    return environment(ON, with_queues, OPERATOR)
+
+
+def file(graph: Graph, name: str) -> Any:
+    return json.loads(graph["ConfigMap metrics-files"].inputs["data"][name])
+
+
+def asked(graph: Graph) -> dict[str, Any]:
+    """Name of a job → how Prometheus asks it."""
+    found = file(graph, "prometheus.yml")["scrape_configs"]
+    return {each["job_name"]: each for each in found}
+
+
+def pod(graph: Graph, resource: str) -> Any:
+    return graph[resource].inputs["spec"]["template"]["spec"]
+
+
+def test_an_environment_without_metrics_has_nothing_of_them() -> None:
+    graph = environment()
+    assert not graph.starting("trainyard:metrics:") and "prometheus" not in graph.golden()
+
+
+def test_metrics_change_nothing_else() -> None:
+    before, after = (json.loads(environment(*edits).golden()) for edits in ((), (ON,)))
+    assert [each for each in before if each not in after] == []
+    added = {each["name"] for each in after if each not in before}
+    assert all(name.startswith(("metrics", "exporters", "trainyard-")) for name in added)
+
+
+def test_prometheus_asks_every_controller_of_the_environment(watched: Graph) -> None:
+    everything = {"karpenter", "trainer", "jobset", "training-operator", "kueue"}
+    own = {"prometheus", "gpus", "nodes", "containers", "kube-apiserver"}
+    assert {*asked(watched)} == everything | own
+    assert {*asked(environment(ON))} == {"karpenter", "trainer", "jobset"} | own
+
+
+def test_what_asks_who_reads_gets_the_token_of_prometheus(watched: Graph) -> None:
+    found = asked(watched)
+    secure = {name for name, each in found.items() if each.get("scheme") == "https"}
+    assert secure == {"trainer", "jobset", "kueue", "containers", "kube-apiserver"}
+    role = watched["ClusterRole metrics-reads"].inputs["rules"]
+    assert {"nonResourceURLs": ["/metrics"], "verbs": ["get"]} in role
+    assert all({*rule["verbs"]} <= {"get", "list", "watch"} for rule in role)
+    assert not any("secrets" in rule.get("resources", []) for rule in role)
+
+
+def test_an_exporter_is_found_by_the_label_of_its_pods(watched: Graph) -> None:
+    for name in ("gpus", "nodes"):
+        labels = watched[f"DaemonSet trainyard-{name}"].inputs["spec"]["template"]["metadata"][
+            "labels"
+        ]
+        [discovery] = asked(watched)[name]["kubernetes_sd_configs"]
+        [selector] = discovery["selectors"]
+        assert selector["label"] == ",".join(f"{k}={v}" for k, v in labels.items())
+
+
+def test_the_gpu_exporter_runs_on_nodes_with_gpus_and_holds_none(watched: Graph) -> None:
+    spec = pod(watched, "DaemonSet trainyard-gpus")
+    assert spec["nodeSelector"] == {"karpenter.k8s.aws/instance-gpu-manufacturer": "nvidia"}
+    [container] = spec["containers"]
+    assert not any("nvidia" in name for name in container["resources"]["requests"])
+    rows = list(
+        csv.reader(
+            watched["ConfigMap exporters-counters"].inputs["data"]["counters.csv"].split("\n")
+        )
+    )
+    assert all(len(row) == 3 and row[1] in ("gauge", "counter") for row in rows if row)
+
+
+def test_exporters_fit_beside_a_job_that_takes_a_whole_node(watched: Graph) -> None:
+    """pod_resources.py keeps 500m and 1024 MiB for all DaemonSets, of which the others take half."""
+    requests = [
+        pod(watched, f"DaemonSet trainyard-{name}")["containers"][0]["resources"]["requests"]
+        for name in ("gpus", "nodes")
+    ]
+    assert sum(int(each["cpu"].removesuffix("m")) for each in requests) <= 100
+    assert sum(int(each["memory"].removesuffix("Mi")) for each in requests) <= 300
+
+
+def test_a_changed_file_is_no_new_pod(watched: Graph) -> None:
+    """A new pod begins with an empty history, so nothing of the files is in its template."""
+    longer = environment(ON, with_queues, OPERATOR, at("metrics.remote_write", {"url": WRITE}))
+    same = "Deployment metrics-prometheus"
+    assert longer[same].inputs == watched[same].inputs
+    assert file(longer, "prometheus.yml")["remote_write"] == [{"url": WRITE}]
+
+
+WRITE = "https://metrics.example.com/api/v1/write"
+
+
+def test_prometheus_runs_on_system_nodes_without_rights_on_them(watched: Graph) -> None:
+    spec = pod(watched, "Deployment metrics-prometheus")
+    assert spec["nodeSelector"] == {"trainyard.io/nodes": "system"}
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    level = watched["Namespace metrics"].inputs["metadata"]["labels"]
+    assert level == {"pod-security.kubernetes.io/enforce": "restricted"}
+    assert not any("hostPath" in volume for volume in spec["volumes"])
+
+
+def test_more_nodes_are_more_series_and_seldom_another_pod() -> None:
+    few, some, many = (
+        environment_plan(ON, at("pools.h100.max_nodes", nodes)).metrics for nodes in (2, 8, 256)
+    )
+    assert few and some and many
+    assert few.series < some.series < many.series
+    assert (few.memory_mib, few.millicpus) == (some.memory_mib, some.millicpus)
+    assert few.memory_mib < many.memory_mib and few.disk_gib < many.disk_gib
+
+
+def test_the_plan_says_what_prometheus_takes_and_the_stack_how_to_see_it(watched: Graph) -> None:
+    made = environment_plan(ON)
+    assert isinstance(made, EnvironmentPlan)
+    lines = [" ".join(line.split()) for line in report.text(made).splitlines()]
+    assert "Prometheus 26,000 0.5 1 GiB 3 GiB 15 days" in lines
+    assert watched.outputs["metrics"].startswith("kubectl --namespace trainyard-metrics")

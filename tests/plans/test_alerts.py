@@ -1,0 +1,234 @@
+"""Each alert fires by its fault and not without it, as Prometheus's own promtool judges."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plans.alerts import alerts, rules
+from plans.metrics import prometheus_config
+from plans.queries import QUERIES
+from rehearsal import paths
+from tests.support.metrics import metrics_plan
+
+PROMTOOL = paths.BIN / "promtool"
+pytestmark = pytest.mark.skipif(
+    not PROMTOOL.exists(),
+    reason="needs promtool of the rehearsal's toolchain, which a stack with metrics builds",
+)
+MINUTES = 60
+"""After so long each alert is looked at."""
+
+Series = dict[str, str]
+"""Series → values, as promtool writes them, one every 30 seconds."""
+
+
+def gpu(metric: str, rank: int, value: float, **labels: str) -> Series:
+    """A GPU of a rank, always with the same value."""
+    of = {
+        "namespace": "team-vision",
+        "run": "t5",
+        "rank": f"node-{rank}",
+        "node": f"n{rank}",
+        "gpu": "0",
+        "pool": "h100",
+    } | labels
+    return always(metric, value, **of)
+
+
+def always(metric: str, value: float, **labels: str) -> Series:
+    listed = ",".join(f'{name}="{of}"' for name, of in labels.items())
+    return {f"{metric}{{{listed}}}": f"{value}x{2 * MINUTES}"}
+
+
+def steadily(metric: str, start: float, step: float, **labels: str) -> Series:
+    """A value that changes by `step` every 30 seconds."""
+    [name] = always(metric, 0, **labels)
+    return {name: f"{start}{step:+}x{2 * MINUTES}"}
+
+
+def gang(*values: float) -> Series:
+    """A gang whose ranks have SMs, tensor cores and memory at work to such a part."""
+    return {
+        name: value
+        for metric in ("SM", "PIPE_TENSOR", "DRAM")
+        for rank, work in enumerate(values)
+        for name, value in gpu(f"DCGM_FI_PROF_{metric}_ACTIVE", rank, work).items()
+    }
+
+
+def spinning(tensor: float, dram: float) -> Series:
+    """Ranks that hold SMs, as NCCL does while it waits."""
+    return {
+        **gpu("DCGM_FI_PROF_SM_ACTIVE", 0, 0.06),
+        **gpu("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0, tensor),
+        **gpu("DCGM_FI_PROF_DRAM_ACTIVE", 0, dram),
+    }
+
+
+def xid(number: int) -> Series:
+    return gpu("DCGM_EXP_XID_ERRORS_COUNT", 0, 1, xid=str(number), window_size_in_ms="300000")
+
+
+def pool(nodes: int) -> Series:
+    of = {"nodepool": "h100", "resource_type": "nodes"}
+    return always("karpenter_nodepools_usage", nodes, **of) | always(
+        "karpenter_nodepools_limit", 8, **of
+    )
+
+
+def lustre(start: float, step: float) -> Series:
+    of = {"device": "fs@tcp:/a", "fstype": "lustre", "node": "n0"}
+    return steadily("node_filesystem_avail_bytes", start, step, **of) | always(
+        "node_filesystem_size_bytes", 100e9, **of
+    )
+
+
+def answering(**values: int) -> Series:
+    names = [target.job for target in metrics_plan().controllers]
+    found: Series = {}
+    for name in names:
+        if (value := values.get(name.replace("-", "_"), 1)) >= 0:
+            found |= always("up", value, job=name, node="s0")
+    return found
+
+
+def launch_errors(method: str, step: float) -> Series:
+    labels = {"error": "InsufficientCapacityError", "method": method, "controller": "nodeclaim"}
+    return steadily("karpenter_cloudprovider_errors_total", 1, step, **labels)
+
+
+def killed(step: float) -> Series:
+    of = {"namespace": "team-vision", "run": "t5", "rank": "node-0", "node": "n0"}
+    return steadily("container_oom_events_total", 0, step, **of)
+
+
+CASES: dict[str, tuple[tuple[Series, ...], tuple[Series, ...]]] = {
+    "Watchdog": (({},), ()),
+    "RunStandsStill": (
+        (gang(0, 0), spinning(0, 0.001)),
+        (gang(0.4, 0.4), gang(0, 0.4), spinning(0, 0.3), spinning(0.2, 0)),
+    ),
+    "HalfGangIdle": ((gang(0, 0.5),), (gang(0.4, 0.5), gang(0, 0), gang(0.3, 0.5))),
+    "RunOutOfMemory": ((killed(1),), (killed(0),)),
+    "GpuXidApplication": ((xid(31),), (xid(79), xid(43), xid(0))),
+    "GpuXidReset": ((xid(48), xid(95)), (xid(31), xid(63))),
+    "GpuXidNVLink": ((xid(74), xid(147)), (xid(79),)),
+    "GpuXidLost": ((xid(79),), (xid(74), xid(7))),
+    "GpuXidSupport": ((xid(54),), (xid(154),)),
+    "GpuMemoryBroken": (
+        (
+            gpu("DCGM_FI_DEV_ROW_REMAP_FAILURE", 0, 1),
+            gpu("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 0, 2),
+        ),
+        (
+            gpu("DCGM_FI_DEV_ROW_REMAP_FAILURE", 0, 0),
+            gpu("DCGM_FI_DEV_ROW_REMAP_PENDING", 0, 1),
+            gpu("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", 0, 9),
+        ),
+    ),
+    "ExporterDown": (
+        (always("up", 0, job="gpus", node="n0"),),
+        (always("up", 1, job="gpus", node="n0"), always("up", 0, job="karpenter", node="s0")),
+    ),
+    "NodesCannotLaunch": (
+        (launch_errors("Create", 1),),
+        (launch_errors("Create", 0), launch_errors("Get", 1)),
+    ),
+    "PoolFull": ((pool(8),), (pool(7), pool(0))),
+    "StoreFull": ((lustre(5e9, 0),), (lustre(50e9, 0),)),
+    "StoreFills": ((lustre(60e9, -0.4e9),), (lustre(60e9, -1e6), lustre(5e9, 0))),
+    "ControllerDown": (
+        (answering(karpenter=0), answering(kueue=-1)),
+        (answering(),),
+    ),
+}
+"""Alert → faults of which each makes it fire, and states in which it is silent."""
+
+
+def promtool(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        [str(PROMTOOL), *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def _firing(alert: str, series: Series, *, fires: bool) -> dict[str, Any]:
+    """Prometheus keeps what it judges in the series ALERTS."""
+    firing = f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) > bool 0'
+    return {
+        "name": f"{alert} {'fires' if fires else 'is silent'}: {[*series][:1]}",
+        "interval": "30s",
+        "input_series": [{"series": name, "values": of} for name, of in series.items()],
+        "promql_expr_test": [
+            {
+                "expr": firing,
+                "eval_time": f"{MINUTES - 5}m",
+                "exp_samples": [{"labels": "{}", "value": 1}] if fires else [],
+            }
+        ],
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("rules")
+    (made / "rules.json").write_text(rules(metrics_plan()))
+    return made
+
+
+def test_every_alert_fires_by_its_fault_and_not_without_it(folder: Path) -> None:
+    assert {*CASES} == {alert.name for alert in alerts(metrics_plan())}
+    tests = [
+        _firing(name, series, fires=fires)
+        for name, cases in CASES.items()
+        for fires, several in zip((True, False), cases, strict=True)
+        for series in several
+    ]
+    whole = {"rule_files": ["rules.json"], "evaluation_interval": "30s", "tests": tests}
+    (folder / "fires.json").write_text(json.dumps(whole))
+    promtool(folder, "test", "rules", "fires.json")
+
+
+def test_a_still_run_is_named_with_the_word_that_ends_it(folder: Path) -> None:
+    said = {
+        "summary": (
+            "run t5 in team-vision stands still: no GPU of its ranks has computed for 15 minutes"
+        ),
+        "fix": (
+            "make logs JOB=t5 shows what the ranks wait for; make stop JOB=t5 ends the run, which"
+            " resumes from its last checkpoint"
+        ),
+    }
+    labels = {"severity": "critical", "namespace": "team-vision", "run": "t5"}
+    expected = {"exp_labels": labels, "exp_annotations": said}
+    test = {
+        "interval": "30s",
+        "input_series": [{"series": s, "values": v} for s, v in gang(0, 0).items()],
+        "alert_rule_test": [
+            {"eval_time": "30m", "alertname": "RunStandsStill", "exp_alerts": [expected]}
+        ],
+    }
+    (folder / "says.json").write_text(json.dumps({"rule_files": ["rules.json"], "tests": [test]}))
+    promtool(folder, "test", "rules", "says.json")
+
+
+def test_prometheus_reads_every_rule_and_every_query(folder: Path) -> None:
+    asked = [
+        {"record": f"query:{number}", "expr": query.where('node="n0"')}
+        for number, query in enumerate(QUERIES.values())
+    ]
+    groups = {"groups": [{"name": "queries", "rules": asked}]}
+    (folder / "queries.json").write_text(json.dumps(groups))
+    promtool(folder, "check", "rules", "rules.json")
+    promtool(folder, "check", "rules", "queries.json")
+
+
+def test_prometheus_reads_its_configuration(folder: Path) -> None:
+    (folder / "prometheus.yml").write_text(prometheus_config(metrics_plan()))
+    promtool(folder, "check", "config", "--syntax-only", "prometheus.yml")

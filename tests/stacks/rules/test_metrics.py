@@ -1,0 +1,87 @@
+"""Which metrics cannot work."""
+
+from __future__ import annotations
+
+import pytest
+
+from stacks.rules import metrics
+from tests.support.stackfile import Edit, at, errors, planned
+from tests.support.sweep import lines_not_reached
+
+HUGE = at("pools.h100.max_nodes", 4000)
+WRITE = "metrics.remote_write"
+REFUSED: dict[str, tuple[tuple[Edit, ...], str, str]] = {
+    "a history that is longer than the disk": (
+        (at("metrics.retention_days", 90), at("pools.h100.max_nodes", 256)),
+        "metrics.retention_days",
+        "must need at most 25 GiB, which the disk of a system node has for 201,000 series; got 90, which"
+        " need 98 GiB. Fix: write 23, and set remote_write for more",
+    ),
+    "pools whose history of a day fits on no disk": (
+        (at("metrics", {}), at("pools.h100.max_nodes", 8000)),
+        "metrics.retention_days",
+        "Fix: lower max_nodes of pools",
+    ),
+    "a Prometheus larger than half of a system node": (
+        (at("metrics", {"retention_days": 1}), HUGE),
+        "system_nodes.instance_type",
+        "for Prometheus in half of a node, for 2,784,000 series; got m7i.xlarge, half of which has 8192"
+        " MiB and 2 vCPUs. Fix: write m7i.8xlarge",
+    ),
+    "a password in the address": (
+        (at(WRITE, {"url": "https://me:hunter2@metrics.example.com/api/v1/write"}),),
+        "metrics.remote_write.url",
+        "must not contain a user name or a password: the address stands in a ConfigMap; got a URL with"
+        " an @",
+    ),
+    "an address without encryption": (
+        (at(WRITE, {"url": "http://metrics.example.com/api/v1/write"}),),
+        "metrics.remote_write.url",
+        "must be an address that takes samples: https:// with a host and a path; got"
+        " http://metrics.example.com/api/v1/write. Fix: write such as https://metrics.example.com",
+    ),
+    "no history": (
+        (at("metrics.retention_days", 0),),
+        "metrics.retention_days",
+        "got 0",
+    ),
+    "a namespace of the metrics' own": (
+        (at("namespace", "trainyard-metrics"),),
+        "namespace",
+        "must not be a namespace of the system; got trainyard-metrics",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_work_is_refused_where_it_stands(case: str) -> None:
+    edits, path, says = REFUSED[case]
+    found = [each for each in errors(*edits) if each.startswith(f"environment.{path}: ")]
+    assert found and says in " ".join(found), errors(*edits)
+    assert "hunter2" not in " ".join(errors(*edits))
+
+
+def test_an_unknown_system_node_is_not_judged_by_its_size() -> None:
+    edits = (
+        at("metrics", {"retention_days": 1}),
+        HUGE,
+        at("system_nodes.instance_type", "x2idn.16xlarge"),
+    )
+    assert not [each for each in errors(*edits) if "Prometheus" in each]
+
+
+def test_a_history_without_a_second_copy_is_a_warning() -> None:
+    def warned(*edits: Edit) -> bool:
+        texts = [each.text for each in planned(*edits).warnings]
+        return any("another node begins without it" in text for text in texts)
+
+    address = {"url": "https://metrics.example.com:9009/api/v1/write"}
+    assert warned(at("metrics", {}))
+    assert not warned() and not warned(at(WRITE, address))
+    assert not [each for each in errors(at(WRITE, address)) if "metrics" in each]
+
+
+def test_every_rule_has_a_case() -> None:
+    edits = [case[0] for case in REFUSED.values()]
+    missing = lines_not_reached([metrics], lambda: [errors(*each) for each in edits])
+    assert missing == []

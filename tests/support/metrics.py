@@ -1,0 +1,20 @@
+"""Metrics for tests: a plan with every controller, and what exporters serve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plans.metrics import MetricsPlan
+from tests.support.stackfile import at, environment_plan
+from tests.support.teams import with_queues
+
+RECORDED = Path(__file__).parent / "exposition"
+"""Files of Prometheus's text format, each with its source."""
+
+
+def metrics_plan() -> MetricsPlan:
+    """Of an environment with queues and the training-operator."""
+    operator = at("training_operator", {"version": "1.8.1"})
+    made = environment_plan(at("metrics", {}), with_queues, operator).metrics
+    assert made
+    return made
