@@ -44,6 +44,44 @@ class Manifest:
     errors: tuple[InputError, ...]
     warnings: tuple[InputWarning, ...]
 
+    def plan(
+        self, wanted: ManifestConfig, namespace: str, runtimes: Mapping[str, RuntimePlan]
+    ) -> JobPlan:
+        """The job as it is: the last object is the run, the others come before it. `runtimes`:
+        those of the environment."""
+        *beside, job = self.objects
+        named = look(job, "spec", "runtimeRef", "name")
+        has_own = any(each["kind"] in RUNTIMES for each in beside)
+        runtime = None if has_own else runtimes.get(named)
+        return JobPlan(
+            name=job["metadata"]["name"],
+            namespace=namespace,
+            kind=job["kind"],
+            pool=wanted.pool,
+            runtime=runtime.name if runtime else None,
+            stores=tuple(sorted({*wanted.claims.values(), *(runtime.stores if runtime else ())})),
+            nodes=self.nodes,
+            checkpoints=None,
+            labels=job["metadata"].get("labels", {}),
+            spec=job["spec"],
+            files=None,
+            objects=tuple(beside),
+            priorities=(),
+            expected_hours=wanted.expected_hours,
+            wait=wanted.wait,
+            wait_minutes=wanted.wait_minutes,
+            run=f"{digest([job['spec'], beside])[:12]}-{wanted.run}",
+        )
+
+    def stand_in(self, wanted: ManifestConfig) -> JobConfig:
+        """What the job takes of its pool, in the words of a described one."""
+        return JobConfig(
+            nodes=self.nodes or 1,
+            pool=wanted.pool,
+            image=self.image,
+            gpus_per_node=self.gpus or None,
+        )
+
 
 def read_manifests(
     at: str,
@@ -79,42 +117,6 @@ def read_manifests(
             )
             errors += read[name].errors
     return read, errors
-
-
-def manifest_plan(
-    wanted: ManifestConfig, read: Manifest, namespace: str, runtimes: Mapping[str, RuntimePlan]
-) -> JobPlan:
-    """A job that is a file, as it is: its last object is the run, the others come before it.
-    `runtimes`: those of the environment."""
-    *beside, job = read.objects
-    named = look(job, "spec", "runtimeRef", "name")
-    runtime = None if any(each["kind"] in RUNTIMES for each in beside) else runtimes.get(named)
-    return JobPlan(
-        name=job["metadata"]["name"],
-        namespace=namespace,
-        kind=job["kind"],
-        pool=wanted.pool,
-        runtime=runtime.name if runtime else None,
-        stores=tuple(sorted({*wanted.claims.values(), *(runtime.stores if runtime else ())})),
-        nodes=read.nodes,
-        checkpoints=None,
-        labels=job["metadata"].get("labels", {}),
-        spec=job["spec"],
-        files=None,
-        objects=tuple(beside),
-        priorities=(),
-        expected_hours=wanted.expected_hours,
-        wait=wanted.wait,
-        wait_minutes=wanted.wait_minutes,
-        run=f"{digest([job['spec'], beside])[:12]}-{wanted.run}",
-    )
-
-
-def stand_in(wanted: ManifestConfig, read: Manifest) -> JobConfig:
-    """What a job that is a file takes of its pool, in the words of a described one."""
-    return JobConfig(
-        nodes=read.nodes or 1, pool=wanted.pool, image=read.image, gpus_per_node=read.gpus or None
-    )
 
 
 def _settings(
