@@ -15,7 +15,7 @@ from stacks.derive.capacity import TYPES
 from stacks.manifests.context import ManifestContext, contexts_of
 from stacks.manifests.document import Workload, look, read_manifest
 from stacks.manifests.pod_security import pod_security_errors
-from stacks.manifests.pool_fit import pool_errors
+from stacks.manifests.pool_fit import pool_problems
 from stacks.manifests.rules import manifest_problems
 from stacks.manifests.tolerations import tolerating, toleration_warnings
 from stacks.settings.environment import EnvironmentConfig
@@ -224,9 +224,9 @@ def _on_pool(
     context: ManifestContext, pool: str, environment: EnvironmentConfig, places: Collection[str]
 ) -> Iterator[InputError | InputWarning]:
     """What the pool cannot do, where nothing else is wrong yet. `places`: of other problems."""
-    for error in pool_errors(context, pool, environment):
-        if error.where not in places:
-            yield error
+    for problem in pool_problems(context, pool, environment):
+        if problem.where not in places:
+            yield problem
     yield from toleration_warnings(context, pool, environment)
 
 
