@@ -283,7 +283,8 @@ REFUSED: dict[str, tuple[str, str, tuple[str, str], str, str, str]] = {
         V1,
         (
             "limits: {nvidia.com/gpu: 8}}}]}}}",
-            "limits: {nvidia.com/gpu: 8, memory: 900Gi}}}, {name: b, image: b/c:1, resources: {requests: {memory: 700Gi}}}]}}}",
+            "limits: {nvidia.com/gpu: 8, memory: 900Gi}}},"
+            " {name: b, image: b/c:1, resources: {requests: {memory: 700Gi}}}]}}}",
         ),
         "containers[0].resources.limits.memory",
         "be at most",
