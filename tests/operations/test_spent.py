@@ -20,8 +20,7 @@ from stacks.settings.reader import read_file
 from tests.operations.finished import cluster, node, pod, train_job
 from tests.support.recording import CHECKOUT
 
-PRICE = price("ec2", "g6e.48xlarge", "us-east-1")
-assert PRICE
+PRICE = next(filter(None, [price("ec2", "g6e.48xlarge", "us-east-1")]))
 NODE = PRICE.usd
 
 
