@@ -13,6 +13,8 @@ REHEARSAL := .venv/bin/python -m rehearsal
 ON_ACCOUNT := $(filter 1,$(LIVE))
 OF_JOB = $(if $(JOB),--job $(call quoted,$(JOB)))
 AGREED = $(if $(filter 1,$(YES)),--yes)
+# Without plugins pydantic need not look through all that is installed.
+export PYDANTIC_DISABLE_PLUGINS := __all__
 NEEDS := $(if $(ON_ACCOUNT),$(PRODUCT),$(DEVELOP))
 
 .DEFAULT_GOAL := help

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 
 from catalog.age import FRESH_FOR, days_old
@@ -102,26 +103,32 @@ def read_services(text: str) -> dict[tuple[str, str, str], Price]:
     return found
 
 
-ON_DEMAND = read(ON_DEMAND_FILE.read_text())
-SERVICES = read_services(SERVICES_FILE.read_text())
-
-PRICES: dict[tuple[str, str, str], Price] = {
-    **{
-        ("ec2", name, region): Price(
-            usd=usd, unit="hour", kind="on_demand", as_of=each.as_of, source=each.source
-        )
-        for each in ON_DEMAND
-        for (name, region), usd in each.prices.items()
-    },
-    **SERVICES,
-}
-"""Service, SKU and region → price. A Capacity Block is "ec2-block". Spot ("ec2-spot") would be a
-spot_snapshot; no dated one is known."""
+@cache
+def on_demand() -> tuple[PriceList, ...]:
+    """The lists of on_demand.json. They are read when a price is asked for: most commands ask for
+    few."""
+    return read(ON_DEMAND_FILE.read_text())
 
 
+@cache
+def services() -> dict[tuple[str, str, str], Price]:
+    """The prices of service_prices.json. A Capacity Block is "ec2-block". Spot ("ec2-spot") would be
+    a spot_snapshot; no dated one is known."""
+    return read_services(SERVICES_FILE.read_text())
+
+
+@cache
 def price(service: str, sku: str, region: str) -> Price | None:
-    """The price of the region itself; None where none is known."""
-    return PRICES.get((service, sku, region))
+    """The price of the region itself; None where none is known. Service "ec2" has the instances
+    on demand."""
+    if service != "ec2":
+        return services().get((service, sku, region))
+    for each in on_demand():
+        if (usd := each.prices.get((sku, region))) is not None:
+            return Price(
+                usd=usd, unit="hour", kind="on_demand", as_of=each.as_of, source=each.source
+            )
+    return None
 
 
 def lustre_per_month(

@@ -28,13 +28,13 @@ from catalog.crds import fields_text
 from catalog.fields import FIELDS_FILE
 from catalog.instances import CPU_TYPES, GPU_TYPES
 from catalog.prices import (
-    ON_DEMAND,
     ON_DEMAND_FILE,
-    SERVICES,
     SERVICES_FILE,
     UNITS,
     Price,
     PriceList,
+    on_demand,
+    services,
 )
 from catalog.zones import OFFERS, OFFERS_FILE, SNAPSHOT, ZONE_LETTERS
 
@@ -194,7 +194,7 @@ class _Read:
 
 def read_price_lists(regions: Iterable[str], today: str) -> _Read:
     """Read the public price lists of the regions. What cannot be read is named and left out."""
-    types = {*TYPES, *(kind for each in ON_DEMAND for kind, _ in each.prices)}
+    types = {*TYPES, *(kind for each in on_demand() for kind, _ in each.prices)}
     read = _Read(instances={}, services={}, left=[])
     for region in regions:
         for code in price_list.CODES:
@@ -231,12 +231,12 @@ def _refresh_prices(today: str, regions: Sequence[str]) -> int:
         print("no price list could be read, so nothing is changed")
         return 1
     newest = PriceList(as_of=today, source="AWS price list AmazonEC2", prices=read.instances)
-    lists = with_prices(ON_DEMAND, newest)
+    lists = with_prices(on_demand(), newest)
     ON_DEMAND_FILE.write_text(price_text(lists))
-    SERVICES_FILE.write_text(service_text({**SERVICES, **read.services}))
+    SERVICES_FILE.write_text(service_text({**services(), **read.services}))
     dates = ", ".join(f"{len(each.prices)} prices of {each.as_of}" for each in lists)
     print(f"{ON_DEMAND_FILE.name}: {dates}")
-    print(f"{SERVICES_FILE.name}: {len(read.services)} of {len(SERVICES)} prices of {today}")
+    print(f"{SERVICES_FILE.name}: {len(read.services)} of {len(services())} prices of {today}")
     return 0
 
 

@@ -27,7 +27,7 @@ TUNNEL_POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
 
 
 class SystemNodes(pulumi.ComponentResource):
-    """Nodes in every zone of the network but for GPUs."""
+    """CPU nodes for controllers: one group across all zones of the network."""
 
     ready: pulumi.Resource
 

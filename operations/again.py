@@ -17,6 +17,7 @@ from operations.consent import ask
 from operations.target import add_live, update_command
 from stacks.settings.job import JobConfig
 from stacks.settings.reader import read_file
+from stacks.settings.yaml_file import read_documents
 
 NOTHING = "Nothing was changed."
 
@@ -55,6 +56,13 @@ def main(arguments: list[str]) -> int:
         number, resumes = _run_of(options.stack, options.job)
         text = file.read_text()
         change = counted_up(text, options.job, number + 1)
+        changed = applied(text, change)
+        if _runs(changed) != {**_runs(text), options.job: number + 1}:
+            raise CannotCount(
+                f"{file}:{change.line} is a line of other jobs, too (an anchor of YAML). Fix: write"
+                f" run: {number + 1} into lines that only {options.job} has, for example behind"
+                " `<<: *<anchor>`"
+            )
     except (CannotCount, FileNotFoundError) as error:
         print(f"{error}\n{NOTHING}", file=sys.stderr)
         return 1
@@ -66,7 +74,7 @@ def main(arguments: list[str]) -> int:
         )
     if code := ask("Change the file?", yes=options.yes, otherwise=NOTHING):
         return code
-    file.write_text(applied(text, change))
+    file.write_text(changed)
     print(f"next: {update_command(options.stack, options.live)}")
     return 0
 
@@ -83,6 +91,18 @@ def _run_of(stack: str, name: str) -> tuple[int, str | None]:
         )
     job = found[name]
     return job.run, job.resumes_from if isinstance(job, JobConfig) else None
+
+
+def _runs(text: str) -> dict[str, object]:
+    """Job of a stack file → its run; 1 where none is written."""
+    config = read_documents(text, "")[0][0].value["config"]
+    stacks = [value for key, value in config.items() if ":" in key and isinstance(value, dict)]
+    return {
+        name: entry.get("run", 1)
+        for stack in stacks
+        for name, entry in (stack.get("jobs") or {}).items()
+        if isinstance(entry, dict)
+    }
 
 
 def counted_up(text: str, name: str, number: int) -> Change:

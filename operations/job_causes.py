@@ -150,32 +150,47 @@ def _waits_on_its_node(pod: Object) -> bool:
 
 
 def hung_jobs(snapshot: Snapshot, silence: timedelta) -> Iterator[Finding]:
-    """Jobs all of whose ranks run, and none has written a log line for `silence`."""
+    """Jobs all of whose ranks run, and none has written a log line for `silence`. A rank without a
+    line is silent since its container started."""
     for job in _running(snapshot):
         times = sorted(
-            (snapshot.last_lines_at[name], name)
-            for name in map(full_name, job.pods)
-            if name in snapshot.last_lines_at
+            (since, full_name(pod))
+            for pod in job.pods
+            if (since := snapshot.last_lines_at.get(full_name(pod)) or _started(pod))
         )
         if times and len(times) == len(job.pods) and snapshot.taken_at - times[-1][0] >= silence:
             yield _hung(snapshot, job, times)
+
+
+def _started(pod: Object) -> datetime | None:
+    """When the last of its containers started; None unless all run."""
+    statuses = pod["status"].get("containerStatuses", [])
+    states = [status["state"].get("running") for status in statuses]
+    if not states or not all(states):
+        return None
+    return max(datetime.fromisoformat(state["startedAt"]) for state in states)
 
 
 def _hung(snapshot: Snapshot, job: Job, times: Sequence[tuple[datetime, str]]) -> Finding:
     """`times`: of each rank's last line, with the name of its pod, the oldest first."""
     (oldest, name), (newest, _) = times[0], times[-1]
     pod = name.partition("/")[2]
+    wrote = any(full_name(each) in snapshot.last_lines_at for each in job.pods)
     seconds = int((snapshot.taken_at - newest).total_seconds())
     kubectl = f"kubectl -n {job.namespace}"
     load = "nvidia-smi" if "nvidia.com/gpu" in str(job.pods) else "uptime"
     return Finding(
         what=(
             f"{job} seems to hang: its ranks run, and none has written a log line since"
-            f" {newest:%H:%M:%S} ({seconds} s); {_cost(snapshot, list(job.pods))}"
+            f"{'' if wrote else ' they started at'} {newest:%H:%M:%S} ({seconds} s);"
+            f" {_cost(snapshot, list(job.pods))}"
         ),
         why=(
             f"pod {pod} stopped first, at {oldest:%H:%M:%S}: look there first, unless only one rank"
             " writes logs"
+            if wrote
+            else "no rank has written anything: the program waits before its first line, or keeps its"
+            ' output in a buffer (PYTHONUNBUFFERED: "1" under env shows it)'
         ),
         do=(
             f"{kubectl} logs {pod} --tail=20; {kubectl} exec {pod} -- {load} (busy: the rank waits"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from catalog.quantities import amount
-from operations.snapshot import Object, Snapshot
+from operations.snapshot import Object, Snapshot, condition_of
 from operations.symptoms import GRACE_SECONDS, Finding
 
 LACKS = re.compile(r"insufficient unused quota for \S+ in flavor (\S+), (\d+) more needed")
@@ -43,8 +43,8 @@ def waiting_jobs(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _why(snapshot: Snapshot, workload: Object) -> dict[str, str]:
-    message = _condition(workload, "QuotaReserved").get("message", "")
-    before = EVICTED.get(_condition(workload, "Evicted").get("reason", ""), "")
+    message = condition_of(workload, "QuotaReserved").get("message", "")
+    before = EVICTED.get(condition_of(workload, "Evicted").get("reason", ""), "")
     if match := NEVER.search(message):
         pool, most = match.groups()
         return {
@@ -77,7 +77,7 @@ def _holders(snapshot: Snapshot, pool: str) -> list[str]:
             if each.get("flavors", {}).get(GPU) == pool
         )
         if gpus:
-            since = _time(_condition(workload, "QuotaReserved"))
+            since = _time(condition_of(workload, "QuotaReserved"))
             team = workload["spec"].get("queueName", "")
             held.append(f"{_owner(workload)} of team {team} has {gpus} since {since:%H:%M:%S}")
     return held
@@ -85,7 +85,7 @@ def _holders(snapshot: Snapshot, pool: str) -> list[str]:
 
 def _since(workload: Object) -> datetime:
     """When it last went to its queue."""
-    evicted = _condition(workload, "Evicted")
+    evicted = condition_of(workload, "Evicted")
     if evicted.get("status") == "True" or evicted.get("reason") in EVICTED:
         return _time(evicted)
     return datetime.fromisoformat(workload["metadata"]["creationTimestamp"])
@@ -97,12 +97,7 @@ def _owner(workload: Object) -> str:
 
 
 def _is(workload: Object, name: str) -> bool:
-    return _condition(workload, name).get("status") == "True"
-
-
-def _condition(workload: Object, name: str) -> Object:
-    conditions = workload.get("status", {}).get("conditions", [])
-    return next((each for each in conditions if each["type"] == name), {})
+    return condition_of(workload, name).get("status") == "True"
 
 
 def _time(condition: Object) -> datetime:

@@ -327,6 +327,12 @@ def last_condition(job: Object) -> Object:
     return conditions[-1] if conditions else {"type": "Running"}
 
 
+def condition_of(obj: Object, name: str) -> Object:
+    """A condition of an object by its type; an empty one where there is none."""
+    conditions = obj.get("status", {}).get("conditions", [])
+    return next((each for each in conditions if each["type"] == name), {})
+
+
 def container_statuses(pod: Object) -> list[Object]:
     """Statuses of the pod's containers, init containers first."""
     return [

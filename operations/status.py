@@ -14,7 +14,15 @@ from catalog.job_kinds import JOB_KINDS
 from operations import pools, upgrade
 from operations.diagnosis import SILENCE, diagnose
 from operations.pulumi import PulumiError, outputs
-from operations.snapshot import FORBIDDEN, ROLE, Object, Snapshot, container_statuses, take
+from operations.snapshot import (
+    FORBIDDEN,
+    ROLE,
+    Object,
+    Snapshot,
+    condition_of,
+    container_statuses,
+    take,
+)
 from operations.target import TargetError, add_live, kubeconfig, require_account
 
 BEGINS = ("ContainerCreating", "PodInitializing")
@@ -93,7 +101,7 @@ def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
             labels.get("topology.kubernetes.io/zone", ""),
             allocatable.get("nvidia.com/gpu", "0"),
             allocatable.get("vpc.amazonaws.com/efa", "0"),
-            _condition(node, "Ready"),
+            condition_of(node, "Ready").get("status", "Unknown"),
         )
 
 
@@ -133,11 +141,6 @@ def _rank(pod: Object) -> str:
     labels = pod["metadata"]["labels"]
     numbers = [labels[kind.rank_label] for kind in JOB_KINDS.values() if kind.rank_label in labels]
     return " ".join(filter(None, [labels.get(ROLE), *(numbers or "-")]))
-
-
-def _condition(obj: Object, name: str) -> str:
-    conditions = obj["status"].get("conditions", [])
-    return next((c["status"] for c in conditions if c["type"] == name), "Unknown")
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ class OwnRuntime:
     max_restarts: int
     """Of the gang; of cpu, of a node's pod."""
     command: tuple[str, ...] = ()
-    """Of jobs that bring none: those that people write by hand."""
+    """Default command of TrainJobs that set none."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Of the containers that train."""
     pull_policy: str | None = None

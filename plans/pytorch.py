@@ -29,8 +29,9 @@ from plans.pod_template import (
 CONTAINER = "pytorch"
 """The webhook refuses a replica without a container of this name."""
 FALLS = 2
-"""A rank that fails takes every pod of the gang along, and the first that is back fails again where
-its peers have not yet: three restarts of two pods, tried with the operator itself on 2026-11-21."""
+"""Restarts that count for each pod when one rank fails: every pod restarts, and the first one back usually
+fails once more, because its peers are not there yet. Seen with the operator itself: three restarts of
+two pods, 2026-11-21."""
 LABELS = "metadata.labels['training.kubeflow.org/{}']"
 
 

@@ -186,7 +186,7 @@ def _on_base(
         *team_errors_together(team, environment, others),
         *entries.errors,
         *share_errors(share, jobs.described(), environment),
-        *listed_job_errors(share, team.jobs, jobs.described()),
+        *listed_job_errors(share, team.jobs, jobs.described(), environment),
         *jobs.errors,
     )
     warnings = (

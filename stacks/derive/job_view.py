@@ -8,6 +8,7 @@ object. Rules on it: stacks/rules/jobs.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Literal
 
 from catalog import fabric, versions
@@ -72,6 +73,21 @@ class SharedMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PodRequest:
+    """What a pod asks of its node, GPUs apart, where somebody wrote it."""
+
+    resource: str
+    """As Kubernetes calls it: cpu, memory, vpc.amazonaws.com/efa, hugepages-2Mi."""
+    amount: Fraction
+    """vCPUs, GiB or devices."""
+    text: str
+    """As it is written."""
+    suffix: str
+    """Behind a number that takes its place."""
+    place: Place
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobView:
     """A training job."""
 
@@ -103,6 +119,7 @@ class JobView:
     mounts: Mapping[str, frozenset[str]]
     """Path, with a slash at its end → kinds of the volume that is mounted there."""
     shared_memory: tuple[SharedMemory, ...]
+    requests: tuple[PodRequest, ...]
     where: Where
     """Of "job", "nodes", "gpus" and "ranks"."""
 
@@ -144,6 +161,7 @@ def entry_view(path: str, job: JobConfig, environment: EnvironmentConfig) -> Job
         containers=(_container(job, environment, where),),
         mounts=_mounts(job),
         shared_memory=_shared_memory(job, environment, where),
+        requests=_requests(job, where),
         where=where,
     )
 
@@ -214,6 +232,25 @@ def _mounts(job: JobConfig) -> dict[str, frozenset[str]]:
     return {
         f"{path.rstrip('/')}/": frozenset([kind]) for kind, paths in kinds.items() for path in paths
     }
+
+
+def _requests(job: JobConfig, where: Where) -> tuple[PodRequest, ...]:
+    """What the entry sets; what follows from the pool fits it."""
+    written = (
+        ("cpu", job.cpus_per_node, "cpus_per_node"),
+        ("memory", job.memory_gib, "memory_gib"),
+    )
+    return tuple(
+        PodRequest(
+            resource=resource,
+            amount=Fraction(amount),
+            text=str(amount),
+            suffix="",
+            place=where(setting),
+        )
+        for resource, amount, setting in written
+        if amount is not None
+    )
 
 
 def _shared_memory(

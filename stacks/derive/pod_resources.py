@@ -8,6 +8,7 @@ Pod Quality of Service Classes: BestEffort). So every pod requests its share of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 from catalog.instances import InstanceType
 from plans.pod_template import EFA, GPU
@@ -55,7 +56,7 @@ def shared_memory_gib(job: JobConfig, kinds: Sequence[InstanceType]) -> int:
 
 def node_cpus(kind: InstanceType) -> int:
     """vCPUs that pods may request on a node, in all."""
-    return (kind.allocatable_millicpus - DAEMON_MILLICPUS) // 1000
+    return int(node_amount(kind, "cpu"))
 
 
 def cpu_node_cpus(kind: InstanceType) -> int:
@@ -65,7 +66,19 @@ def cpu_node_cpus(kind: InstanceType) -> int:
 
 def node_memory_gib(kind: InstanceType) -> int:
     """Memory that pods may request on a node, in all, in GiB."""
-    return (kind.allocatable_mib - DAEMON_MIB) // 1024
+    return int(node_amount(kind, "memory"))
+
+
+def node_amount(kind: InstanceType, resource: str) -> Fraction:
+    """What pods may request of a resource on a node, in all: vCPUs, GiB or devices. 0 for what
+    nodes do not have, such as hugepages: no node is set up for them, and Karpenter launches none for
+    a pod that requests them (aws/karpenter-provider-aws#3315)."""
+    whole = {
+        "cpu": Fraction(kind.allocatable_millicpus - DAEMON_MILLICPUS, 1000),
+        "memory": Fraction(kind.allocatable_mib - DAEMON_MIB, 1024),
+        EFA: Fraction(kind.efa),
+    }
+    return whole.get(resource, Fraction(0))
 
 
 def pods_per_node(job: JobConfig, kind: InstanceType) -> int:

@@ -15,7 +15,7 @@ from stacks.derive.capacity import TYPES
 from stacks.manifests.context import ManifestContext, contexts_of
 from stacks.manifests.document import Workload, look, read_manifest
 from stacks.manifests.pod_security import pod_security_errors
-from stacks.manifests.pool_fit import pool_errors
+from stacks.manifests.pool_fit import pool_problems
 from stacks.manifests.rules import manifest_problems
 from stacks.manifests.tolerations import tolerating, toleration_warnings
 from stacks.settings.environment import EnvironmentConfig
@@ -43,6 +43,44 @@ class Manifest:
     """That its pods train with; empty where the runtime has it."""
     errors: tuple[InputError, ...]
     warnings: tuple[InputWarning, ...]
+
+    def plan(
+        self, wanted: ManifestConfig, namespace: str, runtimes: Mapping[str, RuntimePlan]
+    ) -> JobPlan:
+        """The job as it is: the last object is the run, the others come before it. `runtimes`:
+        those of the environment."""
+        *beside, job = self.objects
+        named = look(job, "spec", "runtimeRef", "name")
+        has_own = any(each["kind"] in RUNTIMES for each in beside)
+        runtime = None if has_own else runtimes.get(named)
+        return JobPlan(
+            name=job["metadata"]["name"],
+            namespace=namespace,
+            kind=job["kind"],
+            pool=wanted.pool,
+            runtime=runtime.name if runtime else None,
+            stores=tuple(sorted({*wanted.claims.values(), *(runtime.stores if runtime else ())})),
+            nodes=self.nodes,
+            checkpoints=None,
+            labels=job["metadata"].get("labels", {}),
+            spec=job["spec"],
+            files=None,
+            objects=tuple(beside),
+            priorities=(),
+            expected_hours=wanted.expected_hours,
+            wait=wanted.wait,
+            wait_minutes=wanted.wait_minutes,
+            run=f"{digest([job['spec'], beside])[:12]}-{wanted.run}",
+        )
+
+    def stand_in(self, wanted: ManifestConfig) -> JobConfig:
+        """What the job takes of its pool, in the words of a described one."""
+        return JobConfig(
+            nodes=self.nodes or 1,
+            pool=wanted.pool,
+            image=self.image,
+            gpus_per_node=self.gpus or None,
+        )
 
 
 def read_manifests(
@@ -79,42 +117,6 @@ def read_manifests(
             )
             errors += read[name].errors
     return read, errors
-
-
-def manifest_plan(
-    wanted: ManifestConfig, read: Manifest, namespace: str, runtimes: Mapping[str, RuntimePlan]
-) -> JobPlan:
-    """A job that is a file, as it is: its last object is the run, the others come before it.
-    `runtimes`: those of the environment."""
-    *beside, job = read.objects
-    named = look(job, "spec", "runtimeRef", "name")
-    runtime = None if any(each["kind"] in RUNTIMES for each in beside) else runtimes.get(named)
-    return JobPlan(
-        name=job["metadata"]["name"],
-        namespace=namespace,
-        kind=job["kind"],
-        pool=wanted.pool,
-        runtime=runtime.name if runtime else None,
-        stores=tuple(sorted({*wanted.claims.values(), *(runtime.stores if runtime else ())})),
-        nodes=read.nodes,
-        checkpoints=None,
-        labels=job["metadata"].get("labels", {}),
-        spec=job["spec"],
-        files=None,
-        objects=tuple(beside),
-        priorities=(),
-        expected_hours=wanted.expected_hours,
-        wait=wanted.wait,
-        wait_minutes=wanted.wait_minutes,
-        run=f"{digest([job['spec'], beside])[:12]}-{wanted.run}",
-    )
-
-
-def stand_in(wanted: ManifestConfig, read: Manifest) -> JobConfig:
-    """What a job that is a file takes of its pool, in the words of a described one."""
-    return JobConfig(
-        nodes=read.nodes or 1, pool=wanted.pool, image=read.image, gpus_per_node=read.gpus or None
-    )
 
 
 def _settings(
@@ -222,9 +224,9 @@ def _on_pool(
     context: ManifestContext, pool: str, environment: EnvironmentConfig, places: Collection[str]
 ) -> Iterator[InputError | InputWarning]:
     """What the pool cannot do, where nothing else is wrong yet. `places`: of other problems."""
-    for error in pool_errors(context, pool, environment):
-        if error.where not in places:
-            yield error
+    for problem in pool_problems(context, pool, environment):
+        if problem.where not in places:
+            yield problem
     yield from toleration_warnings(context, pool, environment)
 
 

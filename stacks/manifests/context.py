@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +24,7 @@ from stacks.derive.job_view import (
     V1_ENV,
     ContainerView,
     JobView,
+    PodRequest,
     SharedMemory,
     Where,
 )
@@ -164,6 +166,7 @@ class ManifestContext:
             containers=tuple(map(self._container, self.workload.containers)),
             mounts=self.mounts,
             shared_memory=tuple(self._shared_memory()),
+            requests=tuple(self._requests()),
             where=self._where,
         )
 
@@ -268,6 +271,32 @@ class ManifestContext:
         if "Master" in container.path:
             return 0
         return 1 if "Worker" in container.path and self.nodes == 2 else None
+
+    def _requests(self) -> Iterable[PodRequest]:
+        for pod in self.workload.pods:
+            wanted: dict[str, list[tuple[Fraction, str, Path]]] = {}
+            for container in pod.containers:
+                for resource, (text, path) in container.requests().items():
+                    if number := amount(text):
+                        wanted.setdefault(resource, []).append((number, text, path))
+            for resource, parts in wanted.items():
+                if resource in ("cpu", "memory", EFA) or resource.startswith("hugepages-"):
+                    yield self._request(resource, parts)
+
+    def _request(self, resource: str, parts: Sequence[tuple[Fraction, str, Path]]) -> PodRequest:
+        """What the containers of a pod request of a resource together, at the largest."""
+        unit, suffix = (2**30, "Gi") if resource == "memory" else (1, "")
+        total = sum(number for number, *_ in parts) / Fraction(unit)
+        _, text, path = max(parts)
+        return PodRequest(
+            resource=resource,
+            amount=total,
+            text=text
+            if len(parts) == 1
+            else f"{float(total):g}{suffix} in {len(parts)} containers",
+            suffix=suffix,
+            place=self.workload.at(*path),
+        )
 
     def _shared_memory(self) -> Iterable[SharedMemory]:
         limits = [

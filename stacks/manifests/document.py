@@ -43,6 +43,15 @@ class Container:
         ]
         return next((int(each) for each in found if each.isdecimal()), 0)
 
+    def requests(self) -> dict[str, tuple[str, Path]]:
+        """Resource → what the container requests of it, and where that stands: a limit without a
+        request is one."""
+        return {
+            str(resource): (str(written), self.at("resources", part, str(resource)))
+            for part in ("limits", "requests")
+            for resource, written in mapping(look(self.body, "resources", part)).items()
+        }
+
     def at(self, *path: str | int) -> Path:
         """Where a value of the container stands in its object; a TrainJob calls its trainer's
         resources otherwise."""

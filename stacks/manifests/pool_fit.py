@@ -10,8 +10,9 @@ from stacks.derive.capacity import CAPACITY_TYPES, TYPES, node_type_names
 from stacks.manifests.context import ManifestContext
 from stacks.manifests.document import Requirement
 from stacks.rules.gangs import gang_errors, gpu_errors
+from stacks.rules.pod_resources import request_problems
 from stacks.settings.environment import EnvironmentConfig
-from stacks.settings.problems import InputError
+from stacks.settings.problems import InputError, InputWarning
 
 OLD_LABELS = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
@@ -24,9 +25,9 @@ OLD_LABELS = {
 NormalizedLabels)."""
 
 
-def pool_errors(
+def pool_problems(
     context: ManifestContext, name: str, environment: EnvironmentConfig
-) -> Iterator[InputError]:
+) -> Iterator[InputError | InputWarning]:
     """What no node of the pool can be or has. `name`: the pool's."""
     pool = environment.pools[name]
     yield from _selectors(context, name, _labels(name, environment))
@@ -34,6 +35,7 @@ def pool_errors(
         yield from gang_errors(context.view, name, pool)
     else:
         yield from gpu_errors(context.view, name, pool)
+    yield from request_problems(context.view, name, pool)
 
 
 def _selectors(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from plans.pod_template import GPU
-from stacks.manifests.document import Workload, mapping
+from plans.pod_template import GPU, PULL_POLICIES
+from stacks.manifests.document import REPLICAS, Workload, mapping
 
 GPUS_BY_ROLE_OF_A_COORDINATOR = {"Master": False, "Worker": True}
 """Role → whether its pods have GPUs, where the master only coordinates the workers."""
@@ -20,6 +20,9 @@ def pytorch_job(job: Workload) -> dict[str, Any]:
         "clean_pods": str(policy.get("cleanPodPolicy") or "none").lower(),
         "restarts": policy.get("backoffLimit"),
         "keep_finished_minutes": _minutes(policy.get("ttlSecondsAfterFinished")),
+        "image_pull_policy": _pull_policy(job),
+        "master_labels": _labels(job, "Master"),
+        "worker_labels": _labels(job, "Worker"),
     }
     settings: dict[str, Any] = {
         "pytorch_job": {name: value for name, value in own.items() if value is not None}
@@ -35,6 +38,18 @@ def pytorch_job(job: Workload) -> dict[str, Any]:
         settings["pytorch_job"]["coordinator"] = True
         settings["nodes"] = job.get("spec", "pytorchReplicaSpecs", "Worker", "replicas") or 1
     return settings
+
+
+def _pull_policy(job: Workload) -> str | None:
+    """The setting for the imagePullPolicy of the containers; None where they have none, or
+    several."""
+    written = {container.body.get("imagePullPolicy") for container in job.containers}
+    return next((name for name, value in PULL_POLICIES.items() if written == {value}), None)
+
+
+def _labels(job: Workload, role: str) -> dict[str, str] | None:
+    labels = mapping(job.get(*REPLICAS, role, "template", "metadata", "labels"))
+    return {str(name): str(value) for name, value in labels.items()} or None
 
 
 def _gpus_by_role(job: Workload) -> dict[str, bool]:

@@ -29,9 +29,6 @@ from stacks.rules.access import account_findings, entry_findings, role_finding
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
 
-DEADLINE = 60.0
-"""Seconds after which the questions without an answer are given up: several slow pages would take
-minutes."""
 COMING = ("scheduled", "pending", "payment-pending", "assessing", "delayed")
 """States of a reservation that may still become active (EC2 API, CapacityReservation)."""
 Finding = InputError | InputWarning
@@ -42,9 +39,10 @@ def preflight(
     account: Account,
     plan: EnvironmentPlan | TeamPlan,
     wanted: EnvironmentConfig | None,
-    deadline: float = DEADLINE,
+    deadline: float,
 ) -> list[Finding]:
-    """Every error and warning that the account's answers give. `wanted`: None for a team."""
+    """Every error and warning that the account's answers give. `wanted`: None for a team.
+    `deadline`: seconds for all questions together."""
     until, callers = monotonic() + deadline, list[str]()
 
     def caller_findings() -> Iterator[Finding]:

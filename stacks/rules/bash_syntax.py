@@ -19,19 +19,24 @@ PLACEHOLDER = re.compile(r"<[\w-]+>")
 def syntax_error(script: str) -> str:
     """What bash says about a script that it cannot read: "line 3: syntax error …". Empty where it
     can read it, and where this machine has no bash of version 4 or later."""
-    bash = _bash()
-    found = re.search(r"line \d+: .+", _read(bash, PLACEHOLDER.sub("x", script))) if bash else None
-    return found[0] if found else ""
+    found = re.search(r"line \d+: .+", _read(PLACEHOLDER.sub("x", script)))
+    return found[0] if found and _is_bash_4() else ""
+
+
+@cache
+def _is_bash_4() -> bool:
+    return not _read(OF_BASH_4)
 
 
 @cache
 def _bash() -> str:
-    bash = shutil.which("bash") or ""
-    return "" if bash and _read(bash, OF_BASH_4) else bash
+    return shutil.which("bash") or ""
 
 
-def _read(bash: str, script: str) -> str:
-    """What bash prints while it reads a script; empty where it can read it."""
+def _read(script: str) -> str:
+    """What bash prints while it reads a script; empty where it can read it, and without bash."""
+    if not (bash := _bash()):
+        return ""
     try:
         read = subprocess.run(
             [bash, "--norc", "-O", "extglob", "-n"],

@@ -19,7 +19,7 @@ from stacks.derive.jobs import stores
 from stacks.rules.gangs import gang_errors
 from stacks.rules.jobs import job_problems
 from stacks.rules.model_memory import model_memory_warnings
-from stacks.rules.pod_resources import pod_resource_errors
+from stacks.rules.pod_resources import request_problems
 from stacks.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from stacks.rules.stores import checkpoint_errors, checkpoint_warnings
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
@@ -78,7 +78,8 @@ def _errors(
     if pool is not None and pool.instance_types and set(pool.instance_types) <= set(TYPES):
         yield from gang_errors(view, job.pool, pool)
         yield from _cpu_pool(path, job, pool)
-        yield from pod_resource_errors(path, job, pool)
+        problems = request_problems(view, job.pool, pool)
+        yield from (each for each in problems if isinstance(each, InputError))
         yield from checkpoint_errors(path, job, environment, region)
     yield from _runtime(path, job, environment)
     yield from _pytorch_job(path, job, environment)

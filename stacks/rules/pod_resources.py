@@ -1,37 +1,70 @@
-"""What a pod of an entry of `jobs` cannot request: more vCPUs or memory than a node has for pods."""
+"""What a pod of a job cannot request: more vCPUs, memory or devices than a node has for pods.
+
+The same rule holds for an entry of a stack file and for a YAML file. GPUs: gangs.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 from catalog.instances import InstanceType
 from stacks.derive.capacity import TYPES
-from stacks.derive.pod_resources import node_cpus, node_memory_gib
+from stacks.derive.job_view import JobView, PodRequest
+from stacks.derive.pod_resources import node_amount
 from stacks.settings.environment import PoolConfig
-from stacks.settings.job import JobConfig
-from stacks.settings.problems import InputError
+from stacks.settings.problems import InputError, InputWarning
 
 
-def pod_resource_errors(path: str, job: JobConfig, pool: PoolConfig) -> Iterator[InputError]:
-    """`pool`: of types that the catalogue knows."""
-    kinds = [TYPES[name] for name in pool.instance_types]
-    yield from _too_much(f"{path}.cpus_per_node", job.cpus_per_node, kinds, node_cpus)
-    yield from _too_much(f"{path}.memory_gib", job.memory_gib, kinds, node_memory_gib)
-
-
-def _too_much(
-    path: str,
-    wanted: int | None,
-    kinds: Sequence[InstanceType],
-    of_node: Callable[[InstanceType], int],
-) -> Iterator[InputError]:
-    smallest = min(kinds, key=of_node)
-    most = of_node(smallest)
-    if wanted is not None and wanted > most:
-        yield InputError(
-            path=path,
-            must=f"be at most {most}, which {smallest.name} has for pods beside its DaemonSets",
-            got=str(wanted),
-            fix=f"write {most} or less",
-            write=most,
+def request_problems(
+    view: JobView, name: str, pool: PoolConfig
+) -> Iterator[InputError | InputWarning]:
+    """`name`: the pool's, whose types are known."""
+    for request in view.requests:
+        smallest = min(
+            (TYPES[kind] for kind in pool.instance_types),
+            key=lambda kind: node_amount(kind, request.resource),
         )
+        most = node_amount(smallest, request.resource)
+        if request.amount <= most:
+            continue
+        if view.origin == "file" and _is_in_the_type(request, smallest):
+            yield _over_the_estimate(request, smallest.name, int(most))
+        else:
+            yield _too_much(request, name, smallest.name, int(most))
+
+
+def _is_in_the_type(request: PodRequest, kind: InstanceType) -> bool:
+    """Whether a node may have the memory, of which Karpenter estimates less before it has one."""
+    return request.resource == "memory" and request.amount * 1024 < kind.memory_mib
+
+
+def _over_the_estimate(request: PodRequest, kind: str, most: int) -> InputWarning:
+    return InputWarning(
+        **request.place,
+        text=(
+            f"Karpenter expects at most {most}{request.suffix} for pods on a {kind} until it has seen"
+            f" one, and launches none for {request.text}: request {most}{request.suffix} or less,"
+            " or keep nodes (replicas)"
+        ),
+    )
+
+
+def _too_much(request: PodRequest, pool: str, smallest: str, most: int) -> InputError:
+    if not most:
+        more = ": NCCL and EFA run without" if "hugepages" in request.resource else ""
+        return InputError(
+            **request.place,
+            must=f"not be requested: no node of pool {pool} has {request.resource}",
+            got=request.text,
+            fix=f"delete it{more}",
+        )
+    limit = f"{most}{request.suffix}"
+    return InputError(
+        **request.place,
+        must=(
+            f"be at most {limit}, which {smallest} of pool {pool} has for pods beside its DaemonSets"
+        ),
+        got=request.text,
+        fix=f"write {limit} or less",
+        write=None if request.suffix else most,
+    )

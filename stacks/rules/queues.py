@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from catalog.versions import TRAINER_RELEASES
 from plans.queues import URGENCIES
-from stacks.derive.capacity import largest_gang
+from stacks.derive.capacity import gpus_of, largest_gang
 from stacks.derive.queues import kept_nodes, queued_pools, team_queue_plan
 from stacks.derive.teams import Share
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
@@ -184,7 +184,10 @@ def outside_errors(team: TeamConfig, environment: EnvironmentConfig) -> Iterator
 
 
 def queued_job_errors(
-    share: Share, jobs: Mapping[str, AnyJob], described: Mapping[str, JobConfig]
+    share: Share,
+    jobs: Mapping[str, AnyJob],
+    described: Mapping[str, JobConfig],
+    environment: EnvironmentConfig,
 ) -> Iterator[InputError]:
     """Jobs of a team that its queue could never start. `described`: all of them in the words of
     settings."""
@@ -205,7 +208,7 @@ def queued_job_errors(
     for name, job in described.items():
         if (of := shares.get(job.pool)) is None:
             continue
-        need = job.nodes * (job.gpus_per_node or of.gpus)
+        need = gpus_of(job, environment)
         if need > of.possible * of.gpus:
             yield InputError(
                 path=f"team.jobs.{name}.nodes",

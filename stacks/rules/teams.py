@@ -214,11 +214,14 @@ def _unlisted(team: TeamConfig, environment: EnvironmentConfig) -> Iterator[Inpu
 
 
 def listed_job_errors(
-    share: Share, jobs: Mapping[str, AnyJob], described: Mapping[str, JobConfig]
+    share: Share,
+    jobs: Mapping[str, AnyJob],
+    described: Mapping[str, JobConfig],
+    environment: EnvironmentConfig,
 ) -> Iterator[InputError]:
     """Jobs of a listed team whose pods the cluster would refuse, or which its queue never starts.
     `described`: all of them in the words of settings."""
-    yield from queued_job_errors(share, jobs, described)
+    yield from queued_job_errors(share, jobs, described, environment)
     if share.entry is None:
         return
     for name, job in described.items():

@@ -221,7 +221,7 @@ def _value(document: Document, node: yaml.Node, path: Path) -> Any:
     if re.search(r":\d|-\d+-", node.value):
         return node.value
     try:
-        value = yaml.SafeLoader("").construct_object(node)
+        value = yaml.constructor.SafeConstructor().construct_object(node)
     except (AttributeError, IndexError, KeyError, ValueError):
         return node.value  # of thousands of digits, or no value of its tag: !!int "", !!bool often
     if value is not None and not isinstance(value, str):

@@ -13,13 +13,12 @@ import pytest
 from catalog import storage
 from catalog.instances import CPU_TYPES, GPU_TYPES
 from catalog.prices import (
-    ON_DEMAND,
-    PRICES,
-    SERVICES,
     SERVICES_FILE,
     UNITS,
     lustre_per_month,
+    on_demand,
     price,
+    services,
     stale,
 )
 from catalog.zones import regions_with
@@ -37,8 +36,9 @@ def test_every_on_demand_price_is_the_one_karpenter_generated() -> None:
     theirs = {name: Decimal(usd) for name, usd in re.findall(r'"([a-z0-9.-]+)": ([\d.]+)', text)}
     ours = {
         sku: found
-        for (service, sku, region), found in PRICES.items()
-        if (service, region) == ("ec2", "us-east-1")
+        for each in on_demand()
+        for sku, region in each.prices
+        if region == "us-east-1" and (found := price("ec2", sku, region))
     }
     assert {sku: found.usd for sku, found in ours.items()} == {sku: theirs.get(sku) for sku in ours}
     assert f"generated at {ours['p5.48xlarge'].as_of}" in text
@@ -103,7 +103,7 @@ def test_prices_of_other_regions_are_as_read_in_their_list(
 
 
 def test_a_type_has_a_price_only_where_it_is_sold_and_in_one_list() -> None:
-    keys = [key for each in ON_DEMAND for key in each.prices]
+    keys = [key for each in on_demand() for key in each.prices]
     assert len(keys) == len(set(keys))
     assert all(
         region in regions_with(kind)
@@ -117,7 +117,7 @@ def test_a_region_asks_the_same_share_more_for_every_size_of_a_family() -> None:
     rounding."""
     shares: dict[tuple[str, str], list[Decimal]] = {}
     for (kind, region), usd in (
-        (key, usd) for each in ON_DEMAND for key, usd in each.prices.items()
+        (key, usd) for each in on_demand() for key, usd in each.prices.items()
     ):
         base = price("ec2", kind, "us-east-1")
         assert base, kind
@@ -128,7 +128,9 @@ def test_a_region_asks_the_same_share_more_for_every_size_of_a_family() -> None:
 
 
 def test_every_price_has_a_day_or_a_month_and_a_source() -> None:
-    for found in PRICES.values():
+    known = [price("ec2", *key) for each in on_demand() for key in each.prices]
+    for found in (*known, *services().values()):
+        assert found
         assert date(2025, 1, 1) < date.fromisoformat(f"{found.as_of}-01"[:10]) and found.source
         assert (
             found.kind in {"on_demand", "capacity_block", "spot_snapshot", "storage", "usage"}
@@ -162,14 +164,17 @@ def test_services_cost_what_the_public_source_of_their_region_says(
 
 
 def test_no_price_is_from_memory_and_every_service_price_is_this_years() -> None:
-    assert not [found for found in PRICES.values() if "memory" in found.source]
-    assert {found.as_of[:4] for found in SERVICES.values()} == {"2026"}
+    sources = [found.source for found in (*on_demand(), *services().values())]
+    assert not [source for source in sources if "memory" in source]
+    assert {found.as_of[:4] for found in services().values()} == {"2026"}
 
 
 def test_every_service_price_has_a_known_unit_and_stands_once() -> None:
     rows = [row for row in SERVICES_FILE.read_text().splitlines() if row.startswith('["')]
-    assert len(rows) == len(SERVICES)
-    assert {(service, sku) for service, sku, _ in SERVICES if service != "ec2-block"} <= set(UNITS)
+    assert len(rows) == len(services())
+    assert {(service, sku) for service, sku, _ in services() if service != "ec2-block"} <= set(
+        UNITS
+    )
 
 
 def test_us_east_1_has_a_price_for_everything_that_every_stack_pays() -> None:

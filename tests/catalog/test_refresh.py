@@ -66,8 +66,8 @@ def test_moto_does_not_date_its_data_so_whoever_takes_it_does(
 
 
 def test_the_committed_prices_are_what_a_refresh_writes() -> None:
-    assert refresh.price_text(prices.ON_DEMAND) == prices.ON_DEMAND_FILE.read_text()
-    assert refresh.service_text(prices.SERVICES) == prices.SERVICES_FILE.read_text()
+    assert refresh.price_text(prices.on_demand()) == prices.ON_DEMAND_FILE.read_text()
+    assert refresh.service_text(prices.services()) == prices.SERVICES_FILE.read_text()
 
 
 @pytest.fixture
@@ -117,11 +117,13 @@ def test_todays_prices_come_from_the_public_lists_and_the_rest_keeps_its_date(
     kept = {key: usd for each in older for key, usd in each.prices.items()}
     assert kept["p5.48xlarge", "ap-northeast-2"] == Decimal("75.9552")
     services = prices.read_services(account.with_name("service_prices.json").read_text())
-    assert services.keys() > prices.SERVICES.keys()
+    assert services.keys() > prices.services().keys()
     mbps = services["ebs", "gp3-mbps", "ap-northeast-2"]
     assert (mbps.usd, mbps.as_of) == (Decimal("0.0456"), today)
     assert mbps.source == "AWS price list AmazonEC2, published 2026-09-25"
-    assert services["eks", "cluster", "us-east-1"] == prices.SERVICES["eks", "cluster", "us-east-1"]
+    assert (
+        services["eks", "cluster", "us-east-1"] == prices.services()["eks", "cluster", "us-east-1"]
+    )
     said = capsys.readouterr().out
     assert f"1 prices of {today}, 77 prices of 2026-07-06" in said
     assert "/offers/v1.0/aws/AmazonEC2/20260925174521/ap-northeast-2/index.csv" in internet

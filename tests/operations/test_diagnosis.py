@@ -395,6 +395,25 @@ def test_a_hung_job_is_named_with_its_time_its_cost_and_the_pod_that_stopped_fir
     assert silent(timedelta(minutes=4), timedelta(hours=2)) == "", "one of them still speaks"
 
 
+def test_a_job_that_is_silent_from_its_start_is_named_by_when_its_containers_started():
+    def silent(age: timedelta, last_lines_at: dict[str, datetime] | None = None) -> str:
+        pods = [_pod(f"run-node-0-{n}-x", node="n1", phase="Running") for n in range(2)]
+        for pod in pods:
+            running = {"startedAt": (NOW - age).isoformat()}
+            pod["status"]["containerStatuses"] = [{"name": "node", "state": {"running": running}}]
+            pod["status"]["initContainerStatuses"] = [{"name": "a", "state": {"terminated": {}}}]
+        return _printed(pods=pods, last_lines_at=last_lines_at, nodes=[_node("us-east-1")])
+
+    text = silent(SILENCE)
+    assert "none has written a log line since they started at 11:55:00 (300 s)" in text
+    assert "no rank has written anything" in text
+    assert silent(timedelta(minutes=4)) == "", "it has just started"
+    one = {"training/run-node-0-0-x": NOW - timedelta(minutes=6)}
+    assert "pod run-node-0-1-x stopped first, at 11:53:00" in silent(timedelta(minutes=7), one)
+    one = {"training/run-node-0-0-x": NOW}
+    assert silent(timedelta(hours=1), one) == "", "only one rank writes, and it does"
+
+
 def test_a_worker_that_waits_for_its_master_is_named_after_what_keeps_the_master():
     def pod(role: str, **status: Any) -> Object:
         labels = {

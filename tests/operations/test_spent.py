@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from catalog.prices import PRICES
+from catalog.prices import price
 from operations import spent
 from operations.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, finished_runs
 from operations.snapshot import Snapshot
@@ -20,7 +20,7 @@ from stacks.settings.reader import read_file
 from tests.operations.finished import cluster, node, pod, train_job
 from tests.support.recording import CHECKOUT
 
-PRICE = PRICES["ec2", "g6e.48xlarge", "us-east-1"]
+PRICE = next(filter(None, [price("ec2", "g6e.48xlarge", "us-east-1")]))
 NODE = PRICE.usd
 
 

@@ -251,6 +251,35 @@ def test_what_cannot_be_counted_up_is_said_and_the_file_stays(
     assert says in capsys.readouterr().err and checkout.read_text() == STACK_FILE
 
 
+@pytest.mark.parametrize(
+    ("job", "other", "is_refused"),
+    [
+        ("mine", "*lines", True),
+        ("other", "*lines", True),
+        ("mine", "{<<: *lines, nodes: 1}", True),
+        ("mine", "{<<: *lines, run: 7}", False),
+        ("other", "\n        <<: *lines\n        nodes: 1", False),
+    ],
+)
+def test_a_run_of_lines_that_two_jobs_share_is_not_counted_up(
+    checkout: Path,
+    capsys: pytest.CaptureFixture[str],
+    job: str,
+    other: str,
+    is_refused: bool,
+) -> None:
+    text = STACK_FILE.replace("mine:  #", "mine: &lines  #")
+    text = text.replace("        checkpoints: {store: scratch, directory: mine}\n", "")
+    text += f"      other: {other}\n"
+    checkout.write_text(text)
+    assert again.main(["dev", "--job", job, "--yes"]) == is_refused
+    if is_refused:
+        assert checkout.read_text() == text
+        assert "is a line of other jobs, too" in capsys.readouterr().err
+    else:
+        assert checkout.read_text().count("run: 2\n") == 1
+
+
 def test_the_words_mean_the_rehearsal_or_with_live_the_account() -> None:
     def command(word: str, *settings: str) -> str:
         make = ["make", "--dry-run", "--always-make", word, "STACK=prod", "JOB=a b", *settings]

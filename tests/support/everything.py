@@ -1,4 +1,5 @@
-"""A stack file with nearly every setting, in which nothing is wrong."""
+"""A stack file with every setting that an environment can have beside the others, in which nothing is
+wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ _TRAIN: dict[str, Any] = {
     "nodes": 2,
     "pool": "g6e",
     "image": _IMAGE,
-    "torchrun": {"script": "/code/train.py", "arguments": ["--epochs", "3"], "max_restarts": 1},
+    "torchrun": {
+        "script": "/code/train.py",
+        "arguments": ["--epochs", "3"],
+        "max_restarts": 1,
+        "rendezvous": {"etcd": "etcd.training:2379"},
+    },
     "processes_per_node": 8,
     "storage": {"scratch": {"path": "/scratch"}, "home": {"path": "/home/team"}},
     "checkpoints": {
@@ -47,6 +53,9 @@ _LEGACY: dict[str, Any] = {
         "keep_finished_minutes": 5,
         "restarts": 2,
         "coordinator": False,
+        "image_pull_policy": "always",
+        "master_labels": {"role": "first"},
+        "worker_labels": {"role": "other"},
     },
     "nodes": 2,
     "pool": "g6e",
@@ -57,12 +66,39 @@ _LEGACY: dict[str, Any] = {
     "priority": "high",
     "time_limit_minutes": 600,
 }
+_PART: dict[str, Any] = {
+    "runtime": "own",
+    "nodes": 1,
+    "pool": "g6e",
+    "image": _IMAGE,
+    "arguments": ["--epochs", "3"],
+    "gpus_per_node": 4,
+    "cpus_per_node": 40,
+    "memory_gib": 200,
+    "allow_no_checkpoint": True,
+}
+_FILE: dict[str, Any] = {
+    "manifest": "tests/workloads/valid/trainjob-clone-pinned.yaml",
+    "pool": "g6e",
+    "claims": {"data": "scratch"},
+    "privileged_pods": True,
+    "expected_hours": 2,
+    "wait": "running",
+    "wait_minutes": 30,
+    "run": 3,
+}
 _POOLS: dict[str, Any] = {
     "reserved": {
         "instance_types": ["p5.48xlarge"],
         "max_nodes": 2,
         "capacity": "reservation",
-        "reservation": {"id": "cr-0123456789abcdef0", "instances": 3},
+        "reservation": {
+            "id": "cr-0123456789abcdef0",
+            "instances": 3,
+            "placement_group": "ours",
+            "starts": "2026-01-01T11:30:00Z",
+            "ends": "2099-01-01T11:30:00Z",
+        },
         "replicas": 1,
         "warm_spares": 1,
         "root_volume_gib": 300,
@@ -71,16 +107,82 @@ _POOLS: dict[str, Any] = {
         "instance_types": ["g6e.48xlarge", "p5.48xlarge"],
         "max_nodes": 1,
         "fallback_zones": ["ap-northeast-2c"],
+        "placement": "anywhere",
+        "prefetch": [_IMAGE],
     },
 }
 _DATA: dict[str, Any] = {
     "lustre": {
-        "for_model": {"parameters_billion": 7, "nodes": 2, "goodput_percent": 90},
+        "for_model": {
+            "parameters_billion": 7,
+            "nodes": 2,
+            "goodput_percent": 90,
+            "bytes_per_parameter": 12,
+        },
+        "efa": False,
+        "deployment": "PERSISTENT_2",
         "repositories": {
-            "sets": {"s3": "s3://sets/a/", "path": "/data", "auto_import": ["NEW"]},
+            "sets": {
+                "s3": "s3://sets/a/",
+                "path": "/data",
+                "auto_import": ["NEW"],
+                "auto_export": ["NEW"],
+                "import_at_creation": True,
+                "delete_data_in_filesystem": True,
+            },
         },
     },
     "data": "keep",
+}
+_STORES: dict[str, Any] = {
+    "data": _DATA,
+    "kept": {
+        "lustre": {
+            "capacity_gib": 1200,
+            "throughput_mbps_per_tib": 125,
+            "backup_days": 7,
+        },
+    },
+    "sets": {
+        "s3": {
+            "bucket": "our-sets",
+            "writable": False,
+            "kms_key_arn": "arn:aws:kms:ap-northeast-2:111122223333:key/0a1b2c3d-0000-4000-8000-000000000000",
+        },
+    },
+}
+_RUNTIMES: dict[str, Any] = {
+    "own": {
+        "kind": "torch",
+        "image": _IMAGE,
+        "command": ["torchrun", "train.py"],
+        "env": {"NCCL_DEBUG": "INFO"},
+        "image_pull_policy": "always",
+        "priority": "high",
+        "max_restarts": 1,
+    },
+    "tune": {
+        "kind": "torchtune",
+        "image": _IMAGE,
+        "torchtune": {
+            "model": "qwen2.5-1.5b",
+            "store": "scratch",
+            "directory": "models",
+            "token": {"secret": "hf-token", "key": "token"},
+        },
+    },
+}
+_TEAM: dict[str, Any] = {
+    "deployer": f"{_ROLE}/vision",
+    "members": [f"{_ROLE}/people"],
+    "viewers": [f"{_ROLE}/viewers"],
+    "namespace": "team-of-vision",
+    "max_gpus": 8,
+    "max_jobs": 10,
+    "max_pods": 50,
+    "stores": ["home"],
+    "allowed_priorities": ["high"],
+    "image_prefixes": ["registry.example.com/vision/"],
 }
 
 
@@ -88,27 +190,45 @@ def everything() -> dict[str, Any]:
     """The configuration of the file."""
     found = values()
     found |= {
-        "aws:assumeRoles": [{"roleArn": f"{_ROLE}/deployer", "duration": "1h30m"}],
+        "aws:assumeRoles": [
+            {"roleArn": f"{_ROLE}/first", "externalId": "ours", "sessionName": "up"},
+            {"roleArn": f"{_ROLE}/deployer", "duration": "1h30m"},
+        ],
         "aws:allowedAccountIds": ["111122223333"],
         "aws:defaultTags": {"tags": {"cost-center": "17"}},
     }
     wanted = found[ENVIRONMENT]
     wanted["network"]["zones"] = ["ap-northeast-2a", "ap-northeast-2c"]
-    wanted["cluster"]["admins"] = {"ops": {"role_arn": f"{_ROLE}/ops"}}
+    wanted["cluster"] |= {
+        "admins": {"ops": {"role_arn": f"{_ROLE}/ops"}},
+        "logs": ["audit"],
+        "upgrade_policy": "standard",
+        "deployer_role_arn": f"{_ROLE}/deployer",
+    }
     wanted["pools"] |= copy.deepcopy(_POOLS)
-    wanted["storage"]["data"] = copy.deepcopy(_DATA)
-    wanted["jobs"] |= copy.deepcopy({"train": _TRAIN, "legacy": _LEGACY})
+    wanted["storage"] |= copy.deepcopy(_STORES)
+    wanted["trainer"]["own_runtimes"] |= copy.deepcopy(_RUNTIMES)
+    wanted["jobs"] |= copy.deepcopy(
+        {"train": _TRAIN, "legacy": _LEGACY, "part": _PART, "file": _FILE}
+    )
     return found | {
         ENVIRONMENT: wanted
         | {
             "zone_id": "apne2-az1",
-            "system_nodes": {"instance_type": "m7i.xlarge", "nodes": 3},
+            "system_nodes": {
+                "instance_type": "m7i.xlarge",
+                "nodes": 3,
+                "release": "1.35.4-20260724",
+            },
             "karpenter": {"dry_run": True},
             "registries": {"images": {"data": "delete"}},
             "training_operator": {"version": "1.8.1"},
             "namespace": "training",
             "priorities": {"high": 1000},
             "production": False,
+            "permissions_boundary": "arn:aws:iam::111122223333:policy/boundary",
+            "artifacts": {"charts": "registry.example.com/charts"},
+            "teams": {"vision": copy.deepcopy(_TEAM)},
             "tags": {"team": "vision"},
         }
     }

@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from catalog.versions import KUEUE
+from operations.snapshot import condition_of
 from plans.queues import API, CONTROLLER, NAMESPACE
 from plans.upstream_runtimes import upstream_runtimes
 from rehearsal import charts, paths
@@ -59,8 +60,7 @@ class KueueServer:
 
     def condition(self, namespace: str, job: str, name: str) -> Object:
         """A condition of a job's Workload; an empty one where there is none."""
-        known = self.workload(namespace, job).get("status", {}).get("conditions", [])
-        return next((each for each in known if each["type"] == name), {})
+        return condition_of(self.workload(namespace, job), name)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from operations.snapshot import condition_of
 from plans.pod_template import GPU, POOL, TOLERATIONS
 from plans.policies import document
 from plans.queues import job_labels
@@ -129,8 +130,7 @@ def holding(workloads: list[Object]) -> int:
 
 
 def _is(workload: Object, name: str) -> bool:
-    conditions = workload.get("status", {}).get("conditions", [])
-    return any(each["type"] == name and each["status"] == "True" for each in conditions)
+    return condition_of(workload, name).get("status") == "True"
 
 
 def parts(workloads: list[Object]) -> list[str]:

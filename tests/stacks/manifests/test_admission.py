@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from stacks.derive.capacity import TYPES
 from stacks.manifests import admission
 from stacks.manifests.admission import KINDS, Manifest, judged
 from stacks.settings.environment import EnvironmentConfig
@@ -245,6 +246,50 @@ REFUSED: dict[str, tuple[str, str, tuple[str, str], str, str, str]] = {
         "be at most 4",
         "4, or another",
     ),
+    "more memory than the type has for pods": (
+        "any",
+        SMALL,
+        ("gpu: 4}", "gpu: 4, memory: 400Gi}"),
+        "spec.trainer.resourcesPerNode.limits.memory [x.yaml:10]",
+        "be at most 173Gi, which g6.12xlarge of pool any has for pods beside its DaemonSets",
+        "write 173Gi or less",
+    ),
+    "more CPUs than the type has for pods": (
+        "any",
+        SMALL,
+        ("gpu: 4}}", "gpu: 4}, requests: {cpu: 47500m}}"),
+        "spec.trainer.resourcesPerNode.requests.cpu [x.yaml:10]",
+        "be at most 47, which",
+        "write 47 or less",
+    ),
+    "more EFA devices than the type": (
+        "p5",
+        JOB.replace("gpu: 8", "gpu: 8, vpc.amazonaws.com/efa: 32"),
+        ("efa: 32", "efa: 33"),
+        "limits.vpc.amazonaws.com/efa [x.yaml:10]",
+        "be at most 32, which p5.48xlarge",
+        "write 32 or less",
+    ),
+    "hugepages": (
+        "g6e",
+        JOB,
+        ("gpu: 8}", "gpu: 8, hugepages-2Mi: 5120Mi}"),
+        "limits.hugepages-2Mi [x.yaml:10]",
+        "not be requested: no node of pool g6e has hugepages-2Mi",
+        "delete it",
+    ),
+    "more memory than a node in two containers": (
+        "g6e",
+        V1,
+        (
+            "limits: {nvidia.com/gpu: 8}}}]}}}",
+            "limits: {nvidia.com/gpu: 8, memory: 900Gi}}},"
+            " {name: b, image: b/c:1, resources: {requests: {memory: 700Gi}}}]}}}",
+        ),
+        "containers[0].resources.limits.memory",
+        "be at most",
+        "or less",
+    ),
     "another type": (
         "g6e",
         V1,
@@ -279,6 +324,16 @@ def test_what_the_stack_cannot_do_is_refused_alone_with_its_line_and_a_way_out(c
     [error] = said(text.replace(there, instead, 1), pool)
     assert where in (place := error.partition(": ")[0]) and "x.yaml" in place
     assert rule in error.partition("; got ")[0] and way_out in error.partition("; got ")[2]
+
+
+def test_memory_that_only_karpenters_estimate_lacks_is_a_warning() -> None:
+    job = JOB.replace("gpu: 8", "gpu: 8, vpc.amazonaws.com/efa: 32, memory: 1900Gi")
+    read = made(job, "p5")
+    assert read.errors == ()
+    [warning] = [str(each) for each in read.warnings if "Karpenter expects" in str(each)]
+    assert "limits.memory [x.yaml:10]: Karpenter expects at most 1891Gi" in warning
+    [error] = said(job.replace("1900Gi", "2048Gi"), "p5")
+    assert "must be at most 1891Gi" in error
 
 
 INTO = "{name: pytorch, "
@@ -426,7 +481,8 @@ def affinity(*terms: str, preferred: str = "") -> tuple[str, str]:
     ],
 )
 def test_a_selector_that_a_node_can_fit_is_no_fault(pool: str, selector: tuple[str, str]) -> None:
-    text = V1.replace("gpu: 8", "gpu: 8, vpc.amazonaws.com/efa: 32").replace(*selector)
+    devices = TYPES[environment().pools[pool].instance_types[0]].efa
+    text = V1.replace("gpu: 8", f"gpu: 8, vpc.amazonaws.com/efa: {devices}").replace(*selector)
     assert text != V1 and said(text, pool) == []
 
 

@@ -121,7 +121,8 @@ def test_the_30b_job_comes_out_repaired(capsys: pytest.CaptureFixture[str]) -> N
         "max_restarts",
         "it into one comment",
         "exports MASTER_ADDR from PET_*",
-        "qwen3-30b-fullft: {pytorch_job: {clean_pods: none}}",
+        "qwen3-30b-fullft: {pytorch_job: {clean_pods: none, image_pull_policy: if_not_present,"
+        " master_labels: {role: master}, worker_labels: {role: worker}}}",
     ):
         assert words in told
     assert entry["secrets"]["HUGGING_FACE_HUB_TOKEN"] == {
@@ -343,6 +344,35 @@ def test_what_only_a_pytorch_job_has_is_kept_in_its_twin(
         entries["pytorch-dist-job"]["nodes"],
         twin["nodes"],
     ) == (3, 2)
+
+
+def test_the_twin_has_the_pull_policy_and_the_labels_of_each_role(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    role = {
+        "containers": [
+            {
+                "name": "pytorch",
+                "image": "a/b:1",
+                "imagePullPolicy": "Always",
+                "command": ["torchrun"],
+            }
+        ]
+    }
+    replicas = {
+        name: {"replicas": 1, "template": {"metadata": {"labels": {"role": label}}, "spec": role}}
+        for name, label in (("Master", "first"), ("Worker", "other"))
+    }
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "old"}}
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(job | {"spec": {"pytorchReplicaSpecs": replicas}}))
+    migrate.main([str(file)])
+    assert as_pytorch_jobs(capsys.readouterr().out.splitlines())["old"]["pytorch_job"] == {
+        "clean_pods": "none",
+        "image_pull_policy": "always",
+        "master_labels": {"role": "first"},
+        "worker_labels": {"role": "other"},
+    }
 
 
 def test_a_config_map_beside_the_job_names_what_to_write(

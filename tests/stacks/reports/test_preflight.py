@@ -104,7 +104,7 @@ def block(settings: dict[str, Any]) -> None:
 def found(*edits: Edit, **answers: Any) -> list[InputError | InputWarning]:
     config = reading(*edits).config
     assert config
-    return preflight.preflight(account(**answers), environment_plan(*edits), config.environment)
+    return preflight.preflight(account(**answers), environment_plan(*edits), config.environment, 60)
 
 
 def errors(*edits: Edit, **answers: Any) -> list[str]:
@@ -179,7 +179,9 @@ def test_an_account_that_is_not_allowed_is_refused_and_asked_nothing_more(
     asked, plan = account(), in_accounts(*ids, key=key, stack=stack)
     wanted = None if stack != "dev" else getattr(reading().config, "environment", None)
     said = [
-        str(one) for one in preflight.preflight(asked, plan, wanted) if isinstance(one, InputError)
+        str(one)
+        for one in preflight.preflight(asked, plan, wanted, 60)
+        if isinstance(one, InputError)
     ]
     assert (
         said
@@ -451,7 +453,7 @@ def test_every_error_of_an_account_is_caused_by_a_test_above() -> None:
         found(zones={ZONE: "use1-az3"})
         found(block, reservation={})
         found(block, reservation=DESCRIBED | {"InstanceType": "p5en.48xlarge"})
-        preflight.preflight(account(), in_accounts("999999999999"), None)
+        preflight.preflight(account(), in_accounts("999999999999"), None, 60)
         found(BROUGHT, without_s3=[SUBNETS[ZONE]])
         found(BROUGHT, at("network.s3_endpoint", True))
 
@@ -477,7 +479,7 @@ def test_an_account_that_does_not_know_the_caller_is_asked_nothing_more_and_is_a
 
 
 def test_a_team_asks_who_it_is_and_no_more() -> None:
-    [said] = preflight.preflight(asked := account(), team_plan(), None)
+    [said] = preflight.preflight(asked := account(), team_plan(), None, 60)
     assert str(said) == f"account: the caller is {SESSION}; nothing more is checked for a team"
     assert [name for name, *_ in asked.method_calls] == ["caller_arn"]
 
@@ -571,21 +573,23 @@ def test_a_check_of_an_account_that_hangs_ends_in_time_and_says_what_it_did_not_
 # `make check`.
 
 
-def test_a_plain_check_does_not_load_botocore() -> None:
-    program = "import sys; from stacks.reports.check import main; main(['dev']); sys.exit('botocore' in sys.modules)"
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True
-        ).returncode
-        == 0
+def test_a_plain_check_loads_nothing_that_asks_the_account_or_reads_yaml_jobs() -> None:
+    program = (
+        "import sys; from stacks.reports.check import main; main(['dev']);"
+        " print([m for m in ('botocore', 'stacks.reports.preflight', 'stacks.reports.account',"
+        " 'stacks.manifests.admission') if m in sys.modules])"
     )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize(("quota", "code"), [((384, 0), 0), ((383, 0), 1)])
 def test_a_live_check_fails_where_the_account_has_something_against_it(
     quota: Any, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(check, "Account", lambda access: account(quota=quota))
+    monkeypatch.setattr(account_module, "Account", lambda access: account(quota=quota))
     assert (check.main(["--live", "dev"]), check.main(["dev"])) == (code, 0)
     live, plain = capsys.readouterr().out.split("dev: ")[:2]
     assert "zone_id: apne2-az1" in live and "are checked against" not in live

@@ -47,10 +47,13 @@ def test_without_a_bash_of_today_nothing_is_said(
     old.chmod(0o755)
     for path in (str(tmp_path / "nowhere"), str(tmp_path)):
         monkeypatch.setenv("PATH", path)
-        bash_syntax._bash.cache_clear()
-        syntax_error.cache_clear()
+        _forget()
         assert syntax_error("a )") == ""
     monkeypatch.undo()
-    bash_syntax._bash.cache_clear()
-    syntax_error.cache_clear()
+    _forget()
     assert syntax_error("a )") != ""
+
+
+def _forget() -> None:
+    for known in (bash_syntax._bash, bash_syntax._is_bash_4, syntax_error):
+        known.cache_clear()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +116,19 @@ PIECES = [
 ]
 
 
+MOST_MIB = 300
+"""Memory that reading mutations adds to the process at most."""
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """No more memory than MOST_MIB beyond what the process has had."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    yield
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown >> 10 <= MOST_MIB, f"{grown >> 10} MiB more"
+
+
 def _mutated(chance: random.Random, content: bytes) -> bytes:
     """The bytes with one to four changes."""
     for _ in range(chance.randint(1, 4)):
@@ -154,20 +169,24 @@ def _manifests_survive(folder: Path, count: int, seed: int) -> None:
 
 
 def test_no_mutation_of_a_manifest_is_a_traceback(folder: Path) -> None:
-    _manifests_survive(folder, 200, seed=3)
+    with _bounded():
+        _manifests_survive(folder, 200, seed=3)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(20))
 def test_none_of_many_mutations_of_a_manifest_is_a_traceback(folder: Path, seed: int) -> None:
-    _manifests_survive(folder, 1000, seed=100 + seed)
+    with _bounded():
+        _manifests_survive(folder, 1000, seed=100 + seed)
 
 
 def test_no_mutation_of_a_file_is_a_traceback(folder: Path) -> None:
-    _survives(folder, 60, seed=14)
+    with _bounded():
+        _survives(folder, 60, seed=14)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(20))
 def test_none_of_many_mutations_of_a_file_is_a_traceback(folder: Path, seed: int) -> None:
-    _survives(folder, 1000, seed=100 + seed)
+    with _bounded():
+        _survives(folder, 1000, seed=100 + seed)

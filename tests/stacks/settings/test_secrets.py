@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from stacks.manifests.document import read_manifest
 from stacks.plan import plan_stack
 from stacks.reports import check
 from stacks.settings.reader import read
-from stacks.settings.secrets import HIDDEN, hidden, withheld
+from stacks.settings.secrets import HIDDEN, KINDS, Secret, hidden, withheld
 from stacks.settings.yaml_file import read_documents
 from tests.support.everything import everything
 from tests.support.recording import CHECKOUT
@@ -42,6 +43,41 @@ SECRETS = {
     + ".eyJ"
     + "zdWIiOiIxMjM0NTY3" * 2
     + ".dBjftJeZ4C",
+}
+# Tokens of which one place each is tried: how a place is looked at does not depend on the token.
+MORE_SECRETS = {
+    "Stripe": "sk_live_" + "a1B2" * 6,
+    "SendGrid": "SG." + "a1B2" * 5 + "ab." + "a1B2" * 10 + "abc",
+    "DigitalOcean": "dop_v1_" + "0a1b" * 16,
+    "Grafana": "glsa_" + "a1B2" * 8 + "_0a1b2c3d",
+    "Vault": "hvs." + "a1B2" * 24,
+    "Terraform": "a1B2a1B2a1B2a1" + ".atlasv1." + "a1B2" * 16,
+    "Pulumi": "pul-" + "0a1b" * 10,
+    "Replicate": "r8_" + "a1B2" * 9 + "a",
+    "Groq": "gsk_" + "a1B2" * 13,
+    "Perplexity": "pplx-" + "a1B2" * 12,
+    "xAI": "xai-" + "a1B2" * 20,
+    "Prefect": "pnu_" + "a1B2" * 9,
+    "New Relic": "NRAK-" + "A1B" * 9,
+    "Sentry": "sntrys_" + "a1B2" * 20,
+    "Linear": "lin_api_" + "a1B2" * 10,
+    "Notion": "ntn_" + "a1B2" * 12,
+    "Postman": "PMAK-" + "0a1b" * 6 + "-" + "0a1b" * 8 + "0a",
+    "RubyGems": "rubygems_" + "0a1b" * 12,
+    "Shopify": "shpat_" + "0a1b" * 8,
+    "Atlassian": "ATATT3" + "a1B2" * 20,
+    "Telegram": "123456789:AA" + "a1B" * 11,
+    "Discord": "https://discord.com/api/webhooks/" + "1" * 18 + "/" + "a1B2" * 17,
+    "age": "AGE-SECRET-KEY-1" + "A1B2" * 14 + "A1",
+    "Fly.io": "fo1_" + "a1B2" * 11,
+    "Alibaba": "LTAI" + "a1B2" * 5,
+    "Doppler": "dp.pt." + "a1B2" * 11,
+    "Google": "AIza" + "a1B2" * 8 + "a1B",
+    "Databricks": "dapi" + "0a1b" * 8,
+    "npm": "npm_" + "a1B2" * 9,
+    "PyPI": "pypi-AgE" + "a1B2" * 16,
+    "Docker": "dckr_pat_" + "a1B2" * 7,
+    "GitLab runner": "glrt-" + "a1B2c" * 4,
 }
 JOB = "jobs.train"
 
@@ -96,6 +132,25 @@ def test_a_secret_is_refused_in_every_place_and_shown_in_none(kind: str) -> None
         assert refused == [f"environment.{path}"], (path, said)
         assert _secret_free(said, SECRETS[kind]), (path, said)
     assert len(SECRETS) * len(PLACES) >= 40
+
+
+def test_each_of_40_kinds_of_tokens_is_refused_and_not_shown() -> None:
+    assert len(SECRETS) + len(MORE_SECRETS) >= 40
+    places = cycle(PLACES.items())
+    for kind, secret in MORE_SECRETS.items():
+        path, put = next(places)
+        refused, said = _said(put(secret))
+        assert refused == [f"environment.{path}"], (kind, path, said)
+        assert _secret_free(said, secret), (kind, path, said)
+
+
+def test_every_kind_of_secret_is_planted_by_a_test() -> None:
+    planted = {secret.kind for _, secret in _found({**SECRETS, **MORE_SECRETS})}
+    assert KINDS.keys() - planted == set()
+
+
+def _found(secrets: dict[str, str]) -> list[tuple[str, Secret]]:
+    return [(name, found) for name, text in secrets.items() for found in withheld({"a": text})[1]]
 
 
 @pytest.mark.parametrize(
