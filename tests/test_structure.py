@@ -7,6 +7,7 @@ import ast
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -47,13 +48,19 @@ FLOORS = (
 
 def _top_level_imports(path: Path) -> Iterator[str]:
     """Modules that importing the file imports; not what a function imports when it is called."""
-    for statement in ast.parse(path.read_text()).body:
+    for statement in _tree(path).body:
         yield from _imports(statement)
 
 
-def _all_imports(path: Path) -> Iterator[str]:
-    for statement in ast.walk(ast.parse(path.read_text())):
-        yield from _imports(statement)
+@cache
+def _tree(path: Path) -> ast.Module:
+    """What a file says, read once for all tests: none may change it."""
+    return ast.parse(path.read_text())
+
+
+@cache
+def _all_imports(path: Path) -> tuple[str, ...]:
+    return tuple(found for part in ast.walk(_tree(path)) for found in _imports(part))
 
 
 def _imports(statement: ast.AST) -> list[str]:
@@ -64,16 +71,13 @@ def _imports(statement: ast.AST) -> list[str]:
     return []
 
 
+@cache
 def _dotted(path: Path) -> set[str]:
     """Every dotted name the file uses, such as pulumi.export."""
-    return {
-        ast.unparse(node)
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Attribute)
-    }
+    return {ast.unparse(node) for node in ast.walk(_tree(path)) if isinstance(node, ast.Attribute)}
 
 
-def _from(packages: tuple[str, ...], modules: Iterator[str]) -> list[str]:
+def _from(packages: tuple[str, ...], modules: Iterable[str]) -> list[str]:
     return [m for m in modules if m.partition(".")[0] in packages]
 
 
@@ -218,6 +222,7 @@ def test_the_product_does_not_know_that_there_is_a_rehearsal(path: Path) -> None
     assert "rehears" not in "\n".join(_without_docstrings(path)).lower()
 
 
+@cache
 def _without_docstrings(path: Path) -> list[str]:
     """Code as lines: texts that are statements of their own and comments left out."""
     tree = ast.parse(path.read_text())
@@ -315,7 +320,7 @@ def _texts_compared(path: Path) -> list[tuple[str, int]]:
     """(text, line) of each text that the file compares something with."""
     return [
         (side.value, node.lineno)
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(_tree(path))
         if isinstance(node, ast.Compare)
         for side in (node.left, *node.comparators)
         if isinstance(side, ast.Constant) and isinstance(side.value, str)
@@ -362,7 +367,7 @@ def test_no_version_is_a_moving_one() -> None:
 def _names(path: Path) -> set[str]:
     """Names that the module of a file defines for others."""
     names: set[str] = set()
-    for statement in ast.parse(path.read_text()).body:
+    for statement in _tree(path).body:
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
             names.add(statement.name)
         targets = statement.targets if isinstance(statement, ast.Assign) else []
@@ -373,7 +378,7 @@ def _names(path: Path) -> set[str]:
 
 def _names_read(path: Path) -> Iterator[str]:
     """Names that a file reads: its own, and those of what it imports."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield node.id
         if isinstance(node, ast.Attribute):
@@ -432,9 +437,18 @@ def _functions_where(is_over: Callable[[ast.FunctionDef | ast.AsyncFunctionDef],
     return {
         f"{_place(path)} {node.name}"
         for path in BOUNDED
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_over(node)
+        for node in _functions(path)
+        if is_over(node)
     }
+
+
+@cache
+def _functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [
+        node
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
 
 
 def _is_long(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -464,7 +478,7 @@ def test_what_was_taken_apart_has_left_the_list() -> None:
 
 def test_every_file_and_class_says_what_it_is() -> None:
     for path in PRODUCT:
-        tree = ast.parse(path.read_text())
+        tree = _tree(path)
         assert not tree.body or ast.get_docstring(tree), path
         if path.parent.name == "components":
             assert all(ast.get_docstring(n) for n in tree.body if isinstance(n, ast.ClassDef)), path

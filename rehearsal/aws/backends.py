@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from copy import copy
+from functools import cache
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import moto.utilities.utils as moto_utilities
@@ -102,6 +105,21 @@ def reset() -> None:
     ).iam_backends.clear()  # else it reads all of AWS's policies before it is dropped
     import_module("moto.core.base_backend").BackendDict.reset()
     seed()
+
+
+_iam: Any = import_module("moto.iam.models").IAMBackend
+_read_policies = _iam._init_aws_policies
+
+
+@cache
+def _policies(account: str, region: str) -> list[Any]:
+    """AWS's own policies, 2 MB of JSON: moto reads them for each account and region anew."""
+    return _read_policies(SimpleNamespace(account_id=account, region_name=region))
+
+
+_iam._init_aws_policies = lambda self: [
+    copy(policy) for policy in _policies(self.account_id, self.region_name)
+]
 
 
 _rule = import_module("moto.ec2.models.security_groups").SecurityGroupRule

@@ -27,14 +27,14 @@ EXEC = "pulumi-language-python-exec"
 MESSAGE_SHOWN = 32
 """Exit status of a program whose error the user has seen already."""
 SCAN = """
-import importlib.metadata, json
+import glob, json, os, sys
 found = []
-for package in importlib.metadata.distributions():
-    for file in package.files or []:
-        if file.name == "pulumi-plugin.json":
-            about = json.loads(package.locate_file(file).read_text())
-            if about.get("resource"):
-                found.append([about["name"], about.get("version") or package.version, about.get("server") or ""])
+for folder in sys.path:
+    for file in glob.glob(os.path.join(glob.escape(folder), "*", "pulumi-plugin.json")):
+        with open(file) as opened:
+            about = json.load(opened)
+        if about.get("resource"):
+            found.append([about["name"], about["version"], about.get("server") or ""])
 print(json.dumps(found))
 """
 """Asks the program's own interpreter which plugins its packages need."""

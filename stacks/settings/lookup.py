@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -31,10 +32,16 @@ def types_at(steps: Sequence[str]) -> list[Any]:
             inner
             for outer in types
             for inner in _separate(
-                get_type_hints(outer).get(step) if is_dataclass(outer) else _inside(outer)
+                settings_of(outer).get(step) if is_dataclass(outer) else _inside(outer)
             )
         ]
     return types
+
+
+@cache
+def settings_of(holder: Any) -> dict[str, Any]:
+    """The settings of a dataclass, with their types; Python reads these anew at each call."""
+    return get_type_hints(holder)
 
 
 def _inside(kind: Any) -> Any:

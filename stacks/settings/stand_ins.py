@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from catalog import versions
 from frozen import dataclass
 from stacks.settings.examples import EXAMPLES, keys_of
-from stacks.settings.lookup import is_required, types_at
+from stacks.settings.lookup import is_required, settings_of, types_at
 from stacks.settings.problems import REMOVE, InputWarning, Problem
 
 P = TypeVar("P", bound=Problem)
@@ -124,7 +124,7 @@ def _made(kind: Any, depth: int = 0) -> Any:
     if origin in (dict, Mapping):
         return {"stand-in": _made(inside[1], depth + 1)} if depth < DEPTH else {}
     if is_dataclass(kind) and isinstance(kind, type):
-        hints = get_type_hints(kind)
+        hints = settings_of(kind)
         required = [
             each.name
             for each in fields(kind)

@@ -91,11 +91,11 @@ def stack(trainer: str = OLDER, **pytorch_job: Any) -> Object:
 
 
 def beside(script: str, wait: str) -> Object:
-    """A small TrainJob."""
+    """A small TrainJob, on a pool that the others leave free."""
     return {
         "runtime": "once",
         "nodes": 1,
-        "pool": "h100",
+        "pool": "l4",
         "image": "trainer:1",
         "gpus_per_node": 1,
         "script": script,
@@ -104,11 +104,19 @@ def beside(script: str, wait: str) -> Object:
     }
 
 
+LONG = beside("sleep 900", "running")
+
+
 @pytest.fixture(scope="module")
 def harness() -> Iterator[Harness]:
     """A world of this module's own. Its owners bring the Secrets for which the job's pods have
     waited."""
-    files = {**FILES, **REPOSITORY, "Pulumi.pytorch.yaml": yaml.safe_dump({"config": stack()})}
+    first = stack()
+    first["trainyard:environment"]["jobs"] |= {
+        "long": LONG,
+        "short": beside("echo first", "complete"),
+    }
+    files = {**FILES, **REPOSITORY, "Pulumi.pytorch.yaml": yaml.safe_dump({"config": first})}
     with rehearsing("pytorch", files) as made:
         made.do("up", "--stack", "pytorch", "--wait", "5")
         for key, secret in KEYS.items():
@@ -172,7 +180,30 @@ def test_a_job_whose_ranks_fail_fails_and_keeps_what_they_said(harness: Harness)
     harness.shell("kubectl -n training delete pytorchjob broken --wait")
 
 
-def test_the_same_job_reaches_its_end_as_a_train_job_too(harness: Harness):
+def test_jobs_come_change_fail_and_go_while_another_runs_on(harness: Harness):
+    """`up` waits for what it is told to wait for, and says why a run failed. The module's first `up`
+    made long and short."""
+    assert harness.condition("short") == "Complete", "up has waited for it"
+    running, finished = _uid(harness, "pods", "long"), _uid(harness, "trainjob", "short")
+    [pod] = harness.get("pods -n training -l jobset.sigs.k8s.io/jobset-name=long")["items"]
+    assert pod["status"]["qosClass"] == "Burstable", "BestEffort pods are killed first"
+    _up(harness, long=LONG, short=beside("echo second", "complete"), twin=_twin())
+    assert _uid(harness, "trainjob", "short") != finished, "a changed run is another run"
+    assert "second" in harness.shell(
+        "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=short"
+    )
+    assert harness.condition("twin") == "Complete"
+    assert _train_job_ranks(harness, "twin") == set(range(16)), "the PyTorchJob as a TrainJob"
+    with pytest.raises(
+        RuntimeError, match=r"TrainJob training/fails is Failed; (?s:.*)loss is nan"
+    ):
+        _up(harness, long=LONG, fails=beside("echo loss is nan; exit 1", "complete"))
+    assert _train_jobs(harness) == ["fails", "long"], "short is gone although another run failed"
+    assert _uid(harness, "pods", "long") == running, "nobody disturbed it"
+
+
+def _twin() -> Object:
+    """The PyTorchJob's entry as one of a TrainJob."""
     twin = {
         **stack()["trainyard:environment"]["jobs"][JOB],
         "runtime": "once",
@@ -181,35 +212,7 @@ def test_the_same_job_reaches_its_end_as_a_train_job_too(harness: Harness):
         "wait_minutes": 15,
     }
     del twin["pytorch_job"]
-    _up(harness, twin=twin)
-    assert harness.condition("twin") == "Complete"
-    said = harness.shell(
-        "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=twin --tail=-1"
-    )
-    assert {int(rank) for rank in re.findall(r"\[rank (\d+)/16\] node", said)} == set(range(16))
-
-
-def test_jobs_come_change_fail_and_go_while_another_runs_on(harness: Harness):
-    """`up` waits for what it is told to wait for, and says why a run failed."""
-    long = beside("sleep 600", "running")
-    _up(harness, long=long, short=beside("echo first", "complete"))
-    assert harness.condition("short") == "Complete", "up has waited for it"
-    running, finished = _uid(harness, "pods", "long"), _uid(harness, "trainjob", "short")
-    [pod] = harness.get("pods -n training -l jobset.sigs.k8s.io/jobset-name=long")["items"]
-    assert pod["status"]["qosClass"] == "Burstable", "BestEffort pods are killed first"
-    _up(harness, long=long, short=beside("echo second", "complete"))
-    assert _uid(harness, "trainjob", "short") != finished, "a changed run is another run"
-    assert "second" in harness.shell(
-        "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=short"
-    )
-    with pytest.raises(
-        RuntimeError, match=r"TrainJob training/fails is Failed; (?s:.*)loss is nan"
-    ):
-        _up(harness, long=long, fails=beside("echo loss is nan; exit 1", "complete"))
-    assert _train_jobs(harness) == ["fails", "long"], "short is gone although another run failed"
-    _up(harness, long=long)
-    assert _train_jobs(harness) == ["long"]
-    assert _uid(harness, "pods", "long") == running, "nobody disturbed it"
+    return twin
 
 
 def test_the_sample_that_clones_is_repaired_as_a_file_and_succeeds(harness: Harness):
@@ -228,6 +231,7 @@ def test_the_sample_that_clones_is_repaired_as_a_file_and_succeeds(harness: Harn
     job["spec"]["runPolicy"]["cleanPodPolicy"] = "None"
     (harness.checkout / "dist.yaml").write_text(yaml.safe_dump(job))
     _up(harness, dist={"manifest": "dist.yaml", "pool": "l4"})
+    assert _train_jobs(harness) == [], "the one that failed is gone, and the one that ran"
     assert until(lambda: _state(harness, "pytorch-dist-job")) == "Succeeded"
     # The job ends with its master, whatever the workers do.
     assert "rank 0 3" in harness.shell("kubectl logs -n training pytorch-dist-job-master-0")
@@ -262,10 +266,7 @@ def test_a_runtime_with_every_fragment_that_people_bring_takes_their_job_to_its_
         harness.apply(obj)
     name = job["metadata"]["name"]
     assert until(lambda: harness.condition(name)) == "Complete"
-    said = harness.shell(
-        f"kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name={name} --tail=-1"
-    )
-    assert {int(rank) for rank in re.findall(r"\[rank (\d+)/8\] node", said)} == set(range(8))
+    assert _train_job_ranks(harness, name) == set(range(8))
 
 
 def test_the_sdk_lists_our_runtimes_submits_to_one_and_sees_its_job_complete(harness: Harness):
@@ -281,8 +282,7 @@ def test_the_sdk_of_the_training_operator_submits_and_sees_its_job_succeed(harne
 def test_an_upgraded_trainer_finds_nothing_it_cannot_read_and_leaves_alone_what_runs(
     harness: Harness,
 ):
-    long = beside("sleep 900", "running")
-    _up(harness, long=long)
+    _up(harness, long=LONG)
     running, job = _uid(harness, "pods", "long"), harness.get("trainjob long -n training")
     by_hand: Object = {key: job[key] for key in ("apiVersion", "kind", "spec")}
     by_hand["metadata"] = {"name": "by-hand", "namespace": "training"}
@@ -293,7 +293,7 @@ def test_an_upgraded_trainer_finds_nothing_it_cannot_read_and_leaves_alone_what_
     assert "set numProcPerNode to a string: by-hand\n" in said
     [remove] = re.findall("before you raise trainer.version: (kubectl .*)", said)
     harness.shell(remove)
-    _up(harness, NEWER, long=long)
+    _up(harness, NEWER, long=LONG)
     assert _uid(harness, "pods", "long") == running
     _sees_complete(harness, NEWER)
 
@@ -386,8 +386,10 @@ def _state(harness: Harness, job: str) -> str:
     )
 
 
-def _ranks(harness: Harness, job: str) -> set[int]:
-    said = harness.shell(
-        f"kubectl logs -n training -l training.kubeflow.org/job-name={job} --tail=-1"
-    )
-    return {int(rank) for rank in re.findall(r"\[rank (\d+)/16\] node", said)}
+def _ranks(harness: Harness, job: str, label: str = "training.kubeflow.org/job-name") -> set[int]:
+    said = harness.shell(f"kubectl logs -n training -l {label}={job} --tail=-1")
+    return {int(rank) for rank in re.findall(r"\[rank (\d+)/\d+\] node", said)}
+
+
+def _train_job_ranks(harness: Harness, job: str) -> set[int]:
+    return _ranks(harness, job, "jobset.sigs.k8s.io/jobset-name")

@@ -32,6 +32,16 @@ pytestmark = [
 SPREAD = "-l jobset.sigs.k8s.io/jobset-name=t5-large --namespace training"
 LONG = '        run: 2\n        env: {TRAINYARD_STEPS: "10000"}\n'
 """Another run, of 42 minutes: a refresh and a preview do not outlast it."""
+ZONE, OTHER_ZONE = "    zone: ap-northeast-2a ", "    zone: ap-northeast-2b "
+KEPT, DELETED = "        data: keep ", "        data: delete "
+ROLE = "vision-deployer"
+LISTED = (
+    f"    teams: {{vision: {{deployer: 'arn:aws:iam::{ACCOUNT}:role/{ROLE}',"
+    " max_gpus: 16, stores: [scratch]}}\n"
+)
+TRUST = document(
+    {"Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": ["sts:AssumeRole"]}
+)
 KILL_SEED = 3
 """Kills the kubernetes plugin after 14.5 s; `make soak` draws the seed."""
 KILLED = ("engine", "aws plugin", "kubernetes plugin")
@@ -39,12 +49,26 @@ KILLED = ("engine", "aws plugin", "kubernetes plugin")
 
 @pytest.fixture(scope="module")
 def harness() -> Iterator[Harness]:
-    """A world of this module's own. Its first `up` lost a process; the second brought up the rest of
-    the dev stack."""
+    """A world of this module's own, with the dev stack; its Lustre store is kept, and it lists a
+    team. Its first `up` lost a process; the second brought up the rest."""
     with rehearsing() as made:
+        _edit(made, (DELETED, KEPT), (ZONE, LISTED + ZONE))
         _up_that_loses_a_process(made)
+        made.shell(
+            f"aws iam create-role --role-name {ROLE} --assume-role-policy-document"
+            f" '{json.dumps(TRUST)}'"
+        )
         assert made.do("up") == 0, made.log.read_text()
         yield made
+
+
+def _edit(harness: Harness, *edits: tuple[str, str], stack: str = "dev") -> None:
+    file = harness.checkout / f"Pulumi.{stack}.yaml"
+    text = file.read_text()
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    file.write_text(text)
 
 
 def _up_that_loses_a_process(harness: Harness) -> None:
@@ -121,18 +145,42 @@ def test_up_and_a_refresh_ask_the_account_for_nothing_beyond_the_deployers_polic
     assert len(calls) > 40 and beyond <= {"sts:GetCallerIdentity"}, "which needs no permission"
 
 
-def _edit(harness: Harness, *edits: tuple[str, str], stack: str = "dev") -> None:
-    file = harness.checkout / f"Pulumi.{stack}.yaml"
-    text = file.read_text()
-    for old, new in edits:
-        assert old in text
-        text = text.replace(old, new)
-    file.write_text(text)
+def test_data_that_is_kept_stops_the_preview_of_another_zone(harness: Harness):
+    _edit(harness, (ZONE, OTHER_ZONE))
+    assert harness.do("preview") != 0, "it would lose data"
+    assert "scratch" in harness.log.read_text().rpartition("unable to replace resource")[2][:200]
+    _edit(harness, (OTHER_ZONE, ZONE))
+
+
+def test_a_listed_team_trains_with_rights_on_its_namespace_only(harness: Harness):
+    """Its role may read its contract, and do nothing else in AWS."""
+    own = "    namespace: team-vision\n    max_gpus: 16\n"
+    _edit(harness, (own, "    name: vision\n"), stack="team-vision")
+    team = plan_stack(read_file("team-vision", harness.checkout), harness.checkout).accepted()
+    [policy] = policies(team).values()
+    given = f"--role-name {ROLE} --policy-name contract"
+    harness.shell(f"aws iam put-role-policy {given} --policy-document '{json.dumps(policy)}'")
+    assert harness.do("up", "--stack", "team-vision") == 0, harness.log.read_text()
+    assert harness.condition("vit-base", "team-vision") == "Complete"
+    harness.shell("pulumi preview --non-interactive --expect-no-changes")
+    harness.shell("pulumi stack output kubeconfig --stack team-vision --show-secrets > team.yaml")
+    asked = "kubectl --kubeconfig team.yaml auth can-i"
+    assert harness.shell(f"{asked} create trainjobs --namespace team-vision").strip() == "yes"
+    for elsewhere in ("create trainjobs --namespace training", "get secrets --all-namespaces"):
+        assert harness.shell(f"{asked} {elsewhere}", check=False).strip() == "no"
+    assert harness.do("down", "--stack", "team-vision") == 0
+    harness.shell(f"aws iam delete-role-policy {given}")
+    _edit(harness, ("    name: vision\n", own), stack="team-vision")
 
 
 def test_a_refresh_and_a_preview_while_a_job_runs_change_nothing(harness: Harness):
-    """Another run of the same job: controllers write to its objects all the time."""
-    _edit(harness, ("        shared_memory_gib: 64", f"{LONG}        shared_memory_gib: 64"))
+    """Another run of the same job: controllers write to its objects all the time. The store that was
+    kept is no longer protected."""
+    _edit(
+        harness,
+        ("        shared_memory_gib: 64", f"{LONG}        shared_memory_gib: 64"),
+        (KEPT, DELETED),
+    )
     command = harness.start("up")
     running = f"kubectl get pods {SPREAD} --field-selector=status.phase=Running --no-headers"
     assert until(
@@ -150,9 +198,8 @@ def test_a_refresh_and_a_preview_while_a_job_runs_change_nothing(harness: Harnes
     _edit(harness, (LONG, ""))
 
 
-def test_another_zone_shows_what_would_be_replaced_and_data_that_is_kept_stops_it(harness: Harness):
-    here, there = "    zone: ap-northeast-2a ", "    zone: ap-northeast-2b "
-    _edit(harness, (here, there))
+def test_another_zone_shows_what_would_be_replaced(harness: Harness):
+    _edit(harness, (ZONE, OTHER_ZONE))
     assert harness.do("preview") == 0, harness.log.read_text()
     shown = harness.log.read_text().rpartition("$ rehearsal preview")[2]
     replaced = set(re.findall(r"\+-\S*[:/](\w+): \(replace\)", shown))
@@ -163,13 +210,20 @@ def test_another_zone_shows_what_would_be_replaced_and_data_that_is_kept_stops_i
         "PersistentVolumeClaim",
         "TrainJob",
     }
-    _edit(harness, (there, here), ("        data: delete ", "        data: keep "))
+    _edit(harness, (OTHER_ZONE, ZONE))
+
+
+def _no_longer_list_the_team(harness: Harness) -> None:
+    _edit(harness, (LISTED, ""))
     assert harness.do("up") == 0, harness.log.read_text()
-    _edit(harness, (here, there))
-    assert harness.do("preview") != 0, "it would lose data"
-    assert "scratch" in harness.log.read_text().rpartition("unable to replace resource")[2][:200]
-    _edit(harness, (there, here), ("        data: keep ", "        data: delete "))
-    assert harness.do("up") == 0, harness.log.read_text()
+    harness.shell(f"aws iam delete-role --role-name {ROLE}")
+
+
+def test_a_team_that_is_no_longer_listed_is_gone(harness: Harness):
+    assert harness.shell("kubectl get namespace team-vision")
+    _no_longer_list_the_team(harness)
+    assert "NotFound" in harness.shell("kubectl get namespace team-vision", check=False)
+    assert harness.condition("t5-large") == "Complete"
 
 
 def test_status_says_what_runs_and_that_nothing_is_wrong(harness: Harness):
@@ -239,46 +293,16 @@ def test_a_killed_worker_restarts_the_whole_gang_which_resumes_and_completes(har
     )
 
 
-def test_a_team_comes_and_goes_and_the_environment_does_not_change(harness: Harness):
+@pytest.mark.soak
+def test_a_team_that_nobody_lists_comes_and_goes_and_the_environment_does_not_change(
+    harness: Harness,
+):
+    if LISTED in (harness.checkout / "Pulumi.dev.yaml").read_text():
+        _no_longer_list_the_team(harness)
     assert harness.do("up", "--stack", "team-vision") == 0, harness.log.read_text()
     assert harness.condition("vit-base", "team-vision") == "Complete"
     assert harness.do("down", "--stack", "team-vision") == 0
     harness.shell("pulumi preview --non-interactive --expect-no-changes")
-
-
-DEPLOYER = f"arn:aws:iam::{ACCOUNT}:role/vision-deployer"
-LISTED = f"    teams: {{vision: {{deployer: '{DEPLOYER}', max_gpus: 16, stores: [scratch]}}}}\n"
-
-
-def test_a_listed_team_trains_with_rights_on_its_namespace_only(harness: Harness):
-    """Its role may read its contract, and do nothing else in AWS."""
-    zone = "    zone: ap-northeast-2a "
-    _edit(harness, (zone, LISTED + zone))
-    own = "    namespace: team-vision\n    max_gpus: 16\n"
-    _edit(harness, (own, "    name: vision\n"), stack="team-vision")
-    team = plan_stack(read_file("team-vision", harness.checkout), harness.checkout).accepted()
-    [policy] = policies(team).values()
-    owner = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
-    trust = document({"Principal": owner, "Action": ["sts:AssumeRole"]})
-    role = "--role-name vision-deployer"
-    harness.shell(
-        f"aws iam create-role {role} --assume-role-policy-document '{json.dumps(trust)}' && aws iam"
-        f" put-role-policy {role} --policy-name contract --policy-document '{json.dumps(policy)}'"
-    )
-    assert harness.do("up") == 0, harness.log.read_text()
-    assert harness.do("up", "--stack", "team-vision") == 0, harness.log.read_text()
-    assert harness.condition("vit-base", "team-vision") == "Complete"
-    harness.shell("pulumi preview --non-interactive --expect-no-changes")
-    harness.shell("pulumi stack output kubeconfig --stack team-vision --show-secrets > team.yaml")
-    asked = "kubectl --kubeconfig team.yaml auth can-i"
-    assert harness.shell(f"{asked} create trainjobs --namespace team-vision").strip() == "yes"
-    for elsewhere in ("create trainjobs --namespace training", "get secrets --all-namespaces"):
-        assert harness.shell(f"{asked} {elsewhere}", check=False).strip() == "no"
-    assert harness.do("down", "--stack", "team-vision") == 0
-    _edit(harness, (LISTED, ""))
-    assert harness.do("up") == 0, harness.log.read_text()
-    harness.shell(f"aws iam delete-role-policy {role} --policy-name contract")
-    harness.shell(f"aws iam delete-role {role}")
 
 
 def test_down_leaves_nothing(harness: Harness):

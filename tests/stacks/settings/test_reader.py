@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import re
 from dataclasses import fields
@@ -576,6 +577,13 @@ def test_whatever_stands_in_a_stack_file_there_is_a_plan_or_an_error_and_never_a
 # The schema that editors use.
 
 
+@functools.cache
+def in_an_editor() -> jsonschema.Draft202012Validator:
+    schema = json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
 def test_the_schema_in_docs_is_the_one_that_the_types_give() -> None:
     written = json.loads((CHECKOUT / "docs" / "stack.schema.json").read_text())
     assert written == json_schema(), "make schema"
@@ -583,18 +591,17 @@ def test_the_schema_in_docs_is_the_one_that_the_types_give() -> None:
 
 @pytest.mark.parametrize("stack", ["dev", "team-vision"])
 def test_the_schema_accepts_the_stack_files_of_the_checkout(stack: str) -> None:
-    jsonschema.Draft202012Validator.check_schema(json_schema())
-    jsonschema.validate({"config": stack_values(stack)}, json_schema())
+    in_an_editor().validate({"config": stack_values(stack)})
 
 
 @pytest.mark.parametrize("path", MISTYPED)
 def test_the_schema_refuses_what_the_reader_refuses(path: str) -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"config": values(at(path, 1))}, json_schema())
+        in_an_editor().validate({"config": values(at(path, 1))})
 
 
 def test_the_schema_knows_the_settings_of_the_account() -> None:
-    jsonschema.validate({"config": {**values(), **ACCOUNT}}, json_schema())
+    in_an_editor().validate({"config": {**values(), **ACCOUNT}})
 
 
 @pytest.mark.parametrize(
@@ -610,4 +617,4 @@ def test_the_schema_knows_the_settings_of_the_account() -> None:
 )
 def test_the_schema_knows_the_keys_of_the_project(extra: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"config": {**values(), **extra}}, json_schema())
+        in_an_editor().validate({"config": {**values(), **extra}})
