@@ -416,7 +416,7 @@ def test_a_brought_vpc_is_judged_with_the_rules_of_the_preview() -> None:
     assert said.startswith("environment.network.vpc_id: must be a VPC of this account")
     plan = environment_plan(BROUGHT)
     told = account(addresses=(10, 0))
-    preflight.preflight(told, plan, reading(BROUGHT).config.environment)  # pyright: ignore[reportOptionalMemberAccess]
+    preflight.preflight(told, plan, reading(BROUGHT).config.environment, 60)  # pyright: ignore[reportOptionalMemberAccess]
     told.vpc.assert_called_once_with(VPC, [*SUBNETS.values()])
     assert told.addresses.call_args.args[1] == SUBNETS[ZONE], "of its subnet by id"
 
