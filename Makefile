@@ -18,7 +18,7 @@ export PYDANTIC_DISABLE_PLUGINS := __all__
 NEEDS := $(if $(ON_ACCOUNT),$(PRODUCT),$(DEVELOP))
 
 .DEFAULT_GOAL := help
-.PHONY: help check plan due policy dashboards preview migrate schema up status logs stop again spent kubeconfig drain repair env down test lint soak bench train-real
+.PHONY: help check plan due policy dashboards preview migrate schema up status logs stop again spent kubeconfig drain repair env down test worlds lint soak bench train-real
 
 help:                     ## print these words
 	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -92,10 +92,14 @@ repair: $(NEEDS)          ## after a killed or failed update: list what must be 
 
 ##@ For contributors
 
-test: $(DEVELOP)          ## run all tests; tests that need a rehearsal are skipped where the machine cannot run one
+test: $(DEVELOP)          ## run the tests; tests that need a rehearsal are skipped where the machine cannot run one
 	@$(REHEARSAL) build
 	@.venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
 	@test -e $(TRAIN) || echo "skipped: real training with torch; make train-real installs torch (3.8 GB) and trains"
+
+worlds: $(DEVELOP)        ## run the tests of capacity and of access to the cluster, each in a rehearsal of its own
+	@$(REHEARSAL) build
+	@.venv/bin/pytest -n 2 --dist loadfile -m "apart and not soak"
 
 lint: $(DEVELOP)          ## check format, style and types
 	@.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/pyright

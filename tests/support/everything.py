@@ -183,6 +183,11 @@ _TEAM: dict[str, Any] = {
     "stores": ["home"],
     "allowed_priorities": ["high"],
     "image_prefixes": ["registry.example.com/vision/"],
+    "s3_reads": ["s3://data-sets/imagenet/"],
+    "s3_writes": ["s3://results/vision/"],
+    "kms_key_arns": [
+        "arn:aws:kms:ap-northeast-2:111122223333:key/0a1b2c3d-0000-4000-8000-000000000000"
+    ],
 }
 
 
@@ -228,6 +233,10 @@ def everything() -> dict[str, Any]:
             "production": False,
             "permissions_boundary": "arn:aws:iam::111122223333:policy/boundary",
             "artifacts": {"charts": "registry.example.com/charts"},
+            "metrics": {
+                "retention_days": 7,
+                "remote_write": {"url": "https://metrics.example.com/api/v1/write"},
+            },
             "teams": {"vision": copy.deepcopy(_TEAM)},
             "tags": {"team": "vision"},
         }

@@ -18,6 +18,7 @@ from tests.worlds.harness import Harness, rehearsing
 
 pytestmark = [
     pytest.mark.world,
+    pytest.mark.apart,
     pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
 ]
 _, README, _ = re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)

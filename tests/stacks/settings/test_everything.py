@@ -24,8 +24,8 @@ BESIDE_NOTHING = {
     "TeamEntryConfig.max_urgency": "needs queues",
 }
 """Setting → why it cannot stand in the same file as the others."""
-ELSEWHERE = ("QueuesConfig", "TeamConfig")
-"""Settings of queues, and of the other kind of stack file."""
+ELSEWHERE = ("BroughtNetworkConfig", "QueuesConfig", "TeamConfig")
+"""Settings of a VPC that is brought, of queues, and of the other kind of stack file."""
 
 
 def test_a_file_with_every_setting_has_no_error() -> None:
