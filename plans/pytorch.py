@@ -28,7 +28,7 @@ from plans.pod_template import (
 
 CONTAINER = "pytorch"
 """The webhook refuses a replica without a container of this name."""
-FALLS = 2
+RESTARTS_PER_GANG_RESTART = 2
 """Restarts that count for each pod when one rank fails: every pod restarts, and the first one back usually
 fails once more, because its peers are not there yet. Seen with the operator itself: three restarts of
 two pods, 2026-11-21."""
@@ -94,7 +94,7 @@ def _run_policy(training: Training, operator: PyTorchJobSettings, *, pods: int) 
     if operator.restarts:
         # Counted in restarts of containers, of all pods together, and failed when it is reached. 0
         # would delete all pods, with their logs, whatever cleanPodPolicy says.
-        made["backoffLimit"] = operator.restarts * pods * FALLS + 1
+        made["backoffLimit"] = operator.restarts * pods * RESTARTS_PER_GANG_RESTART + 1
     if operator.keep_finished_minutes is not None:
         made["ttlSecondsAfterFinished"] = operator.keep_finished_minutes * 60
     if training.time_limit_minutes is not None:

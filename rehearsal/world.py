@@ -91,12 +91,12 @@ def _remedy(error: str) -> str:
         for name, (bad, good) in SYSCTLS.items()
         if _sysctl(name) == bad
     ]
-    way_out = (
+    remedy = (
         " && ".join(forbidding)
         or "use a machine, or a container, that allows unprivileged user namespaces"
     )
     return (
-        f"this machine forbids the namespaces the rehearsal lives in ({error})\n  remedy: {way_out}"
+        f"this machine forbids the namespaces the rehearsal lives in ({error})\n  remedy: {remedy}"
     )
 
 

@@ -35,7 +35,7 @@ _sessions: dict[tuple[str, str], Any] = {}
 
 def authenticate(call: Call, environ: Environ, body: bytes) -> Principal:
     """Who calls; Refused where the key is nobody's, or the request not signed with its secret."""
-    principal, secret, token = _held(call.key)
+    principal, secret, token = _owner(call.key)
     if principal is None or token != call.token:
         code, status = _UNKNOWN_KEY.get(call.protocol, ("UnrecognizedClientException", 400))
         raise Refused(code, "The security token included in the request is invalid.", status=status)
@@ -129,7 +129,7 @@ def from_token(token: str, cluster: str) -> Principal | None:
     fresh = abs((_now() - signed_at).total_seconds()) < _TOKEN_SECONDS
     asks_right = query.get("Action") == "GetCallerIdentity" and token.startswith(_TOKEN_PREFIX)
     return (
-        _held(query["X-Amz-Credential"].split("/")[0])[0]
+        _owner(query["X-Amz-Credential"].split("/")[0])[0]
         if right and fresh and asks_right
         else None
     )
@@ -150,14 +150,14 @@ def _signature(url: str, query: dict[str, str], cluster: str) -> str:
     )
     request.context["timestamp"] = query["X-Amz-Date"]
     auth = SigV4QueryAuth(
-        Credentials(key, _held(key)[1]), service, region, int(query.get("X-Amz-Expires", 60))
+        Credentials(key, _owner(key)[1]), service, region, int(query.get("X-Amz-Expires", 60))
     )
     return str(
         auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
     )
 
 
-def _held(key: str) -> tuple[Principal | None, str, str | None]:
+def _owner(key: str) -> tuple[Principal | None, str, str | None]:
     """Whose key it is, its secret, and the token that goes with it."""
     if session := backends.sts().get_assumed_role_from_access_key(key):
         principal = Principal(

@@ -128,7 +128,7 @@ def pool_plan(
     type, its NodePool may never become Ready, and that must not stop the rest of the environment.
     """
     own = pool.placement == "cluster"
-    reserved = _held(pool)
+    reserved = _reservation(pool)
     return GpuPoolPlan(
         identity=me,
         name=name,
@@ -175,7 +175,7 @@ def pool_uses(wanted: EnvironmentConfig, jobs: Mapping[str, JobConfig]) -> dict[
 def pool_use(name: str, pool: PoolConfig, zone: str, jobs: Mapping[str, JobConfig]) -> PoolUse:
     """What the pool may take, and how many of each job that fits it."""
     kinds = [TYPES[kind] for kind in pool.instance_types]
-    held = _held(pool)
+    reservation = _reservation(pool)
     quota: dict[str, int] = {}
     for kind in kinds:
         if (code := quota_code(kind, pool.capacity)) is not None:
@@ -186,9 +186,9 @@ def pool_use(name: str, pool: PoolConfig, zone: str, jobs: Mapping[str, JobConfi
         zones=(zone, *pool.fallback_zones),
         max_nodes=pool.max_nodes,
         kept_nodes=(pool.replicas or 0) + (pool.warm_spares if pool.replicas else 0),
-        reserved_nodes=held.instances if held else 0,
-        reserved_hours=_hours(held),
-        starts=held.starts.astimezone(UTC) if held and held.starts else None,
+        reserved_nodes=reservation.instances if reservation else 0,
+        reserved_hours=_hours(reservation),
+        starts=reservation.starts.astimezone(UTC) if reservation and reservation.starts else None,
         gpus_per_node=kinds[0].gpus,
         efa_per_node=kinds[0].efa,
         quota=quota,
@@ -201,15 +201,15 @@ def pool_use(name: str, pool: PoolConfig, zone: str, jobs: Mapping[str, JobConfi
     )
 
 
-def _held(pool: PoolConfig) -> ReservationConfig | None:
+def _reservation(pool: PoolConfig) -> ReservationConfig | None:
     """The reservation or block that its nodes come from."""
     return pool.reservation if pool.capacity in ("reservation", "block") else None
 
 
-def _hours(held: ReservationConfig | None) -> float | None:
-    if held is None or held.starts is None or held.ends is None:
+def _hours(reservation: ReservationConfig | None) -> float | None:
+    if reservation is None or reservation.starts is None or reservation.ends is None:
         return None
-    return (held.ends - held.starts).total_seconds() / 3600
+    return (reservation.ends - reservation.starts).total_seconds() / 3600
 
 
 def quota_code(kind: InstanceType, capacity: str) -> str | None:
@@ -270,12 +270,9 @@ def addresses(pool: PoolConfig) -> int:
 
 def largest_gang(pool: PoolConfig) -> int:
     """Nodes that one job can have."""
-    held = (
-        [pool.reservation.instances]
-        if pool.capacity in ("reservation", "block") and pool.reservation
-        else []
-    )
-    return min([pool.max_nodes, *([pool.replicas] if pool.replicas else []), *held])
+    reservation = _reservation(pool)
+    limits = (pool.max_nodes, pool.replicas, reservation.instances if reservation else None)
+    return min(limit for limit in limits if limit)
 
 
 def fits(pool: PoolConfig, job: JobConfig) -> bool:

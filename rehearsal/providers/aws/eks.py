@@ -75,7 +75,9 @@ class EksCluster(Eks):
         return super().known(found) | ({"enabledClusterLogTypes": sorted(on)} if on else {})
 
 
-def quartet(type_: str, noun: str, answer: str, *, arn: str = "arn", **more: Any) -> dict[str, Any]:
+def eks_resource(
+    type_: str, noun: str, answer: str, *, arn: str = "arn", **more: Any
+) -> dict[str, Any]:
     """What most types have: create_x, describe_x, delete_x by the names that their id is made
     of."""
     outputs = {arn: f"{answer}Arn", **more.pop("outputs", {})}
@@ -100,7 +102,7 @@ def quartet(type_: str, noun: str, answer: str, *, arn: str = "arn", **more: Any
 
 KINDS = (
     EksCluster(
-        **quartet(
+        **eks_resource(
             "Cluster",
             "cluster",
             "cluster",
@@ -140,7 +142,7 @@ KINDS = (
         )
     ),
     Eks(
-        **quartet(
+        **eks_resource(
             "Addon",
             "addon",
             "addon",
@@ -156,7 +158,7 @@ KINDS = (
         )
     ),
     Eks(
-        **quartet(
+        **eks_resource(
             "NodeGroup",
             "nodegroup",
             "nodegroup",
@@ -187,7 +189,7 @@ KINDS = (
         )
     ),
     Eks(
-        **quartet(
+        **eks_resource(
             "AccessEntry",
             "access_entry",
             "accessEntry",
@@ -200,7 +202,7 @@ KINDS = (
         )
     ),
     Eks(
-        **quartet(
+        **eks_resource(
             "PodIdentityAssociation",
             "pod_identity_association",
             "association",
