@@ -14,7 +14,9 @@ from stacks.derive import job_files
 from stacks.plan import plan_stack
 from stacks.reports import check
 from stacks.rules import (
+    blocks,
     cluster,
+    endpoint,
     entries,
     environment,
     gangs,
@@ -213,8 +215,10 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above(tmp_path: Path) ->
         *(
             environment,
             cluster,
+            endpoint,
             network,
             pools,
+            blocks,
             instance_types,
             entries,
             gangs,
