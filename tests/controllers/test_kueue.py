@@ -17,6 +17,7 @@ from tests.support.kueue_server import KueueServer, kueue_server
 from tests.support.patience import until
 from tests.support.team_server import PREFIX
 
+pytestmark = pytest.mark.apart
 KINDS = {"TrainJob": "trainer.kubeflow.org/v1alpha1", "PyTorchJob": "kubeflow.org/v1"}
 
 
