@@ -23,6 +23,8 @@ class XidClass:
     """critical: the node is of no more use. warning: the job alone is."""
 
 
+REPLACE = "delete the NodeClaim of the node: Karpenter launches another one"
+"""What to do with a node whose GPU is of no more use."""
 XID_CLASSES: tuple[XidClass, ...] = (
     XidClass(
         name="Application",
@@ -35,14 +37,14 @@ XID_CLASSES: tuple[XidClass, ...] = (
         name="Reset",
         xids=(46, 48, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158),
         means="computes no more until it is reset, which a node of Karpenter does not do",
-        do="delete the NodeClaim of the node: Karpenter launches another one",
+        do=REPLACE,
         severity="critical",
     ),
     XidClass(
         name="NVLink",
         xids=(74, *range(144, 151)),
         means="has lost its link to other GPUs",
-        do="delete the NodeClaim of the node: Karpenter launches another one",
+        do=REPLACE,
         severity="critical",
     ),
     XidClass(

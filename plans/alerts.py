@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from catalog.xids import XID_CLASSES, XidClass
+from catalog.xids import REPLACE, XID_CLASSES, XidClass
 from frozen import dataclass
 from plans.metrics import MetricsPlan
 from plans.parts import Spec
@@ -140,7 +140,7 @@ def _gpus() -> Iterator[Alert]:
             "GPU {{ $labels.gpu }} of node {{ $labels.node }} has memory that can be neither corrected"
             " nor replaced"
         ),
-        fix="delete the NodeClaim of the node: Karpenter launches another one",
+        fix=REPLACE,
     )
     yield Alert(
         name="ExporterDown",
