@@ -190,6 +190,13 @@ def served(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Account]:
         server.server_close()
 
 
+def speak_to(account: Account, patch: pytest.MonkeyPatch) -> None:
+    """Let AWS's programs and SDKs reach the account, as its developer."""
+    patch.setenv("AWS_ENDPOINT_URL", account.url)
+    patch.setenv("AWS_ACCESS_KEY_ID", identity.DEVELOPER_KEY)
+    patch.setenv("AWS_SECRET_ACCESS_KEY", paths.world().developer_secret)
+
+
 @contextmanager
 def refused(code: str) -> Iterator[None]:
     """The call is refused with that code."""

@@ -37,11 +37,8 @@ def _filters(arguments: Properties) -> list[dict[str, Any]]:
     return found
 
 
-def _ids(word: str) -> Lookup:
+def _ids(word: str, operation: str) -> Lookup:
     """The ids of the objects that the filters let through; none is no error."""
-    operation = {"Vpc": "describe_vpcs", "Subnet": "describe_subnets"}.get(
-        word, "describe_route_tables"
-    )
 
     def look_up(clients: Clients, region: str, arguments: Properties) -> Properties:
         found = _asked(clients, region, "ec2", operation, Filters=_filters(arguments))
@@ -105,6 +102,7 @@ def _subnet(clients: Clients, region: str, arguments: Properties) -> Properties:
     told = [
         "AvailabilityZone",
         "AvailabilityZoneId",
+        "AvailableIpAddressCount",
         "CidrBlock",
         "MapPublicIpOnLaunch",
         "State",
@@ -114,7 +112,6 @@ def _subnet(clients: Clients, region: str, arguments: Properties) -> Properties:
         **arguments,
         **_shared(found, region),
         **{lower(key): found[key] for key in told},
-        "availableIpAddressCount": found["AvailableIpAddressCount"],
     }
 
 
@@ -175,10 +172,10 @@ def _caller(clients: Clients, region: str, arguments: Properties) -> Properties:
 LOOKUPS: dict[str, Lookup] = {
     "aws:index/getCallerIdentity:getCallerIdentity": _caller,
     "aws:ec2/getRouteTable:getRouteTable": _route_table,
-    "aws:ec2/getRouteTables:getRouteTables": _ids("RouteTable"),
+    "aws:ec2/getRouteTables:getRouteTables": _ids("RouteTable", "describe_route_tables"),
     "aws:ec2/getSubnet:getSubnet": _subnet,
-    "aws:ec2/getSubnets:getSubnets": _ids("Subnet"),
+    "aws:ec2/getSubnets:getSubnets": _ids("Subnet", "describe_subnets"),
     "aws:ec2/getVpc:getVpc": _vpc,
-    "aws:ec2/getVpcs:getVpcs": _ids("Vpc"),
+    "aws:ec2/getVpcs:getVpcs": _ids("Vpc", "describe_vpcs"),
 }
 """Token of a data source → its answer."""

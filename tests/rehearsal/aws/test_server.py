@@ -25,6 +25,7 @@ from tests.rehearsal.aws_world import (
     refused,
     role,
     served,
+    speak_to,
     trust,
 )
 
@@ -294,9 +295,7 @@ def test_a_deployer_enters_the_cluster_that_it_has_made_and_its_caller_does_not(
     arn = made["Role"]["Arn"]
     keys = account.client("sts").assume_role(RoleArn=arn, RoleSessionName="up")["Credentials"]
     create_cluster(account, Network(account), keys)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", account.url)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", identity.DEVELOPER_KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", paths.world().developer_secret)
+    speak_to(account, monkeypatch)
     from awscli.customizations.eks.get_token import STSClientFactory, TokenGenerator
 
     asked = [
@@ -314,9 +313,7 @@ def test_the_aws_command_line_gets_a_token_that_the_account_accepts(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_cluster(account, Network(account))
-    monkeypatch.setenv("AWS_ENDPOINT_URL", account.url)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", identity.DEVELOPER_KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", paths.world().developer_secret)
+    speak_to(account, monkeypatch)
     from awscli.customizations.eks.get_token import STSClientFactory, TokenGenerator
 
     client = STSClientFactory(Session()).get_sts_client(region_name=REGION)

@@ -25,7 +25,7 @@ from rehearsal.providers.call import Call
 from rehearsal.providers.plugin import Diff
 from rehearsal.providers.problems import Invalid, NotReady, Refused
 from rehearsal.providers.wire import UNKNOWN, Properties
-from tests.rehearsal.aws_world import AT_ONCE, NEVER, REGION, Account, served, trust
+from tests.rehearsal.aws_world import AT_ONCE, NEVER, REGION, Account, served, speak_to, trust
 from tests.support import account_log
 
 DOCUMENT = json.dumps(
@@ -112,9 +112,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
         pytest.MonkeyPatch.context() as patch,
         served(tmp_path_factory.mktemp("account"), patch) as account,
     ):
-        patch.setenv("AWS_ENDPOINT_URL", account.url)
-        patch.setenv("AWS_ACCESS_KEY_ID", identity.DEVELOPER_KEY)
-        patch.setenv("AWS_SECRET_ACCESS_KEY", paths.world().developer_secret)
+        speak_to(account, patch)
         stop = threading.Event()
         keeper = threading.Thread(target=_keep, args=(account, stop), daemon=True)
         keeper.start()

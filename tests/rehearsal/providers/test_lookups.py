@@ -11,12 +11,10 @@ import pytest
 from plans.access import AccessPlan
 from plans.networks import BroughtNetworkPlan
 from plans.vpc_faults import faults
-from rehearsal import paths
-from rehearsal.aws import identity
 from rehearsal.providers.aws.provider import Aws
 from rehearsal.providers.problems import Refused
 from stacks.reports.account import Account as Asked
-from tests.rehearsal.aws_world import AT_ONCE, REGION, Account, Network, served
+from tests.rehearsal.aws_world import AT_ONCE, REGION, Account, Network, served, speak_to
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, at, environment_plan
 
@@ -27,9 +25,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
         pytest.MonkeyPatch.context() as patch,
         served(tmp_path_factory.mktemp("account"), patch) as account,
     ):
-        patch.setenv("AWS_ENDPOINT_URL", account.url)
-        patch.setenv("AWS_ACCESS_KEY_ID", identity.DEVELOPER_KEY)
-        patch.setenv("AWS_SECRET_ACCESS_KEY", paths.world().developer_secret)
+        speak_to(account, patch)
         account.speed(AT_ONCE)
         yield account
 
