@@ -23,7 +23,7 @@ from plans.metrics import (
     MetricsPlan,
     exporter,
 )
-from plans.pod_template import GPU, POOL
+from plans.pod_template import GPU, NODES_FOR, POOL
 
 COUNTERS = "/etc/trainyard"
 POD_RESOURCES = "/var/lib/kubelet/pod-resources"
@@ -60,7 +60,7 @@ class Exporters(pulumi.ComponentResource):
         self._daemon_set(
             NODES,
             _nodes(plan),
-            on={"trainyard.io/nodes": "training"},
+            on={NODES_FOR: "training"},
             volumes=[_host("proc", "/proc"), _host("sys", "/sys"), _host("root", "/")],
         )
         self.register_outputs({})

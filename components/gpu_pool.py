@@ -16,7 +16,7 @@ import pulumi_kubernetes as k8s
 
 from plans.lnet import with_lnet_over_efa
 from plans.parts import GpuPoolPlan, NodeTypePlan
-from plans.pod_template import GPU, POOL, TAINT_VALUE
+from plans.pod_template import GPU, NODES_FOR, POOL, TAINT_VALUE
 
 READY = {"pulumi.com/waitFor": "condition=Ready"}
 """Of an awaited NodePool, whose Ready contains its class's. Never of a class: before Karpenter
@@ -179,7 +179,7 @@ def node_pool_spec(plan: GpuPoolPlan, kind: NodeTypePlan) -> dict[str, Any]:
     return {
         **_size(plan, kind),
         "template": {
-            "metadata": {"labels": {"trainyard.io/nodes": "training", POOL: plan.name}},
+            "metadata": {"labels": {NODES_FOR: "training", POOL: plan.name}},
             "spec": {
                 "nodeClassRef": {
                     "group": "karpenter.k8s.aws",

@@ -13,6 +13,7 @@ import pulumi_kubernetes as k8s
 
 from plans.alerts import rules
 from plans.metrics import APP, FOLDER, NAMESPACE, PORT, RULES, MetricsPlan, prometheus_config
+from plans.pod_template import NODES_FOR
 
 LABELS = {APP: "prometheus"}
 NOBODY = 65534
@@ -121,7 +122,7 @@ class Metrics(pulumi.ComponentResource):
     ) -> None:
         pod = k8s.core.v1.PodSpecArgs(
             service_account_name=account,
-            node_selector={"trainyard.io/nodes": "system"},
+            node_selector={NODES_FOR: "system"},
             enable_service_links=False,
             security_context=k8s.core.v1.PodSecurityContextArgs(
                 run_as_non_root=True,

@@ -13,6 +13,7 @@ import pulumi_aws as aws
 
 from components.role import role
 from plans.node_parts import SystemNodesPlan
+from plans.pod_template import NODES_FOR
 from plans.policies import trust
 from plans.upgrades import refusal
 
@@ -66,7 +67,7 @@ class SystemNodes(pulumi.ComponentResource):
                 id=template.id,
                 version=template.latest_version.apply(lambda number: str(int(number))),
             ),
-            labels={"trainyard.io/nodes": "system"},
+            labels={NODES_FOR: "system"},
             tags=plan.identity.tags(name),
             scaling_config=aws.eks.NodeGroupScalingConfigArgs(
                 min_size=plan.nodes, max_size=plan.nodes + 1, desired_size=plan.nodes

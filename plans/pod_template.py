@@ -20,6 +20,8 @@ GPU = "nvidia.com/gpu"
 EFA = "vpc.amazonaws.com/efa"
 TAINT_VALUE = "present"
 """The only value that NVIDIA's node-feature-discovery worker tolerates."""
+NODES_FOR = "trainyard.io/nodes"
+"""Label of every node: `system` for controllers, `training` for jobs."""
 POOL = "trainyard.io/pool"
 """Label of a pool's nodes, whatever their type; on CPU nodes a taint too, which keeps everything
 but jobs away."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from catalog.job_kinds import JOB_KINDS
-from plans.pod_template import POOL
+from plans.pod_template import NODES_FOR, POOL
 from stacks.derive.capacity import CAPACITY_TYPES, TYPES, node_type_names
 from stacks.manifests.context import ManifestContext
 from stacks.manifests.document import Requirement
@@ -66,7 +66,7 @@ def _labels(name: str, environment: EnvironmentConfig) -> dict[str, set[str] | N
     kinds = [TYPES[kind] for kind in pool.instance_types]
     known: dict[str, set[str] | None] = {
         POOL: {name},
-        "trainyard.io/nodes": {"training"},
+        NODES_FOR: {"training"},
         "kubernetes.io/arch": {"amd64"},
         "kubernetes.io/os": {"linux"},
         "karpenter.sh/capacity-type": {CAPACITY_TYPES[pool.capacity]},
