@@ -2,7 +2,7 @@
 STACK ?= dev
 STACK_IS_GIVEN := $(filter command environment,$(firstword $(origin STACK)))
 # What somebody gives is text: make expands nothing in it, and a shell sees it in quotes.
-$(foreach name,STACK FILE TRAINER DEADLINE PART LIVE JSON PREVIEW JOB RANK FOLLOW YES,$(eval override $(name) := $$(value $(name))))
+$(foreach name,STACK FILE TRAINER DEADLINE PART LIVE JSON PREVIEW JOB RANK FOLLOW YES POOL NODES IMAGE,$(eval override $(name) := $$(value $(name))))
 quoted = '$(subst ','\'',$(1))'
 PYTHON ?= python3
 PRODUCT := .venv/.product
@@ -18,7 +18,7 @@ export PYDANTIC_DISABLE_PLUGINS := __all__
 NEEDS := $(if $(ON_ACCOUNT),$(PRODUCT),$(DEVELOP))
 
 .DEFAULT_GOAL := help
-.PHONY: help check plan due policy dashboards preview migrate schema up status logs stop again spent kubeconfig drain repair env down test worlds lint soak bench train-real
+.PHONY: help check plan due policy dashboards preview migrate schema up status logs stop again accept spent kubeconfig drain repair env down test worlds lint soak bench train-real
 
 help:                     ## print these words
 	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -78,6 +78,10 @@ stop: $(NEEDS)            ## name the run of JOB=<job>, ask, end it, and print h
 again: $(PRODUCT)         ## increase the run number of JOB=<job> in the stack file, after a question; YES=1 for programs
 	@.venv/bin/python -m operations.again $(if $(ON_ACCOUNT),--live) $(call quoted,$(STACK)) $(OF_JOB) $(AGREED)
 
+accept: $(NEEDS)          ## judge what the nodes of POOL=<pool> reach, by line; without such a job: its price, a question, its entry
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.accept --live $(call quoted,$(STACK)),$(REHEARSAL) accept --stack $(call quoted,$(STACK))) $(AGREED) \
+	  $(if $(POOL),--pool $(call quoted,$(POOL))) $(if $(NODES),--nodes $(call quoted,$(NODES))) $(if $(IMAGE),--image $(call quoted,$(IMAGE))) $(if $(JSON),--json)
+
 spent: $(NEEDS)           ## print GPU hours and dollars of each finished run, and of each team; JSON=1 for programs
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.spent --live $(call quoted,$(STACK)),$(REHEARSAL) spent --stack $(call quoted,$(STACK))) $(if $(JSON),--json)
 
@@ -98,7 +102,7 @@ test: $(DEVELOP)          ## run the tests; tests that need a rehearsal are skip
 	@test -e $(TRAIN) || echo "skipped: real training with torch; make train-real installs torch (3.8 GB) and trains"
 
 worlds: $(DEVELOP)        ## run the tests of capacity, of access to the cluster and of Kueue, each in a rehearsal of its own
-	@$(REHEARSAL) build
+	@$(REHEARSAL) build --also kueue
 	@.venv/bin/pytest -n 2 --dist loadfile -m "apart and not soak"
 
 lint: $(DEVELOP)          ## check format, style and types
@@ -113,7 +117,7 @@ bench: $(DEVELOP)         ## measure time and memory
 
 train-real: $(TRAIN)      ## install torch for the CPU (3.8 GB) and train the samples of workloads/
 	@$(REHEARSAL) build
-	@.venv/bin/pytest tests/test_workloads.py tests/worlds/test_training_world.py
+	@.venv/bin/pytest tests/test_workloads.py tests/test_measure.py tests/worlds/test_training_world.py
 
 $(PRODUCT): requirements.txt
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv

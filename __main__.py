@@ -7,6 +7,7 @@ import pulumi
 from stacks import environment, team
 from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan
+from stacks.replacing import compared
 from stacks.reports.plan import summary
 from stacks.settings.problems import Refused
 from stacks.settings.reader import read_engine
@@ -14,7 +15,8 @@ from stacks.settings.reader import read_engine
 # Imported modules are never freed: at Python's threshold of 700 the collector takes a sixth of the run.
 gc.set_threshold(50_000)
 try:
-    planned = plan_stack(read_engine())
+    reading = read_engine()
+    planned = compared(plan_stack(reading), reading.lines)
     plan = planned.accepted()
 except Refused as refused:
     raise pulumi.RunError(str(refused)) from None

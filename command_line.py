@@ -40,8 +40,15 @@ def table(rows: Iterable[Sequence[object]], indent: int = 2) -> list[str]:
 
 
 def wrapped(sentence: str) -> list[str]:
-    """The sentence in lines of a terminal, set in."""
-    return textwrap.wrap(sentence, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    """The sentence in lines of a terminal, set in. No name is broken, so that each can be copied."""
+    return textwrap.wrap(
+        sentence,
+        WIDTH,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def run(main: Callable[[list[str]], int]) -> NoReturn:

@@ -238,6 +238,8 @@ SPOT_QUOTAS: dict[str, str] = {
 }
 """Family → code of "All … Spot Instance Requests": P is P4, P3 and P2 (listings of live accounts,
 2026-11-21)."""
+ADDRESS_QUOTA = "L-0263D0A3"
+"""Service Quotas code of "EC2-VPC Elastic IPs" in a region (service code ec2; 5 in a new account)."""
 QUOTA_NAMES: dict[str, str] = {
     QUOTAS["P"]: "Running On-Demand P instances",
     QUOTAS["G"]: "Running On-Demand G and VT instances",

@@ -36,6 +36,7 @@ CLOUDFORMATION = {
     "aws:ec2/vpc:Vpc": "AWS::EC2::VPC",
     "aws:ec2/vpcEndpoint:VpcEndpoint": "AWS::EC2::VPCEndpoint",
     "aws:ecr/repository:Repository": "AWS::ECR::Repository",
+    "aws:efs/accessPoint:AccessPoint": "AWS::EFS::AccessPoint",
     "aws:efs/fileSystem:FileSystem": "AWS::EFS::FileSystem",
     "aws:efs/mountTarget:MountTarget": "AWS::EFS::MountTarget",
     "aws:eks/accessEntry:AccessEntry": "AWS::EKS::AccessEntry",
@@ -59,6 +60,8 @@ CLOUDFORMATION = {
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": (
         "AWS::S3::Bucket"
     ),
+    "aws:sns/topic:Topic": "AWS::SNS::Topic",
+    "aws:sns/topicSubscription:TopicSubscription": "AWS::SNS::Subscription",
     "aws:sqs/queue:Queue": "AWS::SQS::Queue",
     "aws:sqs/queuePolicy:QueuePolicy": "AWS::SQS::QueuePolicy",
     "aws:ssm/parameter:Parameter": "AWS::SSM::Parameter",
@@ -178,13 +181,13 @@ BESIDE: dict[str, dict[str, str]] = {
 """Calls that Terraform's provider makes beside those of CloudFormation's handlers, by handler."""
 
 UNUSED = re.compile(
-    r"vpc-lattice:|vpce:|ec2:AcceptAddressTransfer|ec2:ModifyVpcTenancy|ec2:\w*VpnGateways?"
+    r"vpc-lattice:|sns:\w*DataProtectionPolicy|vpce:|ec2:AcceptAddressTransfer|ec2:ModifyVpcTenancy|ec2:\w*VpnGateways?"
     r"|ec2:\w*VpcEncryptionControls?|ec2:\w*PrivateNatGatewayAddress|ec2:\w*SubnetCidrBlock"
     r"|ec2:DescribeKeyPairs|elasticfilesystem:\w*Replication\w*|elasticfilesystem:DeleteTags"
     r"|\w+:\w*PermissionsBoundary|eks:ActivateCertificateAuthority|events:.*\bPassRole"
 )
 """Calls of handlers for what no resource of this program has: lattices, VPN gateways, replication,
-address transfers, private NAT, IPv6, key pairs, encryption controls and boundaries."""
+address transfers, private NAT, IPv6, key pairs, encryption controls, SNS's data protection and boundaries."""
 OWN_LISTS = {
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
     "aws:s3/bucket:Bucket",
@@ -197,6 +200,7 @@ OWN_LISTS = {
 handlers call for what no bucket of this program has, such as replication and inventories."""
 
 QUESTIONS = (
+    "ec2:DescribeAddresses",
     "ec2:DescribeAvailabilityZones",
     "ec2:DescribeCapacityReservations",
     "ec2:DescribeInstanceTypeOfferings",

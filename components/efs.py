@@ -12,9 +12,13 @@ import pulumi_aws as aws
 from components.namespace import Volume
 from components.network import StorePlace
 from components.security_group import allow, security_group
+from components.store import Roots
+from plans.directories import DirectoryPlan
 from plans.stores import EfsPlan
 
 NFS = (2049, 2049)
+MODE = "0770"
+"""Of a team's directory, whose owner everybody of the team is."""
 
 
 class Efs(pulumi.ComponentResource):
@@ -59,4 +63,23 @@ class Efs(pulumi.ComponentResource):
         # for every one of them, and they outlive it.
         ids = pulumi.Output.all(*(target.file_system_id for target in targets))
         self.volume = Volume(handle=ids.apply(lambda same: same[0]))
+        self._file_system_id = file_system.id
         self.register_outputs({"file_system_id": file_system.id})
+
+    def directory(self, plan: DirectoryPlan, roots: Roots, opts: pulumi.ResourceOptions) -> Volume:
+        """An access point: EFS makes the directory at the first mount, and gives every file there the
+        owner of the point, whoever the client says it is (user guide, efs-access-points)."""
+        point = aws.efs.AccessPoint(
+            plan.name,
+            file_system_id=self._file_system_id,
+            posix_user={"uid": plan.owner, "gid": plan.owner},
+            root_directory=aws.efs.AccessPointRootDirectoryArgs(
+                path=f"/{plan.path}",
+                creation_info=aws.efs.AccessPointRootDirectoryCreationInfoArgs(
+                    owner_uid=plan.owner, owner_gid=plan.owner, permissions=MODE
+                ),
+            ),
+            tags=plan.identity.tags(plan.name),
+            opts=opts,
+        )
+        return Volume(handle=pulumi.Output.concat(self.volume.handle, "::", point.id))

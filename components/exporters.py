@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.unprivileged import container_security
 from plans.metrics import (
     APP,
     EXPORTERS,
@@ -163,13 +164,7 @@ def _nodes(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
         resources=k8s.core.v1.ResourceRequirementsArgs(
             requests={"cpu": "10m", "memory": "32Mi"}, limits={"memory": "128Mi"}
         ),
-        security_context=k8s.core.v1.SecurityContextArgs(
-            run_as_user=0,
-            allow_privilege_escalation=False,
-            read_only_root_filesystem=True,
-            capabilities=k8s.core.v1.CapabilitiesArgs(drop=["ALL"]),
-            seccomp_profile=k8s.core.v1.SeccompProfileArgs(type="RuntimeDefault"),
-        ),
+        security_context=container_security(user=0),
         volume_mounts=[
             k8s.core.v1.VolumeMountArgs(name="proc", mount_path="/host/proc", read_only=True),
             k8s.core.v1.VolumeMountArgs(name="sys", mount_path="/host/sys", read_only=True),

@@ -9,9 +9,12 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
+from components.lustre_directory import directory_job
 from components.namespace import Volume
 from components.network import StorePlace
 from components.security_group import allow, let_out, security_group, talk_to, talk_to_itself
+from components.store import Roots
+from plans.directories import DirectoryPlan
 from plans.repository import Repository
 from plans.stores import LustrePlan
 
@@ -40,18 +43,10 @@ class Lustre(pulumi.ComponentResource):
         group = security_group(
             self, name, plan.identity, place.vpc_id, "Lustre servers and clients"
         )
+        self._name, self._plan, self._group_id = name, plan, group.id
+        self._open_to_makers: list[pulumi.Resource] = []
         rules = talk_to_itself(self, name, plan.identity, group.id)
-        rules += [
-            allow(
-                self,
-                f"{name}-{first}",
-                plan.identity,
-                group.id,
-                source=place.clients,
-                ports=(first, last),
-            )
-            for first, last in LUSTRE_PORTS
-        ]
+        rules += self._clients_call_servers(name, plan, group.id, place.clients)
         # EFA lets everything through in both directions, TCP with it.
         both_ways = self._efa if plan.efa else self._servers_call_clients
         rules += both_ways(name, plan, group.id, place.clients)
@@ -88,6 +83,44 @@ class Lustre(pulumi.ComponentResource):
         )
         self.register_outputs({"file_system_id": file_system.id})
 
+    def directory(self, plan: DirectoryPlan, roots: Roots, opts: pulumi.ResourceOptions) -> Volume:
+        """The team's directory as a file system of its own: the driver mounts whatever stands behind
+        the name of the file system (aws-fsx-csi-driver 1.9.0, pkg/driver/node.go)."""
+        needs = self._open_to_makers or self._opened_to(roots.group_id)
+        made = directory_job(plan, roots.claims[plan.store], self.volume.handle, needs, opts)
+        mountname = pulumi.Output.concat(self.volume.attributes["mountname"], "/", plan.path)
+        return Volume(
+            # Free text to the driver, but the kubelet takes two volumes of one handle for one.
+            handle=pulumi.Output.concat(self.volume.handle, "-", plan.team),
+            attributes={**self.volume.attributes, "mountname": mountname},
+            # A mount of a directory that does not exist fails, and no data says that it does.
+            needs=(*self.volume.needs, made),
+        )
+
+    def _opened_to(self, makers: pulumi.Input[str]) -> list[pulumi.Resource]:
+        """Let the nodes in, once, on which directories are made. They are no clients for training."""
+        name, plan, group = f"{self._name}-system", self._plan, self._group_id
+        self._open_to_makers = [
+            *self._clients_call_servers(name, plan, group, makers),
+            *self._servers_call_clients(name, plan, group, makers),
+        ]
+        return self._open_to_makers
+
+    def _clients_call_servers(
+        self, name: str, plan: LustrePlan, servers: pulumi.Input[str], clients: pulumi.Input[str]
+    ) -> list[pulumi.Resource]:
+        return [
+            allow(
+                self,
+                f"{name}-{first}",
+                plan.identity,
+                servers,
+                source=clients,
+                ports=(first, last),
+            )
+            for first, last in LUSTRE_PORTS
+        ]
+
     def _servers_call_clients(
         self, name: str, plan: LustrePlan, servers: pulumi.Input[str], clients: pulumi.Input[str]
     ) -> list[pulumi.Resource]:
@@ -98,7 +131,7 @@ class Lustre(pulumi.ComponentResource):
         the server evicts the client: ranks get EIO (user guide, limit-access-security-groups,
         "Lustre client VPC security group rules").
         Clients need no egress rule: the GPU nodes' own group lets them reach every address
-        (components/network.py, nodes-out).
+        (components/network.py, nodes-out), and so does EKS's group of the cluster.
         """
         return [
             rule

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.unprivileged import container_security, pod_security, probe
 from plans.alerts import rules
 from plans.metrics import APP, FOLDER, NAMESPACE, PORT, RULES, MetricsPlan, prometheus_config
 from plans.pod_template import NODES_FOR
 
 LABELS = {APP: "prometheus"}
-NOBODY = 65534
-"""User and group of its image."""
 DATA = "/prometheus"
 RELOAD_SECONDS = 30
 READS = (
@@ -32,6 +31,8 @@ READS = (
 
 class Metrics(pulumi.ComponentResource):
     """The program that collects metrics and judges alerts."""
+
+    namespace: pulumi.Output[str]
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Metrics(pulumi.ComponentResource):
             ),
             opts=self._child,
         )
-        self._namespace = namespace.metadata.name
+        self.namespace = namespace.metadata.name
         account = k8s.core.v1.ServiceAccount(
             f"{name}-account", metadata=self._called("prometheus"), opts=self._child
         )
@@ -69,7 +70,7 @@ class Metrics(pulumi.ComponentResource):
             f"{name}-service",
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 name="prometheus",
-                namespace=self._namespace,
+                namespace=self.namespace,
                 annotations={"pulumi.com/skipAwait": "true"},  # of its pod, which has no nodes yet
             ),
             spec=k8s.core.v1.ServiceSpecArgs(
@@ -80,7 +81,7 @@ class Metrics(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _called(self, name: str) -> k8s.meta.v1.ObjectMetaArgs:
-        return k8s.meta.v1.ObjectMetaArgs(name=name, namespace=self._namespace)
+        return k8s.meta.v1.ObjectMetaArgs(name=name, namespace=self.namespace)
 
     def _may_read(self, name: str, account: k8s.core.v1.ServiceAccount) -> None:
         called = k8s.meta.v1.ObjectMetaArgs(name=NAMESPACE)
@@ -106,7 +107,7 @@ class Metrics(pulumi.ComponentResource):
             ),
             subjects=[
                 k8s.rbac.v1.SubjectArgs(
-                    kind="ServiceAccount", name=account.metadata.name, namespace=self._namespace
+                    kind="ServiceAccount", name=account.metadata.name, namespace=self.namespace
                 )
             ],
             opts=self._child,
@@ -124,13 +125,7 @@ class Metrics(pulumi.ComponentResource):
             service_account_name=account,
             node_selector={NODES_FOR: "system"},
             enable_service_links=False,
-            security_context=k8s.core.v1.PodSecurityContextArgs(
-                run_as_non_root=True,
-                run_as_user=NOBODY,
-                run_as_group=NOBODY,
-                fs_group=NOBODY,
-                seccomp_profile=k8s.core.v1.SeccompProfileArgs(type="RuntimeDefault"),
-            ),
+            security_context=pod_security(),
             containers=[_container(plan)],
             volumes=[
                 k8s.core.v1.VolumeArgs(
@@ -178,23 +173,11 @@ def _container(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
         resources=k8s.core.v1.ResourceRequirementsArgs(
             requests=size, limits={"memory": size["memory"]}
         ),
-        readiness_probe=_probe("ready"),
-        liveness_probe=_probe("healthy"),
-        security_context=k8s.core.v1.SecurityContextArgs(
-            allow_privilege_escalation=False,
-            read_only_root_filesystem=True,
-            capabilities=k8s.core.v1.CapabilitiesArgs(drop=["ALL"]),
-        ),
+        readiness_probe=probe("ready"),
+        liveness_probe=probe("healthy"),
+        security_context=container_security(),
         volume_mounts=[
             k8s.core.v1.VolumeMountArgs(name="files", mount_path=FOLDER),
             k8s.core.v1.VolumeMountArgs(name="data", mount_path=DATA),
         ],
-    )
-
-
-def _probe(question: str) -> k8s.core.v1.ProbeArgs:
-    return k8s.core.v1.ProbeArgs(
-        http_get=k8s.core.v1.HTTPGetActionArgs(path=f"/-/{question}", port="http"),
-        timeout_seconds=5,
-        failure_threshold=6,
     )

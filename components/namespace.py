@@ -35,7 +35,7 @@ class JobNamespace(pulumi.ComponentResource):
     """Namespace, quota, volumes and claims."""
 
     namespace: pulumi.Output[str]
-    claims: dict[str, pulumi.Resource]
+    claims: dict[str, k8s.core.v1.PersistentVolumeClaim]
     """store → its bound claim."""
 
     def __init__(

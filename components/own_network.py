@@ -1,9 +1,12 @@
-"""The VPC of a stack: public and private subnets in each zone, one NAT gateway, and S3 without it.
+"""The VPC of a stack: public and private subnets in each zone, NAT gateways, and S3 without them.
 
-Its range: `network.cidr` in the stack file. How it is divided: stacks/derive/network.py.
+Its range: `network.cidr` in the stack file. Where NAT gateways are: `network.nat`. How it is divided:
+stacks/derive/network.py.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import pulumi
 import pulumi_aws as aws
@@ -31,14 +34,20 @@ class OwnNetwork(Network):
             for zone in plan.zones
         }
         training = plan.training_zone
-        nat = self._nat_gateway(f"{name}-nat-{training.letter}", public[training.name], gateway)
-        out, public_routes = self._route_table(
-            f"{name}-public", vpc, [*public.values()], gateway_id=gateway.id
+        out, followed = self._route_table(
+            f"{name}-public", vpc, f"{name}-public", public, gateway_id=gateway.id
         )
-        through, private_routes = self._route_table(
-            f"{name}-private", vpc, [*private.values()], nat_gateway_id=nat.id
-        )
-        s3_endpoint(self, name, plan.identity, vpc.id, [through.route_table_id])
+        ways: list[aws.ec2.Route] = []
+        for way in plan.ways_out:
+            at = public[way.zone.name]
+            nat = self._nat_gateway(f"{name}-nat-{way.zone.letter}", at, gateway)
+            subnets = {zone.name: private[zone.name] for zone in way.zones}
+            through, follow = self._route_table(
+                f"{name}-{way.table}", vpc, f"{name}-private", subnets, nat_gateway_id=nat.id
+            )
+            ways.append(through)
+            followed += follow
+        s3_endpoint(self, name, plan.identity, vpc.id, [way.route_table_id for way in ways])
         nodes, self.node_rules = node_security_group(
             self, plan.identity, vpc.id, plan.identity.tags("nodes")
         )
@@ -50,7 +59,7 @@ class OwnNetwork(Network):
         self.subnet_in = {zone: subnet.id for zone, subnet in private.items()}
         self.cidrs, self.service_cidr = (plan.cidr,), plan.service_cidr
         self.node_security_group_id = nodes.id
-        self.egress = [out, through, *public_routes, *private_routes]
+        self.egress = [out, *ways, *followed]
         self.register_outputs({"vpc_id": vpc.id, "training_subnet_id": self.training_subnet_id})
 
     def _vpc(self, name: str) -> aws.ec2.Vpc:
@@ -90,8 +99,7 @@ class OwnNetwork(Network):
     def _nat_gateway(
         self, name: str, subnet: aws.ec2.Subnet, gateway: aws.ec2.InternetGateway
     ) -> aws.ec2.NatGateway:
-        """In the training zone, where the traffic is. Called by its zone: in another, the new one
-        stands before routes leave the old."""
+        """Called by its zone: in another, the new one stands before routes leave the old."""
         address = aws.ec2.Eip(
             name,
             domain="vpc",
@@ -111,10 +119,12 @@ class OwnNetwork(Network):
         self,
         name: str,
         vpc: aws.ec2.Vpc,
-        subnets: list[aws.ec2.Subnet],
+        side: str,
+        subnets: Mapping[str, aws.ec2.Subnet],
         **target: pulumi.Input[str],
     ) -> tuple[aws.ec2.Route, list[pulumi.Resource]]:
-        """A default route, and what makes the subnets follow it."""
+        """A default route, and what makes the subnets follow it. `side`: what the subnets are called
+        by. `subnets`: by their zone."""
         table = aws.ec2.RouteTable(
             name,
             vpc_id=vpc.id,
@@ -123,12 +133,13 @@ class OwnNetwork(Network):
         )
         followed: list[pulumi.Resource] = [
             aws.ec2.RouteTableAssociation(
-                f"{name}-{zone.letter}",
-                subnet_id=subnet.id,
+                f"{side}-{zone.letter}",
+                subnet_id=subnets[zone.name].id,
                 route_table_id=table.id,
                 opts=pulumi.ResourceOptions(parent=self),
             )
-            for subnet, zone in zip(subnets, self._plan.zones, strict=True)
+            for zone in self._plan.zones
+            if zone.name in subnets
         ]
         route = aws.ec2.Route(
             name,

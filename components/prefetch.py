@@ -10,12 +10,11 @@ from __future__ import annotations
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.unprivileged import NOBODY, container_security
 from plans.parts import GpuPoolPlan
 from plans.pod_template import GPU, POOL
 
 NAMESPACE = "kube-system"
-NOBODY = 65534
-"""User and group without any right, on every Linux."""
 
 
 class Prefetch(pulumi.ComponentResource):
@@ -70,12 +69,5 @@ def _sleeping(number: int, image: str) -> k8s.core.v1.ContainerArgs:
         command=["sleep", "infinity"],
         # Images for CUDA ask for all GPUs of their node.
         env=[k8s.core.v1.EnvVarArgs(name="NVIDIA_VISIBLE_DEVICES", value="void")],
-        security_context=k8s.core.v1.SecurityContextArgs(
-            run_as_user=NOBODY,
-            run_as_group=NOBODY,
-            allow_privilege_escalation=False,
-            read_only_root_filesystem=True,
-            capabilities=k8s.core.v1.CapabilitiesArgs(drop=["ALL"]),
-            seccomp_profile=k8s.core.v1.SeccompProfileArgs(type="RuntimeDefault"),
-        ),
+        security_context=container_security(user=NOBODY, group=NOBODY),
     )

@@ -12,6 +12,8 @@ import pulumi_aws as aws
 
 from components.namespace import Volume
 from components.network import StorePlace
+from components.store import Roots
+from plans.directories import DirectoryPlan
 from plans.policies import Document
 from plans.s3 import S3Plan, key_statement, list_statement, object_statement, tls_only
 
@@ -40,7 +42,20 @@ class S3(pulumi.ComponentResource):
             needs=tuple(safe),
             statements=_statements(plan, bucket),
         )
+        self._plan = plan
         self.register_outputs({"bucket": bucket})
+
+    def directory(self, plan: DirectoryPlan, roots: Roots, opts: pulumi.ResourceOptions) -> Volume:
+        """The team's prefix, which its mount options name. Pods mount it with their own AWS identity,
+        which may do nothing elsewhere in the bucket; the driver's may."""
+        whole, prefix = self.volume, f"{plan.path}/"
+        return Volume(
+            # A Kubernetes node mounts one volume of a handle (docs/CONFIGURATION.md of the driver).
+            handle=pulumi.Output.concat(whole.handle, "-", plan.team),
+            attributes={**whole.attributes, "authenticationSource": "pod"},
+            needs=whole.needs,
+            statements=_statements(self._plan, pulumi.Output.from_input(whole.handle), prefix),
+        )
 
     def _bucket(self, name: str, plan: S3Plan, place: StorePlace) -> aws.s3.Bucket:
         return aws.s3.Bucket(
@@ -106,11 +121,14 @@ def _encryption(plan: S3Plan) -> aws.s3.BucketServerSideEncryptionConfigurationR
     )
 
 
-def _statements(plan: S3Plan, bucket: pulumi.Output[str]) -> tuple[pulumi.Input[Document], ...]:
-    """What the CSI driver may do with this bucket."""
+def _statements(
+    plan: S3Plan, bucket: pulumi.Output[str], prefix: str = ""
+) -> tuple[pulumi.Input[Document], ...]:
+    """What whoever mounts the bucket may do with it. `prefix`: up to a slash, and all that it
+    sees."""
     key = [key_statement(plan.kms_key_arn, writable=plan.writable)] if plan.kms_key_arn else []
     return (
-        bucket.apply(list_statement),
-        bucket.apply(lambda made: object_statement(made, writable=plan.writable)),
+        bucket.apply(lambda made: list_statement(made, prefix)),
+        bucket.apply(lambda made: object_statement(made, writable=plan.writable, prefix=prefix)),
         *key,
     )

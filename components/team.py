@@ -13,7 +13,8 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
-from components.namespace import JobNamespace, Volume
+from components.namespace import JobNamespace
+from components.store import Roots, Store
 from components.team_identity import TeamIdentity
 from components.team_queue import TeamQueue
 from plans.policies import Document
@@ -36,7 +37,8 @@ class Team(pulumi.ComponentResource):
         plan: TeamEntryPlan,
         *,
         cluster: Mapping[str, pulumi.Input[Any]],
-        volumes: Mapping[str, Volume],
+        stores: Mapping[str, Store],
+        roots: Roots,
         drivers: Mapping[str, pulumi.Resource],
         walls: Sequence[pulumi.Resource],
         controllers: Sequence[pulumi.Resource],
@@ -45,12 +47,17 @@ class Team(pulumi.ComponentResource):
         ranges: Ranges,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`cluster`: how to reach it, as the contract says it. `walls`: what must stand before
+        """`cluster`: how to reach it, as the contract says it. `roots`: from which directories of the
+        team are made. `walls`: what must stand before
         anybody of the team enters. `controllers`: of jobs. `queues`: what a queue needs. `trusts`:
         of a role that pods of the cluster get. `ranges`: of the network."""
         super().__init__("trainyard:teams:Team", name, None, opts)
         self._controllers = controllers
         own = pulumi.ResourceOptions(parent=self)
+        directories = {
+            key: stores[key].directory(each, roots, own) for key, each in plan.directories.items()
+        }
+        volumes = {key: store.volume for key, store in stores.items()} | directories
         space = JobNamespace(name, plan.workspace, volumes=volumes, drivers=drivers, opts=own)
         inside = [
             self._count(name, plan, space.namespace),
@@ -68,6 +75,7 @@ class Team(pulumi.ComponentResource):
                 identity=plan.identity,
                 cluster_name=cluster["name"],
                 trusts=trusts,
+                mounts=[one for each in directories.values() for one in each.statements],
                 opts=own,
             )
             inside.append(pods.ready)

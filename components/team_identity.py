@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pulumi
 import pulumi_aws as aws
@@ -27,9 +28,11 @@ class TeamIdentity(pulumi.ComponentResource):
         identity: Identity,
         cluster_name: pulumi.Input[str],
         trusts: pulumi.Input[Document],
+        mounts: Sequence[pulumi.Input[Document]],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`trusts`: of a role that any pod of the cluster could get."""
+        """`trusts`: of a role that any pod of the cluster could get. `mounts`: what it must be allowed
+        so that its pods can mount stores."""
         super().__init__("trainyard:teams:Identity", name, None, opts)
         pods, attached = role(
             self,
@@ -39,7 +42,7 @@ class TeamIdentity(pulumi.ComponentResource):
             pulumi.Output.from_input(trusts).apply(
                 lambda cluster: pod_trust(cluster, plan.namespace)
             ),
-            inline={"s3": json.dumps(document(*plan.statements), sort_keys=True)},
+            inline=_policies(plan, mounts),
         )
         self.ready = aws.eks.PodIdentityAssociation(
             f"{name}-pods",
@@ -52,3 +55,23 @@ class TeamIdentity(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, depends_on=attached),
         )
         self.register_outputs({})
+
+
+def _policies(
+    plan: TeamIdentityPlan, mounts: Sequence[pulumi.Input[Document]]
+) -> dict[str, pulumi.Input[str]]:
+    """Name → document of each policy of the role."""
+    found: dict[str, pulumi.Input[str]] = {}
+    if plan.statements:
+        found["s3"] = json.dumps(document(*plan.statements), sort_keys=True)
+    if mounts:
+        found["stores"] = pulumi.Output.all(*mounts).apply(
+            # Each store has the same ids of statements, and a policy has an id once.
+            lambda all_: json.dumps(
+                document(
+                    *({**each, "Sid": f"{each['Sid']}{number}"} for number, each in enumerate(all_))
+                ),
+                sort_keys=True,
+            )
+        )
+    return found

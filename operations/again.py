@@ -7,13 +7,11 @@ Only that number changes in the file; comments and layout stay.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-
-import yaml
 
 import command_line
 from operations.consent import ask
+from operations.stack_lines import Change, job_entry
 from operations.target import add_live, update_command
 from stacks.settings.job import JobConfig
 from stacks.settings.reader import read_file
@@ -25,17 +23,6 @@ NOTHING = "Nothing was changed."
 class CannotCount(RuntimeError):
     """The stack file does not let this program increase the number; the message says what to
     write."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Change:
-    """A line of the stack file, and what stands there afterwards."""
-
-    line: int
-    """From 1."""
-    text: str
-    replaces: bool
-    """Whether the text stands in the place of that line; else it stands before it."""
 
 
 def main(arguments: list[str]) -> int:
@@ -56,7 +43,7 @@ def main(arguments: list[str]) -> int:
         number, resumes = _run_of(options.stack, options.job)
         text = file.read_text()
         change = counted_up(text, options.job, number + 1)
-        changed = applied(text, change)
+        changed = change.applied(text)
         if _runs(changed) != {**_runs(text), options.job: number + 1}:
             raise CannotCount(
                 f"{file}:{change.line} is a line of other jobs, too (an anchor of YAML). Fix: write"
@@ -107,7 +94,7 @@ def _runs(text: str) -> dict[str, object]:
 
 def counted_up(text: str, name: str, number: int) -> Change:
     """What makes `number` the run of a job. Raises CannotCount for an entry in braces."""
-    entry = _entry(yaml.compose(text, yaml.SafeLoader), name)
+    entry = job_entry(text, name)
     if entry is None or entry.flow_style or not entry.value:
         raise CannotCount(
             f"the entry of {name} is no block of lines. Fix: write run: {number} into it"
@@ -120,30 +107,6 @@ def counted_up(text: str, name: str, number: int) -> Change:
             return Change(line=line + 1, text=f"{old[:start]}{number}{old[end:]}", replaces=True)
     first = entry.value[0][0].start_mark
     return Change(line=first.line + 1, text=f"{' ' * first.column}run: {number}", replaces=False)
-
-
-def _entry(root: yaml.Node | None, name: str) -> yaml.MappingNode | None:
-    """The mapping of a job: config.<project>:environment.jobs.<name>, or that of a team."""
-    [*stacks] = [node for key, node in _items(_at(root, "config")) if ":" in key]
-    jobs = [_at(_at(node, "jobs"), name) for node in stacks]
-    return next((node for node in jobs if isinstance(node, yaml.MappingNode)), None)
-
-
-def _at(node: yaml.Node | None, key: str) -> yaml.Node | None:
-    return next((value for found, value in _items(node) if found == key), None)
-
-
-def _items(node: yaml.Node | None) -> list[tuple[str, yaml.Node]]:
-    pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    return [(str(key.value), value) for key, value in pairs]
-
-
-def applied(text: str, change: Change) -> str:
-    """The text with the change."""
-    lines = text.splitlines(keepends=True)
-    index = change.line - 1
-    lines[index : index + change.replaces] = [f"{change.text}\n"]
-    return "".join(lines)
 
 
 if __name__ == "__main__":

@@ -189,6 +189,15 @@ def _mount_target(session: boto3.Session, inputs: Inputs) -> ExistingObject | No
     return None
 
 
+def _access_point(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    pages = session.client("efs").get_paginator("describe_access_points")
+    for page in pages.paginate(FileSystemId=inputs["fileSystemId"]):
+        for point in page["AccessPoints"]:
+            if point["RootDirectory"]["Path"] == inputs["rootDirectory"]["path"]:
+                return _state(point["AccessPointId"], point["LifeCycleState"])
+    return None
+
+
 def _repository(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
     session.client("ecr").describe_repositories(repositoryNames=[inputs["name"]])
     return ExistingObject(id=inputs["name"])
@@ -265,6 +274,7 @@ _FINDERS: dict[str, Callable[[boto3.Session, Inputs], ExistingObject | None]] = 
     ),
     "aws:efs/fileSystem:FileSystem": _efs,
     "aws:efs/mountTarget:MountTarget": _mount_target,
+    "aws:efs/accessPoint:AccessPoint": _access_point,
     "aws:ecr/repository:Repository": _repository,
     "aws:s3/bucket:Bucket": _bucket,
 }

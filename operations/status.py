@@ -13,7 +13,7 @@ import command_line
 from catalog.job_kinds import JOB_KINDS
 from operations import pools, upgrade
 from operations.diagnosis import SILENCE, diagnose
-from operations.pulumi import PulumiError, outputs
+from operations.pulumi import PulumiError, last_update_failed, outputs
 from operations.snapshot import (
     FORBIDDEN,
     ROLE,
@@ -23,7 +23,13 @@ from operations.snapshot import (
     container_statuses,
     take,
 )
-from operations.target import TargetError, add_live, kubeconfig, require_account
+from operations.target import (
+    TargetError,
+    add_live,
+    kubeconfig,
+    require_account,
+    update_command,
+)
 
 BEGINS = ("ContainerCreating", "PodInitializing")
 """Why containers of a pod wait that starts as it should."""
@@ -69,6 +75,9 @@ def main(arguments: list[str]) -> int:
     findings = diagnose(snapshot, silence)
     for finding in findings:
         print(f"\n! {finding}")
+    if options.live and options.stack and last_update_failed(options.stack):
+        command = update_command(options.stack, options.live)
+        print(f"\n! The last update of {options.stack} failed: `{command}` goes on from there.")
     for finding in upgrade.unreadable(snapshot) if not upgrade.stuck(snapshot) else ():
         print(f"\nNot a problem until you upgrade the Trainer: {finding}")
     for finding in pools.unready(snapshot, wanted=False):

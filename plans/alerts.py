@@ -1,6 +1,6 @@
 """The alerts of an environment: what fires, what it says, and the way out.
 
-Queries: queries.py. Nobody is called yet: they stand in Prometheus (VIEW in metrics.py) and its API.
+Queries: queries.py. Who is told: alertmanager.py.
 """
 
 from __future__ import annotations

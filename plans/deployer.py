@@ -16,7 +16,7 @@ from plans.teams import parameter_name
 
 GROUPS = {
     "network": ("ec2",),
-    "cluster": ("eks", "sqs", "events", "ecr", "ssm"),
+    "cluster": ("eks", "sqs", "sns", "events", "ecr", "ssm"),
     "storage": ("fsx", "elasticfilesystem", "kms", "s3"),
     "identity": ("iam",),
 }
@@ -173,6 +173,7 @@ def _names(scope: Scope) -> dict[str, str]:
     return {
         "eks": f"arn:aws:eks:{at}:*/{scope.stack}-*",
         "sqs": f"arn:aws:sqs:{at}:{scope.stack}-*",
+        "sns": f"arn:aws:sns:{at}:{scope.stack}-*",
         "events": f"arn:aws:events:{at}:rule/{scope.stack}-*",
         "ecr": f"arn:aws:ecr:{at}:repository/{scope.stack}/*",
         "ssm": f"arn:aws:ssm:{at}:parameter{parameter_name(scope.stack, '*')}",

@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 
 from frozen import dataclass
+from plans.alertmanager import APP as ALERTMANAGER
+from plans.alertmanager import PORT as ALERTMANAGER_PORT
+from plans.alertmanager import AlertmanagerPlan
 from plans.parts import Spec
 from plans.pod_template import POOL
 
@@ -90,6 +93,8 @@ class MetricsPlan:
     controllers: tuple[Target, ...]
     retention_days: int
     remote_write_url: str | None
+    alerts: AlertmanagerPlan | None
+    """None: alerts stand in Prometheus, and nobody is told."""
     series: int
     """Estimate for all pools full."""
     memory_mib: int
@@ -116,9 +121,22 @@ def prometheus_config(plan: MetricsPlan) -> str:
             _api_server(),
         ],
     }
+    if plan.alerts:
+        config["alerting"] = {"alertmanagers": [_alertmanager()]}
     if plan.remote_write_url:
         config["remote_write"] = [{"url": plan.remote_write_url}]
     return json.dumps(config, indent=1, sort_keys=True)
+
+
+def _alertmanager() -> Spec:
+    """Its running pod."""
+    target = Target(
+        job=ALERTMANAGER,
+        namespace=NAMESPACE,
+        label=f"{APP}={ALERTMANAGER}",
+        port=ALERTMANAGER_PORT,
+    )
+    return {key: value for key, value in _pods(target).items() if key != "job_name"}
 
 
 def _own() -> Spec:

@@ -27,6 +27,18 @@ class ZonePlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WayOutPlan:
+    """A NAT gateway, and the private subnets that reach the internet through it."""
+
+    table: str
+    """What its route table is called by, behind the name of the network."""
+    zone: ZonePlan
+    """Where the gateway is."""
+    zones: tuple[ZonePlan, ...]
+    """Whose private subnets use it."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class OwnNetworkPlan:
     """A VPC that the stack makes."""
 
@@ -37,7 +49,9 @@ class OwnNetworkPlan:
     zones: tuple[ZonePlan, ...]
     """The training zone first."""
     training_zone: ZonePlan
-    """Of `zones`: where GPU nodes, file systems and the NAT gateway are."""
+    """Of `zones`: where GPU nodes and file systems are."""
+    ways_out: tuple[WayOutPlan, ...]
+    """One, in the training zone, or one in each zone."""
     cluster_name: str
     """For the subnet tags that load balancers look for."""
 

@@ -25,19 +25,20 @@ class S3Plan(StorePlan):
     """After so many days S3 removes the parts of an upload that never ended."""
 
 
-def list_statement(bucket: str) -> Document:
-    """See which objects there are."""
-    return {"Sid": "List", "Action": "s3:ListBucket", "Resource": f"arn:aws:s3:::{bucket}"}
+def list_statement(bucket: str, prefix: str = "") -> Document:
+    """See which objects there are. `prefix`: up to a slash, which limits it to what is below."""
+    limit = {"Condition": {"StringLike": {"s3:prefix": [prefix, f"{prefix}*"]}}} if prefix else {}
+    return {"Sid": "List", "Action": "s3:ListBucket", "Resource": f"arn:aws:s3:::{bucket}", **limit}
 
 
-def object_statement(bucket: str, *, writable: bool) -> Document:
+def object_statement(bucket: str, *, writable: bool, prefix: str = "") -> Document:
     """Read objects, or also create them. Deleting is not allowed: the mount has no option for
     it."""
     writes = ["s3:AbortMultipartUpload", "s3:PutObject"] if writable else []
     return {
         "Sid": "Objects",
         "Action": ["s3:GetObject", *writes],
-        "Resource": f"arn:aws:s3:::{bucket}/*",
+        "Resource": f"arn:aws:s3:::{bucket}/{prefix}*",
     }
 
 

@@ -18,6 +18,8 @@ class StorePlan:
     """Its field of `StoreConfig`."""
     keep: bool
     """The data stays when the stack is destroyed."""
+    apart: bool = False
+    """Each team has a directory of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)

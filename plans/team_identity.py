@@ -27,15 +27,15 @@ class TeamIdentityPlan:
     """Of its policy."""
 
 
-def pod_trust(cluster: Document, namespace: str) -> Document:
-    """The trust policy of a role that pods of one namespace get. `cluster`: that of a role for any
-    pod of the cluster. Without the tags, whoever can make associations could give the role to
+def pod_trust(cluster: Document, namespace: str, account: str = SERVICE_ACCOUNT) -> Document:
+    """The trust policy of a role that pods of one service account get. `cluster`: that of a role for
+    any pod of the cluster. Without the tags, whoever can make associations could give the role to
     another namespace."""
     [statement] = cluster["Statement"]
     condition: Mapping[str, Mapping[str, str]] = statement["Condition"]
     tags = {
         "aws:RequestTag/kubernetes-namespace": namespace,
-        "aws:RequestTag/kubernetes-service-account": SERVICE_ACCOUNT,
+        "aws:RequestTag/kubernetes-service-account": account,
     }
     narrowed = {**condition, "StringEquals": {**condition["StringEquals"], **tags}}
     return {**cluster, "Statement": [{**statement, "Condition": narrowed}]}

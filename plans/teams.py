@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from frozen import dataclass
+from plans.directories import DirectoryPlan
 from plans.parts import Identity, JobNamespacePlan
 from plans.queues import TeamQueuePlan
 from plans.team_identity import TeamIdentityPlan
@@ -35,6 +36,8 @@ class TeamEntryPlan:
     identity: Identity
     name: str
     workspace: JobNamespacePlan
+    directories: Mapping[str, DirectoryPlan]
+    """Store → the team's own directory on it, of the stores that keep teams apart."""
     pods: TeamIdentityPlan | None
     """What its pods may do in AWS; None: they have no identity there."""
     max_jobs: int

@@ -18,6 +18,7 @@ from rehearsal import paths, toolchain, world
 from rehearsal.commands.down import down
 from rehearsal.commands.faults import FAULT_FIELDS, FAULTS, NOTICES, fault
 from rehearsal.commands.look import (
+    accept,
     build,
     drain,
     env,
@@ -41,6 +42,14 @@ STACK: dict[str, Any] = {
 }
 JOB: dict[str, Any] = {"help": "the job (may be left out where there is only one)"}
 OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
+    build: {
+        "--also": {
+            "action": "append",
+            "choices": sorted(set(toolchain.BY_NAME) - set(toolchain.DEFAULT)),
+            "default": [],
+            "help": "build also this program, which only some stacks run (may be given again)",
+        },
+    },
     up: {
         "--stack": STACK,
         "--speed": {
@@ -62,6 +71,14 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
     status: {"--stack": STACK},
     spent: {
         "--stack": STACK,
+        "--json": {"action": "store_true", "help": "print it as JSON, for programs"},
+    },
+    accept: {
+        "--stack": STACK,
+        "--pool": {"help": "the pool (may be left out where only one can be meant)"},
+        "--nodes": {"type": int, "help": "of a new entry: how many nodes (all of the pool)"},
+        "--image": {"help": "of a new entry: an image with torch (that of a job there)"},
+        "--yes": {"action": "store_true", "help": "write the entry without a question"},
         "--json": {"action": "store_true", "help": "print it as JSON, for programs"},
     },
     preview: {"--stack": STACK},
@@ -123,6 +140,7 @@ def parser() -> argparse.ArgumentParser:
         down,
         status,
         spent,
+        accept,
         preview,
         env,
         kubeconfig,

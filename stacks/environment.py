@@ -9,9 +9,11 @@ import pulumi
 
 from components.account import aws_provider
 from components.add_ons import AddOns, CniIdentity, PodRoles
+from components.alertmanager import Alertmanager
 from components.brought_network import BroughtNetwork
 from components.cluster import Cluster
 from components.device_plugins import DevicePlugins
+from components.directory_roots import DirectoryRoots
 from components.exporters import Exporters
 from components.gpu_nodes import GpuNodes
 from components.gpu_pool import GpuPool
@@ -25,6 +27,7 @@ from components.prefetch import Prefetch
 from components.priority import Priority
 from components.queues import Queues
 from components.registry import Registry
+from components.store import Roots
 from components.system_nodes import SystemNodes
 from components.team import Team
 from components.team_rules import TeamRules
@@ -126,8 +129,20 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         if pool.images:
             Prefetch(key, pool, opts=in_cluster)
 
+    alertmanager = None
     if plan.metrics:
-        Metrics("metrics", plan.metrics, nodes=nodes, opts=in_cluster)
+        metrics = Metrics("metrics", plan.metrics, nodes=nodes, opts=in_cluster)
+        if plan.metrics.alerts:
+            alertmanager = Alertmanager(
+                "alertmanager",
+                plan.metrics.alerts,
+                identity=me,
+                namespace=metrics.namespace,
+                cluster_name=name,
+                trusts=trusts,
+                nodes=nodes,
+                opts=in_cluster,
+            )
         Exporters("exporters", plan.metrics, opts=in_cluster)
 
     workspace = JobNamespace(
@@ -182,12 +197,25 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         if plan.teams
         else []
     )
+    roots = (
+        DirectoryRoots(
+            "directories",
+            plan.directory_roots,
+            volumes=volumes,
+            drivers=then.ready,
+            group_id=cluster.security_group_id,
+            opts=in_cluster,
+        ).roots
+        if plan.directory_roots
+        else Roots()
+    )
     for key, team in plan.teams.items():
         Team(
             f"team-{key}",
             team,
             cluster=_reached(cluster),
-            volumes=volumes,
+            stores=stores,
+            roots=roots,
             drivers=then.ready,
             walls=walls,
             controllers=controllers,
@@ -203,6 +231,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         "jobs": job_outputs(plan.jobs),
         "registries": {key: registry.url for key, registry in registries.items()},
         **({"metrics": VIEW} if plan.metrics else {}),
+        **({"alerts_topic": alertmanager.topic_arn} if alertmanager else {}),
         **_tunnel(plan, cluster),
     }
 

@@ -33,7 +33,7 @@ from stacks.derive.controllers import (
 from stacks.derive.identity import identity
 from stacks.derive.jobs import runtime_plans
 from stacks.derive.metrics import metrics_plan
-from stacks.derive.namespace import job_namespace_plan
+from stacks.derive.namespace import directory_roots_plan, job_namespace_plan
 from stacks.derive.network import network_plan, network_zones
 from stacks.derive.queues import queued, queues_plan
 from stacks.derive.stores import job_verdicts, registry_plans
@@ -261,10 +261,12 @@ def _environment(
         training_operators=training_operator_plans(wanted.training_operator),
         priorities=dict(sorted(wanted.priorities.items())),
         workspace=job_namespace_plan(wanted.namespace, wanted.storage, wanted.zone, wanted.jobs),
+        directory_roots=directory_roots_plan(wanted),
         metrics=metrics_plan(me, wanted),
         queues=queues_plan(wanted),
         teams=team_entry_plans(me, wanted, promised),
         jobs=jobs.planned(wanted, wanted.namespace),
+        allow_replace=wanted.allow_replace,
         capacity=pool_uses(wanted, jobs.described()),
         checkpoints=job_verdicts(described, wanted, config.region),
         contract=promised,
@@ -295,7 +297,12 @@ def _team(
         access=access,
         own_network=base.own_network,
         workspace=job_namespace_plan(
-            share.namespace, stores, environment.zone, team.jobs, max_gpus=share.max_gpus
+            share.namespace,
+            stores,
+            environment.zone,
+            team.jobs,
+            max_gpus=share.max_gpus,
+            team=team.name,
         ),
         jobs=plans,
         at_once=team_at_once(environment, jobs.described(), share.max_gpus),

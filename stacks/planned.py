@@ -56,11 +56,15 @@ class EnvironmentPlan:
     """Kind of job → its legacy controller: PyTorchJob, or nothing."""
     priorities: Mapping[str, int]
     workspace: JobNamespacePlan
+    directory_roots: JobNamespacePlan | None
+    """Where the directories of teams on Lustre are made from."""
     metrics: MetricsPlan | None
     queues: QueuesPlan | None
     teams: Mapping[str, TeamEntryPlan]
     """Those that the environment lists."""
     jobs: Mapping[str, JobPlan]
+    allow_replace: tuple[str, ...]
+    """What an update can replace, as stacks/replacing.py calls it."""
     capacity: Mapping[str, PoolUse]
     checkpoints: Mapping[str, Verdict]
     """Of the jobs that say how large their model is."""
@@ -69,7 +73,7 @@ class EnvironmentPlan:
 
     @property
     def own_network(self) -> bool:
-        """Whether the stack makes its network, with a NAT gateway."""
+        """Whether the stack makes its network, with NAT gateways."""
         return isinstance(self.network, OwnNetworkPlan)
 
 

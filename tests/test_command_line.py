@@ -26,6 +26,7 @@ SCRIPTS = [
 ]
 MODULES = [".".join(path.relative_to(CHECKOUT).with_suffix("").parts) for path in SCRIPTS]
 SUBWORDS = (
+    "accept",
     "build",
     "up",
     "down",
@@ -52,6 +53,7 @@ REQUIRED = {
     "stacks.reports.policy": ["dev"],
     "stacks.manifests.migrate": ["job.yaml"],
     "stacks.reports.pull_request": ["dev"],
+    "operations.accept": ["dev"],
     "operations.again": ["dev", "--job", "t5-large"],
     "operations.drain": ["dev"],
     "operations.logs": ["dev"],

@@ -88,7 +88,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
         "stacks/settings/stores.py",
         "stacks/stores/kinds.py",
         "plans/stores.py",
-        "rehearsal/kubelet/volumes.py",
+        "rehearsal/kubelet/drivers.py",
     ),
     "a second cluster": ("Pulumi.<stack>.yaml",),
     "IAM permission, such as one of Karpenter": ("plans/policies.py",),

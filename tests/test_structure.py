@@ -38,6 +38,8 @@ FLOORS = (
     ("stacks/manifests",),
     ("stacks/planned",),
     ("stacks/plan",),
+    ("stacks/deployed",),
+    ("stacks/replacing",),
     ("stacks/reports",),
     ("stacks/outputs",),
     ("stacks/environment", "stacks/team"),

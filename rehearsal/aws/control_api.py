@@ -289,12 +289,25 @@ def _of_stores() -> Iterator[Row]:
             ("efs-mount-target", id_, one.file_system_id, one.life_cycle_state, ())
             for id_, one in efs.mount_targets_by_id.items()
         )
+        yield from (
+            ("efs-access-point", id_, one.file_system_id, "", efs.list_tags_for_resource(id_))
+            for id_, one in efs.access_points.items()
+        )
 
 
 def _of_messages() -> Iterator[Row]:
     for sqs in backends.used("sqs"):
         yield from (
             ("sqs-queue", one.queue_arn, name, "", one.tags) for name, one in sqs.queues.items()
+        )
+    for sns in backends.used("sns"):
+        yield from (
+            ("sns-topic", one.arn, one.name, "", sns.list_tags_for_resource(one.arn))
+            for one in sns.topics.values()
+        )
+        yield from (
+            ("sns-subscription", one.arn, one.endpoint, "", ())
+            for one in sns.subscriptions.values()
         )
     yield from (
         ("ssm-parameter", name, name, "", one.tags)

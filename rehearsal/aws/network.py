@@ -10,11 +10,13 @@ import secrets
 from collections.abc import Iterable
 from typing import Any
 
+from catalog.instances import ADDRESS_QUOTA
 from rehearsal.aws import backends
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.operations import Call, Fields, answers, follows, refuse, refuses
+from rehearsal.aws.quotas import VALUES
 
-VPCS, ADDRESSES = 5, 5
+VPCS, ADDRESSES = 5, VALUES[ADDRESS_QUOTA]
 """Quotas of a new account, the default VPC not counted."""
 
 

@@ -273,6 +273,12 @@ def _of_sqs(call: Call) -> Iterator[str]:
     yield _at(call, call["QueueName"] or (call["QueueUrl"] or "").rpartition("/")[2])
 
 
+def _of_sns(call: Call) -> Iterator[str]:
+    """A topic; the ARN of a subscription begins with that of its topic."""
+    named = call["TopicArn"] or call["SubscriptionArn"] or call["ResourceArn"]
+    yield named or _at(call, call["Name"] or "*")
+
+
 def _of_events(call: Call) -> Iterator[str]:
     yield _at(call, f"rule/{call['Name'] or call['Rule'] or '*'}")
 
@@ -317,6 +323,7 @@ _ARNS: dict[str, Callable[[Call], Iterator[str]]] = {
     "events": _of_events,
     "iam": _of_iam,
     "s3": _of_s3,
+    "sns": _of_sns,
     "sqs": _of_sqs,
     "ssm": _of_ssm,
     "sts": _of_sts,

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from catalog.instances import ADDRESS_QUOTA, SPOT_QUOTAS
 from catalog.instances import QUOTAS as CODES
-from catalog.instances import SPOT_QUOTAS
 from rehearsal.aws import backends
 from rehearsal.aws.operations import Fields, answers, refuse, refuses
 
 _VCPUS = {"G": 1536.0, "P": 768.0, "P5": 768.0, "standard": 1280.0}
 QUOTAS = {code: _VCPUS[family] for codes in (CODES, SPOT_QUOTAS) for family, code in codes.items()}
 """Service Quotas' code → vCPUs of running instances; a fault of kind `quota` changes one."""
+VALUES = {ADDRESS_QUOTA: 5.0}
+"""Service Quotas' code → number of something else: public addresses."""
 
 refuses(
     "service-quotas",
     "GetServiceQuota",
     "NoSuchResourceException",
     "The specified quota does not exist.",
-    lambda call: call["ServiceCode"] != "ec2" or call["QuotaCode"] not in QUOTAS,
+    lambda call: call["ServiceCode"] != "ec2" or call["QuotaCode"] not in QUOTAS | VALUES,
 )
 
 
@@ -52,11 +54,13 @@ def _shown(code: str) -> Fields:
     return {
         "ServiceCode": "ec2",
         "QuotaCode": code,
-        "Value": QUOTAS[code],
+        "Value": (QUOTAS | VALUES)[code],
         "Unit": "None",
         "Adjustable": True,
     }
 
 
 answers("service-quotas", "GetServiceQuota")(lambda call: {"Quota": _shown(call["QuotaCode"])})
-answers("service-quotas", "ListServiceQuotas")(lambda call: {"Quotas": list(map(_shown, QUOTAS))})
+answers("service-quotas", "ListServiceQuotas")(
+    lambda call: {"Quotas": list(map(_shown, QUOTAS | VALUES))}
+)

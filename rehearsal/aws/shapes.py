@@ -21,6 +21,7 @@ CODES = {
     "fsx": "BadRequest",
     "iam": "ValidationError",
     "sts": "ValidationError",
+    "sns": "InvalidParameter",
     "sqs": "InvalidParameterValue",
 }
 """Service → its error code for such a request, where that is not ValidationException. FSx:

@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 import command_line
-from rehearsal import engine, paths, progress, world
-from rehearsal.commands.steps import FAILED, REFUSED, build_programs, open_world
+from rehearsal import engine, paths, progress, toolchain, world
+from rehearsal.commands.steps import FAILED, REFUSED, build_programs, failure, open_world
 from rehearsal.progress import Display
 
 
@@ -28,10 +28,13 @@ def status(options: argparse.Namespace) -> int:
             ]
         )
     )
+    stack = engine.find(options.stack)
+    if failure(stack).exists():
+        print(f"the last update of {stack.name} failed; `make up{stack.chosen}` goes on from there")
+        print(f"{failure(stack).read_text()}\n")
     if not any(process.name.startswith("kube-apiserver") for process in running):
         print("no cluster runs: `make up` creates one")
         return 0
-    stack = engine.find(options.stack)
     engine.write_kubeconfig(stack)
     of_team = ["--stack", stack.name] if stack.refers_to else []
     code = _run(options, *_operation("status"), *of_team)
@@ -53,11 +56,12 @@ def preview(options: argparse.Namespace) -> int:
 
 
 def build(options: argparse.Namespace) -> int:
-    """Build the whole toolchain and the chart mirror, if this machine can hold a world at all."""
+    """Build the programs that every stack runs, and the chart mirror, where this machine can run a
+    world at all."""
     if problem := world.obstacle():
         print(f"{problem}\nTests that need a world are skipped.")
     else:
-        build_programs(Display())
+        build_programs(Display(), (*toolchain.DEFAULT, *options.also))
     return 0
 
 
@@ -90,6 +94,18 @@ def spent(options: argparse.Namespace) -> int:
     """Print the GPU hours and the dollars of each finished run."""
     form = ["--json"] if options.json else []
     return _run(options, sys.executable, "-m", "operations.spent", options.stack, *form)
+
+
+def accept(options: argparse.Namespace) -> int:
+    """Judge what the nodes of a pool have reached, line by line; or write the job that measures it."""
+    words = [
+        word
+        for name in ("pool", "nodes", "image")
+        if (value := getattr(options, name)) is not None
+        for word in (f"--{name}", str(value))
+    ]
+    flags = [f"--{name}" for name in ("yes", "json") if getattr(options, name)]
+    return _run(options, *_operation("accept"), options.stack, *words, *flags)
 
 
 def logs(options: argparse.Namespace) -> int:

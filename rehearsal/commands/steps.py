@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from rehearsal import charts, engine, paths, progress, toolchain, world
@@ -60,7 +61,14 @@ def operate(stack: Stack, display: Display, operation: str, doing: str, *words: 
     return status
 
 
+def failure(stack: Stack) -> Path:
+    """The errors of the last update; no such file where it succeeded."""
+    return paths.LOGS / f"failure-{stack.name}.log"
+
+
 def update(stack: Stack, stages: Stages, *words: str) -> int:
+    """Run `pulumi up` or another operation on the stack; its exit status."""
+    failure(stack).unlink(missing_ok=True)
     return engine.update(
         stack,
         *words,
@@ -72,7 +80,8 @@ def update(stack: Stack, stages: Stages, *words: str) -> int:
 
 
 def failed(stack: Stack, stages: Stages, status: int) -> int:
-    """Print the errors, the path of the log, and the commands to type next."""
+    """Print the errors, which `status` repeats, the path of the log, and the commands to type
+    next."""
     causes = [f"  {resource}: {message}" for resource, message in stages.errors]
     end_of_log = [
         f"  {line}"
@@ -81,6 +90,7 @@ def failed(stack: Stack, stages: Stages, status: int) -> int:
             f"pulumi ended with exit code {status}",
         )
     ]
+    failure(stack).write_text("\n".join(causes or end_of_log))
     stages.display.section("failed", causes or end_of_log)
     refused = any("in the stack file" in message for _, message in stages.errors)
     word, purpose = (

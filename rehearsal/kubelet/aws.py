@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 import urllib3
-from botocore.auth import SigV4Auth, SigV4QueryAuth
+from botocore.auth import S3SigV4Auth, SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
@@ -91,6 +91,18 @@ class Account:
     def efs(self, path: str) -> dict[str, Any]:
         """A read of EFS."""
         return json.loads(self._send("elasticfilesystem", "GET", f"/2015-02-01{path}", "", {}))
+
+    def lists(self, bucket: str, prefix: str, keys: dict[str, str]) -> None:
+        """Lists objects of S3 with a pod's keys, by the names of their variables. AwsError where they
+        may not."""
+        query = urlencode({"list-type": "2", "max-keys": "1", "prefix": prefix})
+        url = f"{self.url}/{bucket}?{query}"
+        request = AWSRequest(method="GET", url=url)
+        who = Credentials(
+            keys["AWS_ACCESS_KEY_ID"], keys["AWS_SECRET_ACCESS_KEY"], keys["AWS_SESSION_TOKEN"]
+        )
+        S3SigV4Auth(who, "s3", self.region).add_auth(request)
+        _accepted(self.pool.request("GET", url, headers=dict(request.headers.items())))
 
     def ecr(self, action: str, body: dict[str, Any]) -> dict[str, Any]:
         """A call of ECR."""

@@ -52,6 +52,7 @@ PROGRAMS = {
     "jobset/jobset:v0.10.1": Program(binary="jobset", entrypoint="/manager"),
     "jobset/jobset:v0.12.0": Program(binary="jobset-0.12", entrypoint="/manager"),
     "kueue/kueue": Program(binary="kueue", entrypoint="/manager"),
+    "prometheus/alertmanager": Program(binary="alertmanager", entrypoint="/bin/alertmanager"),
     "prometheus/prometheus": Program(binary="prometheus", entrypoint="/bin/prometheus"),
     "kubeflow/training-operator:v1-04f9f13": Program(
         binary="training-operator", entrypoint="/manager"

@@ -5,23 +5,22 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from rehearsal import paths
 from rehearsal.kube import Object, absent_is_none
 from rehearsal.kubelet.aws import AwsError
+from rehearsal.kubelet.drivers import DRIVERS
 from rehearsal.kubelet.environment import NotReady, field, quantity
 from rehearsal.kubelet.host import Host
 from rehearsal.kubelet.process import Mount
 from rehearsal.kubelet.sandbox import beneath
 
-HANDLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""A volume's handle that names one file system or bucket: it becomes a folder's name."""
+READ_ONLY = {"ro", "read-only"}
+"""Options of mounts that cannot write. `csi.readOnly` of a volume is none: the kubelet hands it to no
+driver (getReadOnlyFromSpec of Kubernetes 1.34 reads the pod's)."""
 HALF_OF_THE_MEMORY = "50%"
 """Size of a memory volume without sizeLimit."""
 ABSENT_KEY = {
@@ -238,72 +237,19 @@ def claim(volumes: Volumes, name: str, volume: Object) -> Mount:
     csi = bound["spec"].get("csi") or {"driver": "no CSI driver"}
     if csi["driver"] not in DRIVERS:
         raise NotReady(f"the rehearsal does not mount persistent volumes of {csi['driver']}")
-    if not HANDLE.fullmatch(csi["volumeHandle"]):
-        raise NotReady(f"the rehearsal mounts whole file systems only, not {csi['volumeHandle']}")
-    image, check = DRIVERS[csi["driver"]]
+    image, folder_of = DRIVERS[csi["driver"]]
     if not volumes.kubelet.has_daemon(image):
         raise NotReady(
             f"driver name {csi['driver']} not found in the list of registered CSI drivers"
         )
     try:
-        check(volumes.kubelet, csi)
+        place = folder_of(volumes.kubelet, volumes.pod, bound["spec"])
     except AwsError as error:
         raise NotReady(str(error)) from None
-    place = paths.FILE_SYSTEMS / csi["volumeHandle"]
-    place.mkdir(parents=True, exist_ok=True)
-    read_only = "read-only" in bound["spec"].get("mountOptions", ())
-    return Mount(source=str(place), read_only=read_only)
+    options = bound["spec"].get("mountOptions", ())
+    return Mount(source=str(place), read_only=bool({*options} & READ_ONLY))
 
 
-def lustre(kubelet: Host, csi: Object) -> None:
-    """Whether the Lustre file system can be mounted as the volume says."""
-    found = kubelet.account.fsx("DescribeFileSystems", {"FileSystemIds": [csi["volumeHandle"]]})
-    system: dict[str, Any] = found["FileSystems"][0]
-    if system["Lifecycle"] not in ("AVAILABLE", "UPDATING"):
-        raise NotReady(f"{csi['volumeHandle']} is {system['Lifecycle']}")
-    facts = {
-        "dnsname": system.get("DNSName"),
-        "mountname": system.get("LustreConfiguration", {}).get("MountName"),
-    }
-    for key, actual in facts.items():
-        if (said := csi.get("volumeAttributes", {}).get(key)) != actual:
-            raise NotReady(
-                f"mount.lustre: {key} is {said!r}, the file system's is {actual!r}: Is the MGS"
-                " specification correct?"
-            )
-    if wall := kubelet.account.blocked(kubelet.id, csi["volumeHandle"]):
-        raise NotReady(f"mount.lustre: {csi['volumeHandle']}: Connection timed out: {wall}")
-
-
-def efs(kubelet: Host, csi: Object) -> None:
-    """Whether the file system exists and has a mount target in the node's zone."""
-    name = csi["volumeHandle"]
-    system = kubelet.account.efs(f"/file-systems?FileSystemId={name}")["FileSystems"][0]
-    if system["LifeCycleState"] != "available":
-        raise NotReady(f"{name} is {system['LifeCycleState']}")
-    targets = kubelet.account.efs(f"/mount-targets?FileSystemId={name}")["MountTargets"]
-    zones = [t.get("AvailabilityZoneName") for t in targets if t["LifeCycleState"] == "available"]
-    if kubelet.zone not in zones:
-        raise NotReady(
-            f'Failed to resolve "{name}": check that the file system has a mount target in'
-            f" {kubelet.zone}"
-        )
-    if wall := kubelet.account.blocked(kubelet.id, name):
-        raise NotReady(f"mount.nfs4: {name}: Connection timed out: {wall}")
-
-
-def s3(kubelet: Host, csi: Object) -> None:
-    """Whether the volume names a bucket. Every bucket that exists elsewhere counts as there."""
-    if not csi.get("volumeAttributes", {}).get("bucketName"):
-        raise NotReady("mount-s3: bucketName is not set")
-
-
-DRIVERS: dict[str, tuple[str, Callable[[Host, Object], None]]] = {
-    "fsx.csi.aws.com": ("aws-fsx-csi-driver", lustre),
-    "efs.csi.aws.com": ("aws-efs-csi-driver", efs),
-    "s3.csi.aws.com": ("aws-mountpoint-s3-csi-driver", s3),
-}
-"""CSI driver → the image of its node part, and whether one of its volumes can be mounted."""
 SOURCES: dict[str, Callable[[Volumes, str, Object], Mount]] = {
     "configMap": projection,
     "secret": projection,

@@ -21,7 +21,7 @@ from rehearsal.toolchain import go
 from rehearsal.toolchain.go import Report, ToolchainError
 from rehearsal.toolchain.programs import BY_NAME, Program
 
-__all__ = ["DEFAULT", "ToolchainError", "ensure"]
+__all__ = ["BY_NAME", "DEFAULT", "ToolchainError", "ensure"]
 
 DEFAULT = tuple(name for name, program in BY_NAME.items() if not program.lazy)
 

@@ -44,7 +44,7 @@ class Program:
     seconds: int
     """What a cold build took on two cores."""
     lazy: bool = False
-    """Built only for a stack that wants it, not by `python -m rehearsal build`."""
+    """Built only for a stack that wants it, or by `python -m rehearsal build --also <name>`."""
     wanted_by: tuple[str, ...] = ()
     """The setting of an environment, and its value or ANY, without which nothing runs it; none:
     every world does."""
@@ -177,6 +177,19 @@ PROGRAMS = (
             wanted_by=("metrics", ANY),
         )
         for name, seconds in {"prometheus": 1313, "promtool": 19}.items()
+    ),
+    *(
+        Program(
+            name=name,
+            folder="alertmanager",
+            module="github.com/prometheus/alertmanager",
+            command=f"cmd/{name}",
+            ldflags="-s -w -X github.com/prometheus/common/version.Version={number}",
+            seconds=seconds,
+            lazy=True,
+            wanted_by=("metrics", "alerts", ANY),
+        )
+        for name, seconds in {"alertmanager": 106, "amtool": 4}.items()
     ),
 )
 BY_NAME = {program.name: program for program in PROGRAMS}

@@ -6,15 +6,19 @@ import math
 
 from catalog import versions
 from frozen import dataclass
+from plans.alertmanager import AlertmanagerPlan
 from plans.metrics import APP, INTERVAL_SECONDS, MetricsPlan, Target
 from plans.parts import Identity
 from stacks.derive.capacity import STANDARD, first_type
 from stacks.settings.environment import EnvironmentConfig
+from stacks.settings.metrics import AlertsConfig
 
 SERIES_BASE, SERIES_A_NODE, SERIES_A_GPU = 20_000, 450, 30
 """Estimates: controllers, which were 14,578 with Kueue and the training-operator in a world (2026-11-22),
 and API server; of a node its exporter, its containers and its network; of a
 GPU the fields of plans/metrics.py, and what names them."""
+SEVERITIES = ("critical", "warning", "info")
+"""Of alerts, the worst first."""
 BYTES_A_SAMPLE = 2
 """On the disk: 1.3 are usual, and the newest hours are not compressed."""
 BYTES_A_SERIES, MEMORY_BASE_MIB = 2560, 300
@@ -53,10 +57,23 @@ def metrics_plan(me: Identity, wanted: EnvironmentConfig) -> MetricsPlan | None:
         controllers=_controllers(wanted),
         retention_days=wanted.metrics.retention_days,
         remote_write_url=remote.url if remote else None,
+        alerts=_alerts(me, wanted.metrics.alerts) if wanted.metrics.alerts else None,
         series=series,
         memory_mib=memory_mib(series),
         millicpus=millicpus(series),
         disk_gib=disk_gib(series, wanted.metrics.retention_days),
+    )
+
+
+def _alerts(me: Identity, wanted: AlertsConfig) -> AlertmanagerPlan:
+    return AlertmanagerPlan(
+        image=versions.ALERTMANAGER_IMAGE,
+        role_name=me.name("alertmanager"),
+        region=me.region,
+        topic_name=me.name("alerts"),
+        topic_arn=wanted.topic_arn,
+        emails=wanted.emails,
+        severities=SEVERITIES[: SEVERITIES.index(wanted.severity) + 1],
     )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from plans.directories import NAMESPACE
 from plans.parts import JobNamespacePlan
+from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import AnyJob, manifests, typed
 from stacks.settings.stores import StoreConfig
-from stacks.stores.kinds import claim_plan
+from stacks.stores.kinds import claim_plan, directories_by_pod
 
 
 def job_namespace_plan(
@@ -17,12 +19,25 @@ def job_namespace_plan(
     zone: str,
     jobs: Mapping[str, AnyJob],
     max_gpus: int | None = None,
+    team: str | None = None,
 ) -> JobNamespacePlan:
-    """A namespace with a claim of each store. `jobs`: those that it runs."""
+    """A namespace with a claim of each store. `jobs`: those that it runs. `team`: that the
+    environment lists, and whose namespace it is."""
     return JobNamespacePlan(
         namespace=namespace,
-        claims=tuple(claim_plan(namespace, name, store, zone) for name, store in stores.items()),
+        claims=tuple(
+            claim_plan(namespace, name, store, zone, team) for name, store in stores.items()
+        ),
         max_gpus=max_gpus,
         host_paths=any(job.host_paths for job in typed(jobs).values())
         or any(job.privileged_pods for job in manifests(jobs).values()),
     )
+
+
+def directory_roots_plan(wanted: EnvironmentConfig) -> JobNamespacePlan | None:
+    """The namespace from which the directories of teams are made, with a claim of each such store as
+    a whole; None where no pod makes directories."""
+    stores = directories_by_pod(wanted.storage)
+    if not stores or not wanted.teams:
+        return None
+    return job_namespace_plan(NAMESPACE, stores, wanted.zone, jobs={})

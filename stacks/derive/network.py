@@ -11,6 +11,7 @@ from plans.networks import (
     BroughtNetworkPlan,
     BroughtZonePlan,
     OwnNetworkPlan,
+    WayOutPlan,
     ZonePlan,
     service_cidr,
 )
@@ -55,7 +56,17 @@ def network_plan(
         service_cidr=services,
         zones=planned,
         training_zone=planned[0],
+        ways_out=_ways_out(planned, each_zone=wanted.network.nat == "each_zone"),
         cluster_name=cluster_name,
+    )
+
+
+def _ways_out(zones: tuple[ZonePlan, ...], *, each_zone: bool) -> tuple[WayOutPlan, ...]:
+    """The training zone, which is the first, always has a NAT gateway: there the traffic is."""
+    if not each_zone:
+        return (WayOutPlan(table="private", zone=zones[0], zones=zones),)
+    return tuple(
+        WayOutPlan(table=f"private-{zone.letter}", zone=zone, zones=(zone,)) for zone in zones
     )
 
 

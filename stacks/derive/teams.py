@@ -9,6 +9,7 @@ from typing import Any
 
 from catalog.job_kinds import JOB_KINDS
 from frozen import dataclass
+from plans.directories import DirectoryPlan, directory_plan, path_of
 from plans.parts import TEAM, Identity, JobNamespacePlan, digest
 from plans.policies import ROLE_NAME
 from plans.queues import TeamQueuePlan, urgencies_up_to
@@ -28,6 +29,7 @@ from stacks.derive.queues import kept_nodes, team_queue_plan
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.stores import StoreConfig
 from stacks.settings.team_entry import TeamEntryConfig
+from stacks.stores.kinds import mounted_by_pods
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,13 +75,14 @@ def team_entry_plans(
             identity=me,
             name=name,
             workspace=_workspace(name, entry, wanted),
-            pods=_identity(me, name, entry),
+            directories=_directories(me, name, entry, wanted),
+            pods=_identity(me, name, entry, wanted),
             max_jobs=entry.max_jobs,
             job_kinds=_job_kinds(wanted),
             max_pods=entry.max_pods,
             entrants=_entrants(name, entry),
             parameter=parameter_name(me.stack, name),
-            contract=team_contract(promised, name, entry, queued=wanted.queues is not None),
+            contract=team_contract(promised, name, entry, wanted),
             queue=team_queue_plan(name, wanted, kept),
         )
         for name, entry in wanted.teams.items()
@@ -87,10 +90,10 @@ def team_entry_plans(
 
 
 def team_contract(
-    promised: Mapping[str, Any], name: str, entry: TeamEntryConfig, *, queued: bool
+    promised: Mapping[str, Any], name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig
 ) -> dict[str, Any]:
-    """The part of an environment's contract that concerns one team, with a digest of its own.
-    `queued`: its jobs wait in a queue. Shares are no part of it: they depend on other teams."""
+    """The part of an environment's contract that concerns one team, with a digest of its own. Shares
+    are no part of it: they depend on other teams."""
     stores = promised["storage"] if entry.stores is None else entry.stores
     part = {
         **{key: value for key, value in promised.items() if key != "digest"},
@@ -99,10 +102,22 @@ def team_contract(
             "name": name,
             "namespace": entry.namespace_of(name),
             "max_gpus": entry.max_gpus,
-            **({"queue": name} if queued else {}),
+            **({"queue": name} if wanted.queues is not None else {}),
+            **_seen(name, entry, wanted),
         },
     }
     return {**part, "digest": digest(part)}
+
+
+def _seen(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> dict[str, Any]:
+    """Which stores the team does not see as a whole, or cannot write to."""
+    stores = stores_of(entry, wanted)
+    apart = [store for store, settings in stores.items() if settings.teams == "apart"]
+    reads = [store for store, settings in stores.items() if settings.teams == "read_only"]
+    return {
+        **({"directories": dict.fromkeys(apart, path_of(name))} if apart else {}),
+        **({"read_only": reads} if reads else {}),
+    }
 
 
 def stores_of(entry: TeamEntryConfig, wanted: EnvironmentConfig) -> dict[str, StoreConfig]:
@@ -127,6 +142,7 @@ def _workspace(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> 
         wanted.zone,
         jobs={},
         max_gpus=entry.max_gpus,
+        team=name,
     )
     lists = {
         IMAGE_PREFIXES: entry.image_prefixes,
@@ -140,11 +156,23 @@ def _workspace(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> 
     )
 
 
-def _identity(me: Identity, name: str, entry: TeamEntryConfig) -> TeamIdentityPlan | None:
+def _directories(
+    me: Identity, name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig
+) -> dict[str, DirectoryPlan]:
+    return {
+        store: directory_plan(me, store, name)
+        for store, settings in stores_of(entry, wanted).items()
+        if settings.teams == "apart"
+    }
+
+
+def _identity(
+    me: Identity, name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig
+) -> TeamIdentityPlan | None:
     statements = s3_statements(
         reads=entry.s3_reads, writes=entry.s3_writes, keys=entry.kms_key_arns
     )
-    if not statements:
+    if not statements and not mounted_by_pods(stores_of(entry, wanted)):
         return None
     return TeamIdentityPlan(
         role_name=me.short_name(f"team-{name}-pods", ROLE_NAME),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from catalog.instances import QUOTAS
+from catalog.instances import ADDRESS_QUOTA, QUOTAS
 from plans.access import AccessPlan
 from plans.parts import Identity
 from plans.vpc_faults import EVERYWHERE, SubnetFound, VpcFound
@@ -149,6 +149,17 @@ class Account:
         found = self._ask("ec2:DescribeSubnets", filters=at)["Subnets"]
         nodes = self._running(_tags(me, *(f"{name}-node" for name in node_pools)))
         return (found[0]["AvailableIpAddressCount"] if found else None), len(nodes)
+
+    def public_addresses(self, me: Identity) -> tuple[float, int]:
+        """How many the region gives the account, and how many of them others than this stack have."""
+        quota = self._ask(
+            "servicequotas:GetServiceQuota", ServiceCode="ec2", QuotaCode=ADDRESS_QUOTA
+        )["Quota"]["Value"]
+        every, own = (
+            self._ask("ec2:DescribeAddresses", filters=filters)["Addresses"]
+            for filters in ({}, _tags(me))
+        )
+        return quota, len(every) - len(own)
 
     def vpc(self, id_: str, subnets: Sequence[str]) -> VpcFound | None:
         """A VPC with those of the subnets that exist; None where the region has no such VPC."""

@@ -6,14 +6,20 @@ seconds: preflight.py.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    # What a check makes is there until it ends. To look for garbage takes a tenth of its time.
+    import gc
+
+    gc.disable()
+
 import json
 
 import command_line
-from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan, TeamPlan
+from stacks.reports.stack_file import HAS_ERRORS, NO_FILE, planned_file
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.problems import InputError, InputWarning, counted, listed
-from stacks.settings.reader import json_schema, read_file
+from stacks.settings.reader import json_schema
 
 DEADLINE = 60.0
 """Seconds after which the questions without an answer are given up: several slow pages would take
@@ -60,12 +66,10 @@ def main(arguments: list[str]) -> int:
 def _check(stack: str, deadline: float | None) -> int:
     """The exit status of one stack. `deadline`: seconds for the account's answers, None where it is
     not asked."""
-    try:
-        reading = read_file(stack)
-        planned = plan_stack(reading)
-    except FileNotFoundError as error:
-        print(f"{stack}: no stack file ({error.filename}); copy Pulumi.dev.yaml and change it")
-        return 2
+    found = planned_file(stack)
+    if found is None:
+        return NO_FILE
+    reading, planned = found
     problems: list[InputError | InputWarning] = [*planned.warnings, *planned.errors]
     if deadline is not None and planned.plan and reading.config:
         answers = _answers(planned.plan, reading.config.environment, deadline)
@@ -75,7 +79,7 @@ def _check(stack: str, deadline: float | None) -> int:
     print("\n".join([*listed(problems), ""] if problems else []), end="")
     if planned.plan is None or any(isinstance(problem, InputError) for problem in problems):
         print(f"{stack}: {counted(problems)}")
-        return 1
+        return HAS_ERRORS
     summary = f"{counted(problems)}; {_summary(planned.plan)}"
     print(f"{stack}: {summary}\nnext: make preview STACK={stack}")
     return 0

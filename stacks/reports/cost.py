@@ -16,6 +16,7 @@ from catalog.prices import Price, price
 from catalog.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from catalog.versions import control_plane_prices
 from frozen import dataclass
+from plans.networks import OwnNetworkPlan
 from plans.parts import JobPlan
 from stacks.derive.capacity import PoolUse
 from stacks.planned import EnvironmentPlan, TeamPlan
@@ -119,7 +120,7 @@ class Estimate:
     is not its own."""
 
     fixed: tuple[Line, ...]
-    """Control plane, NAT gateway, system nodes, and nodes that are paid while no job runs."""
+    """Control plane, NAT gateways, system nodes, and nodes that are paid while no job runs."""
     storage: tuple[Line, ...]
     work: tuple[Line, ...]
     """What comes on top while all jobs run, as far as their pools go."""
@@ -162,9 +163,8 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
         [(each, 1) for each in control_plane_prices(region, plan.cluster.support)],
         f"in {plan.cluster.support} support",
     )
-    if plan.own_network:
-        yield _line("NAT gateway", [(price("nat", "hour", region), 1)])
-        yield _line("public address of the NAT gateway", [(price("vpc", "public-ipv4", region), 1)])
+    if isinstance(plan.network, OwnNetworkPlan):
+        yield from _ways_out(region, len(plan.network.ways_out))
     yield _line(
         f"{system.nodes} system nodes {system.instance_type}",
         [(price("ec2", system.instance_type, region), system.nodes)],
@@ -180,6 +180,18 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
         else:
             why = "all of it, used or not" if use.reserved_nodes else "kept running"
             yield from _nodes(plan, name, _paid(use), use.kept_nodes, why)
+
+
+def _ways_out(region: str, gateways: int) -> Iterable[Line]:
+    one = gateways == 1
+    yield _line(
+        "NAT gateway" if one else f"{gateways} NAT gateways",
+        [(price("nat", "hour", region), gateways)],
+    )
+    yield _line(
+        "public address of the NAT gateway" if one else "public addresses of the NAT gateways",
+        [(price("vpc", "public-ipv4", region), gateways)],
+    )
 
 
 def _once(plan: EnvironmentPlan) -> Iterable[Line]:

@@ -10,10 +10,9 @@ from pathlib import Path
 import command_line
 from plans.dashboards import DASHBOARDS, grafana
 from plans.metrics import VIEW
-from stacks.plan import plan_stack
-from stacks.planned import EnvironmentPlan
-from stacks.settings.problems import counted, listed
-from stacks.settings.reader import read_file
+from stacks.planned import EnvironmentPlan, TeamPlan
+from stacks.reports.stack_file import report_on
+from stacks.settings.reader import Reading
 
 FOLDER = "dashboards"
 
@@ -30,25 +29,21 @@ def main(arguments: list[str]) -> int:
     )
     options = parser.parse_args(arguments)
     stack = options.stack
-    try:
-        planned = plan_stack(read_file(stack))
-    except FileNotFoundError as error:
-        print(f"{stack}: no stack file ({error.filename}); copy Pulumi.dev.yaml")
-        return 2
-    plan = planned.plan
-    if plan is None:
-        print("\n".join([*listed(planned.errors), f"{stack}: {counted(planned.errors)}"]))
-        return 1
-    if not isinstance(plan, EnvironmentPlan) or plan.metrics is None:
-        print(
-            f"{stack}: no metrics; write environment.metrics: {{}} in the environment's stack file"
-        )
-        return 1
-    for path in write(plan, options.to / stack):
-        print(path)
-    print("in Grafana: Dashboards, New, Import; its data source is the Prometheus behind")
-    print(f"  {VIEW}")
-    return 0
+
+    def report(_: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
+        if not isinstance(plan, EnvironmentPlan) or plan.metrics is None:
+            print(
+                f"{stack}: no metrics; write environment.metrics: {{}} in the environment's stack"
+                " file"
+            )
+            return 1
+        for path in write(plan, options.to / stack):
+            print(path)
+        print("in Grafana: Dashboards, New, Import; its data source is the Prometheus behind")
+        print(f"  {VIEW}")
+        return 0
+
+    return report_on(stack, report)
 
 
 def write(plan: EnvironmentPlan, folder: Path) -> list[Path]:

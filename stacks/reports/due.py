@@ -14,17 +14,16 @@ import command_line
 from catalog import versions
 from catalog.prices import stale
 from frozen import dataclass
-from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account, NotAnswered
 from stacks.reports.cost import estimate
-from stacks.reports.plan import as_json
+from stacks.reports.plan import as_json, errors_as_json
 from stacks.reports.releases import add_ons, ami_release, amis, in_order, newest
+from stacks.reports.stack_file import errors_of, report_on
 from stacks.rules.cluster import end_of_support, next_release
 from stacks.rules.environment import offers_warnings
 from stacks.settings.environment import EnvironmentConfig
-from stacks.settings.problems import counted, listed
-from stacks.settings.reader import read_file
+from stacks.settings.reader import Reading
 from stacks.settings.yaml_file import as_yaml
 
 UPGRADES = "docs/upgrades.md has the order"
@@ -52,22 +51,16 @@ def main(arguments: list[str]) -> int:
         "--live", action="store_true", help="ask the AWS account as well, which is only read"
     )
     options = parser.parse_args(arguments)
-    stack = options.stack
-    try:
-        reading = read_file(stack)
-        planned = plan_stack(reading)
-    except FileNotFoundError as error:
-        print(f"{stack}: no stack file ({error.filename}); copy Pulumi.dev.yaml")
-        return 2
-    if planned.plan is None:
-        print("\n".join([*listed(planned.errors), f"{stack}: {counted(planned.errors)}"]))
-        return 1
-    found = list[Due]()
-    if isinstance(planned.plan, EnvironmentPlan) and reading.config and reading.config.environment:
-        found += due(planned.plan, reading.config.environment, datetime.now(UTC))
-        found += newer(Account(planned.plan.access), planned.plan) if options.live else []
-    print(as_json(found) if options.json else "\n".join(text(planned.plan, found)))
-    return 0
+
+    def report(reading: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
+        found = list[Due]()
+        if isinstance(plan, EnvironmentPlan) and reading.config and reading.config.environment:
+            found += due(plan, reading.config.environment, datetime.now(UTC))
+            found += newer(Account(plan.access), plan) if options.live else []
+        print(as_json(found) if options.json else "\n".join(text(plan, found)))
+        return 0
+
+    return report_on(options.stack, report, errors_as_json if options.json else errors_of)
 
 
 def due(plan: EnvironmentPlan, wanted: EnvironmentConfig, now: datetime) -> list[Due]:

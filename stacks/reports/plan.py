@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
 import command_line
 from catalog.instances import QUOTA_NAMES
 from catalog.versions import known_good
+from plans.directories import PARENT
+from plans.metrics import MetricsPlan
 from plans.parts import Spec
 from plans.pod_template import GPU, pod_requests
 from stacks.derive.capacity import quota_needed, quota_takers
-from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.cost import estimate
 from stacks.reports.money import at_least, money
+from stacks.reports.stack_file import errors_of, report_on
 from stacks.reports.timeline import Timeline, schedule
 from stacks.reports.upgrade import versions_section
-from stacks.settings.problems import counted, listed
-from stacks.settings.reader import read_file
+from stacks.settings.problems import InputError
+from stacks.settings.reader import Reading
 from stacks.stores.figures import Stage
 from stacks.stores.goodput import Verdict
 from stacks.stores.kinds import plan_kind
@@ -50,24 +52,15 @@ def main(arguments: list[str]) -> int:
         "--picture", action="store_true", help="print the chart of docs/critical-path.md"
     )
     options = parser.parse_args(arguments)
-    stack = options.stack
-    try:
-        planned = plan_stack(read_file(stack))
-    except FileNotFoundError as error:
-        print(f"{stack}: no stack file ({error.filename}); copy Pulumi.dev.yaml")
-        return 2
-    if planned.plan is None:
-        print(
-            as_json({"stack": stack, "errors": planned.errors})
-            if options.json
-            else "\n".join([*listed(planned.errors), f"{stack}: {counted(planned.errors)}"])
-        )
-        return 1
-    if options.json:
-        print(as_json(data(planned.plan)))
-    else:
-        print((picture if options.picture else text)(planned.plan))
-    return 0
+
+    def report(_: Reading, plan: Plan) -> int:
+        if options.json:
+            print(as_json(data(plan)))
+        else:
+            print((picture if options.picture else text)(plan))
+        return 0
+
+    return report_on(options.stack, report, errors_as_json if options.json else errors_of)
 
 
 def text(plan: Plan) -> str:
@@ -119,6 +112,11 @@ def summary(plan: Plan) -> dict[str, Any]:
 def as_json(value: Any) -> str:
     """Plain data in a stable order; money as text, which no reader rounds."""
     return json.dumps(value, default=_plain, sort_keys=True)
+
+
+def errors_as_json(stack: str, errors: Sequence[InputError]) -> str:
+    """What a program reads where there is no plan."""
+    return as_json({"stack": stack, "errors": errors})
 
 
 def picture(plan: Plan) -> str:
@@ -222,9 +220,9 @@ def _few(names: list[str]) -> str:
 
 
 def storage(plan: Plan) -> list[str]:
-    """The file systems, and what becomes of them with the stack."""
+    """The file systems, and what becomes of them with the stack; of a team, what it sees of them."""
     if isinstance(plan, TeamPlan):
-        return []
+        return _seen(plan.contract.get("team", {}))
     rows = [("store", "kind", "size", "speed", "at destroy")]
     notes: list[str] = []
     for name, store in plan.stores.items():
@@ -232,7 +230,18 @@ def storage(plan: Plan) -> list[str]:
         row = kind.row(store)
         rows.append((name, row.kind, row.size, row.speed, _kept(store.keep)))
         notes += [f"  {note}" for note in kind.notes(name, store)]
+        notes += [f"  {name} has a directory for each team: {PARENT}/<team>"] if store.apart else []
     return ["storage", *command_line.table(rows), *notes] if plan.stores else []
+
+
+def _seen(team: Mapping[str, Any]) -> list[str]:
+    """The stores that the team does not see as a whole, or cannot write to. `team`: of its
+    contract."""
+    own = [
+        f"  {store} is the directory {path}" for store, path in team.get("directories", {}).items()
+    ]
+    reads = [f"  {store} is for reading only" for store in team.get("read_only", ())]
+    return ["storage", *own, *reads] if own or reads else []
 
 
 def _kept(keep: bool) -> str:
@@ -318,7 +327,17 @@ def metrics(plan: Plan) -> list[str]:
         ),
     ]
     note = "on a system node, which is paid already; where all pools are full"
-    return [*command_line.table(rows), *command_line.wrapped(note)]
+    return [*command_line.table(rows), *command_line.wrapped(note), *_told(m)]
+
+
+def _told(plan: MetricsPlan) -> list[str]:
+    """Who is told of alerts."""
+    if plan.alerts is None:
+        return command_line.wrapped("nobody is told of alerts: set environment.metrics.alerts")
+    topic = plan.alerts.topic_arn or f"the topic {plan.alerts.topic_name}"
+    readers = f", with {', '.join(plan.alerts.emails)}" if plan.alerts.emails else ""
+    sent = " and ".join(plan.alerts.severities)
+    return command_line.wrapped(f"alerts ({sent}) are sent to {topic}{readers}")
 
 
 def _block_starts(plan: Plan) -> list[str]:

@@ -15,15 +15,15 @@ from catalog.permissions import CLOUDFORMATION
 from plans.deployer import Scope, deployer_policies, preview_policies, team_policies
 from plans.networks import AnyNetworkPlan, BroughtNetworkPlan
 from plans.policies import Document
-from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan, TeamPlan
-from stacks.settings.problems import counted, listed
-from stacks.settings.reader import read_file
+from stacks.reports.stack_file import report_on
+from stacks.settings.reader import Reading
 from stacks.stores.kinds import plan_kind
 
 SOMETIMES = {
     "aws:ec2/placementGroup:PlacementGroup",
     "aws:ecr/repository:Repository",
+    "aws:efs/accessPoint:AccessPoint",
     "aws:efs/fileSystem:FileSystem",
     "aws:efs/mountTarget:MountTarget",
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
@@ -34,6 +34,8 @@ SOMETIMES = {
     "aws:s3/bucketPolicy:BucketPolicy",
     "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+    "aws:sns/topic:Topic",
+    "aws:sns/topicSubscription:TopicSubscription",
     "aws:ssm/parameter:Parameter",
 }
 """Types that follow from settings; every environment has the others."""
@@ -70,25 +72,21 @@ def main(arguments: list[str]) -> int:
         help="print one document alone, such as network, for `aws iam create-policy`",
     )
     options = parser.parse_args(arguments)
-    stack = options.stack
-    try:
-        planned = plan_stack(read_file(stack))
-    except FileNotFoundError as error:
-        print(f"{stack}: no stack file ({error.filename}); copy Pulumi.dev.yaml")
-        return 2
-    if planned.plan is None:
-        print("\n".join([*listed(planned.errors), f"{stack}: {counted(planned.errors)}"]))
-        return 1
-    found = policies(planned.plan, preview=options.preview)
-    if options.part is None:
-        print(json.dumps(found, indent=2))
+
+    def report(_: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
+        found = policies(plan, preview=options.preview)
+        if options.part is None:
+            print(json.dumps(found, indent=2))
+            return 0
+        parts = {name.rpartition("-")[2]: document for name, document in found.items()}
+        if options.part not in parts:
+            there = ", ".join(parts) or "none"
+            print(f"{options.stack}: no policy {options.part}; there are {there}")
+            return 2
+        print(json.dumps(parts[options.part], indent=2))
         return 0
-    parts = {name.rpartition("-")[2]: document for name, document in found.items()}
-    if options.part not in parts:
-        print(f"{stack}: no policy {options.part}; there are {', '.join(parts) or 'none'}")
-        return 2
-    print(json.dumps(parts[options.part], indent=2))
-    return 0
+
+    return report_on(options.stack, report)
 
 
 def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict[str, Document]:
@@ -133,6 +131,10 @@ def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
         yield from plan_kind(store).resource_types(store)
     if plan.registries:
         yield "aws:ecr/repository:Repository"
+    if plan.metrics and plan.metrics.alerts and not plan.metrics.alerts.topic_arn:
+        yield "aws:sns/topic:Topic"
+        if plan.metrics.alerts.emails:
+            yield "aws:sns/topicSubscription:TopicSubscription"
     if plan.teams:
         yield "aws:ssm/parameter:Parameter"
     if plan.cluster.admins:

@@ -21,6 +21,7 @@ from stacks.derive.credentials import NotAssumed
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account, NotAnswered
 from stacks.reports.brought_vpc import vpc_checks
+from stacks.reports.public_addresses import public_address_checks
 from stacks.reports.reach import address_errors, asks_address, first_update_errors
 from stacks.reports.releases import add_ons, ami_errors, amis, build_errors
 from stacks.reports.service_roles import role_findings, service_roles
@@ -116,6 +117,7 @@ def checks(
     return {
         **_cluster_checks(account, plan, caller),
         **vpc_checks(account, plan.network),
+        **public_address_checks(account, plan.network),
         "zones": lambda: zone_findings(plan, wanted.zone_id, account.zones()),
         "instance types on offer": lambda: offer_findings(plan, account.offers(types)),
         **{

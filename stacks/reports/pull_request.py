@@ -8,15 +8,16 @@ deployed, and the comment says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import command_line
-from stacks.plan import plan_stack
+from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.plan import summary
-from stacks.settings.problems import counted
-from stacks.settings.reader import read_file
+from stacks.reports.stack_file import report_on
+from stacks.settings.problems import InputError, counted
+from stacks.settings.reader import Reading
 
 CHANGES = {
     "create": "to create",
@@ -47,14 +48,19 @@ def main(arguments: list[str]) -> int:
         help="file with the output of `pulumi preview --json` (an empty account by default)",
     )
     options = parser.parse_args(arguments)
-    planned = plan_stack(read_file(options.stack))
     print(f"### {options.stack}\n")
-    if planned.plan is None:
-        print(f"The stack file has {counted(planned.errors)}: run `make check`.")
-        return 1
-    lines = previewed(json.loads(options.preview.read_text())) if options.preview else [EMPTY, ""]
-    print("\n".join([*lines, *figures(summary(planned.plan))]))
-    return 0
+
+    def report(_: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
+        preview = options.preview
+        lines = previewed(json.loads(preview.read_text())) if preview else [EMPTY, ""]
+        print("\n".join([*lines, *figures(summary(plan))]))
+        return 0
+
+    return report_on(options.stack, report, _refused)
+
+
+def _refused(stack: str, errors: Sequence[InputError]) -> str:
+    return f"The stack file has {counted(errors)}: run `make check STACK={stack}`."
 
 
 def previewed(preview: dict[str, Any]) -> Iterator[str]:

@@ -55,6 +55,7 @@ PATTERNS = {
     r"^[a-z0-9][-._:/a-z0-9]*/$": "beginning of image names",
     r"^s3://[a-z0-9][-.a-z0-9]{1,61}[a-z0-9]/([-!_.'()/A-Za-z0-9]+/)?$": "part of an S3 bucket",
     r"^arn:aws[a-z-]*:kms:[-a-z0-9]+:\d{12}:key/[-\w]+$": "ARN of a KMS key",
+    r"^(cluster|(storage|pools|runtimes)\.[a-z][-.a-z0-9]*)$": "cluster or <section>.<name>",
     r"^cr-[0-9a-f]{8,17}$": "cr-…",
     r"^vpc-[0-9a-f]{8,17}$": "vpc-…",
     r"^subnet-[0-9a-f]{8,17}$": "subnet-…",

@@ -15,6 +15,7 @@ from datetime import date, datetime
 from catalog import versions
 from catalog.age import outdated
 from catalog.zones import SNAPSHOT
+from plans.directories import NAMESPACE as DIRECTORIES
 from plans.metrics import NAMESPACE as METRICS
 from stacks.derive.capacity import TYPES, gpus_of
 from stacks.derive.teams import Share
@@ -48,6 +49,7 @@ SYSTEM_NAMESPACES = (
     "kubeflow-system",
     "kueue-system",
     METRICS,
+    DIRECTORIES,
 )
 """They exist before us, or a chart makes them."""
 RESERVED_TAG_KEYS = re.compile(
@@ -91,7 +93,7 @@ def environment_errors(
     yield from stores_together_errors(wanted, zones)
     yield from trainer_errors(wanted)
     yield from training_operator_errors(wanted)
-    yield from metrics_errors(wanted)
+    yield from metrics_errors(region, wanted)
 
 
 def team_errors(

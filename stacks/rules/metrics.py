@@ -16,14 +16,14 @@ from stacks.derive.metrics import (
     series_of,
 )
 from stacks.settings.environment import EnvironmentConfig
-from stacks.settings.metrics import MetricsConfig, RemoteWriteConfig
-from stacks.settings.problems import InputError, InputWarning
+from stacks.settings.metrics import AlertsConfig, MetricsConfig, RemoteWriteConfig
+from stacks.settings.problems import REMOVE, InputError, InputWarning
 
 AT = "environment.metrics"
 LARGER = ("m7i.xlarge", "m7i.2xlarge", "m7i.4xlarge", "m7i.8xlarge")
 
 
-def metrics_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
+def metrics_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputError]:
     """Every error of the metrics of an environment."""
     if wanted.metrics is None:
         return
@@ -32,6 +32,8 @@ def metrics_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     yield from _node(wanted.system_nodes.instance_type, series)
     if wanted.metrics.remote_write:
         yield from _address(wanted.metrics.remote_write)
+    if wanted.metrics.alerts:
+        yield from _alerts(wanted.metrics.alerts, region)
 
 
 def _history(metrics: MetricsConfig, series: int) -> Iterator[InputError]:
@@ -95,8 +97,47 @@ def _address(remote: RemoteWriteConfig) -> Iterator[InputError]:
     )
 
 
+def _alerts(alerts: AlertsConfig, region: str) -> Iterator[InputError]:
+    at = f"{AT}.alerts"
+    for number, address in enumerate(alerts.emails):
+        if not re.fullmatch(r"[^@\s]+@[\w-]+(\.[\w-]+)+", address):
+            yield InputError(
+                path=f"{at}.emails[{number}]",
+                must="be an e-mail address",
+                got=address,
+                fix="write such as gpu-oncall@example.com",
+                write="gpu-oncall@example.com",
+            )
+    if alerts.topic_arn is None:
+        return
+    if alerts.emails:
+        yield InputError(
+            path=f"{at}.emails",
+            must="not be set beside topic_arn: the owner of a topic subscribes its readers",
+            got=", ".join(alerts.emails),
+            fix="delete emails, or delete topic_arn and the environment makes a topic",
+            write=REMOVE,
+        )
+    if not re.fullmatch(rf"arn:aws:sns:{region}:\d{{12}}:[\w-]{{1,256}}", alerts.topic_arn):
+        yield InputError(
+            path=f"{at}.topic_arn",
+            must=f"be the ARN of a standard SNS topic in {region}, where its publisher is",
+            got=alerts.topic_arn,
+            fix=f"write such as arn:aws:sns:{region}:123456789012:alerts",
+            write=f"arn:aws:sns:{region}:123456789012:alerts",
+        )
+
+
 def metrics_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
-    """Where the history ends with its node."""
+    """Where the history ends with its node, and where nobody is told of an alert."""
+    if wanted.metrics and wanted.metrics.alerts == AlertsConfig():
+        yield InputWarning(
+            path=f"{AT}.alerts",
+            text=(
+                "nobody reads the topic that the environment makes; write emails, or subscribe to"
+                " the topic of the stack output alerts_topic"
+            ),
+        )
     if wanted.metrics and wanted.metrics.remote_write is None:
         yield InputWarning(
             path=AT,

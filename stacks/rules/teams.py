@@ -17,6 +17,7 @@ from stacks.derive.capacity import TYPES
 from stacks.derive.teams import Share, principals
 from stacks.rules.environment import SYSTEM_NAMESPACES
 from stacks.rules.queues import outside_errors, queue_errors, queued_job_errors
+from stacks.rules.team_stores import past_the_wall_errors, read_only_errors, wall_warnings
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.job import AnyJob, JobConfig, manifests, typed
 from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
@@ -137,6 +138,12 @@ def contract_errors(plans: Mapping[str, TeamEntryPlan]) -> Iterator[InputError]:
 
 
 def entry_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """What works but should be known about the teams of an environment."""
+    yield from wall_warnings(wanted)
+    yield from _shares_together(wanted)
+
+
+def _shares_together(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
     """Shares that the pools cannot give to all teams at once. With queues that is how it is meant:
     jobs wait before they have nodes."""
     if wanted.queues is not None:
@@ -167,6 +174,7 @@ def listing_errors(
     if team.name is None:
         yield from _unlisted(team, environment)
         yield from outside_errors(team, environment)
+        yield from past_the_wall_errors(team, environment)
         return
     if team.name not in environment.teams:
         otherwise = f"add it under environment.teams in Pulumi.{team.environment}.yaml"
@@ -224,6 +232,7 @@ def listed_job_errors(
     yield from queued_job_errors(share, jobs, described, environment)
     if share.entry is None:
         return
+    yield from read_only_errors(jobs, described, environment)
     for name, job in described.items():
         setting = "image" if name in typed(jobs) else "manifest"
         yield from _image(f"team.jobs.{name}.{setting}", share.entry, job.image)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from catalog.docker_hub import HOURS, PULLS, is_on_docker_hub
 from frozen import dataclass
+from plans.directories import path_of
 from stacks.derive.capacity import TYPES, gpus_of, largest_gang
 from stacks.derive.teams import Share
 from stacks.rules.teams import listing_errors
@@ -25,11 +27,14 @@ class Saved:
     """Of the setting."""
     store: str
     directory: PurePosixPath
+    part: PurePosixPath = PurePosixPath()
+    """What the job's namespace sees of the store: all of it, or the directory of its team."""
 
     @property
     def places(self) -> list[tuple[str, PurePosixPath]]:
         """The directory, and those that it is in, each with its store."""
-        return [(self.store, each) for each in (self.directory, *self.directory.parents)]
+        whole = self.part / self.directory
+        return [(self.store, each) for each in (whole, *whole.parents)]
 
 
 def team_errors_together(
@@ -41,8 +46,20 @@ def team_errors_together(
     yield from shared_namespace_errors(team, others)
     elsewhere = saved("environment.jobs", typed(environment.jobs), team.environment)
     for stack, other in others.items():
-        elsewhere += saved("team.jobs", typed(other.jobs), stack)
-    yield from shared_directory_errors(saved("team.jobs", typed(team.jobs)), elsewhere)
+        elsewhere += _saved_by_team(other, environment, stack)
+    yield from shared_directory_errors(_saved_by_team(team, environment), elsewhere)
+
+
+def _saved_by_team(
+    team: TeamConfig, environment: EnvironmentConfig, stack: str = ""
+) -> list[Saved]:
+    """Where the jobs of a team save, each in the team's part of its store."""
+    found = saved("team.jobs", typed(team.jobs), stack)
+    apart = {name for name, store in environment.storage.items() if store.teams == "apart"}
+    if team.name is None:
+        return found
+    own = PurePosixPath(path_of(team.name))
+    return [replace(each, part=own) if each.store in apart else each for each in found]
 
 
 def beside(stack: str, environment: EnvironmentConfig) -> dict[str, JobConfig]:

@@ -230,6 +230,11 @@ class ArtifactsConfig:
     or an oci:// prefix."""
 
 
+Replaceable = Annotated[
+    str, pydantic.Field(pattern=r"^(cluster|(storage|pools|runtimes)\.[a-z][-.a-z0-9]*)$")
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentConfig:
     """A training environment: network, cluster, pools of nodes, stores, Trainer and jobs."""
@@ -272,6 +277,10 @@ class EnvironmentConfig:
     production: bool = False
     """Whether jobs that can change while this file stays the same are refused: an image tagged
     `latest`, a git clone without a commit, packages installed at start."""
+    allow_replace: tuple[Replaceable, ...] = ()
+    """What the next `pulumi up` can replace: `cluster`, `storage.<name>`, `pools.<name>`,
+    `runtimes.<name>`. A preview refuses to replace anything else of these kinds, and says which
+    setting would. Delete the entries afterwards."""
     artifacts: ArtifactsConfig | None = None
     """By default charts come from the public registries of their projects."""
     tags: dict[str, str] = field(default_factory=dict)

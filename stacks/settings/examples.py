@@ -9,6 +9,7 @@ from typing import Any, get_args
 from catalog import versions
 from frozen import dataclass
 from stacks.settings.aws import AccountId, PolicyArn, RoleArn
+from stacks.settings.environment import Replaceable
 from stacks.settings.job import Name
 from stacks.settings.network import SubnetId, VpcId
 from stacks.settings.team_entry import ImagePrefix, KeyArn, S3Prefix
@@ -60,7 +61,9 @@ EXAMPLES: dict[str, Any] = {
     "parameters_billion": 70,
     "goodput_percent": 95,
     "repositories.*": {"s3": "s3://bucket/prefix/", "path": "/data"},
-    "s3": "s3://bucket/prefix/",
+    "repositories.*.s3": "s3://bucket/prefix/",
+    "storage.*.s3": {},
+    "storage.*.teams": "apart",
     "auto_import": ["NEW", "CHANGED", "DELETED"],
     "auto_export": ["NEW", "CHANGED"],
     "registries.*": {},
@@ -132,7 +135,8 @@ def keys_of(steps: Sequence[str]) -> list[str]:
     holder = above[-1] if above else ""
     if holder == "storage" and "jobs" in above:
         return ["jobs.storage.*"]
-    return [f"{holder}.{last}", f"{holder}.*", last]
+    in_entry = [f"{above[-2]}.*.{last}"] if len(above) > 1 else []
+    return [f"{holder}.{last}", *in_entry, f"{holder}.*", last]
 
 
 def as_name(text: str, holder: str = "") -> str:
@@ -176,6 +180,12 @@ def _duration(text: str) -> str:
 
 def _secret(text: str) -> str:
     return re.sub("[^a-z0-9.-]+", "-", text.lower()).strip(".-") or "hf-token"
+
+
+def _replaceable(text: str) -> str:
+    """The entry that a path of the stack file means."""
+    plain = text.removeprefix("environment.").replace("trainer.own_runtimes.", "runtimes.")
+    return plain if re.match(_pattern(Replaceable), plain) else ""
 
 
 def _none(_: str) -> str:
@@ -226,6 +236,12 @@ PATTERNS: dict[str, Pattern] = {
         "a release of the EKS AMI: a Kubernetes patch version, a dash and a day",
         _none,
         versions.KUBERNETES[_KUBERNETES].system_nodes,
+    ),
+    _pattern(Replaceable): Pattern(
+        "cluster, or a section, a dot and a name: storage.scratch, pools.h100,"
+        " runtimes.torch-distributed",
+        _replaceable,
+        "cluster",
     ),
     r"^cr-[0-9a-f]{8,17}$": Pattern(
         "the id of a reservation: cr- and 8 to 17 hexadecimal digits",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pydantic
 
@@ -20,6 +20,22 @@ class RemoteWriteConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AlertsConfig:
+    """Where alerts are sent: to an SNS topic, which e-mail, Slack (Amazon Q in chat applications) and
+    PagerDuty can subscribe to. Write `{}` for a topic of the environment."""
+
+    emails: tuple[str, ...] = ()
+    """E-mail addresses that the environment subscribes to its topic. AWS asks each one to confirm,
+    once."""
+    topic_arn: str | None = None
+    """ARN of an SNS topic that exists, in the region of the stack. By default the environment makes
+    one. A key of yours that encrypts the topic must let the role of Alertmanager use it."""
+    severity: Literal["critical", "warning", "info"] = "warning"
+    """The least severity of an alert that is sent: `critical` where money is lost now, `warning` also
+    where it will be, `info` also what is only worth knowing."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class MetricsConfig:
     """Metrics of GPUs, nodes, controllers and runs, and alerts on them: a Prometheus on the system
     nodes, and two exporters on every node of a pool. Write `{}` for the defaults."""
@@ -29,3 +45,5 @@ class MetricsConfig:
     begins with an empty history: `remote_write` keeps it elsewhere."""
     remote_write: RemoteWriteConfig | None = None
     """By default samples stay in the cluster."""
+    alerts: AlertsConfig | None = None
+    """By default alerts stand in Prometheus, and nobody is told."""

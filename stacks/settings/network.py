@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pydantic
 
@@ -23,6 +23,11 @@ class NetworkConfig:
     """Names of the zones that get subnets, at least two. `environment.zone` is always one of them.
     By default they are that zone and the region's first two other zones. A changed list replaces
     the cluster: EKS cannot leave the zones it was created in."""
+    nat: Literal["single", "each_zone"] = "single"
+    """Where NAT gateways are, through which nodes reach the internet. `single`, the recommended value:
+    one, in `environment.zone`, where the GPU nodes are. `each_zone`: one in each zone, so that nodes
+    of the other zones do not lose the internet with `environment.zone`. Each gateway costs money and
+    takes a public address."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,5 +70,6 @@ NETWORK_HINTS = {
     "publicsubnets": "delete it; nothing of an environment is in a public subnet",
     "cidr": "delete it; the range is that of the VPC that vpc_id names",
     "zones": "delete it; the zones are those of private_subnets",
+    "nat": "delete it; the subnets of private_subnets have their routes",
 }
 """What people look for in `network`, in small letters without dashes → what to do instead."""

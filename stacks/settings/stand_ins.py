@@ -56,7 +56,8 @@ OTHERS: dict[str, Any] = {
     "sources": ["other.py"],
     "image": "registry.example.com/other:2",
     "nodes": 64,
-    "s3": "s3://other/prefix/",
+    "repositories.*.s3": "s3://other/prefix/",
+    "storage.*.s3": {"writable": True},
 }
 """Setting, as in EXAMPLES → a second stand-in, about which the rules say other things than about its
 example."""

@@ -16,6 +16,8 @@ from frozen import dataclass
 from plans.repository import Repository
 from stacks.settings.job import Name, Positive
 
+TeamsSee = Literal["together", "apart", "read_only"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
@@ -93,6 +95,11 @@ class StoreConfig:
     lustre: LustreConfig | None = None
     efs: EfsConfig | None = None
     s3: S3Config | None = None
+    teams: TeamsSee = "together"
+    """What the teams of `environment.teams` see of the store. `together`: every team reads and writes
+    the whole store. `apart`: each team has a directory of its own, `teams/<team>`, and cannot reach
+    the directories of other teams. `read_only`: every team reads the whole store and cannot write to
+    it. A change gives the store another claim: jobs that mount it start again."""
     data: Literal["keep", "delete"] = "keep"
     """`keep`: the store is protected, and `pulumi destroy` leaves it and prints its name. `delete`:
     the store and its data are deleted with the stack. A bucket that existed before always stays."""

@@ -52,6 +52,7 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
     driver = Driver(name="efs.csi.aws.com", add_on="aws-efs-csi-driver")
     """Source: static provisioning in the driver's README."""
     service_role = EFS
+    holds_data = "aws:efs/fileSystem:FileSystem"
 
     def plan(
         self, me: Identity, name: str, settings: EfsConfig, *, keep: bool, zones: tuple[str, ...]
@@ -102,7 +103,8 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
                 )
 
     def resource_types(self, plan: EfsPlan) -> tuple[str, ...]:
-        return ("aws:efs/fileSystem:FileSystem", "aws:efs/mountTarget:MountTarget")
+        points = ("aws:efs/accessPoint:AccessPoint",) if plan.apart else ()
+        return (self.holds_data, "aws:efs/mountTarget:MountTarget", *points)
 
     def row(self, plan: EfsPlan) -> StoreRow:
         return StoreRow(kind="EFS", size="grows", speed="elastic")

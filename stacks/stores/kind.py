@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from catalog.service_roles import ServiceRole
 from catalog.storage import Driver
 from frozen import dataclass
+from plans.fixed import Fixed
 from plans.parts import Identity
 from plans.stores import StorePlan
 from stacks.settings.environment import EnvironmentConfig, PoolConfig
@@ -47,8 +48,15 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     driver: ClassVar[Driver]
     service_role: ClassVar[ServiceRole | None] = None
     """The service-linked role that AWS needs for it."""
+    directories_by_pod: ClassVar[bool] = False
+    """Whether a pod must make a team's directory before it can be mounted."""
+    mounted_by_pods: ClassVar[bool] = False
+    """Whether a team's directory is mounted with the AWS identity of the pod."""
     zonal: ClassVar[bool] = False
-    """Whether it is in `environment.zone` only, so that nodes of other zones pay for its data."""
+    """Whether it is in `environment.zone` only, so that nodes of other zones pay for its data. Its
+    resource with the data then has `subnetIds`."""
+    holds_data: ClassVar[str]
+    """Type of the resource that the data goes with."""
 
     # What it is made from, and how jobs mount it.
 
@@ -57,7 +65,7 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         self, me: Identity, name: str, settings: Settings, *, keep: bool, zones: tuple[str, ...]
     ) -> Plan:
         """What its component is told, once its size is decided. `zones`: those in which a pool may
-        launch nodes, the training zone first."""
+        launch nodes, the training zone first. Which teams see what of it is added to the plan."""
 
     @abstractmethod
     def component(self) -> Any:
@@ -78,6 +86,16 @@ class StoreKind(ABC, Generic[Settings, Plan]):
 
     def mount_options(self, settings: Settings) -> tuple[str, ...]:
         return ()
+
+    def read_only_options(self, settings: Settings) -> tuple[str, ...]:
+        """Options of a mount that cannot write. An access mode would not do: the drivers of Lustre
+        and EFS refuse ReadOnlyMany (volumeCaps, 1.9.0 and 3.4), and the kubelet does not hand
+        `csi.readOnly` of a volume to a driver (getReadOnlyFromSpec, Kubernetes 1.34)."""
+        return (*self.mount_options(settings), "ro")
+
+    def directory_options(self, settings: Settings, path: str) -> tuple[str, ...]:
+        """Options of a mount that shows one team's directory. `path`: from the root of the store."""
+        return self.mount_options(settings)
 
     # Size, speed and checkpoints.
 
@@ -141,6 +159,11 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     def resource_types(self, plan: Plan) -> tuple[str, ...]:
         """The types of its resources in AWS, as Pulumi's AWS provider calls them."""
 
+    def fixed(self, path: str, plan: Plan) -> Iterator[Fixed]:
+        """What the resource with the data cannot change in place, beside its region and, of a zonal
+        kind, its subnet. `path`: of its settings."""
+        yield from ()
+
     def linked_buckets(self, plan: Plan) -> tuple[str, ...]:
         """Names of the S3 buckets that AWS links to it."""
         return ()
@@ -163,9 +186,9 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         """What it costs, used or not."""
         yield from ()
 
+    @abstractmethod
     def usage_costs(self, name: str, plan: Plan) -> Iterator[UsageCost]:
         """What of it costs by use."""
-        yield from ()
 
     def stages(self, name: str, plan: Plan) -> Iterator[Stage]:
         """What AWS takes noticeable time for."""

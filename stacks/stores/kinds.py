@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from catalog.storage import Driver
+from plans.directories import path_of
 from plans.parts import ClaimPlan, Identity, digest
 from plans.stores import StorePlan
 from stacks.settings.stores import StoreConfig
@@ -58,32 +59,63 @@ def store_plans(me: Identity, stores: Stores, zones: tuple[str, ...]) -> dict[st
     """What the stores are made from, once their size is decided. `zones`: those in which a pool may
     launch nodes, the training zone first."""
     return {
-        name: kind.plan(me, name, settings, keep=stores[name].data == "keep", zones=zones)
+        name: replace(
+            kind.plan(me, name, settings, keep=stores[name].data == "keep", zones=zones),
+            apart=stores[name].teams == "apart",
+        )
         for kind in KINDS.values()
         for name, settings in of_kind(stores, kind).items()
     }
 
 
 def claim_name(name: str, store: StoreConfig, zone: str) -> str:
-    """Another where AWS would make another store: jobs move to a new claim and nothing waits for the
-    old one."""
+    """Another where AWS would make another store, or teams see another part of it: jobs move to a
+    new claim and nothing waits for the old one. All namespaces have the same name, because a runtime
+    of the cluster mounts a claim of its job's namespace."""
     found = kind_of(store)
     made = found[0].made_from(found[1], zone) if found else []
+    made += [] if store.teams == "together" else ["teams", store.teams]
     return f"{name}-{digest(made)[:8]}"
 
 
-def claim_plan(namespace: str, name: str, store: StoreConfig, zone: str) -> ClaimPlan:
-    """A store as a namespace sees it."""
+def claim_plan(
+    namespace: str, name: str, store: StoreConfig, zone: str, team: str | None = None
+) -> ClaimPlan:
+    """A store as a namespace sees it. `team`: whose namespace it is; None: the environment's own,
+    which sees all of every store."""
     [(kind, settings)] = kinds_of(store)
-    claim = claim_name(name, store, zone)
+    claim, options = claim_name(name, store, zone), kind.mount_options(settings)
+    if team and store.teams == "apart":
+        options = kind.directory_options(settings, path_of(team))
+    elif team and store.teams == "read_only":
+        options = kind.read_only_options(settings)
     return ClaimPlan(
         store=name,
         driver=kind.driver,
-        options=kind.mount_options(settings),
+        options=options,
         access_mode=kind.access_mode(settings),
         name=claim,
         volume_name=f"{namespace}-{claim}",
         capacity=kind.capacity(settings),
+    )
+
+
+def directories_by_pod(stores: Stores) -> dict[str, StoreConfig]:
+    """The stores in which a pod must make the directories of teams."""
+    return {
+        name: store
+        for name, store in stores.items()
+        if store.teams == "apart" and any(kind.directories_by_pod for kind, _ in kinds_of(store))
+    }
+
+
+def mounted_by_pods(stores: Stores) -> bool:
+    """Whether a directory of a team is mounted with the AWS identity of the pod."""
+    return any(
+        kind.mounted_by_pods
+        for store in stores.values()
+        if store.teams == "apart"
+        for kind, _ in kinds_of(store)
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from catalog import latencies, versions
 from catalog.service_roles import FSX
 from catalog.storage import LUSTRE_USABLE, SCRATCH_2_PER_TIB, Driver
+from plans.fixed import Fixed
 from plans.parts import Identity
 from plans.stores import LustrePlan
 from stacks.settings.environment import PoolConfig
@@ -39,8 +40,11 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         attributes=("dnsname", "mountname"),
     )
     """Source: static provisioning in the driver's README."""
+    directories_by_pod = True
+    """Its driver mounts a directory that exists, and makes none."""
     service_role = FSX
     zonal = True
+    holds_data = "aws:fsx/lustreFileSystem:LustreFileSystem"
 
     def plan(
         self, me: Identity, name: str, settings: LustreConfig, *, keep: bool, zones: tuple[str, ...]
@@ -133,7 +137,25 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
 
     def resource_types(self, plan: LustrePlan) -> tuple[str, ...]:
         links = ("aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",)
-        return ("aws:fsx/lustreFileSystem:LustreFileSystem", *(links if plan.repositories else ()))
+        return (self.holds_data, *(links if plan.repositories else ()))
+
+    def fixed(self, path: str, plan: LustrePlan) -> Iterator[Fixed]:
+        """Source: the resource aws_fsx_lustre_file_system of Terraform's AWS provider, which Pulumi's
+        is made from: ForceNew, and CustomizeDiff for a smaller capacity."""
+        yield Fixed(path=f"{path}.deployment", output="deploymentType", wanted=plan.deployment)
+        yield Fixed(
+            path=f"{path}.capacity_gib",
+            output="storageCapacity",
+            wanted=plan.capacity_gib,
+            grows=True,
+        )
+        yield Fixed(path=f"{path}.efa", output="efaEnabled", wanted=plan.efa)
+        if plan.efa:
+            yield Fixed(
+                path=f"{path}.throughput_mbps_per_tib",
+                output="perUnitStorageThroughput",
+                wanted=plan.throughput_mbps_per_tib,
+            )
 
     def linked_buckets(self, plan: LustrePlan) -> tuple[str, ...]:
         links = [repository.s3 for repository in plan.repositories.values()]

@@ -50,10 +50,12 @@ def efa_errors(path: str, lustre: LustreConfig, pools: Pools) -> Iterator[InputE
 
 def _size(path: str, lustre: LustreConfig) -> Iterator[InputError]:
     """A size that FSx sells, but not with EFA."""
-    size, tier = lustre.capacity_gib or 0, lustre.throughput_mbps_per_tib or 0
-    step = LUSTRE_EFA_STEP_GIB.get(tier)
+    size, tier = lustre.capacity_gib, lustre.throughput_mbps_per_tib
+    if size is None or tier not in LUSTRE_EFA_STEP_GIB:
+        return
+    step = LUSTRE_EFA_STEP_GIB[tier]
     sold = size == LUSTRE_SMALLEST_GIB or size % LUSTRE_STEP_GIB == 0
-    if size and step and sold and size % step:
+    if sold and size % step:
         nearest = max(1, round(size / step)) * step
         yield InputError(
             path=path,

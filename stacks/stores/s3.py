@@ -50,6 +50,7 @@ class S3(StoreKind[S3Config, S3Plan]):
 
     name = "s3"
     example = {}
+    holds_data = BUCKET_TYPES[0]
     driver = Driver(
         name="s3.csi.aws.com",
         add_on="aws-mountpoint-s3-csi-driver",
@@ -58,6 +59,7 @@ class S3(StoreKind[S3Config, S3Plan]):
         # The driver must run on GPU nodes, which have a taint.
         configuration=json.dumps({"node": {"tolerateAllTaints": True}}),
     )
+    mounted_by_pods = True
 
     def plan(
         self, me: Identity, name: str, settings: S3Config, *, keep: bool, zones: tuple[str, ...]
@@ -88,7 +90,13 @@ class S3(StoreKind[S3Config, S3Plan]):
         return "ReadWriteMany" if settings.writable else "ReadOnlyMany"
 
     def mount_options(self, settings: S3Config) -> tuple[str, ...]:
-        return (ALL_USERS,) if settings.writable else (ALL_USERS, "read-only")
+        return (ALL_USERS,) if settings.writable else self.read_only_options(settings)
+
+    def read_only_options(self, settings: S3Config) -> tuple[str, ...]:
+        return (ALL_USERS, "read-only")
+
+    def directory_options(self, settings: S3Config, path: str) -> tuple[str, ...]:
+        return (*self.mount_options(settings), f"prefix {path}/")
 
     def checkpoint_store(self, settings: S3Config, region: str) -> None:
         return None

@@ -177,6 +177,13 @@ def test_every_service_price_has_a_known_unit_and_stands_once() -> None:
     )
 
 
+def test_what_is_stored_is_paid_by_the_month_and_what_runs_by_the_hour() -> None:
+    """A month has 730 hours: the other unit makes a store 730 times too dear."""
+    ends = {"storage": r"(GB|IOPS|MB/s)-month", "on_demand": "hour", "usage": "GB"}
+    wrong = {key for key, (unit, kind) in UNITS.items() if not re.fullmatch(ends[kind], unit)}
+    assert wrong == set()
+
+
 def test_us_east_1_has_a_price_for_everything_that_every_stack_pays() -> None:
     """Between zones nothing is charged by the hour, and backups grow with use."""
     by_use = {("transfer", "between-zones"), ("fsx-lustre", "backup")}

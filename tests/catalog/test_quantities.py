@@ -28,6 +28,14 @@ def test_quantities_of_the_same_number_are_equal(left: object, right: object) ->
     assert amount(left) == amount(right) is not None
 
 
+def test_each_suffix_is_a_thousand_of_the_one_before() -> None:
+    decimal = [amount(f"1{suffix}") for suffix in ("n", "u", "m", "", *"kMGTPE")]
+    binary = [amount(f"1{suffix}") for suffix in ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")]
+    for found, step in ((decimal, 1000), (binary, 1024)):
+        assert found == [found[0] * step**power for power in range(len(found))]  # type: ignore[operator]
+    assert decimal[3] == binary[0] == 1
+
+
 @pytest.mark.parametrize(
     "text", ["", "x", "8GB", "64 Gi", "1ki", "1K", "Gi", "1.2.3", None, "1e", "--1"]
 )

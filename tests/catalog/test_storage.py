@@ -42,3 +42,9 @@ def test_efs_reads_and_writes_as_its_region_does() -> None:
         "sa-east-1": (1, 20),
         None: (1, 20),
     }
+
+
+def test_one_node_reads_from_efs_as_fast_as_it_writes_and_no_faster_than_the_file_system() -> None:
+    """AWS states one limit of a client, for both directions together."""
+    client = storage.EFS_CLIENT
+    assert client.read == client.write < storage.EFS_LARGE.write

@@ -83,6 +83,14 @@ def test_a_failed_run_is_said_with_the_last_lines_of_its_ranks(says: Any, until:
         wait("kubeconfig", "TrainJob", "training", "job", until=until, minutes=1)
 
 
+def test_a_run_of_which_only_one_part_is_ready_does_not_run_yet(says: Any) -> None:
+    """The launcher of an MPI job is up long before its nodes are."""
+    parts = [{"name": "launcher", "ready": 1}, {"name": "node", "ready": 0}]
+    says({"jobsStatus": parts}, _condition("Failed"))
+    with pytest.raises(RunFailed):
+        wait("kubeconfig", "TrainJob", "training", "job", until="running", minutes=1)
+
+
 def _pod(name: str, code: int, at: str, field: str = "state") -> dict[str, Any]:
     end = {"terminated": {"exitCode": code, "finishedAt": f"2026-11-22T05:00:{at}Z"}}
     return {

@@ -25,7 +25,7 @@ from tests.support.patience import until
 PROGRAM = paths.BIN / "prometheus"
 pytestmark = pytest.mark.skipif(
     not PROGRAM.exists(),
-    reason="needs prometheus of the rehearsal's toolchain, which a stack with metrics builds",
+    reason="needs prometheus: `python -m rehearsal build --also prometheus` builds it",
 )
 TARGETS = ("gpus", "nodes", "containers")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from plans.directories import NAMESPACE
 from plans.team_access import group_name, role_name
 from plans.team_admission import RULES
 from rehearsal.kube import ApiError, Object
@@ -22,6 +23,7 @@ from tests.support.team_server import PREFIX, TeamServer, refusal, team_server, 
 
 IMAGE = f"{PREFIX}train:1"
 OWN, FOREIGN = "namespaces/team-vision", "namespaces/team-nlp"
+ROOTS = f"namespaces/{NAMESPACE}"
 TRAINER, LEGACY = "apis/trainer.kubeflow.org/v1alpha1", "apis/kubeflow.org/v1"
 RBAC = "apis/rbac.authorization.k8s.io/v1"
 NETWORKING = "apis/networking.k8s.io/v1"
@@ -118,6 +120,21 @@ REQUESTS: dict[str, tuple[str, str, Object | None]] = {
         "PATCH",
         "api/v1/persistentvolumes/team-nlp-scratch",
         {"spec": {"claimRef": None}},
+    ),
+    "A5 start a pod where stores are mounted whole": (
+        "POST",
+        f"api/v1/{ROOTS}/pods",
+        named("v1", "Pod", spec={}),
+    ),
+    "A5 make another directory with the Job of one's own": (
+        "PATCH",
+        f"apis/batch/v1/{ROOTS}/jobs/vision-scratch",
+        {"spec": {"suspend": True}},
+    ),
+    "A5 look where stores are mounted whole": (
+        "GET",
+        f"api/v1/{ROOTS}/persistentvolumeclaims",
+        None,
     ),
     "A8 a token of the service account by a Secret": (
         "POST",
@@ -630,6 +647,70 @@ def test_what_two_controls_refuse_needs_both_taken_away(teams: TeamServer) -> No
             assert until(lambda: not made(teams, body))
         finally:
             put_back()
+
+
+# What keeps one team from the data of another. Which directory a pod sees is in its volume:
+# tests/rehearsal/kubelet/test_drivers.py.
+
+
+def test_a_claim_never_gets_the_volume_of_another_team(teams: TeamServer) -> None:
+    """A4, by somebody who could make claims: the volume is reserved for its team, and without the
+    reservation it is bound to whoever comes."""
+    volume, claim = (_of_nlp(teams, kind) for kind in ("PersistentVolume", "PersistentVolumeClaim"))
+    attack = named("v1", "PersistentVolumeClaim", spec=CLAIM | {"volumeName": _name(volume)})
+    attack["metadata"]["namespace"] = "team-vision"
+    at = f"/api/v1/{OWN}/persistentvolumeclaims/attack"
+
+    def bound() -> bool:
+        return teams.admin.request("GET", at)["status"]["phase"] == "Bound"
+
+    def told() -> bool:
+        events = teams.admin.request("GET", f"/api/v1/{OWN}/events")["items"]
+        return any("already bound to a different claim" in each["message"] for each in events)
+
+    teams.put(attack)
+    try:
+        assert until(told) and not bound()
+        for each in (claim, volume):
+            _gone(teams, each)
+        free = copy.deepcopy(volume)
+        del free["spec"]["claimRef"]
+        teams.put(free)
+        assert until(bound)
+    finally:
+        for each in (attack, volume):
+            _gone(teams, each)
+        for each in (volume, claim):
+            teams.put(each)
+
+
+def _of_nlp(teams: TeamServer, kind: str) -> Object:
+    """The team's volume or claim of scratch."""
+    [found] = [
+        each
+        for each in teams.objects.values()
+        if each["kind"] == kind and "team-nlp" in str(each) and "scratch" in _name(each)
+    ]
+    return found
+
+
+def _name(obj: Object) -> str:
+    return obj["metadata"]["name"]
+
+
+def _gone(teams: TeamServer, obj: Object) -> None:
+    teams.admin.delete(obj)
+    assert until(lambda: teams.admin.get(obj) is None)
+
+
+@pytest.mark.parametrize("field", ["subPath", "subPathExpr"])
+def test_a_mount_cannot_climb_out_of_its_volume(teams: TeamServer, field: str) -> None:
+    """A5: the API server refuses `..` in pods of anybody, which is no setting of ours."""
+    mount = {"name": "v", "mountPath": "/v", field: "../nlp"}
+    body = _container(volumeMounts=[mount])
+    body["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "scratch"}}]
+    with pytest.raises(ApiError, match=r"must not contain '\.\.'"):
+        made(teams, body)
 
 
 def test_a_team_cannot_fill_the_cluster_with_small_jobs(teams: TeamServer) -> None:

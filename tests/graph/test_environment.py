@@ -434,6 +434,25 @@ def test_each_private_subnet_leaves_through_the_nat_gateway_and_reaches_s3_witho
     }
 
 
+def test_with_a_nat_gateway_in_each_zone_no_zone_leaves_through_another() -> None:
+    graph = recorded("NAT gateways in each zone")
+    assert len(graph.of("Eip")) == 3
+    tables = {
+        association.name: association.inputs["routeTableId"]
+        for association in graph.of("RouteTableAssociation")
+    }
+    for letter in "abc":
+        side = f"network-private-{letter}"
+        assert graph[f"NatGateway network-nat-{letter}"].inputs["subnetId"] == (
+            f"network-public-{letter}-id"
+        )
+        assert graph[f"Route {side}"].inputs["natGatewayId"] == f"network-nat-{letter}-id"
+        assert tables[side] == graph[f"Route {side}"].inputs["routeTableId"] == f"{side}-id"
+        assert graph.waits_for(graph["NodeGroup system"], graph[f"Route {side}"])
+    endpoint = graph["VpcEndpoint network-s3"].inputs["routeTableIds"]
+    assert endpoint == [f"network-private-{letter}-id" for letter in "abc"]
+
+
 def test_subnets_are_those_that_load_balancers_and_the_cluster_look_for(dev: Graph) -> None:
     cluster = dev["eks:index:Cluster cluster"].inputs
     assert len(cluster["privateSubnetIds"]) == len(cluster["publicSubnetIds"]) == 3
@@ -529,7 +548,7 @@ def _credentials(graph: Graph) -> dict[str, Any]:
 
 
 def test_the_boundary_of_the_stack_file_limits_every_role_and_the_control_planes_too() -> None:
-    graph = recorded("registries, admins, operator and tags")
+    graph = recorded("registries, admins, operator, alerts and tags")
     roles = [node for node in graph.of("Role") if node.kind.startswith("aws:iam")]
     assert len(roles) > 4
     assert {role.inputs.get("permissionsBoundary") for role in roles} == {BOUNDARY}
@@ -688,11 +707,16 @@ def test_what_runs_on_a_gpu_node_tolerates_its_taint(dev: Graph) -> None:
     plugin = dev["DaemonSet efa-device-plugin"].inputs["spec"]["template"]["spec"]
     for pod in (job, plugin):
         assert any(
-            t["key"] == taint["key"]
-            and t["operator"] == "Exists"
-            or t.get("value") == taint["value"]
+            (t["key"], t.get("effect", taint["effect"])) == (taint["key"], taint["effect"])
+            and (t["operator"] == "Exists" or t.get("value") == taint["value"])
             for t in pod["tolerations"]
         )
+
+
+def test_nothing_else_is_scheduled_on_a_gpu_node(dev: Graph) -> None:
+    """PreferNoSchedule is advice: a full system node would send its pods to a p5."""
+    taints = dev["NodePool g6e-pool"].inputs["spec"]["template"]["spec"]["taints"]
+    assert [taint["effect"] for taint in taints] == ["NoSchedule"]
 
 
 def test_the_efa_plugin_runs_where_there_are_efa_devices(dev: Graph) -> None:
@@ -831,6 +855,19 @@ def test_a_runtime_keeps_its_name_so_the_old_one_goes_first(dev: Graph) -> None:
     assert len(dev.of("ClusterTrainingRuntime")) == 7
     runtimes = dev.of("ClusterTrainingRuntime")
     assert len(runtimes) > 5 and all(r.options.deleteBeforeReplace for r in runtimes)
+
+
+def test_a_runtime_with_another_failure_policy_is_made_anew(dev: Graph) -> None:
+    """JobSet refuses to change the field in place."""
+    with_policy = [
+        runtime
+        for runtime in dev.of("ClusterTrainingRuntime")
+        if "failurePolicy" in runtime.inputs["spec"]["template"]["spec"]
+    ]
+    assert with_policy and all(
+        "spec.template.spec.failurePolicy" in runtime.options.replaceOnChanges
+        for runtime in with_policy
+    )
 
 
 def test_claims_are_bound_to_the_environments_file_systems(dev: Graph) -> None:
@@ -1081,6 +1118,11 @@ def test_system_nodes_are_upgraded_patched_encrypted_and_keep_their_credentials(
     assert template["metadataOptions"] == {"httpTokens": "required", "httpPutResponseHopLimit": 1}
     assert [disk["ebs"]["encrypted"] for disk in template["blockDeviceMappings"]] == ["true"]
     assert "diskSize" not in group, "EKS refuses it beside a launch template"
+
+
+def test_an_update_of_system_nodes_leaves_one_for_coredns_and_the_webhooks(dev: Graph) -> None:
+    group = dev["NodeGroup system"].inputs
+    assert 0 < group["updateConfig"]["maxUnavailable"] < group["scalingConfig"]["desiredSize"]
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,9 @@ from tests.support.stacks import STACKS, planned, recorded
 IAM_RULES = ("W2511", "W3037", "I3510")
 """What cfn-lint calls a warning or information and is an error here: an old language of policies, a
 call that IAM does not know, and a resource that the call does not take."""
-SEVERAL_STACKS = ("E3019",)
-"""The stacks have the same names, so in one template two clusters have one name."""
+SEVERAL_STACKS = ("E3019", "E3022")
+"""The stacks have the same names, so in one template two clusters have one name, and a subnet has the
+route tables of two stacks."""
 
 Template = dict[str, Any]
 

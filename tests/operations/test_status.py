@@ -68,3 +68,16 @@ def test_a_listed_team_sees_its_jobs_and_one_line_in_the_place_of_nodes(
 def test_a_pod_in_a_crash_loop_does_not_count_as_running(waiting: str, shown: str) -> None:
     snapshot = Snapshot(objects={"trainjobs": [JOB], "pods": [_pod(waiting)]})
     assert [row[2] for row in status._pods(snapshot)] == ["PHASE", shown]
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_a_failed_update_of_an_account_is_said_with_the_command_that_goes_on(
+    failed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = Snapshot(objects={}, unseen=frozenset({"nodes", "deployments"}))
+    monkeypatch.setattr(status, "take", lambda _: empty)
+    monkeypatch.setattr(status, "kubeconfig", lambda stack: "of the stack")
+    monkeypatch.setattr(status, "last_update_failed", lambda stack: failed)
+    monkeypatch.setattr(status, "require_account", lambda live: None)
+    status.main(["--live", "--stack", "dev"])
+    assert ("`pulumi up --stack dev` goes on from there" in capsys.readouterr().out) is failed

@@ -177,6 +177,14 @@ def test_the_only_job_needs_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert logs.main(["dev"]) == 0 and "mine" in cluster.followed[1]
 
 
+@pytest.mark.parametrize("name", ["mnist", "pytorch-mnist", "training/pytorch-mnist"])
+def test_a_job_is_chosen_by_its_entry_its_name_or_namespace_and_name(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    cluster = Cluster(monkeypatch)
+    assert logs.main(["dev", "--job", name]) == 0 and "pytorch-mnist" in cluster.followed[1]
+
+
 def test_an_empty_cluster_has_no_job_to_choose() -> None:
     with pytest.raises(NoSuchJob, match="no TrainJob and no PyTorchJob in all namespaces"):
         choose(lambda *_: '{"items": []}', place_of("dev", ENVIRONMENT), {}, None)
@@ -293,3 +301,7 @@ def test_the_words_mean_the_rehearsal_or_with_live_the_account() -> None:
     assert "rehearsal stop --stack 'prod' --job 'a b'" in command("stop")
     assert "operations.stop --live 'prod' --job 'a b' --yes" in command("stop", "LIVE=1", "YES=1")
     assert "operations.again 'prod' --job 'a b'" in command("again")
+    assert "rehearsal accept --stack 'prod' --pool 'h 100'" in command("accept", "POOL=h 100")
+    assert "operations.accept --live 'prod' --yes --nodes '2' --image 'a b'" in command(
+        "accept", "LIVE=1", "YES=1", "NODES=2", "IMAGE=a b"
+    )

@@ -18,7 +18,7 @@ from tests.support.metrics import metrics_plan
 PROMTOOL = paths.BIN / "promtool"
 pytestmark = pytest.mark.skipif(
     not PROMTOOL.exists(),
-    reason="needs promtool of the rehearsal's toolchain, which a stack with metrics builds",
+    reason="needs promtool: `python -m rehearsal build --also promtool` builds it",
 )
 MINUTES = 60
 """After so long each alert is looked at."""

@@ -97,7 +97,7 @@ def test_a_call_limited_to_resources_takes_resources_of_that_kind() -> None:
 
 
 def test_calls_that_take_no_resource_are_the_table_of_them() -> None:
-    named = ("eks", "sqs", "events", "ecr", "elasticfilesystem", "ssm")
+    named = ("eks", "sqs", "sns", "events", "ecr", "elasticfilesystem", "ssm")
     none = {
         action
         for action in permissions.actions(permissions.CLOUDFORMATION)
@@ -198,5 +198,5 @@ def test_with_a_boundary_no_role_is_widened_without_it_and_nothing_takes_it_away
 
 
 def test_the_boundary_of_the_stack_file_reaches_the_policy() -> None:
-    found = json.dumps(policies(planned("registries, admins, operator and tags")))
+    found = json.dumps(policies(planned("registries, admins, operator, alerts and tags")))
     assert BOUNDARY in found and BOUNDARY not in json.dumps(policies(planned("dev")))

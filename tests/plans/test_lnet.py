@@ -100,6 +100,13 @@ def test_lustre_takes_as_many_devices_as_aws_gives_it_evenly_spread(
     assert (taken[:3], taken[-1], len(taken)) == (first, last, LNET_EFA_DEVICES[instance_type])
 
 
+def test_each_device_has_the_messages_under_way_that_aws_asks_for(tmp_path: Path) -> None:
+    """With the default of 8 a client reaches a part of the throughput of its file system (FSX
+    configure-efa-clients)."""
+    added = [line for line in ran("p5.48xlarge", tmp_path) if "net add --net efa" in line]
+    assert added and all(line.endswith("--peer-credits 32") for line in added)
+
+
 def test_lustre_comes_last_and_prefers_efa_to_the_port_that_tcp_has(tmp_path: Path) -> None:
     said = ran("p5.48xlarge", tmp_path)
     assert said[0] == "dnf install -y lustre-client" and said[-1] == "modprobe lustre"

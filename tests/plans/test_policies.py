@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from plans import policies
+from tests.support.crds import KARPENTER, upstream
 from tests.support.recording import Graph
 
 READS = re.compile(r"(Describe|Get|List|Receive)[A-Za-z]*$")
@@ -23,6 +24,7 @@ MADE = (
 )
 """What Karpenter creates: it may only do so with the tags of this cluster."""
 
+MODULE = KARPENTER.partition("/pkg/")[0]
 NODE_ROLE = "arn:aws:iam::123456789012:role/nodes"
 RULES = [f"arn:aws:events:eu-west-1:123456789012:rule/{name}" for name in ("spot", "health")]
 
@@ -109,6 +111,40 @@ def test_the_node_role_is_handed_to_ec2_only() -> None:
     [handed] = [s for _, s in _allowed() if s["Action"] == "iam:PassRole"]
     assert handed["Resource"] == NODE_ROLE
     assert handed["Condition"] == {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com"]}}
+
+
+NEVER_CALLED = re.compile(
+    r"iam:((Create|Delete|Tag)InstanceProfile|(AddRoleTo|RemoveRoleFrom)InstanceProfile|GetRole)"
+    r"|sqs:SendMessage|timestreamwrite:.*|arczonalshift:.*"
+)
+"""Profiles are the graph's; the rest is for Karpenter's own tests and for zonal shift, which is
+off."""
+
+
+def test_karpenter_may_make_every_call_that_its_source_names() -> None:
+    """Too little is as bad as too much: a call that is denied stops all nodes, on AWS alone."""
+    source = upstream(f"{MODULE}/pkg/aws/sdk.go").read_text()
+    calls = {
+        f"{service}:{call}"
+        for call, service in re.findall(r"^\t(\w+)\(.*?\*(\w+)\.\w+Input", source, re.MULTILINE)
+    }
+    allowed = {action for _, s in _allowed() for action in _all(s["Action"])}
+    assert "ec2:RunInstances" in calls
+    assert {call for call in calls - allowed if not NEVER_CALLED.fullmatch(call)} == set()
+
+
+def test_karpenter_may_set_every_tag_that_it_puts_on_a_node_later() -> None:
+    """The instance is tagged once its node has joined; a denied tag is tried again for ever."""
+    names = {
+        "NameTagKey": "Name",
+        "NodeClaimTagKey": "karpenter.sh/nodeclaim",
+        "EKSClusterNameTagKey": "eks:eks-cluster-name",
+    }
+    source = upstream(f"{MODULE}/pkg/controllers/nodeclaim/tagging/controller.go").read_text()
+    [tag] = [s for s in DOCUMENTS["nodes"]["Statement"] if s["Sid"] == "TagOwnInstances"]
+    assert set(tag["Condition"]["ForAllValues:StringEquals"]["aws:TagKeys"]) == {
+        names[name] for name in re.findall(r"v1\.(\w+TagKey)\b", source)
+    }
 
 
 def test_karpenter_owns_no_instance_profile() -> None:

@@ -119,3 +119,4 @@ def test_pods_with_an_aws_identity_reach_the_agent_that_gives_it_and_nothing_els
     )
     assert with_identity.reaches(RANK, agent, 80) and not BOTH.reaches(RANK, agent, 80)
     assert not with_identity.reaches(RANK, metadata, 80)
+    assert not with_identity.reaches(RANK, agent, 22), "HTTP only"

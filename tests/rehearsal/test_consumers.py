@@ -81,11 +81,11 @@ ROWS = {
         "rehearsal/aws/test_network.py test_routes_lead_to_gateways_of_the_same_vpc",
     ),
     "aws:ec2/vpcEndpoint:VpcEndpoint": Row("", "none"),
-    "aws:efs/fileSystem:FileSystem": Row("rehearsal.kubelet.volumes:efs", UNMOUNTED),
+    "aws:efs/fileSystem:FileSystem": Row("rehearsal.kubelet.drivers:efs", UNMOUNTED),
     "aws:efs/mountTarget:MountTarget": Row(
-        "rehearsal.kubelet.volumes:efs",
+        "rehearsal.kubelet.drivers:efs",
         "pods wait: check that the file system has a mount target in the zone",
-        "rehearsal/kubelet/test_kubelet.py"
+        "rehearsal/kubelet/test_drivers.py"
         " test_efs_is_mounted_only_where_its_zone_has_a_mount_target",
     ),
     "aws:eks/accessEntry:AccessEntry": Row(
@@ -108,7 +108,7 @@ ROWS = {
         "Karpenter has no credentials",
         f"{EKS} test_pod_identity_gives_a_pods_role_while_agent_association_and_trust_are_there",
     ),
-    "aws:fsx/lustreFileSystem:LustreFileSystem": Row("rehearsal.kubelet.volumes:lustre", UNMOUNTED),
+    "aws:fsx/lustreFileSystem:LustreFileSystem": Row("rehearsal.kubelet.drivers:lustre", UNMOUNTED),
     "aws:iam/instanceProfile:InstanceProfile": Row(
         "rehearsal.aws.control_api:_instance_credentials",
         "nodes have no credentials to join with",

@@ -39,6 +39,7 @@ RENAMED: dict[str, dict[str, str]] = {
         "CidrIpv4": "CidrIp",
     },
     "AWS::ECR::Repository": {"Name": "RepositoryName", "ForceDelete": "EmptyOnDelete"},
+    "AWS::EFS::AccessPoint": {"Tags": "AccessPointTags"},
     "AWS::EFS::FileSystem": {"Tags": "FileSystemTags"},
     "AWS::EKS::Addon": {"ResolveConflictsOnCreate": "ResolveConflicts"},
     "AWS::EKS::Nodegroup": {
@@ -53,6 +54,8 @@ RENAMED: dict[str, dict[str, str]] = {
         "Role": "RoleName",
         "Policy": "PolicyDocument",
     },
+    "AWS::SNS::Subscription": {"Topic": "TopicArn"},
+    "AWS::SNS::Topic": {"Name": "TopicName"},
     "AWS::SQS::Queue": {
         "Name": "QueueName",
         "MessageRetentionSeconds": "MessageRetentionPeriod",
@@ -262,7 +265,7 @@ def _filled(inputs: Properties) -> Properties:
     text = json.dumps({key: _identified(IDS.get(key), value) for key, value in inputs.items()})
     text = re.sub(r"arn:aws:iam:::(?!instance-profile)", f"arn:aws:iam::{ACCOUNT}:role/", text)
     text = re.sub(r"arn:aws:cloudwatch:::", f"arn:aws:events:{REGION}:{ACCOUNT}:rule/", text)
-    text = re.sub(r"arn:aws:sqs:::", f"arn:aws:sqs:{REGION}:{ACCOUNT}:", text)
+    text = re.sub(r"arn:aws:(sns|sqs):::", rf"arn:aws:\1:{REGION}:{ACCOUNT}:", text)
     text = re.sub(r"arn:aws:eks:::", f"arn:aws:eks:{REGION}:{ACCOUNT}:", text)
     text = re.sub(rf"(arn:aws:eks:{REGION}|arn:aws:iam:)::", rf"\1:{ACCOUNT}:", text)
     text = text.replace(

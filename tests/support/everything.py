@@ -142,6 +142,7 @@ _STORES: dict[str, Any] = {
             "throughput_mbps_per_tib": 125,
             "backup_days": 7,
         },
+        "teams": "apart",
     },
     "sets": {
         "s3": {
@@ -203,7 +204,7 @@ def everything() -> dict[str, Any]:
         "aws:defaultTags": {"tags": {"cost-center": "17"}},
     }
     wanted = found[ENVIRONMENT]
-    wanted["network"]["zones"] = ["ap-northeast-2a", "ap-northeast-2c"]
+    wanted["network"] |= {"zones": ["ap-northeast-2a", "ap-northeast-2c"], "nat": "each_zone"}
     wanted["cluster"] |= {
         "admins": {"ops": {"role_arn": f"{_ROLE}/ops"}},
         "logs": ["audit"],
@@ -231,11 +232,13 @@ def everything() -> dict[str, Any]:
             "namespace": "training",
             "priorities": {"high": 1000},
             "production": False,
+            "allow_replace": ["storage.scratch", "pools.h100"],
             "permissions_boundary": "arn:aws:iam::111122223333:policy/boundary",
             "artifacts": {"charts": "registry.example.com/charts"},
             "metrics": {
                 "retention_days": 7,
                 "remote_write": {"url": "https://metrics.example.com/api/v1/write"},
+                "alerts": {"emails": ["gpu-oncall@example.com"], "severity": "critical"},
             },
             "teams": {"vision": copy.deepcopy(_TEAM)},
             "tags": {"team": "vision"},

@@ -67,9 +67,7 @@ class KueueServer:
 def kueue_server(folder: Path) -> Iterator[KueueServer]:
     """A server; skips the test where the toolchain has not built Kueue."""
     if not (paths.BIN / "kueue").exists():
-        pytest.skip(
-            "needs kueue of the rehearsal's toolchain: `make up` of a stack with queues builds it"
-        )
+        pytest.skip("needs kueue: `make worlds` builds it, or `make up` of a stack with queues")
     with trainer_server(folder) as trainer, ExitStack() as stack:
         trainer.install("2.1.0")
         for file in CRDS[-1:]:

@@ -28,6 +28,8 @@ from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import run_in_stack
 from pulumi.runtime.sync_await import _sync_await
 
+from stacks.deployed import OF_A_STACK, Deployed
+
 # A refusal inside an apply reaches the test as an exception; asyncio would tell it again for each
 # waiting resource.
 logging.getLogger("asyncio").setLevel(logging.CRITICAL)
@@ -44,6 +46,7 @@ UNKNOWN = "$unknown"
 DIY = "organization"
 """What every backend but Pulumi's own service calls its one organization (pulumi 3.259,
 pkg/backend/diy/state.go)."""
+NOTHING = Deployed()
 Changes = Callable[[dict[str, Any]], object]
 Lookup = Callable[[str, dict[str, Any]], dict[str, Any]]
 """(token, arguments) of a look-up → its answer."""
@@ -166,8 +169,9 @@ class RecordingMonitor(mocks.MockMonitor):
         *,
         preview: bool,
         jitter: random.Random | None,
+        deployed: Deployed = NOTHING,
     ) -> None:
-        super().__init__(NoLookups(parameters, vpc))
+        super().__init__(NoLookups(parameters, vpc, deployed))
         self.graph, self._lock, self._references = Graph(), threading.Lock(), references
         self._preview, self._jitter = preview, jitter
         self._hooks: dict[str, pulumi.ResourceHook] = {}
@@ -244,15 +248,30 @@ class RecordingMonitor(mocks.MockMonitor):
 
 
 class NoLookups(pulumi.runtime.Mocks):
-    """The only look-ups of the program are those of a listed team's contract and of a brought VPC."""
+    """The only look-ups of the program are those of what is deployed, of a listed team's contract and
+    of a brought VPC. Each of AWS names its provider: without one it asks whatever account and region
+    the shell has."""
 
-    def __init__(self, parameters: dict[str, str] | None = None, vpc: Lookup | None = None) -> None:
-        self.parameters, self.vpc = parameters or {}, vpc
+    def __init__(
+        self,
+        parameters: dict[str, str] | None = None,
+        vpc: Lookup | None = None,
+        deployed: Deployed = NOTHING,
+    ) -> None:
+        self.parameters, self.vpc, self.deployed = parameters or {}, vpc, deployed
 
     def new_resource(self, args: Any) -> tuple[str, dict[str, Any]]:
         raise AssertionError("the recording monitor answers registrations itself")
 
     def call(self, args: Any) -> Any:
+        if args.token == OF_A_STACK:
+            return {
+                "outputs": {
+                    f"urn:pulumi:dev::trainyard::{kind}::{name}": {"type": kind, "outputs": outputs}
+                    for (kind, name), outputs in self.deployed.resources.items()
+                }
+            }
+        assert args.provider, f"{args.token} names no provider"
         if args.token == "aws:ssm/getParameter:getParameter" and self.parameters:
             name = args.args["name"]
             if name not in self.parameters:
@@ -274,11 +293,12 @@ def deploy(
     parameters: dict[str, str] | None = None,
     vpc: Lookup | None = None,
     folder: Path = CHECKOUT,
+    deployed: Deployed = NOTHING,
 ) -> Graph:
     """Run __main__.py as the engine would. `changes` edits the configuration, `references` are the
     outputs of other stacks by their full name, `jitter` answers registrations in another order,
     `organization` is the one that the backend names, `parameters` are those of SSM, `vpc` answers
-    look-ups of a brought one, `folder` has the stack files."""
+    look-ups of a brought one, `folder` has the stack files, `deployed` is what an earlier run left."""
     values = stack_values(stack, folder)
     if changes:
         changes(values)
@@ -294,6 +314,7 @@ def deploy(
         parameters or {},
         vpc,
         folder,
+        deployed,
     )
 
 
@@ -308,10 +329,16 @@ def record(
     parameters: dict[str, str] | None = None,
     vpc: Lookup | None = None,
     folder: Path = CHECKOUT,
+    deployed: Deployed = NOTHING,
 ) -> Graph:
     """Run any program in the checkout, with a configuration as the engine hands it over."""
     monitor = RecordingMonitor(
-        references or {}, parameters or {}, vpc, preview=preview, jitter=jitter
+        references or {},
+        parameters or {},
+        vpc,
+        preview=preview,
+        jitter=jitter,
+        deployed=deployed,
     )
     settings.ROOT.set(None)  # of an earlier run
     pulumi.runtime.set_mocks(

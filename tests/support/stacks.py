@@ -44,7 +44,8 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("storage.fast", {"lustre": {"capacity_gib": 2400, "deployment": "SCRATCH_2"}}),
     ),
     "Lustre over EFA": (at("storage.big", _lustre(efa=True)),),
-    "registries, admins, operator and tags": (
+    "registries, admins, operator, alerts and tags": (
+        at("metrics", {"alerts": {"emails": ["gpu-oncall@example.com"]}}),
         at("registries", {"images": {}, "kept": {"data": "keep"}}),
         at("cluster.admins", {"ops": {"role_arn": ROLE}}),
         at("training_operator", {"version": "1.8.1"}),
@@ -53,10 +54,18 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("permissions_boundary", BOUNDARY),
     ),
     "teams": (at("teams", {"vision": {"deployer": ROLE, "members": [f"{ROLE}-2"]}}),),
+    "directories of teams": (
+        at("teams", {"vision": {"deployer": ROLE}}),
+        at("storage.scratch.teams", "apart"),
+        at("storage.home.teams", "apart"),
+        at("storage.sets", {"s3": {"bucket": "our-sets", "writable": True}, "teams": "apart"}),
+        at("storage.shared", {"efs": {}, "teams": "read_only"}),
+    ),
     "spot pool and backups": (
         at("pools.h100.capacity", "spot"),
         at("storage.scratch.lustre.backup_days", 7),
     ),
+    "NAT gateways in each zone": (at("network.nat", "each_zone"),),
     "brought VPC": (BROUGHT, at("network.s3_endpoint", True)),
     "no store": (at("storage", {}), at("jobs", {})),
 }

@@ -49,7 +49,7 @@ CRDS = (
 
 
 def environment_with_teams() -> Graph:
-    """The graph of the dev environment with TEAMS."""
+    """The graph of the dev environment with TEAMS, each with a directory of its own."""
 
     def changes(values: dict[str, Any]) -> None:
         values[ENVIRONMENT] |= {
@@ -57,6 +57,8 @@ def environment_with_teams() -> Graph:
             "priorities": PRIORITIES,
             "training_operator": LEGACY,
         }
+        for store in values[ENVIRONMENT]["storage"].values():
+            store["teams"] = "apart"
 
     return deploy("dev", changes)
 

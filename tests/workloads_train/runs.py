@@ -15,7 +15,7 @@ from rehearsal import processes
 from tests.support.recording import CHECKOUT
 
 WORKLOADS = CHECKOUT / "workloads"
-SLOW_DISK = Path(__file__).with_name("sitecustomize.py")
+FAULTS = Path(__file__).with_name("sitecustomize.py")
 NODES, RANKS = 2, 4
 
 
@@ -56,7 +56,7 @@ class Run:
         env = (
             os.environ
             | {
-                "PYTHONPATH": f"{WORKLOADS}:{SLOW_DISK.parent}",
+                "PYTHONPATH": f"{WORKLOADS}:{FAULTS.parent}",
                 "OMP_NUM_THREADS": "1",
                 "CHECKPOINT_DIR": str(self.checkpoints),
             }

@@ -1,9 +1,12 @@
-"""On PYTHONPATH it makes a slow disk: flushing the file that STALL_AT names takes a minute, once:
-time for a kill."""
+"""Faults of a machine, on PYTHONPATH. STALL_AT is a slow disk: flushing the file that it names takes a
+minute, once: time for a kill. SLOW_NODE is the host name of a slow node: it multiplies matrices eight
+times, so that it is slow on any machine, however busy."""
 
 import os
 import time
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 flush = os.fsync
 
@@ -19,3 +22,14 @@ def slow(descriptor: int) -> None:
 
 if "STALL_AT" in os.environ:
     os.fsync = slow
+
+if os.environ.get("SLOW_NODE", "-") == os.environ.get("HOSTNAME"):
+    tensor: Any = import_module("torch").Tensor
+    once = tensor.__matmul__
+
+    def eight_times(a: Any, b: Any) -> Any:
+        for _ in range(7):
+            once(a, b)
+        return once(a, b)
+
+    tensor.__matmul__ = eight_times

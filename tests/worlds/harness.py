@@ -10,15 +10,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import yaml
+
 from operations.drain import KIND
 from operations.kubectl import Login, login
+from plans.policies import document
 from rehearsal import paths, processes
 
 Object = dict[str, Any]
@@ -202,6 +205,51 @@ def rehearsing(
     finally:
         harness.do("down", "--force")
         shutil.rmtree(harness.checkout)
+
+
+def with_l4(max_nodes: int = 2, **settings: Any) -> Object:
+    """The stack file of an environment with one pool of small GPU nodes. `settings`: more of it."""
+    return {
+        "aws:region": "us-east-2",
+        "trainyard:environment": {
+            "zone": "us-east-2a",
+            "pools": {"l4": {"instance_types": ["g6.12xlarge"], "max_nodes": max_nodes}},
+            "cluster": {
+                "version": "1.35",
+                "endpoint": "public-and-private",
+                "public_access_cidrs": ["203.0.113.7/32"],
+            },
+            "trainer": {"version": "2.1.0", "runtimes": ["torch-distributed"]},
+            **settings,
+        },
+    }
+
+
+@contextmanager
+def rehearsing_teams(
+    stack: str,
+    config: Object,
+    *,
+    later: Sequence[str] = ("teams",),
+    files: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Harness]:
+    """`rehearsing`, with the environment of `config` up. Its settings of `later` come in a second
+    `up`: the account lives as long as the world, and the roles of teams, which have their names, must
+    be there before the teams."""
+    file, settings = f"Pulumi.{stack}.yaml", config["trainyard:environment"]
+    first = {key: value for key, value in settings.items() if key not in later}
+    before = yaml.safe_dump({"config": {**config, "trainyard:environment": first}})
+    with rehearsing(stack, {**files, file: before}) as made:
+        assert made.do("up", "--stack", stack) == 0, made.log.read_text()
+        owner = {"AWS": "arn:aws:iam::123456789012:root"}
+        trust = json.dumps(document({"Principal": owner, "Action": ["sts:AssumeRole"]}))
+        for team in settings["teams"]:
+            made.shell(
+                f"aws iam create-role --role-name {team} --assume-role-policy-document '{trust}'"
+            )
+        (made.checkout / file).write_text(yaml.safe_dump({"config": config}))
+        assert made.do("up", "--stack", stack) == 0, made.log.read_text()
+        yield made
 
 
 def copied_checkout(folder: Path) -> Path:

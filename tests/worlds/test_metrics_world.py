@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -9,10 +10,9 @@ from urllib.parse import quote
 import pytest
 import yaml
 
-from plans.metrics import NAMESPACE, PORT
-from plans.policies import document
+from plans.metrics import APP, NAMESPACE, PORT
 from rehearsal import processes, world
-from tests.worlds.harness import Harness, Object, rehearsing
+from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
 
 pytestmark = [
     pytest.mark.world,
@@ -22,53 +22,28 @@ pytestmark = [
 
 CONTROLLERS = ("karpenter", "trainer", "jobset", "training-operator", "kueue")
 PATIENCE = 600
+SQS = 'aws sqs --endpoint-url "$AWS_ENDPOINT_URL"'
+"""Version 1 of the AWS CLI does not read the variable for this service alone."""
 
 
-def stack() -> Object:
-    return {
-        "aws:region": "us-east-2",
-        "trainyard:environment": {
-            "zone": "us-east-2a",
-            "pools": {"l4": {"instance_types": ["g6.12xlarge"], "max_nodes": 2}},
-            "cluster": {
-                "version": "1.35",
-                "endpoint": "public-and-private",
-                "public_access_cidrs": ["203.0.113.7/32"],
-            },
-            "trainer": {"version": "2.1.0", "runtimes": ["torch-distributed"]},
-            "training_operator": {"version": "1.8.1"},
-            "queues": {},
-            "teams": {"vision": {"deployer": "arn:aws:iam::123456789012:role/vision"}},
-            "metrics": {},
-        },
-    }
+STACK = with_l4(
+    training_operator={"version": "1.8.1"},
+    queues={},
+    teams={"vision": {"deployer": "arn:aws:iam::123456789012:role/vision"}},
+    metrics={"alerts": {"emails": ["gpu-oncall@example.com"], "severity": "info"}},
+)
 
 
 @pytest.fixture(scope="module")
 def rehearsal() -> Iterator[Harness]:
-    file, whole = "Pulumi.watched.yaml", stack()
-    first = {
-        key: value
-        for key, value in whole["trainyard:environment"].items()
-        if key not in ("queues", "teams", "metrics")
-    }
-    before = {**whole, "trainyard:environment": first}
-    with rehearsing("watched", {file: yaml.safe_dump({"config": before})}) as made:
-        # The account lives as long as the world, and the role must be there before the team.
-        assert made.do("up", "--stack", "watched") == 0, made.log.read_text()
-        owner = {"AWS": "arn:aws:iam::123456789012:root"}
-        trust = json.dumps(document({"Principal": owner, "Action": ["sts:AssumeRole"]}))
-        made.shell(
-            f"aws iam create-role --role-name vision --assume-role-policy-document '{trust}'"
-        )
-        (made.checkout / file).write_text(yaml.safe_dump({"config": whole}))
-        assert made.do("up", "--stack", "watched") == 0, made.log.read_text()
+    later = ("queues", "teams", "metrics")
+    with rehearsing_teams("watched", STACK, later=later) as made:
         yield made
 
 
 def asked(rehearsal: Harness, path: str) -> Object:
     """An answer of Prometheus, through the API server."""
-    pods = rehearsal.get(f"pods --namespace {NAMESPACE}")["items"]
+    pods = rehearsal.get(f"pods --namespace {NAMESPACE} --selector {APP}=prometheus")["items"]
     at = f"/api/v1/namespaces/{NAMESPACE}/pods/{pods[0]['metadata']['name']}:{PORT}/proxy/api/v1"
     return json.loads(rehearsal.shell(f"kubectl get --raw '{at}/{path}'"))["data"]
 
@@ -99,10 +74,37 @@ def test_no_rule_has_an_error_and_no_controller_is_missed(rehearsal: Harness) ->
     assert "Watchdog" in firing and "ControllerDown" not in firing
 
 
+def test_an_alert_reaches_who_reads_the_topic(rehearsal: Harness) -> None:
+    """Published by Alertmanager itself, in the name of its pod's role."""
+    [topic] = json.loads(rehearsal.shell("aws sns list-topics"))["Topics"]
+    queue = json.loads(rehearsal.shell(f"{SQS} create-queue --queue-name reader"))["QueueUrl"]
+    asked_for = f"{SQS} get-queue-attributes --queue-url {queue} --attribute-names QueueArn"
+    arn = json.loads(rehearsal.shell(asked_for))["Attributes"]["QueueArn"]
+    of_topic = f"aws sns subscribe --topic-arn {topic['TopicArn']} --protocol sqs"
+    rehearsal.shell(f"{of_topic} --notification-endpoint {arn}")
+    rehearsal.shell(f"kubectl delete pods --namespace {NAMESPACE} --selector {APP}=alertmanager")
+    received: list[Object] = []
+
+    def told() -> bool:
+        said = rehearsal.shell(f"{SQS} receive-message --queue-url {queue}").strip()
+        received.extend(
+            json.loads(one["Body"]) for one in json.loads(said or "{}").get("Messages", ())
+        )
+        return any("Prometheus judges its rules" in one["Message"] for one in received)
+
+    try:
+        assert processes.wait(told, PATIENCE), received
+        assert received[0]["Subject"].startswith("FIRING watched: ")
+        assert "Fix: " in received[0]["Message"]
+    finally:
+        rehearsal.shell(f"{SQS} delete-queue --queue-url {queue}")
+
+
 def test_metrics_go_and_leave_nothing(rehearsal: Harness) -> None:
-    less = stack()
+    less = copy.deepcopy(STACK)
     del less["trainyard:environment"]["metrics"]
     (rehearsal.checkout / "Pulumi.watched.yaml").write_text(yaml.safe_dump({"config": less}))
     assert rehearsal.do("up", "--stack", "watched") == 0, rehearsal.log.read_text()
     assert NAMESPACE not in rehearsal.shell("kubectl get namespaces --output name")
     assert NAMESPACE not in rehearsal.shell("kubectl get clusterroles --output name")
+    assert json.loads(rehearsal.shell("aws sns list-topics"))["Topics"] == []

@@ -3,7 +3,7 @@ its chart: never more nodes than the pool has, no job on a part of its nodes, an
 
 from __future__ import annotations
 
-import json
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,10 +12,9 @@ import yaml
 
 from operations.snapshot import condition_of
 from plans.pod_template import GPU, POOL, TOLERATIONS
-from plans.policies import document
 from plans.queues import job_labels
 from rehearsal import processes, world
-from tests.worlds.harness import Harness, Object, rehearsing
+from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
 
 pytestmark = [
     pytest.mark.world,
@@ -44,28 +43,17 @@ JOBS = [
 """(team, nodes, urgency), in the order in which they come."""
 
 
-def stack() -> Object:
-    return {
-        "aws:region": "us-east-2",
-        "trainyard:environment": {
-            "zone": "us-east-2a",
-            "pools": {"l4": {"instance_types": ["g6.12xlarge"], "max_nodes": NODES}},
-            "cluster": {
-                "version": "1.35",
-                "endpoint": "public-and-private",
-                "public_access_cidrs": ["203.0.113.7/32"],
-            },
-            "trainer": {"version": "2.1.0", "runtimes": ["torch-distributed"]},
-            "queues": {},
-            "teams": {
-                team: {
-                    "deployer": f"{ROLE}/{team}",
-                    **({"guaranteed_nodes": {"l4": nodes}} if nodes else {}),
-                }
-                for team, nodes in TEAMS.items()
-            },
-        },
-    }
+STACK = with_l4(
+    max_nodes=NODES,
+    queues={},
+    teams={
+        team: {
+            "deployer": f"{ROLE}/{team}",
+            **({"guaranteed_nodes": {"l4": nodes}} if nodes else {}),
+        }
+        for team, nodes in TEAMS.items()
+    },
+)
 
 
 def job(number: int, team: str, nodes: int, urgency: Any) -> Object:
@@ -98,24 +86,7 @@ def job(number: int, team: str, nodes: int, urgency: Any) -> Object:
 
 @pytest.fixture(scope="module")
 def harness() -> Iterator[Harness]:
-    file, whole = "Pulumi.queues.yaml", stack()
-    first = {
-        key: value
-        for key, value in whole["trainyard:environment"].items()
-        if key not in ("queues", "teams")
-    }
-    before = {**whole, "trainyard:environment": first}
-    with rehearsing("queues", {file: yaml.safe_dump({"config": before})}) as made:
-        # The account lives as long as the world, and its roles must be there before the teams.
-        assert made.do("up", "--stack", "queues") == 0, made.log.read_text()
-        owner = {"AWS": "arn:aws:iam::123456789012:root"}
-        trust = json.dumps(document({"Principal": owner, "Action": ["sts:AssumeRole"]}))
-        for team in TEAMS:
-            made.shell(
-                f"aws iam create-role --role-name {team} --assume-role-policy-document '{trust}'"
-            )
-        (made.checkout / file).write_text(yaml.safe_dump({"config": whole}))
-        assert made.do("up", "--stack", "queues") == 0, made.log.read_text()
+    with rehearsing_teams("queues", STACK, later=("queues", "teams")) as made:
         yield made
 
 
@@ -170,7 +141,7 @@ def test_an_up_after_all_that_changes_nothing(harness: Harness) -> None:
 
 
 def test_a_team_goes_with_its_queue_and_down_leaves_nothing(harness: Harness) -> None:
-    less = stack()
+    less = copy.deepcopy(STACK)
     del less["trainyard:environment"]["teams"]["audio"]
     (harness.checkout / "Pulumi.queues.yaml").write_text(yaml.safe_dump({"config": less}))
     assert harness.do("up", "--stack", "queues") == 0, harness.log.read_text()

@@ -1,9 +1,11 @@
 """The TrainJobs of tests/workloads/d-* train for real on two CPU nodes, are disturbed, and end as
-if they had not been. What is changed of them, `_runtime` and `_job` say."""
+if they had not been. What is changed of them, `_runtime` and `_job` say. And the acceptance job finds
+a slow node."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from plans.pod_template import TOLERATIONS
 from rehearsal import processes, world
 from tests.support.patience import until
 from tests.support.recording import CHECKOUT, stack_values
-from tests.workloads_train.runs import RANKS, ROUNDING, SLOW_DISK, WORKLOADS, Run, final, resumed
+from tests.workloads_train.runs import FAULTS, RANKS, ROUNDING, WORKLOADS, Run, final, resumed
 from tests.worlds.harness import Harness, Object, rehearsing
 
 pytestmark = [
@@ -97,7 +99,7 @@ def harness() -> Iterator[Harness]:
         for script in scripts:
             (on_disk / script.name).write_text(script.read_text())
         made.apply(_runtime())
-        files = {f.name: f.read_text() for f in (*scripts, SLOW_DISK)}
+        files = {f.name: f.read_text() for f in (*scripts, FAULTS)}
         made.apply(
             {
                 "apiVersion": "v1",
@@ -185,3 +187,27 @@ def test_from_an_image_and_a_node_asked_to_leave(harness: Harness, tmp_path: Pat
     undisturbed = Run(sample="fsdp", folder=tmp_path, flags=FLAGS["fsdp"]).start()
     [step] = _ends_like(harness, "image", undisturbed)
     assert 20 <= step < 119, "saved because it was asked to stop"
+
+
+def test_the_acceptance_job_resumes_and_names_a_slow_node(harness: Harness):
+    """The entry is the one that `make accept` writes, below an empty `jobs`."""
+    slow = "accept-cpu-node-0-1"
+    assert harness.do("accept", "--pool", "cpu", "--image", TORCH, "--yes") == 0
+    (harness.checkout / FAULTS.name).write_text(FAULTS.read_text())
+    stack_file = harness.checkout / "Pulumi.dev.yaml"
+    config = yaml.safe_load(stack_file.read_text())
+    entry = config["config"]["trainyard:environment"]["jobs"]["accept-cpu"]
+    entry["files"]["sources"].append(FAULTS.name)
+    entry["env"] |= {"PYTHONPATH": "/workspace", "SLOW_NODE": slow}
+    stack_file.write_text(yaml.safe_dump(config))
+    assert harness.do("up") == 0, harness.log.read_text()
+    assert harness.do("accept", "--json") == 1, harness.log.read_text()
+    found = json.loads(harness.log.read_text().splitlines()[-1])
+    pod = next(
+        pod
+        for pod in harness.get("pods -n training")["items"]
+        if pod["spec"].get("hostname") == slow
+    )
+    words = {(one["line"], one["node"].split(" ")[0]): one["verdict"] for one in found["verdicts"]}
+    assert words["matrix product", pod["spec"]["nodeName"]] == "fail", words
+    assert words["resumed ranks", ""] == "pass", words

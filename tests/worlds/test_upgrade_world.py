@@ -97,7 +97,8 @@ def test_a_control_plane_is_upgraded_under_a_gang_that_notices_nothing(
     assert "at most one minor version above" in trial.log.read_text()
 
     _write(trial, AFTER)
-    second = trial.start("up", "--stack", "upgrade")
+    # The job sleeps for longer than `up` waits for a job that shows no change.
+    second = trial.start("up", "--stack", "upgrade", "--wait", "900")
     assert until(lambda: " changes" in trial.log.read_text().rpartition("$ rehearsal up")[2]), (
         trial.log.read_text()
     )

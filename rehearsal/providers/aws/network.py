@@ -113,6 +113,23 @@ def rule(way: str) -> Kind:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Endpoint(Kind):
+    def change(
+        self, aws: Account, id_: str, changed: frozenset[str], new: Properties, state: Properties
+    ) -> None:
+        """EC2 takes the route tables that come and those that go."""
+        before, after = ({*each.get("routeTableIds", ())} for each in (state, new))
+        if "routeTableIds" in changed:
+            aws.call(
+                "ec2",
+                "modify_vpc_endpoint",
+                VpcEndpointId=id_,
+                AddRouteTableIds=sorted(after - before),
+                RemoveRouteTableIds=sorted(before - after),
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Route(Kind):
     def identify(self, form: str, values: Properties) -> str:
         """The genuine provider's id hides the destination in a checksum."""
@@ -229,7 +246,7 @@ KINDS = (
         alone=True,
         minutes=5,
     ),
-    Kind(
+    Endpoint(
         **ec2_resource(
             "VpcEndpoint",
             "vpc-endpoint",
@@ -237,7 +254,7 @@ KINDS = (
             drops={"VpcEndpointIds": "id"},
             minutes=10,
             replaces=words("vpcId serviceName vpcEndpointType"),
-            fixed=words("routeTableIds"),
+            updates={"routeTableIds": "modify_vpc_endpoint"},
             chosen=words("routeTableIds"),
             defaults={"vpcEndpointType": "Gateway"},
         )

@@ -21,6 +21,7 @@ from rehearsal.providers.aws import (
     network,
     parameters,
     storage,
+    topics,
 )
 from rehearsal.providers.aws.account import Account, Clients
 from rehearsal.providers.aws.comparison import filled, same, shaped
@@ -33,7 +34,17 @@ from rehearsal.providers.wire import Changes, Properties, changes, top, unknown,
 
 KINDS = {
     kind.token: kind
-    for module in (network, launch_templates, iam, eks, events, storage, buckets, parameters)
+    for module in (
+        network,
+        launch_templates,
+        iam,
+        eks,
+        events,
+        storage,
+        buckets,
+        parameters,
+        topics,
+    )
     for kind in module.KINDS
 }
 

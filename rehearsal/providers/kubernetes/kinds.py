@@ -113,6 +113,13 @@ def _deployment(obj: Object, api: Api) -> list[str]:
     return unless(status(obj, "updatedReplicas") >= wanted, "Pods of an older template are left")
 
 
+def _job(obj: Object, api: Api) -> list[str]:
+    if condition(obj, "Complete").get("status") == "True":
+        return []
+    failed = condition(obj, "Failed").get("message", "it has not completed")
+    return [f"Job: {failed}", *_pods(obj, api)]
+
+
 def _volume(obj: Object, api: Api) -> list[str]:
     phase = status(obj, "phase", "Pending")
     return unless(phase in ("Available", "Bound"), f"PersistentVolume is {phase}")
@@ -136,6 +143,7 @@ KINDS: dict[tuple[str, str], Kind] = {
         ("admissionregistration.k8s.io/v1", kind): Kind()
         for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
     },
+    ("batch/v1", "Job"): Kind(replaces=("spec.selector", "spec.template"), unmet=_job),
     ("networking.k8s.io/v1", "NetworkPolicy"): Kind(),
     ("rbac.authorization.k8s.io/v1", "ClusterRole"): Kind(),
     **{

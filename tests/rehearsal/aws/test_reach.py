@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from rehearsal.kubelet.drivers import lustre
 from rehearsal.kubelet.environment import NotReady
-from rehearsal.kubelet.volumes import lustre
 from tests.rehearsal.aws_world import (
     REGION,
     Account,
@@ -211,11 +211,11 @@ def test_a_node_without_a_way_out_does_not_boot(place: Place, without: Any, word
 def test_the_pod_of_a_store_that_is_not_reached_waits_and_says_why() -> None:
     class Asked:
         def fsx(self, *_: Any) -> Any:
-            return {"FileSystems": [{"Lifecycle": "AVAILABLE"}]}
+            return {"FileSystems": [{"Lifecycle": "AVAILABLE", "DNSName": "fs-1.fsx"}]}
 
         def blocked(self, instance: str, to: str) -> str:
             return f"no rule lets {instance} to {to}"
 
     kubelet: Any = type("Kubelet", (), {"id": "i-1", "account": Asked(), "zone": f"{REGION}a"})
     with pytest.raises(NotReady, match=r"Connection timed out: no rule lets i-1 to fs-1$"):
-        lustre(kubelet, {"volumeHandle": "fs-1"})
+        lustre(kubelet, {}, {"csi": {"volumeAttributes": {"dnsname": "fs-1.fsx"}}})

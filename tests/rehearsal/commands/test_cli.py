@@ -113,6 +113,25 @@ def test_after_a_failure_the_next_command_is_the_one_that_helps(
     )
 
 
+@needs_namespaces
+def test_status_repeats_a_failure_until_an_update_succeeds(
+    machine: Path, capsys: pytest.CaptureFixture[str]
+):
+    cli.main(["up"])
+    stages = Stages(Display())
+    stages.consume([{"diagnosticEvent": {"severity": "error", "message": "no more addresses"}}])
+    steps.failed(engine.find("dev"), stages, 255)
+    capsys.readouterr()
+    cli.main(["status"])
+    shown = capsys.readouterr().out
+    assert "the last update of dev failed; `make up` goes on from there" in shown
+    assert "program: no more addresses" in shown
+    cli.main(["up"])
+    capsys.readouterr()
+    cli.main(["status"])
+    assert "failed" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("name", "left"), [("Created by Amazon FSx for fs-1", False), ("of somebody", True)]
 )
@@ -224,3 +243,20 @@ def test_an_unknown_stack_is_refused_before_anything_starts(
     assert cli.main(["up", "--stack", "prod"]) == 1
     assert "the stacks are dev, team" in capsys.readouterr().err
     assert not world.running()
+
+
+@needs_namespaces
+def test_build_leaves_out_what_only_some_stacks_run_unless_it_is_named(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+):
+    built = list[str]()
+    monkeypatch.setattr(
+        steps.toolchain, "ensure", lambda *, programs, report: built.extend(programs)
+    )
+    monkeypatch.setattr(steps.genuine, "download", lambda *_: None)
+    assert cli.main(["build"]) == 0
+    usual = set(built)
+    assert "etcd" in usual and not {"kueue", "prometheus"} & usual
+    built.clear()
+    assert cli.main(["build", "--also", "kueue"]) == 0
+    assert set(built) - usual == {"kueue"}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rehearsal.kubelet import images, kubelet, network, node, process, volumes
+from rehearsal.kubelet import images, kubelet, network, node, process
 from rehearsal.kubelet.aws import plain
 from rehearsal.kubelet.container import Container, refused
 from rehearsal.kubelet.environment import NotReady, environment, expand, quantity
@@ -294,25 +293,3 @@ def test_answers_of_ec2_become_plain_data() -> None:
         "empty": None,
         "tags": ["t"],
     }
-
-
-def test_efs_is_mounted_only_where_its_zone_has_a_mount_target() -> None:
-    """As the DNS name of the file system resolves only there."""
-
-    def ask(path: str) -> dict[str, Any]:
-        target = {"AvailabilityZoneName": "ap-northeast-2a", "LifeCycleState": "available"}
-        coming = {"AvailabilityZoneName": "ap-northeast-2b", "LifeCycleState": "creating"}
-        return {
-            "FileSystems": [{"LifeCycleState": "available"}],
-            "MountTargets": [target, coming],
-        }
-
-    def mount(zone: str) -> None:
-        account = SimpleNamespace(efs=ask, blocked=lambda *_: "")
-        kubelet: Any = SimpleNamespace(zone=zone, id="i-1", account=account)
-        volumes.efs(kubelet, {"volumeHandle": "fs-1"})
-
-    mount("ap-northeast-2a")
-    for zone in ("ap-northeast-2b", "ap-northeast-2c"):
-        with pytest.raises(NotReady, match=f'Failed to resolve "fs-1".* mount target in {zone}$'):
-            mount(zone)

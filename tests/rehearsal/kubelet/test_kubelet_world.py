@@ -25,11 +25,17 @@ DAEMONS = {
     "fsx-csi-node": "602401143452.dkr.ecr.ap-northeast-2.amazonaws.com/eks/aws-fsx-csi-driver:v1.6",
     "s3-csi-node": "602401143452.dkr.ecr.ap-northeast-2.amazonaws.com/eks/aws-mountpoint-s3-csi-driver:v2.7",
 }
-LUSTRE = {
-    "Lifecycle": "AVAILABLE",
-    "DNSName": "fs-1.fsx.ap-northeast-2.amazonaws.com",
-    "LustreConfiguration": {"MountName": "abcd"},
-}
+
+
+def lustre(id_: str, lifecycle: str = "AVAILABLE") -> dict[str, Any]:
+    """A file system as FSx describes it."""
+    return {
+        "Lifecycle": lifecycle,
+        "DNSName": f"{id_}.fsx.ap-northeast-2.amazonaws.com",
+        "LustreConfiguration": {"MountName": "abcd"},
+    }
+
+
 SHM = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}
 
 
@@ -149,7 +155,7 @@ def claim(file_system: str) -> list[dict[str, Any]]:
     source = {
         "driver": "fsx.csi.aws.com",
         "volumeHandle": file_system,
-        "volumeAttributes": {"dnsname": LUSTRE["DNSName"], "mountname": "abcd"},
+        "volumeAttributes": {"dnsname": lustre(file_system)["DNSName"], "mountname": "abcd"},
     }
     return static_claim(file_system, source)
 
@@ -200,7 +206,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     made = World(client)
     for name in ("i-1", "i-2"):
         client.ask("launch", name, 2)
-    client.ask("lustre", {"fs-1": LUSTRE, "fs-2": LUSTRE | {"Lifecycle": "CREATING"}})
+    client.ask("lustre", {"fs-1": lustre("fs-1"), "fs-2": lustre("fs-2", "CREATING")})
     made.apply(*(daemon(name, image) for name, image in DAEMONS.items()))
     until(lambda: made.kubectl("get", "nodes").count(" Ready ") == 2)
     until(lambda: made.kubectl("get", "nodes", "-o", "yaml").count('nvidia.com/gpu: "8"') == 4)
@@ -301,7 +307,7 @@ def test_a_file_system_that_is_not_available_keeps_its_pods_waiting_and_says_why
     until(lambda: "fs-2 is CREATING" in world.events())
     container = world.pods("early")[0]["status"]["containerStatuses"][0]
     assert container["state"] == {"waiting": {"reason": "ContainerCreating"}}
-    world.ask("lustre", {"fs-2": LUSTRE})
+    world.ask("lustre", {"fs-2": lustre("fs-2")})
     until(lambda: world.finished("early") == "Succeeded")
 
 

@@ -285,6 +285,13 @@ def world(engine: Engine) -> dict[str, Thing]:
     queue = make("Queue", messageRetentionSeconds=300)
     statement = {"Version": "2012-10-17", "Statement": [{**SEND, "Resource": queue.state["arn"]}]}
     queue_policy = make("QueuePolicy", queueUrl=queue.id, policy=json.dumps(statement))
+    topic = make("Topic", kmsMasterKeyId="alias/aws/sns")
+    reader = make(
+        "TopicSubscription",
+        topic=topic.state["arn"],
+        protocol="email",
+        endpoint="gpu-oncall@example.com",
+    )
     rule = make("EventRule", eventPattern=json.dumps({"source": ["aws.ec2"]}))
     target = make("EventTarget", rule=rule.id, targetId="karpenter", arn=queue.state["arn"])
     lustre, linked = (
@@ -320,6 +327,15 @@ def world(engine: Engine) -> dict[str, Thing]:
     mount = make(
         "MountTarget", fileSystemId=home.id, subnetId=subnets[1].id, securityGroups=[group.id]
     )
+    point = make(
+        "AccessPoint",
+        fileSystemId=home.id,
+        posixUser={"uid": 1001, "gid": 1001},
+        rootDirectory={
+            "path": "/teams/vision",
+            "creationInfo": {"ownerUid": 1001, "ownerGid": 1001, "permissions": "0770"},
+        },
+    )
     buckets = _bucket(make)
     made = (
         *buckets,
@@ -348,12 +364,15 @@ def world(engine: Engine) -> dict[str, Thing]:
         identity_,
         queue,
         queue_policy,
+        topic,
+        reader,
         rule,
         target,
         lustre,
         link,
         home,
         mount,
+        point,
         placed,
         template,
         repository,
@@ -420,6 +439,7 @@ def test_a_refresh_of_an_object_nobody_touched_changes_nothing(
             False,
         ),
         ("MountTarget", {"subnetId": "subnet-1"}, True),
+        ("VpcEndpoint", {"routeTableIds": ["rtb-1"]}, False),
         ("Queue", {"region": "us-east-1"}, True),
     ],
 )

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
@@ -473,6 +474,24 @@ def claim(name: str, volume_name: str) -> dict[str, Any]:
             "resources": {"requests": {"storage": "1Ti"}},
         },
     }
+
+
+def test_a_job_is_awaited_until_it_is_complete_and_says_why_it_is_not() -> None:
+    def job(*conditions: dict[str, str]) -> dict[str, Any]:
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "mkdir", "namespace": "stores"},
+            "spec": {"selector": {"matchLabels": {"job-name": "mkdir"}}},
+            "status": {"conditions": [*conditions]},
+        }
+
+    api: Any = SimpleNamespace(path=lambda *_, **__: "", request=lambda *_: {"items": []})
+    failed = {"type": "Failed", "status": "True", "message": "BackoffLimitExceeded"}
+    kind = kinds.of(job())
+    assert kind.unmet(job(), api) == ["Job: it has not completed"]
+    assert kind.unmet(job(failed), api) == ["Job: BackoffLimitExceeded"]
+    assert kind.unmet(job({"type": "Complete", "status": "True"}), api) == []
 
 
 def test_a_volume_is_awaited_until_it_is_available_and_a_claim_until_it_is_bound(plugin):

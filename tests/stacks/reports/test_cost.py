@@ -63,6 +63,12 @@ def _hours(lines: tuple[Line, ...]) -> dict[str, str]:
     return {line.what: str(line.usd_per_hour) for line in lines}
 
 
+def test_each_nat_gateway_and_its_address_is_paid(asked: set[str]) -> None:
+    found = _hours(estimate(environment_plan(at("network.nat", "each_zone"))).fixed)
+    assert found["3 NAT gateways"] == "0.135000"
+    assert found["public addresses of the NAT gateways"] == "0.015000"
+
+
 def test_an_idle_stack_costs_what_its_parts_cost_by_hand(asked: set[str]) -> None:
     found = estimate(environment_plan())
     assert _hours(found.fixed) == {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stacks.plan import plan_stack
-from stacks.reports import plan
+from stacks.reports import plan, stack_file
 from stacks.settings.reader import read
 from tests.support.cases.jobs import pytorch_job
 from tests.support.recording import CHECKOUT
@@ -113,7 +113,7 @@ def test_a_refused_stack_names_its_errors(
     options: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = read(values(at("pools.g6e.max_nodes", 1)), stack="dev", project="trainyard")
-    monkeypatch.setattr(plan, "read_file", lambda stack: refused)
+    monkeypatch.setattr(stack_file, "read_file", lambda stack: refused)
     assert plan.main(["dev", *options]) == 1
     assert "environment.jobs.t5-large.nodes" in capsys.readouterr().out
 

@@ -16,6 +16,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import boto3
+import botocore.session
 import pytest
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
@@ -77,6 +78,7 @@ SOUND: dict[str, Any] = {
     "offers": {"g6e.48xlarge": [ZONE], "p5.48xlarge": [ZONE]},
     "quota": (768, 0),
     "addresses": (None, 0),
+    "public_addresses": (5, 4),
     "vpc": None,
     "without_s3": [],
     "has_role": True,
@@ -326,6 +328,21 @@ def test_a_quota_that_jobs_exceed_is_refused_with_the_command_that_raises_it() -
     assert g6e.endswith("`, or lower the nodes of the jobs")
 
 
+EACH_ZONE = at("network.nat", "each_zone")
+
+
+def test_more_nat_gateways_than_public_addresses_are_refused() -> None:
+    assert errors(EACH_ZONE, public_addresses=(5, 2)) == []
+    [many] = errors(EACH_ZONE, public_addresses=(5, 3))
+    assert many.startswith(
+        "environment.network.nat: must need at most the 5 public addresses of quota L-0263D0A3; got"
+        " 3 for NAT gateways, beside 3 that others use. Fix: write nat: single, or run `aws"
+    )
+    assert "--desired-value 6 --region" in many
+    [none] = errors(public_addresses=(5, 5))
+    assert "got 1 for NAT gateways, beside 5 that others use. Fix: run `aws" in none
+
+
 def test_a_quota_that_only_full_pools_exceed_is_a_warning() -> None:
     """`up` works in an account without a quota for pools that stay idle."""
 
@@ -390,6 +407,25 @@ def test_a_reservation_that_is_not_what_the_stack_file_says_is_refused(
     assert says in said
 
 
+ENDED = {
+    "expired",
+    "cancelling",
+    "cancelled",
+    "failed",
+    "payment-failed",
+    "unsupported",
+    "unavailable",
+}
+
+
+def test_a_reservation_is_gone_in_the_states_that_end_it_and_in_no_other() -> None:
+    """A block that is delayed or not yet paid is still to come."""
+    model = botocore.session.get_session().get_service_model("ec2")
+    states = model.shape_for("CapacityReservationState").enum
+    refused = {state for state in states if errors(block, reservation=DESCRIBED | {"State": state})}
+    assert set(states) > ENDED and refused == ENDED
+
+
 def test_a_reservation_gives_its_instances_only_in_the_group_it_was_made_in() -> None:
     named = at("pools.h100.reservation.placement_group", "near")
     near = DESCRIBED | {
@@ -419,6 +455,7 @@ def test_a_brought_vpc_is_judged_with_the_rules_of_the_preview() -> None:
     preflight.preflight(told, plan, reading(BROUGHT).config.environment, 60)  # pyright: ignore[reportOptionalMemberAccess]
     told.vpc.assert_called_once_with(VPC, [*SUBNETS.values()])
     assert told.addresses.call_args.args[1] == SUBNETS[ZONE], "of its subnet by id"
+    told.without_s3.assert_called_once_with(VPC, [*SUBNETS.values()])
 
 
 def test_whether_a_brought_vpc_needs_an_endpoint_of_s3_is_said() -> None:
@@ -657,7 +694,7 @@ def test_a_role_that_aws_refuses_is_named(ours: Account, monkeypatch: pytest.Mon
 
 def test_every_question_reads() -> None:
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', inspect.getsource(Account))
-    assert len(actions) == 18 and all(action.startswith(("Get", "Describe")) for action in actions)
+    assert len(actions) == 20 and all(action.startswith(("Get", "Describe")) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:

@@ -10,6 +10,7 @@ from tests.support.sweep import lines_not_reached
 
 HUGE = at("pools.h100.max_nodes", 4000)
 WRITE = "metrics.remote_write"
+TOPIC = "arn:aws:sns:ap-northeast-2:123456789012:alerts"
 REFUSED: dict[str, tuple[tuple[Edit, ...], str, str]] = {
     "a history that is longer than the disk": (
         (at("metrics.retention_days", 90), at("pools.h100.max_nodes", 256)),
@@ -39,6 +40,21 @@ REFUSED: dict[str, tuple[tuple[Edit, ...], str, str]] = {
         "metrics.remote_write.url",
         "must be an address that takes samples: https:// with a host and a path; got"
         " http://metrics.example.com/api/v1/write. Fix: write such as https://metrics.example.com",
+    ),
+    "an address that is no e-mail address": (
+        (at("metrics.alerts", {"emails": ["oncall"]}),),
+        "metrics.alerts.emails[0]",
+        "must be an e-mail address; got oncall. Fix: write such as gpu-oncall@example.com",
+    ),
+    "readers of a topic that another owns": (
+        (at("metrics.alerts", {"emails": ["a@example.com"], "topic_arn": TOPIC}),),
+        "metrics.alerts.emails",
+        "must not be set beside topic_arn: the owner of a topic subscribes its readers",
+    ),
+    "a topic in another region": (
+        (at("metrics.alerts", {"topic_arn": TOPIC.replace("ap-northeast-2", "us-east-1")}),),
+        "metrics.alerts.topic_arn",
+        "must be the ARN of a standard SNS topic in ap-northeast-2, where its publisher is",
     ),
     "no history": (
         (at("metrics.retention_days", 0),),

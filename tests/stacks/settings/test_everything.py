@@ -12,6 +12,7 @@ from tests.support.recording import CHECKOUT
 
 SCHEMA = json_schema()
 BESIDE_NOTHING = {
+    "AlertsConfig.topic_arn": "beside emails, which are of the environment's own topic",
     "ClusterConfig.inside_vpc": "for an endpoint that is private",
     "ClusterConfig.proxy_url": "for an endpoint that is private",
     "ClusterConfig.tunnel_port": "for an endpoint that is private",

@@ -241,6 +241,14 @@ def test_there_are_stand_ins_for_every_setting() -> None:
     assert len(PLACES) > 150 and wrong == []
 
 
+def test_a_wrong_s3_store_is_answered_with_a_store_and_a_wrong_link_with_a_prefix() -> None:
+    [store] = reading(at("storage.sets", {"s3": 0.5})).errors
+    links = {"a": {"s3": {}, "path": "/a"}}
+    [link] = reading(at("storage.scratch.lustre.repositories", links)).errors
+    assert store.fix == "write a value such as {}"
+    assert link.fix == "write a value such as s3://bucket/prefix/"
+
+
 def _put(place: tuple[str, ...], value: Any) -> Edit:
     def edit(settings: dict[str, Any]) -> None:
         settings.clear()

@@ -677,6 +677,16 @@ REFUSED |= {
         "pools.a",
         "must not create NodePool a-2, which pool a-2 also creates",
     ),
+    "49 nodes need 1,029 addresses, and AWS keeps 5 of 1,024": (
+        [at("network.cidr", "10.0.0.0/19"), at("pools.g6e.max_nodes", 47)],
+        "network.cidr",
+        "its private subnet has 1019 addresses, an eighth of the range, and full pools take 1029",
+    ),
+    "a larger range that is too small for the same reason": (
+        [at("network.cidr", "10.0.0.0/20"), at("pools.g6e.max_nodes", 47)],
+        "network.cidr",
+        "Fix: write 10.0.0.0/18, or",
+    ),
     "more nodes than the subnet has addresses": (
         [at("network.cidr", "10.0.0.0/20"), at("pools.g6e.max_nodes", 40)],
         "network.cidr",

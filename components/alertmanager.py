@@ -1,0 +1,183 @@
+"""Alertmanager, the SNS topic that it publishes to, and its AWS identity.
+
+Settings: `metrics.alerts` in the stack file. Its configuration: plans/alertmanager.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_kubernetes as k8s
+
+from components.role import role
+from components.unprivileged import container_security, pod_security, probe
+from plans.alertmanager import (
+    APP,
+    FILE,
+    FOLDER,
+    PORT,
+    AlertmanagerPlan,
+    alertmanager_config,
+    publishing,
+)
+from plans.metrics import APP as LABEL
+from plans.parts import Identity, digest
+from plans.pod_template import NODES_FOR
+from plans.policies import Document, document
+from plans.team_identity import pod_trust
+
+LABELS = {LABEL: APP}
+DATA = "/alertmanager"
+SIZE = {"cpu": "50m", "memory": "128Mi"}
+ENCRYPTED = "alias/aws/sns"
+"""AWS's own key for SNS: whoever may publish to a topic of the account may use it."""
+
+
+class Alertmanager(pulumi.ComponentResource):
+    """The program that groups alerts and sends them."""
+
+    topic_arn: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        plan: AlertmanagerPlan,
+        *,
+        identity: Identity,
+        namespace: pulumi.Output[str],
+        cluster_name: pulumi.Input[str],
+        trusts: pulumi.Output[Document],
+        nodes: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`trusts`: of a role that any pod of the cluster could get; `nodes`: that it runs on."""
+        super().__init__("trainyard:metrics:Alertmanager", name, None, opts)
+        self._child = pulumi.ResourceOptions(parent=self)
+        self._plan, self._identity, self._namespace = plan, identity, namespace
+        self.topic_arn = self._topic(name)
+        account = k8s.core.v1.ServiceAccount(
+            f"{name}-account", metadata=self._called(), opts=self._child
+        )
+        association = self._may_publish(name, cluster_name, trusts, account.metadata.name)
+        config = self.topic_arn.apply(lambda arn: alertmanager_config(plan, arn))
+        file = k8s.core.v1.ConfigMap(
+            f"{name}-file", metadata=self._called(), data={FILE: config}, opts=self._child
+        )
+        k8s.apps.v1.Deployment(
+            name,
+            metadata=self._called(),
+            spec=k8s.apps.v1.DeploymentSpecArgs(
+                replicas=1,
+                strategy=k8s.apps.v1.DeploymentStrategyArgs(type="Recreate"),
+                selector=k8s.meta.v1.LabelSelectorArgs(match_labels=LABELS),
+                template=k8s.core.v1.PodTemplateSpecArgs(
+                    metadata=k8s.meta.v1.ObjectMetaArgs(
+                        labels=LABELS,
+                        # It reads its file once: another file is another pod.
+                        annotations={"trainyard/file": config.apply(lambda text: digest([text]))},
+                    ),
+                    spec=_pod(plan, account.metadata.name, file.metadata.name),
+                ),
+            ),
+            # Edges that no input shows. Pods that start before the association have no identity;
+            # without nodes the wait for its pod gives up after 10 minutes.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[*association, *nodes]),
+        )
+        self.register_outputs({})
+
+    def _called(self) -> k8s.meta.v1.ObjectMetaArgs:
+        return k8s.meta.v1.ObjectMetaArgs(name=APP, namespace=self._namespace)
+
+    def _topic(self, name: str) -> pulumi.Output[str]:
+        """The ARN of a topic that exists, or of one with the addresses as subscribers."""
+        if self._plan.topic_arn:
+            return pulumi.Output.from_input(self._plan.topic_arn)
+        topic = aws.sns.Topic(
+            f"{name}-topic",
+            name=self._plan.topic_name,
+            kms_master_key_id=ENCRYPTED,
+            tags=self._identity.tags(f"{name}-topic"),
+            opts=self._child,
+        )
+        for address in self._plan.emails:
+            aws.sns.TopicSubscription(
+                f"{name}-{address}",
+                topic=topic.arn,
+                protocol="email",
+                endpoint=address,
+                opts=self._child,
+            )
+        return topic.arn
+
+    def _may_publish(
+        self,
+        name: str,
+        cluster_name: pulumi.Input[str],
+        trusts: pulumi.Output[Document],
+        account: pulumi.Output[str],
+    ) -> list[pulumi.Resource]:
+        """What gives its pods the right to publish to the topic."""
+        trust = pulumi.Output.all(trusts, self._namespace).apply(
+            lambda found: pod_trust(found[0], found[1], APP)
+        )
+        statement = self.topic_arn.apply(
+            lambda arn: json.dumps(document(publishing(arn)), sort_keys=True)
+        )
+        pods, attached = role(
+            self, name, self._identity, self._plan.role_name, trust, inline={"topic": statement}
+        )
+        association = aws.eks.PodIdentityAssociation(
+            name,
+            cluster_name=cluster_name,
+            namespace=self._namespace,
+            service_account=account,
+            role_arn=pods.arn,
+            tags=self._identity.tags(name),
+            opts=self._child,
+        )
+        return [*attached, association]
+
+
+def _pod(
+    plan: AlertmanagerPlan, account: pulumi.Output[str], file: pulumi.Output[str]
+) -> k8s.core.v1.PodSpecArgs:
+    container = k8s.core.v1.ContainerArgs(
+        name=APP,
+        image=plan.image,
+        # One replica needs no cluster of Alertmanagers.
+        args=[
+            f"--config.file={FOLDER}/{FILE}",
+            f"--storage.path={DATA}",
+            "--cluster.listen-address=",
+        ],
+        ports=[k8s.core.v1.ContainerPortArgs(name="http", container_port=PORT)],
+        resources=k8s.core.v1.ResourceRequirementsArgs(
+            requests=SIZE, limits={"memory": SIZE["memory"]}
+        ),
+        readiness_probe=probe("ready"),
+        liveness_probe=probe("healthy"),
+        security_context=container_security(),
+        volume_mounts=[
+            k8s.core.v1.VolumeMountArgs(name="file", mount_path=FOLDER),
+            k8s.core.v1.VolumeMountArgs(name="data", mount_path=DATA),
+        ],
+    )
+    return k8s.core.v1.PodSpecArgs(
+        service_account_name=account,
+        automount_service_account_token=False,  # of the API server, which it does not ask
+        node_selector={NODES_FOR: "system"},
+        enable_service_links=False,
+        security_context=pod_security(),
+        containers=[container],
+        volumes=[
+            k8s.core.v1.VolumeArgs(
+                name="file", config_map=k8s.core.v1.ConfigMapVolumeSourceArgs(name=file)
+            ),
+            k8s.core.v1.VolumeArgs(
+                name="data", empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(size_limit="1Gi")
+            ),
+        ],
+    )

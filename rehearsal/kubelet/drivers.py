@@ -1,0 +1,156 @@
+"""What the CSI drivers of stores mount: the folder of this machine that stands for a file system or a
+bucket, or for a directory of it. One function a driver (DRIVERS).
+
+Sources: pkg/driver/node.go of aws-fsx-csi-driver 1.9.0 and of aws-efs-csi-driver 3.4;
+docs/CONFIGURATION.md of mountpoint-s3-csi-driver 2.7.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rehearsal import paths
+from rehearsal.kube import Object
+from rehearsal.kubelet.aws import AwsError
+from rehearsal.kubelet.environment import NotReady
+from rehearsal.kubelet.host import Host
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""The id of a file system or the name of a bucket, which becomes a folder's name."""
+NO_CREDENTIALS = "No signing credentials available"
+"""What Mountpoint says where the pod has no identity."""
+
+
+def _whole(name: str) -> Path:
+    """The folder of a file system or a bucket."""
+    if not NAME.fullmatch(name):
+        raise NotReady(f"the rehearsal mounts nothing that is called {name!r}")
+    place = paths.FILE_SYSTEMS / name
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def _inside(whole: Path, path: str) -> Path | None:
+    """A directory of it; None where it is not there, or where a symbolic link is on the way."""
+    found = whole / path.strip("/")
+    return (
+        found if found.is_dir() and found.resolve() == whole.resolve() / path.strip("/") else None
+    )
+
+
+def _shared(spec: Object, driver: str) -> None:
+    """The drivers of file systems know two access modes, and the kubelet hands over the first of the
+    volume."""
+    if spec.get("accessModes", ["ReadWriteMany"])[0] not in ("ReadWriteMany", "ReadWriteOnce"):
+        raise NotReady(
+            f"rpc error: code = InvalidArgument desc = Volume capability not supported ({driver})"
+        )
+
+
+def lustre(kubelet: Host, pod: Object, spec: Object) -> Path:
+    """The file system behind the DNS name, or a directory of it: the handle means nothing to the
+    driver, and `mountname` may go on with a path."""
+    _shared(spec, "fsx.csi.aws.com")
+    said = spec["csi"].get("volumeAttributes", {})
+    dnsname, (name, _, path) = said.get("dnsname", ""), said.get("mountname", "").partition("/")
+    id_ = dnsname.partition(".")[0]
+    found = kubelet.account.fsx("DescribeFileSystems", {"FileSystemIds": [id_]})
+    system: dict[str, Any] = found["FileSystems"][0]
+    if system["Lifecycle"] not in ("AVAILABLE", "UPDATING"):
+        raise NotReady(f"{id_} is {system['Lifecycle']}")
+    facts = {
+        "dnsname": (dnsname, system.get("DNSName")),
+        "mountname": (name, system.get("LustreConfiguration", {}).get("MountName", "")),
+    }
+    for key, (wanted, actual) in facts.items():
+        if wanted != actual:
+            raise NotReady(
+                f"mount.lustre: {key} is {wanted!r}, the file system's is {actual!r}: Is the MGS"
+                " specification correct?"
+            )
+    if wall := kubelet.account.blocked(kubelet.id, id_):
+        raise NotReady(f"mount.lustre: {id_}: Connection timed out: {wall}")
+    if (place := _inside(_whole(id_), path)) is None:
+        raise NotReady(
+            f'Could not mount "{dnsname}@tcp:/{name}/{path}": mount.lustre: mount'
+            f" {dnsname}@tcp:/{name}/{path} failed: No such file or directory\nIs the MGS"
+            " specification correct?\nIs the filesystem name correct?"
+        )
+    return place
+
+
+def efs(kubelet: Host, pod: Object, spec: Object) -> Path:
+    """The file system, or the root directory of its access point, which EFS makes at the first
+    mount. The point's user is not enforced: files belong to whoever writes them."""
+    _shared(spec, "efs.csi.aws.com")
+    name, _, point = spec["csi"]["volumeHandle"].partition("::")
+    system = kubelet.account.efs(f"/file-systems?FileSystemId={name}")["FileSystems"][0]
+    if system["LifeCycleState"] != "available":
+        raise NotReady(f"{name} is {system['LifeCycleState']}")
+    targets = kubelet.account.efs(f"/mount-targets?FileSystemId={name}")["MountTargets"]
+    zones = [t.get("AvailabilityZoneName") for t in targets if t["LifeCycleState"] == "available"]
+    if kubelet.zone not in zones:
+        raise NotReady(
+            f'Failed to resolve "{name}": check that the file system has a mount target in'
+            f" {kubelet.zone}"
+        )
+    if wall := kubelet.account.blocked(kubelet.id, name):
+        raise NotReady(f"mount.nfs4: {name}: Connection timed out: {wall}")
+    return _root_of(kubelet, name, point) if point else _whole(name)
+
+
+def _root_of(kubelet: Host, name: str, point: str) -> Path:
+    """The root directory of an access point."""
+    found = kubelet.account.efs(f"/access-points?AccessPointId={point}")["AccessPoints"]
+    if not found or found[0]["FileSystemId"] != name:
+        raise NotReady(f"mount.nfs4: access denied by server while mounting {name}: {point}")
+    path, whole = found[0]["RootDirectory"]["Path"], _whole(name)
+    made = found[0]["RootDirectory"].get("CreationInfo")
+    if made and not (whole / path.strip("/")).exists():
+        (whole / path.strip("/")).mkdir(parents=True)
+    if (place := _inside(whole, path)) is None:
+        raise NotReady(
+            f"mount.nfs4: mounting {name}:{path} failed, reason given by server: No such"
+            " file or directory"
+        )
+    return place
+
+
+def s3(kubelet: Host, pod: Object, spec: Object) -> Path:
+    """The bucket, or a prefix of it, which nobody needs to make. Every bucket that exists elsewhere
+    counts as there. With the pod's own identity, whoever may not list the prefix cannot mount it."""
+    said = spec["csi"].get("volumeAttributes", {})
+    if not (bucket := said.get("bucketName")):
+        raise NotReady("mount-s3: bucketName is not set")
+    options = [option.partition(" ") for option in spec.get("mountOptions", ())]
+    prefix = next((value.strip() for key, _, value in options if key == "prefix"), "")
+    if said.get("authenticationSource") == "pod":
+        _listed(kubelet, pod, bucket, prefix)
+    place = _whole(bucket) / prefix
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def _listed(kubelet: Host, pod: Object, bucket: str, prefix: str) -> None:
+    keys = kubelet.pod_identity(pod)
+    if not keys:
+        raise NotReady(f"mount-s3: Failed to create mount process: {NO_CREDENTIALS}")
+    try:
+        kubelet.account.lists(bucket, prefix, keys)
+    except AwsError as error:
+        if "NoSuchBucket" not in str(error):
+            raise NotReady(
+                f"mount-s3: initial ListObjectsV2 failed for bucket {bucket}: {error}"
+            ) from None
+
+
+DRIVERS: dict[str, tuple[str, Callable[[Host, Object, Object], Path]]] = {
+    "fsx.csi.aws.com": ("aws-fsx-csi-driver", lustre),
+    "efs.csi.aws.com": ("aws-efs-csi-driver", efs),
+    "s3.csi.aws.com": ("aws-mountpoint-s3-csi-driver", s3),
+}
+"""CSI driver → the image of its node part, and the folder that it mounts for a pod, by the spec of the
+volume."""

@@ -1,0 +1,50 @@
+"""Where alerts are published: SNS's topic and its subscriptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rehearsal.providers.aws.account import Account
+from rehearsal.providers.aws.resource_type import Kind, Tagging
+from rehearsal.providers.wire import Properties, words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topic(Kind):
+    """SNS's answers leave the name to the ARN."""
+
+    def details(self, aws: Account, found: dict[str, Any]) -> Properties:
+        return {"name": found["TopicArn"].rpartition(":")[2]}
+
+
+KINDS = (
+    Topic(
+        token="aws:sns/topic:Topic",
+        service="sns",
+        create="create_topic",
+        read="get_topic_attributes",
+        delete="delete_topic",
+        found="Attributes",
+        id="{TopicArn}",
+        asks={"TopicArn": "id"},
+        replaces=words("name"),
+        fixed=words("kmsMasterKeyId"),
+        names={"kmsMasterKeyId": "Attributes.KmsMasterKeyId"},
+        outputs={"arn": "TopicArn", "kmsMasterKeyId": "KmsMasterKeyId"},
+        tagging=Tagging(target="ResourceArn", listed="list_tags_for_resource"),
+    ),
+    Kind(
+        token="aws:sns/topicSubscription:TopicSubscription",
+        service="sns",
+        create="subscribe",
+        read="get_subscription_attributes",
+        delete="unsubscribe",
+        found="Attributes",
+        id="{SubscriptionArn}",
+        asks={"SubscriptionArn": "id"},
+        replaces=words("topic protocol endpoint"),
+        names={"topic": "TopicArn"},
+        outputs={"arn": "SubscriptionArn", "topic": "TopicArn"},
+    ),
+)

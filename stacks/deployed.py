@@ -1,0 +1,49 @@
+"""What a stack holds since its last update, as the engine knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import field
+from typing import Any
+
+from frozen import dataclass
+
+OF_A_STACK = "pulumi:pulumi:readStackResourceOutputs"
+"""The engine's own look-up of a stack's resources (pulumi 3.259, pkg/resource/deploy/builtins.go)."""
+
+Outputs = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployed:
+    """Resources of a stack, as far as somebody asks for them."""
+
+    resources: Mapping[tuple[str, str], Outputs] = field(default_factory=dict)
+    """(type, logical name) → outputs, without the id."""
+
+    def names(self, *types: str) -> set[str]:
+        """Logical names of the resources of these types."""
+        return {name for kind, name in self.resources if kind in types}
+
+    def output(self, kind: str, name: str, path: str) -> Any:
+        """One output, by its path such as vpcConfig.vpcId; None where there is none."""
+        found: Any = self.resources.get((kind, name))
+        for step in path.split("."):
+            found = found.get(step) if isinstance(found, Mapping) else None
+        return found
+
+
+def read_deployed(types: Collection[str]) -> Deployed:
+    """Ask the engine which resources of these types the stack holds. Nothing before the first
+    `pulumi up`. The answer has secrets in clear, so the other types are dropped here."""
+    import pulumi  # only here: `make check` needs no SDK
+
+    stack = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
+    answer = pulumi.runtime.invoke(OF_A_STACK, {"stackName": stack}).value
+    return Deployed(
+        resources={
+            (found["type"], urn.split("::")[-1]): found.get("outputs") or {}
+            for urn, found in answer["outputs"].items()
+            if found["type"] in types
+        }
+    )

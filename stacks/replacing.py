@@ -1,0 +1,317 @@
+"""What an update must not replace by accident: the cluster, stores, pools and runtimes that are
+deployed. Why so: docs/decisions/0016-nothing-is-replaced-by-accident.md.
+
+The stack file alone does not show a replacement, so `pulumi preview` and `pulumi up` ask these rules
+and `make check` does not. Removing something is no accident: the preview shows it as deleted, and
+`data: keep` protects data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from frozen import dataclass
+from plans.networks import BroughtNetworkPlan, BroughtZonePlan
+from plans.stores import StorePlan
+from plans.upstream_runtimes import upstream_runtimes
+from stacks.deployed import Deployed, read_deployed
+from stacks.planned import EnvironmentPlan, Planned
+from stacks.settings.problems import InputError, InputWarning
+from stacks.settings.yaml_file import Lines
+from stacks.stores.kinds import KINDS, plan_kind
+
+CLUSTER = ("aws:eks/cluster:Cluster", "cluster-eksCluster")
+"""Inside pulumi-eks's component."""
+VPC = ("aws:ec2/vpc:Vpc", "network")
+SUBNET, PRIVATE = "aws:ec2/routeTableAssociation:RouteTableAssociation", "network-private-"
+"""Where the id of a private subnet stands: the engine tells outputs, and no ids."""
+POOL = "trainyard:nodes:GpuPool"
+"""Its NodePools and EC2NodeClasses have its name."""
+RUNTIME = "kubernetes:trainer.kubeflow.org/v1alpha1:ClusterTrainingRuntime"
+POLICY = "spec.template.spec.failurePolicy"
+STORES = tuple(kind.holds_data for kind in KINDS.values())
+TYPES = frozenset({CLUSTER[0], VPC[0], SUBNET, POOL, RUNTIME, *STORES})
+"""Types of resources that the rules look at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarded:
+    """Something that is deployed and that an update must not replace by accident."""
+
+    entry: str
+    """What `environment.allow_replace` calls it."""
+    lost: str
+    """What a replacement ends, as a sentence."""
+    kept: bool = False
+    """Its `data` is `keep`, which no entry overrules."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A setting that makes another object of something that is deployed."""
+
+    guarded: Guarded
+    path: str
+    must: str
+    """What the setting must do for the object to stay."""
+    got: str
+    back: str
+    """What to write for the object to stay."""
+    at_once: bool = True
+    """One update can do it. Where not, no entry allows it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A setting whose value is another one than that of what is deployed."""
+
+    path: str
+    was: Any
+    wanted: Any
+    at_once: bool = True
+
+    def change(self, guarded: Guarded) -> Change:
+        """The same, as what it replaces."""
+        was = _shown(self.was)
+        return Change(
+            guarded=guarded,
+            path=self.path,
+            must=f"stay {was}",
+            got=_shown(self.wanted),
+            back=was,
+            at_once=self.at_once,
+        )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "nothing" if value is None else str(value)
+
+
+def compared(planned: Planned, lines: Lines) -> Planned:
+    """The same, refused where it would replace something by accident. Asks the engine what is
+    deployed. `lines`: of the stack file."""
+    plan = planned.plan
+    if not isinstance(plan, EnvironmentPlan):
+        return planned
+    deployed = read_deployed(TYPES)
+    errors, warnings = replacing_errors(plan, deployed), replacing_warnings(plan, deployed)
+    return replace(
+        planned, errors=(*planned.errors, *errors), warnings=(*planned.warnings, *warnings)
+    ).located(lines)
+
+
+def replacing_errors(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputError]:
+    """Every replacement that the stack file does not allow."""
+    for change in changes(plan, deployed):
+        guarded = change.guarded
+        if guarded.entry in plan.allow_replace and not guarded.kept and change.at_once:
+            continue
+        unprotect = f"data: delete under environment.{guarded.entry} and " if guarded.kept else ""
+        yield InputError(
+            path=change.path,
+            must=f"{change.must}, or {guarded.lost}",
+            got=change.got,
+            fix=f"write {change.back} again; "
+            + (
+                f"if you want the replacement, write {unprotect}allow_replace: [{guarded.entry}]"
+                " under environment"
+                if change.at_once
+                else "otherwise run pulumi destroy first, or write another stack file"
+            ),
+        )
+
+
+def replacing_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputWarning]:
+    """Entries of `environment.allow_replace` that allow nothing any more."""
+    used = {change.guarded.entry for change in changes(plan, deployed)}
+    for entry in plan.allow_replace if deployed.resources else ():
+        if entry not in used:
+            yield InputWarning(
+                path="environment.allow_replace",
+                text=(
+                    f"this update does not replace {entry}. Delete the entry, or a later change can"
+                    " replace it by accident"
+                ),
+            )
+
+
+def changes(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
+    """Everything that the update would replace, whether it is allowed or not."""
+    yield from _cluster(plan, deployed)
+    for name, store in plan.stores.items():
+        yield from _store(name, store, plan, deployed)
+    made = {name for name, store in plan.stores.items() if _has_resource(store)}
+    for name in _renamed(deployed.names(*STORES) - plan.stores.keys(), made, deployed, *STORES):
+        yield _rename(_guarded_store(name, keep=False), "environment.storage", name, plan.stores)
+    for name in _renamed(deployed.names(POOL) - plan.pools.keys(), {*plan.pools}, deployed, POOL):
+        pool = Guarded(
+            entry=f"pools.{name}", lost=f"pool {name} is replaced, and the jobs on its nodes end"
+        )
+        yield _rename(pool, "environment.pools", name, plan.pools)
+    yield from _runtimes(plan, deployed)
+
+
+def _cluster(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
+    """The name follows from region, network and zones (stacks/derive/cluster.py). For another role
+    EKS makes another cluster, too (roleArn of UpdateClusterConfig: there is none)."""
+    name = deployed.output(*CLUSTER, "name")
+    if name is None:
+        return
+    cluster = Guarded(
+        entry="cluster", lost="the cluster is replaced, and every node and job in it ends"
+    )
+    if moved := _region(plan, deployed, CLUSTER) or _network(plan, deployed):
+        yield moved.change(cluster)
+    elif name != plan.cluster.name:
+        yield Change(
+            guarded=cluster,
+            path="environment.network",
+            must=f"have the zones that {name} was made in",
+            got=", ".join(sorted(zone.name for zone in plan.network.zones)),
+            back="those zones",
+        )
+    own, boundary = plan.identity.name("control-plane"), plan.identity.permissions_boundary
+    had = str(deployed.output(*CLUSTER, "roleArn")).endswith(f"/{own}")
+    if had != bool(boundary):
+        yield Change(
+            guarded=cluster,
+            path="environment.permissions_boundary",
+            must="stay, as the control plane's role has one" if had else "not be set later",
+            got=boundary or "nothing",
+            back="it" if had else "no permissions_boundary",
+        )
+
+
+def _region(plan: EnvironmentPlan, deployed: Deployed, resource: tuple[str, str]) -> Setting | None:
+    was, wanted = deployed.output(*resource, "region"), plan.identity.region
+    return Setting(path="aws:region", was=was, wanted=wanted) if was not in (None, wanted) else None
+
+
+def _network(plan: EnvironmentPlan, deployed: Deployed) -> Setting | None:
+    """Another range, or another VPC. EC2 cannot give the gateways of one range to another one in the
+    same update: the address of the NAT gateway is taken, and holds the internet gateway."""
+    network = plan.network
+    was = deployed.output(*VPC, "cidrBlock") or deployed.output(*CLUSTER, "vpcConfig.vpcId")
+    brought = isinstance(network, BroughtNetworkPlan)
+    path = f"environment.network.{'vpc_id' if brought else 'cidr'}"
+    wanted = network.vpc_id if brought else network.cidr
+    if was in (None, wanted):
+        return None
+    both_own = not brought and VPC in deployed.resources
+    return Setting(path=path, was=was, wanted=wanted, at_once=not both_own)
+
+
+def _subnet(plan: EnvironmentPlan, deployed: Deployed, was: str | None) -> Setting | None:
+    """Another subnet of the training zone than `was`, or another training zone."""
+    zone = plan.network.training_zone
+    if isinstance(zone, BroughtZonePlan):
+        path, wanted = f"environment.network.private_subnets.{zone.name}", zone.subnet_id
+        return Setting(path=path, was=was, wanted=wanted) if was not in (None, wanted) else None
+    letters = {
+        deployed.output(SUBNET, name, "subnetId"): name.removeprefix(PRIVATE)
+        for name in deployed.names(SUBNET)
+        if name.startswith(PRIVATE)
+    }
+    letter = letters.get(was, zone.letter)
+    if letter == zone.letter:
+        return None
+    return Setting(path="environment.zone", was=f"{plan.identity.region}{letter}", wanted=zone.name)
+
+
+def _guarded_store(name: str, *, keep: bool) -> Guarded:
+    lost = f"store {name} is replaced, and the data in it is lost"
+    return Guarded(entry=f"storage.{name}", lost=lost, kept=keep)
+
+
+def _has_resource(store: StorePlan) -> bool:
+    """Whether the stack makes what the data is in; a bucket can exist before."""
+    kind = plan_kind(store)
+    return kind.holds_data in kind.resource_types(store)
+
+
+def _store(
+    name: str, store: StorePlan, plan: EnvironmentPlan, deployed: Deployed
+) -> Iterator[Change]:
+    """What makes another store of one that keeps its name."""
+    kind = plan_kind(store)
+    stays = {kind.holds_data} if _has_resource(store) else set[str]()
+    for other in KINDS.values():
+        if (other.holds_data, name) in deployed.resources and other.holds_data not in stays:
+            yield Change(
+                # Whether the old one is kept stands in its own resource, and the engine asks that.
+                guarded=_guarded_store(name, keep=False),
+                path=f"environment.storage.{name}",
+                must=f"stay the {other.name} store that the stack made",
+                got=f"a {kind.name} store that it did not make" if other is kind else kind.name,
+                back=f"the settings of the {other.name} store",
+            )
+    for holds_data in stays:
+        if (holds_data, name) in deployed.resources:
+            for setting in _settings_of(name, store, plan, deployed):
+                yield setting.change(_guarded_store(name, keep=store.keep))
+
+
+def _settings_of(
+    name: str, store: StorePlan, plan: EnvironmentPlan, deployed: Deployed
+) -> Iterator[Setting]:
+    """Settings of a store that AWS makes another one for."""
+    kind = plan_kind(store)
+    resource = (kind.holds_data, name)
+    moved = _region(plan, deployed, resource)
+    if kind.zonal and not moved:
+        subnets: Any = deployed.output(*resource, "subnetIds")
+        subnet = subnets if isinstance(subnets, str) else next(iter(subnets or ()), None)
+        moved = _network(plan, deployed) or _subnet(plan, deployed, subnet)
+    if moved:
+        yield moved
+    for fixed in kind.fixed(f"environment.storage.{name}.{kind.name}", store):
+        was = deployed.output(*resource, fixed.output)
+        if fixed.differs(was):
+            yield Setting(path=fixed.path, was=was, wanted=fixed.wanted)
+
+
+def _renamed(gone: set[str], names: set[str], deployed: Deployed, *types: str) -> list[str]:
+    """Of what the stack file has no more, what has something new in its place."""
+    return sorted(gone) if names - deployed.names(*types) else []
+
+
+def _rename(guarded: Guarded, path: str, name: str, names: Any) -> Change:
+    return Change(
+        guarded=guarded,
+        path=path,
+        must=f"keep the name {name}",
+        got=", ".join(sorted(names)),
+        back=name,
+    )
+
+
+def _runtimes(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
+    """Runtimes with another name or another failure policy, which JobSet changes in no JobSet. The
+    API server adds to a policy what the program leaves out."""
+
+    def guarded(name: str) -> Guarded:
+        lost = f"runtime {name} is replaced, which cannot end while a TrainJob uses it"
+        return Guarded(entry=f"runtimes.{name}", lost=lost)
+
+    path, upstream = "environment.trainer.own_runtimes", upstream_runtimes(plan.trainer.version)
+    for runtime in plan.runtimes:
+        wanted = runtime.spec["template"]["spec"].get("failurePolicy", {})
+        was = deployed.output(RUNTIME, runtime.name, POLICY) or {}
+        known = (RUNTIME, runtime.name) in deployed.resources
+        if known and (bool(was) != bool(wanted) or not wanted.items() <= was.items()):
+            setting = Setting(
+                path=f"{path}.{runtime.name}.max_restarts",
+                was=was.get("maxRestarts"),
+                wanted=wanted.get("maxRestarts"),
+            )
+            yield setting.change(guarded(runtime.name))
+    names = {runtime.name for runtime in plan.runtimes} - upstream.keys()
+    gone = deployed.names(RUNTIME) - upstream.keys() - names
+    for name in _renamed(gone, names, deployed, RUNTIME):
+        yield _rename(guarded(name), path, name, names)

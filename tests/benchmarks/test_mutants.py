@@ -1,0 +1,67 @@
+"""Which faults are drawn, and which tests are asked about one."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+from typing import Any
+
+from benchmarks import mutants
+from benchmarks.faults import Fault
+from tests.support.recording import CHECKOUT
+
+SOURCE = "LIMIT = 5\n\n\ndef f():\n    return 1\n\n\ndef g():\n    return 2\n"
+PATH = "components/job.py"
+
+
+def _of(path: str, **given: Any) -> mutants.TestFile:
+    values: dict[str, Any] = {
+        "seconds": 1.0,
+        "reached": frozenset({(PATH, 1), (PATH, 4), (PATH, 8)}),
+    }
+    return mutants.TestFile(path=path, **(values | given))
+
+
+def _asked(line: int, *files: mutants.TestFile) -> list[str]:
+    fault = Fault(kind="constant", line=line, start=0, end=0, text="")
+    mutant = mutants.Mutant(path=PATH, fault=fault)
+    return [found.path for found in mutants.tests_of(mutant, SOURCE, list(files))]
+
+
+def test_a_seed_draws_the_same_faults_again_and_none_twice() -> None:
+    sources = {"catalog/a.py": SOURCE, "plans/b.py": SOURCE.replace("5", "6")}
+
+    def draw(seed: int) -> list[mutants.Mutant]:
+        return list(itertools.islice(mutants.drawn(sources, random.Random(seed)), 5))
+
+    assert draw(1) == draw(1) != draw(2)
+    assert len(set(draw(1))) == 5
+
+
+def test_a_room_too_small_for_the_count_ends_the_draw() -> None:
+    assert len(list(mutants.drawn({"catalog/a.py": "LIMIT = 5\n"}, random.Random(1)))) == 1
+
+
+def test_only_tests_that_run_the_faulty_line_are_asked() -> None:
+    calls_f = _of("tests/catalog/test_zones.py", reached=frozenset({(PATH, 1), (PATH, 5)}))
+    calls_g = _of("tests/catalog/test_prices.py", reached=frozenset({(PATH, 1), (PATH, 9)}))
+    assert _asked(5, calls_f, calls_g) == [calls_f.path]
+    assert _asked(9, calls_f, calls_g) == [calls_g.path]
+    assert len(_asked(1, calls_f, calls_g)) == 2
+
+
+def test_the_tests_named_as_the_source_are_asked_first() -> None:
+    files = [_of("tests/catalog/test_zones.py"), _of("tests/components/test_job.py")]
+    assert [Path(path).stem for path in _asked(1, *files)] == ["test_job", "test_zones"]
+
+
+def test_every_golden_that_is_left_out_is_a_test() -> None:
+    for name in mutants.WRITTEN_ANEW:
+        path, _, test = name.partition("::")
+        assert f"def {test}(" in (CHECKOUT / path).read_text()
+
+
+def test_every_room_has_sources() -> None:
+    found = {path.rpartition("/")[0] for path in mutants.sources(CHECKOUT)}
+    assert found == set(mutants.ROOMS)

@@ -1,0 +1,165 @@
+"""What holds for every resource, whatever it is for, in a stack that has nearly all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pulumi
+import pytest
+
+from tests.support.recording import Graph, Node, deploy
+from tests.support.stackfile import ENVIRONMENT, at
+from tests.support.teams import with_queues
+
+SETTINGS = (
+    at("metrics", {}),
+    with_queues,
+    at("training_operator", {"version": "1.8.1"}),
+    at("registries", {"images": {}}),
+    at("storage.corpus", {"s3": {}, "data": "keep"}),
+    at("priorities", {"high": 1000}),
+)
+OTHER_TYPES = {
+    "JobNamespace": "jobs:Workspace",
+    "OwnNetwork": "network:Network",
+    "TeamIdentity": "teams:Identity",
+    "TeamRules": "teams:Rules",
+}
+"""Class → the end of its type where it is not the name of the class."""
+CLUSTER_WIDE = {
+    *("ClusterQueue", "ClusterRole", "ClusterRoleBinding", "ClusterTrainingRuntime", "Cohort"),
+    *("EC2NodeClass", "Namespace", "NodePool", "PersistentVolume", "PriorityClass"),
+    *("ResourceFlavor", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+    "WorkloadPriorityClass",
+}
+
+
+@pytest.fixture(scope="module")
+def nodes(dev: Graph) -> list[Node]:
+    """Resources of the dev stack and of one with metrics, teams, queues, a bucket, a registry."""
+
+    def changes(values: dict[str, Any]) -> None:
+        for edit in SETTINGS:
+            edit(values[ENVIRONMENT])
+
+    return [*dev.nodes.values(), *deploy("dev", changes).nodes.values()]
+
+
+def _objects(nodes: list[Node]) -> list[Node]:
+    """Kubernetes objects; a release of Helm is none."""
+    return [n for n in nodes if n.kind.startswith("kubernetes:") and "helm.sh" not in n.kind]
+
+
+def _pods(nodes: list[Node]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for node in _objects(nodes):
+        if node.kind.rpartition(":")[2] in ("DaemonSet", "Deployment"):
+            yield node.name, node.inputs["spec"]["template"]["spec"]
+
+
+def _components(of: type) -> Iterator[type]:
+    for each in of.__subclasses__():
+        if each.__module__.startswith("components."):
+            yield each
+        yield from _components(each)
+
+
+def test_a_component_keeps_the_type_under_which_it_is_deployed(nodes: list[Node]) -> None:
+    """Another type is another resource: an update deletes everything below it and makes it anew."""
+    found = {n.kind.removeprefix("trainyard:") for n in nodes if n.kind.startswith("trainyard:")}
+    classes = {each.__name__ for each in _components(pulumi.ComponentResource)}
+    named = {kind.rpartition(":")[2] for kind in found} - {
+        kind.rpartition(":")[2] for kind in OTHER_TYPES.values()
+    }
+    assert len(found) > 22 and named <= classes
+    assert found >= set(OTHER_TYPES.values()) - {"teams:Identity"}
+    known = ("trainyard:", "aws:", "kubernetes:", "eks:", "pulumi:")
+    assert {n.kind for n in nodes if not n.kind.startswith(known)} == set()
+
+
+def test_whatever_is_made_belongs_to_a_component(nodes: list[Node]) -> None:
+    """A resource without a parent has another URN, so it is deleted and made anew."""
+    outside = {
+        str(node)
+        for node in nodes
+        if not node.kind.startswith(("trainyard:", "pulumi:"))
+        and "trainyard:" not in (node.options.parent or "")
+        and "eks:index" not in (node.options.parent or "")
+    }
+    assert outside == set()
+
+
+def test_an_object_has_the_name_and_namespace_that_others_refer_to_it_by(
+    nodes: list[Node],
+) -> None:
+    """Pulumi gives one without a name another name at each replacement; one without a namespace
+    lands in `default`."""
+    objects = _objects(nodes)
+    assert len(objects) > 50
+    for node in objects:
+        metadata = node.inputs["metadata"]
+        assert metadata.get("name"), node
+        wide = node.kind.rpartition(":")[2] in CLUSTER_WIDE
+        assert bool(metadata.get("namespace")) != wide, node
+
+
+def test_a_pod_mounts_each_of_its_volumes_and_no_other(nodes: list[Node]) -> None:
+    for name, pod in _pods(nodes):
+        mounted = {
+            mount["name"] for one in pod["containers"] for mount in one.get("volumeMounts", [])
+        }
+        assert mounted == {volume["name"] for volume in pod.get("volumes", [])}, name
+
+
+def test_a_path_of_the_host_is_seen_where_it_is_or_below_host(nodes: list[Node]) -> None:
+    """A device plugin that looks for /dev/infiniband elsewhere registers no device."""
+    for name, pod in _pods(nodes):
+        paths = {
+            v["name"]: v["hostPath"]["path"] for v in pod.get("volumes", []) if "hostPath" in v
+        }
+        for one in pod["containers"]:
+            for mount in one.get("volumeMounts", []):
+                if path := paths.get(mount["name"]):
+                    at_host = ("/host/root", f"/host{path}")
+                    assert mount["mountPath"] in (path, *at_host), (name, path)
+
+
+def test_our_own_pods_drop_all_capabilities_and_gain_none(nodes: list[Node]) -> None:
+    """dcgm-exporter reads profiling counters with SYS_ADMIN, as upstream's chart has it."""
+    for name, pod in _pods(nodes):
+        for one in pod["containers"]:
+            context = one.get("securityContext", {})
+            if name != "trainyard-gpus":
+                assert context["capabilities"] == {"drop": ["ALL"]}, name
+                assert context["allowPrivilegeEscalation"] is False, name
+
+
+def test_our_own_pods_request_what_they_need(nodes: list[Node]) -> None:
+    """Karpenter leaves as much free on a node as its DaemonSets request. Pods that hold an image in
+    the cache need nothing."""
+    for name, pod in _pods(nodes):
+        for one in pod["containers"]:
+            if not name.endswith("-images"):
+                assert set(one["resources"]["requests"]) == {"cpu", "memory"}, name
+
+
+def test_a_service_has_pods_behind_it(nodes: list[Node]) -> None:
+    labels = [
+        node.inputs["spec"]["template"]["metadata"]["labels"]
+        for node in _objects(nodes)
+        if "template" in node.inputs.get("spec", {}) and "apps/" in node.kind
+    ]
+    services = [node for node in _objects(nodes) if node.kind.endswith(":Service")]
+    assert services
+    for service in services:
+        selector = service.inputs["spec"]["selector"].items()
+        assert any(selector <= each.items() for each in labels), service
+
+
+def test_a_workload_selects_its_own_pods(nodes: list[Node]) -> None:
+    """The API server refuses a selector that its template does not have."""
+    for node in _objects(nodes):
+        if "apps/" in node.kind:
+            spec = node.inputs["spec"]
+            selector = spec["selector"]["matchLabels"].items()
+            assert selector and selector <= spec["template"]["metadata"]["labels"].items(), node

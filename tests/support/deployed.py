@@ -1,0 +1,49 @@
+"""What a stack holds after an `up`, as the engine tells it: made from a recorded graph."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from stacks.deployed import Deployed
+from stacks.replacing import CLUSTER, RUNTIME
+from tests.support.recording import Graph
+
+REGION = "ap-northeast-2"
+BY_PULUMI_EKS = "arn:aws:iam::123456789012:role/cluster-eksRole-role-dc27638"
+"""The control plane's role, where the program makes none."""
+
+
+def deployed(graph: Graph) -> Deployed:
+    """Outputs are inputs, and what AWS adds to them as far as a rule reads it."""
+    found = {
+        (node.kind, node.name): _outputs(node.kind, node.inputs) for node in graph.nodes.values()
+    }
+    for node in graph.of("eks:index:Cluster"):
+        role = node.inputs.get("serviceRole")
+        found[CLUSTER] = {
+            "name": node.inputs["name"],
+            "region": REGION,
+            "roleArn": f"arn:aws:iam::123456789012:role/{_role(graph)}" if role else BY_PULUMI_EKS,
+            "vpcConfig": {"vpcId": node.inputs["vpcId"]},
+        }
+    return Deployed(resources=found)
+
+
+def _outputs(kind: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    if kind == RUNTIME:
+        return _with_defaults(inputs)
+    return {"region": REGION, **inputs} if kind.startswith("aws:") else inputs
+
+
+def _with_defaults(runtime: Mapping[str, Any]) -> Mapping[str, Any]:
+    """As the API server keeps it: JobSet's CRD has a default inside of a failure policy."""
+    found = copy.deepcopy(dict(runtime))
+    if policy := found["spec"]["template"]["spec"].get("failurePolicy"):
+        policy.setdefault("restartStrategy", "Recreate")
+    return found
+
+
+def _role(graph: Graph) -> str:
+    return graph.one("Role", "control-plane").inputs["name"]

@@ -1,0 +1,91 @@
+"""Two teams write the same path on the same stores, and neither sees the other's: by Lustre's directory,
+by EFS's access point, and by S3's prefix with the identity of the pod."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal import world
+from stacks.plan import plan_stack
+from stacks.reports.policy import policies
+from stacks.settings.reader import read_file
+from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
+
+pytestmark = [
+    pytest.mark.world,
+    pytest.mark.soak,
+    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+]
+
+TEAMS, STORES = ("vision", "nlp"), ("scratch", "home", "corpus")
+LOOK = "; ".join(
+    f"echo {store} had $(ls /{store} | wc -l) files; echo $TEAM > /{store}/mine; ls /{store}/.. /{store}"
+    for store in STORES
+)
+
+
+STACK = with_l4(
+    storage={
+        "scratch": {
+            "lustre": {"capacity_gib": 1200, "deployment": "SCRATCH_2"},
+            "data": "delete",
+            "teams": "apart",
+        },
+        "home": {"efs": {}, "data": "delete", "teams": "apart"},
+        "corpus": {"s3": {"writable": True}, "data": "delete", "teams": "apart"},
+    },
+    teams={team: {"deployer": f"arn:aws:iam::123456789012:role/{team}"} for team in TEAMS},
+)
+
+
+def team(name: str) -> Object:
+    job: Any = {
+        "runtime": "torch-distributed",
+        "nodes": 1,
+        "pool": "l4",
+        "image": "public.ecr.aws/deep-learning-containers/pytorch:2.11.0-cu130-amzn2023",
+        "command": ["bash", "-c", LOOK],
+        "env": {"TEAM": name},
+        "shared_memory_gib": 8,
+        "storage": {store: {"path": f"/{store}"} for store in STORES},
+    }
+    return {
+        "aws:region": "us-east-2",
+        "trainyard:team": {"environment": "shared", "name": name, "jobs": {"look": job}},
+    }
+
+
+@pytest.fixture(scope="module")
+def harness() -> Iterator[Harness]:
+    files = {f"Pulumi.{name}.yaml": yaml.safe_dump({"config": team(name)}) for name in TEAMS}
+    with rehearsing_teams("shared", STACK, files=files) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", TEAMS)
+def test_a_team_finds_empty_stores_though_another_wrote_there(harness: Harness, name: str) -> None:
+    plan = plan_stack(read_file(name, harness.checkout), harness.checkout).accepted()
+    [policy] = policies(plan).values()
+    given = f"--role-name {name} --policy-name contract"
+    harness.shell(f"aws iam put-role-policy {given} --policy-document '{json.dumps(policy)}'")
+    assert harness.do("up", "--stack", name) == 0, harness.log.read_text()
+    said = harness.shell(
+        f"kubectl logs --namespace team-{name} --selector jobset.sigs.k8s.io/jobset-name=look --tail -1"
+    )
+    assert [f"{store} had 0 files" in said for store in STORES] == [True] * 3, said
+    assert not any(other in said for other in TEAMS if other != name), said
+
+
+def test_down_leaves_nothing(harness: Harness) -> None:
+    for name in TEAMS:
+        # The stack of a team speaks to the cluster in its role, which is the test's own.
+        assert harness.do("down", "--stack", name) == 0, harness.log.read_text()
+        given = f"--role-name {name}"
+        harness.shell(f"aws iam delete-role-policy {given} --policy-name contract")
+        harness.shell(f"aws iam delete-role {given}")
+    assert harness.do("down") == 0, harness.log.read_text()
