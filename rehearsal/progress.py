@@ -177,7 +177,7 @@ class Stages:
                 urn, message = diagnostic.get("urn", ""), diagnostic["message"].strip()
                 if message != ENDED or not self.errors:
                     who = "program" if _is_the_programs(urn) else resource(urn)
-                    self.errors.append((who, _shortened(who, message)))
+                    self._add_error(who, _shortened(who, message))
             case {"diagnosticEvent": {"severity": "info"} as diagnostic} if _is_the_programs(
                 diagnostic.get("urn", "")
             ):
@@ -188,6 +188,11 @@ class Stages:
                 self._end(step).counts[step["op"]] += 1
             case {"resOpFailedEvent": {"metadata": step}} if _is_work(step):
                 self._end(step)
+
+    def _add_error(self, who: str, message: str) -> None:
+        """Once: the engine repeats what the program said before it ended."""
+        if (who, message) not in self.errors:
+            self.errors.append((who, message))
 
     def _begin(self, step: Event) -> None:
         name = stage_of(step["urn"])

@@ -74,6 +74,13 @@ def test_the_last_words_of_ranks_are_shown_whole_and_once():
     assert who == "program" and shown.count("line") == 25
 
 
+def test_an_error_that_the_engine_repeats_is_shown_once():
+    clock, stack = Clock(), "urn:pulumi:dev::p::pulumi:pulumi:Stack::p-dev"
+    refused = "storage.scratch: must stay in its zone"
+    clock.after(1, _error(refused, stack), _error(refused), _error(refused, VPC))
+    assert clock.stages.errors == [("program", refused), ("Vpc network", refused)]
+
+
 def test_of_a_traceback_the_end_is_shown_and_of_a_plugins_error_the_beginning():
     clock = Clock()
     lines = "\n".join(map(str, range(30)))
