@@ -18,6 +18,8 @@ from pulumi.runtime import settings
 
 from catalog import versions
 from tests.support.recording import CHECKOUT, Graph, deploy
+from tests.support.stackfile import ENVIRONMENT, at
+from tests.support.teams import with_queues
 from tests.support.trainer_server import TrainerServer, installed
 
 GOLDEN = CHECKOUT / "tests" / "golden"
@@ -77,6 +79,20 @@ def pytest_runtest_setup() -> None:
 def dev() -> Graph:
     """The graph of Pulumi.dev.yaml."""
     return deploy("dev")
+
+
+@pytest.fixture(scope="session")
+def most() -> Graph:
+    """The graph of an environment with metrics, teams, queues, a bucket and a registry."""
+    edits = (
+        at("metrics", {}),
+        with_queues,
+        at("training_operator", {"version": "1.8.1"}),
+        at("registries", {"images": {}}),
+        at("storage.corpus", {"s3": {}, "data": "keep"}),
+        at("priorities", {"high": 1000}),
+    )
+    return deploy("dev", lambda values: [edit(values[ENVIRONMENT]) for edit in edits])
 
 
 @pytest.fixture(scope="session")

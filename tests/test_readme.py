@@ -25,6 +25,7 @@ from tests.support.stackfile import at, errors
 CHECKOUT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     *sorted(CHECKOUT.glob("*.md")),
+    CHECKOUT / ".github/SECURITY.md",
     *sorted(CHECKOUT.glob("docs/**/*.md")),
     *(CHECKOUT / folder / "README.md" for folder in ("rehearsal", "workloads", "benchmarks")),
 ]
@@ -125,7 +126,13 @@ def test_what_a_setting_of_make_holds_is_never_run(
 ) -> None:
     """The program gets the text, or nothing; neither make nor a shell takes it as theirs."""
     shutil.copy(CHECKOUT / "Makefile", tmp_path)
-    for name in ("requirements.txt", "requirements-dev.txt", ".venv/.product", ".venv/.develop"):
+    for name in (
+        "requirements.txt",
+        "requirements-dev.txt",
+        "requirements-policy.txt",
+        ".venv/.product",
+        ".venv/.develop",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     program = tmp_path / ".venv/bin/python"

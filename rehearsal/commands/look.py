@@ -12,6 +12,10 @@ from rehearsal import engine, paths, progress, toolchain, world
 from rehearsal.commands.steps import FAILED, REFUSED, build_programs, failure, open_world
 from rehearsal.progress import Display
 
+PACK = paths.CHECKOUT / "policy_pack"
+POLICIES = ("--policy-pack", str(PACK), "--policy-pack-config", str(PACK / "config.json"))
+"""Every preview is judged by the policies."""
+
 
 def status(options: argparse.Namespace) -> int:
     """Print the processes of the rehearsal, then the nodes and jobs of the stack."""
@@ -49,7 +53,7 @@ def preview(options: argparse.Namespace) -> int:
         return REFUSED
     try:
         engine.prepare(stack, display.reporter("engine"), only_preview=True)
-        return _run(options, "pulumi", "preview", "--diff", "--non-interactive")
+        return _run(options, "pulumi", "preview", "--diff", "--non-interactive", *POLICIES)
     finally:
         if began:
             world.stop()

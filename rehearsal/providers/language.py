@@ -12,10 +12,13 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from concurrent import futures
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import IO, Any
 
 import grpc
 from google.protobuf import empty_pb2, json_format
@@ -109,6 +112,27 @@ class Host(language_pb2_grpc.LanguageRuntimeServicer):
             error=f"Program exited with non-zero exit code: {status}" if status else ""
         )
 
+    def RunPlugin(self, request, context):
+        """Run a plugin that is a Python program, such as a policy pack, and hand on what it writes."""
+        python, environment = interpreter(request.info)
+        given = dict(variable.split("=", 1) for variable in request.env)
+        plugin = subprocess.Popen(
+            [python, "-u", request.info.program_directory, *request.args],
+            cwd=request.pwd,
+            env={**environment, **given, "PATH": environment["PATH"]},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.running.add(plugin)
+        context.add_callback(plugin.terminate)
+        for name, written in _written(stdout=plugin.stdout, stderr=plugin.stderr):
+            answer = language_pb2.RunPluginResponse()
+            setattr(answer, name, written)
+            yield answer
+        self.running.discard(plugin)
+        yield language_pb2.RunPluginResponse(exitcode=plugin.wait())
+
     def _arguments(self, request: Any) -> list[str]:
         options = {
             "--monitor": request.monitor_address,
@@ -128,6 +152,26 @@ class Host(language_pb2_grpc.LanguageRuntimeServicer):
         for program in list(self.running):
             program.terminate()
         return empty_pb2.Empty()
+
+
+def _written(**streams: IO[bytes] | None) -> Iterator[tuple[str, bytes]]:
+    """(name of the stream, bytes) as they come, until all streams have ended."""
+    parts: SimpleQueue[tuple[str, bytes]] = SimpleQueue()
+
+    def read(name: str, stream: Any) -> None:
+        while part := stream.read1():
+            parts.put((name, part))
+        parts.put((name, b""))
+
+    for name, stream in streams.items():
+        threading.Thread(target=read, args=(name, stream), daemon=True).start()
+    open_streams = {*streams}
+    while open_streams:
+        name, part = parts.get()
+        if part:
+            yield name, part
+        else:
+            open_streams.discard(name)
 
 
 def main() -> None:

@@ -8,18 +8,8 @@ from typing import Any
 import pulumi
 import pytest
 
-from tests.support.recording import Graph, Node, deploy
-from tests.support.stackfile import ENVIRONMENT, at
-from tests.support.teams import with_queues
+from tests.support.recording import Graph, Node
 
-SETTINGS = (
-    at("metrics", {}),
-    with_queues,
-    at("training_operator", {"version": "1.8.1"}),
-    at("registries", {"images": {}}),
-    at("storage.corpus", {"s3": {}, "data": "keep"}),
-    at("priorities", {"high": 1000}),
-)
 OTHER_TYPES = {
     "JobNamespace": "jobs:Workspace",
     "OwnNetwork": "network:Network",
@@ -36,14 +26,9 @@ CLUSTER_WIDE = {
 
 
 @pytest.fixture(scope="module")
-def nodes(dev: Graph) -> list[Node]:
-    """Resources of the dev stack and of one with metrics, teams, queues, a bucket, a registry."""
-
-    def changes(values: dict[str, Any]) -> None:
-        for edit in SETTINGS:
-            edit(values[ENVIRONMENT])
-
-    return [*dev.nodes.values(), *deploy("dev", changes).nodes.values()]
+def nodes(dev: Graph, most: Graph) -> list[Node]:
+    """Resources of the dev stack and of one with nearly all that there is."""
+    return [*dev.nodes.values(), *most.nodes.values()]
 
 
 def _objects(nodes: list[Node]) -> list[Node]:

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -150,6 +151,23 @@ def test_up_and_a_refresh_ask_the_account_for_nothing_beyond_the_deployers_polic
     calls = account_log.asked(harness.state / "logs")
     beyond = calls - account_log.allowed(policies(planned))
     assert len(calls) > 40 and beyond <= {"sts:GetCallerIdentity"}, "which needs no permission"
+
+
+def test_a_preview_asks_the_policies_of_the_checkout_and_those_that_somebody_configures(
+    harness: Harness, tmp_path: Path
+):
+    assert harness.do("preview") == 0, harness.log.read_text()
+    said = harness.log.read_text().rpartition("$ rehearsal preview")[2]
+    assert re.search(r"Policy Packs run:.*trainyard\|.* 0\.1\.0", said, re.DOTALL), said
+    config = tmp_path / "config.json"
+    wanted = {"tagged": {"required": ["cost-center"]}, "within-budget": {"max_usd_per_hour": 1}}
+    config.write_text(json.dumps(wanted))
+    said = harness.shell(
+        f"pulumi preview --non-interactive --policy-pack policy_pack --policy-pack-config {config}",
+        check=False,
+    )
+    assert "network: must have cost-center among its tags. Fix: environment.tags" in said
+    assert "must leave all pools within 1 USD an hour" in said
 
 
 def test_data_that_is_kept_stops_the_preview_of_another_zone(harness: Harness):

@@ -1,0 +1,1 @@
+"""What a security team asks of every stack, as policies of Pulumi (CrossGuard)."""

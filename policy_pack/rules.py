@@ -1,0 +1,351 @@
+"""The policies: encrypted, private, tagged, least privilege, allowed images, a budget.
+
+They look at what the engine is about to create, so they also hold for whatever somebody adds to this
+program. Their sources: AWS Foundational Security Best Practices of Security Hub (S3.1, EKS.1, EC2.8,
+EC2.9, EC2.19, EC2.25, EFS.1, IAM.1, ECR.1) and, for what Karpenter and Kubernetes launch, the EKS best
+practices guide.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from pulumi_policy.proxy import UnknownValueError
+
+from catalog.prices import price
+from policy_pack.resource import Config, Props, Resource, Rule, as_list
+from policy_pack.taggable import taggable
+
+BUCKET, BUCKET_BLOCK = (
+    "aws:s3/bucket:Bucket",
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
+)
+TEMPLATE, EFS = "aws:ec2/launchTemplate:LaunchTemplate", "aws:efs/fileSystem:FileSystem"
+CLUSTER = "aws:eks/cluster:Cluster"
+LUSTRE = "aws:fsx/lustreFileSystem:LustreFileSystem"
+REPOSITORY = "aws:ecr/repository:Repository"
+NODE_CLASS = "kubernetes:karpenter.k8s.aws/v1:EC2NodeClass"
+NODE_POOL = "kubernetes:karpenter.sh/v1:NodePool"
+SERVICE, PUBLISHED = "kubernetes:core/v1:Service", ("LoadBalancer", "NodePort")
+INGRESS = "kubernetes:networking.k8s.io/v1:Ingress"
+RULES_IN = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
+WHOLE_INTERNET = ("0.0.0.0/0", "::/0")
+BLOCKED = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
+DOCUMENTS = ("policy", "assumeRolePolicy")
+"""Properties of AWS resources that are IAM documents."""
+BROAD = ("/AdministratorAccess", "/PowerUserAccess", "/IAMFullAccess")
+"""Ends of the ARNs of AWS's own policies that allow nearly everything."""
+INSTANCE_TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
+CAPACITY = "karpenter.sh/capacity-type"
+TRUE = (True, "true")
+"""The AWS provider takes either."""
+
+
+def encrypted(resource: Resource, _: Config) -> Iterator[str]:
+    """Disks of nodes and EFS. FSx, S3, ECR, SNS and the secrets of EKS are always encrypted."""
+    if resource.type == EFS and resource.part("encrypted") is not True:
+        yield "must be encrypted at rest"
+    if resource.type == TEMPLATE:
+        disks = as_list(resource.part("blockDeviceMappings"))
+    elif resource.type == NODE_CLASS:
+        disks = as_list(resource.part("spec", "blockDeviceMappings"))
+    else:
+        return
+    if not disks:
+        yield "must name its disks: what the AMI brings need not be encrypted"
+    for disk in disks:
+        if (disk.get("ebs") or {}).get("encrypted") not in TRUE:
+            yield f"must encrypt the disk {disk.get('deviceName')}"
+
+
+def private(resource: Resource, _: Config) -> Iterator[str]:
+    """No bucket, node, endpoint or Service that strangers reach."""
+    if resource.type == BUCKET_BLOCK:
+        yield from (f"must set {key}" for key in BLOCKED if resource.part(key) is not True)
+    if _has_public_address(resource):
+        yield "must not give a node a public address"
+    if resource.type == SERVICE and resource.part("spec", "type") in PUBLISHED:
+        yield f"must not be a Service of type {resource.part('spec', 'type')}"
+    if resource.type.startswith(INGRESS):
+        yield "must not be an Ingress: it publishes a Service"
+    yield from _open_endpoint(resource)
+
+
+def _has_public_address(resource: Resource) -> bool:
+    if resource.type == TEMPLATE:
+        interfaces = as_list(resource.part("networkInterfaces"))
+        return any(one.get("associatePublicIpAddress") in TRUE for one in interfaces)
+    return resource.type == NODE_CLASS and bool(resource.part("spec", "associatePublicIPAddress"))
+
+
+def _open_endpoint(resource: Resource) -> Iterator[str]:
+    """An API server that the whole internet reaches. The engine shows what pulumi-eks makes, and not
+    what it was told."""
+    access = resource.part("vpcConfig") or {}
+    if resource.type != CLUSTER or not access.get("endpointPublicAccess", True):
+        return
+    ranges = as_list(access.get("publicAccessCidrs"))
+    if not ranges or {*ranges} & {*WHOLE_INTERNET}:
+        yield "must limit the public endpoint of the API server to ranges of your own"
+
+
+def no_public_ingress(resource: Resource, _: Config) -> Iterator[str]:
+    """No rule of a security group that lets the whole internet in."""
+    if resource.type == RULES_IN:
+        sources = [resource.part("cidrIpv4"), resource.part("cidrIpv6")]
+    elif resource.type == "aws:ec2/securityGroup:SecurityGroup":
+        rules = as_list(resource.part("ingress"))
+        sources = [
+            source
+            for rule in rules
+            for key in ("cidrBlocks", "ipv6CidrBlocks")
+            for source in as_list(rule.get(key))
+        ]
+    else:
+        return
+    for source in sources:
+        if source in WHOLE_INTERNET:
+            yield f"must not let {source} in"
+
+
+def metadata_by_token(resource: Resource, _: Config) -> Iterator[str]:
+    """Pods must not get a node's role from IMDS."""
+    if resource.type == TEMPLATE:
+        options = resource.part("metadataOptions") or {}
+    elif resource.type == NODE_CLASS:
+        options = resource.part("spec", "metadataOptions") or {}
+    else:
+        return
+    if options.get("httpTokens") != "required":
+        yield "must require a token for instance metadata (httpTokens: required)"
+    if options.get("httpPutResponseHopLimit") != 1:
+        yield "must keep instance metadata from pods (httpPutResponseHopLimit: 1)"
+
+
+def tagged(resource: Resource, config: Config) -> Iterator[str]:
+    """Bills and audits find a resource by its tags: what the stack makes and what Karpenter
+    launches."""
+    if taggable(resource.type):
+        groups = {"its tags": {**resource.default_tags, **(resource.part("tags") or {})}}
+    elif resource.type == NODE_CLASS:
+        groups = {"the tags of its nodes": resource.part("spec", "tags") or {}}
+    else:
+        return
+    for each in as_list(resource.part("tagSpecifications")):
+        groups[f"the tags of each {each.get('resourceType')}"] = each.get("tags") or {}
+    for where, tags in groups.items():
+        if missing := [key for key in config["required"] if key not in tags]:
+            yield f"must have {', '.join(missing)} among {where}"
+
+
+def least_privilege(resource: Resource, _: Config) -> Iterator[str]:
+    """No statement that allows everything, and none that allows everybody."""
+    if not resource.type.startswith("aws:"):
+        return
+    for field in DOCUMENTS:
+        for statement in resource.statements(field):
+            if statement.get("Effect") == "Allow":
+                yield from _too_much(statement)
+    policy = str(resource.part("policyArn") or "")
+    if resource.type.startswith("aws:iam/") and policy.endswith(BROAD):
+        yield f"must not attach {policy.rpartition('/')[2]}"
+
+
+def _too_much(statement: Props) -> Iterator[str]:
+    actions = as_list(statement.get("Action"))
+    if wild := [action for action in actions if action == "*" or action.endswith(":*")]:
+        yield f"must not allow every action of a service: {', '.join(wild)}"
+    if "NotAction" in statement or "NotResource" in statement:
+        yield "must not allow whatever is not named (NotAction, NotResource)"
+    everybody = statement.get("Principal") in ("*", {"AWS": "*"}, {"AWS": ["*"]})
+    if everybody and not statement.get("Condition"):
+        yield "must not allow every account of AWS (Principal: *)"
+    everything = "*" in as_list(statement.get("Resource"))
+    writes = [action for action in actions if not action.split(":")[-1].startswith(READS)]
+    if everything and writes and not statement.get("Condition"):
+        yield f"must limit {', '.join(writes)} to resources or by a condition"
+
+
+READS = ("Describe", "List", "Get", "BatchGet")
+"""First words of the actions that change nothing."""
+
+
+def allowed_images(resource: Resource, config: Config) -> Iterator[str]:
+    """Every container of every object, own runtimes and jobs among them."""
+    if resource.is_kubernetes:
+        for image in sorted(set(_images(resource.props))):
+            if not any(fnmatch.fnmatchcase(image, f"{each}*") for each in config["registries"]):
+                yield f"must take its image from an allowed registry; got {image}"
+
+
+def _images(part: Any) -> Iterator[str]:
+    if isinstance(part, Mapping):
+        for key, inner in _known(part):
+            if key in ("containers", "initContainers", "ephemeralContainers"):
+                yield from (one["image"] for one in inner if one.get("image"))
+            elif key == "trainer" and isinstance(inner, Mapping) and inner.get("image"):
+                yield inner["image"]  # of a TrainJob
+            yield from _images(inner)
+    elif isinstance(part, Sequence) and not isinstance(part, str):
+        for inner in part:
+            yield from _images(inner)
+
+
+def _known(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What a preview knows; a value that AWS chooses, such as one of a variable, hides no image."""
+    for key in part:
+        with contextlib.suppress(UnknownValueError):
+            yield key, part[key]
+
+
+def audited(resource: Resource, _: Config) -> Iterator[str]:
+    """Who did what in the cluster is written down."""
+    if resource.type == CLUSTER:
+        for log in ("audit", "authenticator"):
+            if log not in as_list(resource.part("enabledClusterLogTypes")):
+                yield f"must write the log {log} of the control plane"
+
+
+def stores_protected(resource: Resource, _: Config) -> Iterator[str]:
+    """`pulumi destroy` must not delete data."""
+    if resource.type in (EFS, LUSTRE, BUCKET) and not resource.protect:
+        yield "must be protected: `pulumi destroy` deletes it with its data"
+
+
+def scanned(resource: Resource, _: Config) -> Iterator[str]:
+    if resource.type != REPOSITORY:
+        return
+    if not (resource.part("imageScanningConfiguration") or {}).get("scanOnPush"):
+        yield "must scan images when they are pushed"
+
+
+def buckets_blocked(resources: list[Resource], _: Config) -> Iterator[tuple[str, str]]:
+    """A bucket without its BucketPublicAccessBlock is as private as its account."""
+    blocked = {urn for one in resources if one.type == BUCKET_BLOCK for urn in one.needs}
+    for one in resources:
+        if one.type == BUCKET and one.urn not in blocked:
+            yield one.urn, "must have a BucketPublicAccessBlock"
+
+
+def within_budget(resources: list[Resource], config: Config) -> Iterator[tuple[str, str]]:
+    """What all pools cost when they are full, at prices on demand. Reserved capacity is paid
+    already."""
+    pools = [one for one in resources if one.type == NODE_POOL]
+    costs = {one.urn: _full_usd(one) for one in pools}
+    for urn, cost in costs.items():
+        if cost is None:
+            yield urn, "must have an instance type whose price is known"
+    total = sum((cost for cost in costs.values() if cost), Decimal())
+    if total > config["max_usd_per_hour"]:
+        dearest = max(costs, key=lambda urn: costs[urn] or 0)
+        yield (
+            dearest,
+            f"must leave all pools within {config['max_usd_per_hour']} USD an hour; got {total:.2f}"
+            " when they are full",
+        )
+
+
+def _full_usd(pool: Resource) -> Decimal | None:
+    """USD an hour of a full pool of its dearest type; None where a price is not known."""
+    spec = pool.part("spec") or {}
+    wanted = {
+        one["key"]: as_list(one.get("values")) for one in spec["template"]["spec"]["requirements"]
+    }
+    if wanted.get(CAPACITY) == ["reserved"]:
+        return Decimal()
+    nodes = max(int((spec.get("limits") or {}).get("nodes", 0)), int(spec.get("replicas") or 0))
+    prices = [
+        price("ec2", kind, zone[:-1]) for kind in wanted[INSTANCE_TYPE] for zone in wanted[ZONE]
+    ]
+    known = [found.usd for found in prices if found]
+    return nodes * max(known) if len(known) == len(prices) else None
+
+
+RULES = (
+    Rule(
+        name="encrypted",
+        description="Disks of nodes and file systems are encrypted at rest.",
+        fix="this program encrypts all of them: see what was added to it",
+        check=encrypted,
+    ),
+    Rule(
+        name="private",
+        description="No bucket, node, API server or Service is open to strangers.",
+        fix="environment.cluster.public_access_cidrs: your own ranges, or endpoint: private",
+        check=private,
+    ),
+    Rule(
+        name="buckets-blocked",
+        description="Every bucket has a BucketPublicAccessBlock.",
+        fix="environment.storage.<name>.s3 makes one for each bucket that it creates",
+        stack_check=buckets_blocked,
+    ),
+    Rule(
+        name="no-public-ingress",
+        description="No security group lets the whole internet in.",
+        fix="name a security group or your own range as the source",
+        check=no_public_ingress,
+    ),
+    Rule(
+        name="metadata-by-token",
+        description="Instance metadata needs a token and is out of the reach of pods.",
+        fix="this program sets both for all nodes: see what was added to it",
+        check=metadata_by_token,
+    ),
+    Rule(
+        name="tagged",
+        description="Every taggable resource has the required tags.",
+        fix="environment.tags: {<key>: <value>}, or aws:defaultTags",
+        check=tagged,
+        config={
+            "required": {
+                "type": "array",
+                "items": {"type": "string"},
+                "default": ["trainyard:project", "trainyard:stack"],
+            }
+        },
+    ),
+    Rule(
+        name="least-privilege",
+        description="No policy allows every action, everybody, or changes of every resource.",
+        fix="name the actions and the resources, or add a condition",
+        check=least_privilege,
+    ),
+    Rule(
+        name="audited",
+        description="The control plane writes its logs audit and authenticator.",
+        fix="environment.cluster.logs: [audit, authenticator]",
+        check=audited,
+    ),
+    Rule(
+        name="scanned",
+        description="ECR scans images when they are pushed.",
+        fix="environment.registries makes repositories that scan",
+        check=scanned,
+    ),
+    Rule(
+        name="stores-protected",
+        description="Data stores are protected against `pulumi destroy`.",
+        fix="environment.storage.<name>.data: keep",
+        check=stores_protected,
+        advisory=True,
+    ),
+    Rule(
+        name="images-from-allowed-registries",
+        description="Images come from allowed registries.",
+        fix="push the image to a repository of environment.registries, and name it",
+        check=allowed_images,
+        config={"registries": {"type": "array", "items": {"type": "string"}}},
+    ),
+    Rule(
+        name="within-budget",
+        description="All pools together, when they are full, stay within a budget.",
+        fix="environment.pools.<name>.max_nodes: fewer nodes",
+        stack_check=within_budget,
+        config={"max_usd_per_hour": {"type": "number", "exclusiveMinimum": 0}},
+    ),
+)
