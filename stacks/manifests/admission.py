@@ -18,6 +18,7 @@ from stacks.manifests.pod_security import pod_security_errors
 from stacks.manifests.pool_fit import pool_problems
 from stacks.manifests.rules import manifest_problems
 from stacks.manifests.tolerations import tolerating, toleration_warnings
+from stacks.rules.pools import unknown_pool
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.files import is_inside, text_of
 from stacks.settings.job import JobConfig, ManifestConfig
@@ -125,12 +126,7 @@ def _settings(
     """What the stack file says beside the file itself."""
     pool = environment.pools.get(job.pool)
     if pool is None:
-        yield InputError(
-            path=f"{path}.pool",
-            must="be a pool of the environment",
-            got=job.pool,
-            fix=one_of(environment.pools, "add one under environment.pools"),
-        )
+        yield unknown_pool(path, job.pool, environment)
     elif not pool.instance_types or not set(pool.instance_types) <= set(TYPES):
         yield InputError(
             path=f"{path}.pool",

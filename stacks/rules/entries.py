@@ -21,6 +21,7 @@ from stacks.rules.jobs import job_problems
 from stacks.rules.model_memory import model_memory_warnings
 from stacks.rules.pod_resources import request_problems
 from stacks.rules.pods import pod_errors, pod_warnings, store_directory_errors
+from stacks.rules.pools import unknown_pool
 from stacks.rules.stores import checkpoint_errors, checkpoint_warnings
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
 from stacks.settings.job import RUN_NUMBER, JobConfig
@@ -69,12 +70,7 @@ def _errors(
     """Errors that only an entry can have."""
     pool = environment.pools.get(job.pool)
     if pool is None:
-        yield InputError(
-            path=f"{path}.pool",
-            must="be a pool of the environment",
-            got=job.pool,
-            fix=one_of(environment.pools, "add one under environment.pools"),
-        )
+        yield unknown_pool(path, job.pool, environment)
     if pool is not None and pool.instance_types and set(pool.instance_types) <= set(TYPES):
         yield from gang_errors(view, job.pool, pool)
         yield from _cpu_pool(path, job, pool)

@@ -20,7 +20,7 @@ from stacks.rules.instance_types import instance_type_errors, mixed_type_errors
 from stacks.rules.network import is_range
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
 from stacks.settings.network import BroughtNetworkConfig
-from stacks.settings.problems import REMOVE, InputError, InputWarning
+from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
 from stacks.settings.yaml_file import as_yaml
 
 
@@ -40,6 +40,16 @@ def pool_errors(
     yield from _name_clashes(wanted.pools)
     yield from _shared_reservations(wanted.pools)
     yield from _subnet_room(wanted)
+
+
+def unknown_pool(path: str, name: str, wanted: EnvironmentConfig) -> InputError:
+    """What is wrong with a job, an entry or a file, on a pool that is not there. `path`: the job's."""
+    return InputError(
+        path=f"{path}.pool",
+        must="be a pool of the environment",
+        got=name,
+        fix=one_of(wanted.pools, "add one under environment.pools"),
+    )
 
 
 def _prefetch(path: str, pool: PoolConfig) -> Iterator[InputError]:

@@ -201,19 +201,7 @@ def test_a_negative_amount_is_no_credit(teams: TeamServer) -> None:
 
 def test_everybody_of_a_team_reads_why_a_job_waits_and_nobody_writes_it(teams: TeamServer) -> None:
     def may(role: str, verb: str, resource: str) -> bool:
-        attributes = {
-            "verb": verb,
-            "group": "kueue.x-k8s.io",
-            "resource": resource,
-            "namespace": "team-vision",
-        }
-        asked = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes},
-        }
-        review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-        return teams.of(role).request("POST", review, asked)["status"]["allowed"]
+        return teams.may(role, verb, resource, "kueue.x-k8s.io")
 
     for role in ("deployer", "member", "viewer"):
         for resource in ("localqueues", "workloads"):

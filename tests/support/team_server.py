@@ -118,6 +118,22 @@ class TeamServer:
             return As(self.server, "system:serviceaccount:kube-system:job-controller")
         return As(self.server, f"the {role}", group_name("team-vision", role), EVERYBODY)
 
+    def may(self, role: str, verb: str, resource: str, group: str = "") -> bool:
+        """Whether somebody of the team vision has the right, as the API server answers them."""
+        attributes = {
+            "verb": verb,
+            "group": group,
+            "resource": resource,
+            "namespace": "team-vision",
+        }
+        asked = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        return self.of(role).request("POST", path, asked)["status"]["allowed"]
+
     def put(self, made: Object) -> None:
         self.admin.apply(made, manager="tests")
 
