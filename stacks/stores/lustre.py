@@ -44,6 +44,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
     """Its driver mounts a directory that exists, and makes none."""
     service_role = FSX
     zonal = True
+    keeps_its_key = True
     holds_data = "aws:fsx/lustreFileSystem:LustreFileSystem"
 
     def plan(
