@@ -101,6 +101,11 @@ class BroughtNetworkPlan:
 AnyNetworkPlan = OwnNetworkPlan | BroughtNetworkPlan
 
 
+def has_flow_logs(network: AnyNetworkPlan) -> bool:
+    """Whether the stack records the traffic of the VPC."""
+    return isinstance(network, OwnNetworkPlan) and network.flow_logs is not None
+
+
 def service_cidr(vpc_cidrs: Iterable[str]) -> str | None:
     """The first range of SERVICE_CIDRS that overlaps no range of the VPC; None where both do."""
     taken = [ipaddress.ip_network(cidr) for cidr in vpc_cidrs]

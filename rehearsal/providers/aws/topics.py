@@ -29,7 +29,7 @@ KINDS = (
         id="{TopicArn}",
         asks={"TopicArn": "id"},
         replaces=words("name"),
-        fixed=words("kmsMasterKeyId"),
+        updates={"kmsMasterKeyId": "set_topic_attributes"},
         names={"kmsMasterKeyId": "Attributes.KmsMasterKeyId"},
         outputs={"arn": "TopicArn", "kmsMasterKeyId": "KmsMasterKeyId"},
         tagging=Tagging(target="ResourceArn", listed="list_tags_for_resource"),
