@@ -13,7 +13,7 @@ from typing import Any
 
 from rehearsal.aws import backends, policies, principals
 from rehearsal.aws.identity import ACCOUNT
-from rehearsal.aws.operations import Call, Fields, Refused
+from rehearsal.aws.operations import Call, Fields, Refused, follows
 from rehearsal.aws.policies import Ask
 
 ROOT = f"arn:aws:iam::{ACCOUNT}:root"
@@ -143,8 +143,17 @@ def find(arn: str) -> Any:
     return backends.kms(region).keys.get(id_) if arn.startswith("arn:aws:kms:") else None
 
 
+@follows("kms", "CreateKey")
+def _with_usage(call: Call, answer: Fields) -> None:
+    """moto gives a key no usage where the call names none."""
+    made, metadata = find(answer["KeyMetadata"]["Arn"]), answer["KeyMetadata"]
+    made.key_usage = metadata["KeyUsage"] = made.key_usage or "ENCRYPT_DECRYPT"
+
+
 def state(arn: str) -> str:
-    return getattr(find(arn), "key_state", "it does not exist")
+    """What is to be known of a key that nobody can use."""
+    key = find(arn)
+    return "it does not exist" if key is None else f"{key.key_state}, for {key.key_usage}"
 
 
 def enabled(arn: str) -> bool:

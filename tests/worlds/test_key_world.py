@@ -54,7 +54,8 @@ def stack(key: str, *, protected: bool = True) -> str:
 @pytest.fixture(scope="module")
 def harness() -> Iterator[Harness]:
     with rehearsing(STACK, {FILE: stack(UNKNOWN)}) as made:
-        assert made.do("preview", "--stack", STACK) == 0, made.log.read_text()
+        assert made.do("up", "--stack", STACK) != 0
+        assert f"the KMS key {UNKNOWN}" in made.log.read_text()
         yield made
 
 
