@@ -133,7 +133,7 @@ def team_policies(stack: str, region: str, parameter: str) -> dict[str, Document
 def _reading(read: Iterable[str], scope: Scope) -> list[Document]:
     """Reads, of everything in the region; IAM has no region. Of parameters only AWS's own about the
     AMIs of EKS, and the contracts of teams: others may be secrets of the account."""
-    every = sorted(read)
+    every = sorted(a for a in read if not (scope.key and a.startswith("kms:")))
     everywhere = [action for action in every if action.startswith("iam:")]
     parameters = [a for a in every if a.startswith("ssm:") and a != PARAMETER_NAMES]
     regional = [action for action in every if action not in (*everywhere, *parameters)]
