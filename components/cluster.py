@@ -122,7 +122,6 @@ class Cluster(pulumi.ComponentResource):
     ) -> None:
         super().__init__("trainyard:cluster:Cluster", name, None, opts)
         service, attached = self._service_role(plan)
-        logs = self._log_group(name, plan)
         control_plane = eks.Cluster(
             name,
             name=plan.name,
@@ -155,20 +154,16 @@ class Cluster(pulumi.ComponentResource):
             # makes the log group itself where there is none, and again while it still writes to it.
             # Protected, `pulumi destroy` ends before it has deleted nodes and jobs.
             opts=pulumi.ResourceOptions(
-                parent=self, depends_on=[*attached, *logs], protect=plan.deletion_protection
+                parent=self,
+                depends_on=[*attached, *self._log_group(name, plan)],
+                protect=plan.deletion_protection,
             ),
         )
         made = control_plane.eks_cluster
         for admin, role_arn in plan.admins:
             self._admin(f"{name}-{admin}", plan, made.name, role_arn)
 
-        self.coordinates = ClusterCoordinates(
-            name=made.name,
-            arn=made.arn,
-            endpoint=made.endpoint,
-            certificate_authority=made.certificate_authority.data.apply(lambda data: data or ""),
-            access=plan.access,
-        )
+        self.coordinates = _coordinates(made, plan.access)
         self.security_group_id = control_plane.cluster_security_group_id.apply(
             lambda group: group or ""
         )
@@ -215,3 +210,13 @@ class Cluster(pulumi.ComponentResource):
             access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
             opts=pulumi.ResourceOptions(parent=self),
         )
+
+
+def _coordinates(made: pulumi.Output[aws.eks.Cluster], access: AccessPlan) -> ClusterCoordinates:
+    return ClusterCoordinates(
+        name=made.name,
+        arn=made.arn,
+        endpoint=made.endpoint,
+        certificate_authority=made.certificate_authority.data.apply(lambda data: data or ""),
+        access=access,
+    )

@@ -310,8 +310,7 @@ answers("eks", "ListClusters")(
 
 @answers("eks", "UpdateClusterConfig")
 def _update_cluster(call: Call) -> Fields:
-    """Who may reach the API server and from where, its logs, its upgrade policy, or whether it can be
-    deleted."""
+    """Who may reach the API server and from where, its logs, upgrade policy or deletion protection."""
     view = cluster(call, active=True).view
     only(call, "name resourcesVpcConfig logging upgradePolicy deletionProtection")
     refuse_second_update(view)
@@ -319,8 +318,7 @@ def _update_cluster(call: Call) -> Fields:
     refuse(len(changes) != 1, INVALID, "Only one type of update can be performed at a time")
     [(name, change)] = changes.items()
     if name == "deletionProtection":
-        view[name] = change
-        return updated(view)
+        return updated(view, deletionProtection=change)
     refuse(change.items() <= view[name].items(), INVALID, "No changes needed")
     if name == "resourcesVpcConfig":
         _placed(call.region, view[name] | change)
@@ -328,19 +326,6 @@ def _update_cluster(call: Call) -> Fields:
     if name == "resourcesVpcConfig":
         _place_endpoint(view)
     return updated(view)
-
-
-@answers("eks", "AssociateEncryptionConfig")
-def _associate_key(call: Call) -> Fields:
-    """A key for the secrets, once and for ever (EKS user guide, enable-kms)."""
-    view = cluster(call, active=True).view
-    refuse_second_update(view)
-    refuse(
-        view.get("encryptionConfig"),
-        INVALID,
-        "Encryption is already enabled for the cluster, and its key cannot be changed",
-    )
-    return updated(view, encryptionConfig=call["encryptionConfig"])
 
 
 def refuse_second_update(view: Fields) -> None:

@@ -166,10 +166,15 @@ def launch(
             instance_id=instance.id, iam_instance_profile_name=profile["Name"]
         )
     _changed(instance)
-    if fault := keys.volume_fault(region, data, launcher):
+    _end_without_key(instance, keys.volume_fault(region, data, launcher))
+    return instance
+
+
+def _end_without_key(instance: Any, fault: tuple[str, str] | None) -> None:
+    """EC2 finds out about the key of a volume only now. `fault`: code and message of that."""
+    if fault:
         instance.launch_fault = fault
         terminate(instance)
-    return instance
 
 
 def subnet_named(ec2: Any, data: Fields) -> Any:

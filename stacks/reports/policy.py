@@ -151,10 +151,7 @@ def _of_network(network: AnyNetworkPlan) -> set[str]:
 def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
     for store in plan.stores.values():
         yield from plan_kind(store).resource_types(store)
-    if has_flow_logs(plan.network):
-        yield "aws:ec2/flowLog:FlowLog"
-    if has_flow_logs(plan.network) or plan.cluster.log_days is not None:
-        yield "aws:cloudwatch/logGroup:LogGroup"
+    yield from _of_logs(plan)
     if plan.registries:
         yield "aws:ecr/repository:Repository"
     if plan.metrics and plan.metrics.alerts and not plan.metrics.alerts.topic_arn:
@@ -167,6 +164,13 @@ def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
         yield "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
     if any(pool.own_placement_group for pool in plan.pools.values()):
         yield "aws:ec2/placementGroup:PlacementGroup"
+
+
+def _of_logs(plan: EnvironmentPlan) -> Iterator[str]:
+    if has_flow_logs(plan.network):
+        yield "aws:ec2/flowLog:FlowLog"
+    if has_flow_logs(plan.network) or plan.cluster.log_days is not None:
+        yield "aws:cloudwatch/logGroup:LogGroup"
 
 
 if __name__ == "__main__":

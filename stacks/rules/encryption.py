@@ -21,7 +21,6 @@ def encryption_errors(
     """Every error of the key, and of the logs that it can encrypt."""
     if wanted.kms_key_arn:
         yield from _key_errors(region, wanted.kms_key_arn, access)
-        yield from _scratch_errors(wanted)
     yield from _log_errors(wanted)
 
 
@@ -46,22 +45,6 @@ def _key_errors(region: str, key: str, access: AccessPlan) -> Iterator[InputErro
 
 def _listed(accounts: set[str]) -> str:
     return f", {' or '.join(sorted(accounts))}" if accounts else ""
-
-
-def _scratch_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
-    """SCRATCH_2 file systems (FSx API, CreateFileSystem, KmsKeyId)."""
-    for name, store in wanted.storage.items():
-        if store.lustre and store.lustre.deployment == "SCRATCH_2":
-            yield InputError(
-                path=f"environment.storage.{name}.lustre.deployment",
-                must=(
-                    "be PERSISTENT_2 with environment.kms_key_arn: FSx encrypts SCRATCH_2 with a"
-                    " key of its own only"
-                ),
-                got="SCRATCH_2",
-                fix="write PERSISTENT_2, with throughput_mbps_per_tib: 125",
-                write="PERSISTENT_2",
-            )
 
 
 def _log_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:

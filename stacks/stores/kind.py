@@ -35,6 +35,8 @@ class Surroundings:
     """All of the environment; empty where they are not known."""
     instance_types: Sequence[str]
     """The first type of each pool, those with the most GPUs first."""
+    key: str | None = None
+    """`environment.kms_key_arn`."""
 
 
 class StoreKind(ABC, Generic[Settings, Plan]):
