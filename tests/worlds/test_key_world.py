@@ -100,13 +100,13 @@ def test_nodes_end_at_launch_while_karpenter_may_not_use_the_key(
     harness: Harness, key: str
 ) -> None:
     put_policy(harness, key, without_iam(key))
-    assert harness.do("up", "--stack", STACK, "--wait", "60") != 0
+    assert harness.do("up", "--stack", STACK, "--wait", "20") != 0
     ended = (
         "aws ec2 describe-instances --filters Name=instance-state-name,Values=terminated --query"
         " 'Reservations[].Instances[].StateReason.Code' --output text"
     )
     until("Client.InternalError", harness, ended)
-    status = f".venv/bin/python -m operations.status {STACK}"
+    status = f".venv/bin/python -m operations.status --stack {STACK}"
     assert "kms_key_arn" in until("Client.InternalError", harness, status)
 
 
