@@ -13,7 +13,7 @@ from typing import Any
 
 from rehearsal.aws import backends, policies, principals
 from rehearsal.aws.identity import ACCOUNT
-from rehearsal.aws.operations import Call, Fields, Refused, follows
+from rehearsal.aws.operations import Call, Fields, Refused, answers, follows
 from rehearsal.aws.policies import Ask
 
 ROOT = f"arn:aws:iam::{ACCOUNT}:root"
@@ -141,6 +141,13 @@ def find(arn: str) -> Any:
     """moto's key; None where there is none."""
     region, id_ = arn.split(":")[3], arn.rpartition("/")[2]
     return backends.kms(region).keys.get(id_) if arn.startswith("arn:aws:kms:") else None
+
+
+@answers("logs", "AssociateKmsKey", "DisassociateKmsKey")
+def _associate(call: Call) -> Fields:
+    """Another key of a log group, for what is written from now on; moto has no such calls."""
+    backends.logs(call.region).groups[call["logGroupName"]].kms_key_id = call["kmsKeyId"]
+    return {}
 
 
 @follows("kms", "CreateKey")
