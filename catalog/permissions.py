@@ -23,7 +23,9 @@ READS = re.compile(r"[a-z0-9-]+:(Describe|Get|List)")
 CLOUDFORMATION = {
     "aws:cloudwatch/eventRule:EventRule": "AWS::Events::Rule",
     "aws:cloudwatch/eventTarget:EventTarget": "AWS::Events::Rule",
+    "aws:cloudwatch/logGroup:LogGroup": "AWS::Logs::LogGroup",
     "aws:ec2/eip:Eip": "AWS::EC2::EIP",
+    "aws:ec2/flowLog:FlowLog": "AWS::EC2::FlowLog",
     "aws:ec2/internetGateway:InternetGateway": "AWS::EC2::InternetGateway",
     "aws:ec2/launchTemplate:LaunchTemplate": "AWS::EC2::LaunchTemplate",
     "aws:ec2/natGateway:NatGateway": "AWS::EC2::NatGateway",
@@ -77,6 +79,21 @@ _RULE = {
     "update": "ec2:ModifySecurityGroupRules ec2:CreateTags ec2:DeleteTags",
 }
 BESIDE: dict[str, dict[str, str]] = {
+    # CloudFormation's handlers call for what no group of this program has: policies, transformers,
+    # deliveries to S3.
+    "aws:cloudwatch/logGroup:LogGroup": {
+        "create": "logs:AssociateKmsKey logs:CreateLogGroup logs:PutRetentionPolicy logs:TagResource",
+        "read": "logs:DescribeLogGroups logs:ListTagsForResource",
+        "update": "logs:AssociateKmsKey logs:DisassociateKmsKey logs:PutRetentionPolicy"
+        " logs:TagResource logs:UntagResource",
+        "delete": "logs:DeleteLogGroup",
+    },
+    "aws:ec2/flowLog:FlowLog": {
+        "create": "ec2:CreateFlowLogs ec2:CreateTags iam:PassRole",
+        "read": "ec2:DescribeFlowLogs",
+        "update": "ec2:CreateTags ec2:DeleteTags",
+        "delete": "ec2:DeleteFlowLogs",
+    },
     "aws:ec2/eip:Eip": {"read": "ec2:DescribeAddressesAttribute"},
     "aws:ec2/internetGateway:InternetGateway": {
         "create": "ec2:AttachInternetGateway",
@@ -189,6 +206,8 @@ UNUSED = re.compile(
 """Calls of handlers for what no resource of this program has: lattices, VPN gateways, replication,
 address transfers, private NAT, IPv6, key pairs, encryption controls, SNS's data protection and boundaries."""
 OWN_LISTS = {
+    "aws:cloudwatch/logGroup:LogGroup",
+    "aws:ec2/flowLog:FlowLog",
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
     "aws:s3/bucket:Bucket",
     "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",
@@ -197,7 +216,8 @@ OWN_LISTS = {
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
 }
 """Types that BESIDE covers wholly: CloudFormation has them as a property of another type, or its
-handlers call for what no bucket of this program has, such as replication and inventories."""
+handlers call for what no bucket, log group or flow log of this program has, such as replication and
+inventories."""
 
 QUESTIONS = (
     "ec2:DescribeAddresses",

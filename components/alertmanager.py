@@ -23,6 +23,7 @@ from plans.alertmanager import (
     alertmanager_config,
     publishing,
 )
+from plans.encryption import publishing_key
 from plans.metrics import APP as LABEL
 from plans.parts import Identity, digest
 from plans.pod_template import NODES_FOR
@@ -98,7 +99,7 @@ class Alertmanager(pulumi.ComponentResource):
         topic = aws.sns.Topic(
             f"{name}-topic",
             name=self._plan.topic_name,
-            kms_master_key_id=ENCRYPTED,
+            kms_master_key_id=self._identity.kms_key_arn or ENCRYPTED,
             tags=self._identity.tags(f"{name}-topic"),
             opts=self._child,
         )
@@ -123,8 +124,11 @@ class Alertmanager(pulumi.ComponentResource):
         trust = pulumi.Output.all(trusts, self._namespace).apply(
             lambda found: pod_trust(found[0], found[1], APP)
         )
+        # Who brings a topic lets the role use its key, too: nothing here says which key that is.
+        key = None if self._plan.topic_arn else self._identity.kms_key_arn
+        keys = [publishing_key(key)] if key else []
         statement = self.topic_arn.apply(
-            lambda arn: json.dumps(document(publishing(arn)), sort_keys=True)
+            lambda arn: json.dumps(document(publishing(arn), *keys), sort_keys=True)
         )
         pods, attached = role(
             self, name, self._identity, self._plan.role_name, trust, inline={"topic": statement}

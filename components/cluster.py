@@ -12,6 +12,7 @@ import pulumi_aws as aws
 import pulumi_eks as eks
 import pulumi_kubernetes as k8s
 
+from components.log_group import log_group
 from components.role import role
 from frozen import dataclass
 from plans.access import AccessPlan
@@ -134,6 +135,8 @@ class Cluster(pulumi.ComponentResource):
             public_access_cidrs=list(plan.public_access_cidrs) or None,
             kubernetes_service_ip_address_range=service_cidr,
             enabled_cluster_log_types=list(plan.logs),
+            encryption_config_key_arn=plan.identity.kms_key_arn,
+            deletion_protection=plan.deletion_protection,
             upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(
                 support_type=plan.upgrade_policy.upper()
             ),
@@ -147,25 +150,33 @@ class Cluster(pulumi.ComponentResource):
             coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
             service_role=service,
             tags=plan.identity.tags(name),
-            # Without its policy, the role cannot make a control plane, nor delete its interfaces.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=attached),
+            # Without its policy, the role cannot make a control plane, nor delete its interfaces. EKS
+            # makes the log group itself where there is none, and again while it still writes to it.
+            # Protected, `pulumi destroy` ends before it has deleted nodes and jobs.
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[*attached, *self._log_group(name, plan)],
+                protect=plan.deletion_protection,
+            ),
         )
         made = control_plane.eks_cluster
         for admin, role_arn in plan.admins:
             self._admin(f"{name}-{admin}", plan, made.name, role_arn)
 
-        self.coordinates = ClusterCoordinates(
-            name=made.name,
-            arn=made.arn,
-            endpoint=made.endpoint,
-            certificate_authority=made.certificate_authority.data.apply(lambda data: data or ""),
-            access=plan.access,
-        )
+        self.coordinates = _coordinates(made, plan.access)
         self.security_group_id = control_plane.cluster_security_group_id.apply(
             lambda group: group or ""
         )
         self.kubernetes = self.coordinates.provider(name, opts=pulumi.ResourceOptions(parent=self))
         self.register_outputs({"name": made.name, "endpoint": made.endpoint})
+
+    def _log_group(self, name: str, plan: ClusterPlan) -> list[pulumi.Resource]:
+        """The log group of the control plane, where EKS must not make it. EKS knows it by its name (EKS
+        user guide, control-plane-logs)."""
+        if plan.log_days is None:
+            return []
+        group = f"/aws/eks/{plan.name}/cluster"
+        return [log_group(self, f"{name}-logs", plan.identity, group, plan.log_days)]
 
     def _service_role(self, plan: ClusterPlan) -> tuple[aws.iam.Role | None, list[pulumi.Resource]]:
         """The role that EKS works with, where pulumi-eks must not make it."""
@@ -199,3 +210,13 @@ class Cluster(pulumi.ComponentResource):
             access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
             opts=pulumi.ResourceOptions(parent=self),
         )
+
+
+def _coordinates(made: pulumi.Output[aws.eks.Cluster], access: AccessPlan) -> ClusterCoordinates:
+    return ClusterCoordinates(
+        name=made.name,
+        arn=made.arn,
+        endpoint=made.endpoint,
+        certificate_authority=made.certificate_authority.data.apply(lambda data: data or ""),
+        access=access,
+    )

@@ -41,6 +41,7 @@ class Efs(pulumi.ComponentResource):
             name,
             creation_token=plan.creation_token,
             encrypted=True,
+            kms_key_id=plan.identity.kms_key_arn,
             throughput_mode="elastic",
             tags=plan.identity.tags(name),
             opts=pulumi.ResourceOptions(parent=self, protect=plan.keep),

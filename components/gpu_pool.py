@@ -120,6 +120,7 @@ def node_class_spec(
     placement_group: pulumi.Input[str] | None = None,
 ) -> dict[str, Any]:
     """EC2NodeClass.spec: image, disk, identity, and where nodes may stand."""
+    key = plan.identity.kms_key_arn
     spec = {
         "amiSelectorTerms": [{"alias": plan.ami}],
         "instanceProfile": profile_name,
@@ -143,6 +144,7 @@ def node_class_spec(
                     "throughput": plan.root_volume_mbps,
                     "iops": plan.root_volume_iops,
                     "encrypted": True,
+                    **({"kmsKeyID": key} if key else {}),
                     "deleteOnTermination": True,
                 },
             }

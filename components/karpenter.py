@@ -17,6 +17,7 @@ from components.chart import WITH_THE_NODES, release
 from components.cluster import ClusterCoordinates
 from components.role import role
 from plans import policies
+from plans.encryption import node_volumes
 from plans.parts import KarpenterPlan
 
 NAMESPACE, SERVICE_ACCOUNT = "kube-system", "karpenter"
@@ -58,11 +59,14 @@ class Karpenter(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _interruption_queue(self, name: str) -> tuple[aws.sqs.Queue, list[pulumi.Resource]]:
+        key = self._plan.identity.kms_key_arn
         queue = aws.sqs.Queue(
             name,
             name=self._plan.queue_name,
             message_retention_seconds=300,
-            sqs_managed_sse_enabled=True,
+            # SQS encrypts with one of both keys (SQS API, SetQueueAttributes).
+            sqs_managed_sse_enabled=None if key else True,
+            kms_master_key_id=key,
             tags=self._plan.identity.tags(name),
             opts=pulumi.ResourceOptions(parent=self),
         )
@@ -106,7 +110,7 @@ class Karpenter(pulumi.ComponentResource):
         queue: aws.sqs.Queue,
         trusts: pulumi.Input[policies.Document],
     ) -> list[pulumi.Resource]:
-        region = self._plan.identity.region
+        region, key = self._plan.identity.region, self._plan.identity.kms_key_arn
         reads = pulumi.Output.all(
             node_role_arn=node_role_arn, cluster_arn=cluster.arn, queue_arn=queue.arn
         ).apply(lambda arns: json.dumps(policies.karpenter_identity(**arns), sort_keys=True))
@@ -125,6 +129,7 @@ class Karpenter(pulumi.ComponentResource):
                 "discovery": json.dumps(
                     policies.karpenter_discovery(region=region), sort_keys=True
                 ),
+                **({"volumes": json.dumps(node_volumes(key), sort_keys=True)} if key else {}),
             },
         )
         association = aws.eks.PodIdentityAssociation(

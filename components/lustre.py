@@ -55,6 +55,7 @@ class Lustre(pulumi.ComponentResource):
             subnet_ids=place.training_subnet_id,
             security_group_ids=[group.id],
             storage_capacity=plan.capacity_gib,
+            kms_key_id=plan.identity.kms_key_arn,
             deployment_type=plan.deployment,
             per_unit_storage_throughput=plan.throughput_mbps_per_tib,
             automatic_backup_retention_days=plan.backup_days or None,

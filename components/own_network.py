@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import pulumi
 import pulumi_aws as aws
 
+from components.flow_logs import record
 from components.network import Network, node_security_group, s3_endpoint
 from plans.networks import OwnNetworkPlan, ZonePlan
 
@@ -51,6 +52,9 @@ class OwnNetwork(Network):
         nodes, self.node_rules = node_security_group(
             self, plan.identity, vpc.id, plan.identity.tags("nodes")
         )
+
+        if plan.flow_logs:
+            record(self, f"{name}-flow-logs", plan.identity, plan.flow_logs, vpc.id, vpc.owner_id)
 
         self.vpc_id, self.account_id = vpc.id, vpc.owner_id
         self.public_subnet_ids = [subnet.id for subnet in public.values()]

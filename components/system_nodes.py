@@ -98,6 +98,7 @@ class SystemNodes(pulumi.ComponentResource):
                         volume_type="gp3",
                         volume_size=plan.disk_gib,
                         encrypted="true",
+                        kms_key_id=plan.identity.kms_key_arn,
                         delete_on_termination="true",
                     ),
                 )

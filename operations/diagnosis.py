@@ -130,7 +130,8 @@ def _forbidden(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _pools(snapshot: Snapshot) -> Iterator[Finding]:
-    return pools.unready(snapshot, wanted=True)
+    yield from pools.unready(snapshot, wanted=True)
+    yield from pools.ended_at_launch(snapshot)
 
 
 def _node_claims(snapshot: Snapshot) -> Iterator[Finding]:

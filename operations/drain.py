@@ -32,6 +32,10 @@ KIND = "trainjobs.trainer.kubeflow.org"
 KINDS = (KIND, "pytorchjobs.kubeflow.org")
 LOG_LINE = re.compile(r"[EIWF]\d{4} ")
 NOTHING = "No job was deleted."
+PROTECTED = (
+    "the cluster of stack {stack} is protected from deletion. To delete it, write deletion_protection:"
+    " false under environment.cluster of Pulumi.{stack}.yaml and run `pulumi up --stack {stack}` first"
+)
 
 
 class DrainError(RuntimeError):
@@ -68,6 +72,8 @@ class Reached:
     entries: Mapping[str, Mapping[str, Any]]
     """The output `jobs` of the stack."""
     login: Login
+    protected: bool
+    """EKS refuses to delete the cluster."""
 
 
 def main(arguments: list[str]) -> int:
@@ -87,6 +93,8 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         with reached(options.stack, live=options.live) as cluster:
+            if cluster.protected:
+                raise DrainError(PROTECTED.format(stack=options.stack))
             kubectl = kubectl_with(cluster.login, "--request-timeout=150s")
             return drain(cluster.place, kubectl, yes=options.yes)
     except RuntimeError as error:
@@ -103,7 +111,12 @@ def reached(stack: str, *, live: bool, to: TextIO | None = None) -> Iterator[Rea
     place = place_of(stack, stack_outputs)
     with logged_in_to(place.kubeconfig) as login:
         _reach(place, kubectl_with(login, "--request-timeout=30s"), to)
-        yield Reached(place=place, entries=stack_outputs.get("jobs") or {}, login=login)
+        yield Reached(
+            place=place,
+            entries=stack_outputs.get("jobs") or {},
+            login=login,
+            protected=bool(stack_outputs.get("deletion_protection")),
+        )
 
 
 def place_of(stack: str, stack_outputs: dict[str, Any]) -> Place:

@@ -198,6 +198,16 @@ def _access_point(session: boto3.Session, inputs: Inputs) -> ExistingObject | No
     return None
 
 
+def _log_group(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    """Also one that EKS has made by that name."""
+    pages = session.client("logs").get_paginator("describe_log_groups")
+    for page in pages.paginate(logGroupNamePrefix=inputs["name"]):
+        for group in page["logGroups"]:
+            if group["logGroupName"] == inputs["name"]:
+                return ExistingObject(id=inputs["name"])
+    return None
+
+
 def _repository(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
     session.client("ecr").describe_repositories(repositoryNames=[inputs["name"]])
     return ExistingObject(id=inputs["name"])
@@ -256,6 +266,8 @@ _FINDERS: dict[str, Callable[[boto3.Session, Inputs], ExistingObject | None]] = 
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": _by_tags(
         "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"
     ),
+    "aws:ec2/flowLog:FlowLog": _by_tags("describe_flow_logs", "FlowLogs", "FlowLogId", "Filter"),
+    "aws:cloudwatch/logGroup:LogGroup": _log_group,
     "aws:ec2/route:Route": _route,
     "aws:ec2/routeTableAssociation:RouteTableAssociation": _route_table_association,
     "aws:iam/role:Role": _role,

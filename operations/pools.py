@@ -1,11 +1,12 @@
-"""Pools that cannot launch nodes: which condition of their NodePool or EC2NodeClass is False."""
+"""Pools that cannot launch nodes: which condition of their NodePool or EC2NodeClass is False, or why
+their instances end at launch."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from operations.snapshot import Object, Snapshot
+from operations.snapshot import Object, Snapshot, about, condition_of
 from operations.symptoms import Finding
 from plans.pod_template import POOL
 
@@ -13,6 +14,13 @@ REFUSED = re.compile(
     r'"EC2NodeClass":\{"name":"([^"]+)"\}[^\n]*?api error ([^"\n]*?)(?: \(aws-error-code|"|\n)'
 )
 """In Karpenter's log: the EC2NodeClass, and the error of AWS in a dry run of a launch."""
+ENDING = ("InstanceTerminating", "TerminatingOnInterruption")
+"""Reasons of events about a NodeClaim whose instance ends (karpenter-provider-aws 1.14,
+pkg/controllers/interruption/events)."""
+JOINS_SECONDS = 180
+"""From the launch of an instance to its node: 79 s were measured, and one in ten takes 140."""
+REGISTERED = "Registered"
+"""Condition of a NodeClaim that has become a node, and reason of the event about it."""
 
 
 def unready(snapshot: Snapshot, *, wanted: bool) -> Iterator[Finding]:
@@ -31,6 +39,57 @@ def unready(snapshot: Snapshot, *, wanted: bool) -> Iterator[Finding]:
                         why=refused.get(_class(obj), message),
                         do=f"kubectl describe {obj['kind'].lower()} {name}",
                     )
+
+
+def ended_at_launch(snapshot: Snapshot) -> Iterator[Finding]:
+    """Pools that a job may wait for and whose instances do not become nodes, with disks that a KMS key
+    of the stack file encrypts. EC2 says why an instance ended only to whoever describes it, and
+    Karpenter does not. Where Karpenter cannot read its queue either, which the key encrypts too, it
+    waits for the node."""
+    keys = {obj["metadata"]["name"]: _key(obj) for obj in snapshot.of("ec2nodeclasses")}
+    lost = {*_ended(snapshot), *_missing(snapshot)}
+    for pool in snapshot.of("nodepools"):
+        name, key = pool["metadata"]["name"], keys.get(_class(pool))
+        claims = sorted(claim for claim in lost if claim.rpartition("-")[0] == name)
+        if claims and key and _wanted(snapshot, pool):
+            yield Finding(
+                what=f"NodePool {name}: what Karpenter launched did not join: {', '.join(claims)}",
+                why=(
+                    "EC2 ends an instance with Client.InternalError where Karpenter's role may not use"
+                    f" the KMS key of its disk, environment.kms_key_arn: {key}"
+                ),
+                do=(
+                    "make check LIVE=1 says what the policy of the key lacks, and make policy KEY=1"
+                    " prints it; Karpenter then launches again within 15 minutes"
+                ),
+            )
+
+
+def _ended(snapshot: Snapshot) -> set[str]:
+    """NodeClaims whose instance ended before it was a node."""
+    events = [
+        event
+        for event in snapshot.of("events")
+        if event.get("involvedObject", {}).get("kind") == "NodeClaim"
+    ]
+    nodes = {about(event) for event in events if event.get("reason") == REGISTERED}
+    return {about(event) for event in events if event.get("reason") in ENDING} - nodes
+
+
+def _missing(snapshot: Snapshot) -> Iterator[str]:
+    """NodeClaims that were launched long ago and are no nodes."""
+    for claim in snapshot.of("nodeclaims"):
+        launched, joined = (
+            condition_of(claim, kind).get("status") == "True" for kind in ("Launched", REGISTERED)
+        )
+        if launched and not joined and snapshot.age(claim) > JOINS_SECONDS:
+            yield claim["metadata"]["name"]
+
+
+def _key(node_class: Object) -> str | None:
+    """The KMS key of the disks of a node class; None where AWS encrypts them with its own."""
+    disks = node_class.get("spec", {}).get("blockDeviceMappings", [])
+    return next((disk["ebs"]["kmsKeyID"] for disk in disks if disk["ebs"].get("kmsKeyID")), None)
 
 
 def _class(obj: Object) -> str:

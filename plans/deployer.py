@@ -11,12 +11,13 @@ from collections.abc import Collection, Iterable
 from catalog.permissions import QUESTIONS, READS, actions, reads
 from catalog.service_roles import EFS, EKS, FSX, NODE_GROUPS
 from frozen import dataclass
+from plans.encryption import CONTROL_PLANE, FLOW
 from plans.policies import Document
 from plans.teams import parameter_name
 
 GROUPS = {
     "network": ("ec2",),
-    "cluster": ("eks", "sqs", "sns", "events", "ecr", "ssm"),
+    "cluster": ("eks", "sqs", "sns", "events", "logs", "ecr", "ssm"),
     "storage": ("fsx", "elasticfilesystem", "kms", "s3"),
     "identity": ("iam",),
 }
@@ -28,6 +29,7 @@ ANYWHERE = {"eks:CreateCluster", "elasticfilesystem:CreateFileSystem"}
 PARAMETER_NAMES = "ssm:DescribeParameters"
 """Takes no resource, and answers without values (Service Authorization Reference)."""
 OWN_TAGS = {
+    "ec2:DeleteFlowLogs",
     "ec2:DeleteInternetGateway",
     "ec2:DeleteNatGateway",
     "ec2:DeletePlacementGroup",
@@ -55,6 +57,13 @@ BOUND = {"iam:PutRolePermissionsBoundary"}
 WIDEN = {"iam:CreateRole", "iam:PutRolePolicy", *BOUND}
 """Calls that widen what a role may do, and that take a condition on its boundary (Service
 Authorization Reference, IAM); attaching policies is the other one."""
+FLOW_LOGS = "vpc-flow-logs.amazonaws.com"
+KEY_CALLS = ("CreateGrant", "Decrypt", "DescribeKey", "GenerateDataKeyWithoutPlaintext")
+"""What services ask KMS as whoever creates a cluster, a file system or a log group (user guides of EKS,
+enable-kms; EFS, encryption-at-rest; FSx for Lustre, encryption-at-rest)."""
+KEY_SERVICES = ("eks", "elasticfilesystem", "fsx", "logs")
+KEY_READS = ("kms:DescribeKey", "kms:GetKeyPolicy")
+"""What `make check LIVE=1` asks about a key."""
 PASSED_TO = ("ec2.amazonaws.com", "eks.amazonaws.com", "pods.eks.amazonaws.com")
 S3_LINK = "s3.data-source.lustre.fsx.amazonaws.com"
 """FSx makes a role for each file system that is linked to S3, with the caller's permissions."""
@@ -70,8 +79,12 @@ class Scope:
     """Linked to a Lustre file system."""
     own_buckets: tuple[str, ...] = ()
     """Which the stack creates; `*` stands for the account's id."""
+    flow_logs: bool = False
+    """A role of the stack writes flow logs."""
     boundary: str | None = None
     """ARN of the policy that limits the roles of the stack."""
+    key: str | None = None
+    """ARN of the key that encrypts what the stack stores."""
 
     def in_region(self) -> Document:
         """Everything in the region: for calls whose resources AWS names."""
@@ -120,17 +133,18 @@ def team_policies(stack: str, region: str, parameter: str) -> dict[str, Document
 def _reading(read: Iterable[str], scope: Scope) -> list[Document]:
     """Reads, of everything in the region; IAM has no region. Of parameters only AWS's own about the
     AMIs of EKS, and the contracts of teams: others may be secrets of the account."""
-    every = sorted(read)
+    every = sorted(a for a in read if not (scope.key and a.startswith("kms:")))
     everywhere = [action for action in every if action.startswith("iam:")]
     parameters = [a for a in every if a.startswith("ssm:") and a != PARAMETER_NAMES]
     regional = [action for action in every if action not in (*everywhere, *parameters)]
     allowed = [f"arn:aws:ssm:{scope.region}::parameter/aws/service/eks/optimized-ami/*"]
     if not {*parameters} <= {*QUESTIONS}:
-        allowed += [_names(scope)["ssm"]]
+        allowed += [str(_names(scope)["ssm"])]
     return [
         {"Sid": "ReadRegion", "Action": regional, **scope.in_region()},
         {"Sid": "ReadIam", "Action": everywhere, "Resource": "*"},
         {"Sid": "ReadParameters", "Action": parameters, "Resource": allowed},
+        *_one("ReadKey", {*KEY_READS} if scope.key else set(), {"Resource": scope.key}),
     ]
 
 
@@ -147,13 +161,18 @@ def _statements(writes: set[str], scope: Scope) -> Iterable[Document]:
     for service, resource in _names(scope).items():
         named = {action for action in writes - free if action.startswith(f"{service}:")}
         yield from _one(f"Write{service.title()}", named, {"Resource": resource})
-    keys = {action for action in writes if action.startswith("kms:")}
-    via = [
-        f"{service}.{scope.region}.amazonaws.com" for service in ("ecr", "eks", "elasticfilesystem")
-    ]
-    yield from _one("UseKeys", keys, {"Resource": "*", "Condition": _equals("kms:ViaService", via)})
+    yield from _keys({action for action in writes if action.startswith("kms:")}, scope)
     yield from _buckets({action for action in writes if action.startswith("s3:")}, scope)
     yield from _identity({action for action in writes if action.startswith("iam:")}, scope)
+
+
+def _keys(writes: set[str], scope: Scope) -> Iterable[Document]:
+    """The key of the stack; without one, those that AWS chooses. Only through services."""
+    services = KEY_SERVICES if scope.key else ("ecr", "eks", "elasticfilesystem")
+    via = [f"{service}.{scope.region}.amazonaws.com" for service in services]
+    used = {f"kms:{call}" for call in KEY_CALLS} if scope.key and writes else writes
+    limits = {"Resource": scope.key or "*", "Condition": _equals("kms:ViaService", via)}
+    yield from _one("UseKeys", used, limits)
 
 
 def _buckets(writes: set[str], scope: Scope) -> Iterable[Document]:
@@ -167,13 +186,17 @@ def _buckets(writes: set[str], scope: Scope) -> Iterable[Document]:
         yield from _one("WriteBuckets", writes, {"Resource": arns})
 
 
-def _names(scope: Scope) -> dict[str, str]:
+def _names(scope: Scope) -> dict[str, str | list[str]]:
     """Service → the resources that carry the stack's name."""
     at = f"{scope.region}:*"
     return {
         "eks": f"arn:aws:eks:{at}:*/{scope.stack}-*",
         "sqs": f"arn:aws:sqs:{at}:{scope.stack}-*",
         "sns": f"arn:aws:sns:{at}:{scope.stack}-*",
+        "logs": [
+            f"arn:aws:logs:{at}:log-group:{prefix}{scope.stack}-*"
+            for prefix in (CONTROL_PLANE, FLOW)
+        ],
         "events": f"arn:aws:events:{at}:rule/{scope.stack}-*",
         "ecr": f"arn:aws:ecr:{at}:repository/{scope.stack}/*",
         "ssm": f"arn:aws:ssm:{at}:parameter{parameter_name(scope.stack, '*')}",
@@ -201,6 +224,7 @@ def _identity(writes: set[str], scope: Scope) -> Iterable[Document]:
     if scope.boundary:
         limits = {"Resource": roles, "Condition": bounded}
         yield from _one("WriteBoundedRoles", writes & WIDEN, limits)
+    passed_to = [*PASSED_TO, *([FLOW_LOGS] if scope.flow_logs else [])]
     attached = [f"arn:aws:iam::aws:policy/{name}" for name in ATTACHED]
     yield from _one(
         "AttachPolicies",
@@ -210,7 +234,7 @@ def _identity(writes: set[str], scope: Scope) -> Iterable[Document]:
     yield from _one(
         "PassRoles",
         writes & {"iam:PassRole"},
-        {"Resource": roles, "Condition": _equals("iam:PassedToService", list(PASSED_TO))},
+        {"Resource": roles, "Condition": _equals("iam:PassedToService", passed_to)},
     )
     services = [role.service for role in (EKS, NODE_GROUPS, FSX, EFS)]
     yield from _one(

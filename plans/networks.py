@@ -39,6 +39,18 @@ class WayOutPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FlowLogsPlan:
+    """Flow logs of a VPC that the stack makes."""
+
+    role_name: str
+    """Of the role with which the VPC writes them."""
+    group_name: str
+    """Of their log group."""
+    days: int
+    """How long CloudWatch keeps them."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class OwnNetworkPlan:
     """A VPC that the stack makes."""
 
@@ -52,6 +64,7 @@ class OwnNetworkPlan:
     """Of `zones`: where GPU nodes and file systems are."""
     ways_out: tuple[WayOutPlan, ...]
     """One, in the training zone, or one in each zone."""
+    flow_logs: FlowLogsPlan | None
     cluster_name: str
     """For the subnet tags that load balancers look for."""
 
@@ -86,6 +99,11 @@ class BroughtNetworkPlan:
 
 
 AnyNetworkPlan = OwnNetworkPlan | BroughtNetworkPlan
+
+
+def has_flow_logs(network: AnyNetworkPlan) -> bool:
+    """Whether the stack records the traffic of the VPC."""
+    return isinstance(network, OwnNetworkPlan) and network.flow_logs is not None
 
 
 def service_cidr(vpc_cidrs: Iterable[str]) -> str | None:

@@ -30,6 +30,8 @@ class Identity:
     extra_tags: tuple[tuple[str, str], ...] = ()
     permissions_boundary: str | None = None
     """ARN of the policy that limits every role."""
+    kms_key_arn: str | None = None
+    """ARN of the key that encrypts what the stack stores; None: AWS's own keys."""
 
     def name(self, logical: str, *forcing: str) -> str:
         """`<stack>-<logical>-<8 hex>`: the same inputs give the same name, so a repeated create
@@ -73,6 +75,10 @@ class ClusterPlan:
     """How AWS supports the version on the day of the plan. Only the price follows from it."""
     upgrade_policy: Literal["extended", "standard"]
     logs: tuple[str, ...]
+    log_days: int | None
+    """How long CloudWatch keeps them; None: the log group is EKS's own."""
+    deletion_protection: bool | None
+    """None: the cluster keeps what it has."""
     public: bool
     public_access_cidrs: tuple[str, ...]
     """Empty without a public endpoint."""

@@ -68,6 +68,33 @@ def interruption_queue(queue_arn: str, rule_arns: Sequence[str]) -> Document:
     )
 
 
+def flow_logs_trust(*, account: str, region: str) -> Document:
+    """For the role with which a VPC writes its flow logs (VPC user guide, flow-logs-iam-role: who
+    else's flow logs may not use it)."""
+    return document(
+        {
+            "Principal": {"Service": "vpc-flow-logs.amazonaws.com"},
+            "Action": "sts:AssumeRole",
+            "Condition": {
+                "StringEquals": {"aws:SourceAccount": account},
+                "ArnLike": {"aws:SourceArn": f"arn:aws:ec2:{region}:{account}:vpc-flow-log/*"},
+            },
+        }
+    )
+
+
+def flow_logs(group_arn: str) -> Document:
+    """Write to one log group, which exists: the role makes none."""
+    return document(
+        {
+            "Sid": "WriteGroup",
+            "Action": ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+            "Resource": [group_arn, f"{group_arn}:*"],
+        },
+        {"Sid": "FindGroup", "Action": "logs:DescribeLogGroups", "Resource": "*"},
+    )
+
+
 LAUNCHES = ["ec2:RunInstances", "ec2:CreateFleet"]
 
 

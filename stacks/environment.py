@@ -233,6 +233,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         **({"metrics": VIEW} if plan.metrics else {}),
         **({"alerts_topic": alertmanager.topic_arn} if alertmanager else {}),
         **_tunnel(plan, cluster),
+        **({"deletion_protection": True} if plan.cluster.deletion_protection else {}),
     }
 
 

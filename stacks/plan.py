@@ -41,6 +41,7 @@ from stacks.derive.teams import Share, share_of, team_entry_plans
 from stacks.manifests.stack_jobs import StackJobs, read_jobs
 from stacks.planned import EnvironmentPlan, Planned, TeamPlan
 from stacks.rules.access import access_warnings, environment_access_errors, team_access_errors
+from stacks.rules.encryption import encryption_errors
 from stacks.rules.entries import judged
 from stacks.rules.environment import (
     environment_errors,
@@ -116,6 +117,7 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
         *stack_errors(config.stack),
         *environment_access_errors(access, config.aws, wanted.cluster, wanted.tags),
         *environment_errors(config.region, wanted, zones, now),
+        *encryption_errors(config.region, wanted, access),
         *entry_errors(wanted, access),
         *entries.errors,
         *shared_directory_errors(saved("environment.jobs", typed(wanted.jobs))),
@@ -260,7 +262,9 @@ def _environment(
         runtimes=runtimes,
         training_operators=training_operator_plans(wanted.training_operator),
         priorities=dict(sorted(wanted.priorities.items())),
-        workspace=job_namespace_plan(wanted.namespace, wanted.storage, wanted.zone, wanted.jobs),
+        workspace=job_namespace_plan(
+            wanted.namespace, wanted.storage, wanted.zone, wanted.kms_key_arn, wanted.jobs
+        ),
         directory_roots=directory_roots_plan(wanted),
         metrics=metrics_plan(me, wanted),
         queues=queues_plan(wanted),
@@ -300,6 +304,7 @@ def _team(
             share.namespace,
             stores,
             environment.zone,
+            environment.kms_key_arn,
             team.jobs,
             max_gpus=share.max_gpus,
             team=team.name,

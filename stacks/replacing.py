@@ -24,6 +24,9 @@ from stacks.stores.kinds import KINDS, plan_kind
 
 CLUSTER = ("aws:eks/cluster:Cluster", "cluster-eksCluster")
 """Inside pulumi-eks's component."""
+KMS_KEY = "environment.kms_key_arn"
+KEY = "encryptionConfig.provider.keyArn"
+"""Place of its KMS key in its outputs."""
 VPC = ("aws:ec2/vpc:Vpc", "network")
 SUBNET, PRIVATE = "aws:ec2/routeTableAssociation:RouteTableAssociation", "network-private-"
 """Where the id of a private subnet stands: the engine tells outputs, and no ids."""
@@ -176,6 +179,10 @@ def _cluster(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
             got=", ".join(sorted(zone.name for zone in plan.network.zones)),
             back="those zones",
         )
+    had_key, key = deployed.output(*CLUSTER, KEY), plan.identity.kms_key_arn
+    if had_key and had_key != key:
+        # EKS associates a key once: there is no call that changes it or takes it away.
+        yield Setting(path=KMS_KEY, was=had_key, wanted=key, at_once=False).change(cluster)
     own, boundary = plan.identity.name("control-plane"), plan.identity.permissions_boundary
     had = str(deployed.output(*CLUSTER, "roleArn")).endswith(f"/{own}")
     if had != bool(boundary):
@@ -253,8 +260,27 @@ def _store(
             )
     for holds_data in stays:
         if (holds_data, name) in deployed.resources:
+            guarded = _guarded_store(name, keep=store.keep)
             for setting in _settings_of(name, store, plan, deployed):
-                yield setting.change(_guarded_store(name, keep=store.keep))
+                yield setting.change(guarded)
+            yield from _key_of(name, guarded, plan, deployed)
+
+
+def _key_of(
+    name: str, guarded: Guarded, plan: EnvironmentPlan, deployed: Deployed
+) -> Iterator[Change]:
+    """A KMS key where the store has another one. A store without one has AWS's own, whose ARN AWS
+    tells all the same: so nothing is compared where the stack file names no key."""
+    kind, key = plan_kind(plan.stores[name]), plan.identity.kms_key_arn
+    was = deployed.output(kind.holds_data, name, "kmsKeyId")
+    if kind.keeps_its_key and key and was not in (None, key):
+        yield Change(
+            guarded=guarded,
+            path=KMS_KEY,
+            must=f"not be set later, as {name} was made with another key",
+            got=key,
+            back="no kms_key_arn, or the key that the stack had",
+        )
 
 
 def _settings_of(

@@ -118,7 +118,7 @@ ATTACKS = {
         "down STACK",
         "env STACK",
     ]
-    + ["status LIVE", "plan JSON", "policy PREVIEW"],
+    + ["status LIVE", "plan JSON", "policy PREVIEW", "policy KEY"],
 )
 @pytest.mark.parametrize("by", ["command", "environment"])
 def test_what_a_setting_of_make_holds_is_never_run(

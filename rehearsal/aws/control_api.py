@@ -170,6 +170,7 @@ def _inventory(_: Fields) -> list[Fields]:
         *_of_ec2(),
         *_of_stores(),
         *_of_messages(),
+        *_of_logs(),
     ):
         pairs = (
             tags
@@ -243,6 +244,7 @@ def _things(ec2: Any) -> dict[str, Iterable[Any]]:
             one for zone in ec2.subnets.values() for one in zone.values() if one.vpc_id in own
         ],
         "internet-gateway": ec2.internet_gateways.values(),
+        "vpc-flow-log": ec2.flow_logs.values(),
         "vpc-endpoint": ec2.vpc_end_points.values(),
         "nat-gateway": [one for one in ec2.nat_gateways.values() if one.state != "deleted"],
         "route-table": [
@@ -292,6 +294,14 @@ def _of_stores() -> Iterator[Row]:
         yield from (
             ("efs-access-point", id_, one.file_system_id, "", efs.list_tags_for_resource(id_))
             for id_, one in efs.access_points.items()
+        )
+
+
+def _of_logs() -> Iterator[Row]:
+    for logs in backends.used("logs"):
+        yield from (
+            ("log-group", one.arn, one.name, "", logs.list_tags_for_resource(one.arn))
+            for one in logs.groups.values()
         )
 
 

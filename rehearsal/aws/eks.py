@@ -33,7 +33,7 @@ WITHOUT_EKS = ("use1-az3", "usw1-az2", "cac1-az3")
 """Zone ids in which EKS places no control plane (eksctl, pkg/az/az.go); a list of its own, so that
 an error in the program's is seen."""
 LOGS = ["api", "audit", "authenticator", "controllerManager", "scheduler"]
-UPDATABLE = ("resourcesVpcConfig", "logging", "upgradePolicy")
+UPDATABLE = ("resourcesVpcConfig", "logging", "upgradePolicy", "deletionProtection")
 INVALID, IN_USE, ABSENT = (
     "InvalidParameterException",
     "ResourceInUseException",
@@ -193,7 +193,7 @@ def _check_new(call: Call) -> list[Any]:
     only(
         call,
         "name version roleArn resourcesVpcConfig kubernetesNetworkConfig accessConfig upgradePolicy"
-        " logging tags",
+        " logging tags encryptionConfig deletionProtection",
     )
     refuse(call["name"] in CLUSTERS, IN_USE, f"Cluster already exists with name: {call['name']}")
     if CLUSTERS:
@@ -271,7 +271,8 @@ def _view(call: Call, group: str, vpc: str) -> Fields:
         "accessConfig": {"bootstrapClusterCreatorAdminPermissions": True} | call["accessConfig"],
         "upgradePolicy": call["upgradePolicy"] or {"supportType": "EXTENDED"},
         "logging": call["logging"] or {"clusterLogging": [{"types": LOGS, "enabled": False}]},
-        "deletionProtection": False,
+        "deletionProtection": bool(call["deletionProtection"]),
+        **({"encryptionConfig": call["encryptionConfig"]} if call["encryptionConfig"] else {}),
     }
 
 
@@ -309,13 +310,15 @@ answers("eks", "ListClusters")(
 
 @answers("eks", "UpdateClusterConfig")
 def _update_cluster(call: Call) -> Fields:
-    """Who may reach the API server and from where, its logs, or its upgrade policy."""
+    """Who may reach the API server and from where, its logs, upgrade policy or deletion protection."""
     view = cluster(call, active=True).view
-    only(call, "name resourcesVpcConfig logging upgradePolicy")
+    only(call, "name resourcesVpcConfig logging upgradePolicy deletionProtection")
     refuse_second_update(view)
-    changes = {name: call[name] for name in UPDATABLE if call[name]}
+    changes = {name: call[name] for name in UPDATABLE if call[name] is not None}
     refuse(len(changes) != 1, INVALID, "Only one type of update can be performed at a time")
     [(name, change)] = changes.items()
+    if name == "deletionProtection":
+        return updated(view, deletionProtection=change)
     refuse(change.items() <= view[name].items(), INVALID, "No changes needed")
     if name == "resourcesVpcConfig":
         _placed(call.region, view[name] | change)
@@ -342,6 +345,11 @@ def minor(version: str) -> int:
 @answers("eks", "DeleteCluster")
 def _delete_cluster(call: Call) -> Fields:
     found = cluster(call)
+    refuse(
+        found.view["deletionProtection"],
+        "InvalidRequestException",
+        f"Cannot delete cluster {found.name}: deletion protection is enabled",
+    )
     refuse(found.parts["Nodegroup"], IN_USE, "Cluster has nodegroups attached")
     refuse(
         found.view["status"] in ("CREATING", "UPDATING"),

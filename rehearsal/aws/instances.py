@@ -11,7 +11,7 @@ from typing import Any
 
 from moto.core.exceptions import ServiceException
 
-from rehearsal.aws import backends, capacity, launch_templates, quotas, services
+from rehearsal.aws import backends, capacity, keys, launch_templates, quotas, services
 from rehearsal.aws.capacity import CapacityReservation as Reservation
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.faults import FAULTS
@@ -71,7 +71,13 @@ def _create_fleet(call: Call) -> Fields:
         said = {"LaunchTemplateAndOverrides": pool, "Lifecycle": _capacity(call)}
         try:
             for _ in range(left):
-                made = launch(call.region, data, tags, spot=_capacity(call) == "spot")
+                made = launch(
+                    call.region,
+                    data,
+                    tags,
+                    spot=_capacity(call) == "spot",
+                    launcher=call.principal.entity,
+                )
                 place = {
                     "AvailabilityZone": made.placement.zone,
                     "SubnetId": made.subnet_id,
@@ -104,12 +110,18 @@ def _run_instances(call: Call) -> Any:
         else {}
     )
     tags = _tags(call["TagSpecifications"]).get("instance", {})
-    made = [launch(call.region, template | given, tags) for _ in range(call["MinCount"])]
+    made = [
+        launch(call.region, template | given, tags, launcher=call.principal.entity)
+        for _ in range(call["MinCount"])
+    ]
     return {"ReservationId": made[0].reservation_id, "OwnerId": backends.ACCOUNT, "Instances": made}
 
 
-def launch(region: str, data: Fields, tags: dict[str, str], *, spot: bool = False) -> Any:
-    """One instance by launch template data; Refused with EC2's reason where it cannot be."""
+def launch(
+    region: str, data: Fields, tags: dict[str, str], *, spot: bool = False, launcher: str
+) -> Any:
+    """One instance by launch template data; Refused with EC2's reason where it cannot be. `launcher`:
+    ARN of whoever launches it. Where that one may not use the key of a volume, the instance ends."""
     ec2, nics = backends.ec2(region), data.get("NetworkInterfaces") or []
     subnet, own = subnet_named(ec2, data), nics[0].get("Groups") if nics else None
     refuse(subnet is None, "NotImplemented", "the rehearsal's account has no default subnets")
@@ -154,7 +166,15 @@ def launch(region: str, data: Fields, tags: dict[str, str], *, spot: bool = Fals
             instance_id=instance.id, iam_instance_profile_name=profile["Name"]
         )
     _changed(instance)
+    _end_without_key(instance, keys.volume_fault(region, data, launcher))
     return instance
+
+
+def _end_without_key(instance: Any, fault: tuple[str, str] | None) -> None:
+    """EC2 finds out about the key of a volume only now. `fault`: code and message of that."""
+    if fault:
+        instance.launch_fault = fault
+        terminate(instance)
 
 
 def subnet_named(ec2: Any, data: Fields) -> Any:
@@ -350,6 +370,8 @@ def vanish(instance: Any) -> None:
             instance.private_ip,
         )
         instance.terminate()
+        if fault := getattr(instance, "launch_fault", None):
+            instance.state_reason.code, instance.state_reason.message = fault
         subnet._unused_ips.discard(address)
         _changed(instance)
 

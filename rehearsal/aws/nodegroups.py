@@ -20,6 +20,7 @@ from rehearsal.aws import (
     eks,
     images,
     instances,
+    keys,
     launch_templates,
     network,
     principals,
@@ -38,6 +39,11 @@ _BUILT = " ".join(
         " launchTemplate",
     )
 )
+DIED = (
+    "Instance became unhealthy while waiting for instance to be in InService state. Termination"
+    " Reason: "
+)
+"""Of Auto Scaling, before EC2's state reason."""
 _RELEASE = re.compile(r"(?P<version>1\.\d\d)\.\d+-(?P<day>\d{8})")
 _TEMPLATED = ("BlockDeviceMappings", "MetadataOptions", "TagSpecifications")
 """What of a launch template's data instances of a node group get."""
@@ -212,6 +218,8 @@ def _user_data(owner: Cluster, given: Fields, image: str) -> Base64EncodedString
 def reconcile(group: Nodegroup) -> None:
     """What the Auto Scaling group does: as many instances as desired, spread over the subnets."""
     wanted, alive, subnets = group.size(), group.alive(), group.view["subnets"]
+    if any(getattr(one, "launch_fault", None) for one in group.members):
+        return  # Auto Scaling tries again and again, with the same end
     tags = {
         "eks:cluster-name": group.owner.name,
         "eks:nodegroup-name": group.view["nodegroupName"],
@@ -222,7 +230,10 @@ def reconcile(group: Nodegroup) -> None:
     try:
         for number in range(len(alive), wanted):
             data = group.data | {"SubnetId": subnets[number % len(subnets)]}
-            group.members.append(instances.launch(group.owner.region, data, tags))
+            made = instances.launch(group.owner.region, data, tags, launcher=keys.AUTO_SCALING)
+            group.members.append(made)
+            if fault := getattr(made, "launch_fault", None):
+                _ails(group, "AsgInstanceLaunchFailures", f"{DIED}{fault[1]}")
     except ServiceException as error:
         _ails(group, "AsgInstanceLaunchFailures", f"{error.code}: {error.message}")
 

@@ -17,6 +17,7 @@ from rehearsal.aws.policies import Ask
 KINDS = {
     "eipalloc": "elastic-ip",
     "eni": "network-interface",
+    "fl": "vpc-flow-log",
     "i": "instance",
     "igw": "internet-gateway",
     "lt": "launch-template",
@@ -47,6 +48,7 @@ IAM_ACTIONS = {
 Reference, Amazon S3)."""
 LAUNCHES = ("ec2:RunInstances", "ec2:CreateFleet")
 PASSES = {
+    "ec2:CreateFlowLogs": ("DeliverLogsPermissionArn", "vpc-flow-logs.amazonaws.com"),
     "iam:AddRoleToInstanceProfile": ("RoleName", "ec2.amazonaws.com"),
     "eks:CreateCluster": ("roleArn", "eks.amazonaws.com"),
     "eks:CreateNodegroup": ("nodeRole", "eks.amazonaws.com"),
@@ -296,6 +298,19 @@ def _of_ssm(call: Call) -> Iterator[str]:
         yield f"arn:aws:ssm:{call.region}:{owner}:parameter/{name.lstrip('/')}"
 
 
+def _of_kms(call: Call) -> Iterator[str]:
+    if key := call["KeyId"]:
+        yield key if key.startswith("arn:") else _at(call, f"key/{key}")
+
+
+def _of_logs(call: Call) -> Iterator[str]:
+    """A group; tags name it by its ARN, which ends otherwise for streams."""
+    if named := call["resourceArn"]:
+        yield named.removesuffix(":*")
+    elif call["logGroupName"]:
+        yield _at(call, f"log-group:{call['logGroupName']}")
+
+
 def _of_s3(call: Call) -> Iterator[str]:
     if call["Bucket"]:
         key = f"/{call['Key']}" if call["Key"] else ""
@@ -322,6 +337,8 @@ _ARNS: dict[str, Callable[[Call], Iterator[str]]] = {
     "eks": _of_eks,
     "events": _of_events,
     "iam": _of_iam,
+    "kms": _of_kms,
+    "logs": _of_logs,
     "s3": _of_s3,
     "sns": _of_sns,
     "sqs": _of_sqs,

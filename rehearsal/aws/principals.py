@@ -67,6 +67,14 @@ def authorize(call: Call, asks: Iterable[Ask]) -> None:
             )
 
 
+def may(arn: str, ask: Ask) -> bool:
+    """Whether IAM allows somebody of the account to do it: a user everything, a role what its policies
+    say."""
+    if role(arn) is None:
+        return any(user.arn == arn for user in backends.iam().users.values())
+    return verdict(_documents(arn), ask) == "Allow"
+
+
 def role(arn: str) -> Any:
     """moto's role, or None."""
     return next((role for role in backends.iam().get_roles() if role.arn == arn), None)

@@ -34,6 +34,7 @@ from rehearsal.aws import (
     eks,
     instances,
     keeper,
+    keys,
     permissions,
     principals,
     shapes,
@@ -116,10 +117,12 @@ class Application:
         FAULTS.before(call)
         if call.name == "sqs:ReceiveMessage":  # a long poll, which must not hold the lock
             principals.authorize(call, permissions.of(call))
+            keys.authorize(call)
             return self._ask_moto(call, environ, body)
         with LOCK:
             CLOCK.settle()
             principals.authorize(call, permissions.of(call))
+            keys.authorize(call)
             reply = self._once(call, environ, body)
         if FAULTS.loses_answer(call):
             raise Refused("InternalFailure", "the answer was lost", status=500)

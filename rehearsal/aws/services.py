@@ -8,7 +8,7 @@ import secrets
 import time
 from typing import Any
 
-from rehearsal.aws import backends, policies, principals
+from rehearsal.aws import backends, keys, policies, principals
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.operations import Call, Fields, answers, follows, refuses
 
@@ -125,11 +125,14 @@ def emit(region: str, kind: str, resource: str, detail: Fields, *, source: str =
 
 
 def _accepts(region: str, queue_arn: str, rule_arn: str) -> bool:
-    """Whether the queue's policy lets EventBridge send for that rule."""
+    """Whether the queue's policy lets EventBridge send for that rule, and the policy of its key lets
+    EventBridge encrypt."""
     queue: Any = backends.sqs(region).queues.get(queue_arn.rpartition(":")[2])
     document = getattr(queue, "policy", None) or "{}"
     sender = ("Service", "events.amazonaws.com")
     about_it = [one for one in policies.statements(document) if sender in policies.named(one)]
     context = {"aws:SourceAccount": backends.ACCOUNT, "aws:SourceArn": rule_arn}
     ask = policies.Ask(action="sqs:SendMessage", resource=queue_arn, context=context)
-    return policies.verdict([{"Statement": about_it}], ask) == "Allow"
+    key, sends = getattr(queue, "kms_master_key_id", None), ("Decrypt", "GenerateDataKey")
+    encrypts = not key or all(keys.allows(key, sender[1], action, context) for action in sends)
+    return encrypts and policies.verdict([{"Statement": about_it}], ask) == "Allow"

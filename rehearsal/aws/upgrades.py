@@ -1,4 +1,4 @@
-"""The upgrade of a control plane to the next Kubernetes version."""
+"""What a control plane never takes back: the next Kubernetes version, and a key."""
 
 from __future__ import annotations
 
@@ -37,3 +37,16 @@ def _update_version(call: Call) -> Fields:
     except ValueError as error:
         raise Refused(INVALID, f"unsupported Kubernetes version {wanted}: {error}") from error
     return eks.updated(found.view, "eks.cluster.upgrade", ready=found.plane.ready, version=wanted)
+
+
+@answers("eks", "AssociateEncryptionConfig")
+def _associate_key(call: Call) -> Fields:
+    """A key for the secrets, once and for ever (EKS user guide, enable-kms)."""
+    view = eks.cluster(call, active=True).view
+    eks.refuse_second_update(view)
+    refuse(
+        view.get("encryptionConfig"),
+        INVALID,
+        "Encryption is already enabled for the cluster, and its key cannot be changed",
+    )
+    return eks.updated(view, encryptionConfig=call["encryptionConfig"])

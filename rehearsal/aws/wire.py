@@ -34,6 +34,8 @@ SERVICES = {"elasticfilesystem": "efs", "servicequotas": "service-quotas"} | {
         "events",
         "fsx",
         "iam",
+        "kms",
+        "logs",
         "pricing",
         "s3",
         "sns",

@@ -37,7 +37,8 @@ WITHOUT = {
 MAY_BE_SILENT = words("corednsAddonOptions createOidcProvider createInstanceRole")
 """Those among them whose default is that value too, given the others."""
 IMPLEMENTED = words(
-    "bootstrapSelfManagedAddons enabledClusterLogTypes endpointPrivateAccess endpointPublicAccess"
+    "bootstrapSelfManagedAddons deletionProtection enabledClusterLogTypes encryptionConfigKeyArn"
+    " endpointPrivateAccess endpointPublicAccess"
     " kubernetesServiceIpAddressRange name privateSubnetIds publicAccessCidrs publicSubnetIds"
     " serviceRole tags upgradePolicy version vpcId"
 )
@@ -98,6 +99,7 @@ class Cluster(pulumi.ComponentResource):
     def _control_plane(self, first: list[pulumi.Resource]) -> aws.eks.Cluster:
         given = self.given
         cidr = given.get("kubernetesServiceIpAddressRange")
+        key = given.get("encryptionConfigKeyArn")
         subnets = pulumi.Output.all(
             given.get("publicSubnetIds"), given.get("privateSubnetIds")
         ).apply(lambda parts: [id_ for part in parts for id_ in part or []])
@@ -115,6 +117,10 @@ class Cluster(pulumi.ComponentResource):
             role_arn=self.role.arn,
             version=given.get("version"),
             upgrade_policy=given.get("upgradePolicy"),
+            deletion_protection=given.get("deletionProtection"),
+            encryption_config=_present(provider={"keyArn": key}, resources=["secrets"])
+            if key
+            else None,
             enabled_cluster_log_types=given.get("enabledClusterLogTypes"),
             bootstrap_self_managed_addons=True if bootstraps is None else bootstraps,
             vpc_config=_present(

@@ -44,6 +44,8 @@ def cluster_plan(
         support=versions.KUBERNETES[wanted.cluster.version].support(day),
         upgrade_policy=wanted.cluster.upgrade_policy,
         logs=tuple(sorted(set(wanted.cluster.logs))),
+        log_days=wanted.cluster.log_retention_days,
+        deletion_protection=wanted.cluster.deletion_protection,
         public=wanted.cluster.endpoint != "private",
         public_access_cidrs=wanted.cluster.public_access_cidrs,
         tunnel_port=wanted.cluster.tunnel_port,

@@ -15,4 +15,5 @@ def identity(config: StackConfig, wanted: EnvironmentConfig) -> Identity:
         region=config.region,
         extra_tags=tuple(sorted(wanted.tags.items())),
         permissions_boundary=wanted.permissions_boundary,
+        kms_key_arn=wanted.kms_key_arn,
     )

@@ -215,7 +215,9 @@ def _fetched(wanted: TorchtuneConfig, environment: EnvironmentConfig) -> Fetched
         model=wanted.model,
         store=wanted.store,
         directory=wanted.directory,
-        claim=claim_name(wanted.store, store, environment.zone) if store else wanted.store,
+        claim=claim_name(wanted.store, store, environment.zone, environment.kms_key_arn)
+        if store
+        else wanted.store,
         token=wanted.token,
     )
 
@@ -249,7 +251,9 @@ def _mounts(
         store: f"/stores/{store}" for store in used if used.count(store) > 1 and store not in whole
     }
     claims = {
-        store: claim_name(store, environment.storage[store], environment.zone)
+        store: claim_name(
+            store, environment.storage[store], environment.zone, environment.kms_key_arn
+        )
         for store in stores(job)
     }
     mounts = [Mount(store=store, claim=claims[store], path=path) for store, path in whole.items()]

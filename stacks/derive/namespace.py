@@ -17,16 +17,17 @@ def job_namespace_plan(
     namespace: str,
     stores: Mapping[str, StoreConfig],
     zone: str,
+    key: str | None,
     jobs: Mapping[str, AnyJob],
     max_gpus: int | None = None,
     team: str | None = None,
 ) -> JobNamespacePlan:
-    """A namespace with a claim of each store. `jobs`: those that it runs. `team`: that the
-    environment lists, and whose namespace it is."""
+    """A namespace with a claim of each store. `key`: `environment.kms_key_arn`. `jobs`: those that it
+    runs. `team`: that the environment lists, and whose namespace it is."""
     return JobNamespacePlan(
         namespace=namespace,
         claims=tuple(
-            claim_plan(namespace, name, store, zone, team) for name, store in stores.items()
+            claim_plan(namespace, name, store, zone, key, team) for name, store in stores.items()
         ),
         max_gpus=max_gpus,
         host_paths=any(job.host_paths for job in typed(jobs).values())
@@ -40,4 +41,4 @@ def directory_roots_plan(wanted: EnvironmentConfig) -> JobNamespacePlan | None:
     stores = directories_by_pod(wanted.storage)
     if not stores or not wanted.teams:
         return None
-    return job_namespace_plan(NAMESPACE, stores, wanted.zone, jobs={})
+    return job_namespace_plan(NAMESPACE, stores, wanted.zone, wanted.kms_key_arn, jobs={})

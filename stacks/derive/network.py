@@ -6,10 +6,12 @@ from __future__ import annotations
 import ipaddress
 
 from catalog.zones import zone_names
+from plans.encryption import FLOW
 from plans.networks import (
     AnyNetworkPlan,
     BroughtNetworkPlan,
     BroughtZonePlan,
+    FlowLogsPlan,
     OwnNetworkPlan,
     WayOutPlan,
     ZonePlan,
@@ -18,7 +20,7 @@ from plans.networks import (
 from plans.parts import Identity
 from stacks.derive.capacity import addresses
 from stacks.settings.environment import EnvironmentConfig
-from stacks.settings.network import AnyNetwork, BroughtNetworkConfig
+from stacks.settings.network import AnyNetwork, BroughtNetworkConfig, NetworkConfig
 
 ZONES = 3
 """Zones of a network whose stack file lists none, the training zone among them; EKS wants two, three
@@ -57,8 +59,16 @@ def network_plan(
         zones=planned,
         training_zone=planned[0],
         ways_out=_ways_out(planned, each_zone=wanted.network.nat == "each_zone"),
+        flow_logs=_flow_logs(me, wanted.network),
         cluster_name=cluster_name,
     )
+
+
+def _flow_logs(me: Identity, network: NetworkConfig) -> FlowLogsPlan | None:
+    if network.flow_logs is None:
+        return None
+    name = me.name("flow-logs")
+    return FlowLogsPlan(role_name=name, group_name=f"{FLOW}{name}", days=network.flow_logs.days)
 
 
 def _ways_out(zones: tuple[ZonePlan, ...], *, each_zone: bool) -> tuple[WayOutPlan, ...]:

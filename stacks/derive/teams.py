@@ -140,6 +140,7 @@ def _workspace(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> 
         entry.namespace_of(name),
         stores_of(entry, wanted),
         wanted.zone,
+        wanted.kms_key_arn,
         jobs={},
         max_gpus=entry.max_gpus,
         team=name,

@@ -112,7 +112,9 @@ def read_manifests(
                 production=environment.production,
                 privileged_pods=job.privileged_pods,
                 claims={
-                    theirs: claim_name(store, environment.storage[store], environment.zone)
+                    theirs: claim_name(
+                        store, environment.storage[store], environment.zone, environment.kms_key_arn
+                    )
                     for theirs, store in job.claims.items()
                 },
             )

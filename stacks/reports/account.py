@@ -140,6 +140,16 @@ class Account:
         )
         return next(iter(found.get("CapacityReservations", ())), {})
 
+    def key(self, arn: str) -> dict[str, Any]:
+        """As KMS describes the key; empty where it knows none."""
+        found = self._ask("kms:DescribeKey", unless="NotFound", KeyId=arn)
+        return found.get("KeyMetadata", {})
+
+    def key_policy(self, arn: str) -> str:
+        """The policy of a key, as JSON; empty where KMS knows no such key."""
+        found = self._ask("kms:GetKeyPolicy", unless="NotFound", KeyId=arn, PolicyName="default")
+        return found.get("Policy", "")
+
     def addresses(
         self, me: Identity, subnet: str, node_pools: Sequence[str]
     ) -> tuple[int | None, int]:
@@ -259,7 +269,7 @@ class Account:
         make = aws_session(self._access, settings).create_client
         return {
             name.replace("-", ""): make(name, self._access.region, config=settings)
-            for name in ("sts", "ec2", "eks", "iam", "service-quotas", "ssm")
+            for name in ("sts", "ec2", "eks", "iam", "kms", "service-quotas", "ssm")
         }
 
 

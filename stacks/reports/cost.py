@@ -16,7 +16,7 @@ from catalog.prices import Price, price
 from catalog.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from catalog.versions import control_plane_prices
 from frozen import dataclass
-from plans.networks import OwnNetworkPlan
+from plans.networks import OwnNetworkPlan, has_flow_logs
 from plans.parts import JobPlan
 from stacks.derive.capacity import PoolUse
 from stacks.planned import EnvironmentPlan, TeamPlan
@@ -250,6 +250,8 @@ def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
         what="data between zones, each way", service="transfer", sku="between-zones"
     )
     rates = [through, between] if plan.own_network else [between]
+    if has_flow_logs(plan.network):
+        rates.append(UsageCost(what="flow logs", service="logs", sku="vended"))
     for name, store in plan.stores.items():
         rates += plan_kind(store).usage_costs(name, store)
     for used in rates:

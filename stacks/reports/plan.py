@@ -22,6 +22,7 @@ from plans.pod_template import GPU, pod_requests
 from stacks.derive.capacity import quota_needed, quota_takers
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.cost import estimate
+from stacks.reports.encryption import encryption
 from stacks.reports.money import at_least, money
 from stacks.reports.stack_file import errors_of, report_on
 from stacks.reports.timeline import Timeline, schedule
@@ -69,6 +70,7 @@ def text(plan: Plan) -> str:
         title(plan),
         capacity(plan),
         storage(plan),
+        encryption(plan),
         versions_section(plan) if isinstance(plan, EnvironmentPlan) else [],
         queues(plan),
         metrics(plan),

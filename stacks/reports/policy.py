@@ -13,7 +13,8 @@ from dataclasses import replace
 import command_line
 from catalog.permissions import CLOUDFORMATION
 from plans.deployer import Scope, deployer_policies, preview_policies, team_policies
-from plans.networks import AnyNetworkPlan, BroughtNetworkPlan
+from plans.encryption import key_policy
+from plans.networks import AnyNetworkPlan, BroughtNetworkPlan, has_flow_logs
 from plans.policies import Document
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.stack_file import report_on
@@ -21,6 +22,8 @@ from stacks.settings.reader import Reading
 from stacks.stores.kinds import plan_kind
 
 SOMETIMES = {
+    "aws:cloudwatch/logGroup:LogGroup",
+    "aws:ec2/flowLog:FlowLog",
     "aws:ec2/placementGroup:PlacementGroup",
     "aws:ecr/repository:Repository",
     "aws:efs/accessPoint:AccessPoint",
@@ -71,9 +74,16 @@ def main(arguments: list[str]) -> int:
         metavar="NAME",
         help="print one document alone, such as network, for `aws iam create-policy`",
     )
+    parser.add_argument(
+        "--key",
+        action="store_true",
+        help="print the statements that the policy of environment.kms_key_arn needs, for its owner",
+    )
     options = parser.parse_args(arguments)
 
     def report(_: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
+        if options.key:
+            return _print_key_policy(plan)
         found = policies(plan, preview=options.preview)
         if options.part is None:
             print(json.dumps(found, indent=2))
@@ -87,6 +97,16 @@ def main(arguments: list[str]) -> int:
         return 0
 
     return report_on(options.stack, report)
+
+
+def _print_key_policy(plan: EnvironmentPlan | TeamPlan) -> int:
+    """What the owner of the key adds to its policy; 2 where the stack file names no key."""
+    key = plan.identity.kms_key_arn
+    if key is None:
+        print(f"{plan.identity.stack}: environment.kms_key_arn is not set")
+        return 2
+    print(json.dumps(key_policy(key, plan.identity.stack), indent=2))
+    return 0
 
 
 def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict[str, Document]:
@@ -105,6 +125,8 @@ def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict
             buckets=tuple(sorted(linked)),
             own_buckets=tuple(sorted(own)),
             boundary=plan.identity.permissions_boundary,
+            key=plan.identity.kms_key_arn,
+            flow_logs=has_flow_logs(plan.network),
         )
     make = preview_policies if preview else deployer_policies
     return make(resource_types(plan), scope)
@@ -129,6 +151,7 @@ def _of_network(network: AnyNetworkPlan) -> set[str]:
 def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
     for store in plan.stores.values():
         yield from plan_kind(store).resource_types(store)
+    yield from _of_logs(plan)
     if plan.registries:
         yield "aws:ecr/repository:Repository"
     if plan.metrics and plan.metrics.alerts and not plan.metrics.alerts.topic_arn:
@@ -141,6 +164,13 @@ def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
         yield "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
     if any(pool.own_placement_group for pool in plan.pools.values()):
         yield "aws:ec2/placementGroup:PlacementGroup"
+
+
+def _of_logs(plan: EnvironmentPlan) -> Iterator[str]:
+    if has_flow_logs(plan.network):
+        yield "aws:ec2/flowLog:FlowLog"
+    if has_flow_logs(plan.network) or plan.cluster.log_days is not None:
+        yield "aws:cloudwatch/logGroup:LogGroup"
 
 
 if __name__ == "__main__":

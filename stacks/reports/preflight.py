@@ -21,6 +21,7 @@ from stacks.derive.credentials import NotAssumed
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account, NotAnswered
 from stacks.reports.brought_vpc import vpc_checks
+from stacks.reports.encryption import key_checks
 from stacks.reports.public_addresses import public_address_checks
 from stacks.reports.reach import address_errors, asks_address, first_update_errors
 from stacks.reports.releases import add_ons, ami_errors, amis, build_errors
@@ -128,6 +129,7 @@ def checks(
         },
         **_reservation_checks(account, plan, wanted),
         **_release_checks(account, plan),
+        **key_checks(account, plan),
         **{
             f"role {role.name}": lambda role=role: role_findings(
                 plan, role, account.has_role(role.name)

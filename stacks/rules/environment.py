@@ -87,6 +87,7 @@ def environment_errors(
         region=region,
         pools=wanted.pools,
         instance_types=first_types(wanted),
+        key=wanted.kms_key_arn,
     )
     for name, store in wanted.storage.items():
         yield from store_errors(f"{at}.storage.{name}", store, around)

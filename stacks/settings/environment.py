@@ -19,7 +19,7 @@ from stacks.settings.metrics import MetricsConfig
 from stacks.settings.network import NETWORK_HINTS, AnyNetwork, NetworkConfig
 from stacks.settings.queues import QueuesConfig
 from stacks.settings.stores import StoreConfig
-from stacks.settings.team_entry import TeamEntryConfig
+from stacks.settings.team_entry import KeyArn, TeamEntryConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +48,14 @@ class ClusterConfig:
     logs: tuple[LogType, ...] = ("audit", "authenticator")
     """Logs of the control plane that EKS writes to CloudWatch Logs. CloudWatch bills them by the
     GB: an `audit` log of a busy cluster is several GB a day. An empty list turns them off."""
+    log_retention_days: Annotated[int, pydantic.Field(ge=1, strict=True)] | None = None
+    """Number of days that CloudWatch Logs keeps `logs`: 30, 90, 365 or another number that CloudWatch
+    offers. The stack then owns the log group, and deletes it with the cluster. By default EKS makes the
+    log group, which keeps every line and stays when the stack is destroyed."""
+    deletion_protection: Annotated[bool, pydantic.Field(strict=True)] | None = None
+    """`true`: EKS refuses to delete the cluster, so `pulumi destroy` ends with an error before anything
+    is deleted. `false` takes the protection away, and `pulumi up` must run before `pulumi destroy`. By
+    default a cluster keeps what it has; a new one is not protected."""
     endpoint: Literal["public-and-private", "private"] = "public-and-private"
     """Where the Kubernetes API can be reached from. `public-and-private`: from
     `public_access_cidrs` and from inside the VPC. `private`: from inside the VPC only; one of
@@ -289,6 +297,12 @@ class EnvironmentConfig:
     """ARN of an IAM policy that limits every role of the stack. Set it before the first
     `pulumi up`: the control plane then gets another role, and EKS replaces a cluster whose role
     changes. It must allow what the roles do (docs/deployer-policy.md)."""
+    kms_key_arn: KeyArn | None = None
+    """ARN of a KMS key of yours, in the region and the account of the stack, that encrypts what the
+    stack stores: Kubernetes secrets, disks of nodes, stores, logs, queue and topic. This program never
+    changes the key, whose policy must allow that (docs/encryption.md). By default AWS encrypts with keys
+    of its own. EKS can neither change the key of a cluster nor take it away. A key that is set later
+    replaces EFS and Lustre stores."""
 
     def own_runtime(self, job: JobConfig) -> OwnRuntimeConfig | None:
         """What a job runs on, where that is no runtime of upstream's."""

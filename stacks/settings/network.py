@@ -13,6 +13,15 @@ SubnetId = Annotated[str, pydantic.Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
 
 
 @dataclass(frozen=True, kw_only=True)
+class FlowLogsConfig:
+    """Flow logs of the VPC: who talked to whom, of every network interface, in CloudWatch Logs."""
+
+    days: Annotated[int, pydantic.Field(ge=1, strict=True)]
+    """Number of days that CloudWatch Logs keeps them: 7, 14, 30, 90 or another number that CloudWatch
+    offers. It bills them by the GB."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class NetworkConfig:
     """The VPC of the environment and its subnets."""
 
@@ -28,6 +37,8 @@ class NetworkConfig:
     one, in `environment.zone`, where the GPU nodes are. `each_zone`: one in each zone, so that nodes
     of the other zones do not lose the internet with `environment.zone`. Each gateway costs money and
     takes a public address."""
+    flow_logs: FlowLogsConfig | None = None
+    """By default no traffic is recorded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,5 +82,6 @@ NETWORK_HINTS = {
     "cidr": "delete it; the range is that of the VPC that vpc_id names",
     "zones": "delete it; the zones are those of private_subnets",
     "nat": "delete it; the subnets of private_subnets have their routes",
+    "flowlogs": "delete it; the flow logs of a VPC belong to whoever owns the VPC",
 }
 """What people look for in `network`, in small letters without dashes → what to do instead."""

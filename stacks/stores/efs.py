@@ -52,6 +52,7 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
     driver = Driver(name="efs.csi.aws.com", add_on="aws-efs-csi-driver")
     """Source: static provisioning in the driver's README."""
     service_role = EFS
+    keeps_its_key = True
     holds_data = "aws:efs/fileSystem:FileSystem"
 
     def plan(

@@ -35,6 +35,8 @@ class Surroundings:
     """All of the environment; empty where they are not known."""
     instance_types: Sequence[str]
     """The first type of each pool, those with the most GPUs first."""
+    key: str | None = None
+    """`environment.kms_key_arn`."""
 
 
 class StoreKind(ABC, Generic[Settings, Plan]):
@@ -55,6 +57,8 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     zonal: ClassVar[bool] = False
     """Whether it is in `environment.zone` only, so that nodes of other zones pay for its data. Its
     resource with the data then has `subnetIds`."""
+    keeps_its_key: ClassVar[bool] = False
+    """Whether AWS makes another store for another KMS key."""
     holds_data: ClassVar[str]
     """Type of the resource that the data goes with."""
 

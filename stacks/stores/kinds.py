@@ -68,23 +68,29 @@ def store_plans(me: Identity, stores: Stores, zones: tuple[str, ...]) -> dict[st
     }
 
 
-def claim_name(name: str, store: StoreConfig, zone: str) -> str:
+def claim_name(name: str, store: StoreConfig, zone: str, key: str | None) -> str:
     """Another where AWS would make another store, or teams see another part of it: jobs move to a
     new claim and nothing waits for the old one. All namespaces have the same name, because a runtime
-    of the cluster mounts a claim of its job's namespace."""
+    of the cluster mounts a claim of its job's namespace. `key`: `environment.kms_key_arn`."""
     found = kind_of(store)
     made = found[0].made_from(found[1], zone) if found else []
+    made += ["key", key] if key and found and found[0].keeps_its_key else []
     made += [] if store.teams == "together" else ["teams", store.teams]
     return f"{name}-{digest(made)[:8]}"
 
 
 def claim_plan(
-    namespace: str, name: str, store: StoreConfig, zone: str, team: str | None = None
+    namespace: str,
+    name: str,
+    store: StoreConfig,
+    zone: str,
+    key: str | None,
+    team: str | None = None,
 ) -> ClaimPlan:
-    """A store as a namespace sees it. `team`: whose namespace it is; None: the environment's own,
-    which sees all of every store."""
+    """A store as a namespace sees it. `key`: of `claim_name`. `team`: whose namespace it is; None: the
+    environment's own, which sees all of every store."""
     [(kind, settings)] = kinds_of(store)
-    claim, options = claim_name(name, store, zone), kind.mount_options(settings)
+    claim, options = claim_name(name, store, zone, key), kind.mount_options(settings)
     if team and store.teams == "apart":
         options = kind.directory_options(settings, path_of(team))
     elif team and store.teams == "read_only":

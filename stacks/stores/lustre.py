@@ -18,7 +18,7 @@ from stacks.stores.figures import FixedCost, Stage, StoreRow, UsageCost, took
 from stacks.stores.kind import Pools, StoreKind, Surroundings
 from stacks.stores.lustre_efa import efa_errors, efa_warnings, lnet_devices, tcp_warnings
 from stacks.stores.lustre_repositories import repository_errors
-from stacks.stores.lustre_rules import backup_errors, size_errors
+from stacks.stores.lustre_rules import backup_errors, key_errors, size_errors
 from stacks.stores.lustre_sizing import LustreSize, sized
 
 COMPRESSION = "LZ4"
@@ -44,6 +44,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
     """Its driver mounts a directory that exists, and makes none."""
     service_role = FSX
     zonal = True
+    keeps_its_key = True
     holds_data = "aws:fsx/lustreFileSystem:LustreFileSystem"
 
     def plan(
@@ -109,6 +110,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         yield from size_errors(path, settings, around.region, around.instance_types)
         yield from repository_errors(path, settings)
         yield from backup_errors(path, settings)
+        yield from key_errors(path, settings, around.key)
         yield from efa_errors(path, settings, around.pools)
 
     def warnings(self, path: str, settings: LustreConfig, pools: Pools) -> Iterator[InputWarning]:

@@ -35,6 +35,21 @@ def backup_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         )
 
 
+def key_errors(path: str, lustre: LustreConfig, key: str | None) -> Iterator[InputError]:
+    """A file system that FSx encrypts with no key but its own (FSx API, CreateFileSystem,
+    KmsKeyId)."""
+    if key and lustre.deployment == "SCRATCH_2":
+        yield InputError(
+            path=f"{path}.deployment",
+            must=(
+                "be PERSISTENT_2 with environment.kms_key_arn: FSx encrypts SCRATCH_2 with a key of"
+                " its own only"
+            ),
+            got="SCRATCH_2",
+            fix="write PERSISTENT_2, with throughput_mbps_per_tib: 125",
+        )
+
+
 def _size_and_speed(path: str, lustre: LustreConfig) -> Iterator[InputError]:
     size, tier = lustre.capacity_gib, lustre.throughput_mbps_per_tib
     if size is None:

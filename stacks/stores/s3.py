@@ -71,7 +71,7 @@ class S3(StoreKind[S3Config, S3Plan]):
             existing=settings.bucket,
             name=me.short_name(name, OWN_NAME),
             writable=settings.writable,
-            kms_key_arn=settings.kms_key_arn,
+            kms_key_arn=settings.kms_key_arn or (None if settings.bucket else me.kms_key_arn),
             abort_uploads_days=ABORT_UPLOADS_DAYS,
         )
 

@@ -460,3 +460,27 @@ def test_an_object_that_aws_is_still_making_is_not_settled():
     assert lookup._state("c", "CREATING") == ExistingObject(id="c", settled=False)
     assert lookup._state("c", "ACTIVE") == ExistingObject(id="c")
     assert lookup._state("c", "DELETING") is None
+
+
+class Logs:
+    """Log groups whose names begin alike, on two pages."""
+
+    def client(self, service: str) -> Logs:
+        return self
+
+    def get_paginator(self, name: str) -> Logs:
+        return self
+
+    def paginate(self, logGroupNamePrefix: str) -> list[dict[str, Any]]:
+        names = (f"{logGroupNamePrefix}-2", logGroupNamePrefix)
+        return [{"logGroups": [{"logGroupName": name}]} for name in names]
+
+
+@pytest.mark.parametrize(("name", "found"), [("/aws/eks/dev/cluster", True), ("", False)])
+def test_a_log_group_that_eks_has_made_is_found_by_its_whole_name(name: str, found: bool):
+    session: Any = Logs()
+    kind = "aws:cloudwatch/logGroup:LogGroup"
+    if not found:
+        session.paginate = lambda logGroupNamePrefix: [{"logGroups": []}]
+    expected = ExistingObject(id=name) if found else None
+    assert lookup.find(session, kind, {"name": name}) == expected

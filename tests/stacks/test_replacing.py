@@ -29,7 +29,7 @@ from tests.support.stackfile import (
     values,
     without,
 )
-from tests.support.stacks import BOUNDARY, STACKS, recorded
+from tests.support.stacks import BOUNDARY, KEY, STACKS, recorded
 
 RUNTIME = "torch-distributed-resilient"
 OWN = f"trainer.own_runtimes.{RUNTIME}"
@@ -103,6 +103,11 @@ REPLACED: dict[str, tuple[tuple[Edit, ...], tuple[Edit, ...], dict[str, set[str]
         (at("permissions_boundary", BOUNDARY),),
         (),
         {"environment.permissions_boundary": {"cluster"}},
+    ),
+    "a key that comes late": (
+        (),
+        (at("kms_key_arn", KEY),),
+        {"environment.kms_key_arn": {"storage.scratch", "storage.home"}},
     ),
     "another deployment type": (
         (),
@@ -267,6 +272,25 @@ def test_another_range_of_the_own_vpc_is_refused_whatever_is_allowed() -> None:
             error.fix.endswith("run pulumi destroy first, or write another stack file")
             for error in refused
         )
+
+
+@pytest.mark.parametrize("after", [(), (at("kms_key_arn", f"{KEY[:-1]}1"),)])
+def test_a_cluster_keeps_the_key_that_it_got_whatever_is_allowed(after: tuple[Edit, ...]) -> None:
+    """The provider has no call for another key, and would report an update that changes nothing."""
+    entries = at("allow_replace", ["cluster", "storage.scratch", "storage.home"])
+    found = deployed(graph_of(at("kms_key_arn", KEY)))
+    refused = [*replacing_errors(environment_plan(*after, entries), found)]
+    assert [error.path for error in refused] == ["environment.kms_key_arn"]
+    assert f"must stay {KEY}, or the cluster is replaced" in str(refused[0])
+    assert "run pulumi destroy first" in refused[0].fix
+
+
+def test_a_claim_has_another_name_where_the_key_makes_another_store() -> None:
+    before, after = (
+        {claim.store: claim.name for claim in environment_plan(*edits).workspace.claims}
+        for edits in ((BUCKET,), (BUCKET, at("kms_key_arn", KEY)))
+    )
+    assert {name for name in before if before[name] != after[name]} == {"scratch", "home"}
 
 
 def test_another_region_replaces_the_cluster_and_every_store() -> None:

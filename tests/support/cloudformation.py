@@ -54,6 +54,7 @@ RENAMED: dict[str, dict[str, str]] = {
         "Role": "RoleName",
         "Policy": "PolicyDocument",
     },
+    "AWS::Logs::LogGroup": {"Name": "LogGroupName"},
     "AWS::SNS::Subscription": {"Topic": "TopicArn"},
     "AWS::SNS::Topic": {"Name": "TopicName"},
     "AWS::SQS::Queue": {
@@ -205,6 +206,17 @@ def _launch_template(inputs: Properties) -> Properties:
     }
 
 
+def _flow_log(inputs: Properties) -> Properties:
+    same = ("trafficType", "logDestinationType", "logDestination")
+    return {
+        **{_title(key): inputs[key] for key in same},
+        "DeliverLogsPermissionArn": inputs["iamRoleArn"],
+        "ResourceId": inputs["vpcId"],
+        "ResourceType": "VPC",
+        "Tags": _tag_list(inputs["tags"]),
+    }
+
+
 def _tag_list(tags: dict[str, str]) -> list[Properties]:
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
@@ -220,7 +232,10 @@ def _cluster(inputs: Properties) -> Properties:
         network["PublicAccessCidrs"] = inputs["publicAccessCidrs"]
     logs = [{"Type": each} for each in inputs["enabledClusterLogTypes"]]
     same = ("name", "version", "tags", "bootstrapSelfManagedAddons", "upgradePolicy")
+    same += ("deletionProtection",)
+    key = {"Resources": ["secrets"], "Provider": {"KeyArn": inputs.get("encryptionConfigKeyArn")}}
     return {
+        **({"EncryptionConfig": [key]} if inputs.get("encryptionConfigKeyArn") else {}),
         **_properties("AWS::EKS::Cluster", {key: inputs[key] for key in same if key in inputs}),
         "RoleArn": f"arn:aws:iam::{ACCOUNT}:role/cluster-eksRole-role-0a1b2c3",
         "Logging": {"ClusterLogging": {"EnabledTypes": logs}},
@@ -232,6 +247,7 @@ def _cluster(inputs: Properties) -> Properties:
 
 SPECIAL: Mapping[str, Callable[[Properties], Properties]] = {
     "aws:cloudwatch/eventTarget:EventTarget": _target,
+    "aws:ec2/flowLog:FlowLog": _flow_log,
     "aws:ec2/launchTemplate:LaunchTemplate": _launch_template,
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": _association,
     "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,

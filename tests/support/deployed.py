@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from stacks.deployed import Deployed
-from stacks.replacing import CLUSTER, RUNTIME
+from stacks.replacing import CLUSTER, RUNTIME, STORES
 from tests.support.recording import Graph
 
 REGION = "ap-northeast-2"
 BY_PULUMI_EKS = "arn:aws:iam::123456789012:role/cluster-eksRole-role-dc27638"
 """The control plane's role, where the program makes none."""
+KEY_OF_AWS = "arn:aws:kms:ap-northeast-2:123456789012:key/ffffffff-0000-4000-8000-000000000000"
+"""The key of a store, where the program names none."""
 
 
 def deployed(graph: Graph) -> Deployed:
@@ -27,6 +29,7 @@ def deployed(graph: Graph) -> Deployed:
             "region": REGION,
             "roleArn": f"arn:aws:iam::123456789012:role/{_role(graph)}" if role else BY_PULUMI_EKS,
             "vpcConfig": {"vpcId": node.inputs["vpcId"]},
+            **_encryption(node.inputs.get("encryptionConfigKeyArn")),
         }
     return Deployed(resources=found)
 
@@ -34,7 +37,13 @@ def deployed(graph: Graph) -> Deployed:
 def _outputs(kind: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     if kind == RUNTIME:
         return _with_defaults(inputs)
-    return {"region": REGION, **inputs} if kind.startswith("aws:") else inputs
+    key = {"kmsKeyId": KEY_OF_AWS} if kind in STORES else {}
+    return {"region": REGION, **key, **inputs} if kind.startswith("aws:") else inputs
+
+
+def _encryption(key: str | None) -> dict[str, Any]:
+    provider = {"provider": {"keyArn": key}, "resources": ["secrets"]}
+    return {"encryptionConfig": provider} if key else {}
 
 
 def _with_defaults(runtime: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -205,9 +205,12 @@ def everything() -> dict[str, Any]:
     }
     wanted = found[ENVIRONMENT]
     wanted["network"] |= {"zones": ["ap-northeast-2a", "ap-northeast-2c"], "nat": "each_zone"}
+    wanted["network"]["flow_logs"] = {"days": 14}
     wanted["cluster"] |= {
         "admins": {"ops": {"role_arn": f"{_ROLE}/ops"}},
         "logs": ["audit"],
+        "log_retention_days": 90,
+        "deletion_protection": True,
         "upgrade_policy": "standard",
         "deployer_role_arn": f"{_ROLE}/deployer",
     }
@@ -234,6 +237,9 @@ def everything() -> dict[str, Any]:
             "production": False,
             "allow_replace": ["storage.scratch", "pools.h100"],
             "permissions_boundary": "arn:aws:iam::111122223333:policy/boundary",
+            "kms_key_arn": (
+                "arn:aws:kms:ap-northeast-2:111122223333:key/0a1b2c3d-0000-4000-8000-000000000000"
+            ),
             "artifacts": {"charts": "registry.example.com/charts"},
             "metrics": {
                 "retention_days": 7,

@@ -408,6 +408,9 @@ def computed(kind: str, name: str) -> dict[str, Any]:
     """What AWS and Kubernetes would add to the inputs, as far as the program reads it."""
     table: dict[str, dict[str, Any]] = {
         "eks:index:Cluster": {"clusterSecurityGroupId": "sg-cluster"},
+        "aws:cloudwatch/logGroup:LogGroup": {
+            "arn": f"arn:aws:logs:ap-northeast-2:111122223333:log-group:{name}"
+        },
         "aws:ec2/launchTemplate:LaunchTemplate": {"latestVersion": 1},
         "aws:fsx/lustreFileSystem:LustreFileSystem": {"dnsName": f"{name}.fsx", "mountName": "mnt"},
         "aws:ec2/vpc:Vpc": {"ownerId": "111122223333"},

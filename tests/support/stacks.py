@@ -12,6 +12,7 @@ from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
 
 ROLE = "arn:aws:iam::123456789012:role/deployer"
 BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
+KEY = "arn:aws:kms:ap-northeast-2:123456789012:key/0a1b2c3d-0000-4000-8000-000000000000"
 RESERVED = {"id": "cr-0123456789abcdef0", "instances": 2}
 BLOCK = RESERVED | {"starts": "2098-12-01T11:30:00Z", "ends": "2098-12-03T11:30:00Z"}
 H100 = {"instance_types": ["p5.48xlarge"], "max_nodes": 2}
@@ -66,6 +67,13 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("storage.scratch.lustre.backup_days", 7),
     ),
     "NAT gateways in each zone": (at("network.nat", "each_zone"),),
+    "a key of the company and logs": (
+        at("kms_key_arn", KEY),
+        at("cluster.log_retention_days", 90),
+        at("cluster.deletion_protection", True),
+        at("network.flow_logs", {"days": 14}),
+        at("metrics", {"alerts": {"emails": ["gpu-oncall@example.com"]}}),
+    ),
     "brought VPC": (BROUGHT, at("network.s3_endpoint", True)),
     "no store": (at("storage", {}), at("jobs", {})),
 }

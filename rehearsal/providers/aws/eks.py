@@ -58,6 +58,14 @@ class EksCluster(Eks):
         for key in sorted(changed, key=lambda key: (key != "version", key)):
             super().change(aws, id_, frozenset({key}), new, state)
 
+    def update(
+        self, aws: Account, operation: str, which: Properties, given: Properties, new: Properties
+    ) -> None:
+        """The call for a key names the cluster otherwise."""
+        if operation == "associate_encryption_config":
+            which = {"clusterName": which["name"]}
+        super().update(aws, operation, which, given, new)
+
     def arguments(self, new: Properties, only: Collection[str] | None = None) -> dict[str, Any]:
         logs = new.get("enabledClusterLogTypes") or []
         given = super().arguments(
@@ -119,11 +127,15 @@ KINDS = (
                 "version": "update_cluster_version",
                 "vpcConfig": "update_cluster_config",
                 "upgradePolicy": "update_cluster_config",
+                "deletionProtection": "update_cluster_config",
+                "encryptionConfig": "associate_encryption_config",
                 "enabledClusterLogTypes": "update_cluster_config",
             },
             unread=words("bootstrapSelfManagedAddons"),
-            names={"vpcConfig": "resourcesVpcConfig"},
-            chosen=words("accessConfig kubernetesNetworkConfig vpcConfig version upgradePolicy"),
+            names={"vpcConfig": "resourcesVpcConfig", "encryptionConfig": "encryptionConfig.0"},
+            chosen=words(
+                "accessConfig kubernetesNetworkConfig vpcConfig version upgradePolicy deletionProtection"
+            ),
             defaults={
                 "vpcConfig": {
                     "endpointPrivateAccess": False,

@@ -48,7 +48,8 @@ KINDS = (
         options={"AttributeNames": ["All"]},
         replaces=words("name"),
         updates=dict.fromkeys(
-            ("messageRetentionSeconds", "sqsManagedSseEnabled"), "set_queue_attributes"
+            ("messageRetentionSeconds", "sqsManagedSseEnabled", "kmsMasterKeyId"),
+            "set_queue_attributes",
         ),
         chosen=words("sqsManagedSseEnabled"),
         defaults={"messageRetentionSeconds": 345600},
@@ -56,11 +57,13 @@ KINDS = (
             "name": "QueueName",
             "messageRetentionSeconds": "Attributes.MessageRetentionPeriod",
             "sqsManagedSseEnabled": "Attributes.SqsManagedSseEnabled",
+            "kmsMasterKeyId": "Attributes.KmsMasterKeyId",
         },
         outputs={
             "arn": "QueueArn",
             "messageRetentionSeconds": "MessageRetentionPeriod",
             "sqsManagedSseEnabled": "SqsManagedSseEnabled",
+            "kmsMasterKeyId": "KmsMasterKeyId",
         },
         tagging=Tagging(
             target="QueueUrl",

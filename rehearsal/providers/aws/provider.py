@@ -17,6 +17,7 @@ from rehearsal.providers.aws import (
     events,
     iam,
     launch_templates,
+    logs,
     lookups,
     network,
     parameters,
@@ -44,6 +45,7 @@ KINDS = {
         buckets,
         parameters,
         topics,
+        logs,
     )
     for kind in module.KINDS
 }

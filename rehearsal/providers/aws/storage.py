@@ -90,6 +90,7 @@ KINDS = (
         reason="FailureDetails.Message",
         replaces=words(
             "subnetIds securityGroupIds fileSystemTypeVersion deploymentType metadataConfiguration efaEnabled"
+            " kmsKeyId"
         ),
         fixed=words("dataCompressionType"),
         updates=dict.fromkeys(
@@ -98,6 +99,7 @@ KINDS = (
         ),
         chosen=words(
             "fileSystemTypeVersion automaticBackupRetentionDays metadataConfiguration efaEnabled"
+            " kmsKeyId"
         ),
         defaults={"deploymentType": "SCRATCH_1", "dataCompressionType": "NONE"},
         names={"subnetIds": "SubnetIds.0"}
@@ -142,9 +144,9 @@ KINDS = (
         id="{FileSystemId}",
         asks={"FileSystemId": "id"},
         status="LifeCycleState",
-        replaces=words("creationToken encrypted"),
+        replaces=words("creationToken encrypted kmsKeyId"),
         fixed=words("throughputMode"),
-        chosen=words("encrypted"),
+        chosen=words("encrypted kmsKeyId"),
         defaults={"throughputMode": "bursting"},
         outputs={"arn": "FileSystemArn"},
         tagging=Tagging(target="ResourceId"),

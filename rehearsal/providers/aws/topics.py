@@ -12,10 +12,16 @@ from rehearsal.providers.wire import Properties, words
 
 @dataclass(frozen=True, kw_only=True)
 class Topic(Kind):
-    """SNS's answers leave the name to the ARN."""
+    """SNS's answers leave the name to the ARN, and an attribute is set by its name."""
 
     def details(self, aws: Account, found: dict[str, Any]) -> Properties:
         return {"name": found["TopicArn"].rpartition(":")[2]}
+
+    def update(
+        self, aws: Account, operation: str, which: Properties, given: Properties, new: Properties
+    ) -> None:
+        for name, value in given["Attributes"].items():
+            aws.call("sns", operation, **which, AttributeName=name, AttributeValue=value)
 
 
 KINDS = (
@@ -29,7 +35,7 @@ KINDS = (
         id="{TopicArn}",
         asks={"TopicArn": "id"},
         replaces=words("name"),
-        fixed=words("kmsMasterKeyId"),
+        updates={"kmsMasterKeyId": "set_topic_attributes"},
         names={"kmsMasterKeyId": "Attributes.KmsMasterKeyId"},
         outputs={"arn": "TopicArn", "kmsMasterKeyId": "KmsMasterKeyId"},
         tagging=Tagging(target="ResourceArn", listed="list_tags_for_resource"),

@@ -285,6 +285,15 @@ def world(engine: Engine) -> dict[str, Thing]:
     queue = make("Queue", messageRetentionSeconds=300)
     statement = {"Version": "2012-10-17", "Statement": [{**SEND, "Resource": queue.state["arn"]}]}
     queue_policy = make("QueuePolicy", queueUrl=queue.id, policy=json.dumps(statement))
+    lines = make("LogGroup", name="/aws/eks/demo/cluster", retentionInDays=30)
+    flow = make(
+        "FlowLog",
+        vpcId=vpc.id,
+        trafficType="ALL",
+        logDestinationType="cloud-watch-logs",
+        logDestination=lines.state["arn"],
+        iamRoleArn=role.state["arn"],
+    )
     topic = make("Topic", kmsMasterKeyId="alias/aws/sns")
     reader = make(
         "TopicSubscription",
@@ -366,6 +375,8 @@ def world(engine: Engine) -> dict[str, Thing]:
         queue_policy,
         topic,
         reader,
+        lines,
+        flow,
         rule,
         target,
         lustre,

@@ -79,6 +79,8 @@ SOUND: dict[str, Any] = {
     "quota": (768, 0),
     "addresses": (None, 0),
     "public_addresses": (5, 4),
+    "key": {},
+    "key_policy": "",
     "vpc": None,
     "without_s3": [],
     "has_role": True,

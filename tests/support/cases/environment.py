@@ -14,6 +14,8 @@ SCRIPT = f"{JOB}.script"
 SUBNET = SUBNETS["ap-northeast-2a"]
 P5 = {"instance_types": ["p5.48xlarge"], "max_nodes": 1}
 
+KEY = "arn:aws:kms:ap-northeast-2:123456789012:key/0a1b2c3d-0000-4000-8000-000000000000"
+
 REPOSITORIES = "storage.scratch.lustre.repositories"
 
 
@@ -47,6 +49,51 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "jobs.t5-large.host_paths.scratch",
         "must have a name that is no other volume's: a store of the job is called so; got scratch."
         " Fix: rename it, for example host-scratch",
+    ),
+    "a key of another region": (
+        [at("kms_key_arn", KEY.replace("ap-northeast-2", "eu-west-1"))],
+        "kms_key_arn",
+        "must be a key of ap-northeast-2: EBS, EFS, FSx and EKS take none of another region",
+    ),
+    "a key of another account than the deployer's": (
+        [
+            at("kms_key_arn", KEY),
+            at("cluster.deployer_role_arn", "arn:aws:iam::210987654321:role/deployer"),
+        ],
+        "kms_key_arn",
+        "must be a key of the account that the stack works in, 210987654321",
+    ),
+    "an alias of a key": (
+        [at("kms_key_arn", "alias/company")],
+        "kms_key_arn",
+        "must be the ARN of a KMS key",
+    ),
+    "a scratch store with a key": (
+        [
+            at("kms_key_arn", KEY),
+            at(
+                "storage.fast",
+                {"lustre": {"capacity_gib": 2400, "deployment": "SCRATCH_2"}, "data": "delete"},
+            ),
+        ],
+        "storage.fast.lustre.deployment",
+        "must be PERSISTENT_2 with environment.kms_key_arn: FSx encrypts SCRATCH_2 with a key of its"
+        " own only",
+    ),
+    "a retention that CloudWatch does not offer": (
+        [at("cluster.log_retention_days", 42)],
+        "cluster.log_retention_days",
+        "as CloudWatch Logs offers; got 42. Fix: write 60",
+    ),
+    "a retention of flow logs that is longer than any": (
+        [at("network.flow_logs", {"days": 9999})],
+        "network.flow_logs.days",
+        "got 9999. Fix: write 3653",
+    ),
+    "a retention of logs that are off": (
+        [at("cluster.log_retention_days", 30), at("cluster.logs", [])],
+        "cluster.log_retention_days",
+        "must not be set beside logs: [], which writes no logs",
     ),
     "region as zone": (
         [at("zone", "ap-northeast-2")],

@@ -1,0 +1,140 @@
+"""The key of a stack: what `make check LIVE=1` asks about it, and what `make plan` says it encrypts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+import command_line
+from plans.encryption import key_policy
+from plans.networks import has_flow_logs
+from plans.policies import Document, account_of
+from stacks.planned import EnvironmentPlan, TeamPlan
+from stacks.reports.account import Account
+from stacks.settings.problems import InputError
+from stacks.stores.kinds import plan_kind
+
+PATH = "environment.kms_key_arn"
+NOT_FOUND = "unknown to this account"
+
+
+def key_checks(
+    account: Account, plan: EnvironmentPlan
+) -> dict[str, Callable[[], Iterable[InputError]]]:
+    """The questions about the key; none where the stack file names no key."""
+    key = plan.identity.kms_key_arn
+    if key is None:
+        return {}
+    return {
+        f"key {key}": lambda: key_errors(plan, key, account.key(key)),
+        f"policy of key {key}": lambda: policy_errors(plan, key, account.key_policy(key)),
+    }
+
+
+def key_errors(
+    plan: EnvironmentPlan, key: str, described: Mapping[str, Any]
+) -> Iterator[InputError]:
+    """A key that nothing can be encrypted with. `described`: as KMS describes it; empty where KMS
+    knows it not."""
+    state = described.get("KeyState", NOT_FOUND)
+    if state != "Enabled":
+        enable = f"aws kms enable-key --key-id {key} --region {plan.identity.region}"
+        yield InputError(
+            path=PATH,
+            must="be a key that exists and is enabled",
+            got=f"{key}, {state}",
+            fix=f"run `{enable}`" if state == "Disabled" else "write the ARN of another key",
+        )
+        return
+    kind = (described.get("KeySpec"), described.get("KeyUsage"))
+    if kind != ("SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT"):
+        yield InputError(
+            path=PATH,
+            must="be a symmetric key that encrypts: EBS, EFS, FSx and EKS take no other",
+            got=f"{key}, {kind[0]} for {kind[1]}",
+            fix="write the ARN of a key of KeySpec SYMMETRIC_DEFAULT, KeyUsage ENCRYPT_DECRYPT",
+        )
+
+
+def policy_errors(plan: EnvironmentPlan, key: str, policy: str) -> Iterator[InputError]:
+    """Statements that the policy of the key lacks. Conditions are not judged. `policy`: as JSON; empty
+    where KMS does not know the key."""
+    if not policy:
+        return
+    statements = json.loads(policy)["Statement"]
+    lacking = [
+        wanted["Sid"]
+        for wanted in key_policy(key, plan.identity.stack)["Statement"]
+        if (wanted["Sid"] != "WriteLogs" or _has_log_groups(plan))
+        and not _granted(wanted, [statements] if isinstance(statements, dict) else statements)
+    ]
+    if lacking:
+        yield InputError(
+            path=PATH,
+            must=(
+                "be a key whose policy lets the account's IAM, Auto Scaling, EventBridge and CloudWatch"
+                " Logs use it, or instances end at launch with Client.InternalError"
+            ),
+            got=f"a policy without what {', '.join(lacking)} allow",
+            fix=(
+                "have the owner of the key add the statements that"
+                f" `make policy STACK={plan.identity.stack} KEY=1` prints"
+            ),
+        )
+
+
+def _granted(wanted: Document, statements: Iterable[Document]) -> bool:
+    """Whether each call of a statement is allowed to its principal by some statement."""
+    allowing = [
+        statement
+        for statement in statements
+        if statement["Effect"] == "Allow" and _names(wanted["Principal"], statement["Principal"])
+    ]
+    patterns = [pattern for each in allowing for pattern in _listed(each.get("Action", ()))]
+    return all(
+        any(fnmatchcase(action.lower(), pattern.lower()) for pattern in patterns)
+        for action in _listed(wanted["Action"])
+    )
+
+
+def _names(wanted: Mapping[str, str], principal: Any) -> bool:
+    """Whether a principal of a policy is or contains the wanted one."""
+    if principal == "*":
+        return True
+    [(kind, who)] = wanted.items()
+    known = {who, "*", *([account_of(who)] if who.endswith(":root") else [])}
+    return not known.isdisjoint(_listed(principal.get(kind, ())))
+
+
+def _listed(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _has_log_groups(plan: EnvironmentPlan) -> bool:
+    return plan.cluster.log_days is not None or has_flow_logs(plan.network)
+
+
+def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
+    """What the key encrypts, and what it does not; nothing without a key."""
+    key = plan.identity.kms_key_arn
+    if key is None or isinstance(plan, TeamPlan):
+        return []
+    stores = [name for name, store in plan.stores.items() if plan_kind(store).keeps_its_key]
+    buckets = [name for name, store in plan.stores.items() if plan_kind(store).own_buckets(store)]
+    topic = plan.metrics and plan.metrics.alerts and not plan.metrics.alerts.topic_arn
+    encrypts = (
+        "Kubernetes secrets",
+        "disks of nodes",
+        *(f"store {name}" for name in [*stores, *buckets]),
+        *(["log groups"] if _has_log_groups(plan) else []),
+        "the interruption queue",
+        *(["the topic of alerts"] if topic else []),
+    )
+    notes = (
+        "EKS never changes or removes the key of a cluster; a store keeps the key that it was made with",
+        *(["images in ECR have a key of AWS"] if plan.registries else []),
+    )
+    lines = [f"{key} encrypts {', '.join(encrypts)}", *notes]
+    return ["encryption", *(line for each in lines for line in command_line.wrapped(each))]
