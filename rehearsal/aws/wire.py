@@ -36,6 +36,7 @@ SERVICES = {"elasticfilesystem": "efs", "servicequotas": "service-quotas"} | {
         "iam",
         "pricing",
         "s3",
+        "secretsmanager",
         "sns",
         "sqs",
         "ssm",
