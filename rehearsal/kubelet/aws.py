@@ -101,7 +101,7 @@ class Account:
         S3SigV4Auth(_credentials(keys), "s3", self.region).add_auth(request)
         _accepted(self.pool.request("GET", url, headers=dict(request.headers.items())))
 
-    def secret(self, name: str, region: str, keys: dict[str, str]) -> bytes:
+    def secret_value(self, name: str, region: str, keys: dict[str, str]) -> bytes:
         """The value of a secret, asked for with a pod's keys. AwsError in the words of the SDK for
         Go."""
         who = replace(self, role=_credentials(keys), region=region)

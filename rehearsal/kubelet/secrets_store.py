@@ -154,7 +154,7 @@ def _file(each: Object) -> str:
 
 def _fetched(kubelet: Host, name: str, region: str, keys: dict[str, str]) -> bytes:
     try:
-        return kubelet.account.secret(name, region, keys)
+        return kubelet.account.secret_value(name, region, keys)
     except AwsError as error:
         raise _said(
             f"{region}: Failed fetching secret {name}: operation error Secrets Manager:"

@@ -27,7 +27,7 @@ DAEMONS = (add_on.DRIVER, add_on.PROVIDER)
 
 
 class Account:
-    def secret(self, name: str, region: str, keys: dict[str, str]) -> bytes:
+    def secret_value(self, name: str, region: str, keys: dict[str, str]) -> bytes:
         assert (region, keys) == (REGION, KEYS)
         if name.startswith("nlp/"):
             raise AwsError(f"api error AccessDeniedException: User: p is not authorized: {name}")
