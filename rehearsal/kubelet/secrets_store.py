@@ -120,21 +120,24 @@ def _objects(written: str, region: str) -> list[Any]:
         raise _said(f"Failed to load SecretProviderClass: {error}") from None
     taken: set[str] = set()
     for each in listed:
-        name, kind = each.get("objectName", ""), each.get("objectType", "")
-        arn = name.split(":") if name.startswith("arn:") else None
-        if not name:
-            raise _said("Object name must be specified")
-        if arn and arn[3] != region:
-            raise _said(f"ARN region must match region {region}: {name}")
-        if not arn and not kind:
-            raise _said(f"Must use objectType when a full ARN is not specified: {name}")
-        if kind and kind not in TYPES:
-            raise _said(f"Invalid objectType: {kind}")
-        _once(taken, "objectName", name)
+        _named(each.get("objectName", ""), each.get("objectType", ""), region)
+        _once(taken, "objectName", each["objectName"])
         for alias in [each.get("objectAlias"), *(one["objectAlias"] for one in _paths(each))]:
             if alias:
                 _once(taken, "objectAlias", alias)
     return listed
+
+
+def _named(name: str, kind: str, region: str) -> None:
+    arn = name.split(":") if name.startswith("arn:") else None
+    if not name:
+        raise _said("Object name must be specified")
+    if arn and arn[3] != region:
+        raise _said(f"ARN region must match region {region}: {name}")
+    if not arn and not kind:
+        raise _said(f"Must use objectType when a full ARN is not specified: {name}")
+    if kind and kind not in TYPES:
+        raise _said(f"Invalid objectType: {kind}")
 
 
 def _once(taken: set[str], field: str, name: str) -> None:

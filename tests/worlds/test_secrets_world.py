@@ -118,6 +118,8 @@ def test_a_team_reads_its_secret_and_what_becomes_of_it(harness: Harness) -> Non
 def test_the_secret_of_another_team_is_refused_by_aws_and_status_says_so(harness: Harness) -> None:
     """The class is one that a member of the team can write; `make check` refuses it in the stack
     file."""
+    # The shell speaks to the cluster as the stack did that was asked about last.
+    assert harness.do("status", "--stack", "shared") == 0, harness.log.read_text()
     made = secret_files("look", {"HF_TOKEN": ManagedSecret(secrets_manager="vision/hf")}, REGION)
     assert made
     harness.apply(made.object() | {"metadata": {"name": made.name, "namespace": "team-nlp"}})
