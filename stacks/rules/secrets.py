@@ -27,6 +27,7 @@ def secret_errors(path: str, job: JobConfig, region: str) -> Iterator[InputError
     for variable, secret in job.managed_secrets.items():
         at = f"{path}.secrets.{variable}.secrets_manager"
         yield from _elsewhere(at, secret.secrets_manager, region)
+        yield from _expanded(path, job, variable)
     if not (job.script or job.command or job.torchrun):
         yield InputError(
             path=f"{path}.secrets",
@@ -40,6 +41,24 @@ def secret_errors(path: str, job: JobConfig, region: str) -> Iterator[InputError
                 " {secret: hf-token, key: token}"
             ),
         )
+
+
+def _expanded(path: str, job: JobConfig, variable: str) -> Iterator[InputError]:
+    """$(HF_TOKEN), which Kubernetes puts in place before the container starts."""
+    words = {
+        "script": [job.script or ""],
+        "command": job.command,
+        "torchrun.arguments": job.torchrun.arguments if job.torchrun else (),
+        "env": job.env.values(),
+    }
+    for setting, texts in words.items():
+        if any(f"$({variable})" in text for text in texts):
+            yield InputError(
+                path=f"{path}.{setting}",
+                must=f"not contain $({variable}): Kubernetes does not see what is in Secrets Manager",
+                got=f"$({variable})",
+                fix=f"write a script, and ${variable} in it",
+            )
 
 
 def _elsewhere(path: str, secret: str, region: str) -> Iterator[InputError]:

@@ -54,6 +54,16 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
         f"{JOB}.secrets",
         "must be Secrets of Kubernetes in a job without script, command and torchrun",
     ),
+    "a variable that Kubernetes would fill": (
+        both(
+            without(SCRIPT),
+            at(f"{JOB}.command", ["torchrun", "t.py", "--token=$(HF_TOKEN)"]),
+            at(f"{JOB}.secrets", HF),
+        ),
+        f"{JOB}.command",
+        "must not contain $(HF_TOKEN): Kubernetes does not see what is in Secrets Manager; got"
+        " $(HF_TOKEN). Fix: write a script, and $HF_TOKEN in it",
+    ),
     "a variable with two values": (
         both(at(f"{JOB}.env", {"HF_TOKEN": "a"}), at(f"{JOB}.secrets", HF)),
         f"{JOB}.secrets.HF_TOKEN",
