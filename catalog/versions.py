@@ -82,6 +82,7 @@ class KubernetesRelease:
 
 
 _FSX, _CNI, _S3 = "v1.9.0-eksbuild.1", "v1.22.4-eksbuild.3", "v2.7.0-eksbuild.1"
+_SECRETS = "v3.1.3-eksbuild.1"
 KUBERNETES: dict[str, KubernetesRelease] = {
     "1.34": KubernetesRelease(
         standard_ends=date(2026, 12, 2),
@@ -95,6 +96,7 @@ KUBERNETES: dict[str, KubernetesRelease] = {
             "aws-fsx-csi-driver": _FSX,
             "aws-efs-csi-driver": "v3.4.0-eksbuild.1",
             "aws-mountpoint-s3-csi-driver": _S3,
+            "aws-secrets-store-csi-driver-provider": _SECRETS,
         },
     ),
     "1.35": KubernetesRelease(
@@ -109,6 +111,7 @@ KUBERNETES: dict[str, KubernetesRelease] = {
             "aws-fsx-csi-driver": _FSX,
             "aws-efs-csi-driver": "v3.4.1-eksbuild.1",
             "aws-mountpoint-s3-csi-driver": _S3,
+            "aws-secrets-store-csi-driver-provider": _SECRETS,
         },
     ),
     "1.36": KubernetesRelease(
@@ -123,6 +126,7 @@ KUBERNETES: dict[str, KubernetesRelease] = {
             "aws-fsx-csi-driver": _FSX,
             "aws-efs-csi-driver": "v3.4.2-eksbuild.1",
             "aws-mountpoint-s3-csi-driver": _S3,
+            "aws-secrets-store-csi-driver-provider": "v3.1.4-eksbuild.1",
         },
     ),
 }
@@ -130,7 +134,9 @@ KUBERNETES: dict[str, KubernetesRelease] = {
 
 Dates: endoflife-date/endoflife.date@a70eca3 (2026-08-22), products/amazon-eks.md. Add-on builds: as
 public accounts listed them (aws eks describe-addon-versions) between 2026-09-23 and 2026-10-14; the
-builds of aws-fsx-csi-driver were listed without a minor release. Patch releases: the AMI releases of
+builds of aws-fsx-csi-driver were listed without a minor release. Those of
+aws-secrets-store-csi-driver-provider: as public Terraform pinned them for 1.35 and 1.36 (read
+2026-11-23); for 1.34 none was found, and that of 1.35 is taken. Patch releases: the AMI releases of
 2026-09-30 and 2026-10-03; those of AMI_RELEASE itself were not found and are taken to be the same.
 """
 DEFAULT_KUBERNETES = "1.35"

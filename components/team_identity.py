@@ -1,4 +1,5 @@
-"""The AWS identity of a team's pods. What it may do: plans/team_identity.py."""
+"""The AWS identity of the pods of a namespace: of a team, or of the environment's own jobs. What it
+may do: plans/team_identity.py."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ import pulumi_aws as aws
 
 from components.role import role
 from plans.parts import Identity
-from plans.policies import Document, document
+from plans.policies import Document, document, trusted_account
+from plans.secrets import secret_statements
 from plans.team_identity import SERVICE_ACCOUNT, TeamIdentityPlan, pod_trust
 
 
 class TeamIdentity(pulumi.ComponentResource):
-    """A role, and what gives it to the team's pods."""
+    """A role, and what gives it to the pods."""
 
     ready: pulumi.Resource
     """Pods that start before it have no identity."""
@@ -42,7 +44,7 @@ class TeamIdentity(pulumi.ComponentResource):
             pulumi.Output.from_input(trusts).apply(
                 lambda cluster: pod_trust(cluster, plan.namespace)
             ),
-            inline=_policies(plan, mounts),
+            inline=_policies(plan, mounts, identity.region, pulumi.Output.from_input(trusts)),
         )
         self.ready = aws.eks.PodIdentityAssociation(
             f"{name}-pods",
@@ -58,12 +60,29 @@ class TeamIdentity(pulumi.ComponentResource):
 
 
 def _policies(
-    plan: TeamIdentityPlan, mounts: Sequence[pulumi.Input[Document]]
+    plan: TeamIdentityPlan,
+    mounts: Sequence[pulumi.Input[Document]],
+    region: str,
+    trusts: pulumi.Output[Document],
 ) -> dict[str, pulumi.Input[str]]:
     """Name → document of each policy of the role."""
     found: dict[str, pulumi.Input[str]] = {}
     if plan.statements:
         found["s3"] = json.dumps(document(*plan.statements), sort_keys=True)
+    if plan.secrets:
+        found["secrets"] = trusts.apply(
+            lambda cluster: json.dumps(
+                document(
+                    *secret_statements(
+                        plan.secrets,
+                        plan.secret_keys,
+                        region=region,
+                        account=trusted_account(cluster),
+                    )
+                ),
+                sort_keys=True,
+            )
+        )
     if mounts:
         found["stores"] = pulumi.Output.all(*mounts).apply(
             # Each store has the same ids of statements, and a policy has an id once.

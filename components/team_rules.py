@@ -12,7 +12,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from plans import queue_admission
-from plans.team_access import EVERYBODY, IN_QUEUES, OF_THE_CLUSTER, ROLES, Grant, role_name
+from plans.team_access import EVERYBODY, OF_THE_CLUSTER, ROLES, Grant, grants, role_name
 from plans.team_admission import binding, policies
 
 
@@ -23,15 +23,24 @@ class TeamRules(pulumi.ComponentResource):
     """What must exist before anybody of a team enters."""
 
     def __init__(
-        self, name: str, *, queues: bool, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        *,
+        queues: bool,
+        secrets: bool,
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`queues`: the environment has them."""
+        """`queues`: the environment has them. `secrets`: it mounts those of Secrets Manager."""
         super().__init__("trainyard:teams:Rules", name, None, opts)
-        more = (IN_QUEUES,) if queues else ()
         roles = [
-            self._role(f"{name}-{role}", role_name(role), (*ROLES[role], *more)) for role in ROLES
+            self._role(
+                f"{name}-{role}", role_name(role), grants(role, queues=queues, secrets=secrets)
+            )
+            for role in ROLES
         ]
-        rules = policies() | ({queue_admission.POLICY: queue_admission.policy()} if queues else {})
+        rules = policies(secrets=secrets) | (
+            {queue_admission.POLICY: queue_admission.policy()} if queues else {}
+        )
         self.ready = [*roles, self._everybody(name), *self._policies(name, rules)]
         self.register_outputs({})
 

@@ -128,6 +128,55 @@ STARTING = (
         do="kubectl -n {namespace} get configmaps,secrets; create it, or use one that exists",
     ),
     Symptom(
+        pattern=r"Failed fetching secret (\S+): [^\n]*AccessDenied",
+        why=(
+            "Secrets Manager refuses {0}: the role of the pods does not permit it, or there is no"
+            " such secret"
+        ),
+        do=(
+            "aws secretsmanager describe-secret --secret-id {0}; compare its name with the job's"
+            " secrets, and with secrets in the environment's entry of the team"
+        ),
+    ),
+    Symptom(
+        pattern=r"Failed fetching secret (\S+): [^\n]*ResourceNotFound",
+        why="Secrets Manager has no secret {0} in the region of the stack",
+        do="aws secretsmanager list-secrets; create it, or name one that exists",
+    ),
+    Symptom(
+        pattern=r"Failed to fetch secret from all regions[^\n]*granted for: (\S+)",
+        why="the pods have no identity in AWS with which {0} could be read",
+        do=(
+            "aws eks list-pod-identity-associations; kubectl -n kube-system get daemonsets"
+            " eks-pod-identity-agent"
+        ),
+    ),
+    Symptom(
+        pattern=r"Invalid JSON used with jmesPath in secret: (\S+)\.",
+        why="the secret {0} is no JSON object, so it has no keys",
+        do="delete `key` of the job's secret, or store a JSON object in {0}",
+    ),
+    Symptom(
+        pattern=r"JMES Path - \"?([^\s\"]+)\"? for[^\n]*valid object",
+        why="the secret has no key {0}",
+        do="correct `key` of the job's secret, or add the key to the secret",
+    ),
+    Symptom(
+        pattern=r"search result type for path:\"?([^\s\"]+)\"?\. Only string",
+        why="the value of key {0} is no text, and AWS's provider mounts text only",
+        do="store the value as text, in quotes",
+    ),
+    Symptom(
+        pattern=r"(secretproviderclass \S+), error: [^\n]*not found",
+        why="{0} does not exist: the stack of the job makes it",
+        do="pulumi up; kubectl -n {namespace} get secretproviderclasses",
+    ),
+    Symptom(
+        pattern=r'(secrets-store\.csi\.k8s\.io not found in the list|provider not found: provider "[^"]+")',
+        why="the add-on that mounts secrets of Secrets Manager does not run on the node: {0}",
+        do="kubectl -n aws-secrets-manager get pods --output wide",
+    ),
+    Symptom(
         pattern=r"hostPath type check failed: (.+)",
         why="the node has no such path: {0}",
         do=(

@@ -273,7 +273,12 @@ class JobPlan:
     spec: Spec
     files: ConfigMapPlan | None
     objects: tuple[Spec, ...] = ()
-    """Other objects of the job's own file: ConfigMaps and runtimes."""
+    """Other objects of the job's own file, ConfigMaps and runtimes; the SecretProviderClass of its
+    secrets."""
+    secrets: tuple[str, ...] = ()
+    """Names or ARNs of the secrets of Secrets Manager that its pods read."""
+    secret_keys: tuple[str, ...] = ()
+    """ARNs of the KMS keys of those secrets."""
     priorities: tuple[str, ...]
     """PriorityClasses that its pods need: its own, or its runtime's."""
     expected_hours: float | None

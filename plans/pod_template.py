@@ -15,6 +15,7 @@ import pydantic
 
 from frozen import dataclass
 from plans.parts import Spec
+from plans.secrets import SecretFiles
 
 GPU = "nvidia.com/gpu"
 EFA = "vpc.amazonaws.com/efa"
@@ -103,6 +104,8 @@ class Training:
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, SecretKey] = field(default_factory=dict)
     """Variable → where its value stays."""
+    secret_files: SecretFiles | None = None
+    """What the command reads other variables from."""
     mounts: tuple[Mount, ...] = ()
     files: tuple[str, str] | None = None
     """ConfigMap, and the folder its files appear in."""
@@ -170,6 +173,8 @@ def volumes(training: Training) -> list[Spec]:
     ]
     if training.files:
         made.append({"name": "files", "configMap": {"name": training.files[0]}})
+    if training.secret_files:
+        made.append(training.secret_files.volume())
     made += [
         {"name": each.name, "hostPath": {"path": each.host, "type": "Directory"}}
         for each in training.host_folders
@@ -188,6 +193,8 @@ def volume_mounts(training: Training) -> list[Spec]:
     ]
     if training.files:
         made.append({"name": "files", "mountPath": training.files[1], "readOnly": True})
+    if training.secret_files:
+        made.append(training.secret_files.mount())
     made += [
         {"name": each.name, "mountPath": each.path, "readOnly": True}
         for each in training.host_folders

@@ -39,6 +39,12 @@ def pod_identity_trust(*, account: str, region: str, cluster: str) -> Document:
     )
 
 
+def trusted_account(trusts: Document) -> str:
+    """The id of the account in a document of pod_identity_trust."""
+    [statement] = trusts["Statement"]
+    return str(statement["Condition"]["StringEquals"]["aws:SourceAccount"])
+
+
 def account_of(arn: str) -> str:
     """The id of the account that a resource belongs to."""
     return arn.split(":")[4]

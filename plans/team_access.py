@@ -9,6 +9,7 @@ do. docs/teams.md has the same table; a test compares.
 from __future__ import annotations
 
 from frozen import dataclass
+from plans.secrets import GROUP
 
 EVERYBODY = "trainyard:teams"
 """Group of all roles of all teams."""
@@ -84,6 +85,22 @@ OF_THE_CLUSTER = (
     Grant(group="trainer.kubeflow.org", resources=("clustertrainingruntimes",), verbs=READ),
 )
 """What EVERYBODY reads outside of namespaces."""
+
+
+_CLASSES = "secretproviderclasses"
+OF_SECRETS: dict[str, Grant] = {
+    "deployer": Grant(group=GROUP, resources=(_CLASSES,), verbs=(*READ, *_WRITE)),
+    "member": Grant(group=GROUP, resources=(_CLASSES,), verbs=(*READ, *_WRITE, "update")),
+    "viewer": Grant(group=GROUP, resources=(_CLASSES,), verbs=READ),
+}
+"""What each role has besides, where a team reads Secrets Manager. An object that names a secret is no
+secret: whether its pods get the value is for IAM to say."""
+
+
+def grants(role: str, *, queues: bool, secrets: bool) -> tuple[Grant, ...]:
+    """All that a role has. `queues`, `secrets`: the environment has them."""
+    in_queues = (IN_QUEUES,) if queues else ()
+    return (*ROLES[role], *in_queues, *((OF_SECRETS[role],) if secrets else ()))
 
 
 def role_name(role: str) -> str:

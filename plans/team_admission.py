@@ -9,11 +9,13 @@ an API server.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from frozen import dataclass
 from plans.parts import TEAM, Spec
 from plans.pod_template import TOLERATIONS
+from plans.secrets import DRIVER
 from plans.team_identity import SERVICE_ACCOUNT
 from plans.teams import IMAGE_PREFIXES, PRIORITIES
 
@@ -57,13 +59,10 @@ def _of_containers(condition: str) -> str:
 
 _RESOURCES = "[c.?resources.?limits.orValue({}), c.?resources.?requests.orValue({})]"
 _TAINTS = _listed(*sorted({each["key"] for each in TOLERATIONS} | {*_BY_THE_CLUSTER}))
+_KINDS = " || ".join(f"has(v.{kind})" for kind in VOLUMES)
 RULES: dict[str, Rule] = {
     "volumes": Rule(
-        expression=_of_pods(
-            "s.?volumes.orValue([]).all(v, "
-            + " || ".join(f"has(v.{kind})" for kind in VOLUMES)
-            + ")"
-        ),
+        expression=_of_pods(f"s.?volumes.orValue([]).all(v, {_KINDS})"),
         message=f"volumes must be of the kinds {', '.join(VOLUMES)}: no hostPath, nfs or csi",
     ),
     "node": Rule(
@@ -117,6 +116,20 @@ RULES: dict[str, Rule] = {
 """What each rule is about → the rule. A template may leave out its image: then another object has
 it."""
 
+WITH_SECRETS = {
+    "volumes": Rule(
+        expression=_of_pods(
+            f"s.?volumes.orValue([]).all(v, {_KINDS} || (has(v.csi) && v.csi.driver == '{DRIVER}'))"
+        ),
+        message=(
+            f"volumes must be of the kinds {', '.join(VOLUMES)}, or csi of {DRIVER}: no hostPath,"
+            " nfs or other csi"
+        ),
+    ),
+}
+"""Rules in the place of those of the same name, where a team reads Secrets Manager. The driver looks
+for the SecretProviderClass in the namespace of the pod only (pkg/secrets-store/nodeserver.go)."""
+
 _TRAINER = (
     "[{'containers': dyn([{'image': dyn(object.spec.?trainer.?image.orValue('')),"
     " 'resources': dyn(object.spec.?trainer.?resourcesPerNode.orValue({}))}])}]"
@@ -135,13 +148,17 @@ _BY_KIND = (
 )
 
 
-def policies() -> dict[str, Any]:
-    """Name → spec of each ValidatingAdmissionPolicy."""
+def policies(*, secrets: bool = False) -> dict[str, Any]:
+    """Name → spec of each ValidatingAdmissionPolicy. `secrets`: pods mount those of Secrets
+    Manager."""
+    rules = RULES | (WITH_SECRETS if secrets else {})
     runtimes = _resource("trainer.kubeflow.org", "trainjobs", "trainingruntimes")
     jobs = [runtimes, *JOBS[1:]]
     return {
-        "trainyard-team-pods": _policy("[dyn(object.spec)]", [_resource("", "pods")], ["CREATE"]),
-        "trainyard-team-jobs": _policy(_BY_KIND, jobs, ["CREATE", "UPDATE"]),
+        "trainyard-team-pods": _policy(
+            rules, "[dyn(object.spec)]", [_resource("", "pods")], ["CREATE"]
+        ),
+        "trainyard-team-jobs": _policy(rules, _BY_KIND, jobs, ["CREATE", "UPDATE"]),
     }
 
 
@@ -167,7 +184,9 @@ JOBS = (
 """The kinds of jobs, as resource rules of a policy."""
 
 
-def _policy(pods: str, resources: list[Spec], operations: list[str]) -> Spec:
+def _policy(
+    rules: Mapping[str, Rule], pods: str, resources: list[Spec], operations: list[str]
+) -> Spec:
     """A policy that applies every rule to PodSpecs. `pods`: the expression that lists them."""
     return {
         "failurePolicy": "Fail",
@@ -182,5 +201,5 @@ def _policy(pods: str, resources: list[Spec], operations: list[str]) -> Spec:
             }
         ],
         "variables": [{"name": "pods", "expression": pods}],
-        "validations": [rule.validation() for rule in RULES.values()],
+        "validations": [rule.validation() for rule in rules.values()],
     }

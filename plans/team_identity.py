@@ -19,12 +19,16 @@ SERVICE_ACCOUNT = "default"
 
 @dataclass(frozen=True, kw_only=True)
 class TeamIdentityPlan:
-    """The role of one team's pods."""
+    """The role of one team's pods, or of those of the environment's own jobs."""
 
     role_name: str
     namespace: str
     statements: tuple[Document, ...]
     """Of its policy."""
+    secrets: tuple[str, ...] = ()
+    """Names, prefixes and ARNs of the secrets of Secrets Manager that they read."""
+    secret_keys: tuple[str, ...] = ()
+    """ARNs of the KMS keys of those secrets."""
 
 
 def pod_trust(cluster: Document, namespace: str, account: str = SERVICE_ACCOUNT) -> Document:

@@ -30,12 +30,14 @@ from components.registry import Registry
 from components.store import Roots
 from components.system_nodes import SystemNodes
 from components.team import Team
+from components.team_identity import TeamIdentity
 from components.team_rules import TeamRules
 from components.trainer import Runtimes, Trainer
 from components.training_operator import TrainingOperator
 from plans.metrics import VIEW
 from plans.networks import BroughtNetworkPlan, OwnNetworkPlan
 from plans.policies import Document
+from plans.secrets import ADD_ON
 from plans.team_network import Ranges
 from plans.tunnel import tunnel_command
 from stacks.outputs import job_outputs, job_starts
@@ -148,6 +150,23 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     workspace = JobNamespace(
         "workspace", plan.workspace, volumes=volumes, drivers=then.ready, opts=in_cluster
     )
+    # Pods that start before their role have no identity, and no secrets without the driver.
+    secrets = (
+        [
+            TeamIdentity(
+                "jobs",
+                plan.job_pods,
+                identity=me,
+                cluster_name=name,
+                trusts=trusts,
+                mounts=(),
+                opts=in_cluster,
+            ).ready,
+            then.ready[ADD_ON],
+        ]
+        if plan.job_pods
+        else []
+    )
     trainer = Trainer("trainer", plan.trainer, nodes=nodes, opts=in_cluster)
     runtimes = Runtimes("runtimes", plan.runtimes, admission=trainer.ready, opts=in_cluster)
     legacy = {
@@ -185,13 +204,19 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
                 *pools[job.pool].ready,
                 *(workspace.claims[store] for store in job.stores),
                 *(priorities[each].ready for each in job.priorities),
+                *(secrets if job.secrets else ()),
             ],
         )
 
     # The VPC CNI enforces the network policies of teams.
     walls = (
         [
-            *TeamRules("teams", queues=queues is not None, opts=in_cluster).ready,
+            *TeamRules(
+                "teams",
+                queues=queues is not None,
+                secrets=ADD_ON in then.ready,
+                opts=in_cluster,
+            ).ready,
             first.ready["vpc-cni"],
         ]
         if plan.teams

@@ -36,6 +36,7 @@ from stacks.derive.metrics import metrics_plan
 from stacks.derive.namespace import directory_roots_plan, job_namespace_plan
 from stacks.derive.network import network_plan, network_zones
 from stacks.derive.queues import queued, queues_plan
+from stacks.derive.secrets import job_pods_plan
 from stacks.derive.stores import job_verdicts, registry_plans
 from stacks.derive.teams import Share, share_of, team_entry_plans
 from stacks.manifests.stack_jobs import StackJobs, read_jobs
@@ -51,6 +52,7 @@ from stacks.rules.environment import (
     team_errors,
 )
 from stacks.rules.network import stack_errors
+from stacks.rules.secrets import account_errors, entry_secret_errors, team_secret_errors
 from stacks.rules.teams import (
     contract_errors,
     entry_errors,
@@ -119,6 +121,8 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
         *environment_errors(config.region, wanted, zones, now),
         *encryption_errors(config.region, wanted, access),
         *entry_errors(wanted, access),
+        *entry_secret_errors(wanted, config.region),
+        *account_errors(wanted, access, config.aws),
         *entries.errors,
         *shared_directory_errors(saved("environment.jobs", typed(wanted.jobs))),
         *jobs.errors,
@@ -189,6 +193,7 @@ def _on_base(
         *entries.errors,
         *share_errors(share, jobs.described(), environment),
         *listed_job_errors(share, team.jobs, jobs.described(), environment),
+        *team_secret_errors(share, team),
         *jobs.errors,
     )
     warnings = (
@@ -265,11 +270,12 @@ def _environment(
         workspace=job_namespace_plan(
             wanted.namespace, wanted.storage, wanted.zone, wanted.kms_key_arn, wanted.jobs
         ),
+        job_pods=job_pods_plan(me, wanted),
         directory_roots=directory_roots_plan(wanted),
         metrics=metrics_plan(me, wanted),
         queues=queues_plan(wanted),
         teams=team_entry_plans(me, wanted, promised),
-        jobs=jobs.planned(wanted, wanted.namespace),
+        jobs=jobs.planned(wanted, wanted.namespace, config.region),
         allow_replace=wanted.allow_replace,
         capacity=pool_uses(wanted, jobs.described()),
         checkpoints=job_verdicts(described, wanted, config.region),
@@ -289,7 +295,9 @@ def _team(
     """Every part of a team. Its namespace has the claims of the stores that its jobs mount. `base`:
     the plan of the environment."""
     described = typed(team.jobs)
-    plans = queued(jobs.planned(environment, share.namespace), team.jobs, share.queue)
+    plans = queued(
+        jobs.planned(environment, share.namespace, config.region), team.jobs, share.queue
+    )
     mounted = {store for job in plans.values() for store in job.stores}
     stores = {name: store for name, store in environment.storage.items() if name in mounted}
     listed = base.teams.get(team.name or "")

@@ -26,6 +26,7 @@ from plans.parts import (
 )
 from plans.queues import QueuesPlan
 from plans.stores import StorePlan
+from plans.team_identity import TeamIdentityPlan
 from plans.teams import TeamEntryPlan
 from stacks.derive.capacity import PoolUse
 from stacks.settings.problems import InputError, InputWarning, Refused
@@ -56,6 +57,8 @@ class EnvironmentPlan:
     """Kind of job → its legacy controller: PyTorchJob, or nothing."""
     priorities: Mapping[str, int]
     workspace: JobNamespacePlan
+    job_pods: TeamIdentityPlan | None
+    """What pods of the environment's own jobs may do in AWS; None: they have no identity there."""
     directory_roots: JobNamespacePlan | None
     """Where the directories of teams on Lustre are made from."""
     metrics: MetricsPlan | None

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.versions import KUBERNETES
-from rehearsal.aws import eks
+from rehearsal.aws import eks, secrets_store
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.eks import IN_USE, INVALID, Part, cluster, only
 from rehearsal.aws.operations import Call, Fields, NotBuilt, answers, refuse
@@ -39,9 +39,14 @@ CATALOG: dict[str, tuple[tuple[str, str, int], ...]] = {
         ("s3-csi-controller", "s3-csi-driver-controller-sa", 1),
         ("s3-csi-node", "s3-csi-driver-sa", 0),
     ),
+    secrets_store.ADD_ON: tuple(
+        (name, name, 0) for name in (secrets_store.DRIVER, secrets_store.PROVIDER)
+    ),
 }
-"""Add-on → its workloads in kube-system: name, service account, and a Deployment's replicas; a
-DaemonSet has none."""
+"""Add-on → its workloads, in kube-system unless NAMESPACES says otherwise: name, service account, and
+a Deployment's replicas; a DaemonSet has none."""
+
+NAMESPACES = {secrets_store.ADD_ON: secrets_store.NAMESPACE}
 
 
 @dataclass(kw_only=True)
@@ -55,14 +60,16 @@ class Addon(Part):
     def objects(self) -> list[Fields]:
         """What the add-on consists of in the cluster, the workloads last."""
         name, parts = self.view["addonName"], CATALOG[self.view["addonName"]]
-        made = [
-            _object("v1", "ServiceAccount", account)
+        values, ours = self.view["configurationValues"], name == secrets_store.ADD_ON
+        made = secrets_store.before(values) if ours else []
+        made += [
+            self._object("v1", "ServiceAccount", account)
             for _, account, _ in parts
             if account != "default"
         ]
         if name.endswith("-csi-driver"):
             made.append(
-                _object(
+                self._object(
                     "storage.k8s.io/v1",
                     "CSIDriver",
                     f"{name.removesuffix('-csi-driver').rpartition('-')[2]}.csi.aws.com",
@@ -74,7 +81,7 @@ class Addon(Part):
                 self.owner.view["kubernetesNetworkConfig"]["serviceIpv4Cidr"]
             )
             made.append(
-                _object(
+                self._object(
                     "v1",
                     "Service",
                     "kube-dns",
@@ -90,8 +97,9 @@ class Addon(Part):
 
     def _workload(self, name: str, account: str, replicas: int) -> Fields:
         addon = self.view["addonName"]
+        ours = addon == secrets_store.ADD_ON
         image = f"602401143452.dkr.ecr.{self.owner.region}.amazonaws.com/" + (
-            "amazon-k8s-cni" if addon == "vpc-cni" else f"eks/{addon}"
+            "amazon-k8s-cni" if addon == "vpc-cni" else f"eks/{name if ours else addon}"
         )
         container = {
             "name": name,
@@ -107,8 +115,11 @@ class Addon(Part):
                 {"operator": "Exists"} | ({"key": "CriticalAddonsOnly"} if replicas else {})
             ],
         }
+        if ours:
+            said = secrets_store.pod_of(name, self.view["configurationValues"])
+            container["args"], pod["tolerations"] = said["args"], said["tolerations"]
         labels, copies = _labels(name), {"replicas": replicas} if replicas else {}
-        return _object(
+        return self._object(
             "apps/v1",
             "Deployment" if replicas else "DaemonSet",
             name,
@@ -117,19 +128,19 @@ class Addon(Part):
             **copies,
         )
 
+    def _object(self, version: str, kind: str, name: str, **spec: Any) -> Fields:
+        space = NAMESPACES.get(self.view["addonName"], "kube-system")
+        made = {
+            "apiVersion": version,
+            "kind": kind,
+            "metadata": {"name": name, "namespace": space},
+        }
+        return made | ({"spec": spec} if spec else {})
+
 
 def _labels(workload: str) -> Fields:
     """Labels of a workload's pods. CoreDNS has those of the program that it replaced."""
     return {"k8s-app": "kube-dns" if workload == "coredns" else workload}
-
-
-def _object(version: str, kind: str, name: str, **spec: Any) -> Fields:
-    made = {
-        "apiVersion": version,
-        "kind": kind,
-        "metadata": {"name": name, "namespace": "kube-system"},
-    }
-    return made | ({"spec": spec} if spec else {})
 
 
 @answers("eks", "DescribeAddonVersions")

@@ -57,6 +57,7 @@ def _backend(service: str) -> Callable[..., Any]:
 ec2, efs, sqs, sns, events, kms, logs, iam, sts = map(
     _backend, ("ec2", "efs", "sqs", "sns", "events", "kms", "logs", "iam", "sts")
 )
+secretsmanager = _backend("secretsmanager")
 """moto's backend of the service in a region; IAM and STS have none."""
 
 

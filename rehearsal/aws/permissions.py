@@ -65,7 +65,7 @@ def of(call: Call) -> Iterator[Ask]:
         "aws:SecureTransport": "true",
     }
     find = _launch if call.name in LAUNCHES else _by_tags if call.service == "ec2" else _by_name
-    for ask in (*find(call), *_passed(call)):
+    for ask in (*find(call), *_passed(call), *_decrypting(call)):
         action = IAM_ACTIONS.get(ask.action, ask.action)
         yield replace(ask, action=action, context=shared | dict(ask.context))
 
@@ -317,6 +317,31 @@ def _of_s3(call: Call) -> Iterator[str]:
         yield f"arn:aws:s3:::{call['Bucket']}{key}"
 
 
+def _of_secretsmanager(call: Call) -> Iterator[str]:
+    """A secret by its ARN, whatever name it is called by. What does not exist is asked for as it is
+    written: whoever may read names only is refused, and does not learn whether there is such a
+    secret."""
+    wanted = call["SecretId"] or call["Name"]
+    if wanted:
+        found = _secret(call)
+        yield found.arn if found else wanted
+
+
+def _secret(call: Call) -> Any:
+    """moto's secret that a call names; None where there is none."""
+    held = backends.secretsmanager(call.region).secrets
+    return held.get(call["SecretId"]) if call["SecretId"] in held else None
+
+
+def _decrypting(call: Call) -> Iterator[Ask]:
+    """Secrets Manager asks KMS in the name of the caller, where the key is not AWS's own."""
+    if call.name != "secretsmanager:GetSecretValue" or (found := _secret(call)) is None:
+        return
+    if (key := found.kms_key_id or "").startswith("arn:"):
+        via = {"kms:ViaService": f"secretsmanager.{call.region}.amazonaws.com"}
+        yield Ask(action="kms:Decrypt", resource=key, context=via)
+
+
 def _of_sts(call: Call) -> Iterator[str]:
     if call["RoleArn"]:
         yield call["RoleArn"]
@@ -340,6 +365,7 @@ _ARNS: dict[str, Callable[[Call], Iterator[str]]] = {
     "kms": _of_kms,
     "logs": _of_logs,
     "s3": _of_s3,
+    "secretsmanager": _of_secretsmanager,
     "sns": _of_sns,
     "sqs": _of_sqs,
     "ssm": _of_ssm,

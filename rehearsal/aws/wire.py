@@ -38,6 +38,7 @@ SERVICES = {"elasticfilesystem": "efs", "servicequotas": "service-quotas"} | {
         "logs",
         "pricing",
         "s3",
+        "secretsmanager",
         "sns",
         "sqs",
         "ssm",

@@ -98,11 +98,25 @@ class Account:
         query = urlencode({"list-type": "2", "max-keys": "1", "prefix": prefix})
         url = f"{self.url}/{bucket}?{query}"
         request = AWSRequest(method="GET", url=url)
-        who = Credentials(
-            keys["AWS_ACCESS_KEY_ID"], keys["AWS_SECRET_ACCESS_KEY"], keys["AWS_SESSION_TOKEN"]
-        )
-        S3SigV4Auth(who, "s3", self.region).add_auth(request)
+        S3SigV4Auth(_credentials(keys), "s3", self.region).add_auth(request)
         _accepted(self.pool.request("GET", url, headers=dict(request.headers.items())))
+
+    def secret_value(self, name: str, region: str, keys: dict[str, str]) -> bytes:
+        """The value of a secret, asked for with a pod's keys. AwsError in the words of the SDK for
+        Go."""
+        who = replace(self, role=_credentials(keys), region=region)
+        target = {"X-Amz-Target": "secretsmanager.GetSecretValue"}
+        headers = {"Content-Type": "application/x-amz-json-1.1", **target}
+        body = json.dumps({"SecretId": name})
+        try:
+            found = json.loads(who._send("secretsmanager", "POST", "/", body, headers))
+        except AwsError as error:
+            said = json.loads(str(error))
+            code, words = said.get("__type", ""), said.get("message") or said.get("Message", "")
+            raise AwsError(f"api error {code.rpartition('#')[2]}: {words}") from None
+        if "SecretString" in found:
+            return found["SecretString"].encode()
+        return base64.b64decode(found["SecretBinary"])
 
     def ecr(self, action: str, body: dict[str, Any]) -> dict[str, Any]:
         """A call of ECR."""
@@ -139,6 +153,13 @@ class Account:
                 method, self.url + path, body=body, headers=dict(request.headers.items())
             )
         )
+
+
+def _credentials(keys: dict[str, str]) -> Credentials:
+    """Of a pod, by the names of its variables."""
+    return Credentials(
+        keys["AWS_ACCESS_KEY_ID"], keys["AWS_SECRET_ACCESS_KEY"], keys["AWS_SESSION_TOKEN"]
+    )
 
 
 def _accepted(answer: urllib3.BaseHTTPResponse) -> bytes:

@@ -52,6 +52,14 @@ class Host(Protocol):
         """Whether a DaemonSet's pod of this image runs on the node."""
         ...
 
+    def daemon(self, image: str) -> Object | None:
+        """The DaemonSet's pod of this image that runs on the node."""
+        ...
+
+    def as_pod(self, pod: Object) -> Api:
+        """The API server, as a pod of the node asks it."""
+        ...
+
     def pod_identity(self, pod: Object) -> dict[str, str]:
         """Credentials that Pod Identity gives a pod, by environment variable; none without an
         association."""

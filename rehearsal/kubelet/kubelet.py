@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from rehearsal import paths
 from rehearsal.aws.identity import ACCOUNT
 from rehearsal.kube import Api, ApiError, Object
-from rehearsal.kubelet import images, node
+from rehearsal.kubelet import images, node, tokens
 from rehearsal.kubelet.aws import TROUBLE, Account, AwsError
 from rehearsal.kubelet.environment import NotReady
 from rehearsal.kubelet.node import EFA, GPU
@@ -113,10 +113,18 @@ class Kubelet:
 
     def has_daemon(self, image: str) -> bool:
         """Whether a DaemonSet's pod of this image runs here."""
-        return any(
-            images.belongs_to(pod.obj, "DaemonSet") and pod.uses(image)
-            for pod in list(self.pods.values())
-        )
+        return self.daemon(image) is not None
+
+    def daemon(self, image: str) -> Object | None:
+        """That pod."""
+        running = [pod for pod in list(self.pods.values()) if pod.uses(image)]
+        return next((p.obj for p in running if images.belongs_to(p.obj, "DaemonSet")), None)
+
+    def as_pod(self, pod: Object) -> Api:
+        """The API server, with the token of the pod's service account."""
+        token = tokens.signed(self.api, pod)
+        authority = str(self.folder / "ca.crt")
+        return Api(self.config.endpoint, ca_file=authority, token=lambda: token)
 
     def find(self, name: str) -> Pod | None:
         """A pod by namespace/name."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rehearsal.kube import Object, absent_is_none
+from rehearsal.kubelet import secrets_store, tokens
 from rehearsal.kubelet.aws import AwsError
 from rehearsal.kubelet.drivers import DRIVERS
 from rehearsal.kubelet.environment import NotReady, field, quantity
@@ -45,13 +46,14 @@ class Volumes:
         self.pod, self.folder, self.kubelet = pod, folder, kubelet
         self._ready: dict[str, Mount] = {}
         self._signed: dict[Path, float] = {}
+        self._fetched: dict[str, float] = {}
 
     def prepare(self, *, again: bool = False) -> None:
         """Make every volume mountable, or `again` project what may have changed; NotReady says what
         is missing."""
         for volume in self.pod["spec"].get("volumes", []):
             name, kind = volume["name"], next(k for k in volume if k != "name")
-            if again and SOURCES.get(kind) is not projection:
+            if again and SOURCES.get(kind) not in (projection, inline):
                 continue
             if kind not in SOURCES:
                 raise NotReady(
@@ -128,23 +130,28 @@ class Volumes:
         life = source["expirationSeconds"]
         if file.exists() and time.monotonic() < self._signed.get(file, 0) + TOKEN_AGE * life:
             return file.read_bytes()
-        meta, account = self.pod["metadata"], self.pod["spec"]["serviceAccountName"]
-        bound = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
-        answer = self.kubelet.api.request(
-            "POST",
-            f"/api/v1/namespaces/{meta['namespace']}/serviceaccounts/{account}/token",
-            {
-                "apiVersion": "authentication.k8s.io/v1",
-                "kind": "TokenRequest",
-                "spec": {
-                    "expirationSeconds": life,
-                    "boundObjectRef": bound,
-                    "audiences": [source["audience"]] if source.get("audience") else [],
-                },
-            },
-        )
+        audiences = [source["audience"]] if source.get("audience") else []
+        token = tokens.signed(self.kubelet.api, self.pod, seconds=life, audiences=audiences)
         self._signed[file] = time.monotonic()
-        return answer["status"]["token"].encode()
+        return token.encode()
+
+    def secrets(self, name: str, csi: Object) -> dict[str, bytes] | None:
+        """Files of a volume of secrets; None where those that are mounted need no comparison yet. Of a
+        running pod the driver hides why it fetched nothing (kubernetes#121271)."""
+        last = self._fetched.get(name)
+        if last is not None:
+            every = secrets_store.rotation(self.kubelet)
+            if every is None or time.monotonic() < last + every:
+                return None
+        try:
+            found = secrets_store.files(self.kubelet, self.pod, csi)
+        except NotReady as refused:
+            if last is None:
+                raise
+            self.kubelet.log(f"secrets of {self.pod['metadata']['name']}: {refused}")
+            found = None
+        self._fetched[name] = time.monotonic()
+        return found
 
 
 def _chosen(data: dict[str, bytes], source: Object, absent: str) -> dict[str, bytes]:
@@ -163,6 +170,11 @@ def projection(volumes: Volumes, name: str, volume: Object) -> Mount:
     for part in volume["projected"]["sources"] if "projected" in volume else [volume]:
         kind = next(k for k in part if k != "name")
         files |= volumes.contents(kind, place, part[kind])
+    return _projected(place, files)
+
+
+def _projected(place: Path, files: dict[str, bytes]) -> Mount:
+    """Exactly these files in a folder."""
     for path, data in files.items():
         file = place / path
         if not file.exists() or file.read_bytes() != data:
@@ -175,6 +187,14 @@ def projection(volumes: Volumes, name: str, volume: Object) -> Mount:
     ]:
         file.unlink()
     return Mount(source=str(place), read_only=True)
+
+
+def inline(volumes: Volumes, name: str, volume: Object) -> Mount:
+    """A volume of a CSI driver that a pod describes itself: of the one for secrets. Its folder stands
+    for memory."""
+    place = volumes.own_folder(name)
+    files = volumes.secrets(name, volume["csi"])
+    return Mount(source=str(place), read_only=True) if files is None else _projected(place, files)
 
 
 def empty_dir(volumes: Volumes, name: str, volume: Object) -> Mount:
@@ -255,6 +275,7 @@ SOURCES: dict[str, Callable[[Volumes, str, Object], Mount]] = {
     "secret": projection,
     "downwardAPI": projection,
     "projected": projection,
+    "csi": inline,
     "emptyDir": empty_dir,
     "hostPath": host_path,
     "persistentVolumeClaim": claim,

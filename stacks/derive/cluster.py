@@ -12,6 +12,7 @@ from plans.node_parts import AddOnPlan, AddOnsPlan, GpuNodesPlan, SystemNodesPla
 from plans.parts import ClusterPlan, Identity
 from stacks.derive.capacity import CNI
 from stacks.derive.network import made_from
+from stacks.derive.secrets import secrets_add_on
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.network import AnyNetwork
 from stacks.stores.kinds import drivers
@@ -56,7 +57,8 @@ def cluster_plan(
 
 
 def add_ons_plan(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
-    """The add-ons of the Kubernetes version, with a driver for each kind of store that there is."""
+    """The add-ons of the Kubernetes version, with a driver for each kind of store that there is, and
+    for secrets."""
     published = versions.KUBERNETES[wanted.cluster.version].add_ons
     network = AddOnPlan(
         name="vpc-cni",
@@ -87,6 +89,7 @@ def add_ons_plan(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
                 )
                 for driver in drivers(wanted.storage)
             ),
+            *secrets_add_on(wanted),
         ),
     )
 

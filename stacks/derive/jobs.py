@@ -17,6 +17,7 @@ from plans.own_runtimes import Fetched, OwnRuntime, own_runtime
 from plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
 from plans.pod_template import PULL_POLICIES, HostFolder, Mount, Training
 from plans.pytorch import PyTorchJobSettings, pytorch_job_spec
+from plans.secrets import SecretFiles, secret_files
 from plans.trainer import pod_jobs, train_job_spec
 from plans.upstream_runtimes import TUNED, upstream_runtimes
 from stacks.derive import pod_resources
@@ -44,11 +45,13 @@ def job_plan(
     namespace: str,
     folder: Path,
     runtimes: Mapping[str, RuntimePlan],
+    region: str,
 ) -> JobPlan:
     """A job, decided. `folder`: where its files lie, which `file_errors` has looked at. `runtimes`:
     by name."""
     files = config_map(name, job, folder)
-    training = _training(job, environment, files)
+    secrets = secret_files(name, job.managed_secrets, region)
+    training = _training(job, environment, files, secrets)
     rendered = _rendered(job, environment, training, runtimes)
     return JobPlan(
         name=name,
@@ -63,6 +66,8 @@ def job_plan(
         labels=training.labels,
         spec=rendered.spec,
         files=files,
+        objects=(secrets.object(),) if secrets else (),
+        **_managed(job),
         priorities=_priorities(job, environment),
         expected_hours=job.expected_hours,
         wait=job.wait,
@@ -71,8 +76,20 @@ def job_plan(
     )
 
 
+def _managed(job: JobConfig) -> dict[str, Any]:
+    """What the pods' role must permit for the job's secrets."""
+    managed = job.managed_secrets.values()
+    return {
+        "secrets": tuple(sorted({each.secrets_manager for each in managed})),
+        "secret_keys": tuple(sorted({each.kms_key_arn for each in managed if each.kms_key_arn})),
+    }
+
+
 def _training(
-    job: JobConfig, environment: EnvironmentConfig, files: ConfigMapPlan | None
+    job: JobConfig,
+    environment: EnvironmentConfig,
+    files: ConfigMapPlan | None,
+    secrets: SecretFiles | None,
 ) -> Training:
     """What the pods of a job are, whichever controller runs them. Secrets and folders are sorted,
     as the engine hands settings over: another order in the file is not another run."""
@@ -80,7 +97,7 @@ def _training(
     mounts, places = _mounts(job, environment)
     return Training(
         image=job.image,
-        command=command_of(job),
+        command=secrets.exporting(command_of(job)) if secrets else command_of(job),
         arguments=job.arguments or (),
         nodes=job.nodes,
         processes_per_node=job.processes_per_node,
@@ -89,7 +106,8 @@ def _training(
         memory_gib=pod_resources.memory_gib(job, kinds),
         node_selector=node_selector(job, environment),
         env=fabric.environment(kinds[0], job.nodes) | job.env | places,
-        secrets=dict(sorted(job.secrets.items())),
+        secrets=job.kubernetes_secrets,
+        secret_files=secrets,
         mounts=mounts,
         files=(files.name, job.files.path) if files and job.files else None,
         host_folders=tuple(
@@ -146,12 +164,14 @@ def _rendered(
 
 def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
     """What the job asks of its pods. vCPUs, memory and arguments count where the stack file says
-    them: another share of the node by default is not another run."""
+    them: another share of the node by default is not another run. Nor is what came later and the job
+    does not have."""
     asked = asdict(training)
     settings = {
         "cpus": job.cpus_per_node,
         "memory_gib": job.memory_gib,
         "arguments": job.arguments,
+        "secret_files": training.secret_files,
     }
     for name, said in settings.items():
         if said is None:

@@ -25,6 +25,7 @@ LAUNCHERS = re.compile(
     r"|\b(?:RANK|WORLD_SIZE)="
 )
 """What starts ranks on every node, or shows that somebody thinks of them."""
+HANDED_ON = 'exec "$@"'
 FLAGS = {"standalone", "m", "module", "no-python", "run-path"}
 """Options without a value."""
 
@@ -59,14 +60,18 @@ class Launch:
 
 
 def script_of(command: Sequence[str]) -> str:
-    """What a command runs, as text: what follows a shell's -c, or the whole command."""
+    """What a command runs, as text: what follows a shell's -c, or the whole command. A shell that ends
+    with exec "$@" runs the words behind its script, after the one for its name."""
     shell = bool(command) and command[0].endswith("sh")
     texts = [
-        command[number]
+        number
         for number, word in enumerate(command[:-1], 1)
         if shell and re.fullmatch(r"-[a-z]*c", word)
     ]
-    return texts[0] if texts else " ".join(command)
+    if not texts:
+        return " ".join(command)
+    text, rest = command[texts[0]], command[texts[0] + 2 :]
+    return script_of(rest) if rest and text.rstrip().endswith(HANDED_ON) else text
 
 
 def saved_in(script: str) -> list[str]:

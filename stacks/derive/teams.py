@@ -103,6 +103,7 @@ def team_contract(
             "namespace": entry.namespace_of(name),
             "max_gpus": entry.max_gpus,
             **({"queue": name} if wanted.queues is not None else {}),
+            **({"secrets": list(entry.secrets)} if entry.secrets else {}),
             **_seen(name, entry, wanted),
         },
     }
@@ -173,12 +174,14 @@ def _identity(
     statements = s3_statements(
         reads=entry.s3_reads, writes=entry.s3_writes, keys=entry.kms_key_arns
     )
-    if not statements and not mounted_by_pods(stores_of(entry, wanted)):
+    if not statements and not entry.secrets and not mounted_by_pods(stores_of(entry, wanted)):
         return None
     return TeamIdentityPlan(
         role_name=me.short_name(f"team-{name}-pods", ROLE_NAME),
         namespace=entry.namespace_of(name),
         statements=statements,
+        secrets=entry.secrets,
+        secret_keys=entry.kms_key_arns if entry.secrets else (),
     )
 
 

@@ -11,6 +11,7 @@ from catalog import versions
 from catalog.job_kinds import JOB_KINDS
 from frozen import dataclass
 from plans.parts import JobPlan, RuntimePlan, digest
+from plans.secrets import DRIVER
 from stacks.derive.capacity import TYPES
 from stacks.manifests.context import ManifestContext, contexts_of
 from stacks.manifests.document import Workload, look, read_manifest
@@ -197,6 +198,7 @@ def judged(
         problems += _metadata(context, namespace)
         problems += [] if privileged_pods else pod_security_errors(context, namespace)
         problems += _claims(context, claims, environment)
+        problems += _secrets(context)
         problems += _runtime(context, accepted, environment)
         problems += _on_pool(context, pool, environment, places)
     job = next((context for context in contexts if context.workload.kind in JOB_KINDS), None)
@@ -295,6 +297,20 @@ def _claims(
             stores = ", ".join(environment.storage) or "environment.storage, which is empty"
             fix = f"claims: {{{claim}: …}}, one of {stores}"
             yield context.error(path, "be a claim that has a store", claim, fix)
+
+
+def _secrets(context: ManifestContext) -> Iterator[InputError]:
+    """Volumes of the driver of secrets, which find no class: a file cannot bring one, and pods need a
+    role that an entry asks for."""
+    for path in context.workload.find("** volumes * csi driver"):
+        if context.get(*path) == DRIVER:
+            yield context.error(
+                path,
+                "not be the driver of secrets: a job of a file has no SecretProviderClass",
+                DRIVER,
+                "write the job as an entry with secrets: {HF_TOKEN: {secrets_manager:"
+                " vision/hf-token, key: token}}",
+            )
 
 
 def _runtime(

@@ -35,7 +35,9 @@ class StackJobs:
         """Of the jobs that are files themselves."""
         return tuple(warning for manifest in self.read.values() for warning in manifest.warnings)
 
-    def planned(self, environment: EnvironmentConfig, namespace: str) -> dict[str, JobPlan]:
+    def planned(
+        self, environment: EnvironmentConfig, namespace: str, region: str
+    ) -> dict[str, JobPlan]:
         """Every job, decided, in the order of the stack file."""
         runtimes = {runtime.name: runtime for runtime in runtime_plans(environment)}
         plans = {
@@ -43,7 +45,7 @@ class StackJobs:
             for name, job in manifests(self.jobs).items()
         }
         plans |= {
-            name: job_plan(name, job, environment, namespace, self.folder, runtimes)
+            name: job_plan(name, job, environment, namespace, self.folder, runtimes, region)
             for name, job in typed(self.jobs).items()
         }
         return {name: plans[name] for name in self.jobs}

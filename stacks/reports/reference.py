@@ -12,6 +12,7 @@ from typing import Any
 
 import command_line
 from catalog import versions
+from plans.secrets import NAMES, PREFIXES
 from stacks.settings.aws import AwsConfig
 from stacks.settings.reader import json_schema
 
@@ -55,6 +56,8 @@ PATTERNS = {
     r"^[a-z0-9][-._:/a-z0-9]*/$": "beginning of image names",
     r"^s3://[a-z0-9][-.a-z0-9]{1,61}[a-z0-9]/([-!_.'()/A-Za-z0-9]+/)?$": "part of an S3 bucket",
     r"^arn:aws[a-z-]*:kms:[-a-z0-9]+:\d{12}:key/[-\w]+$": "ARN of a KMS key",
+    NAMES: "name or ARN of a secret",
+    PREFIXES: "name or ARN of secrets",
     r"^(cluster|(storage|pools|runtimes)\.[a-z][-.a-z0-9]*)$": "cluster or <section>.<name>",
     r"^cr-[0-9a-f]{8,17}$": "cr-…",
     r"^vpc-[0-9a-f]{8,17}$": "vpc-…",
@@ -82,7 +85,11 @@ BOUNDS = {
 }
 
 
-MORE = {"BroughtNetworkConfig": " with vpc_id", "ManifestConfig": " with manifest"}
+MORE = {
+    "BroughtNetworkConfig": " with vpc_id",
+    "ManagedSecret": " with secrets_manager",
+    "ManifestConfig": " with manifest",
+}
 """Type → what tells its section from that of another type at the same path."""
 Places = dict[str, list[str]]
 """Name of each type → the paths of the settings that have it, in the order of the file."""

@@ -22,6 +22,7 @@ from stacks.rules.model_memory import model_memory_warnings
 from stacks.rules.pod_resources import request_problems
 from stacks.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from stacks.rules.pools import unknown_pool
+from stacks.rules.secrets import secret_errors
 from stacks.rules.stores import checkpoint_errors, checkpoint_warnings
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
 from stacks.settings.job import RUN_NUMBER, JobConfig
@@ -85,6 +86,7 @@ def _errors(
     yield from _elastic(path, job, pool)
     yield from _wait(path, job)
     yield from pod_errors(path, job, environment)
+    yield from secret_errors(path, job, region)
 
 
 def _entry_warnings(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from plans.secrets import FOLDER, VOLUME
 from plans.upstream_runtimes import WORKSPACE
 from stacks.derive.capacity import job_type
 from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD, stores
@@ -150,6 +151,7 @@ def _volume_names(path: str, job: JobConfig) -> Iterator[InputError]:
     taken = {"dshm": "/dev/shm"}
     taken |= {"files": "the setting files"} if job.files else {}
     taken |= {"local-scratch": "the setting local_scratch"} if job.local_scratch else {}
+    taken |= {VOLUME: "the setting secrets"} if job.managed_secrets else {}
     for store in stores(job):
         if store in taken:
             yield InputError(
@@ -176,6 +178,7 @@ def _mounted(job: JobConfig) -> Iterator[str]:
     yield from (mount.path for mount in job.host_paths.values())
     yield from [job.files.path] if job.files else []
     yield from [job.local_scratch] if job.local_scratch else []
+    yield from [FOLDER] if job.managed_secrets else []
 
 
 def _torchrun_script(path: str, job: JobConfig) -> Iterator[InputError]:

@@ -109,10 +109,10 @@ def _prefixes(wanted: EnvironmentConfig) -> Iterator[InputError]:
                         fix=f"write a part of its own, such as {_own_part(prefix, name)}",
                     )
         owners |= dict.fromkeys(entry.s3_writes, name)
-        if entry.kms_key_arns and not (entry.s3_reads or entry.s3_writes):
+        if entry.kms_key_arns and not (entry.s3_reads or entry.s3_writes or entry.secrets):
             yield InputError(
                 path=f"{at}.kms_key_arns",
-                must="not be set without s3_reads or s3_writes: a key is for their objects",
+                must="not be set without s3_reads, s3_writes or secrets: a key is for what they name",
                 got=", ".join(entry.kms_key_arns),
                 fix="delete it",
                 write=REMOVE,

@@ -8,11 +8,12 @@ from typing import Any, get_args
 
 from catalog import versions
 from frozen import dataclass
+from plans.secrets import KeyArn, SecretName, SecretPrefix
 from stacks.settings.aws import AccountId, PolicyArn, RoleArn
 from stacks.settings.environment import Replaceable
 from stacks.settings.job import Name
 from stacks.settings.network import SubnetId, VpcId
-from stacks.settings.team_entry import ImagePrefix, KeyArn, S3Prefix
+from stacks.settings.team_entry import ImagePrefix, S3Prefix
 
 _ROLE = "arn:aws:iam::123456789012:role/deployer"
 _POLICY = "arn:aws:iam::123456789012:policy/boundary"
@@ -106,6 +107,9 @@ EXAMPLES: dict[str, Any] = {
     "script": "train.py",
     "sources": ["train.py"],
     "secret": "hf-token",
+    "secrets_manager": "vision/hf-token",
+    "secrets.*.kms_key_arn": _KEY,
+    "teams.*.secrets": ["vision/"],
     "min_nodes": 1,
     "etcd": "etcd:2379",
     "manifest": "job.yaml",
@@ -180,6 +184,12 @@ def _role(text: str) -> str:
 def _duration(text: str) -> str:
     seconds = re.fullmatch(r"(\d+)", text.strip())
     return f"{seconds[1]}s" if seconds else "1h30m"
+
+
+def _managed(text: str) -> str:
+    """The same with no other characters; nothing of an ARN."""
+    plain = re.sub("[^-/_+=.@A-Za-z0-9]+", "-", text).strip("-/")
+    return "" if text.startswith("arn:") else plain
 
 
 def _secret(text: str) -> str:
@@ -265,6 +275,17 @@ PATTERNS: dict[str, Pattern] = {
     r"^[^:/\s]+:\d+$": Pattern("host:port of an etcd", _none, "etcd:2379"),
     r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$": Pattern(
         "the name of a Secret: lower-case letters, digits, dashes and dots", _secret
+    ),
+    _pattern(SecretName): Pattern(
+        "the name of a secret of Secrets Manager, letters, digits and /_+=.@-, or its whole ARN",
+        _managed,
+        "vision/hf-token",
+    ),
+    _pattern(SecretPrefix): Pattern(
+        "names, beginnings of names with a slash at their end, or whole ARNs of secrets: letters,"
+        " digits and /_+=.@-",
+        _managed,
+        "vision/",
     ),
     r"^[-._a-zA-Z0-9]+$": Pattern(
         "a key of a Secret: letters, digits, dashes, dots and underscores",

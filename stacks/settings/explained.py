@@ -128,8 +128,8 @@ def _encrypted(mistake: Mistake) -> InputError:
         must="not be encrypted",
         got="a secret",
         fix=(
-            "write the value in clear if it is no secret; a job takes a secret from Kubernetes, as"
-            " in secrets: {HF_TOKEN: {secret: hf-token, key: token}}"
+            "write the value in clear if it is no secret; a job takes a secret from AWS Secrets"
+            " Manager, as in secrets: {HF_TOKEN: {secrets_manager: vision/hf-token, key: token}}"
         ),
     )
 

@@ -16,6 +16,7 @@ from catalog.storage import CHECKPOINT_BYTES_PER_PARAMETER
 from frozen import dataclass
 from plans.pod_template import SecretKey
 from plans.queues import Urgency
+from plans.secrets import ManagedSecret
 
 Name = Annotated[str, pydantic.Field(pattern=r"^[a-z]([-a-z0-9]{0,30}[a-z0-9])?$")]
 """Lower-case letters, digits and dashes, at most 32: it becomes part of Kubernetes and AWS
@@ -26,6 +27,18 @@ Positive = Annotated[int, pydantic.Field(ge=1, strict=True)]
 """Strict, here and below: `true` is not one node."""
 
 
+def _whose_secret(value: object) -> str:
+    """Where a secret lies, from its class or from the setting that only a managed one has."""
+    listed = isinstance(value, dict) and {"secrets_manager", "kms_key_arn"} & {*value}
+    return "managed" if isinstance(value, ManagedSecret) or listed else "kubernetes"
+
+
+AnySecret = Annotated[
+    Annotated[SecretKey, pydantic.Tag("kubernetes")]
+    | Annotated[ManagedSecret, pydantic.Tag("managed")],
+    pydantic.Discriminator(_whose_secret),
+]
+"""A value that only the pods see."""
 PullPolicy = Literal["always", "if_not_present", "never"]
 """When kubelet pulls an image."""
 
@@ -278,9 +291,9 @@ class JobConfig:
     /tensorboard, or a path below `storage` where the job mounts the same store."""
     env: dict[str, str] = field(default_factory=dict)
     """Environment variables."""
-    secrets: dict[str, SecretKey] = field(default_factory=dict)
-    """Environment variables whose values are in Kubernetes Secrets: name of the variable → Secret
-    and key."""
+    secrets: dict[str, AnySecret] = field(default_factory=dict)
+    """Environment variables whose values are elsewhere: name of the variable → Secret of Kubernetes
+    and key, or secret of AWS Secrets Manager. See docs/jobs.md."""
     pull_secrets: tuple[Name, ...] = ()
     """Names of Secrets for registries other than ECR. Nodes pull from ECR with their own role."""
     labels: dict[str, str] = field(default_factory=dict)
@@ -306,6 +319,18 @@ class JobConfig:
     def in_run(self, directory: str) -> str:
         """The directory with the number of the run in the place of {run}."""
         return directory.replace(RUN_NUMBER, str(self.run))
+
+    @property
+    def kubernetes_secrets(self) -> dict[str, SecretKey]:
+        """Variables whose values are in Secrets of the namespace, by name."""
+        every = sorted(self.secrets.items())
+        return {name: at for name, at in every if isinstance(at, SecretKey)}
+
+    @property
+    def managed_secrets(self) -> dict[str, ManagedSecret]:
+        """Variables whose values are in Secrets Manager, by name."""
+        every = sorted(self.secrets.items())
+        return {name: at for name, at in every if isinstance(at, ManagedSecret)}
 
     @property
     def resumes_from(self) -> str | None:

@@ -144,10 +144,13 @@ def _place(raw: Any, location: Sequence[Any]) -> Steps:
 
 
 def _steps(location: Sequence[Any]) -> Steps:
-    """A location of pydantic without the kind of job that it names behind a job's name, without that
-    of the network, and without the branch of a union that it names at the end."""
+    """A location of pydantic without the kind of job that it names behind a job's name, and of secret
+    behind a variable's, without that of the network, and without the branch of a union that it names
+    at the end."""
     if location[1:2] == ("jobs",) and location[3:4] in (("job",), ("manifest",)):
         location = (*location[:3], *location[4:])
+    if location[3:4] == ("secrets",) and location[5:6] in (("kubernetes",), ("managed",)):
+        location = (*location[:5], *location[6:])
     if location[1:2] == ("network",) and location[2:3] in (("own",), ("brought",)):
         location = (*location[:2], *location[3:])
     return tuple(location[:-1] if _BRANCH.match(str(location[-1])) else location)

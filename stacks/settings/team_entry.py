@@ -11,6 +11,7 @@ import pydantic
 
 from frozen import dataclass
 from plans.queues import Urgency
+from plans.secrets import KeyArn, SecretPrefix
 from stacks.settings.aws import RoleArn
 from stacks.settings.job import Name, Positive
 
@@ -24,9 +25,6 @@ S3Prefix = Annotated[
 """A bucket or a part of it, up to a slash: without the slash `teams/vision` would admit
 `teams/vision2` too. Of the characters of keys those that S3 calls safe, without the wildcards of
 policies (S3 user guide, object-keys)."""
-KeyArn = Annotated[
-    str, pydantic.Field(pattern=r"^arn:aws[a-z-]*:kms:[-a-z0-9]+:\d{12}:key/[-\w]+$")
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +78,12 @@ class TeamEntryConfig:
     """Parts of S3 buckets whose objects the team's pods can also create, overwrite and delete, such
     as s3://results/vision/. They cannot overlap with those of another team."""
     kms_key_arns: tuple[KeyArn, ...] = ()
-    """ARNs of the KMS keys of objects in `s3_reads` and `s3_writes`, where S3 encrypts them with
-    such a key."""
+    """ARNs of the KMS keys of objects in `s3_reads` and `s3_writes`, and of `secrets`, where AWS
+    encrypts them with such a key."""
+    secrets: tuple[SecretPrefix, ...] = ()
+    """Secrets of AWS Secrets Manager that the team's pods can read: names, ARNs, and beginnings of
+    names, each with a slash at its end: vision/. With this setting the pods get an IAM role of their
+    own, as with `s3_reads`. By default they can read none."""
 
     def namespace_of(self, name: str) -> str:
         """The team's namespace. `name`: of the entry."""

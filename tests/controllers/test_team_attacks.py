@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from plans.directories import NAMESPACE
+from plans.secrets import DRIVER
 from plans.team_access import group_name, role_name
 from plans.team_admission import RULES
 from rehearsal.kube import ApiError, Object
@@ -440,6 +441,10 @@ REFUSED: dict[str, tuple[str, Object]] = {
     "A4 another team's volume by an ephemeral claim, in a pod": ("volumes", pod(volumes=[OTHERS])),
     "A6 nfs volume in a pod": ("volumes", pod(volumes=[NFS])),
     "A6 csi volume in a pod": ("volumes", pod(volumes=[CSI])),
+    "A6 secrets of Secrets Manager where no team has any": (
+        "volumes",
+        pod(volumes=[{"name": "v", "csi": {"driver": DRIVER, "readOnly": True}}]),
+    ),
     "A6 nfs volume in a PyTorchJob": ("volumes", legacy_job(volumes=[NFS])),
     "A9 hostPath in a TrainingRuntime": ("volumes", own_runtime(volumes=[HOST])),
     "A9 hostNetwork in a PyTorchJob": ("host", legacy_job(hostNetwork=True)),

@@ -63,6 +63,45 @@ TYPES: list[tuple[Any, ...]] = [
         {"HF_TOKEN": {"secret": "Hf_Token", "key": "token"}},
         f"{JOB}.secrets.HF_TOKEN.secret",
     ),
+    (
+        f"{JOB}.secrets",
+        {"HF_TOKEN": {"secrets_manager": "hf token"}},
+        f"{JOB}.secrets.HF_TOKEN.secrets_manager",
+    ),
+    (
+        f"{JOB}.secrets",
+        {"HF_TOKEN": {"secrets_manager": "vision/"}},
+        f"{JOB}.secrets.HF_TOKEN.secrets_manager",
+    ),
+    (
+        f"{JOB}.secrets",
+        {"HF_TOKEN": {"secrets_manager": "hf", "secret": "hf"}},
+        f"{JOB}.secrets.HF_TOKEN.secret",
+    ),
+    (
+        f"{JOB}.secrets",
+        {"HF_TOKEN": {"secrets_manager": "hf", "version": 1}},
+        f"{JOB}.secrets.HF_TOKEN.version",
+    ),
+    (
+        f"{JOB}.secrets",
+        {"HF_TOKEN": {"secrets_manager": "hf", "kms_key_arn": "alias/ours"}},
+        f"{JOB}.secrets.HF_TOKEN.kms_key_arn",
+    ),
+    (
+        f"{JOB}.secrets",
+        {"HF_TOKEN": {"secrets_manager": "hf", "key": "a b"}},
+        f"{JOB}.secrets.HF_TOKEN.key",
+    ),
+    (
+        f"{JOB}.secrets",
+        {
+            "HF_TOKEN": {
+                "secrets_manager": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:hf-AbCdEf"
+            }
+        },
+        f"{JOB}.secrets.HF_TOKEN.secrets_manager",
+    ),
     (f"{JOB}.priority", "high"),
     (f"{JOB}.checkpoints", "/checkpoints"),
     (f"{JOB}.checkpoints", {"store": "scratch"}),

@@ -176,6 +176,7 @@ FIELDS: list[tuple[Any, ...]] = [
             "spec volumes 0 persistentVolumeClaim claimName ": "${CLAIM}",
             "spec volumes 1": {"name": "data", "emptyDir": {}},
             "spec volumes 0 hostPath": {"path": "/data"},
+            "spec volumes 1 ": {"name": "s", "csi": {"driver": "secrets-store.csi.k8s.io"}},
             "spec hostNetwork": True,
             "spec priorityClassName": "high",
         },

@@ -48,7 +48,29 @@ PENDING_MESSAGES = {
     ),
     KARPENTER + POOL: "label: no pool has the value of trainyard.io/pool",
 }
+SECRET = 'MountVolume.SetUp failed for volume "secrets-manager" : rpc error: code = Unknown desc = '
 STARTING_MESSAGES = {
+    SECRET + "us-east-2: Failed fetching secret nlp/hf: operation error Secrets Manager:"
+    " GetSecretValue, https response error StatusCode: 400, api error AccessDeniedException: User": (
+        "Secrets Manager refuses nlp/hf"
+    ),
+    SECRET
+    + "us-east-2: Failed fetching secret hf: operation error Secrets Manager: GetSecretValue,"
+    " https response error StatusCode: 400, ResourceNotFoundException: can't find": "Secrets Manager has no secret hf",
+    SECRET
+    + "Failed to fetch secret from all regions. Verify secret exists and required permissions"
+    " are granted for: hf": "no identity in AWS with which hf",
+    SECRET + "Invalid JSON used with jmesPath in secret: a.b.": "the secret a.b is no JSON object",
+    SECRET + 'JMES Path - "token" for object alias - HF.value does not point to a valid object.': (
+        "the secret has no key token"
+    ),
+    SECRET
+    + 'Invalid JMES search result type for path:"port". Only string is allowed.': "the value of key port is no text",
+    SECRET + "failed to get secretproviderclass t/train-secrets-1, error: SecretProviderClass"
+    ' "train-secrets-1" not found': "secretproviderclass t/train-secrets-1 does not exist",
+    SECRET + 'error connecting to provider "aws": provider not found: provider "aws"': (
+        "does not run on the node"
+    ),
     'InvalidImageName: Failed to apply default image tag "A": couldn\'t parse image name': (
         "the image name is not valid"
     ),

@@ -40,7 +40,14 @@ _TRAIN: dict[str, Any] = {
     "host_paths": {"models": {"host": "/models", "path": "/models"}},
     "tensorboard": {"store": "home", "directory": "boards"},
     "env": {"NCCL_DEBUG": "INFO"},
-    "secrets": {"HF_TOKEN": {"secret": "hf-token", "key": "token"}},
+    "secrets": {
+        "HF_TOKEN": {"secret": "hf-token", "key": "token"},
+        "WANDB_API_KEY": {
+            "secrets_manager": "training/wandb",
+            "key": "api-key",
+            "kms_key_arn": "arn:aws:kms:ap-northeast-2:111122223333:key/0a1b2c3d-0000-4000-8000-000000000000",
+        },
+    },
     "pull_secrets": ["registry"],
     "labels": {"team": "vision"},
     "wait": "running",
@@ -186,6 +193,7 @@ _TEAM: dict[str, Any] = {
     "image_prefixes": ["registry.example.com/vision/"],
     "s3_reads": ["s3://data-sets/imagenet/"],
     "s3_writes": ["s3://results/vision/"],
+    "secrets": ["vision/", "shared/hf-token"],
     "kms_key_arns": [
         "arn:aws:kms:ap-northeast-2:111122223333:key/0a1b2c3d-0000-4000-8000-000000000000"
     ],

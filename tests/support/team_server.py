@@ -84,6 +84,20 @@ def environment_with_queues() -> Graph:
     return deploy("dev", changes)
 
 
+def environment_with_secrets() -> Graph:
+    """The same teams; vision reads its own secrets of Secrets Manager."""
+
+    def changes(values: dict[str, Any]) -> None:
+        vision = TEAMS["vision"] | {"secrets": ["vision/"]}
+        values[ENVIRONMENT] |= {
+            "teams": TEAMS | {"vision": vision},
+            "priorities": PRIORITIES,
+            "training_operator": LEGACY,
+        }
+
+    return deploy("dev", changes)
+
+
 class As(Api):
     """The administrator in the name of somebody else."""
 

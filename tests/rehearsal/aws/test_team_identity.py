@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from plans.deployer import team_policies
 from plans.policies import Document, document, pod_identity_trust
+from plans.secrets import secret_statements
 from plans.team_identity import pod_trust, s3_statements
 from plans.teams import parameter_name
 from rehearsal.aws import identity
@@ -24,6 +25,7 @@ OBJECTS = {
     "results": ("teams/vision/a", "teams/vision2/a", "teams/nlp/a"),
     "elsewhere": ("a",),
 }
+KEY = f"arn:aws:kms:{REGION}:{identity.ACCOUNT}:key/0a1b2c3d-0000-4000-8000-000000000000"
 Call = Callable[[Any], Any]
 
 
@@ -156,6 +158,59 @@ def test_a_role_is_of_no_use_to_another_namespace_or_service_account(pods: Pods)
     pods.trusted(pods.of_cluster)
     assert pods.credentials("team-nlp")
     pods.trusted(pod_trust(pods.of_cluster, NAMESPACE))
+
+
+SECRETS = ("vision/hf", "vision/keyed", "vision2/hf", "nlp/hf", "shared/hf", "shared/hf-2")
+
+
+@pytest.fixture(scope="module")
+def secrets(pods: Pods) -> dict[str, str]:
+    """Name → ARN of each secret. One has a KMS key of the account."""
+    client, keyed = pods.account.client("secretsmanager"), {"vision/keyed": {"KmsKeyId": KEY}}
+    return {
+        name: client.create_secret(Name=name, SecretString="planted", **keyed.get(name, {}))["ARN"]
+        for name in SECRETS
+    }
+
+
+def _unread(pods: Pods, secrets: dict[str, str], granted: list[str], *keys: str) -> set[str]:
+    """The secrets that IAM refuses the pods of a team, by name and by ARN alike."""
+    allowed = secret_statements(granted, keys, region=REGION, account=identity.ACCOUNT)
+    pods.account.client("iam").put_role_policy(
+        RoleName=ROLE, PolicyName="secrets", PolicyDocument=json.dumps(document(*allowed))
+    )
+    client, found = pods.account.client("secretsmanager", pods.credentials(NAMESPACE)), set[str]()
+    for name, arn in secrets.items():
+        for wanted in (name, arn):
+            try:
+                client.get_secret_value(SecretId=wanted)
+            except ClientError as error:
+                assert error.response["Error"]["Code"] == "AccessDeniedException", error
+                found.add(name)
+    return found
+
+
+def test_pods_read_the_secrets_of_their_entry_and_no_others(
+    pods: Pods, secrets: dict[str, str]
+) -> None:
+    """A7. A name is one secret, though AWS ends its ARN with a dash and six characters."""
+    read = {"vision/hf", "shared/hf"}
+    assert _unread(pods, secrets, ["vision/", "shared/hf"]) == {*SECRETS} - read
+    assert _unread(pods, secrets, [secrets["nlp/hf"]]) == {*SECRETS} - {"nlp/hf"}
+    assert _unread(pods, secrets, ["vision/"], KEY) == {*SECRETS} - {"vision/hf", "vision/keyed"}
+
+
+def test_without_the_limit_of_its_policy_each_secret_is_read(
+    pods: Pods, secrets: dict[str, str]
+) -> None:
+    assert _unread(pods, secrets, ["/"], KEY) == {*SECRETS}
+    assert _unread(pods, secrets, ["vision/", "vision2/", "nlp/", "shared/"], KEY) == set()
+
+
+def test_nobody_learns_whether_a_secret_of_others_exists(pods: Pods) -> None:
+    client = pods.account.client("secretsmanager", pods.credentials(NAMESPACE))
+    with pytest.raises(ClientError, match="AccessDenied"):
+        client.get_secret_value(SecretId="nlp/there-is-none")
 
 
 def test_credentials_of_a_pod_lead_to_no_other_role(pods: Pods) -> None:

@@ -229,3 +229,24 @@ def test_a_pytorch_job_has_its_roles_labels_and_pulls_as_it_says() -> None:
     plain = job(*pytorch_job(), labels)
     assert plain.run != planned.run
     assert "imagePullPolicy" not in str(plain.spec) and "role" not in str(plain.spec)
+
+
+MANAGED = {"HF_TOKEN": {"secrets_manager": "vision/hf", "key": "token"}}
+
+
+@pytest.mark.parametrize("kind", [[], pytorch_job()], ids=["TrainJob", "PyTorchJob"])
+def test_a_managed_secret_is_mounted_and_another_one_is_another_run(kind: list[Edit]) -> None:
+    planned, plain = job(*kind, at(f"{JOB}.secrets", MANAGED)), job(*kind)
+    assert planned.secrets == ("vision/hf",) and plain.secrets == ()
+    [made] = planned.objects
+    assert f"'{made['metadata']['name']}'" in str(planned.spec)
+    assert "secrets-store.csi.k8s.io" in str(planned.spec)
+    other = {"HF_TOKEN": {"secrets_manager": "vision/hf", "key": "other"}}
+    runs = {planned.run, plain.run, job(*kind, at(f"{JOB}.secrets", other)).run}
+    assert len(runs) == 3
+
+
+def test_a_secret_of_kubernetes_stays_beside_a_managed_one() -> None:
+    planned = job(at(f"{JOB}.secrets", {**MANAGED, "OTHER": TOKEN["HF_TOKEN"]}))
+    variables = {each["name"]: each for each in planned.spec["trainer"]["env"]}
+    assert "OTHER" in variables and "HF_TOKEN" not in variables

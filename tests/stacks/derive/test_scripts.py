@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stacks.derive.scripts import Launch, launches
+from stacks.derive.scripts import Launch, launches, script_of
 
 
 def one(script: str) -> Launch:
@@ -76,3 +76,19 @@ def test_every_start_knows_its_line_and_where_options_go() -> None:
 )
 def test_what_is_no_start_is_none(script: str) -> None:
     assert launches(script) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (("/bin/bash", "-c", "torchrun a.py"), "torchrun a.py"),
+        (("torchrun", "a.py"), "torchrun a.py"),
+        (("/bin/sh", "-c", 'A=1\nexec "$@"', "sh", "torchrun", "a.py"), "torchrun a.py"),
+        (("/bin/sh", "-c", 'exec "$@"', "sh", "/bin/bash", "-c", "python b.py"), "python b.py"),
+        (("/bin/sh", "-c", 'exec "$@"'), 'exec "$@"'),
+    ],
+)
+def test_a_shell_that_hands_on_is_read_as_what_it_hands_on_to(
+    command: tuple[str, ...], text: str
+) -> None:
+    assert script_of(command) == text

@@ -115,7 +115,7 @@ ENTRIES: dict[str, tuple[Edit, str, str]] = {
     "a key for nothing": (
         at("teams.vision.kms_key_arns", ["arn:aws:kms:eu-west-1:111122223333:key/1"]),
         "teams.vision.kms_key_arns",
-        "must not be set without s3_reads or s3_writes",
+        "must not be set without s3_reads, s3_writes or secrets",
     ),
     "a key by its alias": (
         at("teams.vision.kms_key_arns", ["alias/data"]),
