@@ -44,3 +44,24 @@ class EfsPlan(StorePlan):
     zones: tuple[str, ...]
     """Names of the zones that get a mount target, the training zone first: every zone that a pool
     may launch nodes in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroughtPlan(StorePlan):
+    """A file system that exists before the stack and after it."""
+
+    path: str
+    """The setting that names it."""
+    file_system_id: str
+    zones: tuple[str, ...]
+    """Names of the zones that a pool may launch nodes in, the training zone first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroughtLustrePlan(BroughtPlan):
+    """FSx for Lustre."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroughtEfsPlan(BroughtPlan):
+    """EFS."""

@@ -20,7 +20,7 @@ from stacks.deployed import Deployed, read_deployed
 from stacks.planned import EnvironmentPlan, Planned
 from stacks.settings.problems import InputError, InputWarning
 from stacks.settings.yaml_file import Lines
-from stacks.stores.kinds import KINDS, plan_kind
+from stacks.stores.kinds import KINDS, AnyKind, plan_kind
 
 CLUSTER = ("aws:eks/cluster:Cluster", "cluster-eksCluster")
 """Inside pulumi-eks's component."""
@@ -147,7 +147,9 @@ def changes(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
     for name, store in plan.stores.items():
         yield from _store(name, store, plan, deployed)
     made = {name for name, store in plan.stores.items() if _has_resource(store)}
-    for name in _renamed(deployed.names(*STORES) - plan.stores.keys(), made, deployed, *STORES):
+    # A file system that is brought is only read, under a name with a dot.
+    were = {name for name in deployed.names(*STORES) if "." not in name}
+    for name in _renamed(were - plan.stores.keys(), made, deployed, *STORES):
         yield _rename(_guarded_store(name, keep=False), "environment.storage", name, plan.stores)
     for name in _renamed(deployed.names(POOL) - plan.pools.keys(), {*plan.pools}, deployed, POOL):
         pool = Guarded(
@@ -248,13 +250,18 @@ def _store(
                 guarded=_guarded_store(name, keep=False),
                 path=f"environment.storage.{name}",
                 must=f"stay the {other.name} store that the stack made",
-                got=f"a {kind.name} store that it did not make" if other is kind else kind.name,
+                got=_of_another(kind, other),
                 back=f"the settings of the {other.name} store",
             )
     for holds_data in stays:
         if (holds_data, name) in deployed.resources:
             for setting in _settings_of(name, store, plan, deployed):
                 yield setting.change(_guarded_store(name, keep=store.keep))
+
+
+def _of_another(kind: AnyKind, other: AnyKind) -> str:
+    """The kind of a store that was of another one, or was the stack's own."""
+    return f"a {kind.name} store that it did not make" if other.name == kind.name else kind.name
 
 
 def _settings_of(

@@ -47,7 +47,7 @@ def _target_comes_up(call: Call, answer: Fields) -> None:
     eni.requester_managed, eni.status, eni.description = (
         True,
         "in-use",
-        f"EFS mount target {target.mount_target_id}",
+        f"EFS mount target for {target.file_system_id} ({target.mount_target_id})",
     )
     _comes_up("efs.mount-target", target, answer)
 

@@ -104,6 +104,9 @@ def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict
             scope,
             buckets=tuple(sorted(linked)),
             own_buckets=tuple(sorted(own)),
+            questions=tuple(
+                sorted({ask for kind, store in kinds for ask in kind.questions(store)})
+            ),
             boundary=plan.identity.permissions_boundary,
         )
     make = preview_policies if preview else deployer_policies

@@ -12,6 +12,7 @@ from stacks.settings.aws import AccountId, PolicyArn, RoleArn
 from stacks.settings.environment import Replaceable
 from stacks.settings.job import Name
 from stacks.settings.network import SubnetId, VpcId
+from stacks.settings.stores import FileSystemId
 from stacks.settings.team_entry import ImagePrefix, KeyArn, S3Prefix
 
 _ROLE = "arn:aws:iam::123456789012:role/deployer"
@@ -57,6 +58,7 @@ EXAMPLES: dict[str, Any] = {
     "jobs.storage.*": {"path": "/data"},
     "efs": {},
     "lustre": {"capacity_gib": 4800, "throughput_mbps_per_tib": 500},
+    "file_system_id": "fs-0123456789abcdef0",
     "for_model": {"parameters_billion": 70, "nodes": 16},
     "parameters_billion": 70,
     "goodput_percent": 95,
@@ -255,6 +257,11 @@ PATTERNS: dict[str, Pattern] = {
         "the id of a subnet: subnet- and 8 to 17 hexadecimal digits",
         _none,
         "subnet-0123456789abcdef0",
+    ),
+    _pattern(FileSystemId): Pattern(
+        "the id of a file system: fs- and 8 to 17 hexadecimal digits",
+        _none,
+        "fs-0123456789abcdef0",
     ),
     r"^/[^:]+$": _PATH,
     r"^[^/].*[^/]$|^[^/]$": _DIRECTORY,

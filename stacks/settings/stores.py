@@ -17,6 +17,7 @@ from plans.repository import Repository
 from stacks.settings.job import Name, Positive
 
 TeamsSee = Literal["together", "apart", "read_only"]
+FileSystemId = Annotated[str, pydantic.Field(pattern=r"^fs-[0-9a-f]{8,17}$")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +42,13 @@ class ModelConfig:
 @dataclass(frozen=True, kw_only=True)
 class LustreConfig:
     """FSx for Lustre, in `environment.zone`. Set either `capacity_gib` and
-    `throughput_mbps_per_tib`, or `for_model`."""
+    `throughput_mbps_per_tib`, or `for_model`, or `file_system_id` alone."""
 
+    file_system_id: FileSystemId | None = None
+    """ID of a file system that exists already: fs-0123456789abcdef0. This program never creates,
+    changes or deletes it. It must be in the VPC of `network.vpc_id` and in `environment.zone`, and
+    its security groups must let the nodes in: see docs/storage.md. No other setting of `lustre`
+    stands beside it."""
     capacity_gib: Positive | None = None
     """Size of the file system: 1200 or a multiple of 2400."""
     deployment: Literal["SCRATCH_2", "PERSISTENT_2"] = "PERSISTENT_2"
@@ -69,7 +75,13 @@ class LustreConfig:
 class EfsConfig:
     """EFS with elastic throughput: for code, data sets and home directories, not for checkpoints of
     large models. It has a mount target in `environment.zone` and in every fallback zone of a pool.
-    It has no settings: write `efs: {}`."""
+    No setting is required: write `efs: {}`."""
+
+    file_system_id: FileSystemId | None = None
+    """ID of a file system that exists already: fs-0123456789abcdef0. This program never creates,
+    changes or deletes it. It must have a mount target in the VPC of `network.vpc_id` in
+    `environment.zone` and in every fallback zone of a pool, whose security groups let the nodes in:
+    see docs/storage.md. No other setting of `efs` stands beside it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,4 +114,5 @@ class StoreConfig:
     it. A change gives the store another claim: jobs that mount it start again."""
     data: Literal["keep", "delete"] = "keep"
     """`keep`: the store is protected, and `pulumi destroy` leaves it and prints its name. `delete`:
-    the store and its data are deleted with the stack. A bucket that existed before always stays."""
+    the store and its data are deleted with the stack. A bucket or file system that existed before
+    always stays."""

@@ -48,6 +48,7 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
     """One file system with a mount target in each zone that a pool may launch nodes in."""
 
     name = "efs"
+    plans = EfsPlan
     example = {}
     driver = Driver(name="efs.csi.aws.com", add_on="aws-efs-csi-driver")
     """Source: static provisioning in the driver's README."""

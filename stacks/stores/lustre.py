@@ -33,6 +33,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
     """One file system and its links to S3."""
 
     name = "lustre"
+    plans = LustrePlan
     example = {"capacity_gib": 4800, "throughput_mbps_per_tib": 500}
     driver = Driver(
         name="fsx.csi.aws.com",

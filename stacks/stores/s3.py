@@ -49,6 +49,7 @@ class S3(StoreKind[S3Config, S3Plan]):
     """One bucket."""
 
     name = "s3"
+    plans = S3Plan
     example = {}
     holds_data = BUCKET_TYPES[0]
     driver = Driver(
