@@ -22,7 +22,7 @@ MODE = "0770"
 
 
 class Efs(pulumi.ComponentResource):
-    """An elastic NFS file system."""
+    """An NFS file system that grows."""
 
     volume: Volume
 
@@ -41,7 +41,13 @@ class Efs(pulumi.ComponentResource):
             name,
             creation_token=plan.creation_token,
             encrypted=True,
-            throughput_mode="elastic",
+            throughput_mode=plan.throughput,
+            provisioned_throughput_in_mibps=plan.throughput_mibps,
+            lifecycle_policies=[
+                aws.efs.FileSystemLifecyclePolicyArgs(**{key: after})
+                for key, after in plan.lifecycle
+            ]
+            or None,
             tags=plan.identity.tags(name),
             opts=pulumi.ResourceOptions(parent=self, protect=plan.keep),
         )

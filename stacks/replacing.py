@@ -100,9 +100,11 @@ def compared(planned: Planned, lines: Lines) -> Planned:
     if not isinstance(plan, EnvironmentPlan):
         return planned
     deployed = read_deployed(TYPES)
-    errors, warnings = replacing_errors(plan, deployed), replacing_warnings(plan, deployed)
+    warnings = (*replacing_warnings(plan, deployed), *growing_warnings(plan, deployed))
     return replace(
-        planned, errors=(*planned.errors, *errors), warnings=(*planned.warnings, *warnings)
+        planned,
+        errors=(*planned.errors, *replacing_errors(plan, deployed)),
+        warnings=(*planned.warnings, *warnings),
     ).located(lines)
 
 
@@ -139,6 +141,23 @@ def replacing_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[In
                     " replace it by accident"
                 ),
             )
+
+
+def growing_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputWarning]:
+    """File systems that the update makes larger. FSx user guide, managing-storage-capacity."""
+    for name, store in plan.stores.items():
+        kind = plan_kind(store)
+        for fixed in kind.fixed(f"environment.storage.{name}.{kind.name}", store):
+            was = deployed.output(kind.holds_data, name, fixed.output)
+            if fixed.grows and was is not None and float(was) < float(fixed.wanted):
+                yield InputWarning(
+                    path=fixed.path,
+                    text=(
+                        f"this update grows {name} from {_shown(was)} to {fixed.wanted}: jobs wait for"
+                        " some minutes, FSx then moves data for hours, and takes the next change of"
+                        " size or speed after 6 hours. It cannot become smaller again"
+                    ),
+                )
 
 
 def changes(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:

@@ -34,6 +34,7 @@ SOMETIMES = {
     "aws:s3/bucketPolicy:BucketPolicy",
     "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+    "aws:s3/bucketVersioning:BucketVersioning",
     "aws:sns/topic:Topic",
     "aws:sns/topicSubscription:TopicSubscription",
     "aws:ssm/parameter:Parameter",

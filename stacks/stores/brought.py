@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, Generic, TypeVar
 
+from catalog.permissions import STORE_QUESTIONS
 from plans.parts import Identity
 from plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
 from stacks.settings.environment import EnvironmentConfig
@@ -28,11 +29,6 @@ ID = "file_system_id"
 CAPACITY = "1200Gi"
 """Nobody reads it, but a PersistentVolume must state a size, and how large the file system is only
 AWS knows."""
-INTERFACES = (
-    "ec2:DescribeNetworkInterfaces",
-    "ec2:DescribeSecurityGroupRules",
-    "ec2:DescribeSecurityGroups",
-)
 
 
 class Brought(StoreKind[Settings, Plan], Generic[Settings, Plan]):
@@ -90,6 +86,9 @@ class Brought(StoreKind[Settings, Plan], Generic[Settings, Plan]):
     def resource_types(self, plan: Plan) -> tuple[str, ...]:
         return ()
 
+    def questions(self, plan: Plan) -> tuple[str, ...]:
+        return STORE_QUESTIONS[self.name]
+
     def row(self, plan: Plan) -> StoreRow:
         return StoreRow(kind=f"{_NAMES[self.name]}, brought", size="not known", speed="not known")
 
@@ -117,7 +116,8 @@ class BroughtLustre(Brought[LustreConfig, BroughtLustrePlan]):
         return Lustre().mount_options(settings)
 
     def questions(self, plan: BroughtLustrePlan) -> tuple[str, ...]:
-        return ("fsx:DescribeFileSystems", "fsx:ListTagsForResource", *INTERFACES)
+        """The provider reads it with its tags."""
+        return ("fsx:ListTagsForResource", *STORE_QUESTIONS[self.name])
 
 
 class BroughtEfs(Brought[EfsConfig, BroughtEfsPlan]):
@@ -135,9 +135,6 @@ class BroughtEfs(Brought[EfsConfig, BroughtEfsPlan]):
     def resource_types(self, plan: BroughtEfsPlan) -> tuple[str, ...]:
         """A directory of a team is an access point, which is the stack's own."""
         return ("aws:efs/accessPoint:AccessPoint",) if plan.apart else ()
-
-    def questions(self, plan: BroughtEfsPlan) -> tuple[str, ...]:
-        return ("elasticfilesystem:DescribeFileSystems", *INTERFACES)
 
 
 def brought_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:

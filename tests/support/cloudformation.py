@@ -81,6 +81,7 @@ LUSTRE = {
     "EfaEnabled",
     "MetadataConfiguration",
     "PerUnitStorageThroughput",
+    "WeeklyMaintenanceStartTime",
 }
 """Properties inside LustreConfiguration."""
 

@@ -118,7 +118,7 @@ def test_a_job_writes_to_both_and_down_leaves_them_as_they_were(harness: Harness
     )
     assert harness.do("up", "--stack", STACK) != 0
     said = harness.log.read_text()
-    assert "scratch.lustre.file_system_id: must be an FSx for Lustre file system of this" in said
+    assert "file_system_id: must be an FSx for Lustre file system of this" in said, said
 
     lustre, efs, group = make_stores(harness, network)
     before = described(harness, lustre, efs, group)
@@ -127,8 +127,10 @@ def test_a_job_writes_to_both_and_down_leaves_them_as_they_were(harness: Harness
     assert harness.do("up", "--stack", STACK) != 0
     opening = f"aws ec2 authorize-security-group-ingress --group-id {group} --ip-permissions"
     said = harness.log.read_text()
-    assert f"must let TCP 1018-1023 in from 10.20.0.0/20, the nodes' subnet in {ZONES[0]}" in said
-    assert opening in said
+    assert (
+        f"must let TCP 1018-1023 in from 10.20.0.0/20, the nodes' subnet in {ZONES[0]}" in said
+    ), said
+    assert opening in said, said
     for ports in ("FromPort=1018,ToPort=1023", "FromPort=2049,ToPort=2049"):
         harness.shell(f"{opening} 'IpProtocol=tcp,{ports},IpRanges=[{{CidrIp=10.20.0.0/20}}]'")
     before[-1] = described(harness, lustre, efs, group)[-1]

@@ -314,6 +314,63 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.goodput_percent",
         "must not be set with checkpoints on a file system that is brought",
     ),
+    "provisioned throughput without a number": (
+        [at("storage.home.efs.throughput", "provisioned")],
+        "storage.home.efs.throughput_mibps",
+        "must be set with throughput: provisioned; got nothing. Fix: write 128",
+    ),
+    "a number without provisioned throughput": (
+        [at("storage.home.efs.throughput_mibps", 128)],
+        "storage.home.efs.throughput_mibps",
+        "must not be set with throughput: elastic; got 128. Fix: delete it, or write throughput:"
+        " provisioned",
+    ),
+    "archive of a store that bursts": (
+        [
+            at(
+                "storage.home.efs",
+                {"throughput": "bursting", "lifecycle": {"archive_after_days": 90}},
+            ),
+        ],
+        "storage.home.efs.lifecycle.archive_after_days",
+        "must not be set with throughput: bursting: EFS archives with elastic only",
+    ),
+    "archive before infrequent access": (
+        [
+            at(
+                "storage.home.efs.lifecycle",
+                {"infrequent_after_days": 30, "archive_after_days": 30},
+            )
+        ],
+        "storage.home.efs.lifecycle.archive_after_days",
+        "must be more than infrequent_after_days, which is 30; got 30. Fix: write 60",
+    ),
+    "a lifecycle of nothing": (
+        [at("storage.home.efs.lifecycle", {"back_on_access": True})],
+        "storage.home.efs.lifecycle",
+        "must say after how many days files move",
+    ),
+    "ages of objects in an existing bucket": (
+        [at("storage.corpus", {"s3": {"bucket": "ours", "delete_after_days": {"tmp/": 3}}})],
+        "storage.corpus.s3.delete_after_days",
+        "must not be set with bucket: this program changes no bucket that it did not create",
+    ),
+    "a prefix that begins with a slash": (
+        [at("storage.corpus", {"s3": {"delete_after_days": {"/tmp": 3}}})],
+        "storage.corpus.s3.delete_after_days./tmp",
+        "must be the beginning of objects' keys, up to a slash: checkpoints/; got /tmp. Fix: write"
+        " tmp/",
+    ),
+    "versions of an existing bucket": (
+        [at("storage.corpus", {"s3": {"bucket": "ours", "versioning": True}})],
+        "storage.corpus.s3.versioning",
+        "must not be set with bucket",
+    ),
+    "days of versions that are not kept": (
+        [at("storage.corpus", {"s3": {"old_versions_days": 3}})],
+        "storage.corpus.s3.old_versions_days",
+        "must not be set without versioning, which keeps old versions; got 3. Fix: delete it",
+    ),
     "checkpoints in a bucket": (
         [at("storage.corpus", {"s3": {}}), at(f"{JOB}.checkpoints.store", "corpus")],
         f"{JOB}.checkpoints.store",
@@ -1204,7 +1261,7 @@ REFUSED |= {
     "a setting that a kind of store does not have": (
         [at("storage.home.efs.uid", 0)],
         "storage.home.efs.uid",
-        "Fix: delete it; the settings are file_system_id",
+        "Fix: delete it; the settings are file_system_id, throughput, throughput_mibps, lifecycle",
     ),
     "nodes of a job that is a file": (
         [at("jobs.theirs", {"manifest": "job.yaml", "pool": "h100", "nodes": 2})],
