@@ -24,10 +24,10 @@ TeamsSee = Literal["together", "apart", "read_only"]
 EfsDays = Literal[1, 7, 14, 30, 60, 90, 180, 270, 365]
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 """As FSx counts them, from 1."""
-MaintenanceWindow = Annotated[
-    str, pydantic.Field(pattern=rf"^({'|'.join(DAYS)}) ([01]\d|2[0-3]):[0-5]\d$")
-]
-FileSystemId = Annotated[str, pydantic.Field(pattern=r"^fs-[0-9a-f]{8,17}$")]
+WINDOW = rf"^({'|'.join(DAYS)}) ([01]\d|2[0-3]):[0-5]\d$"
+FILE_SYSTEM = r"^fs-[0-9a-f]{8,17}$"
+MaintenanceWindow = Annotated[str, pydantic.Field(pattern=WINDOW)]
+FileSystemId = Annotated[str, pydantic.Field(pattern=FILE_SYSTEM)]
 
 
 @dataclass(frozen=True, kw_only=True)
