@@ -11,6 +11,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 
+from catalog import versions
 from frozen import dataclass
 from plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
 from plans.vpc_faults import Fault
@@ -19,8 +20,6 @@ Ports = tuple[int, int]
 LUSTRE_PORTS: tuple[Ports, ...] = ((988, 988), (1018, 1023))
 """TCP ports between Lustre clients and servers, in both directions."""
 NFS_PORTS: tuple[Ports, ...] = ((2049, 2049),)
-TOO_OLD = "2.10"
-"""The Lustre version of file systems that the client of Amazon Linux 2023, 2.15, cannot mount."""
 TCP, EVERYTHING = ("tcp", "6"), "-1"
 WAY = {False: "ingress", True: "egress"}
 
@@ -93,13 +92,13 @@ def lustre_faults(
         yield _absent(plan, "an FSx for Lustre file system", "fsx")
         return
     yield from _state(plan, found, "fsx")
-    if found.version == TOO_OLD:
+    if found.version == versions.LUSTRE_TOO_OLD:
         yield Fault(
             path=plan.path,
             must="have Lustre 2.12 or later: the client of the nodes is 2.15",
             got=f"{plan.file_system_id} with {found.version}",
             fix="run `aws fsx update-file-system --file-system-id"
-            f" {plan.file_system_id} --file-system-type-version 2.15`",
+            f" {plan.file_system_id} --file-system-type-version {versions.LUSTRE}`",
         )
     here = found.servers.get(plan.zones[0])
     if here is None:

@@ -186,7 +186,7 @@ class Account:
             },
         )
 
-    def lustre(self, id_: str) -> StoreFound | None:
+    def lustre_file_system(self, id_: str) -> StoreFound | None:
         """An FSx for Lustre file system; None where the region has none of that id."""
         found = self._ask(
             "fsx:DescribeFileSystems", unless="FileSystemNotFound", FileSystemIds=[id_]
@@ -202,7 +202,7 @@ class Account:
             deployment=systems[0]["LustreConfiguration"]["DeploymentType"],
         )
 
-    def efs(self, id_: str) -> StoreFound | None:
+    def efs_file_system(self, id_: str) -> StoreFound | None:
         """An EFS file system; None where the region has none of that id."""
         found = self._ask(
             "elasticfilesystem:DescribeFileSystems", unless="FileSystemNotFound", FileSystemId=id_

@@ -32,7 +32,8 @@ def store_checks(account: Account, plan: EnvironmentPlan) -> dict[str, Check]:
 
 def found(account: Account, store: BroughtPlan) -> StoreFound | None:
     """As AWS describes it."""
-    ask = account.lustre if isinstance(store, BroughtLustrePlan) else account.efs
+    lustre = isinstance(store, BroughtLustrePlan)
+    ask = account.lustre_file_system if lustre else account.efs_file_system
     return ask(store.file_system_id)
 
 

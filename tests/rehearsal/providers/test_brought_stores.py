@@ -154,5 +154,5 @@ def test_open_groups_are_found_sound_by_the_components_and_by_the_check(stores: 
 
 def test_a_file_system_that_does_not_exist_is_none() -> None:
     asked = Asked(AccessPlan(region=REGION))
-    assert asked.lustre("fs-0123456789abcdef9") is None
-    assert asked.efs("fs-0123456789abcdef9") is None
+    assert asked.lustre_file_system("fs-0123456789abcdef9") is None
+    assert asked.efs_file_system("fs-0123456789abcdef9") is None
