@@ -65,15 +65,12 @@ class BroughtLustre(pulumi.ComponentResource):
         self, read: aws.fsx.LustreFileSystem, place: StorePlace, ask: pulumi.InvokeOptions
     ) -> None:
         """End the program where something is wrong: here, as an error of an output would reach people
-        inside those of all that waits for it."""
-        plan, found = self._plan, None
+        inside those of all that waits for it. Where there is no such file system the engine has
+        ended the program already, in its own words."""
+        plan = self._plan
         outputs = pulumi.Output.all(read.network_interface_ids, read.file_system_type_version)
-        try:
-            interfaces, version = _sync_await(outputs.future()) or ([], "")
-        except Exception as error:  # of the engine or the provider, in its own words
-            pulumi.log.error(f"{plan.file_system_id}: {error}", self)
-        else:
-            found = StoreFound(servers=servers(interfaces, ask), version=version)
+        interfaces, version = _sync_await(outputs.future()) or ([], "")
+        found = StoreFound(servers=servers(interfaces, ask), version=version)
         # A pod on a system node, in whichever zone, makes the directories of teams.
         zones = (*plan.zones, *(z for z in place.cidr_in if z not in plan.zones and plan.apart))
         nodes = clients(zones, place, ask)

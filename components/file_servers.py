@@ -46,7 +46,7 @@ def _rule(id_: str, ask: pulumi.InvokeOptions) -> RuleFound:
     )
 
 
-def interfaces_called(description: str, ask: pulumi.InvokeOptions) -> list[str]:
+def interfaces_called(description: str, ask: pulumi.InvokeOptions) -> Sequence[str]:
     """Ids of the interfaces with that description, in which * stands for any text."""
     wanted = [_filter("description", description)]
     return aws.ec2.get_network_interfaces(filters=wanted, opts=ask).ids

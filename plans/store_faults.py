@@ -42,7 +42,7 @@ class RuleFound:
         of_ports = self.protocol == EVERYTHING or (
             self.protocol in TCP and self.ports[0] <= ports[0] and ports[1] <= self.ports[1]
         )
-        by_range = bool(self.cidr) and ipaddress.ip_network(client.cidr).subnet_of(
+        by_range = bool(self.cidr) and ipaddress.IPv4Network(client.cidr).subnet_of(
             ipaddress.IPv4Network(self.cidr)
         )
         return of_ports and (by_range or bool(self.group_id and self.group_id in client.groups))

@@ -18,9 +18,9 @@ Check = Callable[[], Iterator[Finding]]
 
 def store_checks(account: Account, plan: EnvironmentPlan) -> dict[str, Check]:
     """The questions by name; none where the stack makes its stores."""
-    network = plan.network
-    if not isinstance(network, BroughtNetworkPlan):
+    if not isinstance(plan.network, BroughtNetworkPlan):
         return {}
+    network: BroughtNetworkPlan = plan.network
     stores = [store for store in plan.stores.values() if isinstance(store, BroughtPlan)]
     return {
         f"file system {store.file_system_id}": lambda store=store: store_findings(

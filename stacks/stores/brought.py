@@ -40,7 +40,8 @@ class Brought(StoreKind[Settings, Plan], Generic[Settings, Plan]):
     def plan(
         self, me: Identity, name: str, settings: Settings, *, keep: bool, zones: tuple[str, ...]
     ) -> Plan:
-        return self.plans(
+        made: type[Any] = self.plans
+        return made(
             identity=me,
             kind=self.name,
             keep=keep,

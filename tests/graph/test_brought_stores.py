@@ -81,7 +81,10 @@ def test_a_closed_group_is_refused_with_the_command_that_opens_it() -> None:
 
 
 def test_a_rule_for_the_nodes_group_opens_a_store_once_the_group_exists() -> None:
-    of_nodes = {"cidrIpv4": "", "referencedSecurityGroupId": "111122223333/sg-nodes"}
+    of_nodes: dict[str, Any] = {
+        "cidrIpv4": "",
+        "referencedSecurityGroupId": "111122223333/sg-nodes",
+    }
     rules = {
         "in": rule((0, 65535), **of_nodes),
         "out": rule((0, 65535), egress=True, **of_nodes),

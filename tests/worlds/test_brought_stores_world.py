@@ -118,7 +118,7 @@ def test_a_job_writes_to_both_and_down_leaves_them_as_they_were(harness: Harness
     )
     assert harness.do("up", "--stack", STACK) != 0
     said = harness.log.read_text()
-    assert "file_system_id: must be an FSx for Lustre file system of this" in said, said
+    assert "scratch.brought: resource 'fs-0123456789abcdef1' does not exist" in said, said
 
     lustre, efs, group = make_stores(harness, network)
     before = described(harness, lustre, efs, group)
