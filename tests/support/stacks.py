@@ -69,7 +69,6 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("storage.home.efs", {"throughput": "provisioned", "throughput_mibps": 128}),
         at("storage.old", {"efs": {"lifecycle": {"infrequent_after_days": 30}}}),
         at("storage.scratch.lustre.maintenance_window", "sunday 16:30"),
-        at("storage.made", {"s3": {"delete_after_days": {"tmp/": 3}, "versioning": True}}),
     ),
     "NAT gateways in each zone": (at("network.nat", "each_zone"),),
     "brought VPC": (BROUGHT, at("network.s3_endpoint", True)),
