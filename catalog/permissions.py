@@ -62,6 +62,7 @@ CLOUDFORMATION = {
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": (
         "AWS::S3::Bucket"
     ),
+    "aws:s3/bucketVersioning:BucketVersioning": "AWS::S3::Bucket",
     "aws:sns/topic:Topic": "AWS::SNS::Topic",
     "aws:sns/topicSubscription:TopicSubscription": "AWS::SNS::Subscription",
     "aws:sqs/queue:Queue": "AWS::SQS::Queue",
@@ -189,6 +190,12 @@ BESIDE: dict[str, dict[str, str]] = {
         "update": "s3:PutEncryptionConfiguration",
         "delete": "s3:PutEncryptionConfiguration",
     },
+    "aws:s3/bucketVersioning:BucketVersioning": {
+        "create": "s3:PutBucketVersioning",
+        "read": "s3:GetBucketVersioning",
+        "update": "s3:PutBucketVersioning",
+        "delete": "s3:PutBucketVersioning",
+    },
     "aws:sqs/queue:Queue": {"read": "sqs:GetQueueUrl"},
     "aws:sqs/queuePolicy:QueuePolicy": {"read": "sqs:GetQueueAttributes"},
     "aws:ssm/parameter:Parameter": {"read": "ssm:DescribeParameters ssm:GetParameter"},
@@ -214,6 +221,7 @@ OWN_LISTS = {
     "aws:s3/bucketPolicy:BucketPolicy",
     "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+    "aws:s3/bucketVersioning:BucketVersioning",
 }
 """Types that BESIDE covers wholly: CloudFormation has them as a property of another type, or its
 handlers call for what no bucket, log group or flow log of this program has, such as replication and
@@ -239,6 +247,17 @@ QUESTIONS = (
 )
 """What `make check LIVE=1` and `make due LIVE=1` ask the account, besides sts:GetCallerIdentity,
 which everybody may."""
+
+_SERVERS = (
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroupRules",
+    "ec2:DescribeSecurityGroups",
+)
+STORE_QUESTIONS = {
+    "lustre": ("fsx:DescribeFileSystems", *_SERVERS),
+    "efs": ("elasticfilesystem:DescribeFileSystems", *_SERVERS),
+}
+"""Kind of a file system that is brought → what a preview and `make check LIVE=1` ask about it."""
 
 
 def actions(types: Iterable[str], handlers: Iterable[str] = HANDLERS) -> set[str]:

@@ -118,6 +118,20 @@ SELECTORS: tuple[Selector, ...] = (
         usage="TimedStorage-ByteHrs",
         attributes={"storage class": "General Purpose"},
     ),
+    Selector(
+        key=("efs", "infrequent"),
+        code="AmazonEFS",
+        unit="GB-Mo",
+        usage="IATimedStorage-ByteHrs",
+        attributes={"storage class": "Infrequent Access"},
+    ),
+    Selector(
+        key=("efs", "provisioned"),
+        code="AmazonEFS",
+        unit="MiBps-Mo",
+        usage="ProvisionedTP-MiBpsHrs",
+        attributes={"product family": "Provisioned Throughput"},
+    ),
     *(
         Selector(
             key=("efs", access.lower()),

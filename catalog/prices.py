@@ -61,6 +61,9 @@ UNITS: dict[tuple[str, str], tuple[str, str]] = {
     ("efs", "standard"): ("GB-month", "storage"),
     ("efs", "read"): ("GB", "usage"),
     ("efs", "write"): ("GB", "usage"),
+    ("efs", "provisioned"): ("MB/s-month", "storage"),
+    ("efs", "infrequent"): ("GB-month", "storage"),
+    ("efs", "archive"): ("GB-month", "storage"),
     ("fsx-lustre", "SCRATCH_2"): ("GB-month", "storage"),
     ("fsx-lustre", "PERSISTENT_2-125"): ("GB-month", "storage"),
     ("fsx-lustre", "PERSISTENT_2-250"): ("GB-month", "storage"),
@@ -72,7 +75,8 @@ UNITS: dict[tuple[str, str], tuple[str, str]] = {
 }
 """Service and SKU → unit and kind of its price. `extended-support` is added to `cluster`. A
 `public-ipv4` costs the same in use and idle, an `endpoint-hour` counts for each zone, and
-`between-zones` is paid in each direction."""
+`between-zones` is paid in each direction. EFS counts provisioned throughput in
+MiB/s."""
 
 
 def read(text: str) -> tuple[PriceList, ...]:

@@ -104,6 +104,13 @@ ExportPath and AutoImportPolicy are refused on PERSISTENT_2 (API CreateDataRepos
 
 EFS_CLIENT = Speed(write=1500 * 2**20, read=1500 * 2**20)
 """One node, elastic throughput and efs-utils 2.x or the CSI driver (EFS limits, 2026-08-01)."""
+EFS_CLIENT_NOT_ELASTIC = Speed(write=500 * 2**20, read=500 * 2**20)
+"""One node, provisioned or bursting throughput (EFS limits, 2026-08-01)."""
+EFS_READS_PER_WRITE = 3
+"""EFS meters a read as a third of a write (EFS performance, provisioned throughput)."""
+EFS_MIBPS_AT_MOST = 3414
+"""MiB/s that can be provisioned for a file system (EFS API, ProvisionedThroughputInMibps; the
+console's range)."""
 EFS_LARGE_REGIONS = frozenset(
     {
         "us-east-1",

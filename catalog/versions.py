@@ -34,6 +34,9 @@ DCGM_EXPORTER_IMAGE = "nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3-4.8.2-distroless"
 """Of NVIDIA/dcgm-exporter 4.5.3-4.8.2 (2026-08), with its own DCGM 4.5.3."""
 LUSTRE = "2.15"
 """FSx file_system_type_version: the newest that FSx for Lustre creates."""
+LUSTRE_TOO_OLD = "2.10"
+"""Of file systems that the client of Amazon Linux 2023, 2.15, cannot mount (FSx for Lustre user guide,
+lustre-client-matrix)."""
 AMI_RELEASE = "v20261012"
 """Of the EKS AMIs for AL2023, of GPU nodes and system nodes alike: the newest found on 2026-11-22,
 https://github.com/awslabs/amazon-eks-ami/releases/tag/v20261012."""

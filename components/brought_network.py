@@ -13,7 +13,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components.network import Network, node_security_group, s3_endpoint
-from plans.networks import BroughtNetworkPlan, service_cidr
+from plans.networks import NODES, BroughtNetworkPlan, service_cidr
 from plans.vpc_faults import EVERYWHERE, SubnetFound, VpcFound, faults
 
 Tables = Mapping[str, aws.ec2.GetRouteTableResult | None]
@@ -41,15 +41,16 @@ class BroughtNetwork(Network):
         if plan.s3_endpoint:
             ids = sorted({table.route_table_id for table in tables.values() if table})
             s3_endpoint(self, name, plan.identity, plan.vpc_id, ids)
-        tags = plan.identity.tags("nodes", **{CLUSTER_TAG: plan.cluster_name})
+        tags = plan.identity.tags(NODES, **{CLUSTER_TAG: plan.cluster_name})
         nodes, self.node_rules = node_security_group(self, plan.identity, plan.vpc_id, tags)
 
         self.vpc_id, self.cidrs, self.service_cidr = plan.vpc_id, found.cidrs, services
         self.subnet_in = {zone.name: zone.subnet_id for zone in plan.zones}
+        self.cidr_in = {zone: found.subnets[id_].cidr for zone, id_ in self.subnet_in.items()}
         self.public_subnet_ids = []
         self.private_subnet_ids = [*self.subnet_in.values()]
         self.training_subnet_id = plan.training_zone.subnet_id
-        self.node_security_group_id = nodes.id
+        self.node_security_group_id, self.node_group_name = nodes.id, plan.identity.name(NODES)
         self.egress = []
         self.register_outputs({"vpc_id": plan.vpc_id})
 

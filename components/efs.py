@@ -22,7 +22,7 @@ MODE = "0770"
 
 
 class Efs(pulumi.ComponentResource):
-    """An elastic NFS file system."""
+    """An NFS file system that grows."""
 
     volume: Volume
 
@@ -42,7 +42,13 @@ class Efs(pulumi.ComponentResource):
             creation_token=plan.creation_token,
             encrypted=True,
             kms_key_id=plan.identity.kms_key_arn,
-            throughput_mode="elastic",
+            throughput_mode=plan.throughput,
+            provisioned_throughput_in_mibps=plan.throughput_mibps,
+            lifecycle_policies=[
+                aws.efs.FileSystemLifecyclePolicyArgs(**{key: after})
+                for key, after in plan.lifecycle
+            ]
+            or None,
             tags=plan.identity.tags(name),
             opts=pulumi.ResourceOptions(parent=self, protect=plan.keep),
         )
@@ -70,17 +76,24 @@ class Efs(pulumi.ComponentResource):
     def directory(self, plan: DirectoryPlan, roots: Roots, opts: pulumi.ResourceOptions) -> Volume:
         """An access point: EFS makes the directory at the first mount, and gives every file there the
         owner of the point, whoever the client says it is (user guide, efs-access-points)."""
-        point = aws.efs.AccessPoint(
-            plan.name,
-            file_system_id=self._file_system_id,
-            posix_user={"uid": plan.owner, "gid": plan.owner},
-            root_directory=aws.efs.AccessPointRootDirectoryArgs(
-                path=f"/{plan.path}",
-                creation_info=aws.efs.AccessPointRootDirectoryCreationInfoArgs(
-                    owner_uid=plan.owner, owner_gid=plan.owner, permissions=MODE
-                ),
-            ),
-            tags=plan.identity.tags(plan.name),
-            opts=opts,
-        )
+        point = access_point(plan, self._file_system_id, opts)
         return Volume(handle=pulumi.Output.concat(self.volume.handle, "::", point.id))
+
+
+def access_point(
+    plan: DirectoryPlan, file_system_id: pulumi.Input[str], opts: pulumi.ResourceOptions
+) -> aws.efs.AccessPoint:
+    """The door to a team's directory."""
+    return aws.efs.AccessPoint(
+        plan.name,
+        file_system_id=file_system_id,
+        posix_user={"uid": plan.owner, "gid": plan.owner},
+        root_directory=aws.efs.AccessPointRootDirectoryArgs(
+            path=f"/{plan.path}",
+            creation_info=aws.efs.AccessPointRootDirectoryCreationInfoArgs(
+                owner_uid=plan.owner, owner_gid=plan.owner, permissions=MODE
+            ),
+        ),
+        tags=plan.identity.tags(plan.name),
+        opts=opts,
+    )

@@ -9,18 +9,16 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from components.lustre_directory import directory_job
+from components.lustre_directory import directory_of
 from components.namespace import Volume
 from components.network import StorePlace
 from components.security_group import allow, let_out, security_group, talk_to, talk_to_itself
 from components.store import Roots
 from plans.directories import DirectoryPlan
 from plans.repository import Repository
+from plans.store_faults import LUSTRE_PORTS
 from plans.stores import LustrePlan
 
-LUSTRE_PORTS = ((988, 988), (1018, 1023))
-"""TCP ports between Lustre clients and servers (FSx for Lustre user guide,
-limit-access-security-groups)."""
 LINKED = pulumi.CustomTimeouts(create="30m", update="30m", delete="30m")
 """The provider waits ten minutes by itself; FSx took longer (aws-samples
 amazon-eks-machine-learning…#112)."""
@@ -59,6 +57,7 @@ class Lustre(pulumi.ComponentResource):
             deployment_type=plan.deployment,
             per_unit_storage_throughput=plan.throughput_mbps_per_tib,
             automatic_backup_retention_days=plan.backup_days or None,
+            weekly_maintenance_start_time=plan.maintenance,
             efa_enabled=plan.efa or None,
             metadata_configuration={"mode": plan.metadata} if plan.metadata else None,
             file_system_type_version=plan.version,
@@ -85,18 +84,8 @@ class Lustre(pulumi.ComponentResource):
         self.register_outputs({"file_system_id": file_system.id})
 
     def directory(self, plan: DirectoryPlan, roots: Roots, opts: pulumi.ResourceOptions) -> Volume:
-        """The team's directory as a file system of its own: the driver mounts whatever stands behind
-        the name of the file system (aws-fsx-csi-driver 1.9.0, pkg/driver/node.go)."""
         needs = self._open_to_makers or self._opened_to(roots.group_id)
-        made = directory_job(plan, roots.claims[plan.store], self.volume.handle, needs, opts)
-        mountname = pulumi.Output.concat(self.volume.attributes["mountname"], "/", plan.path)
-        return Volume(
-            # Free text to the driver, but the kubelet takes two volumes of one handle for one.
-            handle=pulumi.Output.concat(self.volume.handle, "-", plan.team),
-            attributes={**self.volume.attributes, "mountname": mountname},
-            # A mount of a directory that does not exist fails, and no data says that it does.
-            needs=(*self.volume.needs, made),
-        )
+        return directory_of(self.volume, plan, roots, needs, opts)
 
     def _opened_to(self, makers: pulumi.Input[str]) -> list[pulumi.Resource]:
         """Let the nodes in, once, on which directories are made. They are no clients for training."""

@@ -12,6 +12,8 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from catalog.versions import BUSYBOX_IMAGE
+from components.namespace import Volume
+from components.store import Roots
 from components.unprivileged import container_security
 from plans.directories import DirectoryPlan
 from plans.pod_template import NODES_FOR
@@ -20,6 +22,29 @@ AT = "/store"
 """Where the pod has the root of the store."""
 MODE = "0777"
 """Everybody who mounts the directory is of the team, whatever user its containers run as."""
+
+
+def directory_of(
+    whole: Volume,
+    plan: DirectoryPlan,
+    roots: Roots,
+    rules: Sequence[pulumi.Resource],
+    opts: pulumi.ResourceOptions,
+) -> Volume:
+    """The team's directory as a file system of its own: the driver mounts whatever stands behind the
+    name of the file system (aws-fsx-csi-driver 1.9.0, pkg/driver/node.go). `rules`: that let the node
+    of the Job mount the store."""
+    made = directory_job(plan, roots.claims[plan.store], whole.handle, rules, opts)
+    return Volume(
+        # Free text to the driver, but the kubelet takes two volumes of one handle for one.
+        handle=pulumi.Output.concat(whole.handle, "-", plan.team),
+        attributes={
+            **whole.attributes,
+            "mountname": pulumi.Output.concat(whole.attributes["mountname"], "/", plan.path),
+        },
+        # A mount of a directory that does not exist fails, and no data says that it does.
+        needs=(*whole.needs, made),
+    )
 
 
 def directory_job(

@@ -11,6 +11,7 @@ import pulumi_aws as aws
 
 from components.security_group import EVERYTHING, security_group, talk_to_itself
 from frozen import dataclass
+from plans.networks import NODES
 from plans.parts import Identity
 
 
@@ -22,8 +23,12 @@ class StorePlace:
     training_subnet_id: pulumi.Input[str]
     subnet_in: Mapping[str, pulumi.Input[str]]
     """Zone → its private subnet."""
+    cidr_in: Mapping[str, str]
+    """Zone → range of its private subnet."""
     clients: pulumi.Input[str]
     """The security group of the nodes."""
+    clients_name: str
+    """Its name, by which it is looked up before it exists."""
     account_id: pulumi.Input[str]
     """For names that must be unique among all accounts."""
 
@@ -40,12 +45,16 @@ class Network(pulumi.ComponentResource):
     """The private subnet of the training zone: GPU nodes and file systems."""
     subnet_in: Mapping[str, pulumi.Input[str]]
     """Zone → its private subnet."""
+    cidr_in: Mapping[str, str]
+    """Zone → range of its private subnet."""
     cidrs: tuple[str, ...]
     """Ranges of the VPC."""
     service_cidr: str
     """Range of Kubernetes services, apart from those of the VPC."""
     node_security_group_id: pulumi.Output[str]
     """The GPU nodes' own group: EFA among themselves, and whom file systems let in."""
+    node_group_name: str
+    """Its name."""
     node_rules: list[pulumi.Resource]
     """That group's rules: a gang needs them from its first step until its nodes are gone."""
     egress: list[pulumi.Resource]
@@ -58,7 +67,9 @@ class Network(pulumi.ComponentResource):
             vpc_id=self.vpc_id,
             training_subnet_id=self.training_subnet_id,
             subnet_in=self.subnet_in,
+            cidr_in=self.cidr_in,
             clients=self.node_security_group_id,
+            clients_name=self.node_group_name,
             account_id=self.account_id,
         )
 
@@ -91,7 +102,7 @@ def node_security_group(
     tags: Mapping[str, str],
 ) -> tuple[aws.ec2.SecurityGroup, list[pulumi.Resource]]:
     """The group of GPU nodes, and its rules. `tags`: of the group."""
-    name = "nodes"
+    name = NODES
     group = security_group(
         parent, name, identity, vpc_id, "GPU nodes: EFA among themselves", tags=tags
     )

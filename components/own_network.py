@@ -13,7 +13,7 @@ import pulumi_aws as aws
 
 from components.flow_logs import record
 from components.network import Network, node_security_group, s3_endpoint
-from plans.networks import OwnNetworkPlan, ZonePlan
+from plans.networks import NODES, OwnNetworkPlan, ZonePlan
 
 
 class OwnNetwork(Network):
@@ -50,7 +50,7 @@ class OwnNetwork(Network):
             followed += follow
         s3_endpoint(self, name, plan.identity, vpc.id, [way.route_table_id for way in ways])
         nodes, self.node_rules = node_security_group(
-            self, plan.identity, vpc.id, plan.identity.tags("nodes")
+            self, plan.identity, vpc.id, plan.identity.tags(NODES)
         )
 
         if plan.flow_logs:
@@ -61,8 +61,9 @@ class OwnNetwork(Network):
         self.private_subnet_ids = [subnet.id for subnet in private.values()]
         self.training_subnet_id = private[training.name].id
         self.subnet_in = {zone: subnet.id for zone, subnet in private.items()}
+        self.cidr_in = {zone.name: zone.private_cidr for zone in plan.zones}
         self.cidrs, self.service_cidr = (plan.cidr,), plan.service_cidr
-        self.node_security_group_id = nodes.id
+        self.node_security_group_id, self.node_group_name = nodes.id, plan.identity.name(NODES)
         self.egress = [out, *ways, *followed]
         self.register_outputs({"vpc_id": vpc.id, "training_subnet_id": self.training_subnet_id})
 

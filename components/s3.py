@@ -6,6 +6,8 @@ Which of the two, and what jobs may do with it: `storage.<name>.s3` in the stack
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
@@ -92,19 +94,51 @@ class S3(pulumi.ComponentResource):
         lifecycle = aws.s3.BucketLifecycleConfiguration(
             name,
             bucket=bucket.bucket,
-            rules=[
-                aws.s3.BucketLifecycleConfigurationRuleArgs(
-                    id="abort-uploads",
-                    status="Enabled",
-                    filter=aws.s3.BucketLifecycleConfigurationRuleFilterArgs(prefix=""),
-                    abort_incomplete_multipart_upload=aws.s3.BucketLifecycleConfigurationRuleAbortIncompleteMultipartUploadArgs(
-                        days_after_initiation=plan.abort_uploads_days
-                    ),
-                )
-            ],
+            rules=[*_lifecycle(plan)],
             opts=parent,
         )
-        return [private, policy, encryption, lifecycle]
+        return [private, policy, encryption, lifecycle, *self._versioning(name, plan, bucket)]
+
+    def _versioning(
+        self, name: str, plan: S3Plan, bucket: aws.s3.Bucket
+    ) -> list[aws.s3.BucketVersioning]:
+        if plan.old_versions_days is None:
+            return []
+        return [
+            aws.s3.BucketVersioning(
+                name,
+                bucket=bucket.bucket,
+                versioning_configuration={"status": "Enabled"},
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+        ]
+
+
+def _lifecycle(plan: S3Plan) -> Iterator[aws.s3.BucketLifecycleConfigurationRuleArgs]:
+    """What S3 deletes by itself. An old version is deleted with the marker that nothing is behind."""
+    yield _rule(
+        "abort-uploads",
+        abort_incomplete_multipart_upload={"days_after_initiation": plan.abort_uploads_days},
+    )
+    for prefix, days in plan.delete_after_days:
+        yield _rule(f"delete {prefix}", prefix, expiration={"days": days})
+    if plan.old_versions_days:
+        yield _rule(
+            "old-versions",
+            expiration={"expired_object_delete_marker": True},
+            noncurrent_version_expiration={"noncurrent_days": plan.old_versions_days},
+        )
+
+
+def _rule(
+    name: str, prefix: str = "", **action: Any
+) -> aws.s3.BucketLifecycleConfigurationRuleArgs:
+    return aws.s3.BucketLifecycleConfigurationRuleArgs(
+        id=name,
+        status="Enabled",
+        filter=aws.s3.BucketLifecycleConfigurationRuleFilterArgs(prefix=prefix),
+        **action,
+    )
 
 
 def _encryption(plan: S3Plan) -> aws.s3.BucketServerSideEncryptionConfigurationRuleArgs:

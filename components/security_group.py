@@ -41,13 +41,16 @@ def allow(
     identity: Identity,
     group_id: pulumi.Input[str],
     *,
-    source: pulumi.Input[str],
+    source: pulumi.Input[str] | None = None,
+    source_cidr: pulumi.Input[str] | None = None,
     ports: Ports,
 ) -> aws.vpc.SecurityGroupIngressRule:
-    """Let members of `source` reach TCP `ports` of the group's members."""
+    """Let members of the group `source`, or a range of addresses, reach TCP `ports` of the group's
+    members."""
     return aws.vpc.SecurityGroupIngressRule(
         name,
         **_tcp(name, identity, group_id, source, ports),
+        cidr_ipv4=source_cidr,
         opts=pulumi.ResourceOptions(parent=parent),
     )
 
@@ -73,7 +76,7 @@ def _tcp(
     name: str,
     identity: Identity,
     group_id: pulumi.Input[str],
-    other: pulumi.Input[str],
+    other: pulumi.Input[str] | None,
     ports: Ports,
 ) -> dict[str, Any]:
     """What a rule for TCP ports says in either direction."""

@@ -81,6 +81,8 @@ class Scope:
     """Which the stack creates; `*` stands for the account's id."""
     flow_logs: bool = False
     """A role of the stack writes flow logs."""
+    questions: tuple[str, ...] = ()
+    """Calls that ask about what the stack is brought."""
     boundary: str | None = None
     """ARN of the policy that limits the roles of the stack."""
     key: str | None = None
@@ -103,7 +105,7 @@ def deployer_policies(types: Collection[str], scope: Scope) -> dict[str, Documen
     needed = actions(types)
     if not needed:
         return {}
-    read = {*(action for action in needed if READS.match(action)), *QUESTIONS}
+    read = {*(action for action in needed if READS.match(action)), *QUESTIONS, *scope.questions}
     found = {"reads": _document(_reading(read, scope))}
     for group, services in GROUPS.items():
         writes = {action for action in needed - read if action.partition(":")[0] in services}
@@ -119,7 +121,11 @@ def preview_policies(types: Collection[str], scope: Scope) -> dict[str, Document
     needed = reads(types)
     if not needed:
         return {}
-    return {f"{scope.stack}-preview": _document(_reading({*needed, *QUESTIONS}, scope))}
+    return {
+        f"{scope.stack}-preview": _document(
+            _reading({*needed, *QUESTIONS, *scope.questions}, scope)
+        )
+    }
 
 
 def team_policies(stack: str, region: str, parameter: str) -> dict[str, Document]:

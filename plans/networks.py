@@ -11,6 +11,8 @@ from plans.parts import Identity
 
 SERVICE_CIDRS = ("172.20.0.0/16", "10.100.0.0/16")
 """The two ranges that EKS itself chooses the addresses of services from."""
+NODES = "nodes"
+"""What the security group of the GPU nodes is called by."""
 AWS_KEEPS = 5
 """Addresses of a subnet that AWS keeps (VPC user guide, subnet-sizing)."""
 

@@ -23,6 +23,10 @@ class S3Plan(StorePlan):
     """Of the key that encrypts the objects; None: S3's own key."""
     abort_uploads_days: int
     """After so many days S3 removes the parts of an upload that never ended."""
+    delete_after_days: tuple[tuple[str, int], ...]
+    """Prefix and days after which S3 deletes the objects below it."""
+    old_versions_days: int | None
+    """Days that a version stays which is deleted or overwritten; None: the bucket has none."""
 
 
 def list_statement(bucket: str, prefix: str = "") -> Document:

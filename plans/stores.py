@@ -29,6 +29,8 @@ class LustrePlan(StorePlan):
     version: str
     throughput_mbps_per_tib: int | None
     backup_days: int
+    maintenance: str | None
+    """Start of the weekly maintenance in FSx's words, such as 7:16:30; None: FSx chooses."""
     efa: bool
     compression: str
     metadata: str | None
@@ -44,3 +46,30 @@ class EfsPlan(StorePlan):
     zones: tuple[str, ...]
     """Names of the zones that get a mount target, the training zone first: every zone that a pool
     may launch nodes in."""
+    throughput: str
+    """elastic, provisioned or bursting."""
+    throughput_mibps: int | None
+    """Of provisioned throughput."""
+    lifecycle: tuple[tuple[str, str], ...]
+    """Transitions between storage classes, in EFS's words: (transition_to_ia, AFTER_30_DAYS)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroughtPlan(StorePlan):
+    """A file system that exists before the stack and after it."""
+
+    path: str
+    """The setting that names it."""
+    file_system_id: str
+    zones: tuple[str, ...]
+    """Names of the zones that a pool may launch nodes in, the training zone first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroughtLustrePlan(BroughtPlan):
+    """FSx for Lustre."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroughtEfsPlan(BroughtPlan):
+    """EFS."""

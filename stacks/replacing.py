@@ -20,7 +20,7 @@ from stacks.deployed import Deployed, read_deployed
 from stacks.planned import EnvironmentPlan, Planned
 from stacks.settings.problems import InputError, InputWarning
 from stacks.settings.yaml_file import Lines
-from stacks.stores.kinds import KINDS, plan_kind
+from stacks.stores.kinds import KINDS, AnyKind, plan_kind
 
 CLUSTER = ("aws:eks/cluster:Cluster", "cluster-eksCluster")
 """Inside pulumi-eks's component."""
@@ -103,9 +103,11 @@ def compared(planned: Planned, lines: Lines) -> Planned:
     if not isinstance(plan, EnvironmentPlan):
         return planned
     deployed = read_deployed(TYPES)
-    errors, warnings = replacing_errors(plan, deployed), replacing_warnings(plan, deployed)
+    warnings = (*replacing_warnings(plan, deployed), *growing_warnings(plan, deployed))
     return replace(
-        planned, errors=(*planned.errors, *errors), warnings=(*planned.warnings, *warnings)
+        planned,
+        errors=(*planned.errors, *replacing_errors(plan, deployed)),
+        warnings=(*planned.warnings, *warnings),
     ).located(lines)
 
 
@@ -144,13 +146,32 @@ def replacing_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[In
             )
 
 
+def growing_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[InputWarning]:
+    """File systems that the update makes larger. FSx user guide, managing-storage-capacity."""
+    for name, store in plan.stores.items():
+        kind = plan_kind(store)
+        for fixed in kind.fixed(f"environment.storage.{name}.{kind.name}", store):
+            was = deployed.output(kind.holds_data, name, fixed.output)
+            if fixed.grows and was is not None and float(was) < float(fixed.wanted):
+                yield InputWarning(
+                    path=fixed.path,
+                    text=(
+                        f"this update grows {name} from {_shown(was)} to {fixed.wanted}: jobs wait for"
+                        " some minutes, FSx then moves data for hours, and takes the next change of"
+                        " size or speed after 6 hours. It cannot become smaller again"
+                    ),
+                )
+
+
 def changes(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
     """Everything that the update would replace, whether it is allowed or not."""
     yield from _cluster(plan, deployed)
     for name, store in plan.stores.items():
         yield from _store(name, store, plan, deployed)
     made = {name for name, store in plan.stores.items() if _has_resource(store)}
-    for name in _renamed(deployed.names(*STORES) - plan.stores.keys(), made, deployed, *STORES):
+    # A file system that is brought is only read, under a name with a dot.
+    were = {name for name in deployed.names(*STORES) if "." not in name}
+    for name in _renamed(were - plan.stores.keys(), made, deployed, *STORES):
         yield _rename(_guarded_store(name, keep=False), "environment.storage", name, plan.stores)
     for name in _renamed(deployed.names(POOL) - plan.pools.keys(), {*plan.pools}, deployed, POOL):
         pool = Guarded(
@@ -255,7 +276,7 @@ def _store(
                 guarded=_guarded_store(name, keep=False),
                 path=f"environment.storage.{name}",
                 must=f"stay the {other.name} store that the stack made",
-                got=f"a {kind.name} store that it did not make" if other is kind else kind.name,
+                got=_of_another(kind, other),
                 back=f"the settings of the {other.name} store",
             )
     for holds_data in stays:
@@ -281,6 +302,11 @@ def _key_of(
             got=key,
             back="no kms_key_arn, or the key that the stack had",
         )
+
+
+def _of_another(kind: AnyKind, other: AnyKind) -> str:
+    """The kind of a store that was of another one, or was the stack's own."""
+    return f"a {kind.name} store that it did not make" if other.name == kind.name else kind.name
 
 
 def _settings_of(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from rehearsal.aws import backends
 from rehearsal.aws.clock import CLOCK
-from rehearsal.aws.operations import Call, Fields, answers, follows, refuses
+from rehearsal.aws.operations import Call, Fields, answers, follows, refuse, refuses
 
 refuses(
     "efs",
@@ -31,6 +32,78 @@ refuses(
 )
 
 
+refuses(
+    "efs",
+    "CreateFileSystem UpdateFileSystem",
+    "BadRequest",
+    "{hit}",
+    lambda call: _bad_throughput(call["ThroughputMode"], call["ProvisionedThroughputInMibps"]),
+)
+refuses(
+    "efs",
+    "UpdateFileSystem DescribeLifecycleConfiguration PutLifecycleConfiguration",
+    "FileSystemNotFound",
+    "File system '{FileSystemId}' does not exist.",
+    lambda call: call["FileSystemId"] not in backends.efs(call.region).file_systems_by_id,
+)
+refuses(
+    "efs",
+    "PutLifecycleConfiguration",
+    "BadRequest",
+    "{hit}",
+    lambda call: _bad_lifecycle(
+        backends.efs(call.region).file_systems_by_id[call["FileSystemId"]].throughput_mode,
+        call["LifecyclePolicies"] or [],
+    ),
+)
+
+
+def _bad_throughput(mode: str | None, mibps: float | None) -> str:
+    """EFS API, CreateFileSystem."""
+    if (mode == "provisioned") == (mibps is not None):
+        return ""
+    return f"ThroughputMode {mode or 'bursting'} and ProvisionedThroughputInMibps {mibps}"
+
+
+def _bad_lifecycle(mode: str, policies: list[Fields]) -> str:
+    """EFS API, PutLifecycleConfiguration: each transition in an object of its own; the archive needs
+    elastic throughput, and comes after Infrequent Access."""
+    if any(len(policy) != 1 for policy in policies):
+        return "each LifecyclePolicy has one transition"
+    moves = {key: value for policy in policies for key, value in policy.items()}
+    if "TransitionToArchive" not in moves:
+        return ""
+    if mode != "elastic":
+        return f"Archive is not supported with throughput mode {mode}"
+    infrequent, archive = (
+        int(moves.get(key, "AFTER_0_DAYS").split("_")[1])
+        for key in ("TransitionToIA", "TransitionToArchive")
+    )
+    return "" if archive > infrequent else "TransitionToArchive must be later than TransitionToIA"
+
+
+@answers("efs", "UpdateFileSystem")
+def _update(call: Call) -> Fields:
+    """Another throughput, at once; EFS takes one change of the mode, or one decrease, in 24 hours."""
+    system = backends.efs(call.region).file_systems_by_id[call["FileSystemId"]]
+    mode, mibps = call["ThroughputMode"], call["ProvisionedThroughputInMibps"]
+    less = (mibps or 0) < (system.provisioned_throughput_in_mibps or 0)
+    if mode != system.throughput_mode or less:
+        refuse(
+            time.time() - _LOWERED.get(system.file_system_id, 0) < A_DAY,
+            "TooManyRequests",
+            f"the throughput of {system.file_system_id} was changed less than 24 hours ago",
+        )
+        _LOWERED[system.file_system_id] = time.time()
+    system.throughput_mode, system.provisioned_throughput_in_mibps = mode, mibps
+    return system.info_json
+
+
+_LOWERED: dict[str, float] = {}
+"""File system → when its mode changed last, or its throughput became less."""
+A_DAY = 86_400
+
+
 @follows("efs", "CreateFileSystem")
 def _system_comes_up(call: Call, answer: Fields) -> None:
     _comes_up(
@@ -47,7 +120,7 @@ def _target_comes_up(call: Call, answer: Fields) -> None:
     eni.requester_managed, eni.status, eni.description = (
         True,
         "in-use",
-        f"EFS mount target {target.mount_target_id}",
+        f"EFS mount target for {target.file_system_id} ({target.mount_target_id})",
     )
     _comes_up("efs.mount-target", target, answer)
 

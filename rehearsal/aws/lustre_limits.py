@@ -6,6 +6,7 @@ https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-storage-capacity.htm
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from rehearsal.aws import network
@@ -26,6 +27,7 @@ _KNOWN = {
     "AutomaticBackupRetentionDays",
     "EfaEnabled",
     "MetadataConfiguration",
+    "WeeklyMaintenanceStartTime",
 }
 
 
@@ -58,6 +60,12 @@ def bad_size(capacity: int, lustre: Fields) -> str:
         if bad
         else ""
     )
+
+
+def bad_window(lustre: Fields | None) -> bool:
+    """FSx API, WeeklyMaintenanceStartTime: day of the week, hour and minute."""
+    window = (lustre or {}).get("WeeklyMaintenanceStartTime")
+    return window is not None and not re.fullmatch(r"[1-7]:([01]\d|2[0-3]):[0-5]\d", window)
 
 
 def closed_to_lustre(call: Call) -> bool:

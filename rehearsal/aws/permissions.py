@@ -40,6 +40,7 @@ IAM_ACTIONS = {
     "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
     "s3:HeadBucket": "s3:ListBucket",
     "s3:ListObjectsV2": "s3:ListBucket",
+    "s3:ListObjectVersions": "s3:ListBucketVersions",
     "s3:PutBucketEncryption": "s3:PutEncryptionConfiguration",
     "s3:PutBucketLifecycleConfiguration": "s3:PutLifecycleConfiguration",
     "s3:PutPublicAccessBlock": "s3:PutBucketPublicAccessBlock",

@@ -20,6 +20,11 @@ FILE_SYSTEMS: dict[str, Fields] = {}
 ASSOCIATIONS: dict[str, Fields] = {}
 """Links of theirs to S3 by id, as the API shows them."""
 LINKS_AT_MOST = 8
+SCALED: dict[str, float] = {}
+"""File system → when its size or throughput was changed last."""
+BETWEEN_CHANGES = 6 * 3600
+"""Seconds from one such change to the next, at least (managing-storage-capacity and
+managing-throughput-capacity of the user guide)."""
 
 
 def _here(call: Call, held: dict[str, Fields] = FILE_SYSTEMS) -> dict[str, Fields]:
@@ -76,6 +81,13 @@ refuses(
     "BadRequest",
     "FileSystemTypeVersion {FileSystemTypeVersion} is not supported",
     lambda call: call["FileSystemTypeVersion"] not in lustre_limits.VERSIONS,
+)
+refuses(
+    "fsx",
+    "CreateFileSystem UpdateFileSystem",
+    "BadRequest",
+    "WeeklyMaintenanceStartTime is invalid",
+    lambda call: lustre_limits.bad_window(call["LustreConfiguration"]),
 )
 refuses(
     "fsx",
@@ -250,6 +262,13 @@ def _update(call: Call) -> Fields:
         "BadRequest",
         "The throughput of a file system with EFA is fixed",
     )
+    if capacity != view["StorageCapacity"] or faster:
+        refuse(
+            time.time() - SCALED.get(view["FileSystemId"], 0) < BETWEEN_CHANGES,
+            "BadRequest",
+            f"{view['FileSystemId']} was scaled less than 6 hours ago",
+        )
+        SCALED[view["FileSystemId"]] = time.time()
     view.update(LustreConfiguration=lustre, StorageCapacity=capacity)
     return {"FileSystem": view}
 

@@ -11,6 +11,7 @@ from typing import Any
 from catalog.instances import ADDRESS_QUOTA, QUOTAS
 from plans.access import AccessPlan
 from plans.parts import Identity
+from plans.store_faults import RuleFound, ServersFound, StoreFound
 from plans.vpc_faults import EVERYWHERE, SubnetFound, VpcFound
 from stacks.derive.capacity import TYPES
 from stacks.derive.credentials import aws_session
@@ -195,6 +196,65 @@ class Account:
             },
         )
 
+    def lustre_file_system(self, id_: str) -> StoreFound | None:
+        """An FSx for Lustre file system; None where the region has none of that id."""
+        found = self._ask(
+            "fsx:DescribeFileSystems", unless="FileSystemNotFound", FileSystemIds=[id_]
+        )
+        systems = [one for one in found.get("FileSystems", ()) if one["FileSystemType"] == "LUSTRE"]
+        if not systems:
+            return None
+        ids = systems[0].get("NetworkInterfaceIds", [])
+        return StoreFound(
+            servers=self._servers({"network-interface-id": ids}) if ids else {},
+            lifecycle=systems[0]["Lifecycle"],
+            version=systems[0].get("FileSystemTypeVersion", ""),
+            deployment=systems[0]["LustreConfiguration"]["DeploymentType"],
+        )
+
+    def efs_file_system(self, id_: str) -> StoreFound | None:
+        """An EFS file system; None where the region has none of that id."""
+        found = self._ask(
+            "elasticfilesystem:DescribeFileSystems", unless="FileSystemNotFound", FileSystemId=id_
+        )
+        systems = found.get("FileSystems", ())
+        if not systems:
+            return None
+        targets = self._servers({"description": [f"EFS mount target for {id_} (*"]})
+        return StoreFound(servers=targets, lifecycle=systems[0]["LifeCycleState"].upper())
+
+    def group_ids(self, vpc: str, name: str) -> tuple[str, ...]:
+        """Ids of the security groups with that name."""
+        asked: Filters = {"vpc-id": [vpc], "group-name": [name]}
+        found = self._ask("ec2:DescribeSecurityGroups", filters=asked)["SecurityGroups"]
+        return tuple(one["GroupId"] for one in found)
+
+    def _servers(self, filters: Filters) -> dict[str, ServersFound]:
+        """Zone → what is there of a file system with these interfaces."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for one in self._ask("ec2:DescribeNetworkInterfaces", filters=filters)["NetworkInterfaces"]:
+            found.setdefault(one["AvailabilityZone"], []).append(one)
+        return {zone: self._server(those) for zone, those in found.items()}
+
+    def _server(self, interfaces: Sequence[Mapping[str, Any]]) -> ServersFound:
+        groups = sorted({each["GroupId"] for one in interfaces for each in one["Groups"]})
+        asked: Filters = {"group-id": groups}
+        rules = self._ask("ec2:DescribeSecurityGroupRules", filters=asked)["SecurityGroupRules"]
+        return ServersFound(
+            vpc_id=interfaces[0]["VpcId"],
+            groups=tuple(groups),
+            rules=tuple(
+                RuleFound(
+                    egress=rule["IsEgress"],
+                    protocol=rule["IpProtocol"],
+                    ports=(rule["FromPort"], rule["ToPort"]),
+                    cidr=rule.get("CidrIpv4", ""),
+                    group_id=rule.get("ReferencedGroupInfo", {}).get("GroupId", ""),
+                )
+                for rule in rules
+            ),
+        )
+
     def without_s3(self, vpc: str, subnets: Sequence[str]) -> list[str]:
         """Those of the subnets whose route table has no gateway endpoint for S3."""
         filters: Filters = {
@@ -269,8 +329,8 @@ class Account:
         make = aws_session(self._access, settings).create_client
         return {
             name.replace("-", ""): make(name, self._access.region, config=settings)
-            for name in ("sts", "ec2", "eks", "iam", "kms", "service-quotas", "ssm")
-        }
+            for name in ("sts", "ec2", "eks", "iam", "kms", "service-quotas", "ssm", "fsx")
+        } | {"elasticfilesystem": make("efs", self._access.region, config=settings)}
 
 
 def _way_out(table: Mapping[str, Any]) -> str:

@@ -253,7 +253,10 @@ def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
     if has_flow_logs(plan.network):
         rates.append(UsageCost(what="flow logs", service="logs", sku="vended"))
     for name, store in plan.stores.items():
-        rates += plan_kind(store).usage_costs(name, store)
+        kind = plan_kind(store)
+        rates += kind.usage_costs(name, store)
+        if kind.brought:
+            yield _not_ours(f"{kind.row(store).kind} {name}")
     for used in rates:
         found = price(used.service, used.sku, plan.identity.region)
         rate = f"{found.usd} USD a {found.unit}" if found else "no price"
@@ -264,6 +267,17 @@ def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
             assumption=f"{rate}, by use",
             as_of=found.as_of if found else None,
         )
+
+
+def _not_ours(what: str) -> Line:
+    """A line for what somebody else pays for."""
+    return Line(
+        what=what,
+        usd_per_hour=None,
+        usd_per_month=None,
+        assumption="brought: not in this sum",
+        as_of=None,
+    )
 
 
 def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> JobCost:

@@ -37,6 +37,7 @@ SOMETIMES = {
     "aws:s3/bucketPolicy:BucketPolicy",
     "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+    "aws:s3/bucketVersioning:BucketVersioning",
     "aws:sns/topic:Topic",
     "aws:sns/topicSubscription:TopicSubscription",
     "aws:ssm/parameter:Parameter",
@@ -124,6 +125,9 @@ def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict
             scope,
             buckets=tuple(sorted(linked)),
             own_buckets=tuple(sorted(own)),
+            questions=tuple(
+                sorted({ask for kind, store in kinds for ask in kind.questions(store)})
+            ),
             boundary=plan.identity.permissions_boundary,
             key=plan.identity.kms_key_arn,
             flow_logs=has_flow_logs(plan.network),

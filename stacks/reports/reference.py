@@ -13,6 +13,7 @@ from typing import Any
 import command_line
 from catalog import versions
 from plans.secrets import NAMES, PREFIXES
+from stacks.settings import stores
 from stacks.settings.aws import AwsConfig
 from stacks.settings.reader import json_schema
 
@@ -62,6 +63,8 @@ PATTERNS = {
     r"^cr-[0-9a-f]{8,17}$": "cr-…",
     r"^vpc-[0-9a-f]{8,17}$": "vpc-…",
     r"^subnet-[0-9a-f]{8,17}$": "subnet-…",
+    stores.FILE_SYSTEM: "fs-…",
+    stores.WINDOW: "day of the week and time",
     r"^1\.\d\d\.\d+-20\d{6}$": versions.KUBERNETES[versions.DEFAULT_KUBERNETES].system_nodes,
     r"^\d+[hms](\d+[ms])?(\d+s)?$": "length of time",
     r"^/[^:]+$": "absolute path",

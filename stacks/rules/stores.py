@@ -15,9 +15,10 @@ from stacks.settings.job import JobConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
 from stacks.settings.stores import StoreConfig
 from stacks.settings.yaml_file import as_yaml
+from stacks.stores.brought import brought_errors
 from stacks.stores.goodput import CHECKPOINTS_KEPT, Verdict
 from stacks.stores.kind import Surroundings
-from stacks.stores.kinds import KINDS, kinds_of, made_for_efa, of_kind
+from stacks.stores.kinds import KINDS, kinds_of, made_for_efa, of_kind, whose
 from stacks.stores.lustre_sizing import proposal
 
 WORTH_A_WARNING = 0.90
@@ -51,7 +52,10 @@ def stores_together_errors(
     """Stores that cannot stand beside each other. `zones`: those of the network, the training zone
     first."""
     for kind in KINDS.values():
-        yield from kind.errors_together([*of_kind(wanted.storage, kind)], wanted, zones)
+        stores = of_kind(wanted.storage, kind).items()
+        own = [name for name, settings in stores if whose(kind, settings) is kind]
+        yield from kind.errors_together(own, wanted, zones)
+    yield from brought_errors(wanted)
 
 
 def store_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
@@ -72,6 +76,17 @@ def checkpoint_errors(
         yield from _checkpoint_size(path, store, environment.storage[store], verdict)
         yield from _checkpoint_interval(path, job, environment, region, verdict)
         yield from _checkpoint_goodput(path, job, environment, region, verdict)
+    elif job.goodput_percent is not None and _on_brought(job, environment):
+        yield InputError(
+            path=f"{path}.goodput_percent",
+            must=(
+                "not be set with checkpoints on a file system that is brought, whose speed the stack"
+                " file does not say"
+            ),
+            got=f"{job.goodput_percent:g}",
+            fix="delete it, or name another store in checkpoints",
+            write=REMOVE,
+        )
     elif job.goodput_percent is not None:
         yield InputError(
             path=f"{path}.goodput_percent",
@@ -80,6 +95,12 @@ def checkpoint_errors(
             fix="delete it, or set parameters_billion and checkpoints",
             write=REMOVE,
         )
+
+
+def _on_brought(job: JobConfig, environment: EnvironmentConfig) -> bool:
+    """Whether the job's checkpoints are on a file system that is brought."""
+    store = environment.storage.get(job.checkpoints.store) if job.checkpoints else None
+    return store is not None and any(kind.brought for kind, _ in kinds_of(store))
 
 
 def _checkpoint_size(

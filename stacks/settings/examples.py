@@ -13,6 +13,7 @@ from stacks.settings.aws import AccountId, PolicyArn, RoleArn
 from stacks.settings.environment import Replaceable
 from stacks.settings.job import Name
 from stacks.settings.network import SubnetId, VpcId
+from stacks.settings.stores import FileSystemId, MaintenanceWindow
 from stacks.settings.team_entry import ImagePrefix, S3Prefix
 
 _ROLE = "arn:aws:iam::123456789012:role/deployer"
@@ -62,6 +63,11 @@ EXAMPLES: dict[str, Any] = {
     "jobs.storage.*": {"path": "/data"},
     "efs": {},
     "lustre": {"capacity_gib": 4800, "throughput_mbps_per_tib": 500},
+    "file_system_id": "fs-0123456789abcdef0",
+    "lifecycle": {"infrequent_after_days": 30},
+    "delete_after_days": {"checkpoints/": 30},
+    "delete_after_days.*": 30,
+    "maintenance_window": "sunday 16:30",
     "for_model": {"parameters_billion": 70, "nodes": 16},
     "parameters_billion": 70,
     "goodput_percent": 95,
@@ -269,6 +275,14 @@ PATTERNS: dict[str, Pattern] = {
         "the id of a subnet: subnet- and 8 to 17 hexadecimal digits",
         _none,
         "subnet-0123456789abcdef0",
+    ),
+    _pattern(FileSystemId): Pattern(
+        "the id of a file system: fs- and 8 to 17 hexadecimal digits",
+        _none,
+        "fs-0123456789abcdef0",
+    ),
+    _pattern(MaintenanceWindow): Pattern(
+        "a day of the week and a time in UTC, such as sunday 16:30", _none, "sunday 16:30"
     ),
     r"^/[^:]+$": _PATH,
     r"^[^/].*[^/]$|^[^/]$": _DIRECTORY,

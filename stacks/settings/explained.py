@@ -173,8 +173,6 @@ def _setting_of_other_jobs(mistake: Mistake) -> InputError | None:
 
 def _known_settings(mistake: Mistake) -> str:
     known = keys_at(mistake.steps[:-1]) if mistake.steps[:-1] else ["environment", "team"]
-    if not known:
-        return f"delete it; {mistake.steps[-2]}: {{}} has no settings"
     lower = mistake.key.lower().replace("-", "_")
     near = difflib.get_close_matches(lower, known, n=1, cutoff=SIMILAR)
     near = near or [name for name in known if name.lower() == lower.replace("_", "")]

@@ -11,14 +11,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from catalog.service_roles import EFS
-from catalog.storage import EFS_CLIENT, Driver, Speed, efs_speed
+from catalog.storage import (
+    EFS_CLIENT,
+    EFS_CLIENT_NOT_ELASTIC,
+    EFS_READS_PER_WRITE,
+    Driver,
+    Speed,
+    efs_speed,
+)
 from frozen import dataclass
 from plans.parts import Identity
 from plans.stores import EfsPlan
 from stacks.settings.environment import EnvironmentConfig, PoolConfig
-from stacks.settings.problems import InputError
-from stacks.settings.stores import EfsConfig
-from stacks.stores.figures import Stage, StoreRow, UsageCost, took
+from stacks.settings.problems import InputError, InputWarning
+from stacks.settings.stores import EfsConfig, LifecycleConfig
+from stacks.stores.efs_rules import lifecycle_errors, throughput_errors
+from stacks.stores.figures import FixedCost, Stage, StoreRow, UsageCost, took
 from stacks.stores.kind import StoreKind, Surroundings
 
 TOKEN = 64
@@ -34,20 +42,26 @@ class EfsSpeed:
     region: str | None = None
     """Its limits differ by region, and None has the lower ones."""
     usable_gib: float | None = None
+    mibps: int | None = None
+    """Provisioned; None of elastic throughput."""
 
     def disks(self) -> Speed:
         """What all nodes reach together."""
-        return efs_speed(self.region)
+        if self.mibps is None:
+            return efs_speed(self.region)
+        written = self.mibps * 2**20
+        return Speed(write=written, read=EFS_READS_PER_WRITE * written)
 
     def client(self, instance_type: str, *, mounted_over_efa: bool) -> Speed:
         """What one node reaches."""
-        return EFS_CLIENT
+        return EFS_CLIENT if self.mibps is None else EFS_CLIENT_NOT_ELASTIC
 
 
 class Efs(StoreKind[EfsConfig, EfsPlan]):
     """One file system with a mount target in each zone that a pool may launch nodes in."""
 
     name = "efs"
+    plans = EfsPlan
     example = {}
     driver = Driver(name="efs.csi.aws.com", add_on="aws-efs-csi-driver")
     """Source: static provisioning in the driver's README."""
@@ -64,6 +78,9 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
             keep=keep,
             creation_token=me.short_name(name, TOKEN),
             zones=zones,
+            throughput=settings.throughput,
+            throughput_mibps=settings.throughput_mibps,
+            lifecycle=tuple(_transitions(settings.lifecycle or LifecycleConfig())),
         )
 
     def component(self) -> Any:
@@ -77,11 +94,28 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
     def capacity(self, settings: EfsConfig) -> str:
         return CAPACITY
 
-    def checkpoint_store(self, settings: EfsConfig, region: str) -> EfsSpeed:
-        return EfsSpeed(region=region)
+    def checkpoint_store(self, settings: EfsConfig, region: str) -> EfsSpeed | None:
+        """Bursting throughput follows from what is stored, which nobody knows here."""
+        if settings.throughput == "bursting":
+            return None
+        return EfsSpeed(region=region, mibps=settings.throughput_mibps)
+
+    def checkpoint_warnings(
+        self, path: str, name: str, settings: EfsConfig
+    ) -> Iterator[InputWarning]:
+        if settings.throughput == "bursting":
+            yield InputWarning(
+                path=path,
+                text=(
+                    f"{name} has bursting throughput, 50 MiB/s for each TiB stored once its credits"
+                    " are used: how long a save takes is not checked"
+                ),
+            )
 
     def errors(self, path: str, settings: EfsConfig, around: Surroundings) -> Iterator[InputError]:
-        yield from ()
+        yield from throughput_errors(path, settings)
+        if settings.lifecycle:
+            yield from lifecycle_errors(path, settings, settings.lifecycle)
 
     def errors_together(
         self, names: Sequence[str], wanted: EnvironmentConfig, zones: tuple[str, ...]
@@ -108,12 +142,28 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
         return (self.holds_data, "aws:efs/mountTarget:MountTarget", *points)
 
     def row(self, plan: EfsPlan) -> StoreRow:
-        return StoreRow(kind="EFS", size="grows", speed="elastic")
+        speed = f"{plan.throughput_mibps} MiB/s" if plan.throughput_mibps else plan.throughput
+        return StoreRow(kind="EFS", size="grows", speed=speed)
+
+    def costs(self, name: str, plan: EfsPlan) -> Iterator[FixedCost]:
+        if plan.throughput_mibps:
+            yield FixedCost(
+                what=f"EFS {name}, {plan.throughput_mibps} MiB/s",
+                service="efs",
+                sku="provisioned",
+                units=plan.throughput_mibps,
+            )
 
     def usage_costs(self, name: str, plan: EfsPlan) -> Iterator[UsageCost]:
         yield UsageCost(what=f"EFS {name}", service="efs", sku="standard")
-        yield UsageCost(what=f"EFS {name}, read", service="efs", sku="read")
-        yield UsageCost(what=f"EFS {name}, written", service="efs", sku="write")
+        if plan.throughput == "elastic":
+            yield UsageCost(what=f"EFS {name}, read", service="efs", sku="read")
+            yield UsageCost(what=f"EFS {name}, written", service="efs", sku="write")
+        moves = {key for key, _ in plan.lifecycle}
+        if "transition_to_ia" in moves:
+            yield UsageCost(what=f"EFS {name}, infrequent", service="efs", sku="infrequent")
+        if "transition_to_archive" in moves:
+            yield UsageCost(what=f"EFS {name}, archive", service="efs", sku="archive")
 
     def stages(self, name: str, plan: EfsPlan) -> Iterator[Stage]:
         yield took(f"file system {name}", "efs.file-system")
@@ -125,6 +175,18 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
 
     def last_stages(self, name: str, plan: EfsPlan) -> tuple[str, ...]:
         return (f"mount target {name}",)
+
+
+def _transitions(lifecycle: LifecycleConfig) -> Iterator[tuple[str, str]]:
+    """As EFS calls them (EFS API, LifecyclePolicy)."""
+    for key, days in (
+        ("transition_to_ia", lifecycle.infrequent_after_days),
+        ("transition_to_archive", lifecycle.archive_after_days),
+    ):
+        if days:
+            yield key, f"AFTER_{days}_DAY{'S' * (days > 1)}"
+    if lifecycle.back_on_access:
+        yield "transition_to_primary_storage_class", "AFTER_1_ACCESS"
 
 
 def mount_zones(

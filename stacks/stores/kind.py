@@ -47,6 +47,10 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     """Its field of `StoreConfig`."""
     example: ClassVar[Mapping[str, Any]]
     """Settings that a message may propose."""
+    plans: ClassVar[type[StorePlan]]
+    """The class of its plans."""
+    brought: ClassVar[bool] = False
+    """Whether it exists before the stack and after it, so that nobody pays for it here."""
     driver: ClassVar[Driver]
     service_role: ClassVar[ServiceRole | None] = None
     """The service-linked role that AWS needs for it."""
@@ -168,6 +172,11 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         kind, its subnet. `path`: of its settings."""
         yield from ()
 
+    def questions(self, plan: Plan) -> tuple[str, ...]:
+        """Calls of AWS that a preview and `make check LIVE=1` ask about it, beside those of its
+        resources."""
+        return ()
+
     def linked_buckets(self, plan: Plan) -> tuple[str, ...]:
         """Names of the S3 buckets that AWS links to it."""
         return ()
@@ -190,9 +199,9 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         """What it costs, used or not."""
         yield from ()
 
-    @abstractmethod
     def usage_costs(self, name: str, plan: Plan) -> Iterator[UsageCost]:
         """What of it costs by use."""
+        yield from ()
 
     def stages(self, name: str, plan: Plan) -> Iterator[Stage]:
         """What AWS takes noticeable time for."""

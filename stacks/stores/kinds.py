@@ -11,6 +11,7 @@ from plans.directories import path_of
 from plans.parts import ClaimPlan, Identity, digest
 from plans.stores import StorePlan
 from stacks.settings.stores import StoreConfig
+from stacks.stores.brought import BroughtEfs, BroughtLustre
 from stacks.stores.efs import Efs
 from stacks.stores.kind import StoreKind
 from stacks.stores.lustre import Lustre
@@ -21,12 +22,21 @@ Stores = Mapping[str, StoreConfig]
 
 KINDS: dict[str, AnyKind] = {kind.name: kind for kind in (Lustre(), Efs(), S3())}
 """By their field of `StoreConfig`, in the order in which stores are made."""
+BROUGHT: dict[str, AnyKind] = {kind.name: kind for kind in (BroughtLustre(), BroughtEfs())}
+"""The same of file systems that exist before the stack."""
+OF_PLANS: dict[type, AnyKind] = {kind.plans: kind for kind in (*KINDS.values(), *BROUGHT.values())}
+"""By the class of their plans."""
+
+
+def whose(kind: AnyKind, settings: Any) -> AnyKind:
+    """The kind of settings of that field: of a file system that the stack makes, or is brought."""
+    return BROUGHT[kind.name] if getattr(settings, "file_system_id", None) else kind
 
 
 def kinds_of(store: StoreConfig) -> list[tuple[AnyKind, Any]]:
     """The kinds that a store names, each with its settings: one, unless the store is refused."""
     found = [(kind, getattr(store, name)) for name, kind in KINDS.items()]
-    return [(kind, settings) for kind, settings in found if settings is not None]
+    return [(whose(kind, settings), settings) for kind, settings in found if settings is not None]
 
 
 def kind_of(store: StoreConfig) -> tuple[AnyKind, Any] | None:
@@ -43,7 +53,7 @@ def of_kind(stores: Stores, kind: AnyKind) -> dict[str, Any]:
 
 def plan_kind(plan: StorePlan) -> AnyKind:
     """The kind of a store that is planned."""
-    return KINDS[plan.kind]
+    return OF_PLANS[type(plan)]
 
 
 def sized(store: StoreConfig, region: str, instance_types: list[str]) -> StoreConfig:
@@ -60,7 +70,9 @@ def store_plans(me: Identity, stores: Stores, zones: tuple[str, ...]) -> dict[st
     launch nodes, the training zone first."""
     return {
         name: replace(
-            kind.plan(me, name, settings, keep=stores[name].data == "keep", zones=zones),
+            whose(kind, settings).plan(
+                me, name, settings, keep=stores[name].data == "keep", zones=zones
+            ),
             apart=stores[name].teams == "apart",
         )
         for kind in KINDS.values()

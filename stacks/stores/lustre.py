@@ -13,7 +13,7 @@ from plans.parts import Identity
 from plans.stores import LustrePlan
 from stacks.settings.environment import PoolConfig
 from stacks.settings.problems import InputError, InputWarning
-from stacks.settings.stores import LustreConfig
+from stacks.settings.stores import DAYS, LustreConfig
 from stacks.stores.figures import FixedCost, Stage, StoreRow, UsageCost, took
 from stacks.stores.kind import Pools, StoreKind, Surroundings
 from stacks.stores.lustre_efa import efa_errors, efa_warnings, lnet_devices, tcp_warnings
@@ -33,6 +33,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
     """One file system and its links to S3."""
 
     name = "lustre"
+    plans = LustrePlan
     example = {"capacity_gib": 4800, "throughput_mbps_per_tib": 500}
     driver = Driver(
         name="fsx.csi.aws.com",
@@ -58,6 +59,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
             version=versions.LUSTRE,
             throughput_mbps_per_tib=settings.throughput_mbps_per_tib,
             backup_days=settings.backup_days,
+            maintenance=_maintenance(settings.maintenance_window),
             efa=settings.efa,
             compression=COMPRESSION,
             metadata=METADATA_OVER_EFA if settings.efa else None,
@@ -204,6 +206,14 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
 
     def last_stages(self, name: str, plan: LustrePlan) -> tuple[str, ...]:
         return (f"{'repositories' if plan.repositories else 'file system'} {name}",)
+
+
+def _maintenance(window: str | None) -> str | None:
+    """As FSx writes it: the number of the day, hour and minute."""
+    if window is None:
+        return None
+    day, _, time = window.partition(" ")
+    return f"{DAYS.index(day) + 1}:{time}"
 
 
 def _events(automatic: Iterable[str]) -> str:

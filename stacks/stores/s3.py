@@ -18,18 +18,23 @@ from catalog.storage import Driver
 from plans.parts import Identity
 from plans.s3 import S3Plan
 from stacks.settings.environment import EnvironmentConfig
-from stacks.settings.problems import InputError
+from stacks.settings.problems import REMOVE, InputError
 from stacks.settings.stores import S3Config
+from stacks.settings.yaml_file import as_yaml
 from stacks.stores.figures import StoreRow, UsageCost
 from stacks.stores.kind import StoreKind, Surroundings
 
 BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 """S3 user guide, bucketnamingrules."""
 KEY = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[\w-]+")
+PREFIX = re.compile(r"[\w!.*'()-][\w!.*'()/-]*/")
+"""S3 user guide, object-keys: characters that are safe in a key."""
 OWN_NAME = 50
 """Characters of an own bucket's name, at most: S3 takes 63, and the account's id has 12."""
 ABORT_UPLOADS_DAYS = 7
 """A choice of ours: longer than any upload takes, and short enough that nobody pays for remains."""
+OLD_VERSIONS_DAYS = 30
+"""A choice of ours: long enough to see that something is missing."""
 CAPACITY = "1024Gi"
 """S3 grows by itself and ignores the figure, but a PersistentVolume must state one."""
 ALL_USERS = "allow-other"
@@ -43,12 +48,14 @@ BUCKET_TYPES = (
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
 )
 """Of a bucket that the stack creates."""
+VERSIONING = "aws:s3/bucketVersioning:BucketVersioning"
 
 
 class S3(StoreKind[S3Config, S3Plan]):
     """One bucket."""
 
     name = "s3"
+    plans = S3Plan
     example = {}
     holds_data = BUCKET_TYPES[0]
     driver = Driver(
@@ -73,6 +80,10 @@ class S3(StoreKind[S3Config, S3Plan]):
             writable=settings.writable,
             kms_key_arn=settings.kms_key_arn or (None if settings.bucket else me.kms_key_arn),
             abort_uploads_days=ABORT_UPLOADS_DAYS,
+            delete_after_days=tuple(sorted(settings.delete_after_days.items())),
+            old_versions_days=(
+                settings.old_versions_days or OLD_VERSIONS_DAYS if settings.versioning else None
+            ),
         )
 
     def component(self) -> Any:
@@ -119,6 +130,8 @@ class S3(StoreKind[S3Config, S3Plan]):
                 fix="write one such as arn:aws:kms:<region>:<account>:key/<id>",
             )
 
+        yield from _aging_errors(path, settings)
+
     def errors_together(
         self, names: Sequence[str], wanted: EnvironmentConfig, zones: tuple[str, ...]
     ) -> Iterator[InputError]:
@@ -160,7 +173,9 @@ class S3(StoreKind[S3Config, S3Plan]):
         )
 
     def resource_types(self, plan: S3Plan) -> tuple[str, ...]:
-        return () if plan.existing else BUCKET_TYPES
+        if plan.existing:
+            return ()
+        return (*BUCKET_TYPES, *([VERSIONING] if plan.old_versions_days else []))
 
     def own_buckets(self, plan: S3Plan) -> tuple[str, ...]:
         return () if plan.existing else (f"{plan.name}-*",)
@@ -177,3 +192,34 @@ class S3(StoreKind[S3Config, S3Plan]):
 
     def usage_costs(self, name: str, plan: S3Plan) -> Iterator[UsageCost]:
         yield UsageCost(what=f"S3 {name}, without requests", service="s3", sku="standard")
+
+
+def _aging_errors(path: str, settings: S3Config) -> Iterator[InputError]:
+    """Ages of objects in a bucket that is not the stack's, or of versions that there are not."""
+    for prefix in settings.delete_after_days:
+        if not PREFIX.fullmatch(prefix):
+            sound = re.sub(r"[^\w!.*'()/-]+", "-", prefix).strip("/") or "tmp"
+            yield InputError(
+                path=f"{path}.delete_after_days.{prefix}",
+                must="be the beginning of objects' keys, up to a slash: checkpoints/",
+                got=prefix or "nothing",
+                fix=f"write {sound}/",
+            )
+    if settings.bucket is not None:
+        for key in ("delete_after_days", "versioning", "old_versions_days"):
+            if given := getattr(settings, key):
+                yield InputError(
+                    path=f"{path}.{key}",
+                    must="not be set with bucket: this program changes no bucket that it did not create",
+                    got=as_yaml(given),
+                    fix="delete it, or delete bucket, and the stack creates one",
+                    write=REMOVE,
+                )
+    elif settings.old_versions_days and not settings.versioning:
+        yield InputError(
+            path=f"{path}.old_versions_days",
+            must="not be set without versioning, which keeps old versions",
+            got=str(settings.old_versions_days),
+            fix="delete it, or write versioning: true",
+            write=REMOVE,
+        )

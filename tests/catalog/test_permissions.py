@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 
 from catalog import permissions
-from catalog.permissions import BESIDE, CLOUDFORMATION, HANDLERS, OWN_LISTS, QUESTIONS, READS
+from catalog.permissions import (
+    BESIDE,
+    CLOUDFORMATION,
+    HANDLERS,
+    OWN_LISTS,
+    QUESTIONS,
+    READS,
+    STORE_QUESTIONS,
+)
 from tests.support.recording import CHECKOUT
 
 CFN_LINT = Path(str(importlib.util.find_spec("cfnlint").origin)).parent  # pyright: ignore[reportOptionalMemberAccess]
@@ -66,4 +74,4 @@ def test_a_type_that_the_table_lacks_is_an_error() -> None:
 def test_the_questions_are_those_that_a_live_check_asks() -> None:
     source = (CHECKOUT / "stacks" / "reports" / "account.py").read_text()
     asked = set(re.findall(r'"([a-z0-9-]+:[A-Z]\w+)"', source)) - {"sts:GetCallerIdentity"}
-    assert asked == set(QUESTIONS)
+    assert asked == {*QUESTIONS, *(ask for asks in STORE_QUESTIONS.values() for ask in asks)}

@@ -186,7 +186,7 @@ def test_what_is_stored_is_paid_by_the_month_and_what_runs_by_the_hour() -> None
 
 def test_us_east_1_has_a_price_for_everything_that_every_stack_pays() -> None:
     """Between zones nothing is charged by the hour, and backups grow with use."""
-    by_use = {("transfer", "between-zones"), ("fsx-lustre", "backup")}
+    by_use = {("transfer", "between-zones"), ("fsx-lustre", "backup"), ("efs", "archive")}
     missing = {key for key in UNITS if price(*key, "us-east-1") is None}
     assert missing <= by_use
     assert set(storage.LUSTRE_TIERS) == {

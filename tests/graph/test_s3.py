@@ -46,6 +46,25 @@ def test_a_bucket_of_the_stack_is_private_encrypted_and_answers_over_tls_only() 
     assert rule["abortIncompleteMultipartUpload"] == {"daysAfterInitiation": 7}
 
 
+def test_a_bucket_deletes_by_age_and_keeps_old_versions_where_the_stack_file_says_so() -> None:
+    aging = {"delete_after_days": {"tmp/": 3, "checkpoints/": 30}, "versioning": True}
+    graph = with_store(json.dumps(aging))
+    [uploads, checkpoints, temporary, old] = graph["BucketLifecycleConfiguration corpus"].inputs[
+        "rules"
+    ]
+    assert uploads["abortIncompleteMultipartUpload"] == {"daysAfterInitiation": 7}
+    assert (checkpoints["filter"], checkpoints["expiration"]) == (
+        {"prefix": "checkpoints/"},
+        {"days": 30},
+    )
+    assert temporary["expiration"] == {"days": 3}
+    assert old["noncurrentVersionExpiration"] == {"noncurrentDays": 30}
+    assert old["expiration"] == {"expiredObjectDeleteMarker": True}
+    status = graph["BucketVersioning corpus"].inputs["versioningConfiguration"]
+    assert status == {"status": "Enabled"}
+    assert not with_store("{}").of("BucketVersioning")
+
+
 def test_a_bucket_to_be_deleted_goes_with_its_objects() -> None:
     bucket = with_store("{}", "delete")["Bucket corpus"]
     assert bucket.inputs["forceDestroy"] and not bucket.options.protect

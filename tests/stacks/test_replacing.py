@@ -14,9 +14,11 @@ from stacks.planned import EnvironmentPlan
 from stacks.replacing import (
     STORES,
     changes,
+    growing_warnings,
     replacing_errors,
     replacing_warnings,
 )
+from tests.support.brought_stores import EFS
 from tests.support.brought_vpc import BROUGHT, NETWORK, SUBNETS, Brought
 from tests.support.deployed import deployed
 from tests.support.recording import Graph, deploy
@@ -215,6 +217,28 @@ def test_a_replacement_is_refused_with_its_setting_until_its_entries_allow_it(ca
 def test_what_is_changed_added_or_removed_without_a_replacement_is_not_refused(case: str) -> None:
     before, after = IN_PLACE[case]
     assert errors_of(environment_plan(*after), deployed(graph_of(*before))) == []
+
+
+def test_an_update_that_grows_a_file_system_says_what_that_means() -> None:
+    plan = environment_plan(at(f"{LUSTRE}.capacity_gib", 7200))
+    [warning] = growing_warnings(plan, deployed(graph_of()))
+    assert warning.path == f"environment.{LUSTRE}.capacity_gib"
+    assert "grows scratch from 4800 to 7200" in warning.text and "after 6 hours" in warning.text
+    assert [*growing_warnings(environment_plan(), deployed(graph_of()))] == []
+    assert [*growing_warnings(plan, Deployed())] == []
+
+
+def test_a_file_system_that_is_read_is_no_store_of_the_stack() -> None:
+    read = Deployed(resources={("aws:fsx/lustreFileSystem:LustreFileSystem", "theirs.brought"): {}})
+    assert [*changes(environment_plan(), read)] == []
+
+
+def test_a_store_of_the_stack_does_not_become_one_that_is_brought() -> None:
+    plan = environment_plan(BROUGHT, at("storage.home", {"efs": {"file_system_id": EFS}}))
+    found = deployed(graph_of(BROUGHT))
+    [error] = replacing_errors(plan, found)
+    assert error.path == "environment.storage.home"
+    assert error.got == "a efs store that it did not make"
 
 
 @pytest.mark.parametrize("stack", STACKS)

@@ -73,6 +73,8 @@ ABSENT: dict[str, set[str]] = {
     "AWS::FSx::DataRepositoryAssociation": {"DeleteDataInFilesystem"},
 }
 """Type → inputs that CloudFormation has no property for."""
+SPELLED = {"transitionToIa": "TransitionToIA"}
+"""Words that CloudFormation writes otherwise than in its own case."""
 LISTS = {"Roles", "Queues"}
 """Properties that are lists where the input is one value."""
 LUSTRE = {
@@ -82,6 +84,7 @@ LUSTRE = {
     "EfaEnabled",
     "MetadataConfiguration",
     "PerUnitStorageThroughput",
+    "WeeklyMaintenanceStartTime",
 }
 """Properties inside LustreConfiguration."""
 
@@ -124,7 +127,7 @@ def _properties(kind: str, inputs: Properties) -> Properties:
 
 
 def _title(key: str) -> str:
-    return key[0].upper() + key[1:]
+    return SPELLED.get(key) or key[0].upper() + key[1:]
 
 
 def _titled(value: Any) -> Any:

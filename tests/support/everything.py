@@ -148,8 +148,24 @@ _STORES: dict[str, Any] = {
             "capacity_gib": 1200,
             "throughput_mbps_per_tib": 125,
             "backup_days": 7,
+            "maintenance_window": "sunday 16:30",
         },
         "teams": "apart",
+    },
+    "slow": {
+        "efs": {
+            "throughput": "provisioned",
+            "throughput_mibps": 128,
+            "lifecycle": {"infrequent_after_days": 30, "back_on_access": True},
+        },
+    },
+    "old": {"efs": {"lifecycle": {"infrequent_after_days": 30, "archive_after_days": 90}}},
+    "made": {
+        "s3": {
+            "delete_after_days": {"checkpoints/": 30},
+            "versioning": True,
+            "old_versions_days": 7,
+        },
     },
     "sets": {
         "s3": {

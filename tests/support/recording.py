@@ -173,7 +173,7 @@ class RecordingMonitor(mocks.MockMonitor):
     ) -> None:
         super().__init__(NoLookups(parameters, vpc, deployed))
         self.graph, self._lock, self._references = Graph(), threading.Lock(), references
-        self._preview, self._jitter = preview, jitter
+        self._preview, self._jitter, self._vpc = preview, jitter, vpc
         self._hooks: dict[str, pulumi.ResourceHook] = {}
 
     def register_resource_hook(self, hook: pulumi.ResourceHook) -> None:
@@ -221,8 +221,17 @@ class RecordingMonitor(mocks.MockMonitor):
         return empty_pb2.Empty()
 
     def ReadResource(self, request: Any) -> resource_pb2.ReadResourceResponse:
-        """A stack reference; KeyError for a stack that this test does not know."""
+        """A stack reference; KeyError for a stack that this test does not know. Or a resource of AWS
+        that is not the stack's, which answers look-ups as a brought VPC does."""
         answer = struct_pb2.Struct()
+        if request.type.startswith("aws:"):
+            assert self._vpc and request.provider, (
+                f"the program reads {request.type} {request.name}"
+            )
+            answer.update(self._vpc(f"read:{request.type}", {"id": request.id}))
+            urn = self.make_urn(request.parent, request.type, request.name)
+            self.resources[urn] = self.ResourceRegistration(urn, request.id, {})
+            return resource_pb2.ReadResourceResponse(urn=urn, properties=answer)
         answer.update(
             {"name": request.id, "outputs": self._references[request.id], "secretOutputNames": []}
         )

@@ -66,6 +66,11 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("pools.h100.capacity", "spot"),
         at("storage.scratch.lustre.backup_days", 7),
     ),
+    "stores that age": (
+        at("storage.home.efs", {"throughput": "provisioned", "throughput_mibps": 128}),
+        at("storage.old", {"efs": {"lifecycle": {"infrequent_after_days": 30}}}),
+        at("storage.scratch.lustre.maintenance_window", "sunday 16:30"),
+    ),
     "NAT gateways in each zone": (at("network.nat", "each_zone"),),
     "a key of the company and logs": (
         at("kms_key_arn", KEY),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.providers.aws.account import Account
-from rehearsal.providers.aws.resource_type import Kind, Tagging, lower, renamed, upper
+from rehearsal.providers.aws.resource_type import Kind, Seen, Tagging, lower, renamed, upper
 from rehearsal.providers.wire import Properties, words
 
 SPELLED = {"sseAlgorithm": "SSEAlgorithm", "kmsMasterKeyId": "KMSMasterKeyID", "id": "ID"}
@@ -26,11 +26,13 @@ class Bucket(Kind):
         return new["bucket"]
 
     def remove(self, aws: Account, id_: str, state: Properties) -> None:
-        """With its objects, where the program said so; S3 refuses to otherwise."""
+        """With its objects and their old versions, where the program said so; S3 refuses to
+        otherwise."""
         if state.get("forceDestroy"):
-            found = aws.call("s3", "list_objects_v2", Bucket=id_).get("Contents", [])
-            for one in found:
-                aws.call("s3", "delete_object", Bucket=id_, Key=one["Key"])
+            found = aws.call("s3", "list_object_versions", Bucket=id_)
+            for one in (*found.get("Versions", []), *found.get("DeleteMarkers", [])):
+                which = {"Key": one["Key"], "VersionId": one["VersionId"]}
+                aws.call("s3", "delete_object", Bucket=id_, **which)
         aws.call("s3", "delete_bucket", Bucket=id_)
 
     def tags_of(self, aws: Account, state: Properties, found: dict[str, Any]) -> dict[str, str]:
@@ -56,6 +58,26 @@ class Rules(Kind):
 
     def inward(self, path: str, value: Any) -> Any:
         return renamed(value, lambda key: WORDS.get(key) or lower(key))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Versioning(Kind):
+    def details(self, aws: Account, found: dict[str, Any]) -> Properties:
+        return {"versioningConfiguration": {"status": found["Status"]}}
+
+    def find(self, aws: Account, id_: str, hint: Properties) -> Seen | None:
+        """A bucket that never had it, or has it no more, has no such setting."""
+        told = aws.seen("s3", "get_bucket_versioning", Bucket=id_) or {}
+        return super().find(aws, id_, hint) if told.get("Status") == "Enabled" else None
+
+    def remove(self, aws: Account, id_: str, state: Properties) -> None:
+        """Versioning is never taken away, only suspended."""
+        aws.call(
+            "s3",
+            "put_bucket_versioning",
+            Bucket=id_,
+            VersioningConfiguration={"Status": "Suspended"},
+        )
 
 
 def of_bucket(word: str, **more: Any) -> dict[str, Any]:
@@ -107,6 +129,13 @@ KINDS = (
         delete="delete_bucket_encryption",
         updates={"rules": "put_bucket_encryption"},
         names={"rules": "ServerSideEncryptionConfiguration.Rules"},
+    ),
+    Versioning(
+        **of_bucket("BucketVersioning"),
+        create="put_bucket_versioning",
+        read="get_bucket_versioning",
+        delete="put_bucket_versioning",
+        updates={"versioningConfiguration": "put_bucket_versioning"},
     ),
     Rules(
         **of_bucket("BucketLifecycleConfiguration"),

@@ -157,6 +157,57 @@ def _route(route: Any) -> Properties:
     }
 
 
+def _interface(clients: Clients, region: str, arguments: Properties) -> Properties:
+    id_ = arguments["id"]
+    asked = _asked(clients, region, "ec2", "describe_network_interfaces", NetworkInterfaceIds=[id_])
+    found = _one(asked, "NetworkInterfaces", "Network Interface")
+    told = ["AvailabilityZone", "Description", "SubnetId", "VpcId"]
+    return {
+        **arguments,
+        **_shared(found, region),
+        **{lower(key): found[key] for key in told},
+        "securityGroups": [group["GroupId"] for group in found["Groups"]],
+    }
+
+
+def _group_ids(clients: Clients, region: str, arguments: Properties) -> Properties:
+    filters = _filters(arguments)
+    asked = _asked(clients, region, "ec2", "describe_security_groups", Filters=filters)
+    found = sorted(asked["SecurityGroups"], key=lambda group: group["GroupId"])
+    return {
+        **arguments,
+        "id": region,
+        "ids": [group["GroupId"] for group in found],
+        "vpcIds": [group["VpcId"] for group in found],
+        "arns": [group.get("SecurityGroupArn", "") for group in found],
+        "region": region,
+        "tags": {},
+    }
+
+
+def _group_rule(clients: Clients, region: str, arguments: Properties) -> Properties:
+    id_ = arguments["securityGroupRuleId"]
+    asked = _asked(
+        clients, region, "ec2", "describe_security_group_rules", SecurityGroupRuleIds=[id_]
+    )
+    found = _one(asked, "SecurityGroupRules", "Security Group Rule")
+    return {
+        **arguments,
+        **_shared(found, region),
+        "id": id_,
+        "isEgress": found["IsEgress"],
+        "ipProtocol": found["IpProtocol"],
+        "fromPort": found["FromPort"],
+        "toPort": found["ToPort"],
+        "cidrIpv4": found.get("CidrIpv4", ""),
+        "cidrIpv6": found.get("CidrIpv6", ""),
+        "prefixListId": found.get("PrefixListId", ""),
+        "referencedSecurityGroupId": found.get("ReferencedGroupInfo", {}).get("GroupId", ""),
+        "securityGroupId": found["GroupId"],
+        "description": found.get("Description", ""),
+    }
+
+
 def _caller(clients: Clients, region: str, arguments: Properties) -> Properties:
     found = _asked(clients, region, "sts", "get_caller_identity")
     account = found["Account"]
@@ -171,11 +222,20 @@ def _caller(clients: Clients, region: str, arguments: Properties) -> Properties:
 
 LOOKUPS: dict[str, Lookup] = {
     "aws:index/getCallerIdentity:getCallerIdentity": _caller,
+    "aws:ec2/getNetworkInterface:getNetworkInterface": _interface,
+    "aws:ec2/getNetworkInterfaces:getNetworkInterfaces": _ids(
+        "NetworkInterface", "describe_network_interfaces"
+    ),
     "aws:ec2/getRouteTable:getRouteTable": _route_table,
     "aws:ec2/getRouteTables:getRouteTables": _ids("RouteTable", "describe_route_tables"),
+    "aws:ec2/getSecurityGroups:getSecurityGroups": _group_ids,
     "aws:ec2/getSubnet:getSubnet": _subnet,
     "aws:ec2/getSubnets:getSubnets": _ids("Subnet", "describe_subnets"),
     "aws:ec2/getVpc:getVpc": _vpc,
     "aws:ec2/getVpcs:getVpcs": _ids("Vpc", "describe_vpcs"),
+    "aws:vpc/getSecurityGroupRule:getSecurityGroupRule": _group_rule,
+    "aws:vpc/getSecurityGroupRules:getSecurityGroupRules": _ids(
+        "SecurityGroupRule", "describe_security_group_rules"
+    ),
 }
 """Token of a data source → its answer."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.providers.aws.account import Account
-from rehearsal.providers.aws.resource_type import Kind, Tagging, upper
+from rehearsal.providers.aws.resource_type import Kind, Tagging, lower, renamed, upper
 from rehearsal.providers.wire import Properties, words
 
+SPELLED = {"transitionToIa": "TransitionToIA"}
+"""A word that EFS writes otherwise than in its own case."""
+WORDS = {there: here for here, there in SPELLED.items()}
 LUSTRE = words(
     "deploymentType perUnitStorageThroughput dataCompressionType automaticBackupRetentionDays"
-    " metadataConfiguration efaEnabled"
+    " metadataConfiguration efaEnabled weeklyMaintenanceStartTime"
 )
 """Inputs that FSx takes and tells in a part of their own."""
 
@@ -59,6 +63,35 @@ class Association(Kind):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FileSystem(Kind):
+    """Of EFS, whose lifecycle is asked and set apart from it."""
+
+    def details(self, aws: Account, found: dict[str, Any]) -> Properties:
+        id_ = found["FileSystemId"]
+        answer = aws.seen("efs", "describe_lifecycle_configuration", FileSystemId=id_) or {}
+        policies = answer.get("LifecyclePolicies")
+        return {"lifecyclePolicies": self.inward("", policies)} if policies else {}
+
+    def update(
+        self, aws: Account, operation: str, which: Properties, given: Properties, new: Properties
+    ) -> None:
+        """EFS takes a throughput with its mode only."""
+        if operation == "update_file_system":
+            given = self.arguments(new, words("throughputMode provisionedThroughputInMibps"))
+        super().update(aws, operation, which, given, new)
+
+    def withdraw(self, aws: Account, id_: str, keys: Collection[str], state: Properties) -> None:
+        if "lifecyclePolicies" in keys and state.get("lifecyclePolicies"):
+            aws.call("efs", "put_lifecycle_configuration", FileSystemId=id_, LifecyclePolicies=[])
+
+    def outward(self, value: Any) -> Any:
+        return renamed(value, lambda key: SPELLED.get(key) or upper(key))
+
+    def inward(self, path: str, value: Any) -> Any:
+        return renamed(value, lambda key: WORDS.get(key) or lower(key))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Repository(Kind):
     def remove(self, aws: Account, id_: str, state: Properties) -> None:
         """With its images, where the program said so; AWS refuses to otherwise."""
@@ -94,12 +127,15 @@ KINDS = (
         ),
         fixed=words("dataCompressionType"),
         updates=dict.fromkeys(
-            ("storageCapacity", "perUnitStorageThroughput", "automaticBackupRetentionDays"),
+            words(
+                "storageCapacity perUnitStorageThroughput automaticBackupRetentionDays"
+                " weeklyMaintenanceStartTime"
+            ),
             "update_file_system",
         ),
         chosen=words(
             "fileSystemTypeVersion automaticBackupRetentionDays metadataConfiguration efaEnabled"
-            " kmsKeyId"
+            " kmsKeyId weeklyMaintenanceStartTime"
         ),
         defaults={"deploymentType": "SCRATCH_1", "dataCompressionType": "NONE"},
         names={"subnetIds": "SubnetIds.0"}
@@ -134,7 +170,7 @@ KINDS = (
         tagging=Tagging(target="ResourceARN", by="arn"),
         minutes=30,
     ),
-    Kind(
+    FileSystem(
         token="aws:efs/fileSystem:FileSystem",
         service="efs",
         create="create_file_system",
@@ -145,8 +181,14 @@ KINDS = (
         asks={"FileSystemId": "id"},
         status="LifeCycleState",
         replaces=words("creationToken encrypted kmsKeyId"),
-        fixed=words("throughputMode"),
-        chosen=words("encrypted kmsKeyId"),
+        updates={
+            "throughputMode": "update_file_system",
+            "provisionedThroughputInMibps": "update_file_system",
+            "lifecyclePolicies": "put_lifecycle_configuration",
+        },
+        later=words("lifecyclePolicies"),
+        undo={"lifecyclePolicies": "put_lifecycle_configuration"},
+        chosen=words("encrypted kmsKeyId provisionedThroughputInMibps"),
         defaults={"throughputMode": "bursting"},
         outputs={"arn": "FileSystemArn"},
         tagging=Tagging(target="ResourceId"),

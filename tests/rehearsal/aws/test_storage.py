@@ -166,6 +166,50 @@ def test_capacity_only_grows(account: Account, network: Network) -> None:
     assert fsx.describe_file_systems()["FileSystems"][0]["StorageCapacity"] == 4800
 
 
+def test_size_and_speed_change_once_in_six_hours(account: Account, network: Network) -> None:
+    fsx, made = account.client("fsx"), create(account, network, StorageCapacity=2400)
+    id_, faster = made["FileSystemId"], {"PerUnitStorageThroughput": 500}
+    fsx.update_file_system(FileSystemId=id_, StorageCapacity=4800)
+    for more in ({"StorageCapacity": 7200}, {"LustreConfiguration": faster}):
+        with refused("BadRequest"):
+            fsx.update_file_system(FileSystemId=id_, **more)
+    window = {"WeeklyMaintenanceStartTime": "7:16:30"}
+    fsx.update_file_system(FileSystemId=id_, LustreConfiguration=window)
+    with refused("BadRequest"):
+        window = {"WeeklyMaintenanceStartTime": "sunday 16:30"}
+        fsx.update_file_system(FileSystemId=id_, LustreConfiguration=window)
+
+
+def test_efs_changes_its_throughput_mode_once_a_day(account: Account) -> None:
+    efs = account.client("efs")
+    id_ = efs.create_file_system(CreationToken="x", ThroughputMode="elastic")["FileSystemId"]
+    provisioned = {"ThroughputMode": "provisioned", "ProvisionedThroughputInMibps": 128.0}
+    with refused("BadRequest"):
+        efs.update_file_system(FileSystemId=id_, ThroughputMode="provisioned")
+    efs.update_file_system(FileSystemId=id_, **provisioned)
+    efs.update_file_system(FileSystemId=id_, **provisioned | {"ProvisionedThroughputInMibps": 256})
+    for again in (provisioned, {"ThroughputMode": "elastic"}):
+        with refused("TooManyRequests"):
+            efs.update_file_system(FileSystemId=id_, **again)
+
+
+def test_efs_archives_after_infrequent_access_and_with_elastic_throughput_only(
+    account: Account,
+) -> None:
+    efs = account.client("efs")
+    elastic, bursting = (
+        efs.create_file_system(CreationToken=mode, ThroughputMode=mode)["FileSystemId"]
+        for mode in ("elastic", "bursting")
+    )
+    archive = [{"TransitionToIA": "AFTER_30_DAYS"}, {"TransitionToArchive": "AFTER_90_DAYS"}]
+    efs.put_lifecycle_configuration(FileSystemId=elastic, LifecyclePolicies=archive)
+    both = [{**archive[0], **archive[1]}]
+    early = [archive[0], {"TransitionToArchive": "AFTER_14_DAYS"}]
+    for id_, policies in ((bursting, archive), (elastic, both), (elastic, early)):
+        with refused("BadRequest"):
+            efs.put_lifecycle_configuration(FileSystemId=id_, LifecyclePolicies=policies)
+
+
 def test_tags_come_and_go(account: Account, network: Network) -> None:
     fsx, arn = (
         account.client("fsx"),

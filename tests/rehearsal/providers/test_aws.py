@@ -155,12 +155,26 @@ def _bucket(make: Callable[..., Thing]) -> list[Thing]:
         "filter": {"prefix": ""},
         "abortIncompleteMultipartUpload": {"daysAfterInitiation": 7},
     }
+    gone = {
+        "id": "delete tmp/",
+        "status": "Enabled",
+        "filter": {"prefix": "tmp/"},
+        "expiration": {"days": 3},
+    }
+    old = {
+        "id": "old-versions",
+        "status": "Enabled",
+        "filter": {"prefix": ""},
+        "expiration": {"expiredObjectDeleteMarker": True},
+        "noncurrentVersionExpiration": {"noncurrentDays": 30},
+    }
     return [
         bucket,
         make("BucketPublicAccessBlock", **of_it, **blocked),
         make("BucketPolicy", **of_it, policy=DOCUMENT),
         make("BucketServerSideEncryptionConfiguration", **of_it, rules=[encryption]),
-        make("BucketLifecycleConfiguration", **of_it, rules=[remains]),
+        make("BucketLifecycleConfiguration", **of_it, rules=[remains, gone, old]),
+        make("BucketVersioning", **of_it, versioningConfiguration={"status": "Enabled"}),
     ]
 
 
@@ -417,6 +431,16 @@ def test_a_refresh_of_an_object_nobody_touched_changes_nothing(
     found = engine.plugin.read(thing.call(), thing.inputs, thing.state)
     assert found
     assert found.inputs == thing.inputs
+
+
+def test_a_lifecycle_that_the_program_takes_out_is_taken_away(
+    engine: Engine, world: dict[str, Thing]
+) -> None:
+    thing = world["FileSystem"]
+    engine.change(thing, lifecyclePolicies=[{"transitionToIa": "AFTER_7_DAYS"}])
+    engine.change(thing, lifecyclePolicies=None)
+    found = engine.plugin.read(thing.call(), thing.inputs, thing.state)
+    assert found and "lifecyclePolicies" not in found.state
     assert engine.diff(thing).changes == {}
 
 
@@ -479,6 +503,17 @@ def test_a_change_replaces_where_no_update_can_do_it(
         ("Cluster", {"upgradePolicy": {"supportType": "STANDARD"}}),
         ("Queue", {"messageRetentionSeconds": 600}),
         ("LustreFileSystem", {"storageCapacity": 7200, "automaticBackupRetentionDays": 7}),
+        ("LustreFileSystem", {"weeklyMaintenanceStartTime": "7:16:30"}),
+        (
+            "FileSystem",
+            {
+                "lifecyclePolicies": [
+                    {"transitionToIa": "AFTER_30_DAYS"},
+                    {"transitionToArchive": "AFTER_90_DAYS"},
+                ]
+            },
+        ),
+        ("FileSystem", {"throughputMode": "provisioned", "provisionedThroughputInMibps": 128}),
         ("DataRepositoryAssociation", {"s3": {"autoImportPolicy": {"events": ["NEW", "DELETED"]}}}),
     ],
 )
@@ -502,7 +537,6 @@ def test_an_update_is_there_when_the_object_is_read_again(
             "assumeRolePolicy, description of a aws:iam/role",
         ),
         ("NodeGroup", {"labels": {"role": "x"}}, "labels of a aws:eks/nodeGroup"),
-        ("FileSystem", {"throughputMode": "bursting"}, "throughputMode of a aws:efs/fileSystem"),
         (
             "LustreFileSystem",
             {"perUnitStorageThroughput": None},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from plans.parts import Identity
+from plans.s3 import S3Plan
 from stacks.reports import plan
 from stacks.reports.cost import estimate
 from stacks.reports.timeline import schedule
@@ -51,3 +52,13 @@ def test_a_claim_has_another_name_where_jobs_may_write_or_the_bucket_is_another(
         return next(claim.name for claim in claims if claim.store == "corpus")
 
     assert len({claim(), claim(writable=True), claim(bucket="our-corpus")}) == 3
+
+
+def test_old_versions_end_after_thirty_days_unless_the_stack_file_says_otherwise() -> None:
+    def days(**settings: object) -> int | None:
+        plan = environment_plan(corpus(**settings)).stores["corpus"]
+        assert isinstance(plan, S3Plan)
+        return plan.old_versions_days
+
+    assert (days(), days(versioning=True)) == (None, 30)
+    assert days(versioning=True, old_versions_days=7) == 7

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.brought_vpc import SUBNETS, VPC
+from tests.support.brought_stores import EFS, LUSTRE
+from tests.support.brought_vpc import BROUGHT, SUBNETS, VPC
 from tests.support.stackfile import Edit, at, without
 
 JOB = "jobs.t5-large"
@@ -314,6 +315,108 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         ],
         "storage.text.s3.bucket",
         "must be another bucket than that of corpus: a pod mounts a bucket once",
+    ),
+    "file system brought into a network of the stack": (
+        [at("storage.home.efs", {"file_system_id": EFS})],
+        "storage.home.efs.file_system_id",
+        f"must be in a VPC that exists, which network.vpc_id names; got {EFS}, and a network that the"
+        f" stack makes. Fix: write network: {{vpc_id: <VPC of {EFS}>",
+    ),
+    "size of a brought file system": (
+        [BROUGHT, at("storage.scratch.lustre", {"file_system_id": LUSTRE, "capacity_gib": 4800})],
+        "storage.scratch.lustre.capacity_gib",
+        "must not be set with file_system_id: this program changes no file system that it did not"
+        " make; got 4800. Fix: delete it",
+    ),
+    "repositories of a brought file system": (
+        [
+            BROUGHT,
+            _linked({"s3": "s3://sets", "path": "/sets"}),
+            at("storage.scratch.lustre.file_system_id", LUSTRE),
+        ],
+        "storage.scratch.lustre.repositories",
+        "must not be set with file_system_id",
+    ),
+    "brought file system that would be deleted": (
+        [BROUGHT, at("storage.home", {"efs": {"file_system_id": EFS}, "data": "delete"})],
+        "storage.home.data",
+        "must be keep with file_system_id: this program deletes no file system that it did not make",
+    ),
+    "brought file system of two stores": (
+        [
+            BROUGHT,
+            at("storage.code", {"efs": {"file_system_id": EFS}}),
+            at("storage.sets", {"efs": {"file_system_id": EFS}}),
+        ],
+        "storage.sets.efs.file_system_id",
+        "must be another file system than that of code: a pod mounts one once",
+    ),
+    "goodput on a brought file system": (
+        [
+            BROUGHT,
+            at("storage.scratch.lustre", {"file_system_id": LUSTRE}),
+            at(f"{JOB}.parameters_billion", 7),
+            at(f"{JOB}.goodput_percent", 90),
+        ],
+        f"{JOB}.goodput_percent",
+        "must not be set with checkpoints on a file system that is brought",
+    ),
+    "provisioned throughput without a number": (
+        [at("storage.home.efs.throughput", "provisioned")],
+        "storage.home.efs.throughput_mibps",
+        "must be set with throughput: provisioned; got nothing. Fix: write 128",
+    ),
+    "a number without provisioned throughput": (
+        [at("storage.home.efs.throughput_mibps", 128)],
+        "storage.home.efs.throughput_mibps",
+        "must not be set with throughput: elastic; got 128. Fix: delete it, or write throughput:"
+        " provisioned",
+    ),
+    "archive of a store that bursts": (
+        [
+            at(
+                "storage.home.efs",
+                {"throughput": "bursting", "lifecycle": {"archive_after_days": 90}},
+            ),
+        ],
+        "storage.home.efs.lifecycle.archive_after_days",
+        "must not be set with throughput: bursting: EFS archives with elastic only",
+    ),
+    "archive before infrequent access": (
+        [
+            at(
+                "storage.home.efs.lifecycle",
+                {"infrequent_after_days": 30, "archive_after_days": 30},
+            )
+        ],
+        "storage.home.efs.lifecycle.archive_after_days",
+        "must be more than infrequent_after_days, which is 30; got 30. Fix: write 60",
+    ),
+    "a lifecycle of nothing": (
+        [at("storage.home.efs.lifecycle", {"back_on_access": True})],
+        "storage.home.efs.lifecycle",
+        "must say after how many days files move",
+    ),
+    "ages of objects in an existing bucket": (
+        [at("storage.corpus", {"s3": {"bucket": "ours", "delete_after_days": {"tmp/": 3}}})],
+        "storage.corpus.s3.delete_after_days",
+        "must not be set with bucket: this program changes no bucket that it did not create",
+    ),
+    "a prefix that begins with a slash": (
+        [at("storage.corpus", {"s3": {"delete_after_days": {"/tmp": 3}}})],
+        "storage.corpus.s3.delete_after_days./tmp",
+        "must be the beginning of objects' keys, up to a slash: checkpoints/; got /tmp. Fix: write"
+        " tmp/",
+    ),
+    "versions of an existing bucket": (
+        [at("storage.corpus", {"s3": {"bucket": "ours", "versioning": True}})],
+        "storage.corpus.s3.versioning",
+        "must not be set with bucket",
+    ),
+    "days of versions that are not kept": (
+        [at("storage.corpus", {"s3": {"old_versions_days": 3}})],
+        "storage.corpus.s3.old_versions_days",
+        "must not be set without versioning, which keeps old versions; got 3. Fix: delete it",
     ),
     "checkpoints in a bucket": (
         [at("storage.corpus", {"s3": {}}), at(f"{JOB}.checkpoints.store", "corpus")],
@@ -1202,10 +1305,10 @@ REFUSED |= {
         "allowed_registries",
         "Fix: delete it; images may come from every registry",
     ),
-    "a setting of a store that has none": (
+    "a setting that a kind of store does not have": (
         [at("storage.home.efs.uid", 0)],
         "storage.home.efs.uid",
-        "Fix: delete it; efs: {} has no settings",
+        "Fix: delete it; the settings are file_system_id, throughput, throughput_mibps, lifecycle",
     ),
     "nodes of a job that is a file": (
         [at("jobs.theirs", {"manifest": "job.yaml", "pool": "h100", "nodes": 2})],
@@ -1291,6 +1394,12 @@ SOUND: dict[str, list[Edit]] = {
     "zones of its own, in any order": [
         at("network.zones", ["ap-northeast-2d", "ap-northeast-2a"]),
         at("pools.h100.fallback_zones", ["ap-northeast-2d"]),
+    ],
+    "file systems that are brought": [
+        BROUGHT,
+        at("storage.scratch", {"lustre": {"file_system_id": LUSTRE}}),
+        at("storage.home", {"efs": {"file_system_id": EFS}, "teams": "apart"}),
+        at("storage.more", {"efs": {}}),
     ],
     "two stores whose mount targets have names of their own": [
         at("pools.h100.fallback_zones", ["ap-northeast-2b"]),

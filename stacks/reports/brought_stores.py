@@ -1,0 +1,77 @@
+"""What `make check LIVE=1` asks about file systems that the stack is brought, and what the answers mean.
+What they must be: plans/store_faults.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from plans.networks import NODES, BroughtNetworkPlan
+from plans.store_faults import Client, StoreFound, efs_faults, lustre_faults
+from plans.stores import BroughtEfsPlan, BroughtLustrePlan, BroughtPlan
+from stacks.planned import EnvironmentPlan
+from stacks.reports.account import Account
+from stacks.settings.problems import InputError, InputWarning
+
+Finding = InputError | InputWarning
+Check = Callable[[], Iterator[Finding]]
+
+
+def store_checks(account: Account, plan: EnvironmentPlan) -> dict[str, Check]:
+    """The questions by name; none where the stack makes its stores."""
+    if not isinstance(plan.network, BroughtNetworkPlan):
+        return {}
+    network: BroughtNetworkPlan = plan.network
+    stores = [store for store in plan.stores.values() if isinstance(store, BroughtPlan)]
+    return {
+        f"file system {store.file_system_id}": lambda store=store: store_findings(
+            store, network.vpc_id, clients(account, network, store), found(account, store)
+        )
+        for store in stores
+    }
+
+
+def found(account: Account, store: BroughtPlan) -> StoreFound | None:
+    """As AWS describes it."""
+    lustre = isinstance(store, BroughtLustrePlan)
+    ask = account.lustre_file_system if lustre else account.efs_file_system
+    return ask(store.file_system_id)
+
+
+def clients(
+    account: Account, network: BroughtNetworkPlan, store: BroughtPlan
+) -> tuple[Client, ...]:
+    """The nodes that mount it: those of pools, and with `teams: apart` on Lustre the system nodes. A
+    subnet that does not exist is an error of the network."""
+    subnets = {zone.name: zone.subnet_id for zone in network.zones}
+    every = store.apart and isinstance(store, BroughtLustrePlan)
+    zones = [*store.zones, *(zone for zone in subnets if zone not in store.zones and every)]
+    vpc = account.vpc(network.vpc_id, [subnets[zone] for zone in zones])
+    ranges = {id_: subnet.cidr for id_, subnet in (vpc.subnets if vpc else {}).items()}
+    groups = account.group_ids(network.vpc_id, network.identity.name(NODES))
+    return tuple(
+        Client(zone=zone, cidr=ranges[subnets[zone]], groups=groups)
+        for zone in zones
+        if subnets[zone] in ranges
+    )
+
+
+def store_findings(
+    store: BroughtPlan, vpc_id: str, nodes: tuple[Client, ...], told: StoreFound | None
+) -> Iterator[Finding]:
+    """Everything that is wrong with it, and what should be known. `told`: None where there is none."""
+    if isinstance(store, BroughtLustrePlan):
+        faults = [*lustre_faults(store, vpc_id, nodes, told)]
+    else:
+        assert isinstance(store, BroughtEfsPlan)
+        faults = [*efs_faults(store, vpc_id, nodes, told)]
+    for fault in faults:
+        yield InputError(path=fault.path, must=fault.must, got=fault.got, fix=fault.fix)
+    if told and told.deployment and not faults:
+        lost = ", which loses data with a server" if told.deployment.startswith("SCRATCH") else ""
+        yield InputWarning(
+            path=store.path,
+            text=(
+                f"it is {told.deployment}{lost}; how much room is free on it AWS does not say: see"
+                " FreeDataStorageCapacity in CloudWatch"
+            ),
+        )

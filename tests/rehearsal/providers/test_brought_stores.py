@@ -1,0 +1,158 @@
+"""Look-ups of brought file systems against the rehearsal's account: as the components ask, and as
+`make check LIVE=1` asks, the same is found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pytest
+
+from plans.access import AccessPlan
+from rehearsal.providers.aws.provider import Aws
+from rehearsal.providers.call import Call
+from rehearsal.providers.wire import Properties
+from stacks.reports.account import Account as Asked
+from stacks.reports.brought_stores import store_checks
+from tests.rehearsal.aws_world import AT_ONCE, REGION, Account, Network, served, speak_to
+from tests.rehearsal.providers.test_lookups import _main, _settings
+from tests.support.recording import Graph, deploy
+from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        served(tmp_path_factory.mktemp("account"), patch) as account,
+    ):
+        speak_to(account, patch)
+        account.speed(AT_ONCE)
+        yield account
+
+
+@dataclass
+class Stores:
+    """A VPC with a NAT gateway, and an EFS and a Lustre in it behind one security group."""
+
+    network: Network
+    lustre: str
+    efs: str
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        return (
+            at("network", _settings(self.network)),
+            at(
+                "storage",
+                {
+                    "scratch": {"lustre": {"file_system_id": self.lustre}},
+                    "home": {"efs": {"file_system_id": self.efs}},
+                },
+            ),
+        )
+
+    def open(self, *ports: tuple[int, int]) -> None:
+        """To the whole VPC."""
+        for first, last in ports:
+            self.network.ec2.authorize_security_group_ingress(
+                GroupId=self.network.group,
+                IpProtocol="tcp",
+                FromPort=first,
+                ToPort=last,
+                CidrIp="10.20.0.0/16",
+            )
+
+
+def _wait(ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not ready() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert ready()
+
+
+@pytest.fixture(scope="module")
+def stores(account: Account) -> Stores:
+    network = Network(account)
+    nat, _ = network.nat()
+    for name in ("EnableDnsSupport", "EnableDnsHostnames"):
+        network.ec2.modify_vpc_attribute(VpcId=network.vpc, **{name: {"Value": True}})
+    network.ec2.create_route(
+        RouteTableId=_main(network), DestinationCidrBlock="0.0.0.0/0", NatGatewayId=nat
+    )
+    made = Stores(network, "", "")
+    made.open((988, 988))
+    fsx, efs = account.client("fsx"), account.client("efs")
+    made.lustre = fsx.create_file_system(
+        FileSystemType="LUSTRE",
+        StorageCapacity=1200,
+        SubnetIds=network.subnets[:1],
+        SecurityGroupIds=[network.group],
+        FileSystemTypeVersion="2.15",
+        LustreConfiguration={"DeploymentType": "SCRATCH_2"},
+    )["FileSystem"]["FileSystemId"]
+    made.efs = efs.create_file_system(CreationToken="ours")["FileSystemId"]
+    _wait(lambda: efs.describe_file_systems()["FileSystems"][0]["LifeCycleState"] == "available")
+    efs.create_mount_target(
+        FileSystemId=made.efs, SubnetId=network.subnets[0], SecurityGroups=[network.group]
+    )
+    _wait(lambda: fsx.describe_file_systems()["FileSystems"][0]["Lifecycle"] == "AVAILABLE")
+    return made
+
+
+def _answers(plugin: Aws) -> Any:
+    """Look-ups and reads of the program, by the aws plugin."""
+
+    def answer(token: str, arguments: Properties) -> Properties:
+        if not token.startswith("read:"):
+            return plugin.invoke(token, arguments)
+        urn = f"urn:pulumi:dev::trainyard::{token.removeprefix('read:')}::it"
+        found = plugin.read(Call(urn=urn, id=arguments["id"]), {}, {})
+        assert found, arguments
+        return found.state
+
+    return answer
+
+
+def _deployed(stores: Stores) -> Graph:
+    plugin = Aws()
+    plugin.configure({"region": REGION})
+
+    def changes(values: dict[str, Any]) -> None:
+        for edit in stores.edits:
+            edit(values[ENVIRONMENT])
+
+    return deploy("dev", changes, vpc=_answers(plugin))
+
+
+def _findings(stores: Stores) -> list[str]:
+    plan = environment_plan(*stores.edits)
+    checks = store_checks(Asked(AccessPlan(region=REGION)), plan)
+    assert len(checks) == 2
+    return [str(finding) for check in checks.values() for finding in check()]
+
+
+def test_closed_groups_are_found_by_the_components_and_by_the_check(stores: Stores) -> None:
+    with pytest.raises(pulumi.RunError, match="must let TCP 1018-1023 in from 10.20.0.0/20"):
+        _deployed(stores)
+    lustre, efs = _findings(stores)
+    assert "scratch.lustre.file_system_id: must let TCP 1018-1023 in from 10.20.0.0/20" in lustre
+    assert "home.efs.file_system_id: must let TCP 2049 in from 10.20.0.0/20" in efs
+
+
+def test_open_groups_are_found_sound_by_the_components_and_by_the_check(stores: Stores) -> None:
+    stores.open((1018, 1023), (2049, 2049))
+    graph = _deployed(stores)
+    handles = {v.inputs["spec"]["csi"]["volumeHandle"] for v in graph.of("PersistentVolume")}
+    assert handles == {stores.lustre, stores.efs}
+    [warning] = _findings(stores)
+    assert "it is SCRATCH_2, which loses data with a server; how much room is free" in warning
+
+
+def test_a_file_system_that_does_not_exist_is_none() -> None:
+    asked = Asked(AccessPlan(region=REGION))
+    assert asked.lustre_file_system("fs-0123456789abcdef9") is None
+    assert asked.efs_file_system("fs-0123456789abcdef9") is None
