@@ -2,13 +2,14 @@
 the cluster.
 
 The workloads are as small as they can be: real names, images, service accounts and tolerations,
-none of the rest. What configurationValues say reaches no workload; the keeper logs it. A new add-on
-is a row.
+none of the rest. Of configurationValues only the tolerations in CONFIGURED reach a workload; the keeper
+logs the rest. A new add-on is a row.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 import secrets
 import time
@@ -39,9 +40,16 @@ CATALOG: dict[str, tuple[tuple[str, str, int], ...]] = {
         ("s3-csi-controller", "s3-csi-driver-controller-sa", 1),
         ("s3-csi-node", "s3-csi-driver-sa", 0),
     ),
+    "eks-node-monitoring-agent": (
+        ("eks-node-monitoring-agent", "eks-node-monitoring-agent", 0),
+        ("dcgm-server", "default", 0),
+    ),
 }
 """Add-on → its workloads in kube-system: name, service account, and a Deployment's replicas; a
 DaemonSet has none."""
+
+CONFIGURED = {"dcgm-server": "dcgmAgent"}
+"""Workload that tolerates nothing by itself → the part of configurationValues with its tolerations."""
 
 
 @dataclass(kw_only=True)
@@ -88,6 +96,12 @@ class Addon(Part):
             )
         return [*made, *(self._workload(*part) for part in parts)]
 
+    def _tolerations(self, name: str, replicas: int) -> list[Fields]:
+        if part := CONFIGURED.get(name):
+            values = json.loads(self.view.get("configurationValues") or "{}")
+            return values.get(part, {}).get("tolerations", [])
+        return [{"operator": "Exists"} | ({"key": "CriticalAddonsOnly"} if replicas else {})]
+
     def _workload(self, name: str, account: str, replicas: int) -> Fields:
         addon = self.view["addonName"]
         image = f"602401143452.dkr.ecr.{self.owner.region}.amazonaws.com/" + (
@@ -103,9 +117,7 @@ class Addon(Part):
             "hostNetwork": not replicas,
             "containers": [container],
             "priorityClassName": "system-cluster-critical" if replicas else "system-node-critical",
-            "tolerations": [
-                {"operator": "Exists"} | ({"key": "CriticalAddonsOnly"} if replicas else {})
-            ],
+            "tolerations": self._tolerations(name, replicas),
         }
         labels, copies = _labels(name), {"replicas": replicas} if replicas else {}
         return _object(
