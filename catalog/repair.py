@@ -6,8 +6,6 @@ Sources: aws/eks-node-monitoring-agent 1.7.0 (pkg/manager, dcgm_policies.go), ku
 
 from __future__ import annotations
 
-from typing import Literal
-
 CONDITIONS = (
     "AcceleratedHardwareReady",
     "ContainerRuntimeReady",
@@ -38,5 +36,3 @@ GRACE_SECONDS = 5
 SHARE = 0.2
 """Part of a pool that can be replaced within an hour, and one node always: that of Karpenter's node
 repair. More have a common cause, which new nodes would have too."""
-Outcome = Literal["replacing", "draining", "held"]
-"""What becomes of a sick node: it is replaced, or when its pods have ended, or not."""

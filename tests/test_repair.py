@@ -15,6 +15,7 @@ import pytest
 
 from plans.repair import NOTE, TAINT, RepairPlan, settings
 from stacks.derive.repair import PROGRAM
+from tests.support.metrics import RECORDED
 
 Object = dict[str, Any]
 POOL = "trainyard.io/pool"
@@ -185,6 +186,14 @@ def test_all_pods_of_a_pytorch_job_end_because_its_operator_restarts_one_alone(
     server.sicken("n1", "NvidiaXID48Error")
     repair(server).step()
     assert server.graces == {"p0": 5, "p1": 5, "p2": 5}
+
+
+def test_its_metrics_are_those_that_alerts_ask_for(server: Server) -> None:
+    server.sicken("n0", "NvidiaXID79Error")
+    program = repair(server)
+    program.step()
+    recorded = (RECORDED / "trainyard-repair.prom").read_text().splitlines()[1:]
+    assert program.metrics().splitlines() == recorded
 
 
 def test_a_second_look_repeats_nothing(server: Server) -> None:
