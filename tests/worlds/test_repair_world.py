@@ -85,14 +85,14 @@ class Fault:
 
 FAULTS = {
     "xid 79": Fault(words=("--what", "xid", "--xid", "79"), reason="NvidiaXID79Error"),
+    "node lost": Fault(words=("--what", "node-lost"), reason="KubeletSilent"),
+    "kubelet dead": Fault(words=("--what", "kubelet-dead"), reason="KubeletSilent"),
+    "rank killed": Fault(words=("--what", "rank-killed"), reason=""),
     "xid 48": Fault(words=("--what", "xid", "--xid", "48"), reason="NvidiaXID48Error"),
     "xid 74": Fault(words=("--what", "xid", "--xid", "74"), reason="NvidiaXID74Error"),
     "xid 63": Fault(
         words=("--what", "xid", "--xid", "63"), reason="NvidiaXID63Error", restarts=False
     ),
-    "node lost": Fault(words=("--what", "node-lost"), reason="KubeletSilent"),
-    "kubelet dead": Fault(words=("--what", "kubelet-dead"), reason="KubeletSilent"),
-    "rank killed": Fault(words=("--what", "rank-killed"), reason=""),
 }
 
 
