@@ -240,6 +240,23 @@ def test_after_an_hour_the_next_node_is_replaced(
     assert leaving(server) == ["c0", "c1"]
 
 
+def test_a_node_that_cannot_be_written_does_not_hold_up_the_next_one(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for node in ("n0", "n1"):
+        server.sicken(node, "NvidiaXID79Error")
+    ask = server.ask
+
+    def conflict(method: str, path: str, body: Any = None, kind: str = "json") -> Object:
+        if path == "/api/v1/nodes/n0":
+            raise server.program.ApiError(409, "changed since")
+        return ask(method, path, body, kind)
+
+    monkeypatch.setattr(server, "ask", conflict)
+    repair(server, nodes_an_hour=2).step()
+    assert leaving(server) == ["c1"]
+
+
 def test_the_setting_allows_more(server: Server) -> None:
     for node in server.nodes:
         server.sicken(node, "NvidiaXID79Error")

@@ -117,7 +117,11 @@ class Repair:
             if sick and (claim := claims.get(name)):
                 pool = labels(node).get(self._settings.pool_label, "")
                 size = sum(labels(n).get(self._settings.pool_label) == pool for n in nodes)
-                state = self._treat(node, claim, sick, pool, size)
+                try:
+                    state = self._treat(node, claim, sick, pool, size)
+                except ApiError as error:  # the next look tries again; others need not wait for it
+                    say(f"{name}: {error}")
+                    state = "replacing"
                 self._states[name] = (pool, sick.reason, state)
 
     def _treat(self, node: Object, claim: Object, sick: Sick, pool: str, size: int) -> str:
