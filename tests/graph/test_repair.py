@@ -9,6 +9,7 @@ import pytest
 
 from catalog.repair import CONDITIONS
 from plans.repair import AGENT, APP
+from rehearsal.providers.kubernetes import kinds
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at
 
@@ -62,6 +63,11 @@ def test_with_metrics_prometheus_asks_it_and_one_server_of_dcgm_serves_both() ->
     [exporter] = graph["DaemonSet trainyard-gpus"].inputs["spec"]["template"]["spec"]["containers"]
     variables = {each["name"]: each.get("value") for each in exporter["env"]}
     assert variables["DCGM_REMOTE_HOSTENGINE_INFO"] == "$(HOST_IP):5555"
+
+
+def test_the_rehearsal_implements_every_kind_of_it(repaired: Graph) -> None:
+    made = [node.inputs for node in repaired.starting("kubernetes:")]
+    assert all(kinds.of(inputs) for inputs in made if "kind" in inputs)
 
 
 def test_with_metrics_alone_the_exporter_has_its_own_server() -> None:
