@@ -14,6 +14,7 @@ from tests.support.teams import with_queues
 
 SETTINGS = (
     at("metrics", {}),
+    at("repair", {}),
     with_queues,
     at("training_operator", {"version": "1.8.1"}),
     at("registries", {"images": {}}),
@@ -37,7 +38,7 @@ CLUSTER_WIDE = {
 
 @pytest.fixture(scope="module")
 def nodes(dev: Graph) -> list[Node]:
-    """Resources of the dev stack and of one with metrics, teams, queues, a bucket, a registry."""
+    """Resources of the dev stack and of one with metrics, repair, teams, queues, a bucket, a registry."""
 
     def changes(values: dict[str, Any]) -> None:
         for edit in SETTINGS:

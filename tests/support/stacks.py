@@ -67,6 +67,7 @@ STACKS: dict[str, tuple[Edit, ...]] = {
     ),
     "NAT gateways in each zone": (at("network.nat", "each_zone"),),
     "brought VPC": (BROUGHT, at("network.s3_endpoint", True)),
+    "broken nodes replaced": (at("repair", {}),),
     "no store": (at("storage", {}), at("jobs", {})),
 }
 """What it is → how its environment differs from Pulumi.dev.yaml's."""
