@@ -28,9 +28,6 @@ BLIND_SECONDS = 15
 no node dead."""
 SILENT_SECONDS = 30
 """Three renewals of a lease, which kubelet does every 10 s. The node controller waits 50 s."""
-TERMINATE_SECONDS = 20
-"""For which the pods of a silent node stay where Karpenter does not say that it has told EC2 to
-terminate the instance: its ranks may still write a checkpoint."""
 GRACE_SECONDS = 5
 """For the pods of a node that still answers: its GPUs write no checkpoint any more."""
 SHARE = 0.2

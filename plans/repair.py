@@ -16,7 +16,6 @@ from catalog.repair import (
     LOOK_SECONDS,
     SHARE,
     SILENT_SECONDS,
-    TERMINATE_SECONDS,
 )
 from frozen import dataclass
 from plans.parts import Spec
@@ -75,7 +74,6 @@ def settings(plan: RepairPlan) -> str:
             "look_seconds": LOOK_SECONDS,
             "blind_seconds": BLIND_SECONDS,
             "silent_seconds": SILENT_SECONDS,
-            "terminate_seconds": TERMINATE_SECONDS,
             "grace_seconds": GRACE_SECONDS,
             "share": SHARE,
             "nodes_an_hour": plan.nodes_an_hour,

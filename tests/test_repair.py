@@ -276,40 +276,32 @@ def test_a_node_that_works_on_is_replaced_when_its_run_has_ended(server: Server)
     assert leaving(server) == ["c0"]
 
 
-def test_a_silent_node_is_replaced_and_its_pods_forced_out_when_its_instance_ends(
+def test_a_silent_node_is_replaced_after_30_seconds_and_its_pods_are_removed_by_force(
     server: Server, clock: list[float]
 ) -> None:
     server.run("p0", "n0", **{"jobset.sigs.k8s.io/jobset-name": "j"})
+    server.run("p1", "n1", **{"jobset.sigs.k8s.io/jobset-name": "j"})
     program = repair(server)
     for _ in range(11):
         server.beat("n0")
         program.step()
         clock[0] += 3
-    assert leaving(server) == []
+    assert leaving(server) == [], "30 s"
     program.step()
-    assert leaving(server) == ["c0"]
-    program.step()
-    assert "p0" in server.pods, "its ranks may still write a checkpoint"
-    server.claims["c0"]["status"]["conditions"] = [
-        {"type": "InstanceTerminating", "status": "True"}
-    ]
-    program.step()
-    assert server.graces == {"p0": 0}
+    assert leaving(server) == ["c0"] and server.graces == {"p0": 0}
+    made = [what for _, what in server.writes]
+    assert made.index("nodes/n0") < made.index("namespaces/t/pods/p0")
 
 
-def test_a_silent_node_whose_instance_does_not_end_keeps_its_pods_for_20_seconds_only(
-    server: Server, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pod_that_ends_for_ever_is_removed_by_force(server: Server, clock: list[float]) -> None:
+    """The node controller deletes pods of a lost node, and nobody is there to say that they ended."""
     server.run("p0", "n0", **{"jobset.sigs.k8s.io/jobset-name": "j"})
+    server.pods["p0"]["metadata"]["deletionTimestamp"] = _now()
     program = repair(server)
-    for _ in range(13):
+    for _ in range(12):
         server.beat("n0")
         program.step()
         clock[0] += 3
-    assert leaving(server) == ["c0"] and server.graces == {}
-    real = time.time
-    monkeypatch.setattr(server.program.time, "time", lambda: real() + 22)
-    program.step()
     assert server.graces == {"p0": 0}
 
 

@@ -8,7 +8,6 @@ docs/decisions/0017. What is sick: sickness.py. What it is told: plans/repair.py
 
 from __future__ import annotations
 
-import calendar
 import http.client
 import json
 import os
@@ -27,8 +26,6 @@ REQUEST_SECONDS = 10
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 TERMINATE_AT = "karpenter.sh/nodeclaim-termination-timestamp"
 """Annotation of a NodeClaim: when Karpenter's patience with pods ends."""
-TERMINATING = "InstanceTerminating"
-"""Condition of a NodeClaim: Karpenter has told EC2 to terminate the instance."""
 HOUR, REMEMBERED = 3600.0, 50
 """Of the history: what the limit looks at, in seconds, and how many entries stay."""
 
@@ -143,20 +140,16 @@ class Repair:
             self._note(node, f"{sick.reason}: replaced when its pods have ended", "Waits")
             return "draining"
         self._note(node, f"{sick.reason}: {sick.message}; replaced", "Replaced")
-        if not sick.silent:
-            self._end(name, self._settings.grace_seconds)
         if not leaving:
             self._terminate(claim)
-        elif sick.silent and (_terminating(claim) or self._overdue(leaving)):
-            self._end(name, 0)
+        # By force where nobody is there to end them: Karpenter waits for its pods before it terminates
+        # an instance, and until then ranks of a dead kubelet may compute.
+        self._end(name, 0 if sick.silent else self._settings.grace_seconds)
         return "replacing"
 
     def _replaced(self, pool: str) -> int:
         since = time.time() - HOUR
         return sum(e["pool"] == pool and e["at"] > since for e in self._history)
-
-    def _overdue(self, leaving: str) -> bool:
-        return time.time() - _seconds(leaving) > self._settings.terminate_seconds
 
     # ---- what it writes
     # ----------------------------------------------------------------------------------------------
@@ -279,15 +272,6 @@ def event(node: Object, words: str, reason: str) -> Object:
         "count": 1,
         "source": {"component": "trainyard-repair"},
     }
-
-
-def _terminating(claim: Object) -> bool:
-    found = claim.get("status", {}).get("conditions", [])
-    return any(c["type"] == TERMINATING and c["status"] == "True" for c in found)
-
-
-def _seconds(kubernetes: str) -> float:
-    return calendar.timegm(time.strptime(kubernetes, "%Y-%m-%dT%H:%M:%SZ"))
 
 
 def say(line: str) -> None:

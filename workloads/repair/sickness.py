@@ -37,8 +37,6 @@ class Settings:
     """Of its own sight: after a longer gap it knows nothing about leases."""
     silent_seconds: float
     """A kubelet that renewed its lease no more for so long is dead."""
-    terminate_seconds: float
-    """How long a silent node's pods stay, so that its instance ends before its gang starts anew."""
     grace_seconds: int
     """For the pods of a node that still answers."""
     share: float
