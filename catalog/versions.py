@@ -29,6 +29,8 @@ ALERTMANAGER_IMAGE = "quay.io/prometheus/alertmanager:v0.31.0"
 """The newest that can be had as a Go module (2026-11): later ones lack the files of their page."""
 BUSYBOX_IMAGE = "public.ecr.aws/docker/library/busybox:1.37.0"
 """2 MB with mkdir, at an address that counts no pulls as Docker Hub does."""
+PYTHON_IMAGE = "public.ecr.aws/docker/library/python:3.13.9-alpine3.22"
+"""45 MB with nothing but Python, for the program that replaces sick nodes."""
 NODE_EXPORTER_IMAGE = "quay.io/prometheus/node-exporter:v1.12.1"
 DCGM_EXPORTER_IMAGE = "nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3-4.8.2-distroless"
 """Of NVIDIA/dcgm-exporter 4.5.3-4.8.2 (2026-08), with its own DCGM 4.5.3."""
@@ -86,6 +88,9 @@ class KubernetesRelease:
 
 _FSX, _CNI, _S3 = "v1.9.0-eksbuild.1", "v1.22.4-eksbuild.3", "v2.7.0-eksbuild.1"
 _SECRETS = "v3.1.3-eksbuild.1"
+_AGENT = "v1.7.0-eksbuild.1"
+"""Of the node monitoring agent. Earlier ones pull a second image for DCGM, and call a node broken where
+the pull takes long (2026-08)."""
 KUBERNETES: dict[str, KubernetesRelease] = {
     "1.34": KubernetesRelease(
         standard_ends=date(2026, 12, 2),
@@ -100,6 +105,7 @@ KUBERNETES: dict[str, KubernetesRelease] = {
             "aws-efs-csi-driver": "v3.4.0-eksbuild.1",
             "aws-mountpoint-s3-csi-driver": _S3,
             "aws-secrets-store-csi-driver-provider": _SECRETS,
+            "eks-node-monitoring-agent": _AGENT,
         },
     ),
     "1.35": KubernetesRelease(
@@ -115,6 +121,7 @@ KUBERNETES: dict[str, KubernetesRelease] = {
             "aws-efs-csi-driver": "v3.4.1-eksbuild.1",
             "aws-mountpoint-s3-csi-driver": _S3,
             "aws-secrets-store-csi-driver-provider": _SECRETS,
+            "eks-node-monitoring-agent": _AGENT,
         },
     ),
     "1.36": KubernetesRelease(
@@ -130,6 +137,7 @@ KUBERNETES: dict[str, KubernetesRelease] = {
             "aws-efs-csi-driver": "v3.4.2-eksbuild.1",
             "aws-mountpoint-s3-csi-driver": _S3,
             "aws-secrets-store-csi-driver-provider": "v3.1.4-eksbuild.1",
+            "eks-node-monitoring-agent": _AGENT,
         },
     ),
 }

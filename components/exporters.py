@@ -125,6 +125,7 @@ def _gpus(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
                     field_ref=k8s.core.v1.ObjectFieldSelectorArgs(field_path="spec.nodeName")
                 ),
             ),
+            *(_server(plan.dcgm_port) if plan.dcgm_port else ()),
         ],
         ports=[k8s.core.v1.ContainerPortArgs(name="metrics", container_port=GPU_PORT)],
         resources=k8s.core.v1.ResourceRequirementsArgs(
@@ -142,6 +143,19 @@ def _gpus(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
             ),
         ],
     )
+
+
+def _server(port: int) -> list[k8s.core.v1.EnvVarArgs]:
+    """Where DCGM runs already, on the exporter's own node."""
+    return [
+        k8s.core.v1.EnvVarArgs(
+            name="HOST_IP",
+            value_from=k8s.core.v1.EnvVarSourceArgs(
+                field_ref=k8s.core.v1.ObjectFieldSelectorArgs(field_path="status.hostIP")
+            ),
+        ),
+        k8s.core.v1.EnvVarArgs(name="DCGM_REMOTE_HOSTENGINE_INFO", value=f"$(HOST_IP):{port}"),
+    ]
 
 
 def _nodes(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from operations import job_causes, pools, queue_causes, shares, upgrade
+from operations import job_causes, pools, queue_causes, shares, sick_nodes, upgrade
 from operations.snapshot import Snapshot, about
 from operations.symptoms import GRACE_SECONDS, Finding
 
@@ -152,6 +152,7 @@ CAUSES: tuple[Callable[[Snapshot], Iterator[Finding]], ...] = (
     _unserved,
     _controllers,
     _forbidden,
+    sick_nodes.sick,
     _pools,
     _node_claims,
     job_causes.torchrun_mismatch,

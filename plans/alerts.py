@@ -13,6 +13,7 @@ from frozen import dataclass
 from plans.metrics import MetricsPlan
 from plans.parts import Spec
 from plans.queries import query
+from plans.repair import APP as REPAIR
 
 STILL, STILL_MINUTES = 0.005, 15
 """A run stands still where no GPU of it has computed more for so long. ByteRobust waits 10 minutes
@@ -67,6 +68,8 @@ def alerts(plan: MetricsPlan) -> Iterator[Alert]:
     yield from _runs()
     yield from map(_xid, XID_CLASSES)
     yield from _gpus()
+    if any(target.job == REPAIR for target in plan.controllers):
+        yield from _nodes()
     yield from _pools()
     yield from _stores()
     yield from _platform(plan)
@@ -153,6 +156,41 @@ def _gpus() -> Iterator[Alert]:
         ),
         fix="kubectl --namespace kube-system describe pods --selector app.kubernetes.io/name=trainyard-"
         "{{ $labels.job }}",
+    )
+
+
+def _nodes() -> Iterator[Alert]:
+    """Of the program that replaces sick nodes."""
+    sick = "node {{ $labels.sick_node }} of pool {{ $labels.sick_pool }} is sick"
+    yield Alert(
+        name="NodeReplaced",
+        severity="warning",
+        expression=query("sick nodes", 'state=~"replacing|draining"'),
+        minutes=0,
+        says=f"{sick} ({{{{ $labels.reason }}}}), and is replaced; its gangs start anew",
+        fix="nothing: make status shows the new node and the runs",
+    )
+    yield Alert(
+        name="NodeNotReplaced",
+        severity="critical",
+        expression=query("sick nodes", 'state="held"'),
+        minutes=0,
+        says=(
+            f"{sick} ({{{{ $labels.reason }}}}), and is not replaced: its pool has lost as many nodes"
+            " within an hour as repair.nodes_an_hour allows, so they may have a common cause"
+        ),
+        fix=(
+            "kubectl get events --namespace default shows what the nodes had; kubectl delete nodeclaim"
+            " replaces one, and repair.nodes_an_hour allows more"
+        ),
+    )
+    yield Alert(
+        name="NodeNotGone",
+        severity="warning",
+        expression=query("sick nodes", 'state="replacing"'),
+        minutes=30,
+        says=f"{sick} ({{{{ $labels.reason }}}}), and has not gone away for 30 minutes",
+        fix="kubectl describe nodeclaims says what Karpenter waits for",
     )
 
 

@@ -93,6 +93,8 @@ class MetricsPlan:
     controllers: tuple[Target, ...]
     retention_days: int
     remote_write_url: str | None
+    dcgm_port: int | None
+    """Of a server of DCGM that each GPU node has already; None: the exporter brings its own."""
     alerts: AlertmanagerPlan | None
     """None: alerts stand in Prometheus, and nobody is told."""
     series: int

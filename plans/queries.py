@@ -52,6 +52,13 @@ RANK, POOL, NODE, QUEUE, JOB = (
 _SM, _TENSOR, _DRAM = (f"DCGM_FI_PROF_{name}_ACTIVE" for name in ("SM", "PIPE_TENSOR", "DRAM"))
 
 QUERIES: dict[str, Query] = {
+    # ---- nodes
+    "sick nodes": Query(
+        promql="max by (sick_node, sick_pool, reason, state) (trainyard_repair_sick{WHERE})",
+        title="Sick nodes",
+        unit="short",
+        legend="{{sick_node}} {{reason}} {{state}}",
+    ),
     # ---- GPUs
     "gpus": Query(promql="count(DCGM_FI_DEV_POWER_USAGE{WHERE})", title="GPUs", unit="short"),
     "gpus held": Query(

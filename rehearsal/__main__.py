@@ -16,7 +16,7 @@ from typing import Any
 import command_line
 from rehearsal import paths, toolchain, world
 from rehearsal.commands.down import down
-from rehearsal.commands.faults import FAULT_FIELDS, FAULTS, NOTICES, fault
+from rehearsal.commands.faults import BREAKS, FAULT_FIELDS, FAULTS, NOTICES, fault
 from rehearsal.commands.look import (
     accept,
     build,
@@ -111,8 +111,10 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
             "choices": FAULTS,
             "help": "the fault to add (without it, faults are listed)",
         },
-        "--instance": {"help": "vanish and notice: id of the instance"},
+        "--instance": {"help": "vanish, notice and break: id of the instance"},
         "--notice": {"choices": NOTICES, "help": "notice: what AWS announces"},
+        "--what": {"choices": BREAKS, "help": "break: what breaks on the machine"},
+        "--xid": {"type": int, "help": "break: number of the Xid, such as 79"},
         **{
             f"--{name.replace('_', '-')}": {"type": kind, "help": what}
             for name, (kind, what) in FAULT_FIELDS.items()

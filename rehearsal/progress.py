@@ -24,7 +24,7 @@ COMPONENTS = {
     "cluster": ("cluster:Cluster", "cluster:CniIdentity", "cluster:AddOns"),
     "system nodes": ("nodes:SystemNodes",),
     "karpenter": ("nodes:Karpenter",),
-    "pools": ("nodes:GpuNodes", "nodes:GpuPool", "nodes:DevicePlugins"),
+    "pools": ("nodes:GpuNodes", "nodes:GpuPool", "nodes:DevicePlugins", "nodes:Repair"),
     "metrics": ("metrics:",),
     "trainer": ("trainer:Trainer",),
     "runtimes": ("trainer:Runtimes",),

@@ -27,6 +27,7 @@ from components.prefetch import Prefetch
 from components.priority import Priority
 from components.queues import Queues
 from components.registry import Registry
+from components.repair import Repair
 from components.store import Roots
 from components.system_nodes import SystemNodes
 from components.team import Team
@@ -146,6 +147,9 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
                 opts=in_cluster,
             )
         Exporters("exporters", plan.metrics, opts=in_cluster)
+
+    if plan.repair:
+        Repair("repair", plan.repair, nodes=nodes, opts=in_cluster)
 
     workspace = JobNamespace(
         "workspace", plan.workspace, volumes=volumes, drivers=then.ready, opts=in_cluster

@@ -36,6 +36,7 @@ from stacks.derive.metrics import metrics_plan
 from stacks.derive.namespace import directory_roots_plan, job_namespace_plan
 from stacks.derive.network import network_plan, network_zones
 from stacks.derive.queues import queued, queues_plan
+from stacks.derive.repair import repair_plan
 from stacks.derive.secrets import job_pods_plan
 from stacks.derive.stores import job_verdicts, registry_plans
 from stacks.derive.teams import Share, share_of, team_entry_plans
@@ -273,6 +274,7 @@ def _environment(
         job_pods=job_pods_plan(me, wanted),
         directory_roots=directory_roots_plan(wanted),
         metrics=metrics_plan(me, wanted),
+        repair=repair_plan(wanted),
         queues=queues_plan(wanted),
         teams=team_entry_plans(me, wanted, promised),
         jobs=jobs.planned(wanted, wanted.namespace, config.region),

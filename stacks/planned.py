@@ -25,6 +25,7 @@ from plans.parts import (
     TrainingOperatorPlan,
 )
 from plans.queues import QueuesPlan
+from plans.repair import RepairPlan
 from plans.stores import StorePlan
 from plans.team_identity import TeamIdentityPlan
 from plans.teams import TeamEntryPlan
@@ -62,6 +63,7 @@ class EnvironmentPlan:
     directory_roots: JobNamespacePlan | None
     """Where the directories of teams on Lustre are made from."""
     metrics: MetricsPlan | None
+    repair: RepairPlan | None
     queues: QueuesPlan | None
     teams: Mapping[str, TeamEntryPlan]
     """Those that the environment lists."""

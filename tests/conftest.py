@@ -86,6 +86,7 @@ def most() -> Graph:
     """The graph of an environment with metrics, teams, queues, a bucket and a registry."""
     edits = (
         at("metrics", {}),
+        at("repair", {}),
         with_queues,
         at("training_operator", {"version": "1.8.1"}),
         at("registries", {"images": {}}),

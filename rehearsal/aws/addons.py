@@ -2,13 +2,14 @@
 the cluster.
 
 The workloads are as small as they can be: real names, images, service accounts and tolerations,
-none of the rest. What configurationValues say reaches no workload; the keeper logs it. A new add-on
-is a row.
+none of the rest. Of configurationValues only the tolerations in CONFIGURED reach a workload; the keeper
+logs the rest. A new add-on is a row.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 import secrets
 import time
@@ -42,11 +43,18 @@ CATALOG: dict[str, tuple[tuple[str, str, int], ...]] = {
     secrets_store.ADD_ON: tuple(
         (name, name, 0) for name in (secrets_store.DRIVER, secrets_store.PROVIDER)
     ),
+    "eks-node-monitoring-agent": (
+        ("eks-node-monitoring-agent", "eks-node-monitoring-agent", 0),
+        ("dcgm-server", "default", 0),
+    ),
 }
 """Add-on → its workloads, in kube-system unless NAMESPACES says otherwise: name, service account, and
 a Deployment's replicas; a DaemonSet has none."""
 
 NAMESPACES = {secrets_store.ADD_ON: secrets_store.NAMESPACE}
+
+CONFIGURED = {"dcgm-server": "dcgmAgent"}
+"""Workload that tolerates nothing by itself → the part of configurationValues with its tolerations."""
 
 
 @dataclass(kw_only=True)
@@ -95,6 +103,12 @@ class Addon(Part):
             )
         return [*made, *(self._workload(*part) for part in parts)]
 
+    def _tolerations(self, name: str, replicas: int) -> list[Fields]:
+        if part := CONFIGURED.get(name):
+            values = json.loads(self.view.get("configurationValues") or "{}")
+            return values.get(part, {}).get("tolerations", [])
+        return [{"operator": "Exists"} | ({"key": "CriticalAddonsOnly"} if replicas else {})]
+
     def _workload(self, name: str, account: str, replicas: int) -> Fields:
         addon = self.view["addonName"]
         ours = addon == secrets_store.ADD_ON
@@ -111,9 +125,7 @@ class Addon(Part):
             "hostNetwork": not replicas,
             "containers": [container],
             "priorityClassName": "system-cluster-critical" if replicas else "system-node-critical",
-            "tolerations": [
-                {"operator": "Exists"} | ({"key": "CriticalAddonsOnly"} if replicas else {})
-            ],
+            "tolerations": self._tolerations(name, replicas),
         }
         if ours:
             said = secrets_store.pod_of(name, self.view["configurationValues"])

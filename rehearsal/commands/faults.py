@@ -1,5 +1,5 @@
-"""`fault`: list the faults of the embedded account, add one, clear all, make an instance vanish, or
-announce its end."""
+"""`fault`: list the faults of the embedded account, add one, clear all, make an instance vanish,
+announce its end, or break it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import sys
 from typing import Any
 
-from rehearsal import world
+from rehearsal import paths, world
 from rehearsal.commands.steps import REFUSED
 
 FAULTS = (
@@ -21,10 +21,13 @@ FAULTS = (
     "quota",
     "vanish",
     "notice",
+    "break",
     "clear",
 )
 NOTICES = ("spot", "rebalance", "reservation", "health")
 """What AWS announces of an instance: aws/notices.py."""
+BREAKS = ("xid", "kubelet-dead", "node-lost", "rank-killed", "rank-hung")
+"""What breaks on a machine: kubelet/damage.py."""
 FAULT_FIELDS: dict[str, tuple[Any, str]] = {
     "service": (str, "only calls to this service, such as ec2"),
     "action": (str, "only this call, such as RunInstances"),
@@ -46,23 +49,27 @@ capacity reservation or a Capacity Block, and for `quota`."""
 
 
 def fault(options: argparse.Namespace) -> int:
-    """List the faults of the account, add one, clear all, make an instance vanish, or announce its
-    end."""
+    """List the faults of the account, add one, clear all, make an instance vanish, announce its end,
+    or break it."""
     options_of_fault = {
         name: value
-        for name in (*FAULT_FIELDS, "block", "instance", "notice")
+        for name in (*FAULT_FIELDS, "block", "instance", "notice", "what", "xid")
         if (value := getattr(options, name)) is not None
     }
     fits = {
         "vanish": {"instance"} == options_of_fault.keys(),
         "notice": {"instance", "notice"} == options_of_fault.keys(),
+        "break": {"instance", "what", *(["xid"] if options.what == "xid" else [])}
+        == options_of_fault.keys(),
         "clear": not options_of_fault,
         None: not options_of_fault,
     }
-    if not fits.get(options.kind, not {"instance", "notice"} & options_of_fault.keys()):
+    of_instances = {"instance", "notice", "what", "xid"}
+    if not fits.get(options.kind, not of_instances & options_of_fault.keys()):
         print(
             "`vanish` must have --instance and no other option; `notice` must have --instance and"
-            " --notice; `clear` and `fault` alone must have none",
+            " --notice; `break` must have --instance and --what, and for `xid` also --xid; `clear` and"
+            " `fault` alone must have none",
             file=sys.stderr,
         )
         return REFUSED
@@ -70,9 +77,23 @@ def fault(options: argparse.Namespace) -> int:
         world.ask("POST", f"instances/{options.instance}/vanish", {})
     elif options.kind == "notice":
         world.ask("POST", f"instances/{options.instance}/notice", {"notice": options.notice})
+    elif options.kind == "break":
+        return break_machine(options)
     elif options.kind == "clear":
         world.ask("DELETE", "faults")
     elif options.kind:
         world.ask("POST", "faults", {"kind": options.kind, **options_of_fault})
     print(json.dumps(world.ask("GET", "faults"), indent=1))
+    return 0
+
+
+def break_machine(options: argparse.Namespace) -> int:
+    """Tell the machine of an instance what is broken."""
+    folder = paths.NODES / options.instance
+    if not (folder / "address").exists():
+        print(f"{options.instance} has no machine that runs", file=sys.stderr)
+        return REFUSED
+    said = {"kind": options.what, **({"xid": options.xid} if options.what == "xid" else {})}
+    with (folder / paths.DAMAGE).open("a") as file:
+        file.write(f"{json.dumps(said)}\n")
     return 0

@@ -61,6 +61,9 @@ PROGRAMS = {
 """By the end of the image's name, so that a mirror's prefix does not matter; with its tag where
 there are several."""
 
+INTERPRETERS = ("/docker/library/python",)
+"""Images that are a language and nothing else."""
+
 NETWORK = "amazon-k8s-cni"
 POD_IDENTITY_AGENT = "eks-pod-identity-agent"
 NVIDIA_PLUGIN = "k8s-device-plugin"
@@ -80,6 +83,11 @@ def program(image: str) -> Program | None:
     return next(
         (p for end, p in PROGRAMS.items() if any(name.endswith(f"/{end}") for name in names)), None
     )
+
+
+def interprets(image: str) -> bool:
+    """Whether the image is an interpreter that the host has too: its command runs as it is."""
+    return f"/{repository(image)}".endswith(INTERPRETERS)
 
 
 def belongs_to(pod: Object, kind: str) -> bool:

@@ -7,6 +7,7 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlencode
@@ -52,6 +53,11 @@ class Kubelet:
     """Without devices: those come with their plugin's pod."""
     devices: dict[str, int]
     pods: dict[str, Pod] = field(default_factory=dict)
+    unhealthy_gpus: int = 0
+    """Which their device plugin has seen fail."""
+    health: Callable[[], list[Object]] = list
+    """Conditions that somebody else on the node keeps."""
+    _dead: bool = False
     _shown: dict[str, int] = field(default_factory=dict)
     _ready_since: tuple[bool, str] = (False, "")
     _version: str = ""
@@ -145,6 +151,11 @@ class Kubelet:
         found = self.account.private(f"/pod-identity?{query}")
         return {variable: found[key] for variable, key in CREDENTIALS.items()} if found else {}
 
+    def die(self) -> None:
+        """It says and hears nothing any more; the processes of its pods go on."""
+        self._dead = True
+        self.api = Api("https://127.0.0.1:1")
+
     # ---- pods
     # ----------------------------------------------------------------------------------------------
 
@@ -168,6 +179,8 @@ class Kubelet:
         for event in self.api.watch(
             f"{path}&resourceVersion={version}", timeout_seconds=WATCH_SECONDS
         ):
+            if self._dead:
+                raise OSError("this kubelet is dead")
             if event["type"] == "ERROR":
                 raise ApiError(event["object"].get("code", 500), event["object"])
             if event["type"] == "DELETED":
@@ -210,10 +223,11 @@ class Kubelet:
         node is not ready."""
         told, beaten = None, 0.0
         while True:
-            state = self.has_daemon(images.NETWORK), self._shown_devices()
+            health, broken = self.health(), self.unhealthy_gpus
+            state = self.has_daemon(images.NETWORK), self._shown_devices(), health, broken
             if state != told or time.monotonic() - beaten > HEARTBEAT_SECONDS:
                 try:
-                    self._beat(*state)
+                    self._beat(*state[:3])
                     told, beaten = state, time.monotonic()
                 except TROUBLE as error:
                     self.log(f"heartbeat: {error}")
@@ -227,7 +241,7 @@ class Kubelet:
         self._shown = dict.fromkeys(self._shown, 0) | running
         return self._shown
 
-    def _beat(self, ready: bool, shown: dict[str, int]) -> None:
+    def _beat(self, ready: bool, shown: dict[str, int], health: list[Object]) -> None:
         if self._ready_since[0] != ready or not self._ready_since[1]:
             self._ready_since = ready, node.now()
         message = "kubelet is posting ready status" if ready else NO_NETWORK
@@ -244,13 +258,21 @@ class Kubelet:
             },
             manager="kubelet",
         )
-        status = self._status(shown, node.ready_condition(ready, message, self._ready_since[1]))
+        told = node.ready_condition(ready, message, self._ready_since[1])
+        status = self._status(shown, told, *health)
         self.api.request(
             "PATCH", f"/api/v1/nodes/{self.name}/status", {"status": status}, content_type=STRATEGIC
         )
 
-    def _status(self, shown: dict[str, int], ready: Object) -> Object:
+    def _status(self, shown: dict[str, int], *conditions: Object) -> Object:
         """The version is the control plane's at boot: an image is of one version for ever."""
         self._version = self._version or self.api.request("GET", "/version")["gitVersion"]
         given = self.capacity | {kind: str(count) for kind, count in shown.items()}
-        return node.status(self.instance, self.address, self._version, given, ready)
+        return node.status(
+            self.instance,
+            self.address,
+            self._version,
+            given,
+            list(conditions),
+            self.unhealthy_gpus,
+        )

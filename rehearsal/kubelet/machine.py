@@ -17,6 +17,7 @@ from rehearsal import paths
 from rehearsal.kube import Api, Object
 from rehearsal.kubelet import logs, network, node
 from rehearsal.kubelet.aws import Account, AwsError, InstanceToken
+from rehearsal.kubelet.damage import Damage
 from rehearsal.kubelet.kubelet import Kubelet
 
 NODEADM_SECONDS = 60
@@ -104,6 +105,9 @@ def main(name: str, region: str) -> None:
     threading.Thread(
         target=logs.server(kubelet.address, kubelet.find).serve_forever, daemon=True
     ).start()
+    damage = Damage(kubelet)
+    kubelet.health = damage.conditions
+    threading.Thread(target=damage.follow, daemon=True).start()
     threading.Thread(target=kubelet.heartbeat, daemon=True).start()
     kubelet.watch()
 

@@ -139,7 +139,12 @@ def node(config: NodeConfig, instance: Object) -> Object:
 
 
 def status(
-    instance: Object, address: str, version: str, given: dict[str, str], ready: Object
+    instance: Object,
+    address: str,
+    version: str,
+    given: dict[str, str],
+    conditions: list[Object],
+    unhealthy_gpus: int = 0,
 ) -> Object:
     """A node's status; `given` is its capacity with devices."""
     name = instance["privateDnsName"]
@@ -157,7 +162,7 @@ def status(
     }
     return {
         "capacity": given,
-        "allocatable": allocatable(given),
+        "allocatable": allocatable(given) | _healthy(given, unhealthy_gpus),
         "nodeInfo": info,
         "addresses": [
             {"type": "InternalIP", "address": address},
@@ -165,8 +170,14 @@ def status(
             {"type": "InternalDNS", "address": name},
         ],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-        "conditions": [ready],
+        "conditions": conditions,
     }
+
+
+def _healthy(given: dict[str, str], unhealthy_gpus: int) -> dict[str, str]:
+    """GPUs that the device plugin still gives to pods: all stay part of the capacity."""
+    gpus = int(given.get(GPU, 0))
+    return {GPU: str(max(0, gpus - unhealthy_gpus))} if gpus else {}
 
 
 def ready_condition(value: bool, message: str, since: str) -> Object:

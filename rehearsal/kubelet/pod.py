@@ -209,8 +209,10 @@ class Pod:
     # ----------------------------------------------------------------------------------------------
 
     def _has_program(self, spec: Object) -> bool:
-        """Whether something of a container runs here: a controller, or a Job's own command."""
-        return bool(images.program(spec["image"]) or (self._of_job and spec.get("command")))
+        """Whether something of a container runs here: a controller, or a command of its own in a Job
+        or an interpreter."""
+        own = self._of_job or images.interprets(spec["image"])
+        return bool(images.program(spec["image"]) or (own and spec.get("command")))
 
     def _start(self, container: Container) -> process.Process:
         place, log = self.folder / container.name, self.log_file(container.name, container.runs)

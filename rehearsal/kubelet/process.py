@@ -176,6 +176,11 @@ class Sandboxed:
         )
         self._recorder.start()
 
+    @property
+    def pid(self) -> int:
+        """Of unshare."""
+        return self._process.pid
+
     def poll(self) -> int | None:
         """The exit code, 128 + n for signal n, None while it runs. When it has ended, its log is
         whole."""

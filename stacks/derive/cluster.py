@@ -12,6 +12,7 @@ from plans.node_parts import AddOnPlan, AddOnsPlan, GpuNodesPlan, SystemNodesPla
 from plans.parts import ClusterPlan, Identity
 from stacks.derive.capacity import CNI
 from stacks.derive.network import made_from
+from stacks.derive.repair import agent_plan
 from stacks.derive.secrets import secrets_add_on
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.network import AnyNetwork
@@ -90,6 +91,7 @@ def add_ons_plan(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
                 for driver in drivers(wanted.storage)
             ),
             *secrets_add_on(wanted),
+            *agent_plan(wanted),
         ),
     )
 

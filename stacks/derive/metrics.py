@@ -9,6 +9,9 @@ from frozen import dataclass
 from plans.alertmanager import AlertmanagerPlan
 from plans.metrics import APP, INTERVAL_SECONDS, MetricsPlan, Target
 from plans.parts import Identity
+from plans.repair import APP as REPAIR
+from plans.repair import DCGM_PORT
+from plans.repair import PORT as REPAIR_PORT
 from stacks.derive.capacity import STANDARD, first_type
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.metrics import AlertsConfig
@@ -57,6 +60,7 @@ def metrics_plan(me: Identity, wanted: EnvironmentConfig) -> MetricsPlan | None:
         controllers=_controllers(wanted),
         retention_days=wanted.metrics.retention_days,
         remote_write_url=remote.url if remote else None,
+        dcgm_port=DCGM_PORT if wanted.repair else None,
         alerts=_alerts(me, wanted.metrics.alerts) if wanted.metrics.alerts else None,
         series=series,
         memory_mib=memory_mib(series),
@@ -105,6 +109,9 @@ def _controllers(wanted: EnvironmentConfig) -> tuple[Target, ...]:
                 secure=True,
             )
         )
+    if wanted.repair:
+        label = f"{APP}={REPAIR}"
+        found.append(Target(job=REPAIR, namespace=REPAIR, label=label, port=REPAIR_PORT))
     return tuple(found)
 
 

@@ -17,6 +17,7 @@ from catalog.age import outdated
 from catalog.zones import SNAPSHOT
 from plans.directories import NAMESPACE as DIRECTORIES
 from plans.metrics import NAMESPACE as METRICS
+from plans.repair import APP as REPAIR
 from stacks.derive.capacity import TYPES, gpus_of
 from stacks.derive.teams import Share
 from stacks.rules.blocks import hours_errors
@@ -31,6 +32,7 @@ from stacks.rules.endpoint import endpoint_warnings
 from stacks.rules.metrics import metrics_errors, metrics_warnings
 from stacks.rules.network import network_errors, zone_errors
 from stacks.rules.pools import pool_errors, pool_warnings
+from stacks.rules.repair import repair_warnings
 from stacks.rules.stores import store_errors, store_warnings, stores_together_errors
 from stacks.settings.environment import (
     EnvironmentConfig,
@@ -49,6 +51,7 @@ SYSTEM_NAMESPACES = (
     "kubeflow-system",
     "kueue-system",
     METRICS,
+    REPAIR,
     DIRECTORIES,
 )
 """They exist before us, or a chart makes them."""
@@ -173,6 +176,7 @@ def environment_warnings(
     yield from support_warnings(wanted, now.date())
     yield from pool_warnings(wanted, now)
     yield from metrics_warnings(wanted)
+    yield from repair_warnings(wanted)
     yield from store_warnings(wanted)
 
 

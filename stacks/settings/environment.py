@@ -18,6 +18,7 @@ from stacks.settings.job import AnyJob, JobConfig, Name, Positive, PullPolicy, T
 from stacks.settings.metrics import MetricsConfig
 from stacks.settings.network import NETWORK_HINTS, AnyNetwork, NetworkConfig
 from stacks.settings.queues import QueuesConfig
+from stacks.settings.repair import RepairConfig
 from stacks.settings.stores import StoreConfig
 from stacks.settings.team_entry import KeyArn, TeamEntryConfig
 
@@ -277,6 +278,8 @@ class EnvironmentConfig:
     """Queues for the jobs of `teams`. By default a job starts at once, and its pods wait for nodes."""
     metrics: MetricsConfig | None = None
     """Metrics, alerts and dashboards. By default nothing in the cluster collects them."""
+    repair: RepairConfig | None = None
+    """What replaces broken nodes. By default nothing does."""
     teams: dict[Name, TeamEntryConfig] = field(default_factory=dict)
     """Teams that the environment admits, by name. By default a team's stack creates its namespace
     itself, with the rights of an admin of the cluster."""

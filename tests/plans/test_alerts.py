@@ -107,8 +107,16 @@ def killed(step: float) -> Series:
     return steadily("container_oom_events_total", 0, step, **of)
 
 
+def sick(state: str) -> Series:
+    of = {"sick_node": "n0", "sick_pool": "h100", "reason": "NvidiaXID79Error", "state": state}
+    return always("trainyard_repair_sick", 1, **of)
+
+
 CASES: dict[str, tuple[tuple[Series, ...], tuple[Series, ...]]] = {
     "Watchdog": (({},), ()),
+    "NodeReplaced": ((sick("replacing"), sick("draining")), ({}, sick("held"))),
+    "NodeNotReplaced": ((sick("held"),), ({}, sick("replacing"))),
+    "NodeNotGone": ((sick("replacing"),), ({}, sick("draining"))),
     "RunStandsStill": (
         (gang(0, 0), spinning(0, 0.001)),
         (gang(0.4, 0.4), gang(0, 0.4), spinning(0, 0.3), spinning(0.2, 0)),

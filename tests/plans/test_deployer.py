@@ -132,7 +132,7 @@ def test_the_names_in_the_policies_are_those_of_the_stacks_resources(stack: str)
 
     at = "ap-northeast-2:123456789012"
     for kind, prefix in {
-        "Role": "arn:aws:iam::123456789012:role/",
+        "aws:iam/role:Role": "arn:aws:iam::123456789012:role/",
         "InstanceProfile": "arn:aws:iam::123456789012:instance-profile/",
         "Queue": f"arn:aws:sqs:{at}:",
         "EventRule": f"arn:aws:events:{at}:rule/",

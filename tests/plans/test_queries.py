@@ -21,7 +21,7 @@ from tests.support.recording import CHECKOUT
 OF_PROMETHEUS = {"up"}
 WORDS = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*_[a-zA-Z0-9_]*")
 FUNCTIONS = {"histogram_quantile", "label_values", "max_over_time", "predict_linear"}
-LABELS = {"cluster_queue", "job_namespace", "resource_type", "__name__"}
+LABELS = {"sick_node", "sick_pool", "cluster_queue", "job_namespace", "resource_type", "__name__"}
 
 
 @pytest.fixture(scope="module")

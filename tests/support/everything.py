@@ -270,6 +270,7 @@ def everything() -> dict[str, Any]:
                 "remote_write": {"url": "https://metrics.example.com/api/v1/write"},
                 "alerts": {"emails": ["gpu-oncall@example.com"], "severity": "critical"},
             },
+            "repair": {"nodes_an_hour": 2},
             "teams": {"vision": copy.deepcopy(_TEAM)},
             "tags": {"team": "vision"},
         }

@@ -13,8 +13,9 @@ RECORDED = Path(__file__).parent / "exposition"
 
 
 def metrics_plan() -> MetricsPlan:
-    """Of an environment with queues and the training-operator."""
+    """Of an environment with queues, the training-operator and repair."""
     operator = at("training_operator", {"version": "1.8.1"})
-    made = environment_plan(at("metrics", {}), with_queues, operator).metrics
+    repair = at("repair", {})
+    made = environment_plan(at("metrics", {}), with_queues, operator, repair).metrics
     assert made
     return made

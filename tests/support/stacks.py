@@ -80,6 +80,7 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("metrics", {"alerts": {"emails": ["gpu-oncall@example.com"]}}),
     ),
     "brought VPC": (BROUGHT, at("network.s3_endpoint", True)),
+    "broken nodes replaced": (at("repair", {}),),
     "no store": (at("storage", {}), at("jobs", {})),
 }
 """What it is → how its environment differs from Pulumi.dev.yaml's."""

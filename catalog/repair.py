@@ -1,0 +1,35 @@
+"""Numbers and names by which sick nodes are found and replaced.
+
+Sources: aws/eks-node-monitoring-agent 1.7.0 (pkg/manager, dcgm_policies.go), kubernetes-sigs/karpenter
+1.14 (pkg/controllers/node/health), Kubernetes 1.34 (kubelet's node lease), read in 2026-08.
+"""
+
+from __future__ import annotations
+
+CONDITIONS = (
+    "AcceleratedHardwareReady",
+    "ContainerRuntimeReady",
+    "KernelReady",
+    "NetworkingReady",
+    "StorageReady",
+)
+"""Of a Node, which the agent writes within 15 s. False stays until the agent starts anew."""
+AT_END = ("NvidiaXID63Error",)
+"""Reasons with which a run goes on: a row of GPU memory is replaced at the next reset, and NVIDIA asks
+for nothing before."""
+FATAL_XIDS = (
+    *(46, 48, 54, 62, 63, 64, 74, 79, 95, 109, 110, 119, 120),
+    *(136, 140, 142, 143, 151, 155, 156, 158),
+)
+"""Xids with which the agent writes the condition; all others are events."""
+LOOK_SECONDS = 3
+BLIND_SECONDS = 15
+"""After a longer gap in its own sight the program has seen no lease: an API server that was away makes
+no node dead."""
+SILENT_SECONDS = 30
+"""Three renewals of a lease, which kubelet does every 10 s. The node controller waits 50 s."""
+GRACE_SECONDS = 5
+"""For the pods of a node that still answers: its GPUs write no checkpoint any more."""
+SHARE = 0.2
+"""Part of a pool that can be replaced within an hour, and one node always: that of Karpenter's node
+repair. More have a common cause, which new nodes would have too."""

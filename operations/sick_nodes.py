@@ -1,0 +1,50 @@
+"""Nodes whose hardware is broken: what the program that replaces them says, and what nobody replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from catalog.repair import CONDITIONS
+from operations.snapshot import Object, Snapshot
+from operations.symptoms import Finding
+from plans.pod_template import NODES_FOR
+from plans.repair import NOTE
+
+HELD = "not replaced"
+"""Part of the note of a node that is left as it is: workloads/repair."""
+
+
+def sick(snapshot: Snapshot) -> Iterator[Finding]:
+    """Each sick node of a pool, and what becomes of it."""
+    for node in snapshot.of("nodes"):
+        name, meta = node["metadata"]["name"], node["metadata"]
+        if meta.get("labels", {}).get(NODES_FOR) != "training":
+            continue
+        note = meta.get("annotations", {}).get(NOTE)
+        if note:
+            yield Finding(
+                what=f"node {name} is sick",
+                why=note,
+                do=_by_hand(node) if HELD in note else NOTHING,
+            )
+        elif broken := _broken(node):
+            yield Finding(
+                what=f"node {name} is sick",
+                why=broken,
+                do=f"{_by_hand(node)}; environment.repair: {{}} does it by itself",
+            )
+
+
+NOTHING = "wait: Karpenter replaces the node, and its gangs start anew from their checkpoints"
+
+
+def _by_hand(node: Object) -> str:
+    return f"kubectl get nodeclaims, and kubectl delete nodeclaim the one of {node['metadata']['name']}"
+
+
+def _broken(node: Object) -> str:
+    """What the node monitoring agent says, if it runs and something is broken."""
+    for condition in node.get("status", {}).get("conditions", []):
+        if condition["type"] in CONDITIONS and condition["status"] == "False":
+            return f"{condition.get('reason')}: {condition.get('message', '')}"
+    return ""

@@ -1,0 +1,82 @@
+"""What the component of repair is told, and what its program may do.
+
+The program: workloads/repair. Numbers: catalog/repair.py. Why it is one of ours: docs/decisions/0018.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from catalog.repair import (
+    AT_END,
+    BLIND_SECONDS,
+    CONDITIONS,
+    GRACE_SECONDS,
+    LOOK_SECONDS,
+    SHARE,
+    SILENT_SECONDS,
+)
+from frozen import dataclass
+from plans.parts import Spec
+from plans.pod_template import NODES_FOR, POOL
+
+APP = "trainyard-repair"
+"""Name of its namespace, its Deployment, its service account, and the label of its pod."""
+AGENT = "eks-node-monitoring-agent"
+"""EKS add-on that says in conditions of a Node what is broken."""
+AGENT_CONFIGURATION: Spec = {"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}}
+"""Without it the agent's server of DCGM runs on no node of a pool, all of which have a taint; the agent
+then calls each healthy GPU node broken (its values.yaml)."""
+DCGM_PORT = 5555
+"""Of the agent's server of DCGM, on the address of its node. A second one on a node would disturb it
+(NVIDIA/dcgm-exporter#61)."""
+PORT = 8080
+FOLDER, SETTINGS = "/etc/trainyard-repair", "settings.json"
+MAIN = "repair.py"
+NOTE = "trainyard.io/repair"
+"""Annotation of a sick node: what becomes of it."""
+TAINT = "trainyard.io/sick"
+MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("", "nodes", ("list", "patch")),
+    ("", "pods", ("list", "delete")),
+    ("", "events", ("create",)),
+    ("coordination.k8s.io", "leases", ("list",)),
+    ("karpenter.sh", "nodeclaims", ("list", "patch", "delete")),
+)
+"""API group, resource and verbs, in the whole cluster."""
+MAY_REMEMBER = ("get", "create", "patch")
+"""Of ConfigMaps, in its own namespace: what it has replaced."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepairPlan:
+    """The program that replaces sick nodes."""
+
+    image: str
+    files: Mapping[str, str]
+    """Name → text of its program."""
+    nodes_an_hour: int | None
+    """Of each pool; None: a share of it."""
+
+
+def settings(plan: RepairPlan) -> str:
+    """What the program reads at its start."""
+    return json.dumps(
+        {
+            "namespace": APP,
+            "taint": TAINT,
+            "note": NOTE,
+            "nodes_label": f"{NODES_FOR}=training",
+            "pool_label": POOL,
+            "conditions": CONDITIONS,
+            "at_end": AT_END,
+            "look_seconds": LOOK_SECONDS,
+            "blind_seconds": BLIND_SECONDS,
+            "silent_seconds": SILENT_SECONDS,
+            "grace_seconds": GRACE_SECONDS,
+            "share": SHARE,
+            "nodes_an_hour": plan.nodes_an_hour,
+        },
+        indent=1,
+    )

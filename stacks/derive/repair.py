@@ -1,0 +1,38 @@
+"""What follows from `environment.repair`: the program that replaces sick nodes, and the add-on that
+finds them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from catalog import versions
+from plans.node_parts import AddOnPlan
+from plans.repair import AGENT, AGENT_CONFIGURATION, RepairPlan
+from stacks.settings.environment import EnvironmentConfig
+
+PROGRAM = Path(__file__).resolve().parents[2] / "workloads" / "repair"
+
+
+def repair_plan(wanted: EnvironmentConfig) -> RepairPlan | None:
+    """None where the stack file wants no repair."""
+    if wanted.repair is None:
+        return None
+    return RepairPlan(
+        image=versions.PYTHON_IMAGE,
+        files={file.name: file.read_text() for file in sorted(PROGRAM.glob("*.py"))},
+        nodes_an_hour=wanted.repair.nodes_an_hour,
+    )
+
+
+def agent_plan(wanted: EnvironmentConfig) -> tuple[AddOnPlan, ...]:
+    """The add-on, where it is wanted."""
+    if wanted.repair is None:
+        return ()
+    return (
+        AddOnPlan(
+            name=AGENT,
+            version=versions.KUBERNETES[wanted.cluster.version].add_ons[AGENT],
+            configuration=json.dumps(AGENT_CONFIGURATION, sort_keys=True),
+        ),
+    )

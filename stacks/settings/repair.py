@@ -1,0 +1,19 @@
+"""What an environment says of its broken nodes. What follows from it: stacks/derive/repair.py."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pydantic
+
+from frozen import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepairConfig:
+    """Nodes of pools that replace themselves when they break: GPUs, links, kernel, container runtime
+    and kubelet. Their gangs end at once and go on elsewhere. Write `{}` for the default."""
+
+    nodes_an_hour: Annotated[int, pydantic.Field(ge=1, le=100, strict=True)] | None = None
+    """Number of nodes of each pool that can be replaced within an hour. By default a fifth of the
+    nodes that run, and one at least: more broken nodes have a common cause, and are left for you."""

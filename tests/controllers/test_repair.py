@@ -1,0 +1,214 @@
+"""The program that replaces sick nodes at a real API server, with the rights that the environment gives it
+and no others."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from plans.repair import APP, NOTE, SETTINGS, TAINT
+from rehearsal import paths
+from rehearsal.kube import ApiError, Object
+from stacks.derive.repair import PROGRAM
+from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
+from tests.support.crds import KARPENTER, upstream
+from tests.support.recording import deploy
+from tests.support.stackfile import ENVIRONMENT
+from tests.support.team_server import As
+
+CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+PODS = "/api/v1/namespaces/default/pods"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    server: ApiServer
+    module: ModuleType
+    files: Path
+
+    def program(self) -> Any:
+        settings = self.module.Settings.read(self.files / SETTINGS)
+        return self.module.Repair(self.module.Api(), settings)
+
+    def get(self, path: str) -> Object:
+        return self.server.admin.request("GET", path)
+
+    def there(self, path: str) -> bool:
+        try:
+            return bool(self.get(path))
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return False
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    if missing := [name for name in PROGRAMS if not (paths.BIN / name).exists()]:
+        pytest.skip(f"needs {', '.join(missing)} of the rehearsal's toolchain")
+    folder = tmp_path_factory.mktemp("repair")
+    graph = deploy("dev", lambda values: values[ENVIRONMENT].update(repair={}))
+    objects = [
+        json.loads(json.dumps(node.inputs))
+        for node in graph.starting("kubernetes:")
+        if node.options.parent.endswith("::repair") and node.inputs["kind"] != "Deployment"
+    ]
+    with ExitStack() as stack:
+        server = start(stack, folder)
+        crd = yaml.safe_load(upstream(f"{KARPENTER}/karpenter.sh_nodeclaims.yaml").read_text())
+        server.admin.apply(crd, manager="tests")
+        for each in sorted(objects, key=lambda one: one["kind"] != "Namespace"):
+            server.admin.apply(each, manager="tests")
+        [file] = [each for each in objects if each["kind"] == "ConfigMap"]
+        for name, text in file["data"].items():
+            (folder / name).write_text(text)
+        token = server.admin.request(
+            "POST",
+            f"/api/v1/namespaces/{APP}/serviceaccounts/{APP}/token",
+            {"spec": {"expirationSeconds": 3600}},
+        )["status"]["token"]
+        (folder / "token").write_text(token)
+        (folder / "ca.crt").write_text(Path(server.authority).read_text())
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.syspath_prepend(str(PROGRAM))
+        module = importlib.import_module("repair")
+        patch.setattr(module, "ACCOUNT", folder)
+        at = urlsplit(server.url)
+        patch.setenv("KUBERNETES_SERVICE_HOST", str(at.hostname))
+        patch.setenv("KUBERNETES_SERVICE_PORT", str(at.port))
+        yield Cluster(server=server, module=module, files=folder)
+    sys.modules.pop("repair", None)
+
+
+@pytest.fixture
+def node(cluster: Cluster) -> Iterator[str]:
+    """A healthy node with a claim that a finalizer holds, and a pod of a gang."""
+    api, name = cluster.server.admin, "n0"
+    api.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "labels": {"trainyard.io/nodes": "training", "trainyard.io/pool": "h100"},
+            },
+            "spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
+        },
+        manager="tests",
+    )
+    claim = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": "c0", "finalizers": ["karpenter.sh/termination"]},
+        "spec": {
+            "requirements": [
+                {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]},
+            ],
+            "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "h100"},
+        },
+    }
+    api.request("POST", CLAIMS, claim)
+    _status(cluster, f"{CLAIMS}/c0", {"nodeName": name})
+    for number in range(2):
+        pod = {
+            "metadata": {"name": f"p{number}", "labels": {"training.kubeflow.org/job-name": "j"}},
+            "spec": {
+                "nodeName": name if number == 0 else "elsewhere",
+                "automountServiceAccountToken": False,
+                "containers": [{"name": "c", "image": "a:1"}],
+            },
+        }
+        api.request("POST", PODS, pod)
+    yield name
+    _status(cluster, f"{CLAIMS}/c0", {})
+    body = {"metadata": {"finalizers": None}}
+    api.request("PATCH", f"{CLAIMS}/c0", body, content_type="application/merge-patch+json")
+    for path in (f"{CLAIMS}/c0", f"/api/v1/nodes/{name}", f"{PODS}/p0", f"{PODS}/p1"):
+        if cluster.there(path):
+            api.request("DELETE", path, {"gracePeriodSeconds": 0})
+    memory = f"/api/v1/namespaces/{APP}/configmaps/history"
+    if cluster.there(memory):
+        api.request("DELETE", memory)
+
+
+def _status(cluster: Cluster, path: str, status: Object) -> None:
+    cluster.server.admin.request(
+        "PATCH", f"{path}/status", {"status": status}, content_type="application/merge-patch+json"
+    )
+
+
+def _sicken(cluster: Cluster, node: str, reason: str) -> None:
+    condition = {
+        "type": "AcceleratedHardwareReady",
+        "status": "False",
+        "reason": reason,
+        "message": "a GPU reported it",
+    }
+    _status(cluster, f"/api/v1/nodes/{node}", {"conditions": [condition]})
+
+
+def test_a_sick_node_is_replaced_with_the_rights_that_the_program_has(
+    cluster: Cluster, node: str
+) -> None:
+    program = cluster.program()
+    program.step()
+    assert not cluster.get(f"{CLAIMS}/c0")["metadata"].get("deletionTimestamp")
+    _sicken(cluster, node, "NvidiaXID79Error")
+    program.step()
+    seen = cluster.get(f"/api/v1/nodes/{node}")
+    assert {"nvidia.com/gpu", TAINT} <= {taint["key"] for taint in seen["spec"]["taints"]}
+    assert "NvidiaXID79Error" in seen["metadata"]["annotations"][NOTE]
+    claim = cluster.get(f"{CLAIMS}/c0")["metadata"]
+    assert (
+        claim["deletionTimestamp"]
+        and "karpenter.sh/nodeclaim-termination-timestamp" in (claim["annotations"])
+    )
+    for pod in ("p0", "p1"):
+        gone = not cluster.there(f"{PODS}/{pod}")
+        assert gone or cluster.get(f"{PODS}/{pod}")["metadata"].get("deletionTimestamp"), pod
+    events = cluster.get("/api/v1/namespaces/default/events")["items"]
+    assert "RepairReplaced" in {each["reason"] for each in events}
+    program.step()
+    history = cluster.get(f"/api/v1/namespaces/{APP}/configmaps/history")["data"]["history"]
+    assert [each["claim"] for each in json.loads(history)] == ["c0"]
+
+
+def test_the_taint_is_not_set_from_an_old_sight_of_the_node(cluster: Cluster, node: str) -> None:
+    """The list of taints is written as a whole."""
+    program = cluster.program()
+    old = cluster.get(f"/api/v1/nodes/{node}")
+    cluster.server.admin.request(
+        "PATCH",
+        f"/api/v1/nodes/{node}",
+        {"metadata": {"labels": {"changed": "since"}}},
+        content_type="application/merge-patch+json",
+    )
+    with pytest.raises(cluster.module.ApiError, match="409"):
+        program._taint(old, cluster.module.Sick("NvidiaXID79Error", "it broke"))
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/v1/secrets"),
+        ("GET", "/api/v1/namespaces/kube-system/configmaps"),
+        ("DELETE", "/api/v1/nodes/n0"),
+        ("POST", PODS),
+    ],
+)
+def test_it_may_do_nothing_else(cluster: Cluster, method: str, path: str) -> None:
+    api = As(cluster.server, f"system:serviceaccount:{APP}:{APP}")
+    body = {"metadata": {"name": "x"}, "spec": {"containers": [{"name": "c", "image": "a"}]}}
+    with pytest.raises(ApiError, match="forbidden"):
+        api.request(method, path, body if method == "POST" else None)

@@ -1,0 +1,76 @@
+"""Broken nodes replace themselves: what an environment makes for it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from catalog.repair import CONDITIONS
+from plans.repair import AGENT, APP
+from rehearsal.providers.kubernetes import kinds
+from tests.support.recording import Graph, deploy
+from tests.support.stackfile import ENVIRONMENT, Edit, at
+
+
+def environment(*edits: Edit) -> Graph:
+    def changes(values: dict[str, Any]) -> None:
+        for edit in edits:
+            edit(values[ENVIRONMENT])
+
+    return deploy("dev", changes)
+
+
+@pytest.fixture(scope="module")
+def repaired() -> Graph:
+    return environment(at("repair", {}))
+
+
+def test_the_setting_adds_its_own_objects_and_changes_nothing(repaired: Graph) -> None:
+    before, after = json.loads(environment().golden()), json.loads(repaired.golden())
+    assert [each for each in before if each not in after] == []
+    added = {each["name"] for each in after if each not in before}
+    assert added and all(name.startswith("repair") or name == AGENT for name in added)
+
+
+def test_the_agent_s_server_of_dcgm_runs_on_nodes_with_any_taint(repaired: Graph) -> None:
+    said = json.loads(repaired[f"Addon {AGENT}"].inputs["configurationValues"])
+    assert said == {"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}}
+
+
+def test_its_pod_has_the_program_and_may_not_write_to_its_disk(repaired: Graph) -> None:
+    pod = repaired["Deployment repair"].inputs["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    files = repaired["ConfigMap repair-files"].inputs["data"]
+    assert container["command"][2].rpartition("/")[2] in files
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert json.loads(files["settings.json"])["conditions"] == list(CONDITIONS)
+
+
+def test_it_may_not_read_secrets_nor_make_pods(repaired: Graph) -> None:
+    rules = repaired["ClusterRole repair-acts"].inputs["rules"]
+    may = {(kind, verb) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]}
+    assert ("nodeclaims", "delete") in may
+    assert not may & {("pods", "create"), ("secrets", "get"), ("nodes", "delete")}
+
+
+def test_with_metrics_prometheus_asks_it_and_one_server_of_dcgm_serves_both() -> None:
+    graph = environment(at("repair", {}), at("metrics", {}))
+    asked = json.loads(graph["ConfigMap metrics-files"].inputs["data"]["prometheus.yml"])
+    assert APP in [each["job_name"] for each in asked["scrape_configs"]]
+    [exporter] = graph["DaemonSet trainyard-gpus"].inputs["spec"]["template"]["spec"]["containers"]
+    variables = {each["name"]: each.get("value") for each in exporter["env"]}
+    assert variables["DCGM_REMOTE_HOSTENGINE_INFO"] == "$(HOST_IP):5555"
+
+
+def test_the_rehearsal_implements_every_kind_of_it(repaired: Graph) -> None:
+    made = [node.inputs for node in repaired.starting("kubernetes:")]
+    assert all(kinds.of(inputs) for inputs in made if "kind" in inputs)
+
+
+def test_with_metrics_alone_the_exporter_has_its_own_server() -> None:
+    graph = environment(at("metrics", {}))
+    [exporter] = graph["DaemonSet trainyard-gpus"].inputs["spec"]["template"]["spec"]["containers"]
+    assert "DCGM_REMOTE_HOSTENGINE_INFO" not in {each["name"] for each in exporter["env"]}

@@ -1,0 +1,332 @@
+"""workloads/repair against an API server that is a dictionary: what it does to nodes, pods, claims."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from plans.repair import NOTE, TAINT, RepairPlan, settings
+from stacks.derive.repair import PROGRAM
+from tests.support.metrics import RECORDED
+
+Object = dict[str, Any]
+POOL = "trainyard.io/pool"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+
+
+@pytest.fixture(scope="module")
+def program() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(PROGRAM))
+    yield importlib.import_module("repair")
+    sys.path.remove(str(PROGRAM))
+
+
+class Server:
+    """Nodes n0, n1, … of one pool, each with a claim, a lease, and pods of `gang` jobs."""
+
+    def __init__(self, program: ModuleType, nodes: int = 4) -> None:
+        self.program = program
+        self.nodes = {f"n{i}": _node(f"n{i}") for i in range(nodes)}
+        self.claims = {f"c{i}": _claim(f"c{i}", f"n{i}") for i in range(nodes)}
+        self.leases = dict.fromkeys(self.nodes, 0)
+        self.pods: dict[str, Object] = {}
+        self.history: Object | None = None
+        self.writes: list[tuple[str, str]] = []
+        self.graces: dict[str, int] = {}
+        self.events: list[str] = []
+        self.away = False
+
+    def run(self, name: str, node: str, **labels: str) -> None:
+        self.pods[name] = {
+            "metadata": {"name": name, "namespace": "t", "uid": name, "labels": labels},
+            "spec": {"nodeName": node},
+            "status": {"phase": "Running"},
+        }
+
+    def sicken(self, node: str, reason: str, kind: str = "AcceleratedHardwareReady") -> None:
+        condition = {"type": kind, "status": "False", "reason": reason, "message": "it broke"}
+        self.nodes[node]["status"]["conditions"] = [condition]
+
+    def beat(self, *silent: str) -> None:
+        self.leases = {n: v + (n not in silent) for n, v in self.leases.items()}
+
+    def items(self, path: str, **query: str) -> list[Object]:
+        if self.away:
+            raise self.program.ApiError(0, "nobody answers")
+        if path == LEASES:
+            return [
+                {"metadata": {"name": n}, "spec": {"renewTime": str(v)}}
+                for n, v in self.leases.items()
+            ]
+        held = {"/api/v1/nodes": self.nodes, CLAIMS: self.claims, "/api/v1/pods": self.pods}[path]
+        wanted = query.get("fieldSelector", "").removeprefix("spec.nodeName=")
+        found = [one for one in held.values() if not wanted or one["spec"]["nodeName"] == wanted]
+        return copy.deepcopy(found)
+
+    def ask(self, method: str, path: str, body: Any = None, kind: str = "json") -> Object:
+        if self.away:
+            raise self.program.ApiError(0, "nobody answers")
+        name = path.rpartition("/")[2]
+        if "configmaps" in path:
+            return self._memory(method, body)
+        self.writes.append((method, path.removeprefix("/api/v1/")))
+        if path.endswith("/events"):
+            self.events.append(body["message"])
+        elif path.startswith("/api/v1/nodes/"):
+            meta = self.nodes[name]["metadata"]
+            meta["annotations"].update(body.get("metadata", {}).get("annotations", {}))
+            self.nodes[name]["spec"].update(body.get("spec", {}))
+        elif path.startswith(CLAIMS):
+            meta = self.claims[name]["metadata"]
+            if method == "DELETE":
+                meta.setdefault("deletionTimestamp", _now())
+            else:
+                meta["annotations"] = body["metadata"]["annotations"]
+        elif method == "DELETE":
+            self.graces[name] = body["gracePeriodSeconds"]
+            self.pods[name]["metadata"]["deletionTimestamp"] = _now()
+            if not body["gracePeriodSeconds"]:
+                del self.pods[name]
+        return {}
+
+    def _memory(self, method: str, body: Any) -> Object:
+        if self.history is None and method != "POST":
+            raise self.program.ApiError(404, "no history")
+        self.history = self.history if method == "GET" else body
+        assert self.history
+        return self.history
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _node(name: str) -> Object:
+    return {
+        "metadata": {
+            "name": name,
+            "uid": name,
+            "resourceVersion": "1",
+            "labels": {POOL: "h100"},
+            "annotations": {},
+        },
+        "spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
+        "status": {"conditions": [{"type": "AcceleratedHardwareReady", "status": "True"}]},
+    }
+
+
+def _claim(name: str, node: str) -> Object:
+    return {"metadata": {"name": name, "uid": name}, "spec": {}, "status": {"nodeName": node}}
+
+
+@pytest.fixture
+def server(program: ModuleType) -> Server:
+    return Server(program)
+
+
+@pytest.fixture
+def clock(program: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr(program.time, "monotonic", lambda: now[0])
+    return now
+
+
+def repair(server: Server, nodes_an_hour: int | None = None) -> Any:
+    plan = RepairPlan(image="python", files={}, nodes_an_hour=nodes_an_hour)
+    said = json.loads(settings(plan))
+    lists = {key: tuple(said[key]) for key in ("conditions", "at_end")}
+    return server.program.Repair(server, server.program.Settings(**{**said, **lists}))
+
+
+def leaving(server: Server) -> list[str]:
+    return [n for n, c in server.claims.items() if "deletionTimestamp" in c["metadata"]]
+
+
+def test_healthy_nodes_are_left_alone(server: Server) -> None:
+    server.run("p", "n0", **{"jobset.sigs.k8s.io/jobset-name": "j"})
+    repair(server).step()
+    assert server.writes == []
+
+
+def test_a_node_whose_gpu_is_lost_is_tainted_its_gang_ended_and_its_claim_deleted(
+    server: Server,
+) -> None:
+    server.run("p0", "n0", **{"jobset.sigs.k8s.io/jobset-name": "j"})
+    server.run("p1", "n1", **{"jobset.sigs.k8s.io/jobset-name": "j"})
+    server.run("daemon", "n0")
+    server.sicken("n0", "NvidiaXID79Error")
+    repair(server).step()
+    assert leaving(server) == ["c0"]
+    assert (
+        "karpenter.sh/nodeclaim-termination-timestamp"
+        in server.claims["c0"]["metadata"]["annotations"]
+    )
+    assert [t["key"] for t in server.nodes["n0"]["spec"]["taints"]] == ["nvidia.com/gpu", TAINT]
+    assert server.graces == {"p0": 5}, "JobSet ends the rest of the gang, and DaemonSets stay"
+    assert [what for _, what in server.writes].index("nodes/n0") < [
+        what for _, what in server.writes
+    ].index("namespaces/t/pods/p0"), "otherwise the gang could start anew on the same node"
+
+
+def test_all_pods_of_a_pytorch_job_end_because_its_operator_restarts_one_alone(
+    server: Server,
+) -> None:
+    for rank in range(3):
+        server.run(f"p{rank}", f"n{rank}", **{"training.kubeflow.org/job-name": "j"})
+    server.run("other", "n3", **{"training.kubeflow.org/job-name": "other"})
+    server.sicken("n1", "NvidiaXID48Error")
+    repair(server).step()
+    assert server.graces == {"p0": 5, "p1": 5, "p2": 5}
+
+
+def test_its_metrics_are_those_that_alerts_ask_for(server: Server) -> None:
+    server.sicken("n0", "NvidiaXID79Error")
+    program = repair(server)
+    program.step()
+    recorded = (RECORDED / "trainyard-repair.prom").read_text().splitlines()[1:]
+    assert program.metrics().splitlines() == recorded
+
+
+def test_a_second_look_repeats_nothing(server: Server) -> None:
+    server.run("p0", "n0", **{"jobset.sigs.k8s.io/jobset-name": "j"})
+    server.sicken("n0", "NvidiaXID79Error")
+    program = repair(server)
+    program.step()
+    before = list(server.writes)
+    program.step()
+    assert server.writes == before
+    assert len(server.events) == 1
+
+
+def test_more_broken_nodes_than_the_limit_are_left_and_said(server: Server) -> None:
+    for node in ("n0", "n1"):
+        server.sicken(node, "FabricManagerNotRunning")
+    program = repair(server)
+    program.step()
+    assert leaving(server) == ["c0"], "a fifth of 4 nodes is 1"
+    assert "not replaced" in server.nodes["n1"]["metadata"]["annotations"][NOTE]
+    assert 'sick_node="n1",sick_pool="h100",reason="FabricManagerNotRunning",state="held"' in (
+        program.metrics()
+    )
+
+
+def test_a_program_that_starts_anew_remembers_what_it_has_replaced(server: Server) -> None:
+    server.sicken("n0", "NvidiaXID79Error")
+    repair(server).step()
+    server.sicken("n1", "NvidiaXID79Error")
+    repair(server).step()
+    assert leaving(server) == ["c0"]
+
+
+def test_after_an_hour_the_next_node_is_replaced(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.sicken("n0", "NvidiaXID79Error")
+    program = repair(server)
+    program.step()
+    real = time.time
+    monkeypatch.setattr(server.program.time, "time", lambda: real() + 3601)
+    server.sicken("n1", "NvidiaXID79Error")
+    program.step()
+    assert leaving(server) == ["c0", "c1"]
+
+
+def test_a_node_that_cannot_be_written_does_not_hold_up_the_next_one(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for node in ("n0", "n1"):
+        server.sicken(node, "NvidiaXID79Error")
+    ask = server.ask
+
+    def conflict(method: str, path: str, body: Any = None, kind: str = "json") -> Object:
+        if path == "/api/v1/nodes/n0":
+            raise server.program.ApiError(409, "changed since")
+        return ask(method, path, body, kind)
+
+    monkeypatch.setattr(server, "ask", conflict)
+    repair(server, nodes_an_hour=2).step()
+    assert leaving(server) == ["c1"]
+
+
+def test_the_setting_allows_more(server: Server) -> None:
+    for node in server.nodes:
+        server.sicken(node, "NvidiaXID79Error")
+    repair(server, nodes_an_hour=3).step()
+    assert leaving(server) == ["c0", "c1", "c2"]
+
+
+def test_a_node_that_works_on_is_replaced_when_its_run_has_ended(server: Server) -> None:
+    server.run("p0", "n0", **{"jobset.sigs.k8s.io/jobset-name": "j"})
+    server.sicken("n0", "NvidiaXID63Error")
+    program = repair(server)
+    program.step()
+    assert leaving(server) == [] and server.graces == {}
+    assert TAINT in [t["key"] for t in server.nodes["n0"]["spec"]["taints"]]
+    server.pods["p0"]["status"]["phase"] = "Succeeded"
+    program.step()
+    assert leaving(server) == ["c0"]
+
+
+def test_a_silent_node_is_replaced_after_30_seconds_and_its_pods_are_removed_by_force(
+    server: Server, clock: list[float]
+) -> None:
+    server.run("p0", "n0", **{"jobset.sigs.k8s.io/jobset-name": "j"})
+    server.run("p1", "n1", **{"jobset.sigs.k8s.io/jobset-name": "j"})
+    program = repair(server)
+    for _ in range(11):
+        server.beat("n0")
+        program.step()
+        clock[0] += 3
+    assert leaving(server) == [], "30 s"
+    program.step()
+    assert leaving(server) == ["c0"] and server.graces == {"p0": 0}
+    made = [what for _, what in server.writes]
+    assert made.index("nodes/n0") < made.index("namespaces/t/pods/p0")
+
+
+def test_a_pod_that_ends_for_ever_is_removed_by_force(server: Server, clock: list[float]) -> None:
+    """The node controller deletes pods of a lost node, and nobody is there to say that they ended."""
+    server.run("p0", "n0", **{"jobset.sigs.k8s.io/jobset-name": "j"})
+    server.pods["p0"]["metadata"]["deletionTimestamp"] = _now()
+    program = repair(server)
+    for _ in range(12):
+        server.beat("n0")
+        program.step()
+        clock[0] += 3
+    assert server.graces == {"p0": 0}
+
+
+def test_an_api_server_that_was_away_makes_no_node_dead(server: Server, clock: list[float]) -> None:
+    program = repair(server)
+    program.step()
+    server.away = True
+    with pytest.raises(server.program.ApiError):
+        program.step()
+    clock[0] += 120
+    server.away = False
+    for _ in range(9):
+        program.step()
+        clock[0] += 3
+    assert server.writes == [], "no lease was renewed while nobody could"
+
+
+def test_a_node_without_a_claim_is_not_touched(server: Server) -> None:
+    server.sicken("n0", "NvidiaXID79Error")
+    server.claims.clear()
+    repair(server).step()
+    assert server.writes == []
+
+
+def test_conditions_of_others_are_not_its_business(server: Server) -> None:
+    server.sicken("n0", "KubeletHasDiskPressure", kind="DiskPressure")
+    repair(server).step()
+    assert server.writes == []

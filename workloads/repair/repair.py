@@ -1,0 +1,304 @@
+"""Replaces nodes whose hardware is broken, so that their gangs go on elsewhere.
+
+It runs as one pod, with nothing but Python. Every few seconds it reads nodes, leases and NodeClaims. A
+node is sick where the EKS node monitoring agent says so in a condition, or where its kubelet is silent.
+It taints a sick node, ends the gangs on it, and deletes its NodeClaim; Karpenter does the rest. Why:
+docs/decisions/0018. What is sick: sickness.py. What it is told: plans/repair.py.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import ssl
+import sys
+import threading
+import time
+import urllib.parse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from sickness import Object, Settings, Sick, Sight, labels, most, siblings, sickness, trains
+
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+REQUEST_SECONDS = 10
+CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+TERMINATE_AT = "karpenter.sh/nodeclaim-termination-timestamp"
+"""Annotation of a NodeClaim: when Karpenter's patience with pods ends."""
+HOUR, REMEMBERED = 3600.0, 50
+"""Of the history: what the limit looks at, in seconds, and how many entries stay."""
+
+
+class ApiError(Exception):
+    """The API server refused, or did not answer."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+
+
+class Api:
+    """The API server, as the pod's service account."""
+
+    def __init__(self) -> None:
+        self._trust = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
+
+    def ask(self, method: str, path: str, body: Object | None = None, kind: str = "json") -> Object:
+        """Its answer; ApiError for a refusal and for none. `kind`: of a patch."""
+        host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
+        link = http.client.HTTPSConnection(
+            host, int(port), timeout=REQUEST_SECONDS, context=self._trust
+        )
+        headers = {
+            "Authorization": f"Bearer {(ACCOUNT / 'token').read_text()}",
+            "Content-Type": f"application/{kind}",
+        }
+        try:
+            link.request(method, path, json.dumps(body) if body is not None else None, headers)
+            answer = link.getresponse()
+            text = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise ApiError(0, str(error)) from None
+        finally:
+            link.close()
+        if answer.status >= 300:
+            raise ApiError(answer.status, text.decode(errors="replace")[:300])
+        return json.loads(text)
+
+    def items(self, path: str, **query: str) -> list[Object]:
+        """A list, as the API server's cache has it."""
+        return self.ask(
+            "GET", f"{path}?{urllib.parse.urlencode({'resourceVersion': '0', **query})}"
+        )["items"]
+
+
+class Repair:
+    """Looks, decides, acts."""
+
+    def __init__(self, api: Api, settings: Settings) -> None:
+        self._api, self._settings = api, settings
+        self._sight = Sight(settings.blind_seconds)
+        self._memory = f"/api/v1/namespaces/{settings.namespace}/configmaps"
+        self._history: list[Object] = []
+        self._states: dict[str, tuple[str, str, str]] = {}
+        """Sick node → its pool, the reason, and what becomes of it."""
+        self.looked = time.monotonic()
+
+    def run(self) -> None:
+        """For ever."""
+        while True:
+            self.looked = time.monotonic()
+            try:
+                self.step()
+            except ApiError as error:
+                say(f"the API server: {error}")
+            time.sleep(self._settings.look_seconds)
+
+    def step(self) -> None:
+        """One look at all nodes."""
+        nodes = self._api.items("/api/v1/nodes", labelSelector=self._settings.nodes_label)
+        leases = self._api.items("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")
+        claims = {
+            claim.get("status", {}).get("nodeName"): claim for claim in self._api.items(CLAIMS)
+        }
+        now = time.monotonic()
+        self._sight.look(
+            {each["metadata"]["name"]: each["spec"].get("renewTime", "") for each in leases}, now
+        )
+        self._recall()
+        self._states = {}
+        for node in nodes:
+            name = node["metadata"]["name"]
+            sick = sickness(node, self._sight.quiet(name, now), self._settings)
+            if sick and (claim := claims.get(name)):
+                pool = labels(node).get(self._settings.pool_label, "")
+                size = sum(labels(n).get(self._settings.pool_label) == pool for n in nodes)
+                try:
+                    state = self._treat(node, claim, sick, pool, size)
+                except ApiError as error:  # the next look tries again; others need not wait for it
+                    say(f"{name}: {error}")
+                    state = "replacing"
+                self._states[name] = (pool, sick.reason, state)
+
+    def _treat(self, node: Object, claim: Object, sick: Sick, pool: str, size: int) -> str:
+        """Do what is due, and say what becomes of the node: held, draining or replacing."""
+        name, limit = node["metadata"]["name"], most(size, self._settings)
+        started = next((e for e in self._history if e["claim"] == claim["metadata"]["name"]), None)
+        leaving = claim["metadata"].get("deletionTimestamp")
+        if not started and not leaving and self._replaced(pool) >= limit:
+            words = (
+                f"{sick.reason}: not replaced, because {limit} nodes of pool {pool} can be replaced"
+                " within an hour, and were"
+            )
+            self._note(node, words, "Held")
+            return "held"
+        if not started and not leaving:
+            started = self._remember(pool, name, claim, sick)
+        self._taint(node, sick)
+        if sick.reason in self._settings.at_end and not leaving and self._busy(name):
+            self._note(node, f"{sick.reason}: replaced when its pods have ended", "Waits")
+            return "draining"
+        self._note(node, f"{sick.reason}: {sick.message}; replaced", "Replaced")
+        if not leaving:
+            self._terminate(claim)
+        # By force where nobody is there to end them: Karpenter waits for its pods before it terminates
+        # an instance, and until then ranks of a dead kubelet may compute.
+        self._end(name, 0 if sick.silent else self._settings.grace_seconds)
+        return "replacing"
+
+    def _replaced(self, pool: str) -> int:
+        since = time.time() - HOUR
+        return sum(e["pool"] == pool and e["at"] > since for e in self._history)
+
+    # ---- what it writes
+    # ----------------------------------------------------------------------------------------------
+
+    def _taint(self, node: Object, sick: Sick) -> None:
+        """Nothing new starts on it. The list of taints is replaced as a whole, so only as it was."""
+        key, old = self._settings.taint, node["spec"].get("taints") or []
+        if any(taint["key"] == key for taint in old):
+            return
+        new = [*old, {"key": key, "value": sick.reason[:63], "effect": "NoSchedule"}]
+        version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+        self._patch(node, {"metadata": version, "spec": {"taints": new}})
+
+    def _note(self, node: Object, words: str, reason: str) -> None:
+        """For `make status`, in an annotation and an event, once."""
+        key = self._settings.note
+        if (node["metadata"].get("annotations") or {}).get(key) == words:
+            return
+        name = node["metadata"]["name"]
+        say(f"{name}: {words}")
+        self._patch(node, {"metadata": {"annotations": {key: words}}})
+        self._api.ask("POST", "/api/v1/namespaces/default/events", event(node, words, reason))
+
+    def _patch(self, node: Object, change: Object) -> None:
+        path = f"/api/v1/nodes/{node['metadata']['name']}"
+        self._api.ask("PATCH", path, change, "merge-patch+json")
+
+    def _busy(self, node: str) -> bool:
+        pods = self._api.items("/api/v1/pods", fieldSelector=f"spec.nodeName={node}")
+        return any(trains(pod) for pod in pods)
+
+    def _end(self, node: str, grace: int) -> None:
+        """Its gangs. Pods that end already are not told again, unless by force."""
+        if not self._busy(node):
+            return
+        for pod in siblings(self._api.items("/api/v1/pods"), node):
+            meta = pod["metadata"]
+            here = pod["spec"].get("nodeName") == node
+            if meta.get("deletionTimestamp") and not (here and grace == 0):
+                continue
+            path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+            options: Object = {
+                "gracePeriodSeconds": grace if here else self._settings.grace_seconds,
+                "preconditions": {"uid": meta["uid"]},
+            }
+            self._unless_gone("DELETE", path, options)
+            say(f"{node}: ended pod {meta['namespace']}/{meta['name']}")
+
+    def _terminate(self, claim: Object) -> None:
+        """The two writes of Karpenter's own node repair (pkg/controllers/node/health)."""
+        path = f"{CLAIMS}/{claim['metadata']['name']}"
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self._unless_gone(
+            "PATCH", path, {"metadata": {"annotations": {TERMINATE_AT: now}}}, "merge-patch+json"
+        )
+        self._unless_gone("DELETE", path, {"preconditions": {"uid": claim["metadata"]["uid"]}})
+
+    def _unless_gone(self, method: str, path: str, body: Object, kind: str = "json") -> None:
+        try:
+            self._api.ask(method, path, body, kind)
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+
+    # ---- what it remembers
+    # ----------------------------------------------------------------------------------------------
+
+    def _recall(self) -> None:
+        try:
+            kept = self._api.ask("GET", f"{self._memory}/history")
+            self._history = json.loads(kept["data"]["history"])
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            self._history = []
+
+    def _remember(self, pool: str, node: str, claim: Object, sick: Sick) -> Object:
+        """Before it acts: a limit that forgets what was done would be none."""
+        entry = {
+            "at": round(time.time()),
+            "pool": pool,
+            "node": node,
+            "claim": claim["metadata"]["name"],
+            "reason": sick.reason,
+        }
+        history = [*self._history, entry][-REMEMBERED:]
+        new: Object = {"metadata": {"name": "history"}, "data": {"history": json.dumps(history)}}
+        try:
+            self._api.ask("PATCH", f"{self._memory}/history", new, "merge-patch+json")
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            self._api.ask("POST", self._memory, new)
+        self._history = history
+        return entry
+
+    def metrics(self) -> str:
+        """As Prometheus reads it."""
+        lines = ["# TYPE trainyard_repair_sick gauge"]
+        for node, (pool, reason, state) in sorted(self._states.items()):
+            named = f'sick_node="{node}",sick_pool="{pool}",reason="{reason}",state="{state}"'
+            lines.append(f"trainyard_repair_sick{{{named}}} 1")
+        lines.append("# TYPE trainyard_repair_replaced gauge")
+        lines.append(f"trainyard_repair_replaced {len(self._history)}")
+        return "\n".join(lines) + "\n"
+
+
+def event(node: Object, words: str, reason: str) -> Object:
+    """An event of a node, which `kubectl describe node` shows."""
+    name, now = node["metadata"]["name"], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    about = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+    return {
+        "metadata": {"generateName": f"{name}.", "namespace": "default"},
+        "involvedObject": about,
+        "type": "Warning",
+        "reason": f"Repair{reason}",
+        "message": words[:1000],
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+        "source": {"component": "trainyard-repair"},
+    }
+
+
+def say(line: str) -> None:
+    print(time.strftime("%H:%M:%S"), line, file=sys.stderr, flush=True)
+
+
+def answer(repair: Repair, port: int) -> None:
+    """Serve /metrics, and /healthz, which fails where the loop stands still."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            alive = time.monotonic() - repair.looked < 120
+            text = repair.metrics() if self.path == "/metrics" else "ok\n"
+            self.send_response(200 if alive else 503)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    threading.Thread(
+        target=ThreadingHTTPServer(("", port), Handler).serve_forever, daemon=True
+    ).start()
+
+
+if __name__ == "__main__":
+    looking = Repair(Api(), Settings.read(Path(sys.argv[1])))
+    answer(looking, int(sys.argv[2]))
+    looking.run()

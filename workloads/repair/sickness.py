@@ -1,0 +1,127 @@
+"""What is wrong with a node, and which pods end with it: pure. Who acts on it: repair.py."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Object = dict[str, Any]
+
+PYTORCH_JOB, JOBSET = "training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name"
+"""Labels of pods that train."""
+ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What plans/repair.py writes."""
+
+    namespace: str
+    taint: str
+    """Key of the taint of a sick node."""
+    note: str
+    """Annotation of a sick node: what becomes of it, as a sentence."""
+    nodes_label: str
+    """Label of the nodes that it looks after, as key=value."""
+    pool_label: str
+    conditions: tuple[str, ...]
+    """Of the node monitoring agent: False means that something is broken."""
+    at_end: tuple[str, ...]
+    """Reasons with which a run can go on; the node is replaced when its pods have ended."""
+    look_seconds: float
+    blind_seconds: float
+    """Of its own sight: after a longer gap it knows nothing about leases."""
+    silent_seconds: float
+    """A kubelet that renewed its lease no more for so long is dead."""
+    grace_seconds: int
+    """For the pods of a node that still answers."""
+    share: float
+    """Part of a pool that may be replaced within an hour; one node always."""
+    nodes_an_hour: int | None
+    """In place of the share."""
+
+    @staticmethod
+    def read(path: Path) -> Settings:
+        """The file of the ConfigMap."""
+        said = json.loads(path.read_text())
+        lists = {key: tuple(said[key]) for key in ("conditions", "at_end")}
+        return Settings(**{**said, **lists})
+
+
+@dataclass(frozen=True)
+class Sick:
+    """What is wrong with a node."""
+
+    reason: str
+    message: str
+    silent: bool = False
+
+
+@dataclass
+class Sight:
+    """What it has seen of leases with its own eyes and its own clock: no clock of a node counts, and
+    an API server that was away makes nobody dead."""
+
+    blind_seconds: float
+    _seen: dict[str, tuple[str, float]] = field(default_factory=dict)
+    _looked: float = -math.inf
+
+    def look(self, leases: Mapping[str, str], now: float) -> None:
+        """`leases`: node → renewTime."""
+        if now - self._looked > self.blind_seconds:
+            self._seen = {}
+        self._looked = now
+        old = self._seen
+        self._seen = {
+            name: old[name] if name in old and old[name][0] == renewed else (renewed, now)
+            for name, renewed in leases.items()
+        }
+
+    def quiet(self, node: str, now: float) -> float:
+        """Seconds since its lease was last seen to change; 0 without a lease."""
+        return now - self._seen[node][1] if node in self._seen else 0.0
+
+
+def sickness(node: Object, quiet: float, settings: Settings) -> Sick | None:
+    """What is wrong with a node, if anything. A dead kubelet first: it says nothing of the rest."""
+    if quiet > settings.silent_seconds:
+        words = f"its kubelet has said nothing for {settings.silent_seconds:.0f} seconds"
+        return Sick("KubeletSilent", words, silent=True)
+    for condition in node["status"].get("conditions", []):
+        if condition["type"] in settings.conditions and condition["status"] == "False":
+            words = condition.get("message") or f"{condition['type']} is False"
+            return Sick(condition.get("reason") or condition["type"], words)
+    return None
+
+
+def most(nodes: int, settings: Settings) -> int:
+    """How many nodes of a pool may be replaced within an hour."""
+    return settings.nodes_an_hour or max(1, math.ceil(settings.share * nodes))
+
+
+def labels(obj: Object) -> Mapping[str, str]:
+    return obj["metadata"].get("labels") or {}
+
+
+def trains(pod: Object) -> bool:
+    """Whether it is a pod of a run that has not ended."""
+    mine = PYTORCH_JOB in labels(pod) or JOBSET in labels(pod)
+    return mine and pod.get("status", {}).get("phase") not in ENDED
+
+
+def siblings(pods: Iterable[Object], node: str) -> list[Object]:
+    """The pods to end with a node: its own, and those of PyTorchJobs that have a pod on it. The
+    operator would recreate that one pod only, while the others wait for the lost rank. JobSet ends the
+    rest of its gang itself."""
+    training = [pod for pod in pods if trains(pod)]
+    here = [pod for pod in training if pod["spec"].get("nodeName") == node]
+    gangs = {_gang(pod) for pod in here if PYTORCH_JOB in labels(pod)}
+    return here + [pod for pod in training if pod not in here and _gang(pod) in gangs]
+
+
+def _gang(pod: Object) -> tuple[str, str | None]:
+    return pod["metadata"]["namespace"], labels(pod).get(PYTORCH_JOB)
