@@ -36,8 +36,8 @@ def status(options: argparse.Namespace) -> int:
         print("no cluster runs: `make up` creates one")
         return 0
     engine.write_kubeconfig(stack)
-    of_team = ["--stack", stack.name] if stack.refers_to else []
-    code = _run(options, *_operation("status"), *of_team)
+    whose = "--stack" if stack.refers_to else "--entries"
+    code = _run(options, *_operation("status"), whose, stack.name)
     print("\n".join(["\nnot tried in the rehearsal", *(f"  {one}" for one in progress.NOT_RUN)]))
     return code
 

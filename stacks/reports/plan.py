@@ -360,7 +360,16 @@ def time(timeline: Timeline, notes: Iterable[str] = ()) -> list[str]:
         start, mark = timeline.start[stage.name], "#" if stage.name in timeline.critical else "-"
         bar = " " * round(start * each) + mark * max(1, round(stage.seconds * each))
         rows.append((stage.name, _moment(start)[3:], _moment(stage.seconds)[3:], bar))
-    return [f"time: {_minutes(timeline)}", *notes, *command_line.table(rows)]
+    return [f"time: {_minutes(timeline)}", *_others(timeline), *notes, *command_line.table(rows)]
+
+
+def _others(timeline: Timeline) -> list[str]:
+    """The first steps of the other jobs, where nothing else takes their nodes."""
+    later = {name: took for name, took in timeline.first_steps.items() if name != timeline.job}
+    if not later:
+        return []
+    each = ", ".join(f"{name} {took / 60:.1f} min" for name, took in later.items())
+    return command_line.wrapped(f"first steps of other jobs, if they get their nodes at once: {each}")
 
 
 def next_command(plan: Plan) -> list[str]:
