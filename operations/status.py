@@ -66,9 +66,7 @@ def main(arguments: list[str]) -> int:
     silence = timedelta(minutes=options.minutes)
     try:
         require_account(options.live)
-        snapshot = replace(
-            _read(options.stack), entries=_entries(options.entries or options.stack)
-        )
+        snapshot = replace(_read(options.stack), entries=_entries(options.entries or options.stack))
     except (PulumiError, TargetError) as error:
         print(error)
         return 1

@@ -9,6 +9,7 @@ from frozen import dataclass
 from plans.alertmanager import AlertmanagerPlan
 from plans.metrics import APP, INTERVAL_SECONDS, MetricsPlan, Target
 from plans.parts import Identity
+from plans.push_gateway import PushGatewayPlan
 from stacks.derive.capacity import STANDARD, first_type
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.metrics import AlertsConfig
@@ -57,6 +58,11 @@ def metrics_plan(me: Identity, wanted: EnvironmentConfig) -> MetricsPlan | None:
         controllers=_controllers(wanted),
         retention_days=wanted.metrics.retention_days,
         remote_write_url=remote.url if remote else None,
+        push_gateway=(
+            PushGatewayPlan(image=versions.PUSHGATEWAY_IMAGE)
+            if wanted.metrics.push_gateway
+            else None
+        ),
         alerts=_alerts(me, wanted.metrics.alerts) if wanted.metrics.alerts else None,
         series=series,
         memory_mib=memory_mib(series),

@@ -24,7 +24,7 @@ from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.cost import estimate
 from stacks.reports.money import at_least, money
 from stacks.reports.stack_file import errors_of, report_on
-from stacks.reports.timeline import Timeline, schedule
+from stacks.reports.timeline import Timeline, other_jobs, schedule
 from stacks.reports.upgrade import versions_section
 from stacks.settings.problems import InputError
 from stacks.settings.reader import Reading
@@ -360,16 +360,8 @@ def time(timeline: Timeline, notes: Iterable[str] = ()) -> list[str]:
         start, mark = timeline.start[stage.name], "#" if stage.name in timeline.critical else "-"
         bar = " " * round(start * each) + mark * max(1, round(stage.seconds * each))
         rows.append((stage.name, _moment(start)[3:], _moment(stage.seconds)[3:], bar))
-    return [f"time: {_minutes(timeline)}", *_others(timeline), *notes, *command_line.table(rows)]
-
-
-def _others(timeline: Timeline) -> list[str]:
-    """The first steps of the other jobs, where nothing else takes their nodes."""
-    later = {name: took for name, took in timeline.first_steps.items() if name != timeline.job}
-    if not later:
-        return []
-    each = ", ".join(f"{name} {took / 60:.1f} min" for name, took in later.items())
-    return command_line.wrapped(f"first steps of other jobs, if they get their nodes at once: {each}")
+    others = command_line.wrapped(other_jobs(timeline))
+    return [f"time: {_minutes(timeline)}", *others, *notes, *command_line.table(rows)]
 
 
 def next_command(plan: Plan) -> list[str]:

@@ -59,6 +59,13 @@ def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
     return _timeline((*stages, *(ways[first] if first else ())), first, steps)
 
 
+def other_jobs(timeline: Timeline) -> str:
+    """When the first steps of the other jobs come; empty where there are none."""
+    later = {name: took for name, took in timeline.first_steps.items() if name != timeline.job}
+    each = ", ".join(f"{name} {took / 60:.1f} min" for name, took in later.items())
+    return f"first steps of other jobs, if they get their nodes at once: {each}" if later else ""
+
+
 def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
     """Seconds for which a job's nodes are paid before its first step."""
     pull, step = TYPICAL["job.image-pull"], TYPICAL["job.first-step"]

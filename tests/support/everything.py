@@ -238,6 +238,7 @@ def everything() -> dict[str, Any]:
             "metrics": {
                 "retention_days": 7,
                 "remote_write": {"url": "https://metrics.example.com/api/v1/write"},
+                "push_gateway": True,
                 "alerts": {"emails": ["gpu-oncall@example.com"], "severity": "critical"},
             },
             "teams": {"vision": copy.deepcopy(_TEAM)},
