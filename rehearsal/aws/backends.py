@@ -54,7 +54,9 @@ def _backend(service: str) -> Callable[..., Any]:
     return lambda region="aws": _of(service)[region]
 
 
-ec2, efs, sqs, events, iam, sts = map(_backend, ("ec2", "efs", "sqs", "events", "iam", "sts"))
+ec2, ecr, efs, sqs, events, iam, sts = map(
+    _backend, ("ec2", "ecr", "efs", "sqs", "events", "iam", "sts")
+)
 """moto's backend of the service in a region; IAM and STS have none."""
 
 

@@ -108,6 +108,15 @@ def accept(options: argparse.Namespace) -> int:
     return _run(options, *_operation("accept"), options.stack, *words, *flags)
 
 
+def image(options: argparse.Namespace) -> int:
+    """Build the image of a folder, push it to the account's ECR, and write its digest into a job."""
+    folder = ["--from", options.folder] if options.folder else []
+    which = ["--registry", options.registry] if options.registry else []
+    yes = ["--yes"] if options.yes else []
+    words = [*_job(options), *folder, *which, *yes]
+    return _run(options, *_operation("image"), options.stack, *words)
+
+
 def logs(options: argparse.Namespace) -> int:
     """Print the logs of a job, each line behind the name of its pod."""
     rank = [] if options.rank is None else ["--rank", str(options.rank)]
