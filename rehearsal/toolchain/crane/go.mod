@@ -4,7 +4,7 @@ go 1.26.0
 
 tool github.com/google/go-containerregistry/cmd/crane
 
-require github.com/google/go-containerregistry v0.22.1 // indirect
+require github.com/google/go-containerregistry v0.22.1
 
 require (
 	github.com/docker/cli v29.7.2+incompatible // indirect
