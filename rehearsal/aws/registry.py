@@ -239,11 +239,19 @@ def _put(environ: Environ, repository: Any, reference: str) -> Reply:
         known = reference in [tag for each in repository.images for tag in each.image_tags]
         code = "TAG_INVALID" if known else "MANIFEST_INVALID"
         raise _No(400, code, error.message) from None
+    _expire(repository)
     headers = {
         "Location": f"{PREFIX}{repository.name}/manifests/{digest}",
         "Docker-Content-Digest": digest,
     }
     return Reply(status=201, headers=headers, body=b"")
+
+
+def _expire(repository: Any) -> None:
+    """What a lifecycle policy of one rule that counts images deletes; AWS takes up to a day for it."""
+    if repository.lifecycle_policy:
+        [rule] = json.loads(repository.lifecycle_policy)["rules"]
+        del repository.images[: -rule["selection"]["countNumber"]]
 
 
 def _content(environ: Environ, content: bytes, digest: str, kind: str) -> Reply:

@@ -22,6 +22,7 @@ from stacks.stores.kinds import plan_kind
 
 SOMETIMES = {
     "aws:ec2/placementGroup:PlacementGroup",
+    "aws:ecr/lifecyclePolicy:LifecyclePolicy",
     "aws:ecr/repository:Repository",
     "aws:efs/accessPoint:AccessPoint",
     "aws:efs/fileSystem:FileSystem",
@@ -131,6 +132,8 @@ def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
         yield from plan_kind(store).resource_types(store)
     if plan.registries:
         yield "aws:ecr/repository:Repository"
+    if any(registry.keep_images for registry in plan.registries.values()):
+        yield "aws:ecr/lifecyclePolicy:LifecyclePolicy"
     if plan.metrics and plan.metrics.alerts and not plan.metrics.alerts.topic_arn:
         yield "aws:sns/topic:Topic"
         if plan.metrics.alerts.emails:

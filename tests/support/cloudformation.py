@@ -166,6 +166,12 @@ def _association(inputs: Properties) -> Properties:
     return {**named, "AccessPolicies": [policy]}
 
 
+def _lifecycle(inputs: Properties) -> Properties:
+    """A property of its repository."""
+    policy = {"LifecyclePolicyText": inputs["policy"]}
+    return {"RepositoryName": inputs["repository"], "LifecyclePolicy": policy}
+
+
 def _lustre(inputs: Properties) -> Properties:
     named = _properties("AWS::FSx::FileSystem", inputs)
     return {
@@ -233,6 +239,7 @@ def _cluster(inputs: Properties) -> Properties:
 SPECIAL: Mapping[str, Callable[[Properties], Properties]] = {
     "aws:cloudwatch/eventTarget:EventTarget": _target,
     "aws:ec2/launchTemplate:LaunchTemplate": _launch_template,
+    "aws:ecr/lifecyclePolicy:LifecyclePolicy": _lifecycle,
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": _association,
     "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment": _attachment,

@@ -227,7 +227,7 @@ def everything() -> dict[str, Any]:
                 "release": "1.35.4-20260724",
             },
             "karpenter": {"dry_run": True},
-            "registries": {"images": {"data": "delete"}},
+            "registries": {"images": {"data": "delete", "keep_images": 30}},
             "training_operator": {"version": "1.8.1"},
             "namespace": "training",
             "priorities": {"high": 1000},

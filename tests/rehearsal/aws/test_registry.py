@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import urllib3
 
+from plans.policies import lifecycle
 from rehearsal import paths
 from rehearsal.aws import principals
 from tests.rehearsal.aws_world import Account, served, trust
@@ -93,6 +94,21 @@ def test_a_tag_of_an_immutable_repository_stays(account: Account) -> None:
     push(account, token(account), "one")
     other = MANIFEST.replace(b'"layers": []', b'"layers":  []')
     assert code(push(account, token(account), "one", other)) == (400, "TAG_INVALID")
+
+
+def test_a_lifecycle_policy_leaves_the_newest_images(account: Account) -> None:
+    ecr = account.client("ecr")
+    ecr.put_lifecycle_policy(repositoryName="dev/train", lifecyclePolicyText=lifecycle(2))
+    for number in range(3):
+        blanks = b" " * number
+        push(
+            account,
+            token(account),
+            f"v{number}",
+            MANIFEST.replace(b'"layers":', b'"layers":' + blanks),
+        )
+    left = ecr.describe_images(repositoryName="dev/train")["imageDetails"]
+    assert sorted(tag for each in left for tag in each["imageTags"]) == ["v1", "v2"]
 
 
 def test_nobody_pushes_without_a_token_of_the_account(account: Account) -> None:

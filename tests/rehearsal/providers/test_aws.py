@@ -14,6 +14,7 @@ import pytest
 
 from catalog import permissions
 from plans.deployer import Scope, deployer_policies
+from plans.policies import lifecycle
 from rehearsal import paths
 from rehearsal.aws import identity
 from rehearsal.providers.aws.account import Account as Aws_
@@ -324,6 +325,7 @@ def world(engine: Engine) -> dict[str, Thing]:
         imageScanningConfiguration={"scanOnPush": True},
         forceDelete=True,
     )
+    lifecycle_ = make("LifecyclePolicy", repository=repository.id, policy=lifecycle(30))
     mount = make(
         "MountTarget", fileSystemId=home.id, subnetId=subnets[1].id, securityGroups=[group.id]
     )
@@ -376,6 +378,7 @@ def world(engine: Engine) -> dict[str, Thing]:
         placed,
         template,
         repository,
+        lifecycle_,
     )
     return {thing.type: thing for thing in made}
 
@@ -441,6 +444,7 @@ def test_a_refresh_of_an_object_nobody_touched_changes_nothing(
         ("MountTarget", {"subnetId": "subnet-1"}, True),
         ("VpcEndpoint", {"routeTableIds": ["rtb-1"]}, False),
         ("Queue", {"region": "us-east-1"}, True),
+        ("LifecyclePolicy", {"repository": "dev/other"}, True),
     ],
 )
 def test_a_change_replaces_where_no_update_can_do_it(
@@ -467,6 +471,7 @@ def test_a_change_replaces_where_no_update_can_do_it(
         ("Cluster", {"enabledClusterLogTypes": ["audit"]}),
         ("Cluster", {"upgradePolicy": {"supportType": "STANDARD"}}),
         ("Queue", {"messageRetentionSeconds": 600}),
+        ("LifecyclePolicy", {"policy": lifecycle(10)}),
         ("LustreFileSystem", {"storageCapacity": 7200, "automaticBackupRetentionDays": 7}),
         ("DataRepositoryAssociation", {"s3": {"autoImportPolicy": {"events": ["NEW", "DELETED"]}}}),
     ],
