@@ -37,6 +37,7 @@ CLOUDFORMATION = {
     "aws:ec2/subnet:Subnet": "AWS::EC2::Subnet",
     "aws:ec2/vpc:Vpc": "AWS::EC2::VPC",
     "aws:ec2/vpcEndpoint:VpcEndpoint": "AWS::EC2::VPCEndpoint",
+    "aws:ecr/lifecyclePolicy:LifecyclePolicy": "AWS::ECR::Repository",
     "aws:ecr/repository:Repository": "AWS::ECR::Repository",
     "aws:efs/accessPoint:AccessPoint": "AWS::EFS::AccessPoint",
     "aws:efs/fileSystem:FileSystem": "AWS::EFS::FileSystem",
@@ -110,6 +111,12 @@ BESIDE: dict[str, dict[str, str]] = {
     "aws:ec2/launchTemplate:LaunchTemplate": {
         "read": "ec2:DescribeLaunchTemplateVersions",
         "update": "ec2:ModifyLaunchTemplate",
+    },
+    "aws:ecr/lifecyclePolicy:LifecyclePolicy": {
+        "create": "ecr:PutLifecyclePolicy",
+        "read": "ecr:GetLifecyclePolicy",
+        "update": "ecr:PutLifecyclePolicy",
+        "delete": "ecr:DeleteLifecyclePolicy",
     },
     "aws:efs/fileSystem:FileSystem": {"read": "elasticfilesystem:ListTagsForResource"},
     # EFS makes the interface as the caller (EFS API, CreateMountTarget, DeleteMountTarget).
@@ -215,6 +222,7 @@ address transfers, private NAT, IPv6, key pairs, encryption controls, SNS's data
 OWN_LISTS = {
     "aws:cloudwatch/logGroup:LogGroup",
     "aws:ec2/flowLog:FlowLog",
+    "aws:ecr/lifecyclePolicy:LifecyclePolicy",
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
     "aws:s3/bucket:Bucket",
     "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",

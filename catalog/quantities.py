@@ -8,8 +8,12 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d+)|([KMGTPE])i|([numkMGTPE]?))")
-"""A number, and behind it an exponent, a binary suffix or a decimal suffix."""
+QUANTITY = re.compile(
+    r"([+-]?(?:\d{1,100}\.?\d{0,100}|\.\d{1,100}))"
+    r"(?:[eE]([+-]?\d{1,2})|([KMGTPE])i|([numkMGTPE]?))"
+)
+"""A number, and behind it an exponent, a binary suffix or a decimal suffix. No more digits than any
+machine needs: the exact value of 1e99999999 takes minutes and all memory."""
 THOUSANDS = {
     "n": -3,
     "u": -2,

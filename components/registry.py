@@ -11,6 +11,7 @@ import pulumi
 import pulumi_aws as aws
 
 from plans.parts import RegistryPlan
+from plans.policies import lifecycle
 
 
 class Registry(pulumi.ComponentResource):
@@ -33,5 +34,12 @@ class Registry(pulumi.ComponentResource):
             tags=plan.identity.tags(name),
             opts=pulumi.ResourceOptions(parent=self, protect=plan.keep),
         )
+        if plan.keep_images:
+            aws.ecr.LifecyclePolicy(
+                name,
+                repository=repository.name,
+                policy=lifecycle(plan.keep_images),
+                opts=pulumi.ResourceOptions(parent=self),
+            )
         self.url = repository.repository_url
         self.register_outputs({"url": self.url})

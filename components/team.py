@@ -140,7 +140,7 @@ class Team(pulumi.ComponentResource):
         return k8s.networking.v1.NetworkPolicy(
             f"{name}-network",
             metadata={"name": "network", "namespace": namespace},
-            spec=policy_spec(ranges, pod_identity=plan.pods is not None),
+            spec=policy_spec(ranges, pod_identity=plan.pods is not None, pushes=plan.pushes),
             opts=pulumi.ResourceOptions(parent=self),
         )
 

@@ -52,6 +52,8 @@ class Stack:
     reading: Reading
     environment: EnvironmentConfig
     """For a team: the one that it is on."""
+    environment_stack: str
+    """The stack of the environment."""
     jobs: Mapping[str, JobConfig]
     """Those that are described in the file."""
     taken: frozenset[str]
@@ -185,6 +187,7 @@ def read_stack(name: str) -> Stack:
         name=name,
         reading=reading,
         environment=environment,
+        environment_stack=config.team.environment if config.team else name,
         jobs=typed(jobs),
         taken=frozenset(jobs),
     )

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import command_line
 from operations.consent import ask
-from operations.stack_lines import Change, job_entry
+from operations.stack_lines import Change, job_entry, scalar_of_job, values_of_jobs
 from operations.target import add_live, update_command
 from stacks.settings.job import JobConfig
 from stacks.settings.reader import read_file
-from stacks.settings.yaml_file import read_documents
 
 NOTHING = "Nothing was changed."
 
@@ -44,7 +43,8 @@ def main(arguments: list[str]) -> int:
         text = file.read_text()
         change = counted_up(text, options.job, number + 1)
         changed = change.applied(text)
-        if _runs(changed) != {**_runs(text), options.job: number + 1}:
+        runs = values_of_jobs(text, "run", 1)
+        if values_of_jobs(changed, "run", 1) != {**runs, options.job: number + 1}:
             raise CannotCount(
                 f"{file}:{change.line} is a line of other jobs, too (an anchor of YAML). Fix: write"
                 f" run: {number + 1} into lines that only {options.job} has, for example behind"
@@ -80,18 +80,6 @@ def _run_of(stack: str, name: str) -> tuple[int, str | None]:
     return job.run, job.resumes_from if isinstance(job, JobConfig) else None
 
 
-def _runs(text: str) -> dict[str, object]:
-    """Job of a stack file → its run; 1 where none is written."""
-    config = read_documents(text, "")[0][0].value["config"]
-    stacks = [value for key, value in config.items() if ":" in key and isinstance(value, dict)]
-    return {
-        name: entry.get("run", 1)
-        for stack in stacks
-        for name, entry in (stack.get("jobs") or {}).items()
-        if isinstance(entry, dict)
-    }
-
-
 def counted_up(text: str, name: str, number: int) -> Change:
     """What makes `number` the run of a job. Raises CannotCount for an entry in braces."""
     entry = job_entry(text, name)
@@ -99,12 +87,8 @@ def counted_up(text: str, name: str, number: int) -> Change:
         raise CannotCount(
             f"the entry of {name} is no block of lines. Fix: write run: {number} into it"
         )
-    lines = text.splitlines()
-    for key, value in entry.value:
-        if key.value == "run":
-            line = value.start_mark.line
-            old, start, end = lines[line], value.start_mark.column, value.end_mark.column
-            return Change(line=line + 1, text=f"{old[:start]}{number}{old[end:]}", replaces=True)
+    if change := scalar_of_job(text, name, "run", str(number)):
+        return change
     first = entry.value[0][0].start_mark
     return Change(line=first.line + 1, text=f"{' ' * first.column}run: {number}", replaces=False)
 

@@ -9,7 +9,7 @@ from typing import Any
 from catalog.job_kinds import JOB_KINDS
 from operations.drain import KINDS, Place, jobs_of, title
 from operations.kubectl import Kubectl, Object
-from operations.snapshot import full_name
+from operations.snapshot import entry_of, full_name
 
 
 class NoSuchJob(RuntimeError):
@@ -49,7 +49,7 @@ def choose(
     """The job of this name; without a name the only job there is. `entries`: the output `jobs` of
     the stack. Raises NoSuchJob."""
     found = [
-        Chosen(kind=kind, body=body, entry=_entry_of(body, entries))
+        Chosen(kind=kind, body=body, entry=entry_of(body, entries))
         for kind in KINDS
         for body in jobs_of(kubectl, kind, place)
     ]
@@ -63,9 +63,3 @@ def choose(
         gone = " It has been stopped, or it has not started." if name in entries else ""
         raise NoSuchJob(f"there is no job {name} in {place}.{gone} Fix: JOB= one of {names}")
     raise NoSuchJob(f"there are {len(named)} jobs in {place}. Fix: JOB= one of {names}")
-
-
-def _entry_of(body: Object, entries: Mapping[str, Mapping[str, Any]]) -> str:
-    meta = body["metadata"]
-    same = {"kind": body["kind"], "namespace": meta["namespace"], "name": meta["name"]}
-    return next((key for key, job in entries.items() if same.items() <= dict(job).items()), "")

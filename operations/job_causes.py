@@ -57,7 +57,7 @@ def failed_jobs(snapshot: Snapshot) -> Iterator[Finding]:
                 why=_last_output(snapshot, job),
                 do=(
                     "correct its entry, and the next update starts it; to start the same run again:"
-                    f" make again JOB={job.name}"
+                    f" make again JOB={job.entry or job.name}"
                 ),
             )
         elif job.restarts >= MANY_RESTARTS:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from catalog.job_kinds import ENDED, JOB_KINDS, SUCCEEDED, true_conditions
 from operations.kubectl import Kubectl, Object, kubectl_with, logged_in, logged_in_to
@@ -74,9 +76,12 @@ class Job:
     restarts: int
     """Restarts of the whole gang; else of its containers; else deletions of failed pods."""
     pods: tuple[Object, ...]
+    entry: str = ""
+    """Its entry in the stack file; empty for a job of another stack, or of none."""
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
+        entry = f" (entry {self.entry})" if self.entry not in ("", self.name) else ""
+        return f"{self.kind} {self.name}{entry}"
 
     @property
     def complete(self) -> bool:
@@ -106,6 +111,9 @@ class Snapshot:
     last_lines_at: dict[str, datetime] = field(default_factory=dict)
     """"namespace/pod" → when a running rank wrote its last log line."""
     taken_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Entry of the stack file → kind, namespace and name of its job, as the stack output `jobs` has
+    them."""
 
     def of(self, kind: str) -> list[Object]:
         return self.objects.get(kind, [])
@@ -286,7 +294,15 @@ def _job(snapshot: Snapshot, obj: Object) -> Job:
         since=datetime.fromisoformat(since) if since else None,
         restarts=_restarts(snapshot, obj, pods),
         pods=pods,
+        entry=entry_of(obj, snapshot.entries),
     )
+
+
+def entry_of(job: Object, entries: Mapping[str, Mapping[str, Any]]) -> str:
+    """The entry that describes a job; empty where none does. `entries`: the stack output `jobs`."""
+    meta = job["metadata"]
+    same = {"kind": job["kind"], "namespace": meta["namespace"], "name": meta["name"]}
+    return next((key for key, each in entries.items() if same.items() <= dict(each).items()), "")
 
 
 def _replicas(obj: Object) -> list[Object]:

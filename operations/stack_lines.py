@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import yaml
 
+from stacks.settings.yaml_file import read_documents
+
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
@@ -31,6 +33,29 @@ def job_entry(text: str, name: str) -> yaml.MappingNode | None:
     """The mapping of a job."""
     found = (_at(_at(node, "jobs"), name) for _, node in _stacks(text))
     return next((node for node in found if isinstance(node, yaml.MappingNode)), None)
+
+
+def scalar_of_job(text: str, name: str, key: str, value: str) -> Change | None:
+    """What gives a setting of a job another value; None where it has none, or not on one line."""
+    entry = job_entry(text, name)
+    found = _at(entry, key)
+    if not isinstance(found, yaml.ScalarNode) or found.start_mark.line != found.end_mark.line:
+        return None
+    line, start, end = found.start_mark.line, found.start_mark.column, found.end_mark.column
+    old = text.splitlines()[line]
+    return Change(line=line + 1, text=f"{old[:start]}{value}{old[end:]}", replaces=True)
+
+
+def values_of_jobs(text: str, key: str, default: object = None) -> dict[str, object]:
+    """Job of a stack file → its setting of this name; the default where it has none."""
+    config = read_documents(text, "")[0][0].value["config"]
+    stacks = [value for key, value in config.items() if ":" in key and isinstance(value, dict)]
+    return {
+        name: entry.get(key, default)
+        for stack in stacks
+        for name, entry in (stack.get("jobs") or {}).items()
+        if isinstance(entry, dict)
+    }
 
 
 def with_job(text: str, entry: str) -> str | None:

@@ -7,7 +7,9 @@ Trainer, and idle pools that cannot launch nodes."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import command_line
 from catalog.job_kinds import JOB_KINDS
@@ -54,12 +56,17 @@ def main(arguments: list[str]) -> int:
         metavar="STACK",
         help="read the cluster of this Pulumi stack (kubectl's current context by default)",
     )
+    parser.add_argument(
+        "--entries",
+        metavar="STACK",
+        help="name jobs by their entries in this Pulumi stack (those of --stack by default)",
+    )
     add_live(parser)
     options = parser.parse_args(arguments)
     silence = timedelta(minutes=options.minutes)
     try:
         require_account(options.live)
-        snapshot = _read(options.stack)
+        snapshot = replace(_read(options.stack), entries=_entries(options.entries or options.stack))
     except (PulumiError, TargetError) as error:
         print(error)
         return 1
@@ -97,6 +104,14 @@ def _read(stack: str | None) -> Snapshot:
         return take(text, namespace=namespace)
 
 
+def _entries(stack: str | None) -> dict[str, Any]:
+    """The stack output `jobs`; nothing where no update has written it."""
+    try:
+        return outputs(stack).get("jobs") or {} if stack else {}
+    except PulumiError:
+        return {}
+
+
 def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
     if "nodes" in snapshot.unseen:
         yield ("nodes and pools are not shown: a team that the environment lists cannot read them",)
@@ -115,10 +130,12 @@ def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
 
 
 def _jobs(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
-    yield "JOB", "KIND", "RUNTIME", "NODES", "STATE", "RESTARTS"
+    of_entries = bool(snapshot.entries)
+    yield "JOB", *(["ENTRY"] * of_entries), "KIND", "RUNTIME", "NODES", "STATE", "RESTARTS"
     for job in snapshot.jobs():
         yield (
             f"{job.namespace}/{job.name}",
+            *([job.entry or "-"] * of_entries),
             job.kind,
             job.runtime,
             str(job.nodes),

@@ -14,8 +14,10 @@ from plans.alertmanager import PORT as ALERTMANAGER_PORT
 from plans.alertmanager import AlertmanagerPlan
 from plans.parts import Spec
 from plans.pod_template import POOL
+from plans.push_gateway import APP as PUSH_GATEWAY
+from plans.push_gateway import NAMESPACE, PushGatewayPlan
+from plans.push_gateway import PORT as PUSH_PORT
 
-NAMESPACE = "trainyard-metrics"
 EXPORTERS = "kube-system"
 """Namespace of the exporters: that of Prometheus admits no pod with rights on its node."""
 PORT, GPU_PORT, NODE_PORT = 9090, 9400, 9100
@@ -97,6 +99,8 @@ class MetricsPlan:
     """Of a server of DCGM that each GPU node has already; None: the exporter brings its own."""
     alerts: AlertmanagerPlan | None
     """None: alerts stand in Prometheus, and nobody is told."""
+    push_gateway: PushGatewayPlan | None
+    """None: jobs push nothing."""
     series: int
     """Estimate for all pools full."""
     memory_mib: int
@@ -121,6 +125,7 @@ def prometheus_config(plan: MetricsPlan) -> str:
             _exporter(NODES, NODE_PORT),
             _containers(),
             _api_server(),
+            *([_pushed()] if plan.push_gateway else []),
         ],
     }
     if plan.alerts:
@@ -139,6 +144,14 @@ def _alertmanager() -> Spec:
         port=ALERTMANAGER_PORT,
     )
     return {key: value for key, value in _pods(target).items() if key != "job_name"}
+
+
+def _pushed() -> Spec:
+    """What jobs have pushed, with the labels that they gave it."""
+    target = Target(
+        job=PUSH_GATEWAY, namespace=NAMESPACE, label=f"{APP}={PUSH_GATEWAY}", port=PUSH_PORT
+    )
+    return {**_pods(target), "honor_labels": True}
 
 
 def _own() -> Spec:

@@ -64,6 +64,8 @@ class RegistryPlan:
     name: str
     """In ECR: people type it."""
     keep: bool
+    keep_images: int | None
+    """Images that stay, the newest; None: all."""
 
 
 @dataclass(frozen=True, kw_only=True)

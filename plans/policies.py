@@ -3,6 +3,7 @@ them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,21 @@ ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPoli
 ROLE_NAME = 64
 """Characters of an IAM role's name, at most (IAM API, CreateRole)."""
 EKS_CLUSTER_TAG = "aws:RequestTag/eks:eks-cluster-name"
+
+
+def lifecycle(keep_images: int) -> str:
+    """A lifecycle policy of ECR that keeps so many images (ECR user guide, LifecyclePolicies)."""
+    rule = {
+        "rulePriority": 1,
+        "description": f"keep the newest {keep_images}",
+        "selection": {
+            "tagStatus": "any",
+            "countType": "imageCountMoreThan",
+            "countNumber": keep_images,
+        },
+        "action": {"type": "expire"},
+    }
+    return json.dumps({"rules": [rule]}, sort_keys=True)
 
 
 def trust(service: str, *more: str) -> Document:

@@ -14,6 +14,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from frozen import dataclass
+from plans import push_gateway as push
 
 HTTPS, HTTP, DNS = 443, 80, 53
 POD_IDENTITY = "169.254.170.23/32"
@@ -26,6 +27,17 @@ RESOLVER = {
 """The pods of CoreDNS, as its EKS add-on labels them. The Service kube-dns has the same selector,
 so the engine admits the Service's address, too."""
 
+PUSHED_TO = {
+    "to": [
+        {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": push.NAMESPACE}},
+            "podSelector": {"matchLabels": {"app.kubernetes.io/name": push.APP}},
+        }
+    ],
+    "ports": [{"protocol": "TCP", "port": push.PORT}],
+}
+"""The pods of the Pushgateway; its Service has the same selector."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ranges:
@@ -37,10 +49,10 @@ class Ranges:
     """CIDR of the cluster's Services, of which the API server has the first address."""
 
 
-def policy_spec(ranges: Ranges, *, pod_identity: bool) -> Any:
+def policy_spec(ranges: Ranges, *, pod_identity: bool, pushes: bool = False) -> Any:
     """The spec of the NetworkPolicy. It selects all pods of its namespace, in both directions: what
     it does not name is refused. `pod_identity`: the pods have an AWS identity, whose credentials
-    they ask their node for."""
+    they ask their node for. `pushes`: there is a Pushgateway."""
     own = {"podSelector": {}}
     api_server = f"{ip_network(ranges.services)[1]}/32"
     outside = {"cidr": ANYWHERE, "except": [*ranges.vpc, ranges.services]}
@@ -63,5 +75,6 @@ def policy_spec(ranges: Ranges, *, pod_identity: bool) -> Any:
                 "ports": [{"protocol": "TCP", "port": HTTPS}],
             },
             *([agent] if pod_identity else []),
+            *([PUSHED_TO] if pushes else []),
         ],
     }

@@ -53,6 +53,8 @@ class TeamEntryPlan:
     """What this team can rely on; AWS adds how to reach the cluster."""
     queue: TeamQueuePlan | None
     """None: the environment has no queues."""
+    pushes: bool
+    """Whether its pods reach a Pushgateway."""
 
 
 def parameter_name(environment: str, team: str) -> str:

@@ -25,6 +25,7 @@ from components.network import Network
 from components.own_network import OwnNetwork
 from components.prefetch import Prefetch
 from components.priority import Priority
+from components.push_gateway import PushGateway
 from components.queues import Queues
 from components.registry import Registry
 from components.repair import Repair
@@ -135,6 +136,14 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     alertmanager = None
     if plan.metrics:
         metrics = Metrics("metrics", plan.metrics, nodes=nodes, opts=in_cluster)
+        if plan.metrics.push_gateway:
+            PushGateway(
+                "push-gateway",
+                plan.metrics.push_gateway,
+                namespace=metrics.namespace,
+                nodes=nodes,
+                opts=in_cluster,
+            )
         if plan.metrics.alerts:
             alertmanager = Alertmanager(
                 "alertmanager",

@@ -39,6 +39,7 @@ SUBWORDS = (
     "repair",
     "logs",
     "stop",
+    "image",
     "processes",
     "fault",
 )
@@ -54,6 +55,7 @@ REQUIRED = {
     "stacks.manifests.migrate": ["job.yaml"],
     "stacks.reports.pull_request": ["dev"],
     "operations.accept": ["dev"],
+    "operations.image": ["dev", "--job", "mine", "--from", "."],
     "operations.again": ["dev", "--job", "t5-large"],
     "operations.drain": ["dev"],
     "operations.logs": ["dev"],

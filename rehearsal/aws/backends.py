@@ -54,8 +54,8 @@ def _backend(service: str) -> Callable[..., Any]:
     return lambda region="aws": _of(service)[region]
 
 
-ec2, efs, sqs, sns, events, kms, logs, iam, sts = map(
-    _backend, ("ec2", "efs", "sqs", "sns", "events", "kms", "logs", "iam", "sts")
+ec2, ecr, efs, sqs, sns, events, kms, logs, iam, sts = map(
+    _backend, ("ec2", "ecr", "efs", "sqs", "sns", "events", "kms", "logs", "iam", "sts")
 )
 secretsmanager = _backend("secretsmanager")
 """moto's backend of the service in a region; IAM and STS have none."""

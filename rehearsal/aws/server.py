@@ -37,6 +37,7 @@ from rehearsal.aws import (
     keys,
     permissions,
     principals,
+    registry,
     shapes,
     wire,
 )
@@ -80,17 +81,18 @@ class Application:
         instances.DESCRIBE_CACHE.clear()
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
-        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-        if environ["PATH_INFO"].startswith(control_api.PREFIX):
-            reply = control_api.respond(environ, body)
+        if environ["PATH_INFO"].startswith(registry.PREFIX):
+            reply = registry.respond(environ)
         else:
-            reply = self._logged(environ, body)
+            body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            of_the_world = environ["PATH_INFO"].startswith(control_api.PREFIX)
+            reply = (control_api.respond if of_the_world else self._logged)(environ, body)
         headers = {
             name.lower(): value for name, value in reply.headers.items() if name.lower() != "status"
         }
         headers["content-length"] = str(len(reply.body))
         start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", list(headers.items()))
-        return [reply.body]
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [reply.body]
 
     def _logged(self, environ: Environ, body: bytes) -> Reply:
         started, call = time.time(), None

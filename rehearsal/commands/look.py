@@ -40,8 +40,8 @@ def status(options: argparse.Namespace) -> int:
         print("no cluster runs: `make up` creates one")
         return 0
     engine.write_kubeconfig(stack)
-    of_team = ["--stack", stack.name] if stack.refers_to else []
-    code = _run(options, *_operation("status"), *of_team)
+    whose = "--stack" if stack.refers_to else "--entries"
+    code = _run(options, *_operation("status"), whose, stack.name)
     print("\n".join(["\nnot tried in the rehearsal", *(f"  {one}" for one in progress.NOT_RUN)]))
     return code
 
@@ -110,6 +110,15 @@ def accept(options: argparse.Namespace) -> int:
     ]
     flags = [f"--{name}" for name in ("yes", "json") if getattr(options, name)]
     return _run(options, *_operation("accept"), options.stack, *words, *flags)
+
+
+def image(options: argparse.Namespace) -> int:
+    """Build the image of a folder, push it to the account's ECR, and write its digest into a job."""
+    folder = ["--from", options.folder] if options.folder else []
+    which = ["--registry", options.registry] if options.registry else []
+    yes = ["--yes"] if options.yes else []
+    words = [*_job(options), *folder, *which, *yes]
+    return _run(options, *_operation("image"), options.stack, *words)
 
 
 def logs(options: argparse.Namespace) -> int:

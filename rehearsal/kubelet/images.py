@@ -54,6 +54,7 @@ PROGRAMS = {
     "kueue/kueue": Program(binary="kueue", entrypoint="/manager"),
     "prometheus/alertmanager": Program(binary="alertmanager", entrypoint="/bin/alertmanager"),
     "prometheus/prometheus": Program(binary="prometheus", entrypoint="/bin/prometheus"),
+    "prometheus/pushgateway": Program(binary="pushgateway", entrypoint="/bin/pushgateway"),
     "kubeflow/training-operator:v1-04f9f13": Program(
         binary="training-operator", entrypoint="/manager"
     ),

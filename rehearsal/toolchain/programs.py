@@ -45,7 +45,7 @@ class Program:
     """What a cold build took on two cores."""
     lazy: bool = False
     """Built only for a stack that wants it, or by `python -m rehearsal build --also <name>`."""
-    wanted_by: tuple[str, ...] = ()
+    wanted_by: tuple[str | bool, ...] = ()
     """The setting of an environment, and its value or ANY, without which nothing runs it; none:
     every world does."""
 
@@ -191,6 +191,23 @@ PROGRAMS = (
         )
         for name, seconds in {"alertmanager": 106, "amtool": 4}.items()
     ),
+    Program(
+        name="pushgateway",
+        folder="pushgateway",
+        module="github.com/prometheus/pushgateway",
+        seconds=45,
+        lazy=True,
+        wanted_by=("metrics", "push_gateway", True),
+    ),
+    Program(
+        name="crane",
+        folder="crane",
+        module="github.com/google/go-containerregistry",
+        command="cmd/crane",
+        seconds=41,
+        lazy=True,
+        wanted_by=("registries", ANY),
+    ),
 )
 BY_NAME = {program.name: program for program in PROGRAMS}
 
@@ -204,7 +221,7 @@ def wanted(environment: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _says(settings: Any, *path: str) -> bool:
+def _says(settings: Any, *path: str | bool) -> bool:
     for key in path[:-1]:
         settings = settings.get(key) if isinstance(settings, Mapping) else None
     return settings == path[-1] or path[-1] == ANY and settings is not None

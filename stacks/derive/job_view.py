@@ -18,7 +18,7 @@ from plans.pod_template import EFA
 from plans.upstream_runtimes import upstream_runtimes
 from stacks.derive import pod_resources
 from stacks.derive.capacity import TYPES, job_type
-from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD, command_of
+from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD, command_of, pushes
 from stacks.derive.scripts import script_of
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import JobConfig
@@ -212,7 +212,7 @@ def _container(job: JobConfig, environment: EnvironmentConfig, where: Where) -> 
 def _known_variables(job: JobConfig, environment: EnvironmentConfig) -> frozenset[str]:
     """Variables that a job has without a word of its own: from its controller, its runtime and us."""
     kind, own = job_type(job, environment), environment.own_runtime(job)
-    by_us = fabric.environment(kind, job.nodes) if kind else {}
+    by_us = (fabric.environment(kind, job.nodes) if kind else {}) | pushes(environment)
     by_operator = V1_ENV if job.pytorch_job and not job.elastic else ()
     by_runtime = own.env if own else {}
     places = ("CHECKPOINT_DIR", "TENSORBOARD_DIR")

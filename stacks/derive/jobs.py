@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from catalog import fabric
 from frozen import dataclass
+from plans import push_gateway
 from plans.own_runtimes import Fetched, OwnRuntime, own_runtime
 from plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
 from plans.pod_template import PULL_POLICIES, HostFolder, Mount, Training
@@ -105,7 +106,7 @@ def _training(
         cpus=pod_resources.cpus(job, kinds),
         memory_gib=pod_resources.memory_gib(job, kinds),
         node_selector=node_selector(job, environment),
-        env=fabric.environment(kinds[0], job.nodes) | job.env | places,
+        env=fabric.environment(kinds[0], job.nodes) | pushes(environment) | job.env | places,
         secrets=job.kubernetes_secrets,
         secret_files=secrets,
         mounts=mounts,
@@ -120,6 +121,12 @@ def _training(
         labels=dict(sorted(job.labels.items())),
         time_limit_minutes=job.time_limit_minutes,
     )
+
+
+def pushes(environment: EnvironmentConfig) -> dict[str, str]:
+    """The variable with the address of the Pushgateway, where the environment has one."""
+    wanted = environment.metrics and environment.metrics.push_gateway
+    return {push_gateway.VARIABLE: push_gateway.ADDRESS} if wanted else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,8 +171,8 @@ def _rendered(
 
 def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
     """What the job asks of its pods. vCPUs, memory and arguments count where the stack file says
-    them: another share of the node by default is not another run. Nor is what came later and the job
-    does not have."""
+    them: another share of the node by default is not another run, and neither is a Pushgateway. Nor
+    is what came later and the job does not have."""
     asked = asdict(training)
     settings = {
         "cpus": job.cpus_per_node,
@@ -176,6 +183,8 @@ def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
     for name, said in settings.items():
         if said is None:
             del asked[name]
+    if push_gateway.VARIABLE not in job.env:
+        asked["env"].pop(push_gateway.VARIABLE, None)
     return asked
 
 

@@ -9,6 +9,7 @@ from frozen import dataclass
 from plans.alertmanager import AlertmanagerPlan
 from plans.metrics import APP, INTERVAL_SECONDS, MetricsPlan, Target
 from plans.parts import Identity
+from plans.push_gateway import PushGatewayPlan
 from plans.repair import APP as REPAIR
 from plans.repair import DCGM_PORT
 from plans.repair import PORT as REPAIR_PORT
@@ -61,6 +62,11 @@ def metrics_plan(me: Identity, wanted: EnvironmentConfig) -> MetricsPlan | None:
         retention_days=wanted.metrics.retention_days,
         remote_write_url=remote.url if remote else None,
         dcgm_port=DCGM_PORT if wanted.repair else None,
+        push_gateway=(
+            PushGatewayPlan(image=versions.PUSHGATEWAY_IMAGE)
+            if wanted.metrics.push_gateway
+            else None
+        ),
         alerts=_alerts(me, wanted.metrics.alerts) if wanted.metrics.alerts else None,
         series=series,
         memory_mib=memory_mib(series),

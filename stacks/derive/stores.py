@@ -70,6 +70,11 @@ def registry_plans(
 ) -> dict[str, RegistryPlan]:
     """The image repositories of a stack, each called `<stack>/<name>`."""
     return {
-        name: RegistryPlan(identity=me, name=f"{me.stack}/{name}", keep=registry.data == "keep")
+        name: RegistryPlan(
+            identity=me,
+            name=f"{me.stack}/{name}",
+            keep=registry.data == "keep",
+            keep_images=registry.keep_images,
+        )
         for name, registry in registries.items()
     }

@@ -84,6 +84,7 @@ def team_entry_plans(
             parameter=parameter_name(me.stack, name),
             contract=team_contract(promised, name, entry, wanted),
             queue=team_queue_plan(name, wanted, kept),
+            pushes=bool(wanted.metrics and wanted.metrics.push_gateway),
         )
         for name, entry in wanted.teams.items()
     }

@@ -59,4 +59,5 @@ def _gpus_by_role(job: Workload) -> dict[str, bool]:
 
 
 def _minutes(seconds: Any) -> int | None:
-    return math.ceil(int(seconds) / 60) if seconds else None
+    """None where the file names none, or what is no number of seconds, which has an error."""
+    return math.ceil(seconds / 60) if type(seconds) is int and seconds > 0 else None

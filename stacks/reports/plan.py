@@ -25,7 +25,7 @@ from stacks.reports.cost import estimate
 from stacks.reports.encryption import encryption
 from stacks.reports.money import at_least, money
 from stacks.reports.stack_file import errors_of, report_on
-from stacks.reports.timeline import Timeline, schedule
+from stacks.reports.timeline import Timeline, other_jobs, schedule
 from stacks.reports.upgrade import versions_section
 from stacks.settings.problems import InputError
 from stacks.settings.reader import Reading
@@ -362,7 +362,8 @@ def time(timeline: Timeline, notes: Iterable[str] = ()) -> list[str]:
         start, mark = timeline.start[stage.name], "#" if stage.name in timeline.critical else "-"
         bar = " " * round(start * each) + mark * max(1, round(stage.seconds * each))
         rows.append((stage.name, _moment(start)[3:], _moment(stage.seconds)[3:], bar))
-    return [f"time: {_minutes(timeline)}", *notes, *command_line.table(rows)]
+    others = command_line.wrapped(other_jobs(timeline))
+    return [f"time: {_minutes(timeline)}", *others, *notes, *command_line.table(rows)]
 
 
 def next_command(plan: Plan) -> list[str]:

@@ -25,6 +25,7 @@ SOMETIMES = {
     "aws:cloudwatch/logGroup:LogGroup",
     "aws:ec2/flowLog:FlowLog",
     "aws:ec2/placementGroup:PlacementGroup",
+    "aws:ecr/lifecyclePolicy:LifecyclePolicy",
     "aws:ecr/repository:Repository",
     "aws:efs/accessPoint:AccessPoint",
     "aws:efs/fileSystem:FileSystem",
@@ -158,6 +159,8 @@ def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
     yield from _of_logs(plan)
     if plan.registries:
         yield "aws:ecr/repository:Repository"
+    if any(registry.keep_images for registry in plan.registries.values()):
+        yield "aws:ecr/lifecyclePolicy:LifecyclePolicy"
     if plan.metrics and plan.metrics.alerts and not plan.metrics.alerts.topic_arn:
         yield "aws:sns/topic:Topic"
         if plan.metrics.alerts.emails:

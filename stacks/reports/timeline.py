@@ -43,6 +43,8 @@ class Timeline:
     """The longest way, in order; one of them where several are as long."""
     seconds: float
     """From nothing to the first step."""
+    first_steps: Mapping[str, float]
+    """Job → seconds from nothing to its first step, where no other job takes its nodes."""
     slow_seconds: float
     """The same where every stage is as slow as its slowest tenth."""
 
@@ -52,8 +54,16 @@ def schedule(plan: EnvironmentPlan | TeamPlan) -> Timeline:
     stages = tuple(_environment(plan)) if isinstance(plan, EnvironmentPlan) else ()
     ends = _ends(stages)
     ways = {name: tuple(_job(plan, job)) for name, job in plan.jobs.items()}
-    first = min(ways, key=lambda name: _ends(ways[name], ends)["first step"], default=None)
-    return _timeline((*stages, *(ways[first] if first else ())), first)
+    steps = {name: _ends(way, ends)["first step"] for name, way in ways.items()}
+    first = min(steps, key=lambda name: steps[name], default=None)
+    return _timeline((*stages, *(ways[first] if first else ())), first, steps)
+
+
+def other_jobs(timeline: Timeline) -> str:
+    """When the first steps of the other jobs come; empty where there are none."""
+    later = {name: took for name, took in timeline.first_steps.items() if name != timeline.job}
+    each = ", ".join(f"{name} {took / 60:.1f} min" for name, took in later.items())
+    return f"first steps of other jobs, if they get their nodes at once: {each}" if later else ""
 
 
 def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
@@ -177,7 +187,9 @@ def _stands(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> bool:
     return isinstance(plan, EnvironmentPlan) and bool(plan.pools[job.pool].replicas)
 
 
-def _timeline(stages: tuple[Stage, ...], job: str | None) -> Timeline:
+def _timeline(
+    stages: tuple[Stage, ...], job: str | None, first_steps: Mapping[str, float]
+) -> Timeline:
     end = _ends(stages)
     total = _total(end, job)
     latest = {"first step": total} if job else {s.name: total for s in stages}
@@ -195,6 +207,7 @@ def _timeline(stages: tuple[Stage, ...], job: str | None) -> Timeline:
         end=end,
         slack=slack,
         seconds=total,
+        first_steps=first_steps,
         slow_seconds=_total(_ends([_slowed(s) for s in stages]), job),
         critical=_longest_way(stages, end, job),
     )

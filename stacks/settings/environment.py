@@ -178,6 +178,9 @@ class RegistryConfig:
     data: Literal["keep", "delete"] = "keep"
     """`keep`: the repository is protected, and `pulumi destroy` leaves it and prints its name.
     `delete`: the repository and its images are deleted with the stack."""
+    keep_images: Annotated[int, pydantic.Field(ge=1, le=10000, strict=True)] | None = None
+    """Number of images that stay: ECR deletes the oldest others within a day, also one that a job
+    names. By default all stay."""
 
 
 @dataclass(frozen=True, kw_only=True)

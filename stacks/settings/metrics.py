@@ -45,5 +45,8 @@ class MetricsConfig:
     begins with an empty history: `remote_write` keeps it elsewhere."""
     remote_write: RemoteWriteConfig | None = None
     """By default samples stay in the cluster."""
+    push_gateway: bool = False
+    """Whether jobs can send figures of their own, such as the loss, to a Prometheus Pushgateway. Jobs
+    find its address in the variable PROMETHEUS_PUSHGATEWAY."""
     alerts: AlertsConfig | None = None
     """By default alerts stand in Prometheus, and nobody is told."""

@@ -77,6 +77,8 @@ TOKEN = re.compile(
 )
 IN_URL = re.compile(r"(?<=://)[^/\s:@$<{]*:([^/\s@$<{]+)@")
 """A password in a URL: https://user:password@host."""
+URL_PASSWORD = "a password in a URL"
+"""The kind of what IN_URL finds."""
 _NAME = (
     r"(?:[A-Z0-9]+_)*(?:TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIALS?)"
     r"|[A-Z0-9_]{0,60}(?:SECRET|PASSWORD|PASSWD)[A-Z0-9_]{0,60}"
@@ -118,10 +120,20 @@ class Secret:
             line=line,
             must="not contain a secret in clear",
             got=f"{self.kind}, which is not shown",
-            fix=(
-                "revoke it, since files are committed; put a new one into a Kubernetes Secret, and"
-                " name the Secret, as in secrets: {HF_TOKEN: {secret: hf-token, key: token}}"
-            ),
+            fix=f"revoke it, since files are committed; {self._instead}",
+        )
+
+    @property
+    def _instead(self) -> str:
+        """What to write in its place."""
+        if self.kind == URL_PASSWORD:
+            return (
+                "write the address without it, or put the whole address into a Kubernetes Secret,"
+                " and name the Secret, as in secrets: {DATABASE_URL: {secret: database, key: url}}"
+            )
+        return (
+            "put a new one into a Kubernetes Secret, and name the Secret, as in secrets: {HF_TOKEN:"
+            " {secret: hf-token, key: token}}"
         )
 
 
@@ -156,7 +168,7 @@ def hidden(text: str) -> tuple[str, tuple[str, ...]]:
 
     text = PRIVATE_KEY.sub(lambda found: hide("a private key", found[0]), text)
     text = TOKEN.sub(hide_token, text)
-    text = IN_URL.sub(lambda found: hide_group(found, 1, "a password in a URL"), text)
+    text = IN_URL.sub(lambda found: hide_group(found, 1, URL_PASSWORD), text)
     return ASSIGNED.sub(hide_assigned, text), tuple(kinds)
 
 

@@ -122,6 +122,8 @@ TOO_LARGE = InputError(
     got="more",
     fix="write out what an alias repeats, and delete an alias inside its own anchor",
 )
+MOST_DIGITS = 1000
+"""Of a number, also one in a text that somebody counts with; Python reads 4,300 at most."""
 
 
 def _unreadable(text: str) -> InputError | None:
@@ -132,6 +134,13 @@ def _unreadable(text: str) -> InputError | None:
             must=f"be text in UTF-8, of at most {MOST_BYTES >> 20} MiB",
             got="other bytes" if len(text) < MOST_BYTES else "a larger file",
             fix="save it as UTF-8",
+        )
+    if found := re.search(rf"\d{{{MOST_DIGITS}}}", text):
+        return InputError(
+            path="",
+            must=f"have no number of more than {MOST_DIGITS} digits",
+            got=f"{found[0][:20]}… in line {text.count(chr(10), 0, found.start()) + 1}",
+            fix="write a number that a machine can have",
         )
     opened = text.count("[") + text.count("{") - text.count("]") - text.count("}")
     if opened > 10 * DEPTH:  # libyaml takes minutes for what is then an error

@@ -37,7 +37,22 @@ def test_each_suffix_is_a_thousand_of_the_one_before() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "8GB", "64 Gi", "1ki", "1K", "Gi", "1.2.3", None, "1e", "--1"]
+    "text",
+    [
+        "",
+        "x",
+        "8GB",
+        "64 Gi",
+        "1ki",
+        "1K",
+        "Gi",
+        "1.2.3",
+        None,
+        "1e",
+        "--1",
+        "1e99999999",
+        "9" * 5000,
+    ],
 )
 def test_text_that_kubernetes_refuses_is_no_quantity(text: object) -> None:
     assert amount(text) is None

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from operations import status
+from operations.pulumi import PulumiError
 from operations.snapshot import Snapshot
 
 JOB = {
@@ -59,6 +60,34 @@ def test_a_listed_team_sees_its_jobs_and_one_line_in_the_place_of_nodes(
     assert (
         "team-a/mine" in shown and "no available" not in shown and "nothing launches" not in shown
     )
+
+
+def test_a_job_that_is_called_otherwise_than_its_entry_is_shown_with_its_entry(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A YAML job keeps its own name; `make again` and the stack file know its entry."""
+    ended = JOB | {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}
+    snapshot = Snapshot(objects={"trainjobs": [ended]})
+    jobs = {"mine-as-is": {"kind": "TrainJob", "namespace": "team-a", "name": "mine"}}
+    monkeypatch.setattr(status, "take", lambda *_: snapshot)
+    monkeypatch.setattr(status, "outputs", lambda stack: {"jobs": jobs})
+    assert status.main(["--entries", "team-a"]) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "team-a/mine mine-as-is TrainJob" in shown
+    assert "TrainJob mine (entry mine-as-is) failed" in shown
+    assert "make again JOB=mine-as-is" in shown
+
+
+def test_without_outputs_of_a_stack_jobs_are_shown_by_their_names(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_outputs(stack: str) -> dict[str, Any]:
+        raise PulumiError(f"no stack named {stack}")
+
+    monkeypatch.setattr(status, "take", lambda *_: Snapshot(objects={"trainjobs": [JOB]}))
+    monkeypatch.setattr(status, "outputs", no_outputs)
+    status.main(["--entries", "team-a"])
+    assert "JOB          KIND" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,12 @@ def _association(inputs: Properties) -> Properties:
     return {**named, "AccessPolicies": [policy]}
 
 
+def _lifecycle(inputs: Properties) -> Properties:
+    """A property of its repository."""
+    policy = {"LifecyclePolicyText": inputs["policy"]}
+    return {"RepositoryName": inputs["repository"], "LifecyclePolicy": policy}
+
+
 def _lustre(inputs: Properties) -> Properties:
     named = _properties("AWS::FSx::FileSystem", inputs)
     return {
@@ -252,6 +258,7 @@ SPECIAL: Mapping[str, Callable[[Properties], Properties]] = {
     "aws:cloudwatch/eventTarget:EventTarget": _target,
     "aws:ec2/flowLog:FlowLog": _flow_log,
     "aws:ec2/launchTemplate:LaunchTemplate": _launch_template,
+    "aws:ecr/lifecyclePolicy:LifecyclePolicy": _lifecycle,
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": _association,
     "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment": _attachment,

@@ -254,7 +254,7 @@ def everything() -> dict[str, Any]:
                 "release": "1.35.4-20260724",
             },
             "karpenter": {"dry_run": True},
-            "registries": {"images": {"data": "delete"}},
+            "registries": {"images": {"data": "delete", "keep_images": 30}},
             "training_operator": {"version": "1.8.1"},
             "namespace": "training",
             "priorities": {"high": 1000},
@@ -268,6 +268,7 @@ def everything() -> dict[str, Any]:
             "metrics": {
                 "retention_days": 7,
                 "remote_write": {"url": "https://metrics.example.com/api/v1/write"},
+                "push_gateway": True,
                 "alerts": {"emails": ["gpu-oncall@example.com"], "severity": "critical"},
             },
             "repair": {"nodes_an_hour": 2},

@@ -47,7 +47,7 @@ STACKS: dict[str, tuple[Edit, ...]] = {
     "Lustre over EFA": (at("storage.big", _lustre(efa=True)),),
     "registries, admins, operator, alerts and tags": (
         at("metrics", {"alerts": {"emails": ["gpu-oncall@example.com"]}}),
-        at("registries", {"images": {}, "kept": {"data": "keep"}}),
+        at("registries", {"images": {"keep_images": 30}, "kept": {"data": "keep"}}),
         at("cluster.admins", {"ops": {"role_arn": ROLE}}),
         at("training_operator", {"version": "1.8.1"}),
         at("tags", {"cost-center": "17"}),

@@ -223,6 +223,18 @@ KINDS = (
         outputs={"arn": "AccessPointArn", "fileSystemArn": "FileSystemArn"},
         tagging=Tagging(target="ResourceId"),
     ),
+    Kind(
+        token="aws:ecr/lifecyclePolicy:LifecyclePolicy",
+        service="ecr",
+        create="put_lifecycle_policy",
+        read="get_lifecycle_policy",
+        delete="delete_lifecycle_policy",
+        id="{repositoryName}",
+        asks={"repositoryName": "id"},
+        replaces=words("repository"),
+        updates={"policy": "put_lifecycle_policy"},
+        names={"repository": "repositoryName", "policy": "lifecyclePolicyText"},
+    ),
     Repository(
         token="aws:ecr/repository:Repository",
         service="ecr",

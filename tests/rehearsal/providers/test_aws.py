@@ -14,6 +14,7 @@ import pytest
 
 from catalog import permissions
 from plans.deployer import Scope, deployer_policies
+from plans.policies import lifecycle
 from rehearsal import paths
 from rehearsal.aws import identity
 from rehearsal.providers.aws.account import Account as Aws_
@@ -347,6 +348,7 @@ def world(engine: Engine) -> dict[str, Thing]:
         imageScanningConfiguration={"scanOnPush": True},
         forceDelete=True,
     )
+    lifecycle_ = make("LifecyclePolicy", repository=repository.id, policy=lifecycle(30))
     mount = make(
         "MountTarget", fileSystemId=home.id, subnetId=subnets[1].id, securityGroups=[group.id]
     )
@@ -401,6 +403,7 @@ def world(engine: Engine) -> dict[str, Thing]:
         placed,
         template,
         repository,
+        lifecycle_,
     )
     return {thing.type: thing for thing in made}
 
@@ -476,6 +479,7 @@ def test_a_lifecycle_that_the_program_takes_out_is_taken_away(
         ("MountTarget", {"subnetId": "subnet-1"}, True),
         ("VpcEndpoint", {"routeTableIds": ["rtb-1"]}, False),
         ("Queue", {"region": "us-east-1"}, True),
+        ("LifecyclePolicy", {"repository": "dev/other"}, True),
     ],
 )
 def test_a_change_replaces_where_no_update_can_do_it(
@@ -502,6 +506,7 @@ def test_a_change_replaces_where_no_update_can_do_it(
         ("Cluster", {"enabledClusterLogTypes": ["audit"]}),
         ("Cluster", {"upgradePolicy": {"supportType": "STANDARD"}}),
         ("Queue", {"messageRetentionSeconds": 600}),
+        ("LifecyclePolicy", {"policy": lifecycle(10)}),
         ("LustreFileSystem", {"storageCapacity": 7200, "automaticBackupRetentionDays": 7}),
         ("LustreFileSystem", {"weeklyMaintenanceStartTime": "7:16:30"}),
         (

@@ -346,6 +346,19 @@ def test_what_only_a_pytorch_job_has_is_kept_in_its_twin(
     ) == (3, 2)
 
 
+@pytest.mark.parametrize("seconds", ["3h", "864!!int 0", [60], True, 1.5, {}])
+def test_a_time_that_is_no_number_of_seconds_is_an_error_and_no_traceback(
+    seconds: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Found by a mutation."""
+    [job] = yaml.safe_load_all((FOLDER / "valid/pytorchjob-torchrun-env.yaml").read_text())
+    job["spec"]["runPolicy"]["activeDeadlineSeconds"] = seconds
+    (file := tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    entries, said = printed(capsys, str(file))
+    assert as_pytorch_jobs(said)["bert"].keys() == {"pytorch_job"} and entries
+    assert any("activeDeadlineSeconds" in line and "error" in line for line in said)
+
+
 def test_the_twin_has_the_pull_policy_and_the_labels_of_each_role(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

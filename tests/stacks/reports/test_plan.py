@@ -9,10 +9,11 @@ import pytest
 
 from stacks.plan import plan_stack
 from stacks.reports import plan, stack_file
+from stacks.reports.timeline import schedule
 from stacks.settings.reader import read
 from tests.support.cases.jobs import pytorch_job
 from tests.support.recording import CHECKOUT
-from tests.support.stackfile import Edit, at, environment_plan, team_plan, values
+from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan, team_plan, values
 
 G6E = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
 
@@ -47,6 +48,23 @@ def test_a_person_reads_capacity_jobs_minutes_money_and_what_to_do_next(
     ):
         assert said in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_every_job_has_the_minutes_to_its_first_step() -> None:
+    alone = plan.text(environment_plan())
+    assert "first steps of other jobs" not in alone
+    job = values()[ENVIRONMENT]["jobs"]["t5-large"]
+    mine = job | {"pool": "h100", "checkpoints": job["checkpoints"] | {"directory": "mine"}}
+    two = environment_plan(at("jobs.mine", mine))
+    first = schedule(two)
+    assert first.first_steps.keys() == {"t5-large", "mine"}
+    assert first.first_steps[first.job or ""] == first.seconds == min(first.first_steps.values())
+    (other,) = first.first_steps.keys() - {first.job}
+    assert f"{other} {first.first_steps[other] / 60:.1f} min" in plan.text(two)
+    assert json.loads(plan.as_json(plan.data(two)))["time"]["first_steps"].keys() == {
+        "mine",
+        "t5-large",
+    }
 
 
 def test_a_team_sees_its_jobs_only() -> None:

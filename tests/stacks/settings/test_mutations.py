@@ -44,6 +44,16 @@ FILES: dict[str, bytes] = {
     "a long line": b"config: {a: " + b"x" * 1_000_000 + b"}",
     "many values": b"config: {a: [" + b"1," * 200_000 + b"]}",
     "a number of many digits": b"config: {trainyard:environment: {zone: " + b"9" * 9_000 + b"}}",
+    "a text of many digits": b"config: {trainyard:environment: {zone: '" + b"9" * 9_000 + b"'}}",
+    "a launcher with a number of many digits": (
+        b"kind: TrainJob\nmetadata: {name: x}\nspec: {trainer: {command: [torchrun, --nnodes="
+        + b"9" * 9_000
+        + b", --nproc_per_node=2, a.py]}}\n"
+    ),
+    "an amount of many zeros": (
+        b"kind: TrainJob\nmetadata: {name: x}\nspec: {trainer: {image: 'a/b:1', command: [python, a.py],"
+        b" resourcesPerNode: {limits: {memory: 1e99999999}}}}\n"
+    ),
     "tags of values that are none": b"config: {a: !!int '', b: !!bool often, c: !!float x, d: !!timestamp y}",
     "a tag alone": b"!!int ",
     "a date that is none": b"config: {aws:region: 2026-99-99}",
