@@ -22,6 +22,8 @@ AUTO_SCALING = (
     "AWSServiceRoleForAutoScaling"
 )
 """Launches the instances of managed node groups. No policy of IAM gives it a key."""
+SOUND = ("SYMMETRIC_DEFAULT", "Enabled", "ENCRYPT_DECRYPT")
+"""Kind, state and usage of a key that encrypts data."""
 OF_A_VOLUME = ("CreateGrant", "Decrypt", "DescribeKey", "GenerateDataKeyWithoutPlaintext")
 """What EC2 asks KMS as whoever launches (EBS user guide, ebs-encryption-requirements)."""
 LOST = ("Client.InternalError", "Client.InternalError: Client error on launch")
@@ -160,14 +162,13 @@ def _with_usage(call: Call, answer: Fields) -> None:
 def state(arn: str) -> str:
     """What is to be known of a key that nobody can use."""
     key = find(arn)
-    return "it does not exist" if key is None else f"{key.key_state}, for {key.key_usage}"
+    return f"{key.key_state}, for {key.key_usage}" if key else "it does not exist"
 
 
 def enabled(arn: str) -> bool:
     """Whether anybody can use it to encrypt with."""
     key = find(arn)
-    symmetric = key is not None and key.key_spec == "SYMMETRIC_DEFAULT"
-    return symmetric and key.key_state == "Enabled" and key.key_usage == "ENCRYPT_DECRYPT"
+    return bool(key) and (key.key_spec, key.key_state, key.key_usage) == SOUND
 
 
 def allows(arn: str, who: str, action: str, context: Mapping[str, str]) -> bool:

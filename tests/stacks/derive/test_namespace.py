@@ -30,12 +30,12 @@ def test_one_job_with_privileged_pods_or_host_paths_opens_the_namespace_whatever
             f"job-{number}": ManifestConfig(manifest="x.yaml", pool="g6e", privileged_pods=each)
             for number, each in enumerate(privileged)
         }
-        return job_namespace_plan("training", {}, "ap-northeast-2a", jobs).host_paths
+        return job_namespace_plan("training", {}, "ap-northeast-2a", None, jobs).host_paths
 
     mounts = {"data": HostPathConfig(host="/data", path="/data")}
     entries = {
         name: JobConfig(nodes=1, pool="g6e", image="x:1", host_paths=given)
         for name, given in {"a": {}, "b": mounts}.items()
     }
-    assert job_namespace_plan("training", {}, "ap-northeast-2a", entries).host_paths
+    assert job_namespace_plan("training", {}, "ap-northeast-2a", None, entries).host_paths
     assert opened(False, True) and opened(True, True) and not opened(False, False)
