@@ -67,7 +67,8 @@ def test_every_setting_has_a_sentence() -> None:
         (
             "environment.jobs.<name>",
             "| `secrets` | map, each entry: [settings]"
-            "(#environmenttrainerown_runtimesnametorchtunetoken) |  |",
+            "(#environmenttrainerown_runtimesnametorchtunetoken) or [settings]"
+            "(#environmentjobsnamesecretsname-with-secrets_manager) |  |",
         ),
         (
             "environment.storage.<name>.lustre.repositories.<name>",
