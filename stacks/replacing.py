@@ -306,7 +306,7 @@ def _key_of(
 
 def _of_another(kind: AnyKind, other: AnyKind) -> str:
     """The kind of a store that was of another one, or was the stack's own."""
-    return f"a {kind.name} store that it did not make" if other.name == kind.name else kind.name
+    return f"one of {kind.name} that it did not make" if other.name == kind.name else kind.name
 
 
 def _settings_of(

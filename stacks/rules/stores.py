@@ -76,12 +76,12 @@ def checkpoint_errors(
         yield from _checkpoint_size(path, store, environment.storage[store], verdict)
         yield from _checkpoint_interval(path, job, environment, region, verdict)
         yield from _checkpoint_goodput(path, job, environment, region, verdict)
-    elif job.goodput_percent is not None and _on_brought(job, environment):
+    elif job.goodput_percent is not None and _speed_is_not_known(job, environment):
         yield InputError(
             path=f"{path}.goodput_percent",
             must=(
-                "not be set with checkpoints on a file system that is brought, whose speed the stack"
-                " file does not say"
+                "not be set with checkpoints on a store whose speed the stack file does not say: a"
+                " file system that is brought, or EFS that bursts"
             ),
             got=f"{job.goodput_percent:g}",
             fix="delete it, or name another store in checkpoints",
@@ -97,10 +97,12 @@ def checkpoint_errors(
         )
 
 
-def _on_brought(job: JobConfig, environment: EnvironmentConfig) -> bool:
-    """Whether the job's checkpoints are on a file system that is brought."""
+def _speed_is_not_known(job: JobConfig, environment: EnvironmentConfig) -> bool:
+    """Whether the job's checkpoints are on a store whose settings cannot tell its speed."""
     store = environment.storage.get(job.checkpoints.store) if job.checkpoints else None
-    return store is not None and any(kind.brought for kind, _ in kinds_of(store))
+    return store is not None and not all(
+        kind.tells_speed(settings) for kind, settings in kinds_of(store)
+    )
 
 
 def _checkpoint_size(

@@ -56,6 +56,9 @@ class Brought(StoreKind[Settings, Plan], Generic[Settings, Plan]):
     def capacity(self, settings: Settings) -> str:
         return CAPACITY
 
+    def tells_speed(self, settings: Settings) -> bool:
+        return False
+
     def checkpoint_store(self, settings: Settings, region: str) -> None:
         return None
 

@@ -94,16 +94,19 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
     def capacity(self, settings: EfsConfig) -> str:
         return CAPACITY
 
-    def checkpoint_store(self, settings: EfsConfig, region: str) -> EfsSpeed | None:
+    def tells_speed(self, settings: EfsConfig) -> bool:
         """Bursting throughput follows from what is stored, which nobody knows here."""
-        if settings.throughput == "bursting":
+        return settings.throughput != "bursting"
+
+    def checkpoint_store(self, settings: EfsConfig, region: str) -> EfsSpeed | None:
+        if not self.tells_speed(settings):
             return None
         return EfsSpeed(region=region, mibps=settings.throughput_mibps)
 
     def checkpoint_warnings(
         self, path: str, name: str, settings: EfsConfig
     ) -> Iterator[InputWarning]:
-        if settings.throughput == "bursting":
+        if not self.tells_speed(settings):
             yield InputWarning(
                 path=path,
                 text=(

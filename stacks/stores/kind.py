@@ -111,6 +111,10 @@ class StoreKind(ABC, Generic[Settings, Plan]):
         """The settings with size and speed decided."""
         return settings
 
+    def tells_speed(self, settings: Settings) -> bool:
+        """Whether sound settings say how fast it is."""
+        return True
+
     @abstractmethod
     def checkpoint_store(self, settings: Settings, region: str) -> CheckpointStore | None:
         """Its speed for checkpoints; None where that cannot be told, or where it takes none."""

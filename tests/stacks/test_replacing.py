@@ -238,7 +238,7 @@ def test_a_store_of_the_stack_does_not_become_one_that_is_brought() -> None:
     found = deployed(graph_of(BROUGHT))
     [error] = replacing_errors(plan, found)
     assert error.path == "environment.storage.home"
-    assert error.got == "a efs store that it did not make"
+    assert error.got == "one of efs that it did not make"
 
 
 @pytest.mark.parametrize("stack", STACKS)

@@ -9,7 +9,7 @@ import pytest
 
 from catalog.permissions import CLOUDFORMATION
 from stacks.reports import policy
-from stacks.stores.s3 import BUCKET_TYPES
+from stacks.stores.s3 import BUCKET_TYPES, VERSIONING
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, at, environment_plan, team_plan
 from tests.support.stacks import STACKS, planned, recorded
@@ -31,17 +31,17 @@ def test_the_types_of_a_stack_are_those_of_its_recorded_graph(stack: str) -> Non
 
 def test_the_stacks_between_them_have_every_type_that_is_not_always_there() -> None:
     seen = {node.kind for stack in STACKS for node in recorded(stack).starting("aws:")}
-    assert policy.SOMETIMES - seen == set(BUCKET_TYPES)
+    assert policy.SOMETIMES - seen == {*BUCKET_TYPES, VERSIONING}
     assert seen <= CLOUDFORMATION.keys() and len(STACKS) >= 8
 
 
 def test_a_bucket_of_the_stack_needs_the_types_that_its_graph_has() -> None:
     """Not among STACKS: CloudFormation has four of them as properties of one."""
-    store = at("storage.corpus", {"s3": {}, "data": "delete"})
+    store = at("storage.corpus", {"s3": {"versioning": True}, "data": "delete"})
     graph = deploy("dev", lambda values: store(values[ENVIRONMENT]))
     seen = {node.kind for node in graph.starting("aws:")}
     plan = environment_plan(store)
-    assert policy.resource_types(plan) == seen | INSIDE and set(BUCKET_TYPES) <= seen
+    assert policy.resource_types(plan) == seen | INSIDE and {*BUCKET_TYPES, VERSIONING} <= seen
     [statement] = [
         statement
         for document in policy.policies(plan).values()

@@ -359,7 +359,17 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
             at(f"{JOB}.goodput_percent", 90),
         ],
         f"{JOB}.goodput_percent",
-        "must not be set with checkpoints on a file system that is brought",
+        "must not be set with checkpoints on a store whose speed the stack file does not say",
+    ),
+    "goodput on a store that bursts": (
+        [
+            at("storage.home.efs.throughput", "bursting"),
+            at(f"{JOB}.checkpoints.store", "home"),
+            at(f"{JOB}.parameters_billion", 7),
+            at(f"{JOB}.goodput_percent", 90),
+        ],
+        f"{JOB}.goodput_percent",
+        "must not be set with checkpoints on a store whose speed the stack file does not say",
     ),
     "provisioned throughput without a number": (
         [at("storage.home.efs.throughput", "provisioned")],
