@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
 ]
 
-STEPS = 90
+STEPS = 80
 STATIC = {
     "instance_types": ["g6.12xlarge"],
     "max_nodes": 3,
@@ -57,7 +57,7 @@ GANG = {"runtime": "gang"}
 JOBS = {
     "ondemand": ("l4", "TrainJob", GANG),
     "spare": ("static", "TrainJob", GANG),
-    "operator": ("l4", "PyTorchJob", {"pytorch_job": {"clean_pods": "none"}}),
+    "operator": ("l4", "PyTorchJob", {"pytorch_job": {"clean_pods": "none", "restarts": 5}}),
 }
 """Job → its pool, its kind, and more of its entry."""
 STACK = with_l4(
