@@ -196,6 +196,19 @@ def test_its_metrics_are_those_that_alerts_ask_for(server: Server) -> None:
     assert program.metrics().splitlines() == recorded
 
 
+def test_a_rank_of_a_pytorch_job_that_failed_at_once_ends_the_others_once(server: Server) -> None:
+    for rank in range(2):
+        server.run(f"p{rank}", f"n{rank}", **{"training.kubeflow.org/job-name": "j"})
+    server.pods["p1"]["status"]["phase"] = "Failed"
+    server.sicken("n1", "NvidiaXID79Error")
+    program = repair(server)
+    program.step()
+    assert server.graces == {"p0": 5}
+    server.run("p0", "n0", **{"training.kubeflow.org/job-name": "j"})
+    program.step()
+    assert "deletionTimestamp" not in server.pods["p0"]["metadata"], "it is the new one"
+
+
 def test_a_second_look_repeats_nothing(server: Server) -> None:
     server.run("p0", "n0", **{"jobset.sigs.k8s.io/jobset-name": "j"})
     server.sicken("n0", "NvidiaXID79Error")

@@ -87,6 +87,8 @@ class Container:
                         "finishedAt": now(),
                     }
                 }
+            elif self.exit_code is None:  # between two runs: the last one counts
+                self._state = self._last_state
             return
         self.process.terminate()
         end = time.monotonic() + grace

@@ -1,7 +1,8 @@
 """What breaks on a machine, by command, and what the EKS node monitoring agent says of it.
 
 `python -m rehearsal fault break` appends to a file in the machine's folder, one JSON object a line,
-which its process reads. The agent's words: aws/eks-node-monitoring-agent 1.7.0, pkg/manager and dcgm_policies.go (2026-08).
+which its process reads. The agent's words: aws/eks-node-monitoring-agent 1.7.0, pkg/manager and
+dcgm_policies.go (2026-08).
 """
 
 from __future__ import annotations

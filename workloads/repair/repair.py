@@ -136,15 +136,21 @@ class Repair:
         if not started and not leaving:
             started = self._remember(pool, name, claim, sick)
         self._taint(node, sick)
-        if sick.reason in self._settings.at_end and not leaving and self._busy(name):
+        if (
+            sick.reason in self._settings.at_end
+            and not leaving
+            and any(map(trains, self._pods(name)))
+        ):
             self._note(node, f"{sick.reason}: replaced when its pods have ended", "Waits")
             return "draining"
         self._note(node, f"{sick.reason}: {sick.message}; replaced", "Replaced")
         if not leaving:
+            self._end(siblings(self._api.items("/api/v1/pods"), name), self._settings.grace_seconds)
             self._terminate(claim)
         # By force where nobody is there to end them: Karpenter waits for its pods before it terminates
         # an instance, and until then ranks of a dead kubelet may compute.
-        self._end(name, 0 if sick.silent else self._settings.grace_seconds)
+        grace = 0 if sick.silent else self._settings.grace_seconds
+        self._end([pod for pod in self._pods(name) if trains(pod)], grace)
         return "replacing"
 
     def _replaced(self, pool: str) -> int:
@@ -177,26 +183,19 @@ class Repair:
         path = f"/api/v1/nodes/{node['metadata']['name']}"
         self._api.ask("PATCH", path, change, "merge-patch+json")
 
-    def _busy(self, node: str) -> bool:
-        pods = self._api.items("/api/v1/pods", fieldSelector=f"spec.nodeName={node}")
-        return any(trains(pod) for pod in pods)
+    def _pods(self, node: str) -> list[Object]:
+        return self._api.items("/api/v1/pods", fieldSelector=f"spec.nodeName={node}")
 
-    def _end(self, node: str, grace: int) -> None:
-        """Its gangs. Pods that end already are not told again, unless by force."""
-        if not self._busy(node):
-            return
-        for pod in siblings(self._api.items("/api/v1/pods"), node):
+    def _end(self, pods: list[Object], grace: int) -> None:
+        """Pods that end already are not told again, unless by force."""
+        for pod in pods:
             meta = pod["metadata"]
-            here = pod["spec"].get("nodeName") == node
-            if meta.get("deletionTimestamp") and not (here and grace == 0):
+            if meta.get("deletionTimestamp") and grace:
                 continue
             path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
-            options: Object = {
-                "gracePeriodSeconds": grace if here else self._settings.grace_seconds,
-                "preconditions": {"uid": meta["uid"]},
-            }
-            self._unless_gone("DELETE", path, options)
-            say(f"{node}: ended pod {meta['namespace']}/{meta['name']}")
+            only = {"gracePeriodSeconds": grace, "preconditions": {"uid": meta["uid"]}}
+            self._unless_gone("DELETE", path, only)
+            say(f"ended pod {meta['namespace']}/{meta['name']}")
 
     def _terminate(self, claim: Object) -> None:
         """The two writes of Karpenter's own node repair (pkg/controllers/node/health)."""

@@ -114,13 +114,20 @@ def trains(pod: Object) -> bool:
 
 
 def siblings(pods: Iterable[Object], node: str) -> list[Object]:
-    """The pods to end with a node: its own, and those of PyTorchJobs that have a pod on it. The
-    operator would recreate that one pod only, while the others wait for the lost rank. JobSet ends the
-    rest of its gang itself."""
-    training = [pod for pod in pods if trains(pod)]
-    here = [pod for pod in training if pod["spec"].get("nodeName") == node]
-    gangs = {_gang(pod) for pod in here if PYTORCH_JOB in labels(pod)}
-    return here + [pod for pod in training if pod not in here and _gang(pod) in gangs]
+    """Pods of PyTorchJobs with a pod on a node, or one that has failed there. The operator recreates
+    that one pod only, while the others wait for the lost rank. JobSet ends the rest of its gang
+    itself."""
+    of_operator = [pod for pod in pods if PYTORCH_JOB in labels(pod)]
+    gangs = {
+        _gang(pod)
+        for pod in of_operator
+        if pod["spec"].get("nodeName") == node and pod["status"].get("phase") != "Succeeded"
+    }
+    return [
+        pod
+        for pod in of_operator
+        if pod["spec"].get("nodeName") != node and _gang(pod) in gangs and trains(pod)
+    ]
 
 
 def _gang(pod: Object) -> tuple[str, str | None]:

@@ -263,6 +263,21 @@ def test_a_failing_container_is_restarted_as_its_policy_says() -> None:
     assert made.exit_code == 0 and made.status()["restartCount"] == 1
 
 
+def test_a_container_that_is_stopped_between_two_runs_ends_as_the_last_one_did() -> None:
+    class Ended(process.Simulated):
+        def poll(self) -> int | None:
+            return 3
+
+    made = Container(
+        container(), pod="p", policy="OnFailure", start=lambda _: Ended(None), address=str
+    )
+    made.tick()
+    made.tick()
+    assert made.exit_code is None
+    made.stop(0)
+    assert made.exit_code == 3, "a gang whose pod was deleted then had Succeeded"
+
+
 def test_an_image_that_is_not_there_is_told_as_a_kubelet_tells_it() -> None:
     def absent(_: Container) -> process.Simulated:
         raise NotReady("i: not found", "ErrImagePull")
