@@ -294,6 +294,7 @@ OF_CONTAINERS: tuple[Callable[[JobView, ContainerView], Problems], ...] = (
     scripts.variable_without_shell,
     scripts.process_id,
     launchers.other_launchers,
+    launchers.idle_variable,
     devices.idle_gpus,
     devices.efa_variable,
     _placeholder,

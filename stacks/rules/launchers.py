@@ -1,5 +1,5 @@
 """What accelerate, deepspeed, Lightning and mpirun are told of nodes and processes, against the pods of
-the job. torchrun: jobs.py."""
+the job; and variables that torchrun sets. torchrun itself: jobs.py."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from stacks.derive.job_view import ContainerView, JobView
 from stacks.derive.launchers import OtherLaunch, other_launches
+from stacks.derive.scripts import launches
 from stacks.settings.problems import InputError, InputWarning
 
 Problems = Iterator[InputError | InputWarning]
@@ -85,3 +86,21 @@ def _total(view: JobView, container: ContainerView, launch: OtherLaunch) -> Prob
                 f" {room} GPUs: {room - count} stay idle"
             ),
         )
+
+
+BY_TORCHRUN = ("MASTER_ADDR", "MASTER_PORT")
+"""Variables that torchrun sets for its processes, whatever the container has (torch 2.9,
+distributed/elastic/agent/server/local_elastic_agent.py, _start_workers)."""
+
+
+def idle_variable(view: JobView, container: ContainerView) -> Problems:
+    """A variable in which torchrun puts another value, and which the script does not use itself."""
+    for name in BY_TORCHRUN if launches(container.script) else ():
+        if name in container.env and not re.search(rf"\b{name}\b", container.script):
+            yield InputWarning(
+                **container.where(f"env.{name}"),
+                text=(
+                    f"{name} reaches no process, because torchrun sets it for them; delete it. Where"
+                    " nodes meet is said by --rdzv_endpoint"
+                ),
+            )

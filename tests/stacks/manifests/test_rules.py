@@ -1044,6 +1044,11 @@ NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
         (TRAINER, f"{TRAINER}    env: [{{name: FI_PROVIDER, value: efa}}]\n"),
         "FI_PROVIDER is for EFA",
     ),
+    "a port that torchrun sets itself": (
+        JOB,
+        (TRAINER, f'{TRAINER}    env: [{{name: MASTER_PORT, value: "29501"}}]\n'),
+        "MASTER_PORT reaches no process, because torchrun sets it",
+    ),
     "parts of nodes": (V1, (POD, P5_POD), "4 of a node's 8 GPUs"),
     "latest": (
         JOB,

@@ -51,6 +51,21 @@ def _words(problem: Any) -> str:
     return problem.must if isinstance(problem, InputError) else problem.text
 
 
+def test_a_port_that_torchrun_sets_itself_is_said_to_be_idle() -> None:
+    """The remedy that people try when ranks do not meet."""
+    meet = "torchrun --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint={} t.py"
+    ours = meet.format("${PET_MASTER_ADDR}:${PET_MASTER_PORT}")
+    uses = meet.format("${PET_MASTER_ADDR}:${MASTER_PORT}")
+    for judged in (of_entry, of_file):
+
+        def idle(script: str, judged: Any = judged, **env: str) -> bool:
+            return any("reaches no process" in each for each in judged(script, **env))
+
+        assert idle(ours, MASTER_PORT="29501") and not idle(ours)
+        assert not idle(uses, MASTER_PORT="29501")
+        assert not idle("python t.py", MASTER_PORT="29501")
+
+
 PROBES = {
     "a script that YAML folded into a comment": ("# train\n", "run something"),
     "a line that YAML folded behind a comment": ("torchrun # go --x train.py", "go on behind a #"),
