@@ -18,12 +18,13 @@ from pathlib import Path
 import command_line
 from catalog.job_kinds import ENDED
 from catalog.xids import REPLACE
-from operations.acceptance_entry import Entry, EntryError, Stack, read_stack
+from operations.acceptance_entry import Entry, EntryError, acceptance_job, new_entry
 from operations.chosen import Chosen, NoSuchJob, choose
 from operations.consent import ask
 from operations.drain import reached
 from operations.kubectl import Kubectl, Object, kubectl_with
 from operations.snapshot import condition_of, container_statuses, last_condition
+from operations.stack import Stack, read_stack
 from operations.target import add_live, update_command
 from operations.verdicts import START, Measure, Results, Verdict, judged, parsed
 from stacks.derive.acceptance import promise
@@ -57,9 +58,9 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         stack = read_stack(options.stack)
-        name = stack.acceptance_job(options.pool)
+        name = acceptance_job(stack, options.pool)
         if name is None:
-            entry = stack.new_entry(options.pool, options.nodes, options.image)
+            entry = new_entry(stack, options.pool, options.nodes, options.image)
             return _proposed(entry, yes=options.yes, live=options.live)
         if options.nodes or options.image:
             raise EntryError(

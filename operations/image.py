@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import command_line
-from operations.acceptance_entry import Stack, read_stack
 from operations.builders import Builder, CannotBuild, Image, Registry, builder_for
 from operations.consent import ask
+from operations.stack import Stack, read_stack
 from operations.stack_lines import Change, scalar_of_job, values_of_jobs
 from operations.target import TargetError, add_live, require_account, update_command
 from stacks.derive.capacity import job_type

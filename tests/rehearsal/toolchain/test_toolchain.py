@@ -296,7 +296,9 @@ def test_a_download_that_fails_is_said_and_tried_again_at_the_next_demand(
 def test_go_sum_names_everything_a_build_needs(name: str) -> None:
     program = BY_NAME[name]
     if not program.built.exists():
-        pytest.skip(f"its modules are not here: `python -m rehearsal build --also {name}` gets them")
+        pytest.skip(
+            f"its modules are not here: `python -m rehearsal build --also {name}` gets them"
+        )
     listed = subprocess.run(
         [go.executable(print), "list", "-deps", *program.flags, program.package],
         cwd=FOLDER / program.folder,
