@@ -60,7 +60,8 @@ def ended_at_launch(snapshot: Snapshot) -> Iterator[Finding]:
                 ),
                 do=(
                     "make check LIVE=1 says what the policy of the key lacks, and make policy KEY=1"
-                    " prints it; Karpenter then launches again within 15 minutes"
+                    " prints it; Karpenter then launches again within 15 minutes, and at once after"
+                    f" kubectl delete nodeclaims {' '.join(claims)}"
                 ),
             )
 
