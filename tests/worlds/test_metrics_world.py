@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 import yaml
 
 from plans.metrics import APP, NAMESPACE, PORT
+from plans.push_gateway import PORT as PUSH_PORT
 from rehearsal import processes, world
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
 
@@ -30,7 +32,10 @@ STACK = with_l4(
     training_operator={"version": "1.8.1"},
     queues={},
     teams={"vision": {"deployer": "arn:aws:iam::123456789012:role/vision"}},
-    metrics={"alerts": {"emails": ["gpu-oncall@example.com"], "severity": "info"}},
+    metrics={
+        "push_gateway": True,
+        "alerts": {"emails": ["gpu-oncall@example.com"], "severity": "info"},
+    },
 )
 
 
@@ -98,6 +103,18 @@ def test_an_alert_reaches_who_reads_the_topic(rehearsal: Harness) -> None:
         assert "Fix: " in received[0]["Message"]
     finally:
         rehearsal.shell(f"{SQS} delete-queue --queue-url {queue}")
+
+
+def test_what_a_run_pushes_is_in_prometheus_under_its_own_name(
+    rehearsal: Harness, tmp_path: Path
+) -> None:
+    """Through the Service that jobs are told of."""
+    (figure := tmp_path / "figure").write_text("train_loss 0.17\n")
+    gateway = f"/api/v1/namespaces/{NAMESPACE}/services/pushgateway:{PUSH_PORT}/proxy"
+    rehearsal.shell(f"kubectl create --raw {gateway}/metrics/job/t5-large -f {figure}")
+    assert processes.wait(
+        lambda: values(rehearsal, "train_loss").get("t5-large") == 0.17, PATIENCE
+    ), asked(rehearsal, "targets?state=active")
 
 
 def test_metrics_go_and_leave_nothing(rehearsal: Harness) -> None:
