@@ -93,9 +93,12 @@ def make_stores(harness: Harness, network: Object) -> tuple[str, str, str]:
 
 
 def described(harness: Harness, lustre: str, efs: str, group: str) -> list[Object]:
+    """Everything about them but how much they hold, and when that was measured."""
+    kept = aws(harness, f"efs describe-file-systems --file-system-id {efs}")
+    del kept["FileSystems"][0]["SizeInBytes"]
     return [
         aws(harness, f"fsx describe-file-systems --file-system-ids {lustre}"),
-        aws(harness, f"efs describe-file-systems --file-system-id {efs}"),
+        kept,
         aws(harness, f"efs describe-mount-targets --file-system-id {efs}"),
         aws(harness, f"efs describe-access-points --file-system-id {efs}"),
         ec2(harness, f"describe-security-group-rules --filters Name=group-id,Values={group}"),
