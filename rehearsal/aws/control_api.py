@@ -267,7 +267,8 @@ def _things(ec2: Any) -> dict[str, Iterable[Any]]:
 def _of_stores() -> Iterator[Row]:
     for ecr in backends.used("ecr"):
         yield from (
-            ("ecr-repository", one.name, "", "", one.tags) for one in ecr.repositories.values()
+            ("ecr-repository", one.name, "", "", ecr.tagger.get_tag_dict_for_resource(one.arn))
+            for one in ecr.repositories.values()
         )
     yield from (
         ("fsx-file-system", id_, "", view["Lifecycle"], view["Tags"])

@@ -227,6 +227,16 @@ def test_an_empty_account_has_an_empty_inventory(account: Account) -> None:
     assert account.world("GET", "inventory") == (200, [])
 
 
+def test_a_repository_is_in_the_inventory_with_its_tags(account: Account) -> None:
+    """Without it no world of a stack with `registries` came up: its machines ask for the inventory."""
+    account.client("ecr").create_repository(
+        repositoryName="dev/train", tags=[{"Key": "team", "Value": "vision"}]
+    )
+    status, [found] = account.world("GET", "inventory")
+    assert (status, found["type"], found["id"]) == (200, "ecr-repository", "dev/train")
+    assert found["tags"] == {"team": "vision"}
+
+
 def test_every_call_is_one_line_in_the_log(account: Account) -> None:
     with refused("InvalidVpcID.NotFound"):
         account.client("ec2").describe_vpcs(VpcIds=["vpc-0"])
