@@ -31,6 +31,7 @@ from tests.support.patience import PATIENCE, until
 CONTROLLERS = {"2.1.0": ("trainer", "jobset"), "2.3.0": ("trainer-2.3", "jobset-0.12")}
 """Trainer release → programs of the toolchain: the Trainer's controller, JobSet's."""
 WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+NOT_HEARD_OF = "must be created before the TrainJob is created"
 _IMAGES = {"trainer": "trainer-controller-manager", "jobset": "jobset"}
 
 
@@ -94,8 +95,20 @@ class TrainerServer:
         self._running.clear()
 
     def create(self, obj: Object) -> Object:
-        """What is stored after a plain create, as the SDK and Kueue do it."""
-        return self.api.request("POST", self.api.path(obj, collection=True), obj)
+        """What is stored after a plain create, as the SDK and Kueue do it. The Trainer's webhook may
+        not have heard of a runtime that was made a moment ago, and is asked again."""
+
+        def stored() -> Object | None:
+            try:
+                return self.api.request("POST", self.api.path(obj, collection=True), obj)
+            except ApiError as error:
+                if NOT_HEARD_OF in str(error):
+                    return None
+                raise
+
+        found = until(stored)
+        assert found is not None
+        return found
 
     def pods(self, job: str, count: int) -> list[Object]:
         """The pods of a TrainJob in the order of their names, once there are that many."""

@@ -160,7 +160,11 @@ def test_a_preview_asks_the_policies_of_the_checkout_and_those_that_somebody_con
     said = harness.log.read_text().rpartition("$ rehearsal preview")[2]
     assert re.search(r"Policy Packs run:.*trainyard\|.* 0\.1\.0", said, re.DOTALL), said
     config = tmp_path / "config.json"
-    wanted = {"tagged": {"required": ["cost-center"]}, "within-budget": {"max_usd_per_hour": 1}}
+    wanted = {
+        # What a resource violates ends a preview before all of them are judged together.
+        "tagged": {"enforcementLevel": "advisory", "required": ["cost-center"]},
+        "within-budget": {"max_usd_per_hour": 1},
+    }
     config.write_text(json.dumps(wanted))
     said = harness.shell(
         f"pulumi preview --non-interactive --policy-pack policy_pack --policy-pack-config {config}",
@@ -249,7 +253,7 @@ def test_status_says_what_runs_and_that_nothing_is_wrong(harness: Harness):
     assert harness.do("status") == 0, harness.log.read_text()
     said = harness.log.read_text().rpartition("$ rehearsal status")[2]
     assert "kube-apiserver" in said and re.search(
-        r"training/t5-large +TrainJob .* Complete", said
+        r"training/t5-large +t5-large +TrainJob .* Complete", said
     ), said
     assert "\n! " not in said
 
