@@ -231,22 +231,29 @@ def buckets_blocked(resources: list[Resource], _: Config) -> Iterator[tuple[str,
             yield one.urn, "must have a BucketPublicAccessBlock"
 
 
-def within_budget(resources: list[Resource], config: Config) -> Iterator[tuple[str, str]]:
-    """What all pools cost when they are full, at prices on demand. Reserved capacity is paid
-    already."""
-    pools = [one for one in resources if one.type == NODE_POOL]
-    costs = {one.urn: _full_usd(one) for one in pools}
-    for urn, cost in costs.items():
+class Budget:
+    """What all pools cost when they are full, at prices on demand. Reserved capacity is paid already.
+
+    It adds up the pools that it is shown: a preview shows policies of all resources no object of a
+    cluster that does not exist yet. The pack is started anew for each preview and update.
+    """
+
+    def __init__(self) -> None:
+        self._usd: dict[str, Decimal] = {}
+
+    def __call__(self, resource: Resource, config: Config) -> Iterator[str]:
+        if resource.type != NODE_POOL:
+            return
+        cost = _full_usd(resource)
         if cost is None:
-            yield urn, "must have an instance type whose price is known"
-    total = sum((cost for cost in costs.values() if cost), Decimal())
-    if total > config["max_usd_per_hour"]:
-        dearest = max(costs, key=lambda urn: costs[urn] or 0)
-        yield (
-            dearest,
-            f"must leave all pools within {config['max_usd_per_hour']} USD an hour; got {total:.2f}"
-            " when they are full",
-        )
+            yield "must have an instance type whose price is known"
+            return
+        self._usd[resource.urn] = cost
+        if (total := sum(self._usd.values())) > config["max_usd_per_hour"]:
+            yield (
+                f"must leave the pools within {config['max_usd_per_hour']:.2f} USD an hour; got"
+                f" {total:.2f} when they are full"
+            )
 
 
 def _full_usd(pool: Resource) -> Decimal | None:
@@ -345,7 +352,7 @@ RULES = (
         name="within-budget",
         description="All pools together, when they are full, stay within a budget.",
         fix="environment.pools.<name>.max_nodes: fewer nodes",
-        stack_check=within_budget,
+        check=Budget(),
         config={"max_usd_per_hour": {"type": "number", "exclusiveMinimum": 0}},
     ),
 )

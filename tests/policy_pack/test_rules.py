@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from policy_pack.resource import Resource
-from policy_pack.rules import CLUSTER, RULES
+from policy_pack.rules import CLUSTER, RULES, Budget
 from policy_pack.taggable import source_of, taggable
 from tests.support.recording import CHECKOUT, Graph, Node
 from tests.support.stacks import recorded
@@ -63,8 +63,9 @@ def violations(name: str, of: list[Resource], **config: Any) -> Iterator[str]:
     rule, wanted = BY_NAME[name], {**CONFIG, **config}
     if rule.stack_check is not None:
         yield from (must for _, must in rule.stack_check(of, wanted))
-    if rule.check is not None:
-        yield from (must for each in of for must in rule.check(each, wanted))
+    check = Budget() if isinstance(rule.check, Budget) else rule.check
+    if check is not None:
+        yield from (must for each in of for must in check(each, wanted))
 
 
 def policy_of(*statements: dict[str, Any]) -> Edit:
@@ -139,7 +140,7 @@ PLANTED: list[tuple[str, str, Edit, str]] = [
     ("images-from-allowed-registries", "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob",
      put("spec", "trainer", "image", value="docker.io/miner:1"), "got docker.io/miner:1"),
     ("within-budget", "kubernetes:karpenter.sh/v1:NodePool", put("spec", "limits", "nodes", value="99"),
-     "must leave all pools within 301 USD an hour"),
+     "must leave the pools within 301.00 USD an hour"),
     ("within-budget", "kubernetes:karpenter.sh/v1:NodePool",
      put("spec", "template", "spec", "requirements", 0, "values", value=["z9.metal"]),
      "must have an instance type whose price is known"),

@@ -161,7 +161,6 @@ def test_a_preview_asks_the_policies_of_the_checkout_and_those_that_somebody_con
     assert re.search(r"Policy Packs run:.*trainyard\|.* 0\.1\.0", said, re.DOTALL), said
     config = tmp_path / "config.json"
     wanted = {
-        # What a resource violates ends a preview before all of them are judged together.
         "tagged": {"enforcementLevel": "advisory", "required": ["cost-center"]},
         "within-budget": {"max_usd_per_hour": 1},
     }
@@ -171,7 +170,7 @@ def test_a_preview_asks_the_policies_of_the_checkout_and_those_that_somebody_con
         check=False,
     )
     assert "network: must have cost-center among its tags. Fix: environment.tags" in said
-    assert "must leave all pools within 1 USD an hour" in said
+    assert "must leave the pools within 1.00 USD an hour" in said
 
 
 def test_data_that_is_kept_stops_the_preview_of_another_zone(harness: Harness):
