@@ -12,6 +12,7 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
+from components.one_pod import one_pod
 from components.role import role
 from components.unprivileged import container_security, pod_security, probe
 from plans.alertmanager import (
@@ -70,18 +71,11 @@ class Alertmanager(pulumi.ComponentResource):
         k8s.apps.v1.Deployment(
             name,
             metadata=self._called(),
-            spec=k8s.apps.v1.DeploymentSpecArgs(
-                replicas=1,
-                strategy=k8s.apps.v1.DeploymentStrategyArgs(type="Recreate"),
-                selector=k8s.meta.v1.LabelSelectorArgs(match_labels=LABELS),
-                template=k8s.core.v1.PodTemplateSpecArgs(
-                    metadata=k8s.meta.v1.ObjectMetaArgs(
-                        labels=LABELS,
-                        # It reads its file once: another file is another pod.
-                        annotations={"trainyard/file": config.apply(lambda text: digest([text]))},
-                    ),
-                    spec=_pod(plan, account.metadata.name, file.metadata.name),
-                ),
+            spec=one_pod(
+                LABELS,
+                _pod(plan, account.metadata.name, file.metadata.name),
+                # It reads its file once: another file is another pod.
+                annotations={"trainyard/file": config.apply(lambda text: digest([text]))},
             ),
             # Edges that no input shows. Pods that start before the association have no identity;
             # without nodes the wait for its pod gives up after 10 minutes.

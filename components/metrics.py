@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.one_pod import one_pod
 from components.unprivileged import container_security, pod_security, probe
 from plans.alerts import rules
 from plans.metrics import APP, FOLDER, NAMESPACE, PORT, RULES, MetricsPlan, prometheus_config
@@ -143,14 +144,7 @@ class Metrics(pulumi.ComponentResource):
         k8s.apps.v1.Deployment(
             f"{name}-prometheus",
             metadata=self._called("prometheus"),
-            spec=k8s.apps.v1.DeploymentSpecArgs(
-                replicas=1,
-                strategy=k8s.apps.v1.DeploymentStrategyArgs(type="Recreate"),
-                selector=k8s.meta.v1.LabelSelectorArgs(match_labels=LABELS),
-                template=k8s.core.v1.PodTemplateSpecArgs(
-                    metadata=k8s.meta.v1.ObjectMetaArgs(labels=LABELS), spec=pod
-                ),
-            ),
+            spec=one_pod(LABELS, pod),
             opts=opts,
         )
 

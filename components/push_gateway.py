@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.one_pod import one_pod
 from components.unprivileged import container_security, pod_security, probe
 from plans.metrics import APP as LABEL
 from plans.pod_template import NODES_FOR
@@ -38,15 +39,8 @@ class PushGateway(pulumi.ComponentResource):
         k8s.apps.v1.Deployment(
             name,
             metadata=called,
-            spec=k8s.apps.v1.DeploymentSpecArgs(
-                replicas=1,
-                # Two at a time would share the pushes of a run between them.
-                strategy=k8s.apps.v1.DeploymentStrategyArgs(type="Recreate"),
-                selector=k8s.meta.v1.LabelSelectorArgs(match_labels=LABELS),
-                template=k8s.core.v1.PodTemplateSpecArgs(
-                    metadata=k8s.meta.v1.ObjectMetaArgs(labels=LABELS), spec=_pod(plan)
-                ),
-            ),
+            # Two at a time would share the pushes of a run between them.
+            spec=one_pod(LABELS, _pod(plan)),
             # An edge that no input shows: without nodes the wait for its pod gives up after 10 minutes.
             opts=pulumi.ResourceOptions(parent=self, depends_on=list(nodes)),
         )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.one_pod import one_pod
 from components.unprivileged import container_security, pod_security
 from plans.metrics import APP as LABEL
 from plans.parts import digest
@@ -65,18 +66,11 @@ class Repair(pulumi.ComponentResource):
         k8s.apps.v1.Deployment(
             name,
             metadata=self._called(),
-            spec=k8s.apps.v1.DeploymentSpecArgs(
-                replicas=1,
-                strategy=k8s.apps.v1.DeploymentStrategyArgs(type="Recreate"),
-                selector=k8s.meta.v1.LabelSelectorArgs(match_labels=LABELS),
-                template=k8s.core.v1.PodTemplateSpecArgs(
-                    metadata=k8s.meta.v1.ObjectMetaArgs(
-                        labels=LABELS,
-                        # It reads its files once: other files are another pod.
-                        annotations={"trainyard/file": digest(sorted(files.values()))},
-                    ),
-                    spec=_pod(plan, account.metadata.name, file.metadata.name),
-                ),
+            spec=one_pod(
+                LABELS,
+                _pod(plan, account.metadata.name, file.metadata.name),
+                # It reads its files once: other files are another pod.
+                annotations={"trainyard/file": digest(sorted(files.values()))},
             ),
             # Edges that no input shows: without rights it does nothing, and without nodes the wait for
             # its pod gives up after 10 minutes.
