@@ -16,6 +16,7 @@ from typing import Annotated
 import pydantic
 
 from frozen import dataclass
+from plans.encryption import KEY_ARN
 from plans.parts import Spec, digest
 from plans.policies import Document
 
@@ -56,9 +57,7 @@ NAMES = rf"^({_ARN}|[-/_+=.@A-Za-z0-9]{{0,511}}[-_+=.@A-Za-z0-9])$"
 PREFIXES = rf"^({_ARN}|[-/_+=.@A-Za-z0-9]{{1,512}})$"
 """The same, or the beginning of names, up to a slash."""
 
-KeyArn = Annotated[
-    str, pydantic.Field(pattern=r"^arn:aws[a-z-]*:kms:[-a-z0-9]+:\d{12}:key/[-\w]+$")
-]
+KeyArn = Annotated[str, pydantic.Field(pattern=KEY_ARN)]
 SecretName = Annotated[str, pydantic.Field(pattern=NAMES)]
 SecretPrefix = Annotated[str, pydantic.Field(pattern=PREFIXES)]
 """Without the slash at the end `vision` would be the name of one secret."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import command_line
 from catalog import versions
+from plans.encryption import KEY_ARN
 from plans.secrets import NAMES, PREFIXES
 from stacks.settings import stores
 from stacks.settings.aws import AwsConfig
@@ -56,7 +57,7 @@ PATTERNS = {
     r"^\d{12}$": "account ID",
     r"^[a-z0-9][-._:/a-z0-9]*/$": "beginning of image names",
     r"^s3://[a-z0-9][-.a-z0-9]{1,61}[a-z0-9]/([-!_.'()/A-Za-z0-9]+/)?$": "part of an S3 bucket",
-    r"^arn:aws[a-z-]*:kms:[-a-z0-9]+:\d{12}:key/[-\w]+$": "ARN of a KMS key",
+    KEY_ARN: "ARN of a KMS key",
     NAMES: "name or ARN of a secret",
     PREFIXES: "name or ARN of secrets",
     r"^(cluster|(storage|pools|runtimes)\.[a-z][-.a-z0-9]*)$": "cluster or <section>.<name>",

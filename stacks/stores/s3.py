@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from catalog.storage import Driver
+from plans.encryption import KEY_ARN
 from plans.parts import Identity
 from plans.s3 import S3Plan
 from stacks.settings.environment import EnvironmentConfig
@@ -26,7 +27,7 @@ from stacks.stores.kind import StoreKind, Surroundings
 
 BUCKET = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 """S3 user guide, bucketnamingrules."""
-KEY = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[\w-]+")
+KEY = re.compile(KEY_ARN)
 PREFIX = re.compile(r"[\w!.*'()-][\w!.*'()/-]*/")
 """S3 user guide, object-keys: characters that are safe in a key."""
 OWN_NAME = 50
