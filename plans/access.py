@@ -4,6 +4,7 @@ stacks/derive/access.py."""
 from __future__ import annotations
 
 from frozen import dataclass
+from plans.policies import account_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,11 @@ class AccessPlan:
     def role_arn(self) -> str | None:
         """The role that makes the cluster, and so may enter it; None: the caller itself."""
         return self.roles[-1].arn if self.roles else None
+
+    @property
+    def accounts(self) -> set[str]:
+        """The accounts that the stack can be in, as far as the stack file tells; empty: any."""
+        return {account_of(self.role_arn)} if self.role_arn else {*self.allowed_account_ids}
 
     def refuses(self, account: str) -> str:
         """The setting that refuses an account; empty where none does."""

@@ -123,7 +123,7 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
         *encryption_errors(config.region, wanted, access),
         *entry_errors(wanted, access),
         *entry_secret_errors(wanted, config.region),
-        *account_errors(wanted, access, config.aws),
+        *account_errors(wanted, access),
         *entries.errors,
         *shared_directory_errors(saved("environment.jobs", typed(wanted.jobs))),
         *jobs.errors,

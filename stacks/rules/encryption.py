@@ -33,7 +33,7 @@ def _key_errors(region: str, key: str, access: AccessPlan) -> Iterator[InputErro
             fix=f"write a key of {region}: aws kms list-keys --region {region}",
         )
     owner = account_of(key)
-    known = {account_of(access.role_arn)} if access.role_arn else {*access.allowed_account_ids}
+    known = access.accounts
     if access.refuses(owner) or (known and owner not in known):
         yield InputError(
             path=KEY,

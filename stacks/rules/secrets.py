@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plans.access import AccessPlan
-from plans.policies import account_of
 from plans.secrets import SECRET_ARN, covers
 from stacks.derive.teams import Share
-from stacks.settings.aws import AwsConfig
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.job import JobConfig, typed
 from stacks.settings.problems import REMOVE, InputError, one_of
@@ -81,11 +79,9 @@ def entry_secret_errors(wanted: EnvironmentConfig, region: str) -> Iterator[Inpu
             yield from _elsewhere(f"environment.teams.{name}.secrets", secret, region)
 
 
-def account_errors(
-    wanted: EnvironmentConfig, access: AccessPlan, aws: AwsConfig
-) -> Iterator[InputError]:
+def account_errors(wanted: EnvironmentConfig, access: AccessPlan) -> Iterator[InputError]:
     """ARNs of another account than the stack's, as far as the stack file tells which one that is."""
-    ours = {account_of(access.role_arn)} if access.role_arn else {*aws.allowedAccountIds}
+    ours = access.accounts
     places = {
         f"environment.jobs.{name}.secrets.{variable}.secrets_manager": [secret.secrets_manager]
         for name, job in typed(wanted.jobs).items()
