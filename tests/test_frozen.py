@@ -78,6 +78,30 @@ def test_nobody_writes_to_an_object(decorator: Callable[..., Any]) -> None:
         derived("a")
 
 
+@pytest.mark.parametrize("decorator", DECORATORS)
+def test_an_object_begins_with_a_value_for_each_field(decorator: Callable[..., Any]) -> None:
+    @decorator(frozen=True)
+    class Line:
+        start: int
+        end: int = 9
+        notes: list[str] = dataclasses.field(default_factory=list)
+
+        def __post_init__(self) -> None:
+            self.notes.append("made")
+
+    assert vars(Line(1)) == {"start": 1, "end": 9, "notes": ["made"]}
+    assert vars(Line(1, end=2, notes=[])) == {"start": 1, "end": 2, "notes": ["made"]}
+    assert Line(1).notes is not Line(1).notes
+    for positional, named in (
+        ((), {}),
+        ((1,), {"start": 1}),
+        ((1,), {"far": 1}),
+        ((1, 2, [], 4), {}),
+    ):
+        with pytest.raises(TypeError, match="Line"):
+            Line(*positional, **named)
+
+
 def test_a_class_that_is_not_frozen_needs_the_standard_decorator() -> None:
     with pytest.raises(TypeError, match=r"dataclasses\.dataclass"):
         frozen.dataclass(frozen=False)

@@ -5,8 +5,6 @@ not here is refused: Pulumi hands stack settings to its default provider only, a
 makes its own, so such a key would be accepted and ignored.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import pydantic

@@ -5,8 +5,6 @@ Add a setting here; what follows from it belongs in plan.py. The JSON schema for
 from these types (`make schema`).
 """
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import Annotated, ClassVar, Literal
 

@@ -4,8 +4,6 @@ Add a setting here; what follows from it belongs in stacks/derive/jobs.py, what 
 refused in stacks/rules/jobs.py and stacks/rules/pods.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Literal

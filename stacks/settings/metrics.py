@@ -1,7 +1,5 @@
 """What an environment says of its metrics. What follows from it: stacks/derive/metrics.py."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import pydantic

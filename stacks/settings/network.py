@@ -1,7 +1,5 @@
 """Settings of the network: of a VPC that the stack makes, or of one that exists before it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import pydantic

@@ -1,8 +1,6 @@
 """What an environment says of its queues. What follows from it: stacks/derive/queues.py. What a team
 says: team_entry.py."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import pydantic

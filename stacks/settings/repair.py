@@ -1,7 +1,5 @@
 """What an environment says of its broken nodes. What follows from it: stacks/derive/repair.py."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import pydantic

@@ -4,8 +4,6 @@
 What follows from them, kind by kind: stacks/stores/.
 """
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import Annotated, Literal
 

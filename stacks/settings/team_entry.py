@@ -2,8 +2,6 @@
 stacks/derive/teams.py. The team's own stack file: TeamConfig in environment.py.
 """
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import Annotated
 

@@ -6,6 +6,7 @@ import copy
 import functools
 import json
 import re
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -618,3 +619,13 @@ def test_the_schema_knows_the_settings_of_the_account() -> None:
 def test_the_schema_knows_the_keys_of_the_project(extra: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         in_an_editor().validate({"config": {**values(), **extra}})
+
+
+def test_the_types_of_settings_are_no_text_that_pydantic_must_compile_again() -> None:
+    modules = [
+        module for name, module in sys.modules.items() if name.startswith("stacks.settings.")
+    ]
+    configs = [each for m in modules for name, each in vars(m).items() if name.endswith("Config")]
+    assert len(configs) > 30
+    texts = {c.__name__ for c in configs if any(isinstance(f.type, str) for f in fields(c))}
+    assert not texts, f"{texts}: see stacks/settings/__init__.py"
