@@ -182,7 +182,8 @@ def _mounted(job: JobConfig) -> Iterator[str]:
 
 
 def _torchrun_script(path: str, job: JobConfig) -> Iterator[InputError]:
-    """A script that torchrun looks for where the job's files are is one of them."""
+    """A script that torchrun looks for where the job's files are is one of them, by its path in the
+    container."""
     if not (job.files and job.torchrun):
         return
     script, there = job.torchrun.script, job.files.path.rstrip("/")
@@ -195,6 +196,15 @@ def _torchrun_script(path: str, job: JobConfig) -> Iterator[InputError]:
             must=f"be one of the files in {there}, which has no folders",
             got=script.removeprefix(f"{there}/"),
             fix=f"one of {', '.join(f'{there}/{name}' for name in sources)}, or add it to files.sources",
+        )
+    if "/" in script and script in job.files.sources:
+        where = f"{there}/{script.rpartition('/')[2]}"
+        yield InputError(
+            path=f"{path}.torchrun.script",
+            must="be a path in the container, where a file of `files` stands without its folders",
+            got=script,
+            fix=f"write {where}",
+            write=where,
         )
 
 

@@ -200,6 +200,15 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.torchrun.script",
         "must be one of the files in /workspace, which has no folders; got mine/train.py",
     ),
+    "torchrun of a file by its path in the checkout": (
+        [
+            without(SCRIPT),
+            at(f"{JOB}.files", {"sources": ["operations/drain.py"]}),
+            at(f"{JOB}.torchrun", {"script": "operations/drain.py"}),
+        ],
+        f"{JOB}.torchrun.script",
+        "Fix: write /workspace/drain.py",
+    ),
     "torchrun of a file that is not brought": (
         [
             without(SCRIPT),
