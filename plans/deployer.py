@@ -13,6 +13,7 @@ from catalog.service_roles import EFS, EKS, FSX, NODE_GROUPS
 from frozen import dataclass
 from plans.encryption import CONTROL_PLANE, FLOW
 from plans.policies import Document
+from plans.secrets import secret_arns
 from plans.teams import parameter_name
 
 GROUPS = {
@@ -64,6 +65,8 @@ enable-kms; EFS, encryption-at-rest; FSx for Lustre, encryption-at-rest)."""
 KEY_SERVICES = ("eks", "elasticfilesystem", "fsx", "logs")
 KEY_READS = ("kms:DescribeKey", "kms:GetKeyPolicy")
 """What `make check LIVE=1` asks about a key."""
+SECRET_READS = ("secretsmanager:DescribeSecret",)
+"""What it asks about a secret of the environment's jobs. The answer has no value of the secret."""
 PASSED_TO = ("ec2.amazonaws.com", "eks.amazonaws.com", "pods.eks.amazonaws.com")
 S3_LINK = "s3.data-source.lustre.fsx.amazonaws.com"
 """FSx makes a role for each file system that is linked to S3, with the caller's permissions."""
@@ -87,6 +90,8 @@ class Scope:
     """ARN of the policy that limits the roles of the stack."""
     key: str | None = None
     """ARN of the key that encrypts what the stack stores."""
+    secrets: tuple[str, ...] = ()
+    """Names and ARNs of the secrets that the environment's own jobs read."""
 
     def in_region(self) -> Document:
         """Everything in the region: for calls whose resources AWS names."""
@@ -151,6 +156,11 @@ def _reading(read: Iterable[str], scope: Scope) -> list[Document]:
         {"Sid": "ReadIam", "Action": everywhere, "Resource": "*"},
         {"Sid": "ReadParameters", "Action": parameters, "Resource": allowed},
         *_one("ReadKey", {*KEY_READS} if scope.key else set(), {"Resource": scope.key}),
+        *_one(
+            "ReadSecrets",
+            {*SECRET_READS} if scope.secrets else set(),
+            {"Resource": secret_arns(scope.secrets, region=scope.region, account="*")},
+        ),
     ]
 
 

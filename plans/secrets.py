@@ -182,8 +182,7 @@ def secret_statements(
 ) -> tuple[Document, ...]:
     """Read exactly these secrets, and use their keys through Secrets Manager only. `secrets`: names,
     prefixes and ARNs. `keys`: ARNs of KMS keys."""
-    at = f"arn:aws:secretsmanager:{region}:{account}:secret:"
-    arns = [_pattern(each, at) for each in sorted({*secrets})]
+    arns = secret_arns(secrets, region=region, account=account)
     if not arns:
         return ()
     via = {"StringEquals": {"kms:ViaService": f"secretsmanager.{region}.amazonaws.com"}}
@@ -199,6 +198,12 @@ def secret_statements(
             for number, key in enumerate(sorted({*keys}))
         ),
     )
+
+
+def secret_arns(secrets: Iterable[str], *, region: str, account: str) -> list[str]:
+    """As a policy writes them: the end of a secret's ARN is not known before it exists."""
+    at = f"arn:aws:secretsmanager:{region}:{account}:secret:"
+    return [_pattern(each, at) for each in sorted({*secrets})]
 
 
 def _pattern(secret: str, at: str) -> str:

@@ -151,6 +151,10 @@ class Account:
         found = self._ask("kms:GetKeyPolicy", unless="NotFound", KeyId=arn, PolicyName="default")
         return found.get("Policy", "")
 
+    def secret(self, name: str) -> dict[str, Any]:
+        """As Secrets Manager describes the secret, without its value; empty where it knows none."""
+        return self._ask("secretsmanager:DescribeSecret", unless="ResourceNotFound", SecretId=name)
+
     def addresses(
         self, me: Identity, subnet: str, node_pools: Sequence[str]
     ) -> tuple[int | None, int]:
@@ -329,7 +333,17 @@ class Account:
         make = aws_session(self._access, settings).create_client
         return {
             name.replace("-", ""): make(name, self._access.region, config=settings)
-            for name in ("sts", "ec2", "eks", "iam", "kms", "service-quotas", "ssm", "fsx")
+            for name in (
+                "sts",
+                "ec2",
+                "eks",
+                "iam",
+                "kms",
+                "secretsmanager",
+                "service-quotas",
+                "ssm",
+                "fsx",
+            )
         } | {"elasticfilesystem": make("efs", self._access.region, config=settings)}
 
 

@@ -132,9 +132,15 @@ def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict
             boundary=plan.identity.permissions_boundary,
             key=plan.identity.kms_key_arn,
             flow_logs=has_flow_logs(plan.network),
+            secrets=_secrets(plan),
         )
     make = preview_policies if preview else deployer_policies
     return make(resource_types(plan), scope)
+
+
+def _secrets(plan: EnvironmentPlan) -> tuple[str, ...]:
+    """Those that the environment's own jobs read."""
+    return plan.job_pods.secrets if plan.job_pods else ()
 
 
 def resource_types(plan: EnvironmentPlan | TeamPlan) -> set[str]:

@@ -26,6 +26,7 @@ from stacks.reports.encryption import key_checks
 from stacks.reports.public_addresses import public_address_checks
 from stacks.reports.reach import address_errors, asks_address, first_update_errors
 from stacks.reports.releases import add_ons, ami_errors, amis, build_errors
+from stacks.reports.secrets import secret_checks
 from stacks.reports.service_roles import role_findings, service_roles
 from stacks.reports.zone_choice import eks_zone_errors, instead
 from stacks.rules.access import account_findings, entry_findings, role_finding
@@ -132,6 +133,7 @@ def checks(
         **_reservation_checks(account, plan, wanted),
         **_release_checks(account, plan),
         **key_checks(account, plan),
+        **secret_checks(account, plan, wanted),
         **{
             f"role {role.name}": lambda role=role: role_findings(
                 plan, role, account.has_role(role.name)

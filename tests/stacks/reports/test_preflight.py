@@ -81,6 +81,7 @@ SOUND: dict[str, Any] = {
     "public_addresses": (5, 4),
     "key": {},
     "key_policy": "",
+    "secret": {"Name": "vision/hf"},
     "vpc": None,
     "without_s3": [],
     "has_role": True,
@@ -696,7 +697,7 @@ def test_a_role_that_aws_refuses_is_named(ours: Account, monkeypatch: pytest.Mon
 
 def test_every_question_reads() -> None:
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', inspect.getsource(Account))
-    assert len(actions) == 27 and all(action.startswith(("Get", "Describe")) for action in actions)
+    assert len(actions) == 28 and all(action.startswith(("Get", "Describe")) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:
