@@ -47,12 +47,16 @@ JOIN_SECONDS = {"c10d": 600.0, "static": 900.0}
 """How long torch waits for the other nodes."""
 CONNECT_SECONDS = 60.0
 """How long torch tries to reach the store."""
+NAMED_SECONDS = 5.0
+"""How long a pod may run before DNS knows its name."""
 NCCL_SHM = 64 * 2**20
 """With a container's default /dev/shm NCCL cannot set up its segments between GPUs of one node."""
 STEPS = int(os.environ.get("TRAINYARD_STEPS", "20"))
 STEP_SECONDS = float(os.environ.get("TRAINYARD_STEP_SECONDS", "0.25"))
 STEPS_PER_CHECKPOINT = 4
 MARKER = "stand-in-checkpoint.json"
+FABRIC = Path("/dev/infiniband/uverbs0")
+"""The first EFA device. The rehearsal's kubelet writes into it what keeps packets from other nodes."""
 FORK = multiprocessing.get_context("fork")
 
 
@@ -142,6 +146,15 @@ def check(script: str, ranks: int) -> None:
         )
 
 
+def fabric() -> None:
+    """What NCCL says where EFA's packets to another node are dropped (aws-ofi-nccl#663)."""
+    if FABRIC.exists() and (wall := FABRIC.read_text()):
+        raise Refused(
+            "NCCL WARN NET/OFI Request completed with error. RC: 4126. Error: Unresponsive receiver"
+            f" (reachable by EFA device but handshake failed): {wall}"
+        )
+
+
 # ---- the agent: one for each node
 # --------------------------------------------------------------------------------------------------
 
@@ -158,12 +171,18 @@ def is_this_machine(host: str) -> bool:
     """Whether an address of the name belongs to this container: then it hosts the store."""
     if host in ("localhost", "127.0.0.1", socket.gethostname()):
         return True
-    try:
-        with socket.socket() as probe:
-            probe.bind((socket.gethostbyname(host), 0))
-        return True
-    except OSError:
-        return False
+    end = time.monotonic() + NAMED_SECONDS
+    while True:
+        try:
+            with socket.socket() as probe:
+                probe.bind((socket.gethostbyname(host), 0))
+            return True
+        except socket.gaierror:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.2)
+        except OSError:
+            return False
 
 
 def join(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> dict[str, int]:
@@ -196,6 +215,8 @@ def join(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> dict
 def attempt(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> bool:
     """One round: meet, train, end together; the first rank that fails ends the others."""
     world = join(args, address, ranks)
+    if world["size"] > ranks:
+        fabric()
     processes = [
         FORK.Process(target=rank, args=(world["first"] + i, world["size"], i, address))
         for i in range(ranks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from typing import Any
 import pytest
 
 from rehearsal import paths
+from rehearsal.aws import services
+from rehearsal.aws.notices import NOTICES
+from rehearsal.aws.operations import LOCK
 from rehearsal.kubelet.aws import Account as NodeAccount
 from rehearsal.providers.aws.provider import Aws
 from rehearsal.providers.call import Call
@@ -25,6 +29,8 @@ from tests.support.recording import Graph, deploy
 IMAGE = "/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/x86_64/standard/recommended/image_id"
 POOL = "g6e-class"
 """The EC2NodeClass whose nodes are tried."""
+TYPE = "g6e.xlarge"
+"""A smaller one of the same family."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,20 +136,75 @@ class Product:
             for one in part["Instances"]:
                 yield one["InstanceId"], one.get("IamInstanceProfile", {}).get("Arn", "")
 
-    def launch(self) -> str:
-        """A GPU node, from the graph's own EC2NodeClass."""
-        spec = self.graph.one("EC2NodeClass", POOL).inputs["spec"]
+    def launch(self, subnet: str = "", profile: str = "") -> str:
+        """A GPU node, from the graph's own EC2NodeClass; or a node elsewhere, with the cluster's
+        group alone."""
+        spec = self._class()
         image = self.account.client("ssm").get_parameter(Name=IMAGE)["Parameter"]["Value"]
         made = self.ec2.run_instances(
             MinCount=1,
             MaxCount=1,
             ImageId=image,
-            InstanceType="g6e.xlarge",
-            SubnetId=spec["subnetSelectorTerms"][0]["id"],
-            SecurityGroupIds=[term["id"] for term in spec["securityGroupSelectorTerms"]],
-            IamInstanceProfile={"Name": spec["instanceProfile"]},
+            InstanceType=TYPE if not subnet else "m7i.large",
+            SubnetId=subnet or spec["subnetSelectorTerms"][0]["id"],
+            SecurityGroupIds=_ids(spec)[: 1 if subnet else None],
+            IamInstanceProfile={"Name": profile or spec["instanceProfile"]},
         )
         return made["Instances"][0]["InstanceId"]
+
+    def _class(self) -> Properties:
+        return self.graph.one("EC2NodeClass", POOL).inputs["spec"]
+
+    def launch_as(self, ec2: Any) -> None:
+        """What Karpenter asks for a node of the pool, with its client: a launch template, and a fleet
+        from it in a dry run."""
+        spec, cluster = self._class(), self.cluster
+        owned = {
+            f"kubernetes.io/cluster/{cluster}": "owned",
+            "eks:eks-cluster-name": cluster,
+            "karpenter.sh/nodepool": "g6e",
+        }
+        tags = [{"Key": key, "Value": value} for key, value in owned.items()]
+        image = self.account.client("ssm").get_parameter(Name=IMAGE)["Parameter"]["Value"]
+        nic = {"DeviceIndex": 0, "Groups": _ids(spec)}
+        template = ec2.create_launch_template(
+            LaunchTemplateName=f"karpenter-{time.monotonic_ns()}",
+            LaunchTemplateData={
+                "ImageId": image,
+                "IamInstanceProfile": {"Name": spec["instanceProfile"]},
+                "NetworkInterfaces": [nic],
+                "TagSpecifications": _tagged(tags, "network-interface"),
+            },
+            TagSpecifications=_tagged(tags, "launch-template"),
+        )["LaunchTemplate"]
+        place = {"InstanceType": TYPE, "SubnetId": spec["subnetSelectorTerms"][0]["id"]}
+        specified = {"LaunchTemplateId": template["LaunchTemplateId"], "Version": "$Latest"}
+        made = ec2.create_fleet(
+            Type="instant",
+            TargetCapacitySpecification={"TotalTargetCapacity": 1},
+            LaunchTemplateConfigs=[
+                {"Overrides": [place], "LaunchTemplateSpecification": specified}
+            ],
+            TagSpecifications=_tagged(tags, "instance", "volume", "fleet"),
+        )
+        self.ec2.terminate_instances(InstanceIds=made["Instances"][0]["InstanceIds"])
+
+    def announce(self, kind: str) -> None:
+        """AWS says something of an instance; `state`: one that is there for this alone ends."""
+        if kind == "state":
+            self.account.world("POST", f"instances/{self.launch()}/vanish")
+            return
+        notice, id_ = NOTICES[kind], "i-0"
+        with LOCK:
+            services.emit(REGION, notice.detail_type, id_, notice.detail(id_), source=notice.source)
+
+
+def _ids(spec: Properties) -> list[str]:
+    return [term["id"] for term in spec["securityGroupSelectorTerms"]]
+
+
+def _tagged(tags: list[dict[str, str]], *kinds: str) -> list[dict[str, Any]]:
+    return [{"ResourceType": kind, "Tags": tags} for kind in kinds]
 
 
 def _call(kind: str, name: str, id_: str = "") -> Call:

@@ -314,8 +314,8 @@ def deploy(
     """Run __main__.py as the engine would. `changes` edits the configuration, `references` are the
     outputs of other stacks by their full name, `jitter` answers registrations in another order,
     `organization` is the one that the backend names, `parameters` are those of SSM, `vpc` answers
-    look-ups of a brought one, `folder` has the stack files, `deployed` is what an earlier run left, `maker` makes resources in the
-    place of the pretended cloud."""
+    look-ups of a brought one, `folder` has the stack files, `deployed` is what an earlier run left. `maker` makes
+    resources in the place of the pretended cloud."""
     values = stack_values(stack, folder)
     if changes:
         changes(values)

@@ -21,7 +21,7 @@ def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     monkeypatch.setattr(paths, "PLANE", tmp_path / "plane")
     monkeypatch.setattr(logs, "PORT", 0)
     pki.write(paths.PLANE, "https://127.0.0.1:6443", "172.20.0.0/16")
-    server = logs.server("127.0.0.1", lambda _: None)
+    server = logs.server("127.0.0.1", lambda _: None, lambda _: "")
     monkeypatch.setattr(server, "handle_error", lambda *_: None)  # it prints a failed handshake
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server.server_port
