@@ -59,8 +59,7 @@ class _Handler(BaseHTTPRequestHandler):
         kind, *words = url.path.strip("/").split("/")
         options = dict(parse_qsl(url.query))
         if wall := self.unreached(PORT):
-            where, _ = self.server.server_address[:2]
-            return self._send(504, f"dial tcp {where!s}:{PORT}: i/o timeout: {wall}".encode())
+            return self._send(504, f"dial tcp: port {PORT}: i/o timeout: {wall}".encode())
         try:
             if kind != "containerLogs" or len(words) != 3:
                 raise Refused(f"the rehearsal's kubelet does not implement /{kind}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from operations.symptoms import RENDEZVOUS, read
 from rehearsal.kubelet import images
 from rehearsal.paths import free_port
 from rehearsal.standins import git
@@ -79,6 +81,23 @@ def two_nodes(
         start("torchrun", *flags, f"--node_rank={i}", "train.py", cwd=folder, **(env or {}))
         for i, env in enumerate((first, second))
     ]
+
+
+def test_efa_that_is_blocked_ends_ranks_on_several_nodes_in_the_words_of_nccl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(images.STAND_INS))
+    torchrun = importlib.import_module("torchrun")
+    monkeypatch.setattr(torchrun, "FABRIC", tmp_path / "uverbs0")
+    torchrun.fabric()
+    torchrun.FABRIC.write_text("")
+    torchrun.fabric()
+    torchrun.FABRIC.write_text("no rule of sg-1 lets EFA out to sg-1")
+    with pytest.raises(SystemExit):
+        torchrun.fabric()
+    said = capsys.readouterr().err
+    assert "no rule of sg-1 lets EFA out to sg-1" in said
+    assert "EFA does not work" in read(RENDEZVOUS, said, "")[0]
 
 
 def test_git_clones_what_the_checkout_has(folder: Path) -> None:
