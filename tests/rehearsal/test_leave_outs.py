@@ -3,6 +3,7 @@ a time, and what nodes and pods then ask fails and says why. `make soak` does th
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,11 @@ from urllib.parse import urlencode
 import pytest
 from botocore.exceptions import ClientError
 
+from catalog.permissions import CLOUDFORMATION
+from plans.deployer import Scope, deployer_policies
+from plans.policies import document
 from rehearsal import paths
+from rehearsal.aws.identity import ACCOUNT
 from rehearsal.kubelet import drivers, machine
 from rehearsal.kubelet.aws import PEERS, AwsError, InstanceToken
 from rehearsal.kubelet.environment import NotReady
@@ -22,6 +27,7 @@ from tests.rehearsal.aws_world import REGION
 from tests.rehearsal.product_world import Product, product
 from tests.support.leave_outs import EVENTS, LEAVE_OUTS, REDUNDANT, STATEMENTS, LeaveOut, rule
 
+ASSUME = ["sts:AssumeRole"]
 FAST = [one for one in LEAVE_OUTS if one.probe]
 ANSWER_SECONDS = 10
 NOBODY = {f"network-public-{zone}" for zone in "bc"}
@@ -138,6 +144,29 @@ def _told(kind: str) -> Callable[[Product, str], str]:
     return told
 
 
+def _deletes(stack: Product, _: str) -> str:
+    """Whoever deploys with the policies of `make policy`, and finds what is his by a tag. The group is
+    in use still, which EC2 says to whoever may delete it."""
+    iam = stack.account.client("iam")
+    trusted = document({"Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": ASSUME})
+    if "deployer" not in [one["RoleName"] for one in iam.list_roles()["Roles"]]:
+        iam.create_role(RoleName="deployer", AssumeRolePolicyDocument=json.dumps(trusted))
+        types = {kind for kind in CLOUDFORMATION if kind.startswith("aws:ec2/")}
+        made = deployer_policies(types, Scope(stack="dev", region=REGION))
+        for name, policy in made.items():
+            at = {"RoleName": "deployer", "PolicyName": name}
+            iam.put_role_policy(**at, PolicyDocument=json.dumps(policy))
+    arn = iam.get_role(RoleName="deployer")["Role"]["Arn"]
+    keys = stack.account.client("sts").assume_role(RoleArn=arn, RoleSessionName="ci")
+    ec2 = stack.account.client("ec2", keys["Credentials"])
+    try:
+        ec2.delete_security_group(GroupId=stack.made["SecurityGroup", "nodes"].id, DryRun=True)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "DependencyViolation":
+            raise
+    return ""
+
+
 PROBES: dict[str, Callable[[Product, str], str]] = {
     "a GPU node boots": _boots,
     "a GPU node joins": _joins,
@@ -161,6 +190,7 @@ PROBES: dict[str, Callable[[Product, str], str]] = {
     "instances are described": _describes,
     **{f"{kind} is told": _told(kind) for kind in ("health", "rebalance", "reservation", "spot")},
     "state is told": _told("state"),
+    "who deploys may delete it": _deletes,
 }
 """What works with the whole stack, and says why where it does not."""
 

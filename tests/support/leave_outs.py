@@ -216,6 +216,16 @@ def _mount_target(aws: Aws) -> Undo:
     )
 
 
+def _tag(name: str, key: str, aws: Aws) -> Undo:
+    """Of a security group."""
+    ec2 = aws("ec2")
+    [found] = ec2.describe_security_groups(Filters=_named(name))["SecurityGroups"]
+    [tag] = [one for one in found["Tags"] if one["Key"] == key]
+    at = {"Resources": [found["GroupId"]], "Tags": [tag]}
+    ec2.delete_tags(**at)
+    return partial(ec2.create_tags, **at)
+
+
 def _add_on(name: str, aws: Aws) -> Undo:
     eks = aws("eks")
     [cluster] = eks.list_clusters()["clusters"]
@@ -302,6 +312,13 @@ def _in_the_network() -> Iterator[LeaveOut]:
         words="lets EFA out to",
         named=("EFA does not work",),
         fresh=False,
+    )
+    yield LeaveOut(
+        what="tag trainyard:stack of a security group",
+        away=partial(_tag, "nodes", "trainyard:stack"),
+        probe="who deploys may delete it",
+        words="UnauthorizedOperation",
+        only_fast="the job needs no deletion",
     )
     yield LeaveOut(
         what="the rule of the cluster's own group",
