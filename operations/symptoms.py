@@ -220,7 +220,10 @@ RENDEZVOUS = (
     ),
     Symptom(
         # OFA-Sys/OFA#307
-        pattern=r"(?:gai ?error|Name or service not known)(?:[^\n]*\n?\Z|(?s:.*)RendezvousConn)",
+        pattern=(
+            r"(?:gai ?error|Name or service not known|failure in name resolution)"
+            r"(?:[^\n]*\n?\Z|(?s:.*)RendezvousConn)"
+        ),
         why="DNS does not know the endpoint: its headless service or CoreDNS is missing",
         do="kubectl -n {namespace} get services; kubectl -n kube-system get pods -l k8s-app=kube-dns",
     ),

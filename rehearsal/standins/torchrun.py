@@ -45,6 +45,8 @@ SWITCHES = ("standalone", "module", "no_python", "run_path")
 RDZV_PORT = 29400
 JOIN_SECONDS = {"c10d": 600.0, "static": 900.0}
 """How long torch waits for the other nodes."""
+LAST_CALL_SECONDS = 30.0
+"""How long torch waits for more nodes than the fewest (c10d: last_call_timeout)."""
 CONNECT_SECONDS = 60.0
 """How long torch tries to reach the store."""
 NAMED_SECONDS = 5.0
@@ -96,8 +98,6 @@ def arguments(argv: list[str], env: dict[str, str]) -> argparse.Namespace:
             "the rehearsal's torchrun does not implement the rendezvous backend"
             f" {args.rdzv_backend!r}"
         )
-    if len(set(args.nnodes.split(":"))) > 1:
-        raise Refused(f"the rehearsal's torchrun does not implement elastic --nnodes={args.nnodes}")
     if args.module or args.no_python:
         raise Refused(
             "the rehearsal's torchrun runs scripts only, neither --module nor --no_python"
@@ -185,12 +185,28 @@ def is_this_machine(host: str) -> bool:
             return False
 
 
+def sizes(nnodes: str) -> tuple[int, int]:
+    """The fewest and the most nodes."""
+    fewest, _, most = nnodes.partition(":")
+    return int(fewest), int(most or fewest)
+
+
+def conf(text: str) -> dict[str, str]:
+    """What --rdzv_conf sets."""
+    return dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair)
+
+
+def last_call(text: str) -> float:
+    """How long an elastic run waits for more nodes than it must have."""
+    return float(conf(text).get("last_call_timeout", LAST_CALL_SECONDS))
+
+
 def join(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> dict[str, int]:
     """Meet the other nodes: this node's place in the world. --rdzv_conf may set how long that may
     take."""
-    conf = dict(pair.split("=", 1) for pair in args.rdzv_conf.split(",") if "=" in pair)
+    said = conf(args.rdzv_conf)
     seconds = float(
-        conf.get("join_timeout") or conf.get("timeout") or JOIN_SECONDS[args.rdzv_backend]
+        said.get("join_timeout") or said.get("timeout") or JOIN_SECONDS[args.rdzv_backend]
     )
     try:
         line = rendezvous.connect(address, CONNECT_SECONDS)
@@ -259,7 +275,7 @@ def main(argv: list[str]) -> int:
     host, port = endpoint(args)
     beside = None
     if args.node_rank == "0" if args.rdzv_backend == "static" else is_this_machine(host):
-        server = rendezvous.Hub(port, args.rdzv_id, int(args.nnodes.partition(":")[0]))
+        server = rendezvous.Hub(port, args.rdzv_id, sizes(args.nnodes), last_call(args.rdzv_conf))
         host, port = "127.0.0.1", server.port
         beside = FORK.Process(target=server.serve, daemon=True)
         beside.start()

@@ -106,6 +106,9 @@ RENDEZVOUS_MESSAGES = {
     "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError": "not all nodes joined",
     UNKNOWN: "DNS does not know the endpoint",
     UNKNOWN + "\nRendezvousConnectionError: x": "DNS does not know the endpoint",
+    "RendezvousConnectionError: x. (t5-node-0-0.t5: [Errno -3] Temporary failure in name resolution)": (
+        "DNS does not know the endpoint"
+    ),
     REFUSED: "nothing answers at the endpoint",
     "RuntimeError: Gloo connectFullMesh failed with [gloo/transport/tcp/pair.cc:144] no error": (
         "gloo cannot reach"

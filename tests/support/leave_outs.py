@@ -492,7 +492,7 @@ def _of_add_ons() -> Iterator[LeaveOut]:
             words="",
             named=(named,),
             restart=restart,
-            fresh=name == "vpc-cni",
+            fresh=name == "vpc-cni" or bool(restart),
         )
 
 

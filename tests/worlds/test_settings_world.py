@@ -1,5 +1,5 @@
-"""Settings that no other world has: a runtime of `kind: cpu`, Lustre of SCRATCH_2 and one whose size
-follows from a model."""
+"""Settings that no other world has: a runtime of `kind: cpu`, an elastic job, Lustre of SCRATCH_2 and
+one whose size follows from a model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.soak,
     pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
 ]
-PREPARE, TRAIN = "prepare", "train"
+PREPARE, TRAIN, GROWS = "prepare", "train", "grows"
 MODEL = {"parameters_billion": 8, "nodes": 2}
 SCRIPT = (
     "echo rank $JOB_COMPLETION_INDEX wrote > /scratch/$JOB_COMPLETION_INDEX.txt; cat /scratch/*.txt"
@@ -44,7 +44,17 @@ def _stack() -> Object:
         "checkpoints": {"store": "checkpoints", "directory": TRAIN},
         "env": {"TRAINYARD_STEPS": "6"},
     }
+    grows: Object = {
+        **train,
+        "nodes": 2,
+        "script": ELASTIC,
+        "checkpoints": {"store": "checkpoints", "directory": GROWS},
+        "pytorch_job": {"clean_pods": "none"},
+        "elastic": {"min_nodes": 1, "max_nodes": 2},
+    }
+    del grows["runtime"]
     stack = with_l4(
+        max_nodes=3,
         storage={
             "scratch": {
                 "data": "delete",
@@ -52,12 +62,17 @@ def _stack() -> Object:
             },
             "checkpoints": {"data": "delete", "lustre": {"for_model": MODEL}},
         },
-        jobs={PREPARE: prepare, TRAIN: train},
+        training_operator={"version": "1.8.1"},
+        jobs={PREPARE: prepare, TRAIN: train, GROWS: grows},
     )
     environment = stack["trainyard:environment"]
     environment["pools"]["cpus"] = {"instance_types": ["m7i.4xlarge"], "max_nodes": 2}
     environment["trainer"]["own_runtimes"] = {"plain": {"kind": "cpu", "image": "python:3.13"}}
     return stack
+
+
+ELASTIC = "touch x.py; torchrun --nproc_per_node=1 x.py"
+"""All else is in variables that the operator sets from elasticPolicy."""
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +94,15 @@ def test_a_runtime_without_gpus_runs_its_pods_on_nodes_without_gpus(trial: Harne
         for name in names
     }
     assert types == {"m7i.4xlarge"}
+
+
+def test_an_elastic_job_runs_with_all_the_nodes_that_come_in_time(trial: Harness) -> None:
+    job = trial.get(f"pytorchjob {GROWS} -n training")
+    assert [c["type"] for c in job["status"]["conditions"] if c["status"] == "True"][
+        -1
+    ] == "Succeeded"
+    logs = "kubectl logs -n training -l training.kubeflow.org/job-name=grows --tail=-1"
+    assert "[rank 1/2]" in trial.shell(logs)
 
 
 def test_a_store_whose_size_follows_from_a_model_holds_its_checkpoints(trial: Harness) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,7 @@ WALL = "no rule of sg-1 lets TCP 9443 in from sg-2"
 class Node:
     """A kubelet on which these DaemonSets run. `walls`: what keeps whom from where."""
 
-    def __init__(self, *daemons: str, walls: dict[object, str] | None = None) -> None:
+    def __init__(self, *daemons: str, walls: Mapping[Any, str] | None = None) -> None:
         self.daemons, self.walls, self.told = daemons, walls or {}, list[str]()
         self.id, self.address, self.folder = "i-1", "10.244.255.1", Path("/nowhere")
         self.account = SimpleNamespace(blocked=lambda _, to: self.walls.get(to, ""))
@@ -71,7 +72,7 @@ METRICS = {"name": "metrics", "containerPort": 8080}
     ],
 )
 def test_a_webhook_has_an_endpoint_where_the_api_server_reaches_it(
-    ports: list[dict[str, Any]], walls: dict[object, str], serves: bool
+    ports: list[dict[str, Any]], walls: Mapping[Any, str], serves: bool
 ) -> None:
     node = Node(walls=walls)
     pod = a_pod(node, ports=ports)
