@@ -112,7 +112,7 @@ worlds: $(DEVELOP)        ## run the tests of capacity, of access to the cluster
 lint: $(DEVELOP)          ## check format, style and types
 	@.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/pyright
 
-soak: $(DEVELOP)          ## run long tests: every known misconfiguration, and 20 random process kills
+soak: $(DEVELOP)          ## run long tests: every known misconfiguration, 40 things left out, and 20 random process kills
 	@.venv/bin/pytest -m soak
 	@.venv/bin/python -m tests.worlds.soak
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 from operations import job_causes, pools, queue_causes, shares, sick_nodes, upgrade
-from operations.snapshot import Snapshot, about
+from operations.snapshot import Object, Snapshot, about, condition_of
 from operations.symptoms import GRACE_SECONDS, Finding
 
 REQUIRED = {
@@ -40,10 +40,12 @@ STEPS = {
     "Registered": (
         "has an instance that has not joined",
         (
-            "the cluster does not admit it: its role needs an access entry of type EC2_LINUX, and"
-            " its subnet needs a route to the API server"
+            "the cluster does not admit it, or it cannot boot: its role needs an access entry of type"
+            " EC2_LINUX and AmazonEKSWorkerNodePolicy, its subnet a route to a NAT gateway, its security"
+            " groups a rule to the API server"
         ),
-        "aws eks list-access-entries --cluster-name <cluster>, and compare with the node role",
+        "pulumi refresh, which names what is gone, and pulumi up; aws eks list-access-entries"
+        " --cluster-name <cluster>, and compare with the node role",
     ),
     "Initialized": (
         "is not initialized",
@@ -56,6 +58,11 @@ STEPS = {
 }
 """Condition of a NodeClaim, in order → what it means where the condition is not True, why that may
 be, what to do."""
+NO_NETWORK = "the VPC CNI does not run on the node, or its role may not assign addresses (AmazonEKS_CNI_Policy)"
+FIND_NETWORK = (
+    "kubectl -n kube-system logs daemonset/aws-node; aws eks list-pod-identity-associations"
+    " --cluster-name <cluster>, and compare with the service account aws-node"
+)
 SILENCE = timedelta(minutes=5)
 """Longer than a step or a checkpoint, and shorter than the 10 minutes after which torch ends a
 collective operation of NCCL that hangs."""
@@ -141,11 +148,21 @@ def _node_claims(snapshot: Snapshot) -> Iterator[Finding]:
         if missing and snapshot.age(claim) >= GRACE_SECONDS:
             what, why, do = STEPS[missing[0]]
             message = state.get(missing[0], {}).get("message")
+            if lacks := _network_of(snapshot, claim):
+                why, do, message = NO_NETWORK, FIND_NETWORK, lacks
             yield Finding(
                 what=f"NodeClaim {claim['metadata']['name']} {what} after {snapshot.age(claim)} s",
                 why=f"{why}: {message}" if message else why,
                 do=do,
             )
+
+
+def _network_of(snapshot: Snapshot, claim: Object) -> str:
+    """What the node of the claim says where it has no network."""
+    name = claim.get("status", {}).get("nodeName")
+    nodes = [node for node in snapshot.of("nodes") if node["metadata"]["name"] == name]
+    said = [condition_of(node, "Ready").get("message", "") for node in nodes]
+    return next((message for message in said if "cni plugin not initialized" in message), "")
 
 
 CAUSES: tuple[Callable[[Snapshot], Iterator[Finding]], ...] = (

@@ -193,6 +193,15 @@ STARTING = (
         ),
     ),
     Symptom(
+        # FSx user guide: mount-failure; EFS user guide: troubleshooting-efs-mounting
+        pattern=r"mount\.(?:lustre|nfs4?): [^\n]*Connection timed out",
+        why="the node cannot reach the file system: a rule of a security group is missing",
+        do=(
+            "pulumi refresh, which names rules that are gone, and pulumi up; ports: 988 and 1018-1023"
+            " for Lustre, both ways, 2049 for EFS"
+        ),
+    ),
+    Symptom(
         pattern=r"assign an IP address",
         why="the node's subnet has no free IP address",
         do="aws ec2 describe-subnets",
@@ -211,7 +220,10 @@ RENDEZVOUS = (
     ),
     Symptom(
         # OFA-Sys/OFA#307
-        pattern=r"(?:gai ?error|Name or service not known)(?:[^\n]*\n?\Z|(?s:.*)RendezvousConn)",
+        pattern=(
+            r"(?:gai ?error|Name or service not known|failure in name resolution)"
+            r"(?:[^\n]*\n?\Z|(?s:.*)RendezvousConn)"
+        ),
         why="DNS does not know the endpoint: its headless service or CoreDNS is missing",
         do="kubectl -n {namespace} get services; kubectl -n kube-system get pods -l k8s-app=kube-dns",
     ),

@@ -125,6 +125,8 @@ def _pod_credentials(given: Fields) -> Fields:
 def _reach(given: Fields) -> Fields:
     instance = instances.find(given["id"])
     refuse(not instance, "NotFound", f"no instance {given['id']}")
+    if "from" in given:
+        return {"blocked": reach.from_cluster(instance, given["from"], int(given["port"]))}
     return {"blocked": reach.from_instance(instance, given["to"])}
 
 

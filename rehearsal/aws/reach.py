@@ -2,7 +2,9 @@
 one to the internet.
 
 Ports of Lustre: FSx user guide, limit-access-security-groups: clients and servers open connections
-to each other. Of EFS: efs user guide, network-access.
+to each other, and servers among themselves. Of EFS: efs user guide, network-access. Of EFA: EC2 user
+guide, efa-start: all traffic, in and out, by rules that name a group. A rule of addresses means
+nothing to it (awslabs/awsome-distributed-ai#546, gardener/gardener-extension-provider-aws#1832).
 """
 
 from __future__ import annotations
@@ -13,20 +15,24 @@ from typing import Any
 
 from rehearsal.aws import backends, eks, storage
 from rehearsal.aws.operations import Refused
+from rehearsal.kubelet.aws import PEERS
 
 HTTPS, NFS, LUSTRE = 443, 2049, (988, *range(1018, 1024))
 INTERNET, ANYWHERE = "internet", "0.0.0.0/0"
+EFA = -1
+"""In the place of a TCP port: EFA has none."""
 
 
 def blocked(source: Any, target: Any, port: int) -> str:
-    """What keeps a TCP connection from one network interface to another, in one VPC or in two;
-    nothing where it is let through."""
+    """What keeps a TCP connection, or EFA, from one network interface to another, in one VPC or in
+    two; nothing where it is let through."""
+    what = "EFA" if port == EFA else f"TCP {port}"
     if source.vpc_id != target.vpc_id:
         return f"{source.id} and {target.id} are in different VPCs"
     if not any(_lets(rule, port, target) for rule in _rules(source, "egress")):
-        return f"no rule of {_names(source)} lets TCP {port} out to {_names(target)}"
+        return f"no rule of {_names(source)} lets {what} out to {_names(target)}"
     if not any(_lets(rule, port, source) for rule in _rules(target, "ingress")):
-        return f"no rule of {_names(target)} lets TCP {port} in from {_names(source)}"
+        return f"no rule of {_names(target)} lets {what} in from {_names(source)}"
     return ""
 
 
@@ -48,7 +54,7 @@ def _lets(rule: Any, port: int, peer: Any) -> bool:
     by_group = group in {one.id for one in peer.group_set}
     address = peer.private_ip_address
     by_address = cidr and address and ip_address(address) in ip_network(cidr)
-    return bool(of_port and (by_group or by_address))
+    return bool(of_port and (by_group or (by_address and port != EFA)))
 
 
 def no_way_out(ec2: Any, interface: Any) -> str:
@@ -96,12 +102,22 @@ def _default_route(ec2: Any, subnet: Any) -> Any:
 
 
 def from_instance(instance: Any, to: str) -> str:
-    """What keeps an instance from the internet, from a cluster's API server, or from a file system;
-    nothing where it gets there. Refused where there is no such thing."""
+    """What keeps an instance from the internet, from its peers, from a cluster's API server, or from a
+    file system; nothing where it gets there. Refused where there is no such thing."""
     ec2, own = backends.ec2(instance.region_name), instance.nics[0]
     if to == INTERNET:
         return no_way_out(ec2, own)
+    if to == PEERS:
+        return blocked(own, own, EFA)
     return next(filter(None, (blocked(*each) for each in _connections(ec2, own, to))), "")
+
+
+def from_cluster(instance: Any, cluster: str, port: int) -> str:
+    """What keeps a cluster's API server from a port of an instance, or of a pod on it, whose address
+    is the instance's."""
+    ec2, own = backends.ec2(instance.region_name), instance.nics[0]
+    servers = [ec2.enis[id_] for id_ in eks.CLUSTERS[cluster].interfaces]
+    return next(filter(None, (blocked(one, own, port) for one in servers)), "")
 
 
 def _connections(ec2: Any, own: Any, to: str) -> Iterable[tuple[Any, Any, int]]:
@@ -110,7 +126,7 @@ def _connections(ec2: Any, own: Any, to: str) -> Iterable[tuple[Any, Any, int]]:
         return [(own, ec2.enis[id_], HTTPS) for id_ in eks.CLUSTERS[to].interfaces]
     if to in storage.FILE_SYSTEMS:
         servers = [ec2.enis[id_] for id_ in storage.FILE_SYSTEMS[to]["NetworkInterfaceIds"]]
-        pairs = [pair for one in servers for pair in ((own, one), (one, own))]
+        pairs = [pair for one in servers for pair in ((own, one), (one, own), (one, one))]
         return [(*pair, port) for pair in pairs for port in LUSTRE]
     return [(own, target, NFS) for target in _mount_targets(ec2, own.subnet.availability_zone, to)]
 

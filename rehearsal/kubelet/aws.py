@@ -21,6 +21,8 @@ from rehearsal.kube import ApiError
 
 TOKEN_SECONDS = 60
 EC2_VERSION = "2016-11-15"
+PEERS = "peers"
+"""Instances launched as an instance is, over EFA: something that it may reach."""
 
 
 class AwsError(RuntimeError):
@@ -58,12 +60,31 @@ class Account:
         return replace(self, role=role)
 
     def blocked(self, instance: str, to: str) -> str:
-        """What keeps an instance from the internet, a cluster's API server or a file system;
-        nothing where it gets there."""
+        """What keeps an instance from the internet, its peers, a cluster's API server or a file
+        system; nothing where it gets there."""
         found = self.private(f"/instances/{instance}/reach?{urlencode({'to': to})}")
         if found is None:
             raise AwsError(f"{to} is not to be found from {instance}")
         return found["blocked"]
+
+    def unreached(self, instance: str, cluster: str, port: int) -> str:
+        """What keeps a cluster's API server from a port of an instance; nothing where it gets there."""
+        query = urlencode({"from": cluster, "port": port})
+        found = self.private(f"/instances/{instance}/reach?{query}")
+        if found is None:
+            raise AwsError(f"{instance} is not to be found from {cluster}")
+        return found["blocked"]
+
+    def assigns(self, instance: str, interface: str, keys: dict[str, str]) -> str:
+        """Why software on an instance may not assign private addresses: with a pod's keys, and with
+        the instance's where the pod has none. Nothing where it may."""
+        wanted = {"NetworkInterfaceId": interface, "SecondaryPrivateIpAddressCount": "1"}
+        try:
+            who = replace(self, role=_credentials(keys)) if keys else self.as_instance(instance)
+            who.ec2("AssignPrivateIpAddresses", DryRun="true", **wanted)
+        except AwsError as error:
+            return "" if "DryRunOperation" in str(error) else str(error)
+        return ""
 
     def ec2(self, action: str, **parameters: str) -> dict[str, Any]:
         """A describe call of EC2, its XML as plain data."""

@@ -14,9 +14,11 @@ from typing import Any
 
 from rehearsal import paths
 from rehearsal.kube import Object
+from rehearsal.kubelet import access_points
 from rehearsal.kubelet.aws import AwsError
 from rehearsal.kubelet.environment import NotReady
 from rehearsal.kubelet.host import Host
+from rehearsal.kubelet.process import Mount
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """The id of a file system or the name of a bucket, which becomes a folder's name."""
@@ -50,7 +52,7 @@ def _shared(spec: Object, driver: str) -> None:
         )
 
 
-def lustre(kubelet: Host, pod: Object, spec: Object) -> Path:
+def lustre(kubelet: Host, pod: Object, spec: Object) -> Mount:
     """The file system behind the DNS name, or a directory of it: the handle means nothing to the
     driver, and `mountname` may go on with a path."""
     _shared(spec, "fsx.csi.aws.com")
@@ -79,12 +81,11 @@ def lustre(kubelet: Host, pod: Object, spec: Object) -> Path:
             f" {dnsname}@tcp:/{name}/{path} failed: No such file or directory\nIs the MGS"
             " specification correct?\nIs the filesystem name correct?"
         )
-    return place
+    return Mount(source=str(place))
 
 
-def efs(kubelet: Host, pod: Object, spec: Object) -> Path:
-    """The file system, or the root directory of its access point, which EFS makes at the first
-    mount. The point's user is not enforced: files belong to whoever writes them."""
+def efs(kubelet: Host, pod: Object, spec: Object) -> Mount:
+    """The file system, or the root directory of its access point as the point's user sees it."""
     _shared(spec, "efs.csi.aws.com")
     name, _, point = spec["csi"]["volumeHandle"].partition("::")
     system = kubelet.account.efs(f"/file-systems?FileSystemId={name}")["FileSystems"][0]
@@ -99,27 +100,31 @@ def efs(kubelet: Host, pod: Object, spec: Object) -> Path:
         )
     if wall := kubelet.account.blocked(kubelet.id, name):
         raise NotReady(f"mount.nfs4: {name}: Connection timed out: {wall}")
-    return _root_of(kubelet, name, point) if point else _whole(name)
+    return _root_of(kubelet, name, point) if point else Mount(source=str(_whole(name)))
 
 
-def _root_of(kubelet: Host, name: str, point: str) -> Path:
-    """The root directory of an access point."""
+def _root_of(kubelet: Host, name: str, point: str) -> Mount:
+    """The root directory of an access point, which EFS makes at the first mount where the point says
+    whose it is."""
     found = kubelet.account.efs(f"/access-points?AccessPointId={point}")["AccessPoints"]
     if not found or found[0]["FileSystemId"] != name:
         raise NotReady(f"mount.nfs4: access denied by server while mounting {name}: {point}")
     path, whole = found[0]["RootDirectory"]["Path"], _whole(name)
     made = found[0]["RootDirectory"].get("CreationInfo")
     if made and not (whole / path.strip("/")).exists():
-        (whole / path.strip("/")).mkdir(parents=True)
+        access_points.make(whole, path, made)
     if (place := _inside(whole, path)) is None:
         raise NotReady(
             f"mount.nfs4: mounting {name}:{path} failed, reason given by server: No such"
             " file or directory"
         )
-    return place
+    may = access_points.rights(whole, path, found[0].get("PosixUser"))
+    if "r" not in may or "x" not in may:
+        raise NotReady(f"{point}: {path} is not the access point's user's: Permission denied")
+    return Mount(source=str(place), read_only="w" not in may)
 
 
-def s3(kubelet: Host, pod: Object, spec: Object) -> Path:
+def s3(kubelet: Host, pod: Object, spec: Object) -> Mount:
     """The bucket, or a prefix of it, which nobody needs to make. Every bucket that exists elsewhere
     counts as there. With the pod's own identity, whoever may not list the prefix cannot mount it."""
     said = spec["csi"].get("volumeAttributes", {})
@@ -131,7 +136,7 @@ def s3(kubelet: Host, pod: Object, spec: Object) -> Path:
         _listed(kubelet, pod, bucket, prefix)
     place = _whole(bucket) / prefix
     place.mkdir(parents=True, exist_ok=True)
-    return place
+    return Mount(source=str(place))
 
 
 def _listed(kubelet: Host, pod: Object, bucket: str, prefix: str) -> None:
@@ -147,10 +152,9 @@ def _listed(kubelet: Host, pod: Object, bucket: str, prefix: str) -> None:
             ) from None
 
 
-DRIVERS: dict[str, tuple[str, Callable[[Host, Object, Object], Path]]] = {
+DRIVERS: dict[str, tuple[str, Callable[[Host, Object, Object], Mount]]] = {
     "fsx.csi.aws.com": ("aws-fsx-csi-driver", lustre),
     "efs.csi.aws.com": ("aws-efs-csi-driver", efs),
     "s3.csi.aws.com": ("aws-mountpoint-s3-csi-driver", s3),
 }
-"""CSI driver → the image of its node part, and the folder that it mounts for a pod, by the spec of the
-volume."""
+"""CSI driver → the image of its node part, and what it mounts for a pod, by the spec of the volume."""

@@ -18,7 +18,7 @@ from dataclasses import replace
 from rehearsal import paths
 from rehearsal.control_plane import admin
 from rehearsal.kube import Api
-from rehearsal.kubelet import network
+from rehearsal.kubelet import names
 from rehearsal.kubelet.aws import TROUBLE, Account
 from rehearsal.kubelet.process import DIE_WITH_PARENT
 
@@ -122,7 +122,7 @@ def start(name: str, region: str) -> subprocess.Popen[bytes]:
 def clean_up(name: str) -> None:
     """What a machine leaves behind on host and bridge; its log stays."""
     folder = paths.NODES / name
-    network.remove_hosts(f"{name} ")
+    names.forget(f"{name} ")
     if (folder / "address").exists():
         address = (folder / "address").read_text()
         subprocess.run(["ip", "addr", "del", f"{address}/32", "dev", "br0"], capture_output=True)

@@ -44,6 +44,14 @@ class Host(Protocol):
         """NotReady where the image cannot be had."""
         ...
 
+    def unreached(self, port: int) -> str:
+        """What keeps the API server from a port of the node; nothing where it gets there."""
+        ...
+
+    def names_pods(self, namespace: str, service: str) -> bool:
+        """Whether DNS works, and knows pods by this headless service."""
+        ...
+
     def log(self, line: str) -> None:
         """One line in the kubelet's log."""
         ...

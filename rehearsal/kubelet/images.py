@@ -66,6 +66,7 @@ INTERPRETERS = ("/docker/library/python",)
 """Images that are a language and nothing else."""
 
 NETWORK = "amazon-k8s-cni"
+SERVICES = "kube-proxy"
 POD_IDENTITY_AGENT = "eks-pod-identity-agent"
 NVIDIA_PLUGIN = "k8s-device-plugin"
 EFA_PLUGIN = "aws-efa-k8s-device-plugin"
@@ -89,6 +90,13 @@ def program(image: str) -> Program | None:
 def interprets(image: str) -> bool:
     """Whether the image is an interpreter that the host has too: its command runs as it is."""
     return f"/{repository(image)}".endswith(INTERPRETERS)
+
+
+def webhook_ports(pod: Object) -> list[int]:
+    """Ports at which a pod's programs answer calls of the API server, by the name that charts give
+    them."""
+    ports = [port for one in pod["containers"] for port in one.get("ports", ())]
+    return [port["containerPort"] for port in ports if "webhook" in port.get("name", "")]
 
 
 def belongs_to(pod: Object, kind: str) -> bool:

@@ -3,6 +3,7 @@ devices while their plugins run."""
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import threading
@@ -24,6 +25,8 @@ from rehearsal.kubelet.pod import STRATEGIC, Pod
 HEARTBEAT_SECONDS, LOOK_SECONDS = 8.0, 0.5
 """Under the 40 s after which a node is lost."""
 WATCH_SECONDS, RETRY_SECONDS = 60, 0.5
+DNS_SECONDS = 2.0
+"""How old an answer about CoreDNS may be."""
 NO_NETWORK = "container runtime network not ready: cni plugin not initialized"
 PLUGINS = {GPU: images.NVIDIA_PLUGIN, EFA: images.EFA_PLUGIN}
 REFERENCE = re.compile(
@@ -58,6 +61,13 @@ class Kubelet:
     health: Callable[[], list[Object]] = list
     """Conditions that somebody else on the node keeps."""
     _dead: bool = False
+    _dns: tuple[bool, float] = (False, -math.inf)
+    """Whether CoreDNS has an endpoint, and when that was asked."""
+    _assigns: bool = False
+    """Whether the VPC CNI may assign addresses, and why it may not."""
+    _refused: str = ""
+    _headless: set[str] = field(default_factory=set)
+    """Services, as namespace/name, that were seen to be headless."""
     _shown: dict[str, int] = field(default_factory=dict)
     _ready_since: tuple[bool, str] = (False, "")
     _version: str = ""
@@ -110,6 +120,31 @@ class Kubelet:
                 f' failed to resolve reference "{image}": {image}: {why}',
                 "ErrImagePull",
             ) from None
+
+    def unreached(self, port: int) -> str:
+        """What keeps the API server from a port of this node; nothing where it gets there."""
+        return self.account.unreached(self.id, self.config.cluster, port)
+
+    def names_pods(self, namespace: str, service: str) -> bool:
+        """Whether DNS works, and knows pods by this headless service."""
+        if time.monotonic() - self._dns[1] > DNS_SECONDS:
+            servers = self._found("kube-system", "endpoints", "kube-dns").get("subsets", ())
+            self._dns = any(part.get("addresses") for part in servers), time.monotonic()
+        service_of = f"{namespace}/{service}"
+        if self._dns[0] and service_of not in self._headless:
+            found = self._found(namespace, "services", service)
+            if found.get("spec", {}).get("clusterIP") == "None":
+                self._headless.add(service_of)
+        return self._dns[0] and service_of in self._headless
+
+    def _found(self, namespace: str, kind: str, name: str) -> Object:
+        """The object, or nothing where there is none."""
+        try:
+            return self.api.request("GET", f"/api/v1/namespaces/{namespace}/{kind}/{name}")
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return {}
 
     def log(self, line: str) -> None:
         """One line on standard error, not twice in a row."""
@@ -224,7 +259,7 @@ class Kubelet:
         told, beaten = None, 0.0
         while True:
             health, broken = self.health(), self.unhealthy_gpus
-            state = self.has_daemon(images.NETWORK), self._shown_devices(), health, broken
+            state = self._no_network(), self._shown_devices(), health, broken
             if state != told or time.monotonic() - beaten > HEARTBEAT_SECONDS:
                 try:
                     self._beat(*state[:3])
@@ -241,10 +276,27 @@ class Kubelet:
         self._shown = dict.fromkeys(self._shown, 0) | running
         return self._shown
 
-    def _beat(self, ready: bool, shown: dict[str, int], health: list[Object]) -> None:
+    def _no_network(self) -> str:
+        """Why pods get no addresses: the VPC CNI's pod does not run here, or its role may not assign
+        any. That is asked until it may, since the CNI then holds addresses."""
+        if (cni := self.daemon(images.NETWORK)) is None:
+            return NO_NETWORK
+        if not self._assigns:
+            first = (self.instance.get("networkInterfaceSet") or [{}])[0]
+            interface = first.get("networkInterfaceId", "")
+            try:
+                keys = self.pod_identity(cni)
+                self._refused = self.account.assigns(self.id, interface, keys)
+            except TROUBLE as error:
+                self._refused = str(error)
+            self._assigns = not self._refused
+        return f"{NO_NETWORK}: {self._refused}" if self._refused else ""
+
+    def _beat(self, no_network: str, shown: dict[str, int], health: list[Object]) -> None:
+        ready = not no_network
         if self._ready_since[0] != ready or not self._ready_since[1]:
             self._ready_since = ready, node.now()
-        message = "kubelet is posting ready status" if ready else NO_NETWORK
+        message = no_network or "kubelet is posting ready status"
         self.api.apply(
             {
                 "apiVersion": "coordination.k8s.io/v1",

@@ -51,12 +51,15 @@ def log_file(pod: Pod | None, name: str, previous: bool) -> tuple[Path, Callable
 
 class _Handler(BaseHTTPRequestHandler):
     find: Callable[[str], Pod | None]
+    unreached: Callable[[int], str]
 
     def do_GET(self) -> None:
         """/containerLogs/<namespace>/<pod>/<container>."""
         url = urlparse(self.path)
         kind, *words = url.path.strip("/").split("/")
         options = dict(parse_qsl(url.query))
+        if wall := self.unreached(PORT):
+            return self._send(504, f"dial tcp: port {PORT}: i/o timeout: {wall}".encode())
         try:
             if kind != "containerLogs" or len(words) != 3:
                 raise Refused(f"the rehearsal's kubelet does not implement /{kind}")
@@ -89,14 +92,15 @@ class _Handler(BaseHTTPRequestHandler):
         """Quiet."""
 
 
-def server(address: str, find: Callable[[str], Pod | None]) -> ThreadingHTTPServer:
+def server(
+    address: str, find: Callable[[str], Pod | None], unreached: Callable[[int], str]
+) -> ThreadingHTTPServer:
     """Listening, under the API server's own certificate. Its only client is the API server, which
     does not check it, and must show its own: pods and other users reach the port, too."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=paths.PLANE / "ca.crt")
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_cert_chain(paths.PLANE / "apiserver.crt", paths.PLANE / "apiserver.key")
-    made = ThreadingHTTPServer(
-        (address, PORT), type("Handler", (_Handler,), {"find": staticmethod(find)})
-    )
+    asked = {"find": staticmethod(find), "unreached": staticmethod(unreached)}
+    made = ThreadingHTTPServer((address, PORT), type("Handler", (_Handler,), asked))
     made.socket = context.wrap_socket(made.socket, server_side=True, do_handshake_on_connect=False)
     return made

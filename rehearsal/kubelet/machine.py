@@ -103,7 +103,8 @@ def main(name: str, region: str) -> None:
         return
     kubelet.register()
     threading.Thread(
-        target=logs.server(kubelet.address, kubelet.find).serve_forever, daemon=True
+        target=logs.server(kubelet.address, kubelet.find, kubelet.unreached).serve_forever,
+        daemon=True,
     ).start()
     damage = Damage(kubelet)
     kubelet.health = damage.conditions

@@ -1,5 +1,4 @@
-"""Addresses, cables and host names of pods and nodes on the world's bridge. Runs inside the world's
-namespaces."""
+"""Addresses and cables of pods and nodes on the world's bridge. Runs inside the world's namespaces."""
 
 from __future__ import annotations
 
@@ -12,13 +11,9 @@ from pathlib import Path
 
 from rehearsal import paths
 
-HOSTS = paths.NODES / "hosts"
-"""One file that is every pod's /etc/hosts: the headless services' records. Rewritten in place: it
-is bind-mounted."""
-
 
 @contextmanager
-def _locked(path: Path) -> Iterator[int]:
+def locked(path: Path) -> Iterator[int]:
     """An open file that no other machine process reads or writes meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -46,7 +41,7 @@ def node_address() -> str:
 def pod_address() -> str:
     """10.244.1.0 to 10.244.254.255, each only after 65,000 other pods: nobody may remember whose it
     was."""
-    with _locked(paths.NODES / "last-address") as file:
+    with locked(paths.NODES / "last-address") as file:
         number = max(256, (int(os.read(file, 16) or 0) + 1) % (255 * 256))
         os.pwrite(file, f"{number:<6}".encode(), 0)
     return f"10.244.{number // 256}.{number % 256}"
@@ -75,32 +70,3 @@ def _batch(ip: list[str], *commands: str) -> None:
     )
     if done.returncode:
         raise OSError(f"ip {commands[0]} …: {done.stderr.strip()}")
-
-
-def add_hosts(owner: str, address: str, names: list[str]) -> None:
-    """Publish a pod's host names; `owner` names the machine and the pod."""
-    with _locked(HOSTS) as file:
-        if not os.fstat(file).st_size:
-            os.write(file, b"127.0.0.1 localhost\n")
-        os.lseek(file, 0, os.SEEK_END)
-        os.write(file, f"{address} {' '.join(names)} # {owner}\n".encode())
-
-
-def remove_hosts(owner: str) -> None:
-    """Forget the names of a pod, or of every pod of a machine. Readers never meet an empty file."""
-    with _locked(HOSTS) as file:
-        lines = os.read(file, os.fstat(file).st_size).decode().splitlines(keepends=True)
-        kept = "".join(
-            line for line in lines if not line.partition(" # ")[2].startswith(owner)
-        ).encode()
-        os.pwrite(file, kept, 0)
-        os.ftruncate(file, len(kept))
-
-
-def host_names(spec: dict[str, str], namespace: str) -> list[str]:
-    """The records a headless service gives a pod with hostname and subdomain."""
-    host, domain = spec.get("hostname"), spec.get("subdomain")
-    if not host or not domain:
-        return []
-    name = f"{host}.{domain}"
-    return [host, name, f"{name}.{namespace}.svc", f"{name}.{namespace}.svc.cluster.local"]

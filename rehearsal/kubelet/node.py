@@ -16,7 +16,7 @@ from rehearsal.kube import Object
 
 GPU, EFA = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
 DEVICE_FILES = {GPU: "/dev/nvidia{}", EFA: "/dev/infiniband/uverbs{}"}
-"""What a container sees of its devices: plain empty files, since there is no driver behind them."""
+"""What a container sees of its devices: plain files, since there is no driver behind them."""
 NODE_CONFIG = "application/node.eks.aws"
 ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 MIB_FOR_KUBELET, MIB_FOR_EACH_POD, MIB_EVICTION = 255, 11, 100

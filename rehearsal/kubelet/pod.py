@@ -13,11 +13,12 @@ from pathlib import Path
 from rehearsal import paths
 from rehearsal.kube import ApiError, Object
 from rehearsal.kubelet import images, log_lines, network, process
-from rehearsal.kubelet.aws import TROUBLE
+from rehearsal.kubelet.aws import PEERS, TROUBLE
 from rehearsal.kubelet.container import Container, refused
 from rehearsal.kubelet.environment import NotReady, environment, expand
 from rehearsal.kubelet.host import Host
-from rehearsal.kubelet.node import DEVICE_FILES, now
+from rehearsal.kubelet.names import Names
+from rehearsal.kubelet.node import DEVICE_FILES, EFA, now
 from rehearsal.kubelet.volumes import Volumes
 
 TICK, REFRESH_SECONDS = 0.2, 1.0
@@ -28,6 +29,7 @@ TOO_LONG = "Pod was active on the node longer than the specified deadline"
 SHORTEST_GRACE = 3.0
 """A grace period is divided by the world's speed, but nothing that needs no longer than this is cut
 short."""
+NO_SERVICES = "dial tcp: kubernetes.default.svc: i/o timeout: kube-proxy does not run on this node"
 STRATEGIC = "application/strategic-merge-patch+json"
 FINAL = ("Succeeded", "Failed")
 
@@ -64,13 +66,16 @@ class Pod:
         ]
         self._path = f"/api/v1/namespaces/{self.meta['namespace']}/pods/{self.meta['name']}"
         self._gone, self._changed = False, threading.Event()
-        self._volumes = Volumes(obj, self.folder, kubelet)
+        self._volumes, self._names = Volumes(obj, self.folder, kubelet), Names(obj, kubelet)
         self._sandbox: process.Sandbox | None = None
         self._phase, self._start_time, self._refreshed = "Pending", now(), 0.0
         self._conditions: tuple[dict[str, bool], str] = ({}, "")
         """Type to value, and since when."""
         self._reported: Object = {}
         self._why: dict[str, str] = {}
+        self._webhooks = images.webhook_ports(self.spec)
+        self._unreached = ""
+        """Why the API server does not get to its webhook."""
         self._told: set[str] = set()
 
     # ---- what the kubelet sees
@@ -157,20 +162,24 @@ class Pod:
         if own and not self.kubelet.has_daemon(images.NETWORK):
             raise NotReady("network is not ready: cni plugin not initialized")
         address = network.pod_address() if own else self.kubelet.address
+        program = any(images.program(c["image"]) for c in self.spec["containers"])
+        if program and not self.kubelet.has_daemon(images.SERVICES):
+            raise NotReady(NO_SERVICES)
         if any(map(self._has_program, self.spec["containers"])):
             if fields := refused(self.spec):
                 raise NotReady(f"the rehearsal's kubelet does not know {', '.join(fields)}")
             self._volumes.prepare()
             self._sandbox = process.Sandbox()
             network.connect(self._sandbox.pid, address)
-            names = network.host_names(self.spec, self.meta["namespace"]) or [self.meta["name"]]
-            network.add_hosts(self._owner, address, names)
+            self._names.admit(address)
         self.address = address
 
     def _tick(self) -> None:
         if self._sandbox and time.monotonic() - self._refreshed > REFRESH_SECONDS:
             self._refreshed = time.monotonic()
             try:
+                self._knock()
+                self._names.tell()
                 self._volumes.prepare(again=True)
             except (NotReady, *TROUBLE) as error:
                 self.kubelet.log(f"{self.name}: {error}")
@@ -178,6 +187,14 @@ class Pod:
         for container in before[:1] or self.containers:
             if trouble := container.tick():
                 self._event(*trouble)
+
+    def _knock(self) -> None:
+        """Whether the API server reaches the webhook that it serves: on AWS it would be Ready, and each
+        call of it would time out. Here it has no endpoint."""
+        walls = (self.kubelet.unreached(port) for port in self._webhooks)
+        self._unreached = next(filter(None, walls), "")
+        if self._unreached:
+            self._event("Unhealthy", f"webhook: context deadline exceeded: {self._unreached}")
 
     def _end(self) -> None:
         """Deleted: stop what runs, tell, let the object go."""
@@ -199,11 +216,7 @@ class Pod:
         if self._sandbox:
             self._sandbox.close()
             self._sandbox = None
-            network.remove_hosts(self._owner)
-
-    @property
-    def _owner(self) -> str:
-        return f"{self.kubelet.id} {self.meta['uid']}"
+            self._names.forget()
 
     # ---- its containers
     # ----------------------------------------------------------------------------------------------
@@ -242,12 +255,6 @@ class Pod:
         seen = self.obj | {"status": {"podIP": self.address, "hostIP": self.kubelet.address}}
         env = environment(seen, spec, base, self.kubelet.allocatable, self._volumes.data)
         command = spec.get("command") or ([program.entrypoint] if program else [])
-        limits = spec.get("resources", {}).get("limits", {})
-        devices = [
-            file.format(i)
-            for kind, file in DEVICE_FILES.items()
-            for i in range(int(limits.get(kind, 0)))
-        ]
         return process.Plan(
             root=str(place / "root"),
             hostname=hostname,
@@ -255,11 +262,24 @@ class Pod:
             folder=spec.get("workingDir", "/"),
             argv=[expand(word, env) for word in [*command, *spec.get("args", [])]],
             mounts=process.mounts(
-                program, self._volumes.mounts(spec), images.sample_files(spec["image"])
+                program,
+                self._volumes.mounts(spec),
+                images.sample_files(spec["image"]),
+                hosts=str(self._names.hosts),
             ),
             links={} if program else images.training_tools(spec["image"]),
-            files=dict.fromkeys(devices, "") | {"/etc/resolv.conf": process.RESOLVER},
+            files=self._devices(spec) | {"/etc/resolv.conf": process.RESOLVER},
         )
+
+    def _devices(self, spec: Object) -> dict[str, str]:
+        """Files that stand for devices. Those of EFA say what keeps packets from the peers."""
+        limits = spec.get("resources", {}).get("limits", {})
+        fabric = int(limits.get(EFA, 0)) and self.kubelet.account.blocked(self.kubelet.id, PEERS)
+        return {
+            file.format(i): str(fabric) if kind == EFA and fabric else ""
+            for kind, file in DEVICE_FILES.items()
+            for i in range(int(limits.get(kind, 0)))
+        }
 
     def _base(self) -> dict[str, str]:
         """What cluster and Pod Identity set."""
@@ -277,6 +297,10 @@ class Pod:
     # ---- what it tells the API server
     # ----------------------------------------------------------------------------------------------
 
+    @property
+    def _serves(self) -> bool:
+        return all(c.ready for c in self.containers) and not self._unreached
+
     def _status(self) -> Object:
         started, ready = bool(self.address), all(c.ready for c in self.containers)
         first = {"initContainerStatuses": [c.status() for c in self.init]} if self.init else {}
@@ -284,7 +308,7 @@ class Pod:
             "PodReadyToStartContainers": started and self._phase not in FINAL,
             "Initialized": started and all(c.exit_code == 0 for c in self.init),
             "ContainersReady": ready,
-            "Ready": ready,
+            "Ready": self._serves,
         }
         if values != self._conditions[0]:
             self._conditions = values, now()

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rehearsal import paths
-from rehearsal.kubelet import images, log_lines, network
+from rehearsal.kubelet import images, log_lines
 
 SHM = "64m"
 """/dev/shm of a container that mounts nothing there: containerd's default."""
@@ -79,11 +79,16 @@ class Plan:
 
 
 def mounts(
-    program: images.Program | None, volumes: list[Mount], files: Mapping[str, str] | None = None
+    program: images.Program | None,
+    volumes: list[Mount],
+    files: Mapping[str, str] | None = None,
+    *,
+    hosts: str,
 ) -> list[Mount]:
     """Everything a container sees, its own volumes winning, also over `files` that its image
-    brings. A controller has nothing but its program, as in a distroless image; training has the
-    host's programs, this interpreter, the stand-ins and the workloads to clone."""
+    brings. `hosts` is its /etc/hosts. A controller has nothing but its program, as in a distroless
+    image; training has the host's programs, this interpreter, the stand-ins and the workloads to
+    clone."""
     if program:
         places = {program.entrypoint: str(program.built)}
     else:
@@ -93,7 +98,7 @@ def mounts(
             images.STAND_INS_AT: str(images.STAND_INS),
             MIRROR: str(paths.CHECKOUT / "workloads"),
         }
-    places |= {"/etc/hosts": str(network.HOSTS)} | {f: f for f in HOST_FILES if os.path.exists(f)}
+    places |= {"/etc/hosts": hosts} | {f: f for f in HOST_FILES if os.path.exists(f)}
     taken = {v.target for v in volumes}
     places |= {
         path: source for path, source in (files or {}).items() if os.path.dirname(path) not in taken

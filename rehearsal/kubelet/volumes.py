@@ -257,17 +257,17 @@ def claim(volumes: Volumes, name: str, volume: Object) -> Mount:
     csi = bound["spec"].get("csi") or {"driver": "no CSI driver"}
     if csi["driver"] not in DRIVERS:
         raise NotReady(f"the rehearsal does not mount persistent volumes of {csi['driver']}")
-    image, folder_of = DRIVERS[csi["driver"]]
+    image, mount_of = DRIVERS[csi["driver"]]
     if not volumes.kubelet.has_daemon(image):
         raise NotReady(
             f"driver name {csi['driver']} not found in the list of registered CSI drivers"
         )
     try:
-        place = folder_of(volumes.kubelet, volumes.pod, bound["spec"])
+        shown = mount_of(volumes.kubelet, volumes.pod, bound["spec"])
     except AwsError as error:
         raise NotReady(str(error)) from None
     options = bound["spec"].get("mountOptions", ())
-    return Mount(source=str(place), read_only=bool({*options} & READ_ONLY))
+    return replace(shown, read_only=shown.read_only or bool({*options} & READ_ONLY))
 
 
 SOURCES: dict[str, Callable[[Volumes, str, Object], Mount]] = {

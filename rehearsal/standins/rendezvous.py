@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 import time
 from contextlib import suppress
 from typing import Any
@@ -53,23 +54,35 @@ class Line:
 
 
 def connect(address: tuple[str, int], seconds: float) -> Line:
-    """Keep trying, names included, as torch's TCPStore does."""
-    end = time.monotonic() + seconds
+    """Keep trying, names included, as torch's TCPStore does. It says once that a name is not known
+    (torch 2.7, c10d/socket.cpp)."""
+    end, told = time.monotonic() + seconds, False
     while True:
         try:
             return Line(socket.create_connection(address, timeout=5))
-        except OSError:
+        except OSError as error:
+            if isinstance(error, socket.gaierror) and not told:
+                told = True
+                print(
+                    f"[c10d] The IPv4 network addresses of ({address[0]}, {address[1]}) cannot be"
+                    f" retrieved (gai error: {error.errno} - {error.strerror}).",
+                    file=sys.stderr,
+                    flush=True,
+                )
             if time.monotonic() > end:
                 raise
             time.sleep(0.2)
 
 
 class Hub:
-    """The nodes of one run and their ranks."""
+    """The nodes of one run and their ranks: as many nodes as are there in time, of an elastic run. A
+    node that comes later waits for the next round."""
 
-    def __init__(self, port: int, run: str, nodes: int) -> None:
+    def __init__(self, port: int, run: str, nodes: tuple[int, int], last_call: float) -> None:
+        """`nodes`: at least and at most. `last_call`: seconds from the least on in which more may
+        come."""
         self._server = socket.create_server(("", port), backlog=128)
-        self._run, self._nodes = run, nodes
+        self._run, (self._fewest, self._most), self._last_call = run, nodes, last_call
         self._joined: list[tuple[dict[str, Any], Line]] = []
         self._others: list[Line] = []
         """Nodes of another run: they wait in vain."""
@@ -98,10 +111,15 @@ class Hub:
             return False
 
     def _gather(self) -> int:
-        """Wait for all nodes and tell each its place; the number of ranks."""
+        """Wait for the nodes and tell each its place; the number of ranks."""
         self._server.settimeout(None)
-        while len(self._joined) < self._nodes:
+        while len(self._joined) < self._fewest:
             self._welcome({})
+        end = time.monotonic() + self._last_call
+        while len(self._joined) < self._most and (left := end - time.monotonic()) > 0:
+            self._server.settimeout(left)
+            with suppress(TimeoutError):
+                self._welcome({})
         nodes, self._joined = self._joined, []
         if nodes[0][0]["fixed"]:
             nodes.sort(key=lambda node: node[0]["node_rank"])

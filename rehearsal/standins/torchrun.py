@@ -45,14 +45,20 @@ SWITCHES = ("standalone", "module", "no_python", "run_path")
 RDZV_PORT = 29400
 JOIN_SECONDS = {"c10d": 600.0, "static": 900.0}
 """How long torch waits for the other nodes."""
+LAST_CALL_SECONDS = 30.0
+"""How long torch waits for more nodes than the fewest (c10d: last_call_timeout)."""
 CONNECT_SECONDS = 60.0
 """How long torch tries to reach the store."""
+NAMED_SECONDS = 5.0
+"""How long a pod may run before DNS knows its name."""
 NCCL_SHM = 64 * 2**20
 """With a container's default /dev/shm NCCL cannot set up its segments between GPUs of one node."""
 STEPS = int(os.environ.get("TRAINYARD_STEPS", "20"))
 STEP_SECONDS = float(os.environ.get("TRAINYARD_STEP_SECONDS", "0.25"))
 STEPS_PER_CHECKPOINT = 4
 MARKER = "stand-in-checkpoint.json"
+FABRIC = Path("/dev/infiniband/uverbs0")
+"""The first EFA device. The rehearsal's kubelet writes into it what keeps packets from other nodes."""
 FORK = multiprocessing.get_context("fork")
 
 
@@ -92,8 +98,6 @@ def arguments(argv: list[str], env: dict[str, str]) -> argparse.Namespace:
             "the rehearsal's torchrun does not implement the rendezvous backend"
             f" {args.rdzv_backend!r}"
         )
-    if len(set(args.nnodes.split(":"))) > 1:
-        raise Refused(f"the rehearsal's torchrun does not implement elastic --nnodes={args.nnodes}")
     if args.module or args.no_python:
         raise Refused(
             "the rehearsal's torchrun runs scripts only, neither --module nor --no_python"
@@ -142,6 +146,15 @@ def check(script: str, ranks: int) -> None:
         )
 
 
+def fabric() -> None:
+    """What NCCL says where EFA's packets to another node are dropped (aws-ofi-nccl#663)."""
+    if FABRIC.exists() and (wall := FABRIC.read_text()):
+        raise Refused(
+            "NCCL WARN NET/OFI Request completed with error. RC: 4126. Error: Unresponsive receiver"
+            f" (reachable by EFA device but handshake failed): {wall}"
+        )
+
+
 # ---- the agent: one for each node
 # --------------------------------------------------------------------------------------------------
 
@@ -158,20 +171,42 @@ def is_this_machine(host: str) -> bool:
     """Whether an address of the name belongs to this container: then it hosts the store."""
     if host in ("localhost", "127.0.0.1", socket.gethostname()):
         return True
-    try:
-        with socket.socket() as probe:
-            probe.bind((socket.gethostbyname(host), 0))
-        return True
-    except OSError:
-        return False
+    end = time.monotonic() + NAMED_SECONDS
+    while True:
+        try:
+            with socket.socket() as probe:
+                probe.bind((socket.gethostbyname(host), 0))
+            return True
+        except socket.gaierror:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.2)
+        except OSError:
+            return False
+
+
+def sizes(nnodes: str) -> tuple[int, int]:
+    """The fewest and the most nodes."""
+    fewest, _, most = nnodes.partition(":")
+    return int(fewest), int(most or fewest)
+
+
+def conf(text: str) -> dict[str, str]:
+    """What --rdzv_conf sets."""
+    return dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair)
+
+
+def last_call(text: str) -> float:
+    """How long an elastic run waits for more nodes than it must have."""
+    return float(conf(text).get("last_call_timeout", LAST_CALL_SECONDS))
 
 
 def join(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> dict[str, int]:
     """Meet the other nodes: this node's place in the world. --rdzv_conf may set how long that may
     take."""
-    conf = dict(pair.split("=", 1) for pair in args.rdzv_conf.split(",") if "=" in pair)
+    said = conf(args.rdzv_conf)
     seconds = float(
-        conf.get("join_timeout") or conf.get("timeout") or JOIN_SECONDS[args.rdzv_backend]
+        said.get("join_timeout") or said.get("timeout") or JOIN_SECONDS[args.rdzv_backend]
     )
     try:
         line = rendezvous.connect(address, CONNECT_SECONDS)
@@ -196,6 +231,8 @@ def join(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> dict
 def attempt(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> bool:
     """One round: meet, train, end together; the first rank that fails ends the others."""
     world = join(args, address, ranks)
+    if world["size"] > ranks:
+        fabric()
     processes = [
         FORK.Process(target=rank, args=(world["first"] + i, world["size"], i, address))
         for i in range(ranks)
@@ -238,7 +275,7 @@ def main(argv: list[str]) -> int:
     host, port = endpoint(args)
     beside = None
     if args.node_rank == "0" if args.rdzv_backend == "static" else is_this_machine(host):
-        server = rendezvous.Hub(port, args.rdzv_id, int(args.nnodes.partition(":")[0]))
+        server = rendezvous.Hub(port, args.rdzv_id, sizes(args.nnodes), last_call(args.rdzv_conf))
         host, port = "127.0.0.1", server.port
         beside = FORK.Process(target=server.serve, daemon=True)
         beside.start()

@@ -199,6 +199,23 @@ def test_a_node_that_does_not_come_names_the_step_it_hangs_at(state: dict[str, s
     assert words in _printed(nodeclaims=[claim])
 
 
+def test_a_node_without_a_network_is_no_matter_of_device_plugins():
+    every = {"Launched": "True", "Registered": "True", "Initialized": "Unknown"}
+    conditions = [{"type": kind, "status": status} for kind, status in every.items()]
+    claim = _object("NodeClaim", "gpu-x", status={"conditions": conditions, "nodeName": "ip-1"})
+
+    def node(message: str) -> dict[str, Any]:
+        ready = {"type": "Ready", "status": "False", "message": message}
+        return _object("Node", "ip-1", status={"conditions": [ready]})
+
+    lost = "container runtime network not ready: cni plugin not initialized"
+    said = _printed(nodeclaims=[claim], nodes=[node(lost)])
+    assert f"(AmazonEKS_CNI_Policy): {lost}" in said and "daemonset/aws-node" in said
+    assert "device plugin" not in said
+    assert "the device plugin is missing" in _printed(nodeclaims=[claim], nodes=[node("disk")])
+    assert "the device plugin is missing" in _printed(nodeclaims=[claim])
+
+
 def test_a_node_claim_that_is_just_created_has_no_finding():
     assert _printed(nodeclaims=[_object("NodeClaim", "gpu-x", age=5)]) == ""
 

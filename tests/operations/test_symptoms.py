@@ -89,6 +89,9 @@ STARTING_MESSAGES = {
     'MountVolume.SetUp failed for volume "h" : hostPath type check failed: /x is not a directory': (
         "no such path: /x is not"
     ),
+    "mount.lustre: mount fs-1.fsx.us-east-1.amazonaws.com@tcp:/fsx at /scratch failed: Connection"
+    " timed out": "the node cannot reach the file system",
+    "MountVolume.SetUp failed for volume x: mount.nfs4: Connection timed out": "cannot reach the file",
     "failed to assign an IP address to container": "no free IP address",
     "init container init-pytorch still runs": "init container init-pytorch has not ended",
 }
@@ -103,6 +106,9 @@ RENDEZVOUS_MESSAGES = {
     "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError": "not all nodes joined",
     UNKNOWN: "DNS does not know the endpoint",
     UNKNOWN + "\nRendezvousConnectionError: x": "DNS does not know the endpoint",
+    "RendezvousConnectionError: x. (t5-node-0-0.t5: [Errno -3] Temporary failure in name resolution)": (
+        "DNS does not know the endpoint"
+    ),
     REFUSED: "nothing answers at the endpoint",
     "RuntimeError: Gloo connectFullMesh failed with [gloo/transport/tcp/pair.cc:144] no error": (
         "gloo cannot reach"

@@ -106,6 +106,7 @@ class Cloud:
             },
             "DescribeVolumes": {"volumeSet": [{"size": "100"}]},
             "DescribeInstanceAttribute": {"userData": {"value": self.user_data()}},
+            "AssignPrivateIpAddresses": {},
         }[action]
 
 

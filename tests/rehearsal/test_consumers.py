@@ -1,7 +1,8 @@
 """What in the rehearsal uses each AWS resource of the recorded graph, and what happens without it.
 
 A type without a row fails. A single resource that nothing uses is in NOBODY, with the reason: it
-could be wrong, and `make up` would still end well.
+could be wrong, and `make up` would still end well. Each of the others is taken out in
+test_leave_outs.py.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.support.leave_outs import REDUNDANT
 
 TESTS = Path(__file__).parents[1]
 GRAPH = json.loads((TESTS / "golden/dev.graph.json").read_text())
@@ -143,25 +146,12 @@ ROWS = {
     "eks:index:Cluster": Row("rehearsal.kubelet.node:node_config", "there is no Kubernetes"),
 }
 
-NO_EFA = "EFA between nodes, and between servers of a file system, is not simulated"
-NO_DNS = "names are in one file of hosts, and services are reached at their pods"
-NO_CNI = "addresses of pods are the bridge's, not the subnet's"
+RULE_OF = "aws:vpc/securityGroup{0}Rule:SecurityGroup{0}Rule"
 NOBODY = {
     ("aws:ec2/eip:Eip", "network-nat-a"): "only the end of a NAT gateway asks for its address",
     ("aws:ec2/vpcEndpoint:VpcEndpoint", "network-s3"): "stores on S3 are folders; NAT leads there",
-    ("aws:eks/addon:Addon", "coredns"): NO_DNS,
-    ("aws:eks/addon:Addon", "kube-proxy"): NO_DNS,
-    ("aws:eks/podIdentityAssociation:PodIdentityAssociation", "cni"): NO_CNI,
-    ("aws:iam/role:Role", "cni"): NO_CNI,
-    ("aws:iam/rolePolicyAttachment:RolePolicyAttachment", "cni-AmazonEKS_CNI_Policy"): NO_CNI,
-    **{
-        (f"aws:vpc/securityGroup{way}Rule:SecurityGroup{way}Rule", name): NO_EFA
-        for way, names in {
-            "Egress": ("nodes-self-out", "scratch-self-out"),
-            "Ingress": ("nodes-self-in", "scratch-self-in"),
-        }.items()
-        for name in names
-    },
+    (RULE_OF.format("Egress"), "nodes-out"): REDUNDANT["nodes-out"],
+    (RULE_OF.format("Ingress"), "nodes-self-in"): REDUNDANT["nodes-self-in"],
     **{
         ("aws:ec2/routeTableAssociation:RouteTableAssociation", f"network-public-{zone}"): (
             "nothing but the NAT gateway is in a public subnet"
@@ -184,7 +174,7 @@ def test_what_nothing_uses_is_in_the_graph_still() -> None:
 
 def test_the_number_of_resources_that_nothing_uses_does_not_grow() -> None:
     """In the audit of 2026-11-22 it was 39 of 72."""
-    assert (len(NOBODY), len(RESOURCES)) == (13, 76)
+    assert (len(NOBODY), len(RESOURCES)) == (6, 76)
 
 
 @pytest.mark.parametrize("kind", ROWS)

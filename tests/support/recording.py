@@ -50,6 +50,8 @@ NOTHING = Deployed()
 Changes = Callable[[dict[str, Any]], object]
 Lookup = Callable[[str, dict[str, Any]], dict[str, Any]]
 """(token, arguments) of a look-up → its answer."""
+Maker = Callable[[str, str, dict[str, Any]], tuple[str, dict[str, Any]]]
+"""(type, name, inputs) of a resource → its id and what the cloud adds to its inputs."""
 
 
 @dataclass
@@ -170,8 +172,10 @@ class RecordingMonitor(mocks.MockMonitor):
         preview: bool,
         jitter: random.Random | None,
         deployed: Deployed = NOTHING,
+        maker: Maker | None = None,
     ) -> None:
         super().__init__(NoLookups(parameters, vpc, deployed))
+        self._maker = maker or _pretend
         self.graph, self._lock, self._references = Graph(), threading.Lock(), references
         self._preview, self._jitter, self._vpc = preview, jitter, vpc
         self._hooks: dict[str, pulumi.ResourceHook] = {}
@@ -205,11 +209,11 @@ class RecordingMonitor(mocks.MockMonitor):
         answer.CopyFrom(request.object)
         if self._preview:  # ids and what the cloud adds are not known yet
             return resource_pb2.RegisterResourceResponse(urn=urn, object=answer)
-        made = computed(request.type, request.name)
+        found, made = self._maker(request.type, request.name, inputs)
         if request.type == "eks:index:Cluster":
-            made["eksCluster"] = self._control_plane(urn, request.name, inputs)
+            made["eksCluster"] = self._control_plane(urn, request.name, inputs, made)
         answer.update(made)
-        found = identifier(request.name) if request.custom else ""
+        found = found if request.custom else ""
         self.resources[urn] = self.ResourceRegistration(urn, found, {**inputs, **made})
         return resource_pb2.RegisterResourceResponse(urn=urn, id=found, object=answer)
 
@@ -243,10 +247,12 @@ class RecordingMonitor(mocks.MockMonitor):
             )
         return resource_pb2.ReadResourceResponse(urn=urn, properties=answer)
 
-    def _control_plane(self, parent: str, name: str, inputs: dict[str, Any]) -> dict[str, Any]:
+    def _control_plane(
+        self, parent: str, name: str, inputs: dict[str, Any], made: dict[str, Any]
+    ) -> dict[str, Any]:
         """The cluster inside the remote component, as a reference that the program follows."""
         urn = self.make_urn(parent, "aws:eks/cluster:Cluster", f"{name}-eksCluster")
-        state = {
+        state = made.pop("eksCluster", None) or {
             "name": inputs["name"],
             "arn": f"arn:aws:eks:::cluster/{inputs['name']}",
             "endpoint": "https://cluster",
@@ -303,11 +309,13 @@ def deploy(
     vpc: Lookup | None = None,
     folder: Path = CHECKOUT,
     deployed: Deployed = NOTHING,
+    maker: Maker | None = None,
 ) -> Graph:
     """Run __main__.py as the engine would. `changes` edits the configuration, `references` are the
     outputs of other stacks by their full name, `jitter` answers registrations in another order,
     `organization` is the one that the backend names, `parameters` are those of SSM, `vpc` answers
-    look-ups of a brought one, `folder` has the stack files, `deployed` is what an earlier run left."""
+    look-ups of a brought one, `folder` has the stack files, `deployed` is what an earlier run left. `maker` makes
+    resources in the place of the pretended cloud."""
     values = stack_values(stack, folder)
     if changes:
         changes(values)
@@ -324,6 +332,7 @@ def deploy(
         vpc,
         folder,
         deployed,
+        maker,
     )
 
 
@@ -339,6 +348,7 @@ def record(
     vpc: Lookup | None = None,
     folder: Path = CHECKOUT,
     deployed: Deployed = NOTHING,
+    maker: Maker | None = None,
 ) -> Graph:
     """Run any program in the checkout, with a configuration as the engine hands it over."""
     monitor = RecordingMonitor(
@@ -348,6 +358,7 @@ def record(
         preview=preview,
         jitter=jitter,
         deployed=deployed,
+        maker=maker,
     )
     settings.ROOT.set(None)  # of an earlier run
     pulumi.runtime.set_mocks(
@@ -411,6 +422,10 @@ def readable(value: Any) -> Any:
 
 def identifier(name: str) -> str:
     return f"{name}-id"
+
+
+def _pretend(kind: str, name: str, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    return identifier(name), computed(kind, name)
 
 
 def computed(kind: str, name: str) -> dict[str, Any]:

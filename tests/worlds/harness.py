@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import boto3
 import yaml
 
 from operations.drain import KIND
@@ -81,6 +82,17 @@ class Harness:
         if check and done.returncode:
             raise RuntimeError(f"{command}: {done.stderr or done.stdout}")
         return done.stdout + ("" if check else done.stderr)
+
+    def aws(self, service: str) -> Any:
+        """The SDK's client of a service, as the shell's user."""
+        env = self._session()
+        return boto3.client(
+            service,
+            endpoint_url=env["AWS_ENDPOINT_URL"],
+            region_name=env["AWS_REGION"],
+            aws_access_key_id=env["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=env["AWS_SECRET_ACCESS_KEY"],
+        )
 
     def _session(self) -> Mapping[str, str]:
         """Set up once, and logged in to the cluster once: a test that looks every second would else

@@ -10,122 +10,18 @@ from __future__ import annotations
 
 import random
 import shutil
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import command_line
 from rehearsal import processes
 from tests.worlds.harness import VICTIMS, Harness
+from tests.worlds.left_out import leave_outs
 
-JOB, PATIENCE, GPU_NODE = "t5-large", 75, "a GPU node"
-"""The dev stack's job, and how long a crippled copy of it is watched; a sound one is done in 30
-s."""
-
-Undo = Callable[[], Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LeaveOut:
-    """Something taken away, from the cluster or from the job, and the words that name it."""
-
-    what: str
-    named: tuple[str, ...]
-    """Any of these in `make status`."""
-    away: Callable[[Harness], Undo] = lambda _: lambda: None
-    """Takes it away and returns what brings it back."""
-    edit: Callable[[str], str] = str
-    """Of the job's script."""
-
-
-def _release(name: str, harness: Harness) -> Undo:
-    harness.shell(f"helm uninstall {name} -n kube-system --keep-history --wait")
-    return lambda: harness.shell(f"helm rollback {name} 1 -n kube-system --wait")
-
-
-def _rule(harness: Harness) -> Undo:
-    name = harness.shell(
-        "kubectl get clusterrole -o name | grep trainer-controller-manager"
-    ).strip()
-    role = harness.get(name)
-    harness.apply(
-        role
-        | {"rules": [rule for rule in role["rules"] if "jobsets" not in rule.get("resources", [])]}
-    )
-    return lambda: harness.apply(role)
-
-
-def _access_entry(harness: Harness) -> Undo:
-    cluster = harness.shell("aws eks list-clusters --query 'clusters[0]' --output text").strip()
-    roles = "Roles[?contains(RoleName,'gpu-nodes')].Arn"
-    role = harness.shell(f'aws iam list-roles --query "{roles}" --output text').strip()
-    whose = f"--cluster-name {cluster} --principal-arn {role}"
-    harness.shell(f"aws eks delete-access-entry {whose}")
-    return lambda: harness.shell(f"aws eks create-access-entry {whose} --type EC2_LINUX")
-
-
-def _subnet(harness: Harness) -> Undo:
-    found = harness.get("ec2nodeclass g6e")
-    harness.apply(
-        found
-        | {"spec": found["spec"] | {"subnetSelectorTerms": [{"id": "subnet-00000000000000000"}]}}
-    )
-    return lambda: harness.apply(found)
-
-
-def _without_endpoint(script: str) -> str:
-    return "\n".join(line for line in script.splitlines() if "--rdzv_endpoint" not in line)
-
-
-LEAVE_OUTS: tuple[LeaveOut, ...] = (
-    LeaveOut(
-        what="Karpenter's chart",
-        away=partial(_release, "karpenter"),
-        named=("nothing launches nodes",),
-    ),
-    LeaveOut(what="a rule of the Trainer's Role", away=_rule, named=("its Role is too narrow",)),
-    LeaveOut(what="the nodes' access entry", away=_access_entry, named=("needs an access entry",)),
-    LeaveOut(what="the subnet of the NodeClass", away=_subnet, named=("SubnetsReady",)),
-    LeaveOut(
-        what="the NVIDIA device plugin",
-        away=partial(_release, "nvidia-device-plugin"),
-        named=("device plugin is missing", "not initialized"),
-    ),
-    LeaveOut(
-        what="the rendezvous endpoint", edit=_without_endpoint, named=("a rendezvous endpoint",)
-    ),
-)
-
-
-def leave_outs(harness: Harness) -> Iterator[str]:
-    """One line for each leave-out that did not behave; nothing where all did."""
-    for number, case in enumerate(LEAVE_OUTS):
-        name = f"crippled-{number}"
-        harness.shell("kubectl delete nodeclaims --all --wait", check=False)
-        bring_back = case.away(harness)
-        harness.apply(harness.copy_of(JOB, name, script=case.edit))
-        ended = processes.wait(partial(_is_complete, harness, name), PATIENCE, 5)
-        said = harness.shell(f"{sys.executable} -m operations.status", check=False)
-        named = any(words in said for words in case.named)
-        print(
-            f"  without {case.what:30} {'completed!' if ended else 'does not complete'}"
-            f"  {'named' if named else 'NOT NAMED'}",
-            flush=True,
-        )
-        bring_back()
-        harness.shell(f"kubectl -n training delete trainjob {name} --wait", check=False)
-        if ended or not named:
-            yield f"without {case.what}: {'completed' if ended else said}"
-
-
-def _is_complete(harness: Harness, job: str) -> bool:
-    return harness.condition(job) == "Complete"
+GPU_NODE = "a GPU node"
 
 
 def kill_round(harness: Harness, chance: random.Random, word: str) -> str | None:
@@ -217,13 +113,19 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--no-leave-outs", action="store_true", help="kill only: leave no part out first"
     )
+    parser.add_argument(
+        "--only",
+        default="",
+        metavar="WORDS",
+        help="leave out only what is called so; several are separated by commas",
+    )
     options = parser.parse_args(arguments)
     chance, wrong = random.Random(options.seed), []
     print(f"seed {options.seed}, {options.kills} kills")
     with a_world() as harness:
         if not options.no_leave_outs:
             wrong += [] if harness.do("up") == 0 else ["the first up failed"]
-            wrong += leave_outs(harness)
+            wrong += leave_outs(harness, options.only.split(","))
             wrong += [] if harness.do("down") == 0 else ["down after the leave-outs failed"]
         for number in range(options.kills):
             problem = kill_round(harness, chance, ("up", "down")[number % 2])

@@ -36,6 +36,8 @@ class Place:
             self._rule(f"scratch from nodes {low}", "in", self.scratch, self.nodes, low, high)
             self._rule(f"scratch to nodes {low}", "out", self.scratch, self.nodes, low, high)
             self._rule(f"nodes from scratch {low}", "in", self.nodes, self.scratch, low, high)
+            self._rule(f"scratch from scratch {low}", "in", self.scratch, self.scratch, low, high)
+            self._rule(f"scratch to scratch {low}", "out", self.scratch, self.scratch, low, high)
         self._rule("home from nodes", "in", self.home, self.nodes, 2049, 2049)
         self._routes()
         self._stores()
@@ -122,6 +124,12 @@ class Place:
         assert status == 200, answer
         return answer["blocked"]
 
+    def unreached(self, port: int, node: str = "") -> str:
+        path = f"instances/{node or self.node}/reach?from=demo&port={port}"
+        status, answer = self.account.world("GET", path)
+        assert status == 200, answer
+        return answer["blocked"]
+
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
@@ -139,7 +147,10 @@ def test_a_node_reaches_what_it_needs(place: Place) -> None:
     "rule",
     [
         f"{rule} {port}"
-        for rule in ("scratch from nodes", "scratch to nodes", "nodes from scratch")
+        for rule in (
+            *("scratch from nodes", "scratch to nodes", "nodes from scratch"),
+            *("scratch from scratch", "scratch to scratch"),
+        )
         for port in (988, 1018)
     ]
     + ["home from nodes"],
@@ -159,6 +170,28 @@ def test_a_node_without_the_clusters_group_does_not_reach_its_api_server(place: 
     assert f"no rule of {place.cluster_group} lets TCP 443 in from" in place.blocked(
         "demo", stranger
     )
+
+
+def test_the_api_server_reaches_kubelets_and_webhooks_through_the_clusters_group(
+    place: Place,
+) -> None:
+    stranger = place._launch(place.nodes)
+    for port in (10250, 9443):
+        assert place.unreached(port) == ""
+        assert f"lets TCP {port} in from {place.cluster_group}" in place.unreached(port, stranger)
+
+
+def test_the_clusters_own_rules_let_no_efa_out(place: Place) -> None:
+    """EFA needs a rule that names a group, in and out: 0.0.0.0/0 means nothing to it."""
+    assert "lets EFA out to" in place.blocked("peers")
+    everything = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": place.nodes}]}]
+    place.ec2.authorize_security_group_egress(GroupId=place.nodes, IpPermissions=everything)
+    assert place.blocked("peers") == "", "the cluster's group lets its own in"
+    stranger = place._launch(place.nodes)
+    assert "lets EFA in from" in place.blocked("peers", stranger)
+    some = [everything[0] | {"IpProtocol": "tcp", "FromPort": 0, "ToPort": 65535}]
+    place.ec2.authorize_security_group_ingress(GroupId=place.nodes, IpPermissions=some)
+    assert "lets EFA in from" in place.blocked("peers", stranger), "TCP is not EFA"
 
 
 def _no_egress(place: Place) -> None:

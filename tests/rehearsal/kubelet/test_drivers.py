@@ -16,6 +16,8 @@ from rehearsal.kubelet.environment import NotReady
 from rehearsal.kubelet.process import Mount
 
 DNSNAME = "fs-1.fsx.ap-northeast-2.amazonaws.com"
+VISION = {"OwnerUid": 7, "OwnerGid": 7, "Permissions": "0750"}
+"""What the access points of fs-2 say of the directory of team vision."""
 KEYS = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"}
 
 
@@ -33,12 +35,22 @@ class Account:
     def efs(self, path: str) -> dict[str, Any]:
         target = {"AvailabilityZoneName": "ap-northeast-2a", "LifeCycleState": "available"}
         coming = {"AvailabilityZoneName": "ap-northeast-2b", "LifeCycleState": "creating"}
-        root = {"Path": "/teams/vision", "CreationInfo": {"OwnerUid": 1}}
-        point = {"FileSystemId": "fs-2", "RootDirectory": root}
+        root = {"Path": "/teams/vision", "CreationInfo": VISION}
+        points = {
+            "fsap-1": {"RootDirectory": root, "PosixUser": {"Uid": 7, "Gid": 7}},
+            "fsap-other": {"RootDirectory": root, "PosixUser": {"Uid": 8, "Gid": 8}},
+            "fsap-group": {
+                "RootDirectory": root,
+                "PosixUser": {"Uid": 8, "Gid": 8, "SecondaryGids": [7]},
+            },
+            "fsap-root": {"RootDirectory": root, "PosixUser": {"Uid": 0, "Gid": 0}},
+            "fsap-top": {"RootDirectory": {"Path": "/"}, "PosixUser": {"Uid": 7, "Gid": 7}},
+        }
+        point = points.get(path.rpartition("=")[2])
         return {
             "FileSystems": [{"LifeCycleState": "available"}],
             "MountTargets": [target, coming],
-            "AccessPoints": [point] if path.endswith("=fsap-1") else [],
+            "AccessPoints": [{"FileSystemId": "fs-2", **point}] if point else [],
         }
 
     def lists(self, bucket: str, prefix: str, keys: dict[str, str]) -> None:
@@ -73,19 +85,23 @@ def host(*, zone: str = "ap-northeast-2a", keys: dict[str, str] | None = None) -
 def lustre(mountname: str, dnsname: str = DNSNAME, mode: str = "ReadWriteMany") -> Path:
     attributes = {"dnsname": dnsname, "mountname": mountname}
     csi = {"volumeHandle": "fs-1-vision", "volumeAttributes": attributes}
-    return drivers.lustre(host(), {}, {"csi": csi, "accessModes": [mode]})
+    return Path(drivers.lustre(host(), {}, {"csi": csi, "accessModes": [mode]}).source)
 
 
-def efs(handle: str, zone: str = "ap-northeast-2a", mode: str = "ReadWriteMany") -> Path:
+def efs_mount(handle: str, zone: str = "ap-northeast-2a", mode: str = "ReadWriteMany") -> Mount:
     return drivers.efs(
         host(zone=zone), {}, {"csi": {"volumeHandle": handle}, "accessModes": [mode]}
     )
 
 
+def efs(handle: str, zone: str = "ap-northeast-2a", mode: str = "ReadWriteMany") -> Path:
+    return Path(efs_mount(handle, zone, mode).source)
+
+
 def s3(prefix: str, bucket: str = "data", *, keys: dict[str, str] | None = None) -> Path:
     attributes = {"bucketName": bucket, "authenticationSource": "pod"}
     spec = {"csi": {"volumeAttributes": attributes}, "mountOptions": [f"prefix {prefix}"]}
-    return drivers.s3(host(keys=keys), {}, spec)
+    return Path(drivers.s3(host(keys=keys), {}, spec).source)
 
 
 def test_lustre_is_mounted_as_a_whole_or_as_a_directory_that_exists(disks: Path) -> None:
@@ -157,6 +173,24 @@ def test_an_access_point_shows_its_root_directory_which_efs_makes(disks: Path) -
     for handle in ("fs-2::fsap-9", "fs-3::fsap-1"):
         with pytest.raises(NotReady, match="access denied by server"):
             efs(handle)
+
+
+def test_an_access_point_shows_what_its_user_may(disks: Path) -> None:
+    """Its files have one owner, whoever the client says it is."""
+    assert not efs_mount("fs-2::fsap-1").read_only, "it owns the directory"
+    assert not efs_mount("fs-2::fsap-root").read_only
+    assert efs_mount("fs-2::fsap-group").read_only, "0750: a group reads"
+    with pytest.raises(NotReady, match="fsap-other: /teams/vision .*Permission denied"):
+        efs("fs-2::fsap-other")
+    assert efs_mount("fs-2::fsap-top").read_only, "the root of a file system belongs to root"
+    assert not efs_mount("fs-2").read_only, "EFS does not squash root"
+
+
+def test_a_directory_belongs_to_the_access_point_that_made_it_first(disks: Path) -> None:
+    """CreationInfo counts once: the second point's user finds a directory of somebody else."""
+    with pytest.raises(NotReady, match="Permission denied"):
+        efs("fs-2::fsap-other")
+    assert not efs_mount("fs-2::fsap-1").read_only
 
 
 def test_a_prefix_is_mounted_by_pods_that_may_list_it(disks: Path) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rehearsal.kubelet import images, kubelet, network, node, process
+from rehearsal.kubelet import images, kubelet, node, process
 from rehearsal.kubelet.aws import plain
 from rehearsal.kubelet.container import Container, refused
 from rehearsal.kubelet.environment import NotReady, environment, expand, quantity
@@ -192,7 +191,7 @@ def test_other_images_are_not_programs() -> None:
 
 
 def test_a_volume_at_dev_shm_replaces_the_default() -> None:
-    mounts = process.mounts(None, [process.Mount(target="/dev/shm", size="1g")])
+    mounts = process.mounts(None, [process.Mount(target="/dev/shm", size="1g")], hosts="/h")
     assert [m.size for m in mounts if m.target == "/dev/shm"] == ["1g"]
 
 
@@ -219,24 +218,12 @@ def test_a_sample_is_in_its_image_unless_a_volume_hides_it() -> None:
     files = images.sample_files("trainyard/ddp:1")
     assert set(files) == {"/workspace/train.py", "/workspace/checkpoints.py"}
     assert images.sample_files("trainyard/torch-cpu:1") == images.sample_files("other/ddp:1") == {}
-    assert files["/workspace/train.py"] in [m.source for m in process.mounts(None, [], files)]
-    hidden = process.mounts(None, [process.Mount(target="/workspace", source="/x")], files)
+    assert files["/workspace/train.py"] in [
+        m.source for m in process.mounts(None, [], files, hosts="/h")
+    ]
+    at = process.Mount(target="/workspace", source="/x")
+    hidden = process.mounts(None, [at], files, hosts="/h")
     assert [m.target for m in hidden if m.target.startswith("/workspace")] == ["/workspace"]
-
-
-def test_host_names_need_a_subdomain() -> None:
-    assert network.host_names({"hostname": "a-0"}, "n") == []
-    assert network.host_names({"hostname": "a-0", "subdomain": "a"}, "n")[:2] == ["a-0", "a-0.a"]
-
-
-def test_hosts_of_a_machine_are_forgotten_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(network, "HOSTS", tmp_path / "hosts")
-    for owner in ("i-1 u", "i-1 v", "i-10 w"):
-        network.add_hosts(owner, "10.244.1.1", [owner[-1]])
-    network.remove_hosts("i-1 ")
-    assert (tmp_path / "hosts").read_text() == "127.0.0.1 localhost\n10.244.1.1 w # i-10 w\n"
 
 
 def test_a_failing_container_is_restarted_as_its_policy_says() -> None:

@@ -51,6 +51,10 @@ class World:
         return answer["out"]
 
     def apply(self, *objects: dict[str, Any]) -> None:
+        """The objects, and a headless service for each Job whose pods name one."""
+        objects += tuple(
+            headless(one["metadata"]["name"]) for one in objects if one["kind"] == "Job"
+        )
         answer = self.ask(
             "apply", json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
         )
@@ -150,6 +154,24 @@ def job(
     }
 
 
+def headless(name: str, space: str = "default") -> dict[str, Any]:
+    """The service that gives pods of a subdomain their names."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": space},
+        "spec": {"clusterIP": "None"},
+    }
+
+
+def dns() -> list[dict[str, Any]]:
+    """CoreDNS, as far as a kubelet asks for it: an endpoint of kube-dns."""
+    service = headless("kube-dns", "kube-system")
+    endpoints = {**service, "kind": "Endpoints"}
+    del endpoints["spec"]
+    return [service, {**endpoints, "subsets": [{"addresses": [{"ip": "10.244.1.1"}]}]}]
+
+
 def claim(file_system: str) -> list[dict[str, Any]]:
     """A static volume of a Lustre file system and the claim on it."""
     source = {
@@ -207,7 +229,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     for name in ("i-1", "i-2"):
         client.ask("launch", name, 2)
     client.ask("lustre", {"fs-1": lustre("fs-1"), "fs-2": lustre("fs-2", "CREATING")})
-    made.apply(*(daemon(name, image) for name, image in DAEMONS.items()))
+    made.apply(*(daemon(name, image) for name, image in DAEMONS.items()), *dns())
     until(lambda: made.kubectl("get", "nodes").count(" Ready ") == 2)
     until(lambda: made.kubectl("get", "nodes", "-o", "yaml").count('nvidia.com/gpu: "8"') == 4)
     yield made
@@ -394,7 +416,7 @@ def test_a_pod_that_is_active_for_too_long_fails(world: World) -> None:
 def test_init_containers_run_one_after_the_other_and_before_the_others(world: World) -> None:
     keep = mounted({"name": "k", "emptyDir": {}}, "/keep")
     share = {"image": "alpine:3.10", "volumeMounts": keep["volumeMounts"]}
-    wait = "until nslookup later-0; do sleep 0.2; done; cat /keep/1 > /keep/2"
+    wait = "until nslookup later-0.later; do sleep 0.2; done; cat /keep/1 > /keep/2"
     first = [
         {"name": "one", "command": ["sh", "-c", "echo 1 > /keep/1"], **share},
         {"name": "two", "command": ["sh", "-c", wait], **share},
@@ -411,7 +433,9 @@ def test_init_containers_run_one_after_the_other_and_before_the_others(world: Wo
             == [{"terminated"}, {"running"}]
         )
     )
-    until(lambda: "can't resolve 'later-0'" in world.kubectl("logs", "job/order", "-c", "two"))
+    until(
+        lambda: "can't resolve 'later-0.later'" in world.kubectl("logs", "job/order", "-c", "two")
+    )
     assert world.pods("order")[0]["status"]["phase"] == "Pending"
     world.apply(job("later", "sleep 5"))
     until(lambda: world.finished("order") == "Succeeded")

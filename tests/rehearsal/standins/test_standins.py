@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from operations.symptoms import RENDEZVOUS, read
 from rehearsal.kubelet import images
 from rehearsal.paths import free_port
 from rehearsal.standins import git
@@ -81,6 +83,23 @@ def two_nodes(
     ]
 
 
+def test_efa_that_is_blocked_ends_ranks_on_several_nodes_in_the_words_of_nccl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(images.STAND_INS))
+    torchrun = importlib.import_module("torchrun")
+    monkeypatch.setattr(torchrun, "FABRIC", tmp_path / "uverbs0")
+    torchrun.fabric()
+    torchrun.FABRIC.write_text("")
+    torchrun.fabric()
+    torchrun.FABRIC.write_text("no rule of sg-1 lets EFA out to sg-1")
+    with pytest.raises(SystemExit):
+        torchrun.fabric()
+    said = capsys.readouterr().err
+    assert "no rule of sg-1 lets EFA out to sg-1" in said
+    assert "EFA does not work" in read(RENDEZVOUS, said, "")[0]
+
+
 def test_git_clones_what_the_checkout_has(folder: Path) -> None:
     code, output = run(
         "git",
@@ -144,6 +163,42 @@ def test_two_nodes_make_one_world_and_the_environment_sets_flags(folder: Path) -
     assert "[rank 1/4]" in one and "[rank 2/4]" in other
 
 
+@pytest.mark.parametrize(("nodes", "size"), [(1, 2), (2, 4), (3, 6)])
+def test_an_elastic_run_begins_with_the_nodes_that_are_there(
+    monkeypatch: pytest.MonkeyPatch, nodes: int, size: int
+) -> None:
+    """At least one and at most three: nobody waits for more once the last call is over, or for a
+    fourth."""
+    monkeypatch.syspath_prepend(str(images.STAND_INS))
+    rendezvous = importlib.import_module("rendezvous")
+    hub = rendezvous.Hub(0, "run", (1, 3), 1.0 if nodes < 3 else PATIENCE)
+    lines = [rendezvous.connect(("127.0.0.1", hub.port), PATIENCE) for _ in range(nodes)]
+    for number, line in enumerate(lines):
+        line.say({"run": "run", "ranks": 2, "node_rank": number, "fixed": False})
+    assert hub._gather() == size
+    assert [line.hear(PATIENCE)["size"] for line in lines] == [size] * nodes
+
+
+def test_an_elastic_torchrun_alone_trains_alone(folder: Path) -> None:
+    words = ("--nnodes=1:4", "--rdzv_backend=c10d", "--rdzv_conf=last_call_timeout=1")
+    endpoint = f"--rdzv_endpoint=localhost:{free_port()}"
+    code, output = run("torchrun", *words, endpoint, "--nproc_per_node=2", "train.py", cwd=folder)
+    assert code == 0 and "[rank 1/2]" in output
+
+
+def test_a_name_that_dns_does_not_know_is_told_while_torch_waits(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(images.STAND_INS))
+    rendezvous = importlib.import_module("rendezvous")
+    with pytest.raises(OSError):
+        rendezvous.connect(("t5-node-0-0.t5.invalid", 1), 0.5)
+    said = capsys.readouterr().err
+    assert said.count("cannot be retrieved (gai error: ") == 1
+    found, _ = read(RENDEZVOUS, said, "", namespace="n", job="a=b")
+    assert "DNS does not know the endpoint" in found
+
+
 def test_a_node_without_an_endpoint_waits_for_itself(folder: Path) -> None:
     code, output = run(
         "torchrun",
@@ -163,7 +218,6 @@ def test_a_node_without_an_endpoint_waits_for_itself(folder: Path) -> None:
         (("nope.py",), "can't open file"),
         (("--nproc_per_node=gpu", "train.py"), "Cuda is not available"),
         (("--nproc_per_node=many", "train.py"), "Unsupported nproc_per_node"),
-        (("--nnodes=1:4", "train.py"), "does not implement elastic --nnodes=1:4"),
         (("--rdzv_backend=etcd", "train.py"), "does not implement the rendezvous backend 'etcd'"),
     ],
 )
