@@ -12,6 +12,7 @@ from catalog.repair import (
     AT_END,
     BLIND_SECONDS,
     CONDITIONS,
+    EVENTS,
     GRACE_SECONDS,
     LOOK_SECONDS,
     SHARE,
@@ -40,7 +41,7 @@ TAINT = "trainyard.io/sick"
 MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("", "nodes", ("list", "patch")),
     ("", "pods", ("list", "delete")),
-    ("", "events", ("create",)),
+    ("", "events", ("create", "list")),
     ("coordination.k8s.io", "leases", ("list",)),
     ("karpenter.sh", "nodeclaims", ("list", "patch", "delete")),
 )
@@ -71,6 +72,7 @@ def settings(plan: RepairPlan) -> str:
             "pool_label": POOL,
             "conditions": CONDITIONS,
             "at_end": AT_END,
+            "events": EVENTS,
             "look_seconds": LOOK_SECONDS,
             "blind_seconds": BLIND_SECONDS,
             "silent_seconds": SILENT_SECONDS,

@@ -43,6 +43,7 @@ class Server:
         self.writes: list[tuple[str, str]] = []
         self.graces: dict[str, int] = {}
         self.events: list[str] = []
+        self.warnings: list[Object] = []
         self.away = False
 
     def run(self, name: str, node: str, **labels: str) -> None:
@@ -56,6 +57,11 @@ class Server:
         condition = {"type": kind, "status": "False", "reason": reason, "message": "it broke"}
         self.nodes[node]["status"]["conditions"] = [condition]
 
+    def warn(self, node: str, message: str, at: str) -> None:
+        """An event of the agent, which makes no condition False."""
+        about = {"kind": "Node", "name": node}
+        self.warnings.append({"involvedObject": about, "message": message, "lastTimestamp": at})
+
     def beat(self, *silent: str) -> None:
         self.leases = {n: v + (n not in silent) for n, v in self.leases.items()}
 
@@ -67,6 +73,8 @@ class Server:
                 {"metadata": {"name": n}, "spec": {"renewTime": str(v)}}
                 for n, v in self.leases.items()
             ]
+        if path == self.program.EVENTS:
+            return self.warnings
         held = {"/api/v1/nodes": self.nodes, CLAIMS: self.claims, "/api/v1/pods": self.pods}[path]
         wanted = query.get("fieldSelector", "").removeprefix("spec.nodeName=")
         found = [one for one in held.values() if not wanted or one["spec"]["nodeName"] == wanted]
@@ -115,6 +123,7 @@ def _node(name: str) -> Object:
         "metadata": {
             "name": name,
             "uid": name,
+            "creationTimestamp": "2026-11-23T08:00:00Z",
             "resourceVersion": "1",
             "labels": {POOL: "h100"},
             "annotations": {},
@@ -143,7 +152,7 @@ def clock(program: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def repair(server: Server, nodes_an_hour: int | None = None) -> Any:
     plan = RepairPlan(image="python", files={}, nodes_an_hour=nodes_an_hour)
     said = json.loads(settings(plan))
-    lists = {key: tuple(said[key]) for key in ("conditions", "at_end")}
+    lists = {key: tuple(said[key]) for key in ("conditions", "at_end", "events")}
     return server.program.Repair(server, server.program.Settings(**{**said, **lists}))
 
 
@@ -175,6 +184,26 @@ def test_a_node_whose_gpu_is_lost_is_tainted_its_gang_ended_and_its_claim_delete
     assert [what for _, what in server.writes].index("nodes/n0") < [
         what for _, what in server.writes
     ].index("namespaces/t/pods/p0"), "otherwise the gang could start anew on the same node"
+
+
+IO_ERROR = "BlockDeviceIOError: I/O error detected on block device nvme1n1 at sector 2048"
+
+
+def test_a_node_whose_disk_cannot_be_read_is_replaced_though_the_agent_says_it_in_an_event(
+    server: Server,
+) -> None:
+    server.warn("n0", IO_ERROR, "2026-11-23T09:00:00Z")
+    repair(server).step()
+    assert leaving(server) == ["c0"]
+    assert "BlockDeviceIOError: I/O error" in server.nodes["n0"]["metadata"]["annotations"][NOTE]
+
+
+def test_events_that_ask_for_nothing_or_are_older_than_the_node_replace_none(server: Server) -> None:
+    server.warn("n0", IO_ERROR, "2026-11-23T07:59:59Z")
+    server.warn("n1", "EFAErrorMetric: retrans_pkts increased from 0 to 9000", "2026-11-23T09:00:00Z")
+    server.warn("n2", "NvidiaXID94Warning: it broke", "2026-11-23T09:00:00Z")
+    repair(server).step()
+    assert leaving(server) == []
 
 
 def test_all_pods_of_a_pytorch_job_end_because_its_operator_restarts_one_alone(

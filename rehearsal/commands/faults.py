@@ -26,7 +26,21 @@ FAULTS = (
 )
 NOTICES = ("spot", "rebalance", "reservation", "health")
 """What AWS announces of an instance: aws/notices.py."""
-BREAKS = ("xid", "kubelet-dead", "node-lost", "rank-killed", "rank-hung")
+BREAKS = (
+    "xid",
+    "efa-down",
+    "nvme-gone",
+    "kubelet-dead",
+    "node-lost",
+    "node-slow",
+    "rank-killed",
+    "rank-hung",
+    "rank-out-of-memory",
+    "checkpoint-damaged",
+    "store-full",
+    "store-away",
+    "mended",
+)
 """What breaks on a machine: kubelet/damage.py."""
 FAULT_FIELDS: dict[str, tuple[Any, str]] = {
     "service": (str, "only calls to this service, such as ec2"),

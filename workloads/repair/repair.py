@@ -1,9 +1,9 @@
 """Replaces nodes whose hardware is broken, so that their gangs go on elsewhere.
 
-It runs as one pod, with nothing but Python. Every few seconds it reads nodes, leases and NodeClaims. A
-node is sick where the EKS node monitoring agent says so in a condition, or where its kubelet is silent.
-It taints a sick node, ends the gangs on it, and deletes its NodeClaim; Karpenter does the rest. Why:
-docs/decisions/0018. What is sick: sickness.py. What it is told: plans/repair.py.
+It runs as one pod, with nothing but Python. Every few seconds it reads nodes, their events, leases and
+NodeClaims. A node is sick where the EKS node monitoring agent says so in a condition or an event, or
+where its kubelet is silent. It taints a sick node, ends the gangs on it, and deletes its NodeClaim;
+Karpenter does the rest. Why: docs/decisions/0018. What is sick: sickness.py. What it is told: plans/repair.py.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from sickness import Object, Settings, Sick, Sight, labels, most, siblings, sick
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 REQUEST_SECONDS = 10
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+EVENTS = "/api/v1/namespaces/default/events"
+"""Those of nodes, which are in no namespace, are here."""
 TERMINATE_AT = "karpenter.sh/nodeclaim-termination-timestamp"
 """Annotation of a NodeClaim: when Karpenter's patience with pods ends."""
 HOUR, REMEMBERED = 3600.0, 50
@@ -102,6 +104,7 @@ class Repair:
         claims = {
             claim.get("status", {}).get("nodeName"): claim for claim in self._api.items(CLAIMS)
         }
+        events = self._api.items(EVENTS, fieldSelector="involvedObject.kind=Node,type=Warning")
         now = time.monotonic()
         self._sight.look(
             {each["metadata"]["name"]: each["spec"].get("renewTime", "") for each in leases}, now
@@ -110,7 +113,7 @@ class Repair:
         self._states = {}
         for node in nodes:
             name = node["metadata"]["name"]
-            sick = sickness(node, self._sight.quiet(name, now), self._settings)
+            sick = sickness(node, self._sight.quiet(name, now), self._settings, events)
             if sick and (claim := claims.get(name)):
                 pool = labels(node).get(self._settings.pool_label, "")
                 size = sum(labels(n).get(self._settings.pool_label) == pool for n in nodes)
@@ -177,7 +180,7 @@ class Repair:
         name = node["metadata"]["name"]
         say(f"{name}: {words}")
         self._patch(node, {"metadata": {"annotations": {key: words}}})
-        self._api.ask("POST", "/api/v1/namespaces/default/events", event(node, words, reason))
+        self._api.ask("POST", EVENTS, event(node, words, reason))
 
     def _patch(self, node: Object, change: Object) -> None:
         path = f"/api/v1/nodes/{node['metadata']['name']}"

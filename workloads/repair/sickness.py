@@ -32,6 +32,8 @@ class Settings:
     """Of the node monitoring agent: False means that something is broken."""
     at_end: tuple[str, ...]
     """Reasons with which a run can go on; the node is replaced when its pods have ended."""
+    events: tuple[str, ...]
+    """Of the node monitoring agent: what it says in an event alone, and what a node does not survive."""
     look_seconds: float
     blind_seconds: float
     """Of its own sight: after a longer gap it knows nothing about leases."""
@@ -48,7 +50,7 @@ class Settings:
     def read(path: Path) -> Settings:
         """The file of the ConfigMap."""
         said = json.loads(path.read_text())
-        lists = {key: tuple(said[key]) for key in ("conditions", "at_end")}
+        lists = {key: tuple(said[key]) for key in ("conditions", "at_end", "events")}
         return Settings(**{**said, **lists})
 
 
@@ -86,8 +88,11 @@ class Sight:
         return now - self._seen[node][1] if node in self._seen else 0.0
 
 
-def sickness(node: Object, quiet: float, settings: Settings) -> Sick | None:
-    """What is wrong with a node, if anything. A dead kubelet first: it says nothing of the rest."""
+def sickness(
+    node: Object, quiet: float, settings: Settings, events: Iterable[Object] = ()
+) -> Sick | None:
+    """What is wrong with a node, if anything. A dead kubelet first: it says nothing of the rest.
+    `events`: of the namespace in which those of nodes are."""
     if quiet > settings.silent_seconds:
         words = f"its kubelet has said nothing for {settings.silent_seconds:.0f} seconds"
         return Sick("KubeletSilent", words, silent=True)
@@ -95,7 +100,20 @@ def sickness(node: Object, quiet: float, settings: Settings) -> Sick | None:
         if condition["type"] in settings.conditions and condition["status"] == "False":
             words = condition.get("message") or f"{condition['type']} is False"
             return Sick(condition.get("reason") or condition["type"], words)
+    for event in events:
+        reason, _, words = (event.get("message") or "").partition(": ")
+        if reason in settings.events and _is_of(node, event):
+            return Sick(reason, words)
     return None
+
+
+def _is_of(node: Object, event: Object) -> bool:
+    """Whether it is about this node, and not about one before that had the same name: names are
+    addresses."""
+    about, meta = event.get("involvedObject") or {}, node["metadata"]
+    since = meta.get("creationTimestamp") or ""
+    mine = about.get("kind") == "Node" and about.get("name") == meta["name"]
+    return mine and (event.get("lastTimestamp") or "") >= since
 
 
 def most(nodes: int, settings: Settings) -> int:

@@ -15,7 +15,7 @@ import pytest
 
 from catalog.repair import CONDITIONS, FATAL_XIDS
 from rehearsal import paths
-from rehearsal.kubelet import damage
+from rehearsal.kubelet import damage, ranks
 from rehearsal.kubelet.damage import Damage
 from rehearsal.kubelet.node import GPU
 
@@ -111,18 +111,18 @@ def test_a_hung_rank_is_stopped_with_all_that_it_has_started() -> None:
     process = subprocess.Popen(["sh", "-c", "sleep 60 & wait"])
     try:
         for _ in range(100):
-            if len(damage._below(process.pid)) == 1:
+            if len(ranks.below(process.pid)) == 1:
                 break
             time.sleep(0.02)
-        damage.stop(SimpleNamespace(pid=process.pid))  # type: ignore[arg-type]
-        [child] = damage._below(process.pid)
+        ranks.stop(SimpleNamespace(pid=process.pid))  # type: ignore[arg-type]
+        [child] = ranks.below(process.pid)
         for _ in range(100):
             if " T " in Path(f"/proc/{child}/stat").read_text():
                 break
             time.sleep(0.02)
         assert " T " in Path(f"/proc/{child}/stat").read_text()
     finally:
-        for pid in damage._below(process.pid):
+        for pid in ranks.below(process.pid):
             os.kill(pid, signal.SIGKILL)
         process.kill()
         process.wait()
