@@ -198,9 +198,13 @@ def test_a_node_whose_disk_cannot_be_read_is_replaced_though_the_agent_says_it_i
     assert "BlockDeviceIOError: I/O error" in server.nodes["n0"]["metadata"]["annotations"][NOTE]
 
 
-def test_events_that_ask_for_nothing_or_are_older_than_the_node_replace_none(server: Server) -> None:
+def test_events_that_ask_for_nothing_or_are_older_than_the_node_replace_none(
+    server: Server,
+) -> None:
     server.warn("n0", IO_ERROR, "2026-11-23T07:59:59Z")
-    server.warn("n1", "EFAErrorMetric: retrans_pkts increased from 0 to 9000", "2026-11-23T09:00:00Z")
+    server.warn(
+        "n1", "EFAErrorMetric: retrans_pkts increased from 0 to 9000", "2026-11-23T09:00:00Z"
+    )
     server.warn("n2", "NvidiaXID94Warning: it broke", "2026-11-23T09:00:00Z")
     repair(server).step()
     assert leaving(server) == []

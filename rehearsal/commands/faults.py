@@ -19,6 +19,7 @@ FAULTS = (
     "delay",
     "reserve",
     "quota",
+    "api-away",
     "vanish",
     "notice",
     "break",
@@ -48,7 +49,7 @@ FAULT_FIELDS: dict[str, tuple[Any, str]] = {
     "zone": (str, "only in this zone, such as ap-northeast-2a"),
     "instance_type": (str, "only for this instance type, such as g6e.48xlarge"),
     "count": (int, "how often it happens (once by default); -1: until `clear`"),
-    "seconds": (float, "delay: how long each call takes"),
+    "seconds": (float, "delay: how long each call takes; api-away: how long it lasts"),
     "available": (int, "no-capacity: how many instances AWS can still launch"),
     "id": (str, "reserve: id of the reservation"),
     "starts": (str, "reserve: when it starts, such as 2027-01-04T11:30:00Z"),
@@ -58,7 +59,8 @@ FAULT_FIELDS: dict[str, tuple[Any, str]] = {
     "instances": (int, "reserve: how many instances"),
     "value": (float, "quota: its new value"),
 }
-"""Field of a fault → its type and its help text. The last six are for `reserve`, which creates a
+"""Field of a fault → its type and its help text. Seconds of `api-away` are those of this machine, as
+those of leases and of kubelets are. The last six are for `reserve`, which creates a
 capacity reservation or a Capacity Block, and for `quota`."""
 
 

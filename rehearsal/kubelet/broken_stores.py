@@ -21,6 +21,8 @@ from rehearsal.kubelet.ranks import below
 STATE = "stores"
 """File of a machine's folder that says how its file systems are; absent while they work."""
 FULL, AWAY = "full", "away"
+MOUNTS = {"fsx.csi.aws.com": "mount.lustre", "efs.csi.aws.com": "mount.nfs4"}
+"""CSI driver → the program whose words it repeats."""
 PAGE = 4096
 """Bytes of the smallest file system of memory. One file fills it."""
 
@@ -61,11 +63,11 @@ def seen(folder: Path, place: str) -> str:
     return str(copy / whole.relative_to(paths.FILE_SYSTEMS / name))
 
 
-def reached(folder: Path, place: Path) -> None:
-    """NotReady where a file system cannot be mounted, since it does not answer."""
+def reached(folder: Path, place: Path, driver: str) -> None:
+    """NotReady where a file system cannot be mounted, since it does not answer. `driver`: of CSI."""
     if state(folder) == AWAY:
         name = place.relative_to(paths.FILE_SYSTEMS).parts[0]
-        raise NotReady(f"mount {name}: Connection timed out")
+        raise NotReady(f"{MOUNTS.get(driver, driver)}: {name}: Connection timed out")
 
 
 def mount_memory(place: Path, size: int) -> None:

@@ -268,7 +268,7 @@ def claim(volumes: Volumes, name: str, volume: Object) -> Mount:
         place = folder_of(volumes.kubelet, volumes.pod, bound["spec"])
     except AwsError as error:
         raise NotReady(str(error)) from None
-    broken_stores.reached(volumes.kubelet.folder, place)
+    broken_stores.reached(volumes.kubelet.folder, place, csi["driver"])
     options = bound["spec"].get("mountOptions", ())
     return Mount(source=str(place), read_only=bool({*options} & READ_ONLY))
 

@@ -391,7 +391,7 @@ def test_a_hung_job_is_named_with_its_time_its_cost_and_the_pod_that_stopped_fir
 
     text = silent(SILENCE, timedelta(minutes=7))
     assert "none has written a log line since 11:55:00 (300 s); 30.13 USD an hour" in text
-    assert "pod run-node-0-1-x stopped first, at 11:53:00" in text
+    assert "pod run-node-0-1-x stopped first, at 11:53:00, on node n1: look there first" in text
     assert silent(timedelta(minutes=4), timedelta(hours=2)) == "", "one of them still speaks"
 
 

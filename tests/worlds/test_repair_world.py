@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -21,7 +22,7 @@ from catalog.latencies import TYPICAL
 from plans.repair import APP, NOTE
 from rehearsal import world
 from tests.support.patience import until
-from tests.worlds.fault_rows import FAULTS, Fault
+from tests.worlds.fault_rows import FAULTS, SPOT, Fault
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
 
 pytestmark = [
@@ -32,7 +33,6 @@ pytestmark = [
 
 STEPS = 100_000
 """More than any test takes; `test_all_runs_end_complete` lets the runs resume near their end."""
-SPOT = {"capacity": "spot"}
 STATIC = {
     "instance_types": ["g6.12xlarge"],
     "max_nodes": 3,
@@ -86,15 +86,21 @@ def _stack(**pool: str) -> Object:
     return made
 
 
-@pytest.fixture(scope="module")
-def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
-    spot = any("spot notice" in item.name for item in request.session.items)
-    stack = _stack(**(SPOT if spot else {}))
-    file = {"Pulumi.heal.yaml": yaml.safe_dump({"config": stack}), "step.py": "import torch\n"}
-    with rehearsing("heal", file) as made:
+@contextmanager
+def _training(**pool: str) -> Iterator[Harness]:
+    """A world in which all gangs have saved checkpoints. `pool`: more of the pool that is not
+    static."""
+    config = yaml.safe_dump({"config": _stack(**pool)})
+    with rehearsing("heal", {"Pulumi.heal.yaml": config, "step.py": "import torch\n"}) as made:
         made.do("up", "--stack", "heal", "--wait", "1")  # the runs go on without it
         for key in JOBS:
             assert until(lambda key=key: _step(made, key) > 3, every=1), _seen(made)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def harness() -> Iterator[Harness]:
+    with _training() as made:
         yield made
 
 
@@ -152,16 +158,13 @@ def _nodes(harness: Harness, key: str) -> dict[str, str]:
 
 def _break(harness: Harness, fault: Fault, hit: dict[str, dict[str, str]]) -> None:
     """Plant the fault under all gangs at the same time."""
-    victims = [
-        each
-        for nodes in hit.values()
-        for each in ([*nodes.values()] if fault.everywhere else [*nodes.values()][-1:])
-    ]
     for first in fault.before:
         assert harness.do("fault", *first) == 0
-    started = [harness.start("fault", *fault.words(each)) for each in victims]
-    if not fault.breaks:
-        started = [harness.start("fault", *fault.once)] if fault.once else []
+    words = [fault.once] if fault.once else []
+    for key, nodes in hit.items():
+        chosen = [*nodes.values()] if fault.everywhere else [*nodes.values()][-1:]
+        words += [] if fault.once else [fault.words(each, JOBS[key][0]) for each in chosen]
+    started = [harness.start("fault", *each) for each in words]
     assert [each.wait() for each in started] == [0] * len(started)
 
 
@@ -170,7 +173,8 @@ def _mend(harness: Harness, fault: Fault) -> None:
         assert harness.do("fault", *words) == 0
     if fault.mends:
         on = {each for key in JOBS for each in _nodes(harness, key).values()}
-        done = [harness.start("fault", *fault.words(each, fault.mends)) for each in sorted(on)]
+        mends = ("--what", fault.mends)
+        done = [harness.start("fault", "break", "--instance", each, *mends) for each in sorted(on)]
         assert [each.wait() for each in done] == [0] * len(done)
 
 
@@ -180,44 +184,74 @@ def _status(harness: Harness) -> str:
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_gang_goes_on_or_the_reason_is_told(harness: Harness, name: str) -> None:
-    fault, took = FAULTS[name], dict[str, float]()
+    _goes_on(harness, name, FAULTS[name])
+
+
+def test_a_gang_on_spot_nodes_goes_on_after_a_notice() -> None:
+    with _training(capacity="spot") as harness:
+        _goes_on(harness, "spot notice", SPOT)
+
+
+def _goes_on(harness: Harness, name: str, fault: Fault) -> None:
     hit = {key: _nodes(harness, key) for key in JOBS}
-    replaced = {[*nodes][-1] for nodes in hit.values()} if fault.reason or fault.leaves else set()
     steps = {key: _step(harness, key) for key in JOBS}
+    broken = {[*nodes][-1] for nodes in hit.values()} if fault.node_goes else set[str]()
     began = time.time()
     _break(harness, fault, hit)
-    planted, said = time.time(), ""
-
-    def told() -> bool:
-        nonlocal said
-        said = _status(harness)
-        return all(words in said for words in fault.says)
+    planted, took = time.time(), dict[str, float]()
 
     def back() -> bool:
         for key in sorted({*JOBS} - {*took}):
-            since = began + fault.restarts_after
-            if not fault.restarts or _anew(_pods(harness, key), since, replaced):
+            if not fault.restarts or _anew(_pods(harness, key), began, broken):
                 took[key] = time.time() - planted
         return len(took) == len(JOBS)
 
-    if fault.says:
-        assert until(told, lambda: said + _seen(harness), every=2), said
-        print(f"{name}: make status said so after {time.time() - planted:.0f} s", flush=True)
+    time.sleep(fault.lasts)
+    _said(harness, name, fault)
     _mend(harness, fault)
+    if fault.by_hand:
+        _by_hand(harness, broken)
     assert until(back, lambda: f"{name}: {took} {_seen(harness)}", every=1)
     for key in JOBS:
         more = max(steps[key], _step(harness, key)) + 8
         assert until(lambda key=key, more=more: _step(harness, key) >= more, every=0.5), key
-        if fault.restarts:
-            assert "resumed from step" in _log(harness, key), key
+        assert not fault.restarts or "resumed from step" in _log(harness, key), key
     print(f"{name}: {_told(fault, took)}", flush=True)
+    _nodes_are(harness, fault, {each for nodes in hit.values() for each in nodes.values()})
+
+
+def _said(harness: Harness, name: str, fault: Fault) -> None:
+    """`make status` says what it must, and soon."""
+    if fault.says:
+        began, last = time.monotonic(), ""
+
+        def told() -> bool:
+            nonlocal last
+            last = _status(harness)
+            return all(words in last for words in fault.says)
+
+        assert until(told, lambda: last + _seen(harness), every=2)
+        print(f"{name}: make status said so after {time.monotonic() - began:.0f} s", flush=True)
+
+
+def _by_hand(harness: Harness, nodes: set[str]) -> None:
+    """What `make status` proposes."""
+    for claim in harness.get("nodeclaims")["items"]:
+        if claim["status"].get("nodeName") in nodes:
+            harness.shell(f"kubectl delete nodeclaim {claim['metadata']['name']} --wait=false")
+
+
+def _nodes_are(harness: Harness, fault: Fault, hit: set[str]) -> None:
+    """Replaced by the program, by somebody else, or not at all."""
     if fault.reason:
         assert fault.reason in _events(harness)
-        gone = {[*nodes.values()][-1] for nodes in hit.values()}
-        assert until(lambda: not gone & set(harness.gpu_instances())), "all are replaced"
-    elif not fault.leaves:
-        assert {key: _nodes(harness, key) for key in JOBS} == hit, "no node is replaced"
-        assert not harness.shell(f"kubectl get nodes -o yaml | grep {NOTE}", check=False)
+        # One of each gang, and all that are sick.
+        assert until(lambda: len(hit - {*harness.gpu_instances()}) == len(JOBS)), "all are replaced"
+    elif not fault.node_goes:
+        assert hit <= {*harness.gpu_instances()}, "no node is replaced"
+        noted = harness.shell(f"kubectl get nodes -o yaml | grep {NOTE}", check=False)
+        assert all(words in noted for words in fault.says if words.startswith("Nvidia"))
+        assert not noted or fault.says, noted
 
 
 def _told(fault: Fault, took: dict[str, float]) -> str:
@@ -225,7 +259,7 @@ def _told(fault: Fault, took: dict[str, float]) -> str:
     if not fault.restarts:
         return "the runs went on"
     boots = TYPICAL["ec2.instance-boot"] + TYPICAL["job.image-pull"]
-    cold = {"ondemand", "operator"} if fault.reason or fault.leaves else set[str]()
+    cold = {"ondemand", "operator"} if fault.node_goes else set[str]()
     return ", ".join(
         f"{key} {seconds:.0f} s here, {seconds + (boots if key in cold else 0):.0f} s on AWS"
         for key, seconds in sorted(took.items())
@@ -233,7 +267,7 @@ def _told(fault: Fault, took: dict[str, float]) -> str:
 
 
 def test_all_runs_end_complete(harness: Harness) -> None:
-    """They resume near their end."""
+    """They resume near their end. Then nothing holds sick nodes any more."""
     hit = {key: _nodes(harness, key) for key in JOBS}
     _break(harness, FAULTS["rank killed"], hit)
     end = time.monotonic() + 8
@@ -246,6 +280,8 @@ def test_all_runs_end_complete(harness: Harness) -> None:
         time.sleep(0.2)
     for key in JOBS:
         assert until(lambda key=key: _outcome(harness, key) in SUCCEEDED, every=1), _seen(harness)
+    sick = f"kubectl get nodes -o yaml | grep {NOTE}"
+    assert until(lambda: not harness.shell(sick, check=False), every=1)
 
 
 def _events(harness: Harness) -> str:
