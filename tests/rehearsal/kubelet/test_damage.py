@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from catalog.repair import CONDITIONS, FATAL_XIDS
+from catalog.repair import CONDITIONS, EVENTS, FATAL_XIDS
 from rehearsal import paths
+from rehearsal.commands.faults import BREAKS
 from rehearsal.kubelet import damage, ranks
 from rehearsal.kubelet.damage import Damage
 from rehearsal.kubelet.node import GPU
+from tests.support.patience import until
 
 
 class Kubelet:
@@ -89,6 +91,31 @@ def test_another_xid_is_an_event_and_its_gpu_stays(tmp_path: Path) -> None:
     assert broken(made.conditions()) == []
     assert kubelet.events == ["NvidiaXID31Warning: a GPU reported Xid 31"]
     assert kubelet.unhealthy_gpus == 0
+
+
+def test_a_broken_efa_device_is_an_event_after_the_agent_s_next_look_at_its_counters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubelet, made = machine(tmp_path, damage.AGENT, damage.DCGM)
+    monkeypatch.setattr(damage, "EFA_SECONDS", 0.05)
+    made.conditions()
+    made._efa_down()
+    assert kubelet.events == [], "the agent has not looked"
+    until(lambda: kubelet.events)
+    assert kubelet.events == [damage.EFA_EVENT] and broken(made.conditions()) == []
+
+
+def test_a_broken_disk_is_an_event_and_no_condition(tmp_path: Path) -> None:
+    kubelet, made = machine(tmp_path, damage.AGENT, damage.DCGM)
+    made.conditions()
+    made._nvme_gone()
+    assert [text.partition(":")[0] for text in kubelet.events] == [*EVENTS]
+    assert broken(made.conditions()) == []
+
+
+def test_every_fault_that_the_command_knows_happens_and_no_other(tmp_path: Path) -> None:
+    _, made = machine(tmp_path)
+    assert {*made._acts} == {*BREAKS}
 
 
 def test_the_device_plugin_gives_the_gpu_of_a_fatal_xid_to_nobody(tmp_path: Path) -> None:
