@@ -16,7 +16,6 @@ from pathlib import Path
 from rehearsal import paths
 from rehearsal.kubelet.environment import NotReady
 from rehearsal.kubelet.process import Sandboxed
-from rehearsal.kubelet.ranks import below
 
 STATE = "stores"
 """File of a machine's folder that says how its file systems are; absent while they work."""
@@ -92,7 +91,7 @@ def _fill(file: Path) -> None:
 def fill_under(process: Sandboxed, plan: Path) -> None:
     """A running container can write no more to its file systems: over each comes one of a page, which
     is full."""
-    [first] = below(process.pid)[:1] or [0]
+    [first] = process.inside()[:1] or [0]
     for target in mounted(plan):
         covers = f"mount -t tmpfs -o size={PAGE} tmpfs {target} && head -c {PAGE} /dev/zero > {target}/.full"
         subprocess.run(
@@ -104,7 +103,7 @@ def fill_under(process: Sandboxed, plan: Path) -> None:
 
 def empty_under(process: Sandboxed, plan: Path) -> None:
     """After `fill_under`."""
-    [first] = below(process.pid)[:1] or [0]
+    [first] = process.inside()[:1] or [0]
     for target in mounted(plan):
         bared = f"test -e {target}/.full && umount --lazy {target}"
         subprocess.run(

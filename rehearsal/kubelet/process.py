@@ -186,6 +186,10 @@ class Sandboxed:
         """Of unshare."""
         return self._process.pid
 
+    def inside(self) -> list[int]:
+        """Process ids of all that runs in it, process 1 first."""
+        return _below(self.pid)
+
     def poll(self) -> int | None:
         """The exit code, 128 + n for signal n, None while it runs. When it has ended, its log is
         whole."""
@@ -216,6 +220,16 @@ class Sandboxed:
             log.write(log_lines.entry(words.encode()) if words else b"")
         self._code, self.reason = code, reason
         self.kill()
+
+
+def _below(pid: int) -> list[int]:
+    """Every process that it has started, and those that these have."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    try:
+        found = [int(each) for each in children.read_text().split()]
+    except OSError:  # it has just ended
+        return []
+    return [one for child in found for one in (child, *_below(child))]
 
 
 class Simulated:

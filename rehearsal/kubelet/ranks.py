@@ -7,7 +7,6 @@ import os
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from rehearsal.kubelet import images
 from rehearsal.kubelet.container import Container
@@ -60,16 +59,6 @@ def go_on(process: Sandboxed) -> None:
 
 
 def _signal(process: Sandboxed, number: signal.Signals) -> None:
-    for pid in reversed(below(process.pid)):
+    for pid in reversed(process.inside()):
         with suppress(ProcessLookupError):
             os.kill(pid, number)
-
-
-def below(pid: int) -> list[int]:
-    """Every process that it has started, and those that these have."""
-    children = Path(f"/proc/{pid}/task/{pid}/children")
-    try:
-        found = [int(each) for each in children.read_text().split()]
-    except OSError:  # it has just ended
-        return []
-    return [one for child in found for one in (child, *below(child))]

@@ -19,6 +19,7 @@ from rehearsal.commands.faults import BREAKS
 from rehearsal.kubelet import damage, ranks
 from rehearsal.kubelet.damage import Damage
 from rehearsal.kubelet.node import GPU
+from rehearsal.kubelet.process import _below
 from tests.support.patience import until
 
 
@@ -138,18 +139,18 @@ def test_a_hung_rank_is_stopped_with_all_that_it_has_started() -> None:
     process = subprocess.Popen(["sh", "-c", "sleep 60 & wait"])
     try:
         for _ in range(100):
-            if len(ranks.below(process.pid)) == 1:
+            if len(_below(process.pid)) == 1:
                 break
             time.sleep(0.02)
-        ranks.stop(SimpleNamespace(pid=process.pid))  # type: ignore[arg-type]
-        [child] = ranks.below(process.pid)
+        ranks.stop(SimpleNamespace(inside=lambda: _below(process.pid)))  # type: ignore[arg-type]
+        [child] = _below(process.pid)
         for _ in range(100):
             if " T " in Path(f"/proc/{child}/stat").read_text():
                 break
             time.sleep(0.02)
         assert " T " in Path(f"/proc/{child}/stat").read_text()
     finally:
-        for pid in ranks.below(process.pid):
+        for pid in _below(process.pid):
             os.kill(pid, signal.SIGKILL)
         process.kill()
         process.wait()
