@@ -233,7 +233,10 @@ RENDEZVOUS = (
             "EFA does not work: all nodes must be in one zone, and their security group must allow"
             " all traffic from and to itself"
         ),
-        do="aws ec2 describe-security-groups; kubectl get nodes -L topology.kubernetes.io/zone",
+        do=(
+            "aws ec2 describe-security-groups; kubectl get nodes -L topology.kubernetes.io/zone; where it"
+            " worked before, kubectl get events --namespace default shows a node whose device is broken"
+        ),
     ),
     Symptom(
         pattern=(

@@ -96,6 +96,11 @@ def _runs() -> Iterator[Alert]:
             " JOB={{ $labels.run }} ends the run, which resumes from its last checkpoint"
         ),
     )
+    yield from _ranks()
+
+
+def _ranks() -> Iterator[Alert]:
+    """Of one rank, beside the others of its run."""
     yield Alert(
         name="HalfGangIdle",
         severity="warning",

@@ -33,6 +33,10 @@ class Fault:
     """Somebody else replaces the node."""
     restarts: bool = True
     """Whether all ranks start anew."""
+    untouched: bool = False
+    """Whether every rank must run on as it is."""
+    by_hand_of: str = ""
+    """Job whose last rank the test ends, as `make status` says: nothing else would."""
     lasts: float = 0
     """Seconds for which nobody can look."""
     by_hand: bool = False
@@ -62,7 +66,9 @@ FAULTS: dict[str, Fault] = {
     "rank killed": Fault(breaks=("rank-killed",)),
     "rank out of memory": Fault(breaks=("rank-out-of-memory",)),
     "checkpoint damaged": Fault(breaks=("checkpoint-damaged",)),
-    "node slow": Fault(breaks=("node-slow",), restarts=False, mends="mended"),
+    "node slow": Fault(
+        breaks=("node-slow",), restarts=False, untouched=True, lasts=10, mends="mended"
+    ),
     "file system full": Fault(
         breaks=("store-full",), everywhere=True, says=("a file system is full",), mends="mended"
     ),
@@ -73,8 +79,10 @@ FAULTS: dict[str, Fault] = {
         mends="mended",
         restarts=False,
     ),
-    "rank hung": Fault(breaks=("rank-hung",), says=("seems to hang",)),
-    "api server away": Fault(once=("api-away", "--seconds", "120"), restarts=False, lasts=120),
+    "rank hung": Fault(breaks=("rank-hung",), says=("seems to hang",), by_hand_of="operator"),
+    "api server away": Fault(
+        once=("api-away", "--seconds", "120"), restarts=False, untouched=True, lasts=125
+    ),
     "efa down": Fault(
         breaks=("efa-down",),
         says=("keeps crashing", "EFA does not work", "has warned", "EFAErrorMetric"),
@@ -87,7 +95,9 @@ FAULTS: dict[str, Fault] = {
         mended=(("clear",),),
         reason="KubeletSilent",
     ),
-    "xid 63": Fault(breaks=("xid", "--xid", "63"), says=("NvidiaXID63Error",), restarts=False),
+    "xid 63": Fault(
+        breaks=("xid", "--xid", "63"), says=("NvidiaXID63Error",), restarts=False, untouched=True
+    ),
 }
 """Name → fault. The last one leaves sick nodes until the runs end."""
 SPOT = Fault(notice="spot", leaves=True)

@@ -143,6 +143,15 @@ def _anew(pods: list[Object], since: float, broken: set[str]) -> bool:
     )
 
 
+def _ranks(harness: Harness) -> list[tuple[str, int]]:
+    """Pods of all gangs, and how often each has started anew."""
+    return [
+        (pod["metadata"]["uid"], pod["status"]["containerStatuses"][0]["restartCount"])
+        for key in JOBS
+        for pod in _pods(harness, key)
+    ]
+
+
 def _outcome(harness: Harness, key: str) -> str:
     conditions = true_conditions(harness.get(f"{JOBS[key][1].lower()} {key} -n training"))
     return conditions[-1]["type"] if conditions else ""
@@ -196,7 +205,7 @@ def _goes_on(harness: Harness, name: str, fault: Fault) -> None:
     hit = {key: _nodes(harness, key) for key in JOBS}
     steps = {key: _step(harness, key) for key in JOBS}
     broken = {[*nodes][-1] for nodes in hit.values()} if fault.node_goes else set[str]()
-    began = time.time()
+    ranks, began = _ranks(harness), time.time()
     _break(harness, fault, hit)
     planted, took = time.time(), dict[str, float]()
 
@@ -211,11 +220,15 @@ def _goes_on(harness: Harness, name: str, fault: Fault) -> None:
     _mend(harness, fault)
     if fault.by_hand:
         _by_hand(harness, broken)
+    if fault.by_hand_of:
+        [*_, last] = _pods(harness, fault.by_hand_of)
+        harness.shell(f"kubectl delete pod -n training {last['metadata']['name']} --wait=false")
     assert until(back, lambda: f"{name}: {took} {_seen(harness)}", every=1)
     for key in JOBS:
         more = max(steps[key], _step(harness, key)) + 8
         assert until(lambda key=key, more=more: _step(harness, key) >= more, every=0.5), key
         assert not fault.restarts or "resumed from step" in _log(harness, key), key
+    assert not fault.untouched or ranks == _ranks(harness)
     print(f"{name}: {_told(fault, took)}", flush=True)
     _nodes_are(harness, fault, {each for nodes in hit.values() for each in nodes.values()})
 
