@@ -46,6 +46,8 @@ MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("karpenter.sh", "nodeclaims", ("list", "patch", "delete")),
 )
 """API group, resource and verbs, in the whole cluster."""
+MAY_READ_LOGS = ("", "pods/log", ("get",))
+"""In the whole cluster, where runs that stand still are started anew."""
 MAY_REMEMBER = ("get", "create", "patch")
 """Of ConfigMaps, in its own namespace: what it has replaced."""
 
@@ -59,6 +61,13 @@ class RepairPlan:
     """Name → text of its program."""
     nodes_an_hour: int | None
     """Of each pool; None: a share of it."""
+    hung_minutes: int | None = None
+    """None: a run that stands still is told, and goes on."""
+
+    @property
+    def may(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+        """API group, resource and verbs that it needs in the whole cluster."""
+        return (*MAY, MAY_READ_LOGS) if self.hung_minutes else MAY
 
 
 def settings(plan: RepairPlan) -> str:
@@ -79,6 +88,7 @@ def settings(plan: RepairPlan) -> str:
             "grace_seconds": GRACE_SECONDS,
             "share": SHARE,
             "nodes_an_hour": plan.nodes_an_hour,
+            "hung_minutes": plan.hung_minutes,
         },
         indent=1,
     )

@@ -44,14 +44,28 @@ class Server:
         self.graces: dict[str, int] = {}
         self.events: list[str] = []
         self.warnings: list[Object] = []
+        self.logs: dict[str, str] = {}
+        self.asked: list[str] = []
         self.away = False
 
     def run(self, name: str, node: str, **labels: str) -> None:
         self.pods[name] = {
             "metadata": {"name": name, "namespace": "t", "uid": name, "labels": labels},
-            "spec": {"nodeName": node},
+            "spec": {"nodeName": node, "containers": [{"name": "node"}]},
             "status": {"phase": "Running"},
         }
+
+    def started(self, ago: float, *, runs: bool = True) -> None:
+        """Containers of all pods, so many seconds ago."""
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago))
+        state = {"running": {"startedAt": at}} if runs else {"waiting": {}}
+        for pod in self.pods.values():
+            pod["status"]["containerStatuses"] = [{"state": state}]
+
+    def text(self, path: str) -> str:
+        """The log of a pod, as far as the path asks for it."""
+        self.asked.append(path)
+        return self.logs.get(path.partition("/log?")[0].rpartition("/")[2], "")
 
     def sicken(self, node: str, reason: str, kind: str = "AcceleratedHardwareReady") -> None:
         condition = {"type": kind, "status": "False", "reason": reason, "message": "it broke"}
@@ -149,8 +163,12 @@ def clock(program: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def repair(server: Server, nodes_an_hour: int | None = None) -> Any:
-    plan = RepairPlan(image="python", files={}, nodes_an_hour=nodes_an_hour)
+def repair(
+    server: Server, nodes_an_hour: int | None = None, hung_minutes: int | None = None
+) -> Any:
+    plan = RepairPlan(
+        image="python", files={}, nodes_an_hour=nodes_an_hour, hung_minutes=hung_minutes
+    )
     said = json.loads(settings(plan))
     lists = {key: tuple(said[key]) for key in ("conditions", "at_end", "events")}
     return server.program.Repair(server, server.program.Settings(**{**said, **lists}))
@@ -376,3 +394,62 @@ def test_conditions_of_others_are_not_its_business(server: Server) -> None:
     server.sicken("n0", "KubeletHasDiskPressure", kind="DiskPressure")
     repair(server).step()
     assert server.writes == []
+
+
+@pytest.fixture
+def gang(server: Server) -> Server:
+    """Two runs of two ranks, one of each kind, whose containers started 11 minutes ago."""
+    for rank in range(2):
+        server.run(f"j{rank}", f"n{rank}", **{"jobset.sigs.k8s.io/jobset-name": "j"})
+        server.run(f"k{rank}", f"n{rank}", **{"training.kubeflow.org/job-name": "k"})
+    server.run("daemon", "n0")
+    server.started(11 * 60)
+    return server
+
+
+def test_a_run_that_logs_nothing_for_long_starts_anew_and_no_other(gang: Server) -> None:
+    gang.logs["k1"] = "step 7"
+    repair(gang, hung_minutes=10).start_anew()
+    assert gang.graces == {"j0": 5, "j1": 5}
+    [said] = gang.events
+    assert said == (
+        "j stands still: its pods run, and none has logged a line for 10 minutes; the gang starts anew"
+        " (j0 on n0, j1 on n1)"
+    )
+    assert "container=node&sinceSeconds=600&tailLines=1" in gang.asked[0]
+
+
+def test_by_default_a_run_that_stands_still_is_left_and_nobody_s_log_is_read(gang: Server) -> None:
+    repair(gang).start_anew()
+    assert gang.writes == [] and gang.asked == []
+
+
+@pytest.mark.parametrize("young", [(9 * 60, True), (11 * 60, False)])
+def test_a_run_that_has_just_started_or_waits_is_left(
+    gang: Server, young: tuple[float, bool]
+) -> None:
+    ago, runs = young
+    others = copy.deepcopy(gang.pods)
+    gang.started(ago, runs=runs)
+    for name in ("j0", "k0"):  # one rank is young, and the other is not
+        gang.pods[name] = others[name]
+    repair(gang, hung_minutes=10).start_anew()
+    assert gang.graces == {}
+
+
+def test_a_run_whose_pods_end_already_is_not_told_again(gang: Server) -> None:
+    program = repair(gang, hung_minutes=10)
+    program.start_anew()
+    gang.events.clear()
+    program._hangs._looked = -1000.0
+    program.start_anew()
+    assert gang.events == []
+
+
+def test_logs_are_looked_at_four_times_a_minute(gang: Server, clock: list[float]) -> None:
+    gang.logs = dict.fromkeys(gang.pods, "step 7")
+    program = repair(gang, hung_minutes=10)
+    for _ in range(20):
+        program.start_anew()
+        clock[0] += 3
+    assert len(gang.asked) == 4 * 2, "the first pod of each run that has logged ends the question"

@@ -45,6 +45,8 @@ class Settings:
     """Part of a pool that may be replaced within an hour; one node always."""
     nodes_an_hour: int | None
     """In place of the share."""
+    hung_minutes: int | None
+    """After so long without a log line a gang starts anew; None: never."""
 
     @staticmethod
     def read(path: Path) -> Settings:
@@ -129,6 +131,15 @@ def trains(pod: Object) -> bool:
     """Whether it is a pod of a run that has not ended."""
     mine = PYTORCH_JOB in labels(pod) or JOBSET in labels(pod)
     return mine and pod.get("status", {}).get("phase") not in ENDED
+
+
+def gangs(pods: Iterable[Object]) -> dict[tuple[str, str], list[Object]]:
+    """Namespace and name of a run → its pods."""
+    found: dict[tuple[str, str], list[Object]] = {}
+    for pod in pods:
+        run = labels(pod).get(JOBSET) or labels(pod).get(PYTORCH_JOB) or ""
+        found.setdefault((pod["metadata"]["namespace"], run), []).append(pod)
+    return found
 
 
 def siblings(pods: Iterable[Object], node: str) -> list[Object]:
