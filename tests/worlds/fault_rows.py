@@ -35,8 +35,6 @@ class Fault:
     """Whether all ranks start anew."""
     untouched: bool = False
     """Whether every rank must run on as it is."""
-    by_hand_of: str = ""
-    """Job whose last rank the test ends, as `make status` says: nothing else would."""
     lasts: float = 0
     """Seconds for which nobody can look."""
     by_hand: bool = False
@@ -79,7 +77,7 @@ FAULTS: dict[str, Fault] = {
         mends="mended",
         restarts=False,
     ),
-    "rank hung": Fault(breaks=("rank-hung",), says=("seems to hang",), by_hand_of="operator"),
+    "rank hung": Fault(breaks=("rank-hung",), says=("seems to hang",)),
     "api server away": Fault(
         once=("api-away", "--seconds", "120"), restarts=False, untouched=True, lasts=125
     ),

@@ -76,7 +76,7 @@ def _stack(**pool: str) -> Object:
         max_nodes=6,
         training_operator={"version": "1.8.1"},
         storage={"home": {"efs": {}, "data": "delete"}},
-        repair={"nodes_an_hour": 50},
+        repair={"nodes_an_hour": 50, "hung_minutes": 1},
         jobs={key: _job(of, key, **more) for key, (of, _, more) in JOBS.items()},
     )
     settings = made["trainyard:environment"]
@@ -220,9 +220,6 @@ def _goes_on(harness: Harness, name: str, fault: Fault) -> None:
     _mend(harness, fault)
     if fault.by_hand:
         _by_hand(harness, broken)
-    if fault.by_hand_of:
-        [*_, last] = _pods(harness, fault.by_hand_of)
-        harness.shell(f"kubectl delete pod -n training {last['metadata']['name']} --wait=false")
     assert until(back, lambda: f"{name}: {took} {_seen(harness)}", every=1)
     for key in JOBS:
         more = max(steps[key], _step(harness, key)) + 8
