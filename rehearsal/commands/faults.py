@@ -77,6 +77,7 @@ def fault(options: argparse.Namespace) -> int:
         "notice": {"instance", "notice"} == options_of_fault.keys(),
         "break": {"instance", "what", *(["xid"] if options.what == "xid" else [])}
         == options_of_fault.keys(),
+        "api-away": {"seconds"} == options_of_fault.keys(),
         "clear": not options_of_fault,
         None: not options_of_fault,
     }
@@ -84,8 +85,8 @@ def fault(options: argparse.Namespace) -> int:
     if not fits.get(options.kind, not of_instances & options_of_fault.keys()):
         print(
             "`vanish` must have --instance and no other option; `notice` must have --instance and"
-            " --notice; `break` must have --instance and --what, and for `xid` also --xid; `clear` and"
-            " `fault` alone must have none",
+            " --notice; `break` must have --instance and --what, and for `xid` also --xid;"
+            " `api-away` must have --seconds; `clear` and `fault` alone must have none",
             file=sys.stderr,
         )
         return REFUSED
