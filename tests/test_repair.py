@@ -46,6 +46,7 @@ class Server:
         self.warnings: list[Object] = []
         self.logs: dict[str, str] = {}
         self.asked: list[str] = []
+        self.deaf = False
         self.away = False
 
     def run(self, name: str, node: str, **labels: str) -> None:
@@ -62,10 +63,14 @@ class Server:
         for pod in self.pods.values():
             pod["status"]["containerStatuses"] = [{"state": state}]
 
-    def text(self, path: str) -> str:
+    def text(self, path: str, otherwise: str) -> str:
         """The log of a pod, as far as the path asks for it."""
         self.asked.append(path)
-        return self.logs.get(path.partition("/log?")[0].rpartition("/")[2], "")
+        return (
+            otherwise
+            if self.deaf
+            else self.logs.get(path.partition("/log?")[0].rpartition("/")[2], "")
+        )
 
     def sicken(self, node: str, reason: str, kind: str = "AcceleratedHardwareReady") -> None:
         condition = {"type": kind, "status": "False", "reason": reason, "message": "it broke"}
@@ -435,6 +440,12 @@ def test_a_run_that_has_just_started_or_waits_is_left(
         gang.pods[name] = others[name]
     repair(gang, hung_minutes=10).start_anew()
     assert gang.graces == {}
+
+
+def test_a_run_whose_logs_cannot_be_read_is_left(gang: Server) -> None:
+    gang.deaf = True
+    repair(gang, hung_minutes=10).start_anew()
+    assert gang.graces == {} and gang.asked
 
 
 def test_a_run_whose_pods_end_already_is_not_told_again(gang: Server) -> None:

@@ -207,6 +207,15 @@ def test_a_node_is_replaced_for_an_event_of_the_agent(cluster: Cluster, node: st
     assert cluster.get(f"{CLAIMS}/c0")["metadata"]["deletionTimestamp"]
 
 
+def test_a_log_that_nobody_can_read_is_told_apart_from_one_without_lines(
+    cluster: Cluster, node: str
+) -> None:
+    """No kubelet serves the pods of this API server."""
+    api = cluster.module.Api()
+    assert api.text("/healthz", "nobody") == "ok"
+    assert api.text(f"{PODS}/p0/log", "nobody") == "nobody"
+
+
 def test_the_taint_is_not_set_from_an_old_sight_of_the_node(cluster: Cluster, node: str) -> None:
     """The list of taints is written as a whole."""
     program = cluster.program()

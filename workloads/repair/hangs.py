@@ -26,7 +26,7 @@ class Api(Protocol):
         self, method: str, path: str, body: Object | None = None, kind: str = "json"
     ) -> Any: ...
 
-    def text(self, path: str) -> str: ...
+    def text(self, path: str, otherwise: str) -> str: ...
 
     def items(self, path: str, **query: str) -> list[Object]: ...
 
@@ -56,7 +56,7 @@ class Hangs:
         return old and not any(self._log(pod, seconds) for pod in pods)
 
     def _log(self, pod: Object, seconds: int) -> str:
-        """The last line of so many seconds; empty where there is none."""
+        """The last line of so many seconds; empty where there is none, and not where nobody can tell."""
         meta = pod["metadata"]
         wanted = {
             "container": pod["spec"]["containers"][0]["name"],
@@ -65,7 +65,8 @@ class Hangs:
         }
         return self._api.text(
             f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log"
-            f"?{urllib.parse.urlencode(wanted)}"
+            f"?{urllib.parse.urlencode(wanted)}",
+            otherwise="its node does not answer",
         )
 
 

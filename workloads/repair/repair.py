@@ -52,9 +52,12 @@ class Api:
         """Its answer; ApiError for a refusal and for none. `kind`: of a patch."""
         return json.loads(self._send(method, path, body, kind))
 
-    def text(self, path: str) -> str:
-        """What is no JSON, such as a log."""
-        return self._send("GET", path).decode(errors="replace")
+    def text(self, path: str, otherwise: str) -> str:
+        """What is no JSON, such as a log; `otherwise` where it cannot be had."""
+        try:
+            return self._send("GET", path).decode(errors="replace")
+        except ApiError:
+            return otherwise
 
     def _send(
         self, method: str, path: str, body: Object | None = None, kind: str = "json"
