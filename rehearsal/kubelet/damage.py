@@ -146,7 +146,7 @@ class Damage:
 
     def _nvme_gone(self) -> None:
         """The disks on which containers lie. The kernel's lines become events of the agent; whatever
-        runs here cannot read its files, and nothing starts."""
+        runs or starts here cannot read its files."""
         self._warn("StorageReady", NVME_EVENT)
         self._lasting["nvme"] = lambda process: ranks.fail(process, NO_DISK)
 

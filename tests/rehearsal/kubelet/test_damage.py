@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,10 +13,9 @@ import pytest
 from catalog.repair import CONDITIONS, EVENTS, FATAL_XIDS
 from rehearsal import paths
 from rehearsal.commands.faults import BREAKS
-from rehearsal.kubelet import damage, ranks
+from rehearsal.kubelet import broken_stores, damage, ranks
 from rehearsal.kubelet.damage import Damage
 from rehearsal.kubelet.node import GPU
-from rehearsal.kubelet.process import _below
 from tests.support.patience import until
 
 
@@ -135,25 +131,35 @@ def test_where_the_server_of_dcgm_tolerates_no_taint_a_healthy_node_is_called_br
     assert broken(made.conditions()) == ["DCGMError"]
 
 
-def test_a_hung_rank_is_stopped_with_all_that_it_has_started() -> None:
-    process = subprocess.Popen(["sh", "-c", "sleep 60 & wait"])
-    try:
-        for _ in range(100):
-            if len(_below(process.pid)) == 1:
-                break
-            time.sleep(0.02)
-        ranks.stop(SimpleNamespace(inside=lambda: _below(process.pid)))  # type: ignore[arg-type]
-        [child] = _below(process.pid)
-        for _ in range(100):
-            if " T " in Path(f"/proc/{child}/stat").read_text():
-                break
-            time.sleep(0.02)
-        assert " T " in Path(f"/proc/{child}/stat").read_text()
-    finally:
-        for pid in _below(process.pid):
-            os.kill(pid, signal.SIGKILL)
-        process.kill()
-        process.wait()
+def test_a_slow_node_computes_in_one_look_of_five_until_it_is_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, made = machine(tmp_path)
+    done: list[str] = []
+    monkeypatch.setattr(ranks, "stop", lambda _: done.append("stops"))
+    monkeypatch.setattr(ranks, "go_on", lambda _: done.append("goes on"))
+    monkeypatch.setattr(ranks, "training", lambda _: [(None, None, None)])
+    made._acts["node-slow"]({})
+    for made._looks in range(10):
+        for act in made._lasting.values():
+            made._each(act)
+    assert done == ["goes on", *["stops"] * 4] * 2
+    done.clear()
+    made._acts["mended"]({})
+    assert done == ["goes on"] and not made._lasting
+
+
+def test_whoever_uses_a_file_system_that_is_away_stands_still_until_it_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, made = machine(tmp_path)
+    done: list[str] = []
+    monkeypatch.setattr(ranks, "go_on", lambda _: done.append("goes on"))
+    monkeypatch.setattr(ranks, "training", lambda _: [(None, None, None)])
+    made._acts["store-away"]({})
+    assert [*made._lasting] == ["away"] and broken_stores.state(tmp_path) == "away"
+    made._acts["mended"]({})
+    assert done == ["goes on"] and not made._lasting and not broken_stores.state(tmp_path)
 
 
 def test_a_machine_does_what_its_file_says_once(
