@@ -14,6 +14,10 @@ CONDITIONS = (
     "StorageReady",
 )
 """Of a Node, which the agent writes within 15 s. False stays until the agent starts anew."""
+EVENTS = ("BlockDeviceIOError",)
+"""Reasons that the agent tells in an event and in no condition, and that a node does not survive: a
+disk that cannot be read or written, on which containers lie (monitors/storage). `EFAErrorMetric` is
+not one: the peers of a broken device count the same errors, and a busy network counts them, too."""
 AT_END = ("NvidiaXID63Error",)
 """Reasons with which a run goes on: a row of GPU memory is replaced at the next reset, and NVIDIA asks
 for nothing before."""

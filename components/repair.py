@@ -19,7 +19,6 @@ from plans.repair import (
     APP,
     FOLDER,
     MAIN,
-    MAY,
     MAY_REMEMBER,
     PORT,
     SETTINGS,
@@ -58,7 +57,7 @@ class Repair(pulumi.ComponentResource):
         account = k8s.core.v1.ServiceAccount(
             f"{name}-account", metadata=self._called(), opts=self._child
         )
-        rights = [*self._may_act(name, account), self._may_remember(name, account)]
+        rights = [*self._may_act(name, plan, account), self._may_remember(name, account)]
         files = {**plan.files, SETTINGS: settings(plan)}
         file = k8s.core.v1.ConfigMap(
             f"{name}-files", metadata=self._called(), data=files, opts=self._child
@@ -81,14 +80,16 @@ class Repair(pulumi.ComponentResource):
     def _called(self) -> k8s.meta.v1.ObjectMetaArgs:
         return k8s.meta.v1.ObjectMetaArgs(name=APP, namespace=self._namespace)
 
-    def _may_act(self, name: str, account: k8s.core.v1.ServiceAccount) -> list[pulumi.Resource]:
+    def _may_act(
+        self, name: str, plan: RepairPlan, account: k8s.core.v1.ServiceAccount
+    ) -> list[pulumi.Resource]:
         called = k8s.meta.v1.ObjectMetaArgs(name=APP)
         role = k8s.rbac.v1.ClusterRole(
             f"{name}-acts",
             metadata=called,
             rules=[
                 k8s.rbac.v1.PolicyRuleArgs(api_groups=[group], resources=[kind], verbs=list(verbs))
-                for group, kind, verbs in MAY
+                for group, kind, verbs in plan.may
             ],
             opts=self._child,
         )

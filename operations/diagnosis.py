@@ -170,6 +170,7 @@ CAUSES: tuple[Callable[[Snapshot], Iterator[Finding]], ...] = (
     _controllers,
     _forbidden,
     sick_nodes.sick,
+    sick_nodes.warned,
     _pools,
     _node_claims,
     job_causes.torchrun_mismatch,

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from catalog.prices import price
+from operations.last_words import why_it_ended
 from operations.snapshot import Job, Object, Snapshot, about, container_statuses, full_name
 from operations.symptoms import (
-    EXITS,
     GRACE_SECONDS,
     PENDING,
     RENDEZVOUS,
@@ -52,21 +52,16 @@ def failed_jobs(snapshot: Snapshot) -> Iterator[Finding]:
     """Jobs that have failed, that keep crashing, or whose pods cannot be created."""
     for job in _not_complete(snapshot):
         if job.state == "Failed":
-            yield Finding(
-                what=f"{job} failed: {job.message}",
-                why=_last_output(snapshot, job),
-                do=(
-                    "correct its entry, and the next update starts it; to start the same run again:"
-                    f" make again JOB={job.entry or job.name}"
-                ),
+            again = f"to start the same run again: make again JOB={job.entry or job.name}"
+            why, do = why_it_ended(
+                snapshot, job, "correct its entry, and the next update starts it"
             )
+            yield Finding(what=f"{job} failed: {job.message}", why=why, do=f"{do}; {again}")
         elif job.restarts >= MANY_RESTARTS:
             logs = f"kubectl -n {job.namespace} logs -l {job.selector} --prefix --tail=40"
-            yield Finding(
-                what=f"{job} keeps crashing: {job.restarts} restarts",
-                why=_last_output(snapshot, job),
-                do=f"{logs}; with --previous for the run before",
-            )
+            why, do = why_it_ended(snapshot, job, f"{logs}; with --previous for the run before")
+            what = f"{job} keeps crashing: {job.restarts} restarts"
+            yield Finding(what=what, why=why, do=do)
     yield from _jobs_without_pods(snapshot)
 
 
@@ -174,7 +169,8 @@ def _started(pod: Object) -> datetime | None:
 def _hung(snapshot: Snapshot, job: Job, times: Sequence[tuple[datetime, str]]) -> Finding:
     """`times`: of each rank's last line, with the name of its pod, the oldest first."""
     (oldest, name), (newest, _) = times[0], times[-1]
-    pod = name.partition("/")[2]
+    first = next(each for each in job.pods if full_name(each) == name)
+    pod = first["metadata"]["name"]
     wrote = any(full_name(each) in snapshot.last_lines_at for each in job.pods)
     seconds = int((snapshot.taken_at - newest).total_seconds())
     kubectl = f"kubectl -n {job.namespace}"
@@ -186,8 +182,8 @@ def _hung(snapshot: Snapshot, job: Job, times: Sequence[tuple[datetime, str]]) -
             f" {_cost(snapshot, list(job.pods))}"
         ),
         why=(
-            f"pod {pod} stopped first, at {oldest:%H:%M:%S}: look there first, unless only one rank"
-            " writes logs"
+            f"pod {pod} stopped first, at {oldest:%H:%M:%S}, on node {first['spec']['nodeName']}: look"
+            " there first, unless only one rank writes logs"
             if wrote
             else "no rank has written anything: the program waits before its first line, or keeps its"
             ' output in a buffer (PYTHONUNBUFFERED: "1" under env shows it)'
@@ -304,33 +300,4 @@ def _running_init_containers(pod: Object) -> list[str]:
         f"init container {status['name']} still runs"
         for status in pod["status"].get("initContainerStatuses", [])
         if "running" in status["state"]
-    ]
-
-
-def _last_output(snapshot: Snapshot, job: Job) -> str:
-    """The exit code of its pods and the last line of their logs, as far as they are known."""
-    code = next((code for code in _exit_codes(snapshot, job) if code), None)
-    logs = [snapshot.logs.get(full_name(pod), "").strip() for pod in job.pods]
-    line = next((log.splitlines()[-1] for log in logs if log), None)
-    parts = [f"exit code {code}: {EXITS.get(code, 'an error of the program')}"] if code else []
-    parts += [f"last log line: {line}"] if line else []
-    return "; ".join(parts) or "no log and no exit code tells the reason"
-
-
-def _exit_codes(snapshot: Snapshot, job: Job) -> list[int]:
-    """Of the containers that exist; then of the last pod that the controller has deleted."""
-    states = [
-        state
-        for pod in job.pods
-        for status in container_statuses(pod)
-        for state in (status["state"], status.get("lastState", {}))
-    ]
-    deleted = [
-        event["message"]
-        for event in snapshot.of("events")
-        if event.get("reason") == "ExitedWithCode" and about(event) == job.name
-    ]
-    return [
-        *(state["terminated"]["exitCode"] for state in states if "terminated" in state),
-        *(int(message.rpartition(" ")[2]) for message in deleted[-1:]),
     ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from catalog.repair import CONDITIONS
-from operations.snapshot import Object, Snapshot
+from catalog.repair import CONDITIONS, EVENTS
+from operations.snapshot import Object, Snapshot, about
 from operations.symptoms import Finding
 from plans.pod_template import NODES_FOR
 from plans.repair import NOTE
@@ -32,6 +32,32 @@ def sick(snapshot: Snapshot) -> Iterator[Finding]:
                 what=f"node {name} is sick",
                 why=broken,
                 do=f"{_by_hand(node)}; environment.repair: {{}} does it by itself",
+            )
+
+
+def warned(snapshot: Snapshot) -> Iterator[Finding]:
+    """Nodes of jobs that started anew or failed, of which the node monitoring agent has said
+    something that replaces no node."""
+    troubled = {
+        pod["spec"].get("nodeName")
+        for job in snapshot.jobs()
+        if job.restarts or job.state == "Failed"
+        for pod in job.pods
+    }
+    told = {
+        (about(event), event["message"]): None
+        for event in snapshot.of("events")
+        if event.get("type") == "Warning" and event.get("reason") in CONDITIONS
+    }
+    for name, message in told:
+        if name in troubled and message.partition(":")[0] not in EVENTS:
+            yield Finding(
+                what=f"node {name} has warned, and a job on it has started anew",
+                why=message,
+                do=(
+                    "nothing replaces the node for this. Where the job keeps crashing: kubectl get"
+                    f" nodeclaims, and kubectl delete nodeclaim the one of {name}"
+                ),
             )
 
 

@@ -194,11 +194,18 @@ STARTING = (
     ),
     Symptom(
         # FSx user guide: mount-failure; EFS user guide: troubleshooting-efs-mounting
-        pattern=r"mount\.(?:lustre|nfs4?): [^\n]*Connection timed out",
-        why="the node cannot reach the file system: a rule of a security group is missing",
+        pattern=(
+            r'MountVolume\.\w+ failed for volume "([^"]+)"[^\n]*(?:timed out|No route to host'
+            r"|Is the MGS|Connection refused)"
+        ),
+        why=(
+            "volume {0} cannot be mounted: the node cannot reach the file system, which is away, or a"
+            " rule of a security group is missing"
+        ),
         do=(
-            "pulumi refresh, which names rules that are gone, and pulumi up; ports: 988 and 1018-1023"
-            " for Lustre, both ways, 2049 for EFS"
+            "aws fsx describe-file-systems; aws efs describe-file-systems: it must be available."
+            " pulumi refresh names rules that are gone, and pulumi up makes them; ports: 988 and"
+            " 1018-1023 for Lustre, both ways, 2049 for EFS. The pods start by themselves then"
         ),
     ),
     Symptom(
@@ -234,7 +241,10 @@ RENDEZVOUS = (
             "EFA does not work: all nodes must be in one zone, and their security group must allow"
             " all traffic from and to itself"
         ),
-        do="aws ec2 describe-security-groups; kubectl get nodes -L topology.kubernetes.io/zone",
+        do=(
+            "aws ec2 describe-security-groups; kubectl get nodes -L topology.kubernetes.io/zone; where it"
+            " worked before, kubectl get events --namespace default shows a node whose device is broken"
+        ),
     ),
     Symptom(
         pattern=(
@@ -274,6 +284,42 @@ RENDEZVOUS = (
 )
 """Why ranks cannot connect to each other, read in their logs. Of the endpoint:
 pytorch/pytorch#107021, #79388, gensyn-ai/rl-swarm#197."""
+CRASHES = (
+    Symptom(
+        pattern=r"No space left on device|Errno 28\b|Disk quota exceeded",
+        why="a file system is full",
+        do=(
+            "delete old checkpoints, or raise capacity_gib of the store: kubectl -n {namespace} exec"
+            " <pod> -- df -h. While restarts are left, the run goes on by itself"
+        ),
+    ),
+    Symptom(
+        pattern=r"CUDA out of memory|torch\.OutOfMemoryError",
+        why="a GPU has too little memory for the model and its batch",
+        do="lower the batch of a rank, or shard the model over more GPUs",
+    ),
+    Symptom(
+        # pytorch/pytorch#31620; of a stream that was cut, of pickle, of JSON, of safetensors
+        pattern=(
+            r"PytorchStreamReader failed|UnpicklingError|invalid load key|EOFError: Ran out of input"
+            r"|JSONDecodeError|SafetensorError"
+        ),
+        why="a checkpoint cannot be read",
+        do=(
+            "move the newest checkpoint out of CHECKPOINT_DIR, and the run resumes from the one before;"
+            " workloads/checkpoints.py keeps two and does so by itself"
+        ),
+    ),
+    Symptom(
+        pattern=r"Errno 5\b|Errno 116\b|Input/output error|Stale file handle",
+        why="a file system or a disk of the node cannot be read or written",
+        do=(
+            "kubectl get events --namespace default names a node with a broken disk; kubectl -n"
+            " {namespace} describe pods -l {job} shows the volumes"
+        ),
+    ),
+)
+"""Why ranks end, read in their logs."""
 EXITS = {
     126: "not executable",
     127: "command not found",

@@ -12,14 +12,20 @@ from catalog.xids import REPLACE, XID_CLASSES, XidClass
 from frozen import dataclass
 from plans.metrics import MetricsPlan
 from plans.parts import Spec
-from plans.queries import query
+from plans.queries import BUSY, query
 from plans.repair import APP as REPAIR
 
 STILL, STILL_MINUTES = 0.005, 15
 """A run stands still where no GPU of it has computed more for so long. ByteRobust waits 10 minutes
 (arXiv 2509.16293), as torch's watchdog does; a save of a large checkpoint must fit in."""
-IDLE, AT_WORK = 0.01, 0.2
-"""Half a gang is idle where a rank is below the one and another above the other."""
+IDLE, WAITING = 0.01, 0.03
+"""A rank is idle while others compute or wait for it, where its SMs are below the one and those of
+another rank above the other: whoever waits in NCCL keeps SMs busy."""
+IDLE_MINUTES = 4
+"""A rank that hangs is named within 5 minutes, with a minute for two samples and their judgement."""
+SLOW, SLOW_MINUTES = 0.9, 4
+"""A rank is slow where its SMs' clock is below such a part of its gang's median, for so long. GPUs under
+their power limit differ by less; one that is hot, or has lost power, by more."""
 FULL = 0.9
 """Fill of Lustre: one full OST is an error of every file with a stripe on it, and OSTs fill
 unevenly."""
@@ -90,19 +96,46 @@ def _runs() -> Iterator[Alert]:
             " JOB={{ $labels.run }} ends the run, which resumes from its last checkpoint"
         ),
     )
+    yield from _ranks()
+
+
+def _ranks() -> Iterator[Alert]:
+    """Of one rank, beside the others of its run."""
     yield Alert(
         name="HalfGangIdle",
         severity="warning",
         expression=(
-            f"{query('run idlest rank')} < {IDLE} and on (namespace, run)"
-            f" {query('run busiest rank')} > {AT_WORK}"
+            f"{query('run sm')} < {IDLE} and on (namespace, run)"
+            f" {query('run busiest rank')} > {WAITING}"
         ),
-        minutes=5,
+        minutes=IDLE_MINUTES,
         says=(
-            "run {{ $labels.run }} in {{ $labels.namespace }} has ranks whose GPUs are idle while"
-            " others compute"
+            "rank {{ $labels.rank }} of run {{ $labels.run }} in {{ $labels.namespace }}, on node"
+            " {{ $labels.node }}, is idle while others compute or wait for it"
         ),
-        fix="make status names the pods that do not run; make logs JOB={{ $labels.run }} shows the rest",
+        fix=(
+            "make logs JOB={{ $labels.run }} shows what the rank does; where it hangs, kubectl delete its"
+            " pod starts the gang anew from its last checkpoint"
+        ),
+    )
+    yield Alert(
+        name="RankSlow",
+        severity="warning",
+        expression=(
+            f"{query('run clock')} < on (namespace, run) group_left"
+            f" {SLOW} * {query('run median clock')}"
+            f" and on (namespace, run, rank, node) {query('run sm')} > {BUSY}"
+        ),
+        minutes=SLOW_MINUTES,
+        says=(
+            "rank {{ $labels.rank }} of run {{ $labels.run }} in {{ $labels.namespace }}, on node"
+            " {{ $labels.node }}, has GPUs that clock lower than those of the others, and all wait for it"
+        ),
+        fix=(
+            "make accept on the pool judges its nodes; kubectl get nodeclaims, and kubectl delete"
+            " nodeclaim the one of {{ $labels.node }} replaces it: the gang starts anew from its last"
+            " checkpoint"
+        ),
     )
     yield Alert(
         name="RunOutOfMemory",

@@ -122,6 +122,15 @@ QUERIES: dict[str, Query] = {
         unit="hertz",
         legend=RANK,
     ),
+    "run median clock": Query(
+        promql=(
+            "quantile by (namespace, run)"
+            f" (0.5, {_by_rank('DCGM_FI_DEV_SM_CLOCK', of='min')}) * 1e6"
+        ),
+        title="SM clock of the middle rank",
+        unit="hertz",
+        legend="{{namespace}} {{run}}",
+    ),
     "run gpu memory": Query(
         promql=f"{_by_rank('DCGM_FI_DEV_FB_USED', of='max')} * 1048576",
         title="Fullest GPU memory of a rank",

@@ -12,6 +12,7 @@ from catalog.repair import (
     AT_END,
     BLIND_SECONDS,
     CONDITIONS,
+    EVENTS,
     GRACE_SECONDS,
     LOOK_SECONDS,
     SHARE,
@@ -40,11 +41,13 @@ TAINT = "trainyard.io/sick"
 MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("", "nodes", ("list", "patch")),
     ("", "pods", ("list", "delete")),
-    ("", "events", ("create",)),
+    ("", "events", ("create", "list")),
     ("coordination.k8s.io", "leases", ("list",)),
     ("karpenter.sh", "nodeclaims", ("list", "patch", "delete")),
 )
 """API group, resource and verbs, in the whole cluster."""
+MAY_READ_LOGS = ("", "pods/log", ("get",))
+"""In the whole cluster, where runs that stand still are started anew."""
 MAY_REMEMBER = ("get", "create", "patch")
 """Of ConfigMaps, in its own namespace: what it has replaced."""
 
@@ -58,6 +61,13 @@ class RepairPlan:
     """Name → text of its program."""
     nodes_an_hour: int | None
     """Of each pool; None: a share of it."""
+    hung_minutes: int | None = None
+    """None: a run that stands still is told, and goes on."""
+
+    @property
+    def may(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+        """API group, resource and verbs that it needs in the whole cluster."""
+        return (*MAY, MAY_READ_LOGS) if self.hung_minutes else MAY
 
 
 def settings(plan: RepairPlan) -> str:
@@ -71,12 +81,14 @@ def settings(plan: RepairPlan) -> str:
             "pool_label": POOL,
             "conditions": CONDITIONS,
             "at_end": AT_END,
+            "events": EVENTS,
             "look_seconds": LOOK_SECONDS,
             "blind_seconds": BLIND_SECONDS,
             "silent_seconds": SILENT_SECONDS,
             "grace_seconds": GRACE_SECONDS,
             "share": SHARE,
             "nodes_an_hour": plan.nodes_an_hour,
+            "hung_minutes": plan.hung_minutes,
         },
         indent=1,
     )

@@ -43,18 +43,43 @@ class Server:
         self.writes: list[tuple[str, str]] = []
         self.graces: dict[str, int] = {}
         self.events: list[str] = []
+        self.warnings: list[Object] = []
+        self.logs: dict[str, str] = {}
+        self.asked: list[str] = []
+        self.deaf = False
         self.away = False
 
     def run(self, name: str, node: str, **labels: str) -> None:
         self.pods[name] = {
             "metadata": {"name": name, "namespace": "t", "uid": name, "labels": labels},
-            "spec": {"nodeName": node},
+            "spec": {"nodeName": node, "containers": [{"name": "node"}]},
             "status": {"phase": "Running"},
         }
+
+    def started(self, ago: float, *, runs: bool = True) -> None:
+        """Containers of all pods, so many seconds ago."""
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago))
+        state = {"running": {"startedAt": at}} if runs else {"waiting": {}}
+        for pod in self.pods.values():
+            pod["status"]["containerStatuses"] = [{"state": state}]
+
+    def text(self, path: str, otherwise: str) -> str:
+        """The log of a pod, as far as the path asks for it."""
+        self.asked.append(path)
+        return (
+            otherwise
+            if self.deaf
+            else self.logs.get(path.partition("/log?")[0].rpartition("/")[2], "")
+        )
 
     def sicken(self, node: str, reason: str, kind: str = "AcceleratedHardwareReady") -> None:
         condition = {"type": kind, "status": "False", "reason": reason, "message": "it broke"}
         self.nodes[node]["status"]["conditions"] = [condition]
+
+    def warn(self, node: str, message: str, at: str) -> None:
+        """An event of the agent, which makes no condition False."""
+        about = {"kind": "Node", "name": node}
+        self.warnings.append({"involvedObject": about, "message": message, "lastTimestamp": at})
 
     def beat(self, *silent: str) -> None:
         self.leases = {n: v + (n not in silent) for n, v in self.leases.items()}
@@ -67,6 +92,8 @@ class Server:
                 {"metadata": {"name": n}, "spec": {"renewTime": str(v)}}
                 for n, v in self.leases.items()
             ]
+        if path == self.program.EVENTS:
+            return self.warnings
         held = {"/api/v1/nodes": self.nodes, CLAIMS: self.claims, "/api/v1/pods": self.pods}[path]
         wanted = query.get("fieldSelector", "").removeprefix("spec.nodeName=")
         found = [one for one in held.values() if not wanted or one["spec"]["nodeName"] == wanted]
@@ -115,6 +142,7 @@ def _node(name: str) -> Object:
         "metadata": {
             "name": name,
             "uid": name,
+            "creationTimestamp": "2026-11-23T08:00:00Z",
             "resourceVersion": "1",
             "labels": {POOL: "h100"},
             "annotations": {},
@@ -140,10 +168,14 @@ def clock(program: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def repair(server: Server, nodes_an_hour: int | None = None) -> Any:
-    plan = RepairPlan(image="python", files={}, nodes_an_hour=nodes_an_hour)
+def repair(
+    server: Server, nodes_an_hour: int | None = None, hung_minutes: int | None = None
+) -> Any:
+    plan = RepairPlan(
+        image="python", files={}, nodes_an_hour=nodes_an_hour, hung_minutes=hung_minutes
+    )
     said = json.loads(settings(plan))
-    lists = {key: tuple(said[key]) for key in ("conditions", "at_end")}
+    lists = {key: tuple(said[key]) for key in ("conditions", "at_end", "events")}
     return server.program.Repair(server, server.program.Settings(**{**said, **lists}))
 
 
@@ -175,6 +207,30 @@ def test_a_node_whose_gpu_is_lost_is_tainted_its_gang_ended_and_its_claim_delete
     assert [what for _, what in server.writes].index("nodes/n0") < [
         what for _, what in server.writes
     ].index("namespaces/t/pods/p0"), "otherwise the gang could start anew on the same node"
+
+
+IO_ERROR = "BlockDeviceIOError: I/O error detected on block device nvme1n1 at sector 2048"
+
+
+def test_a_node_whose_disk_cannot_be_read_is_replaced_though_the_agent_says_it_in_an_event(
+    server: Server,
+) -> None:
+    server.warn("n0", IO_ERROR, "2026-11-23T09:00:00Z")
+    repair(server).step()
+    assert leaving(server) == ["c0"]
+    assert "BlockDeviceIOError: I/O error" in server.nodes["n0"]["metadata"]["annotations"][NOTE]
+
+
+def test_events_that_ask_for_nothing_or_are_older_than_the_node_replace_none(
+    server: Server,
+) -> None:
+    server.warn("n0", IO_ERROR, "2026-11-23T07:59:59Z")
+    server.warn(
+        "n1", "EFAErrorMetric: retrans_pkts increased from 0 to 9000", "2026-11-23T09:00:00Z"
+    )
+    server.warn("n2", "NvidiaXID94Warning: it broke", "2026-11-23T09:00:00Z")
+    repair(server).step()
+    assert leaving(server) == []
 
 
 def test_all_pods_of_a_pytorch_job_end_because_its_operator_restarts_one_alone(
@@ -343,3 +399,68 @@ def test_conditions_of_others_are_not_its_business(server: Server) -> None:
     server.sicken("n0", "KubeletHasDiskPressure", kind="DiskPressure")
     repair(server).step()
     assert server.writes == []
+
+
+@pytest.fixture
+def gang(server: Server) -> Server:
+    """Two runs of two ranks, one of each kind, whose containers started 11 minutes ago."""
+    for rank in range(2):
+        server.run(f"j{rank}", f"n{rank}", **{"jobset.sigs.k8s.io/jobset-name": "j"})
+        server.run(f"k{rank}", f"n{rank}", **{"training.kubeflow.org/job-name": "k"})
+    server.run("daemon", "n0")
+    server.started(11 * 60)
+    return server
+
+
+def test_a_run_that_logs_nothing_for_long_starts_anew_and_no_other(gang: Server) -> None:
+    gang.logs["k1"] = "step 7"
+    repair(gang, hung_minutes=10).start_anew()
+    assert gang.graces == {"j0": 5, "j1": 5}
+    [said] = gang.events
+    assert said == (
+        "j stands still: its pods run, and none has logged a line for 10 minutes; the gang starts anew"
+        " (j0 on n0, j1 on n1)"
+    )
+    assert "container=node&sinceSeconds=600&tailLines=1" in gang.asked[0]
+
+
+def test_by_default_a_run_that_stands_still_is_left_and_nobody_s_log_is_read(gang: Server) -> None:
+    repair(gang).start_anew()
+    assert gang.writes == [] and gang.asked == []
+
+
+@pytest.mark.parametrize("young", [(9 * 60, True), (11 * 60, False)])
+def test_a_run_that_has_just_started_or_waits_is_left(
+    gang: Server, young: tuple[float, bool]
+) -> None:
+    ago, runs = young
+    others = copy.deepcopy(gang.pods)
+    gang.started(ago, runs=runs)
+    for name in ("j0", "k0"):  # one rank is young, and the other is not
+        gang.pods[name] = others[name]
+    repair(gang, hung_minutes=10).start_anew()
+    assert gang.graces == {}
+
+
+def test_a_run_whose_logs_cannot_be_read_is_left(gang: Server) -> None:
+    gang.deaf = True
+    repair(gang, hung_minutes=10).start_anew()
+    assert gang.graces == {} and gang.asked
+
+
+def test_a_run_whose_pods_end_already_is_not_told_again(gang: Server) -> None:
+    program = repair(gang, hung_minutes=10)
+    program.start_anew()
+    gang.events.clear()
+    program._hangs._looked = -1000.0
+    program.start_anew()
+    assert gang.events == []
+
+
+def test_logs_are_looked_at_four_times_a_minute(gang: Server, clock: list[float]) -> None:
+    gang.logs = dict.fromkeys(gang.pods, "step 7")
+    program = repair(gang, hung_minutes=10)
+    for _ in range(20):
+        program.start_anew()
+        clock[0] += 3
+    assert len(gang.asked) == 4 * 2, "the first pod of each run that has logged ends the question"

@@ -146,7 +146,7 @@ def _notice(given: Fields) -> None:
 
 def _fault(given: Fields) -> None:
     """Something goes wrong, or the account is like this: `reserve` creates a reservation, `quota`
-    sets a quota."""
+    sets a quota, `api-away` ends the API server for a while."""
     details = {name: value for name, value in given.items() if name != "kind"}
     if given.get("kind") == "quota":
         refuse(
@@ -158,6 +158,9 @@ def _fault(given: Fields) -> None:
     elif given.get("kind") == "reserve":
         made = capacity.create_reservation(**details)
         CLOCK.at(made.gives_until, lambda: instances.reclaim(made))
+    elif given.get("kind") == "api-away":
+        for found in eks.CLUSTERS.values():
+            found.plane.go_away(float(details["seconds"]))
     else:
         FAULTS.append(Fault(**given))
 

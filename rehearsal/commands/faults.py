@@ -19,6 +19,7 @@ FAULTS = (
     "delay",
     "reserve",
     "quota",
+    "api-away",
     "vanish",
     "notice",
     "break",
@@ -26,7 +27,21 @@ FAULTS = (
 )
 NOTICES = ("spot", "rebalance", "reservation", "health")
 """What AWS announces of an instance: aws/notices.py."""
-BREAKS = ("xid", "kubelet-dead", "node-lost", "rank-killed", "rank-hung")
+BREAKS = (
+    "xid",
+    "efa-down",
+    "nvme-gone",
+    "kubelet-dead",
+    "node-lost",
+    "node-slow",
+    "rank-killed",
+    "rank-hung",
+    "rank-out-of-memory",
+    "checkpoint-damaged",
+    "store-full",
+    "store-away",
+    "mended",
+)
 """What breaks on a machine: kubelet/damage.py."""
 FAULT_FIELDS: dict[str, tuple[Any, str]] = {
     "service": (str, "only calls to this service, such as ec2"),
@@ -34,7 +49,7 @@ FAULT_FIELDS: dict[str, tuple[Any, str]] = {
     "zone": (str, "only in this zone, such as ap-northeast-2a"),
     "instance_type": (str, "only for this instance type, such as g6e.48xlarge"),
     "count": (int, "how often it happens (once by default); -1: until `clear`"),
-    "seconds": (float, "delay: how long each call takes"),
+    "seconds": (float, "delay: how long each call takes; api-away: how long it lasts"),
     "available": (int, "no-capacity: how many instances AWS can still launch"),
     "id": (str, "reserve: id of the reservation"),
     "starts": (str, "reserve: when it starts, such as 2027-01-04T11:30:00Z"),
@@ -44,7 +59,8 @@ FAULT_FIELDS: dict[str, tuple[Any, str]] = {
     "instances": (int, "reserve: how many instances"),
     "value": (float, "quota: its new value"),
 }
-"""Field of a fault → its type and its help text. The last six are for `reserve`, which creates a
+"""Field of a fault → its type and its help text. Seconds of `api-away` are those of this machine, as
+those of leases and of kubelets are. The last six are for `reserve`, which creates a
 capacity reservation or a Capacity Block, and for `quota`."""
 
 
@@ -61,6 +77,7 @@ def fault(options: argparse.Namespace) -> int:
         "notice": {"instance", "notice"} == options_of_fault.keys(),
         "break": {"instance", "what", *(["xid"] if options.what == "xid" else [])}
         == options_of_fault.keys(),
+        "api-away": {"seconds"} == options_of_fault.keys(),
         "clear": not options_of_fault,
         None: not options_of_fault,
     }
@@ -68,8 +85,8 @@ def fault(options: argparse.Namespace) -> int:
     if not fits.get(options.kind, not of_instances & options_of_fault.keys()):
         print(
             "`vanish` must have --instance and no other option; `notice` must have --instance and"
-            " --notice; `break` must have --instance and --what, and for `xid` also --xid; `clear` and"
-            " `fault` alone must have none",
+            " --notice; `break` must have --instance and --what, and for `xid` also --xid;"
+            " `api-away` must have --seconds; `clear` and `fault` alone must have none",
             file=sys.stderr,
         )
         return REFUSED

@@ -57,6 +57,12 @@ class ControlPlane:
             if part.kubernetes:
                 part.kubernetes, part.ends = version, True
 
+    def go_away(self, seconds: float) -> None:
+        """Begin to end the API server, which starts again after so many seconds."""
+        for part in self.parts:
+            if part.name == "kube-apiserver":
+                part.rests, part.ends = seconds, True
+
     def ready(self) -> bool:
         """Whether every part works now."""
         return bool(self.parts) and all(part.healthy and not part.ends for part in self.parts)
@@ -88,7 +94,8 @@ class ControlPlane:
         """Start it if it may, end it if it shall, notice if it died, else ask how it is."""
         if part.ends:
             _end(part)
-            part.process, part.healthy, part.not_before, part.ends = None, False, 0.0, False
+            part.process, part.healthy, part.not_before = None, False, time.monotonic() + part.rests
+            part.rests, part.ends = 0.0, False
         elif part.process is None:
             if time.monotonic() >= part.not_before and (part.after is None or part.after.healthy):
                 part.process = _launch(part)

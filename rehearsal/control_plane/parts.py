@@ -34,6 +34,8 @@ class Part:
     healthy: bool = False
     ends: bool = False
     """Whether its process shall end, so that another program takes its place."""
+    rests: float = 0.0
+    """Seconds between that end and the next start."""
     not_before: float = 0.0
     """time.monotonic() of the next start."""
 

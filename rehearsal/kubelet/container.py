@@ -143,8 +143,9 @@ class Container:
         return min(LONGEST_BACK_OFF, BACK_OFF * 2**self._failures)
 
     def _ended(self, code: int) -> Event:
+        told = getattr(self.process, "reason", "")
         self.process = None
-        reason = "Completed" if code == 0 else "StartError" if code == 128 else "Error"
+        reason = told or ("Completed" if code == 0 else "StartError" if code == 128 else "Error")
         end = {
             "terminated": {
                 "exitCode": code,

@@ -10,19 +10,18 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from catalog.repair import AT_END, CONDITIONS, FATAL_XIDS
 from catalog.xids import XID_CLASSES
 from rehearsal import paths
 from rehearsal.kube import Object
-from rehearsal.kubelet import images
+from rehearsal.kubelet import broken_stores, ranks
 from rehearsal.kubelet.aws import TROUBLE
 from rehearsal.kubelet.kubelet import Kubelet
 from rehearsal.kubelet.node import GPU, now
-from rehearsal.kubelet.pod import Pod
 from rehearsal.kubelet.process import Sandboxed
 
 LOOK_SECONDS = 0.3
@@ -34,6 +33,26 @@ GPU_CONDITION = "AcceleratedHardwareReady"
 APPLICATION = next(kind.xids for kind in XID_CLASSES if kind.name == "Application")
 HANGS = next(kind.xids for kind in XID_CLASSES if kind.name == "NVLink")
 """Xids with which ranks wait for each other; with other fatal ones they die."""
+EFA_EVENT = (
+    "EFAErrorMetric: unresponsive_remote_events increased from 0 to 4096 for device:port"
+    " [rdmap79s0:1]"
+)
+"""Those of the agent's counters: monitors/networking/efa/efa.go."""
+EFA_SECONDS = 60.0
+"""The agent reads those counters each minute."""
+NO_EFA = (
+    "NET/OFI Request completed with error. RC: 4107. Error: 15 (Unresponsive receiver (reachable by"
+    " EFA device but handshake failed)). Completed length: 0"
+)
+"""What aws-ofi-nccl and libfabric say in the ranks (aws/aws-ofi-nccl#663)."""
+NVME_EVENT = (
+    "BlockDeviceIOError: I/O error detected on block device nvme1n1 at sector 2048, indicating a"
+    " failed physical drive or EBS volume"
+)
+"""monitors/storage/monitor.go."""
+NO_DISK = "OSError: [Errno 5] Input/output error"
+SLOWNESS = 5
+"""A slow node computes in one look of so many."""
 Latched = dict[str, tuple[str, str, str]]
 """Condition that is False → reason, message, since when."""
 
@@ -45,12 +64,23 @@ class Damage:
         self._kubelet, self._read = kubelet, 0
         self._latched: Latched = {}
         self._agent, self._agent_since = "", 0.0
+        self._lasting: dict[str, Callable[[Sandboxed], None]] = {}
+        """What goes on happening to each rank, until it is mended."""
+        self._looks = 0
         self._acts: dict[str, Callable[[Object], None]] = {
             "xid": lambda said: self._xid(int(said["xid"])),
+            "efa-down": lambda _: self._efa_down(),
+            "nvme-gone": lambda _: self._nvme_gone(),
             "kubelet-dead": lambda _: self._kubelet.die(),
             "node-lost": lambda _: os.kill(os.getpid(), signal.SIGKILL),
-            "rank-killed": lambda _: self._ranks(kill, every=False),
-            "rank-hung": lambda _: self._ranks(stop, every=False),
+            "node-slow": lambda _: self._lasting.update(slow=self._slow),
+            "rank-killed": lambda _: self._first(ranks.kill),
+            "rank-hung": lambda _: self._first(ranks.stop),
+            "rank-out-of-memory": lambda _: self._first(ranks.run_out_of_memory),
+            "checkpoint-damaged": lambda _: self._damage_checkpoint(),
+            "store-full": lambda _: self._break_stores(broken_stores.FULL),
+            "store-away": lambda _: self._break_stores(broken_stores.AWAY),
+            "mended": lambda _: self._mend(),
         }
 
     def follow(self) -> None:
@@ -62,7 +92,9 @@ class Damage:
                 said = json.loads(line)
                 self._kubelet.log(f"broken by command: {line}")
                 self._acts[said["kind"]](said)
-            self._read = len(lines)
+            self._read, self._looks = len(lines), self._looks + 1
+            for act in self._lasting.values():
+                self._each(act)
             time.sleep(LOOK_SECONDS)
 
     def conditions(self) -> list[Object]:
@@ -102,21 +134,66 @@ class Damage:
             self._event(f"NvidiaXID{number}Warning: a GPU reported Xid {number}")
         if number not in APPLICATION:
             self._kubelet.unhealthy_gpus = 1
-        self._ranks(stop if number in HANGS else kill, every=False)
+        self._first(ranks.stop if number in HANGS else ranks.kill)
 
-    def _ranks(self, act: Callable[[Sandboxed], None], *, every: bool) -> None:
-        """The containers of Jobs that run here, or the first of them."""
-        running = [
-            container.process
-            for pod in list(self._kubelet.pods.values())
-            if trains(pod)
-            for container in pod.containers
-            if isinstance(container.process, Sandboxed)
-        ]
-        for process in running if every else running[:1]:
+    def _efa_down(self) -> None:
+        """An EFA device sends no more: every rank that starts here finds no way to the others. The agent
+        says so in an event only, when it has read the counters."""
+        told = threading.Timer(EFA_SECONDS, self._warn, ("NetworkingReady", EFA_EVENT))
+        told.daemon = True
+        told.start()
+        self._lasting["efa"] = lambda process: ranks.fail(process, NO_EFA)
+
+    def _nvme_gone(self) -> None:
+        """The disks on which containers lie. The kernel's lines become events of the agent; whatever
+        runs or starts here cannot read its files."""
+        self._warn("StorageReady", NVME_EVENT)
+        self._lasting["nvme"] = lambda process: ranks.fail(process, NO_DISK)
+
+    def _damage_checkpoint(self) -> None:
+        """And kill the rank, so that its gang reads it."""
+        for pod, container, process in ranks.training(list(self._kubelet.pods.values())):
+            name = broken_stores.damage_checkpoint(pod.plan_file(container.name))
+            self._kubelet.log(f"damaged checkpoint: {name or 'there is none'}")
+            ranks.kill(process)
+            return
+
+    def _break_stores(self, state: str) -> None:
+        broken_stores.break_down(self._kubelet.folder, state)
+        if state == broken_stores.AWAY:  # a hard mount: whoever reads or writes stands still
+            self._lasting["away"] = ranks.stop
+            return
+        for pod, container, process in ranks.training(list(self._kubelet.pods.values())):
+            broken_stores.fill_under(process, pod.plan_file(container.name))
+
+    def _mend(self) -> None:
+        """What can be mended from outside: stores, and a node that was slow."""
+        full = broken_stores.state(self._kubelet.folder) == broken_stores.FULL
+        broken_stores.mend(self._kubelet.folder)
+        for name in ("away", "slow"):
+            if self._lasting.pop(name, None):
+                self._each(ranks.go_on)
+        if full:
+            for pod, container, process in ranks.training(list(self._kubelet.pods.values())):
+                broken_stores.empty_under(process, pod.plan_file(container.name))
+
+    def _slow(self, process: Sandboxed) -> None:
+        """It computes in one look of SLOWNESS."""
+        (ranks.stop if self._looks % SLOWNESS else ranks.go_on)(process)
+
+    def _each(self, act: Callable[[Sandboxed], None]) -> None:
+        for _, _, process in ranks.training(list(self._kubelet.pods.values())):
             act(process)
 
-    def _event(self, message: str) -> None:
+    def _first(self, act: Callable[[Sandboxed], None]) -> None:
+        for _, _, process in [*ranks.training(list(self._kubelet.pods.values()))][:1]:
+            act(process)
+
+    def _warn(self, condition: str, message: str) -> None:
+        if self._agent:
+            self._event(message, condition)
+
+    def _event(self, message: str, condition: str = GPU_CONDITION) -> None:
         """Of type Warning, whose reason is the condition's type."""
         name = self._kubelet.name
         try:
@@ -127,7 +204,7 @@ class Damage:
                     "metadata": {"generateName": f"{name}.", "namespace": "default"},
                     "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": name},
                     "type": "Warning",
-                    "reason": GPU_CONDITION,
+                    "reason": condition,
                     "message": message,
                     "firstTimestamp": now(),
                     "lastTimestamp": now(),
@@ -137,28 +214,6 @@ class Damage:
             )
         except TROUBLE as error:
             self._kubelet.log(f"event: {error}")
-
-
-def trains(pod: Pod) -> bool:
-    """Whether it is of a training job."""
-    return any(images.belongs_to(pod.obj, kind) for kind in ("Job", "PyTorchJob"))
-
-
-def kill(process: Sandboxed) -> None:
-    """As the kernel does: all of the container at once."""
-    process.kill()
-
-
-def stop(process: Sandboxed) -> None:
-    """All of the container stands still."""
-    for pid in reversed(_below(process.pid)):
-        os.kill(pid, signal.SIGSTOP)
-
-
-def _below(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task/{pid}/children")
-    found = [int(each) for each in children.read_text().split()] if children.exists() else []
-    return [one for child in found for one in (child, *_below(child))]
 
 
 def _daemon(kubelet: Kubelet, name: str) -> str:

@@ -100,6 +100,10 @@ class Pod:
         """Output of the n-th run of a container."""
         return self.folder / f"{container}.{run}.log"
 
+    def plan_file(self, container: str) -> Path:
+        """What its sandbox was told of a container."""
+        return self.folder / container / process.PLAN
+
     # ---- its life
     # ----------------------------------------------------------------------------------------------
 

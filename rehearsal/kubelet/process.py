@@ -44,6 +44,8 @@ HOST_FILES = tuple(
 )
 MIRROR = "/opt/mirror"
 """Where the git stand-in finds the checkout's workloads."""
+PLAN = "plan.json"
+"""Name of the file that tells a container's sandbox what to build."""
 SIMULATED_JOB_SECONDS = 2.0
 LAST_WORDS_SECONDS = 5.0
 """How long the log of a container that has ended may take to be written."""
@@ -134,7 +136,7 @@ class Sandbox:
     def start(self, plan: Plan, folder: Path, log: Path) -> Sandboxed:
         """Run one container here."""
         Path(plan.root).mkdir(parents=True, exist_ok=True)
-        path = folder / "plan.json"
+        path = folder / PLAN
         path.touch(mode=0o600)
         path.write_text(json.dumps(asdict(plan)))
         return Sandboxed(
@@ -174,7 +176,10 @@ class Sandboxed:
     """A running container: unshare, whose only child is the container's process 1."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        self._process = process
+        self._process, self._log = process, log
+        self._code: int | None = None
+        self.reason = ""
+        """Why it ended, where not its exit code says so."""
         log.touch()
         self._recorder = threading.Thread(
             target=log_lines.record, args=(process.stdout, log), daemon=True
@@ -186,6 +191,10 @@ class Sandboxed:
         """Of unshare."""
         return self._process.pid
 
+    def inside(self) -> list[int]:
+        """Process ids of all that runs in it, process 1 first."""
+        return _below(self.pid)
+
     def poll(self) -> int | None:
         """The exit code, 128 + n for signal n, None while it runs. When it has ended, its log is
         whole."""
@@ -193,6 +202,8 @@ class Sandboxed:
         if code is None:
             return None
         self._recorder.join(LAST_WORDS_SECONDS)
+        if self._code is not None:
+            return self._code
         return code if code >= 0 else 128 - code
 
     def terminate(self) -> None:
@@ -207,6 +218,23 @@ class Sandboxed:
         """unshare takes process 1, and with it the whole PID namespace, along."""
         self._process.kill()
         self._process.wait()
+
+    def end_with(self, code: int, reason: str = "", words: str = "") -> None:
+        """Kill it, as if it had ended by itself with these last words."""
+        with self._log.open("ab") as log:
+            log.write(log_lines.entry(words.encode()) if words else b"")
+        self._code, self.reason = code, reason
+        self.kill()
+
+
+def _below(pid: int) -> list[int]:
+    """Every process that it has started, and those that these have."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    try:
+        found = [int(each) for each in children.read_text().split()]
+    except OSError:  # it has just ended
+        return []
+    return [one for child in found for one in (child, *_below(child))]
 
 
 class Simulated:

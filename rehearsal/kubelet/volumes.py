@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rehearsal.kube import Object, absent_is_none
-from rehearsal.kubelet import secrets_store, tokens
+from rehearsal.kubelet import broken_stores, secrets_store, tokens
 from rehearsal.kubelet.aws import AwsError
 from rehearsal.kubelet.drivers import DRIVERS
 from rehearsal.kubelet.environment import NotReady, field, quantity
@@ -72,6 +72,8 @@ class Volumes:
 
     def _mount(self, wanted: Object) -> Mount:
         source = replace(self._ready[wanted["name"]], target=wanted["mountPath"].rstrip("/"))
+        if source.source:
+            source = replace(source, source=broken_stores.seen(self.kubelet.folder, source.source))
         if "subPathExpr" in wanted:
             raise NotReady("the rehearsal does not mount with subPathExpr")
         if source.size:
@@ -266,6 +268,7 @@ def claim(volumes: Volumes, name: str, volume: Object) -> Mount:
         shown = mount_of(volumes.kubelet, volumes.pod, bound["spec"])
     except AwsError as error:
         raise NotReady(str(error)) from None
+    broken_stores.reached(volumes.kubelet.folder, place, csi["driver"])
     options = bound["spec"].get("mountOptions", ())
     return replace(shown, read_only=shown.read_only or bool({*options} & READ_ONLY))
 

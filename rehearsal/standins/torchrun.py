@@ -56,7 +56,9 @@ NCCL_SHM = 64 * 2**20
 STEPS = int(os.environ.get("TRAINYARD_STEPS", "20"))
 STEP_SECONDS = float(os.environ.get("TRAINYARD_STEP_SECONDS", "0.25"))
 STEPS_PER_CHECKPOINT = 4
-MARKER = "stand-in-checkpoint.json"
+MARKER, BEFORE = "stand-in-checkpoint.json", "stand-in-checkpoint-before.json"
+"""The newest checkpoint, and the one before in case it cannot be read, as workloads/checkpoints.py
+has them."""
 FABRIC = Path("/dev/infiniband/uverbs0")
 """The first EFA device. The rehearsal's kubelet writes into it what keeps packets from other nodes."""
 FORK = multiprocessing.get_context("fork")
@@ -325,7 +327,7 @@ def checkpoint_folder() -> Path | None:
 def train(number: int, line: rendezvous.Line, folder: Path | None) -> None:
     """Take every step together with all other ranks; rank 0 saves and tells."""
     marker = folder / MARKER if folder else None
-    first = json.loads(marker.read_text())["step"] + 1 if marker and marker.exists() else 0
+    first = first_step(folder, number) if folder else 0
     if number == 0 and first:
         print(f"resumed from step {first - 1}", flush=True)
     for step in range(first, STEPS):
@@ -334,10 +336,30 @@ def train(number: int, line: rendezvous.Line, folder: Path | None) -> None:
         if number == 0:
             print(f"step {step + 1}/{STEPS}: all ranks met", flush=True)
         if number == 0 and marker and (step + 1) % STEPS_PER_CHECKPOINT == 0:
-            fresh = marker.with_suffix(".new")  # a kill in the middle leaves the checkpoint before
-            fresh.write_text(json.dumps({"step": step}))
-            fresh.replace(marker)
+            save(marker, step)
     rendezvous.meet(line, rendezvous.END)
+
+
+def first_step(folder: Path, number: int) -> int:
+    """After that of the newest checkpoint that can be read."""
+    for name in (MARKER, BEFORE):
+        file = folder / name
+        try:
+            if file.exists():
+                return json.loads(file.read_text())["step"] + 1
+        except ValueError as error:
+            if number == 0:
+                print(f"{name} cannot be used: {error}", file=sys.stderr, flush=True)
+    return 0
+
+
+def save(marker: Path, step: int) -> None:
+    """Beside its place first: a kill in the middle leaves the checkpoint before."""
+    fresh = marker.with_suffix(".new")
+    fresh.write_text(json.dumps({"step": step}))
+    if marker.exists():
+        marker.replace(marker.with_name(BEFORE))
+    fresh.replace(marker)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ def repair_plan(wanted: EnvironmentConfig) -> RepairPlan | None:
         image=versions.PYTHON_IMAGE,
         files={file.name: file.read_text() for file in sorted(PROGRAM.glob("*.py"))},
         nodes_an_hour=wanted.repair.nodes_an_hour,
+        hung_minutes=wanted.repair.hung_minutes,
     )
 
 

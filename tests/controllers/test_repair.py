@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -182,6 +183,37 @@ def test_a_sick_node_is_replaced_with_the_rights_that_the_program_has(
     program.step()
     history = cluster.get(f"/api/v1/namespaces/{APP}/configmaps/history")["data"]["history"]
     assert [each["claim"] for each in json.loads(history)] == ["c0"]
+
+
+def test_a_node_is_replaced_for_an_event_of_the_agent(cluster: Cluster, node: str) -> None:
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    event = {
+        "metadata": {"generateName": "n0."},
+        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node},
+        "type": "Warning",
+        "reason": "StorageReady",
+        "message": "BlockDeviceIOError: I/O error detected on block device nvme1n1 at sector 2048",
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+    }
+    events = "/api/v1/namespaces/default/events"
+    made = cluster.server.admin.request("POST", events, event)
+    cluster.program().step()
+    cluster.server.admin.request("DELETE", f"{events}/{made['metadata']['name']}")
+    assert (
+        "BlockDeviceIOError"
+        in cluster.get(f"/api/v1/nodes/{node}")["metadata"]["annotations"][NOTE]
+    )
+    assert cluster.get(f"{CLAIMS}/c0")["metadata"]["deletionTimestamp"]
+
+
+def test_a_log_that_nobody_can_read_is_told_apart_from_one_without_lines(
+    cluster: Cluster, node: str
+) -> None:
+    """No kubelet serves the pods of this API server."""
+    api = cluster.module.Api()
+    assert api.text("/healthz", "nobody") == "ok"
+    assert api.text(f"{PODS}/p0/log", "nobody") == "nobody"
 
 
 def test_the_taint_is_not_set_from_an_old_sight_of_the_node(cluster: Cluster, node: str) -> None:

@@ -56,6 +56,17 @@ def test_it_may_not_read_secrets_nor_make_pods(repaired: Graph) -> None:
     assert not may & {("pods", "create"), ("secrets", "get"), ("nodes", "delete")}
 
 
+def test_only_where_runs_that_stand_still_start_anew_it_reads_logs(repaired: Graph) -> None:
+    def kinds_of(graph: Graph) -> set[str]:
+        rules = graph["ClusterRole repair-acts"].inputs["rules"]
+        return {kind for rule in rules for kind in rule["resources"]}
+
+    anew = environment(at("repair", {"hung_minutes": 30}))
+    assert kinds_of(anew) - kinds_of(repaired) == {"pods/log"}
+    files = anew["ConfigMap repair-files"].inputs["data"]
+    assert json.loads(files["settings.json"])["hung_minutes"] == 30 and "hangs.py" in files
+
+
 def test_with_metrics_prometheus_asks_it_and_one_server_of_dcgm_serves_both() -> None:
     graph = environment(at("repair", {}), at("metrics", {}))
     asked = json.loads(graph["ConfigMap metrics-files"].inputs["data"]["prometheus.yml"])

@@ -362,6 +362,27 @@ def test_what_crashes_says_how_often_with_which_code_and_its_last_words():
     assert "exit code 127: command not found; last log line: bash: torchrunn" in text
 
 
+def test_a_full_file_system_is_named_from_the_log_of_whichever_rank_says_so():
+    pods = [_pod(f"run-node-0-{n}-x", node="n1", phase="Running", restartCount=2) for n in range(2)]
+    logs = {
+        "training/run-node-0-0-x": "[rank 1/4] Lost: rank 0 was lost",
+        "training/run-node-0-1-x": "[rank 0/4] OSError: [Errno 28] No space left on device\nbye",
+    }
+    text = _printed(pods=pods, logs=logs)
+    assert "a file system is full\n    [rank 0/4] OSError: [Errno 28]" in text
+    assert "→ delete old checkpoints, or raise capacity_gib of the store" in text
+
+
+@pytest.mark.parametrize("where", ["state", "lastState"])
+def test_a_rank_that_the_kernel_killed_for_memory_is_named_with_the_setting_that_helps(where: str):
+    end = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "r", "message": "m"}])
+    pod = _pod("run-node-0-0-x", node="n1", phase="Failed", **{where: end})
+    text = _printed(trainjobs=[failed], pods=[pod])
+    assert "its pods have too little memory: the kernel killed a rank (OOMKilled)" in text
+    assert "→ raise memory_gib of the job" in text and "make again JOB=run" in text
+
+
 @pytest.mark.parametrize("times, named", [(3, True), (1, False)])
 def test_a_gang_that_starts_anew_again_and_again_is_named_and_one_that_lost_a_node_is_not(
     times: int, named: bool
@@ -408,7 +429,7 @@ def test_a_hung_job_is_named_with_its_time_its_cost_and_the_pod_that_stopped_fir
 
     text = silent(SILENCE, timedelta(minutes=7))
     assert "none has written a log line since 11:55:00 (300 s); 30.13 USD an hour" in text
-    assert "pod run-node-0-1-x stopped first, at 11:53:00" in text
+    assert "pod run-node-0-1-x stopped first, at 11:53:00, on node n1: look there first" in text
     assert silent(timedelta(minutes=4), timedelta(hours=2)) == "", "one of them still speaks"
 
 

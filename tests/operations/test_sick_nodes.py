@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from operations.sick_nodes import sick
+from operations.sick_nodes import sick, warned
 from operations.snapshot import Snapshot
 from plans.repair import NOTE
 
@@ -47,3 +47,40 @@ def test_without_repair_the_words_of_the_monitoring_agent_are_told() -> None:
 @pytest.mark.parametrize("node", [_node(), _node(reason="DCGMError", nodes="system")])
 def test_healthy_nodes_and_nodes_of_no_pool_are_not_told(node: dict[str, Any]) -> None:
     assert _said(node) == []
+
+
+EFA = "EFAErrorMetric: unresponsive_remote_events increased from 0 to 4096"
+
+
+def _warned(message: str, restarts: int) -> list[str]:
+    pod = {
+        "metadata": {
+            "name": "run-0",
+            "namespace": "t",
+            "labels": {"jobset.sigs.k8s.io/jobset-name": "run"},
+        },
+        "spec": {"nodeName": "n0"},
+        "status": {"containerStatuses": [{"restartCount": restarts, "state": {}}]},
+    }
+    job = {"kind": "TrainJob", "metadata": {"name": "run", "namespace": "t"}, "spec": {}}
+    event = {
+        "type": "Warning",
+        "reason": "NetworkingReady",
+        "message": message,
+        "involvedObject": {"kind": "Node", "name": "n0"},
+    }
+    objects = {"trainjobs": [job], "pods": [pod], "events": [event, event]}
+    return [str(finding) for finding in warned(Snapshot(objects=objects))]
+
+
+def test_a_node_that_nothing_replaces_is_named_where_a_job_on_it_started_anew() -> None:
+    [said] = _warned(EFA, restarts=1)
+    assert said.startswith(
+        "node n0 has warned, and a job on it has started anew\n    EFAErrorMetric"
+    )
+    assert "kubectl delete nodeclaim the one of n0" in said
+
+
+def test_warnings_about_nodes_whose_jobs_go_on_or_that_are_replaced_are_not_told() -> None:
+    assert _warned(EFA, restarts=0) == []
+    assert _warned("BlockDeviceIOError: I/O error", restarts=1) == []

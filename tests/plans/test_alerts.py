@@ -70,6 +70,16 @@ def spinning(tensor: float, dram: float) -> Series:
     }
 
 
+def clocks(*megahertz: float, work: float = 0.5) -> Series:
+    """A gang whose ranks clock so high, and are as much at work."""
+    return {
+        name: value
+        for rank, clock in enumerate(megahertz)
+        for metric, is_ in (("DEV_SM_CLOCK", clock), ("PROF_SM_ACTIVE", work))
+        for name, value in gpu(f"DCGM_FI_{metric}", rank, is_).items()
+    }
+
+
 def xid(number: int) -> Series:
     return gpu("DCGM_EXP_XID_ERRORS_COUNT", 0, 1, xid=str(number), window_size_in_ms="300000")
 
@@ -121,7 +131,14 @@ CASES: dict[str, tuple[tuple[Series, ...], tuple[Series, ...]]] = {
         (gang(0, 0), spinning(0, 0.001)),
         (gang(0.4, 0.4), gang(0, 0.4), spinning(0, 0.3), spinning(0.2, 0)),
     ),
-    "HalfGangIdle": ((gang(0, 0.5),), (gang(0.4, 0.5), gang(0, 0), gang(0.3, 0.5))),
+    "HalfGangIdle": (
+        (gang(0, 0.5), gang(0.06, 0, 0.06)),
+        (gang(0.4, 0.5), gang(0, 0), gang(0.3, 0.5), gang(0.06, 0.06)),
+    ),
+    "RankSlow": (
+        (clocks(1980, 1980, 1400), clocks(1980, 1970, 1960, 1200)),
+        (clocks(1980, 1980, 1830), clocks(1980, 1980, 345, work=0), clocks(1400, 1400)),
+    ),
     "RunOutOfMemory": ((killed(1),), (killed(0),)),
     "GpuXidApplication": ((xid(31),), (xid(79), xid(43), xid(0))),
     "GpuXidReset": ((xid(48), xid(95)), (xid(31), xid(63))),
@@ -224,6 +241,45 @@ def test_a_still_run_is_named_with_the_word_that_ends_it(folder: Path) -> None:
     }
     (folder / "says.json").write_text(json.dumps({"rule_files": ["rules.json"], "tests": [test]}))
     promtool(folder, "test", "rules", "says.json")
+
+
+@pytest.mark.parametrize(
+    ("alert", "series", "says"),
+    [
+        (
+            "HalfGangIdle",
+            gang(0.06, 0.06, 0),
+            "rank node-2 of run t5 in team-vision, on node n2, is",
+        ),
+        (
+            "RankSlow",
+            clocks(1980, 1980, 1400),
+            "rank node-2 of run t5 in team-vision, on node n2, has",
+        ),
+    ],
+)
+def test_a_rank_that_hangs_or_is_slow_is_named_within_5_minutes(
+    folder: Path, alert: str, series: Series, says: str
+) -> None:
+    [rule] = [each for each in alerts(metrics_plan()) if each.name == alert]
+    labels = {"namespace": "team-vision", "run": "t5", "rank": "node-2", "node": "n2"}
+    values = {"run": "t5", "rank": "node-2", "node": "n2", "namespace": "team-vision"}
+    summary, fix = rule.says, rule.fix
+    for name, value in values.items():
+        summary, fix = (text.replace(f"{{{{ $labels.{name} }}}}", value) for text in (summary, fix))
+    assert summary.startswith(says)
+    expected = {
+        "exp_labels": {"severity": "warning", **labels},
+        "exp_annotations": {"summary": summary, "fix": fix},
+    }
+    test = {
+        "interval": "30s",
+        "input_series": [{"series": s, "values": v} for s, v in series.items()],
+        "alert_rule_test": [{"eval_time": "5m", "alertname": alert, "exp_alerts": [expected]}],
+    }
+    file = folder / f"{alert}.json"
+    file.write_text(json.dumps({"rule_files": ["rules.json"], "tests": [test]}))
+    promtool(folder, "test", "rules", file.name)
 
 
 def test_prometheus_reads_every_rule_and_every_query(folder: Path) -> None:

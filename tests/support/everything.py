@@ -271,7 +271,7 @@ def everything() -> dict[str, Any]:
                 "push_gateway": True,
                 "alerts": {"emails": ["gpu-oncall@example.com"], "severity": "critical"},
             },
-            "repair": {"nodes_an_hour": 2},
+            "repair": {"nodes_an_hour": 2, "hung_minutes": 30},
             "teams": {"vision": copy.deepcopy(_TEAM)},
             "tags": {"team": "vision"},
         }

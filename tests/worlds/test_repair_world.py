@@ -1,7 +1,8 @@
-"""Nodes break under running gangs: on demand, in a static pool with a spare, and under a PyTorchJob.
-The real Karpenter replaces them, the real JobSet and training-operator start the gangs anew.
+"""The matrix of faults, under three kinds of gangs: a TrainJob on demand, one in a static pool with a
+spare, and a PyTorchJob. The gangs train all the time, and one fault after the other hits each of them.
 
-Seconds are those of this machine; an instance boots as fast as the world's speed says."""
+The real Karpenter replaces nodes, the real JobSet and training-operator start gangs anew. Faults:
+fault_rows.py. Seconds are those of this machine; an instance boots as fast as the world's speed says."""
 
 from __future__ import annotations
 
@@ -9,16 +10,19 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import pytest
 import yaml
 
-from catalog.job_kinds import JOB_KINDS, true_conditions
+from catalog.job_kinds import JOB_KINDS, SUCCEEDED, true_conditions
+from catalog.latencies import TYPICAL
 from plans.repair import APP, NOTE
 from rehearsal import world
 from tests.support.patience import until
+from tests.worlds.fault_rows import FAULTS, SPOT, Fault
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
 
 pytestmark = [
@@ -27,7 +31,10 @@ pytestmark = [
     pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
 ]
 
-STEPS = 80
+SPEED = 60
+"""Of the world: AWS's durations are divided by it."""
+STEPS = 100_000
+"""More than any test takes; `test_all_runs_end_complete` lets the runs resume near their end."""
 STATIC = {
     "instance_types": ["g6.12xlarge"],
     "max_nodes": 3,
@@ -43,7 +50,11 @@ def _job(pool: str, name: str, **more: Any) -> Object:
         "image": "trainer:1",
         "shared_memory_gib": 8,
         "checkpoints": {"store": "home", "directory": name},
-        "env": {"TRAINYARD_STEPS": str(STEPS), "TRAINYARD_STEP_SECONDS": "0.5"},
+        "env": {
+            "TRAINYARD_STEPS": str(STEPS),
+            "TRAINYARD_STEP_SECONDS": "0.5",
+            "HEARTBEAT_SECONDS": "20",
+        },
         "script": (
             "torchrun --nproc_per_node=2 --nnodes=2 --rdzv_backend=c10d --rdzv_id=one"
             " --rdzv_endpoint=${PET_MASTER_ADDR}:${PET_MASTER_PORT:-29500} /workspace/train/step.py\n"
@@ -57,146 +68,234 @@ GANG = {"runtime": "gang"}
 JOBS = {
     "ondemand": ("l4", "TrainJob", GANG),
     "spare": ("static", "TrainJob", GANG),
-    "operator": ("l4", "PyTorchJob", {"pytorch_job": {"clean_pods": "none", "restarts": 5}}),
+    "operator": ("l4", "PyTorchJob", {"pytorch_job": {"clean_pods": "none", "restarts": 100}}),
 }
 """Job → its pool, its kind, and more of its entry."""
-STACK = with_l4(
-    max_nodes=6,
-    training_operator={"version": "1.8.1"},
-    storage={"home": {"efs": {}, "data": "delete"}},
-    repair={"nodes_an_hour": 50},
-)
-STACK["trainyard:environment"]["pools"]["static"] = STATIC
-STACK["trainyard:environment"]["trainer"]["own_runtimes"] = {
-    "gang": {"image": "trainer:1", "max_restarts": 5}
-}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fault:
-    """Something that breaks on a machine, and what must come of it."""
+def _stack(**pool: str) -> Object:
+    made = with_l4(
+        max_nodes=6,
+        training_operator={"version": "1.8.1"},
+        storage={"home": {"efs": {}, "data": "delete"}},
+        repair={"nodes_an_hour": 50, "hung_minutes": 1},
+        jobs={key: _job(of, key, **more) for key, (of, _, more) in JOBS.items()},
+    )
+    settings = made["trainyard:environment"]
+    settings["pools"]["static"] = STATIC
+    settings["pools"]["l4"] |= pool
+    settings["trainer"]["own_runtimes"] = {"gang": {"image": "trainer:1", "max_restarts": 100}}
+    return made
 
-    words: tuple[str, ...]
-    reason: str
-    """In the note of the node; empty: the node stays."""
-    restarts: bool = True
-    """Whether the gang must start anew."""
 
-
-FAULTS = {
-    "xid 79": Fault(words=("--what", "xid", "--xid", "79"), reason="NvidiaXID79Error"),
-    "node lost": Fault(words=("--what", "node-lost"), reason="KubeletSilent"),
-    "kubelet dead": Fault(words=("--what", "kubelet-dead"), reason="KubeletSilent"),
-    "xid 74": Fault(words=("--what", "xid", "--xid", "74"), reason="NvidiaXID74Error"),
-    "rank killed": Fault(words=("--what", "rank-killed"), reason=""),
-    "xid 48": Fault(words=("--what", "xid", "--xid", "48"), reason="NvidiaXID48Error"),
-    "xid 63": Fault(
-        words=("--what", "xid", "--xid", "63"), reason="NvidiaXID63Error", restarts=False
-    ),
-}
+@contextmanager
+def _training(**pool: str) -> Iterator[Harness]:
+    """A world in which all gangs have saved checkpoints. `pool`: more of the pool that is not
+    static."""
+    config = yaml.safe_dump({"config": _stack(**pool)})
+    with rehearsing("heal", {"Pulumi.heal.yaml": config, "step.py": "import torch\n"}) as made:
+        made.do("up", "--stack", "heal", "--wait", "1")  # the runs go on without it
+        for key in JOBS:
+            assert until(lambda key=key: _step(made, key) > 3, every=1), _seen(made)
+        yield made
 
 
 @pytest.fixture(scope="module")
 def harness() -> Iterator[Harness]:
-    file = {"Pulumi.heal.yaml": yaml.safe_dump({"config": STACK}), "step.py": "import torch\n"}
-    with rehearsing("heal", file) as made:
-        assert made.do("up", "--stack", "heal") == 0, made.log.read_text()
+    with _training() as made:
         yield made
 
 
-def _start(harness: Harness, fault: str) -> dict[str, str]:
-    """All three runs for one fault: their names by JOBS."""
-    names = {key: f"{key}-{fault.replace(' ', '-')}" for key in JOBS}
-    jobs = {name: _job(JOBS[key][0], name, **JOBS[key][2]) for key, name in names.items()}
-    file = harness.checkout / "Pulumi.heal.yaml"
-    config = yaml.safe_load(file.read_text())
-    config["config"]["trainyard:environment"]["jobs"] = jobs
-    file.write_text(yaml.safe_dump(config))
-    harness.do("up", "--stack", "heal", "--wait", "1")  # the runs go on without it
-    return names
-
-
-def _pods(harness: Harness, key: str, name: str) -> list[Object]:
+def _pods(harness: Harness, key: str) -> list[Object]:
     label = JOB_KINDS[JOBS[key][1]].pod_label
-    return harness.get(f"pods -n training -l {label}={name}")["items"]
+    found = harness.get(f"pods -n training -l {label}={key}")["items"]
+    return sorted(found, key=lambda pod: pod["metadata"]["name"])
 
 
-def _log(harness: Harness, key: str, name: str) -> str:
+def _log(harness: Harness, key: str) -> str:
     label = JOB_KINDS[JOBS[key][1]].pod_label
-    return harness.shell(f"kubectl logs -n training -l {label}={name} --tail=-1", check=False)
+    return harness.shell(f"kubectl logs -n training -l {label}={key} --tail=-1", check=False)
 
 
-def _step(harness: Harness, name: str) -> int:
+def _checkpoint(harness: Harness, key: str) -> Any:
+    return next(harness.state.glob(f"file-systems/*/{key}/stand-in-checkpoint.json"), None)
+
+
+def _step(harness: Harness, key: str) -> int:
     """Of the last checkpoint."""
-    found = [*harness.state.glob(f"file-systems/*/{name}/stand-in-checkpoint.json")]
-    return json.loads(found[0].read_text())["step"] if found else -1
+    found = _checkpoint(harness, key)
+    try:
+        return json.loads(found.read_text())["step"] if found else -1
+    except (ValueError, FileNotFoundError):
+        return -1
 
 
-def _running(pods: list[Object]) -> bool:
-    return len(pods) == 2 and all(
-        pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+def _anew(pods: list[Object], since: float, broken: set[str]) -> bool:
+    """Whether all ranks run, started after that second of the clock, and none on a broken node."""
+    if {pod["spec"].get("nodeName") for pod in pods} & broken:
+        return False
+    states = [
+        status["state"].get("running", {}).get("startedAt", "")
         for pod in pods
+        if "deletionTimestamp" not in pod["metadata"]
+        for status in pod["status"].get("containerStatuses", [])
+    ]
+    return len(states) == 2 and all(
+        at and datetime.fromisoformat(at).timestamp() >= int(since) for at in states
     )
 
 
-def _state(harness: Harness, key: str, name: str) -> str:
-    job = harness.get(f"{JOBS[key][1].lower()} {name} -n training")
-    conditions = true_conditions(job)
+def _ranks(harness: Harness) -> list[tuple[str, int]]:
+    """Pods of all gangs, and how often each has started anew."""
+    return [
+        (pod["metadata"]["uid"], pod["status"]["containerStatuses"][0]["restartCount"])
+        for key in JOBS
+        for pod in _pods(harness, key)
+    ]
+
+
+def _outcome(harness: Harness, key: str) -> str:
+    conditions = true_conditions(harness.get(f"{JOBS[key][1].lower()} {key} -n training"))
     return conditions[-1]["type"] if conditions else ""
 
 
-def _instance(harness: Harness, node: str) -> str:
-    return harness.get(f"node {node}")["spec"]["providerID"].rpartition("/")[2]
+def _nodes(harness: Harness, key: str) -> dict[str, str]:
+    """Node → instance of each of its pods, by rank."""
+    names = [pod["spec"]["nodeName"] for pod in _pods(harness, key)]
+    return {
+        name: harness.get(f"node {name}")["spec"]["providerID"].rpartition("/")[2] for name in names
+    }
+
+
+def _break(harness: Harness, fault: Fault, hit: dict[str, dict[str, str]]) -> None:
+    """Plant the fault under all gangs at the same time."""
+    for first in fault.before:
+        assert harness.do("fault", *first) == 0
+    words = [fault.once] if fault.once else []
+    for key, nodes in hit.items():
+        chosen = [*nodes.values()] if fault.everywhere else [*nodes.values()][-1:]
+        words += [] if fault.once else [fault.words(each, JOBS[key][0]) for each in chosen]
+    started = [harness.start("fault", *each) for each in words]
+    assert [each.wait() for each in started] == [0] * len(started)
+
+
+def _mend(harness: Harness, fault: Fault) -> None:
+    for words in fault.mended:
+        assert harness.do("fault", *words) == 0
+    if fault.mends:
+        on = {each for key in JOBS for each in _nodes(harness, key).values()}
+        mends = ("--what", fault.mends)
+        done = [harness.start("fault", "break", "--instance", each, *mends) for each in sorted(on)]
+        assert [each.wait() for each in done] == [0] * len(done)
+
+
+def _status(harness: Harness) -> str:
+    return harness.shell(f"{sys.executable} -m operations.status 0.2", check=False)
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_runs_end_complete_without_a_hand(harness: Harness, name: str) -> None:
-    fault, seconds = FAULTS[name], {}
-    runs = _start(harness, name)
-    for key, run in runs.items():
-        assert until(lambda run=run: _step(harness, run) > 3, every=1), _log(harness, key, run)
-    broken: dict[str, tuple[str, str, set[str]]] = {}
-    breaks = []
-    for key, run in runs.items():
-        pods = _pods(harness, key, run)
-        node = pods[-1]["spec"]["nodeName"]
-        instance = _instance(harness, node)
-        broken[key] = node, instance, {pod["metadata"]["uid"] for pod in pods}
-        breaks.append(harness.start("fault", "break", "--instance", instance, *fault.words))
-    assert [each.wait() for each in breaks] == [0] * len(JOBS)
-    began, waits = time.monotonic(), set(runs)
-    said = ""
+def test_a_gang_goes_on_or_the_reason_is_told(harness: Harness, name: str) -> None:
+    _goes_on(harness, name, FAULTS[name])
+
+
+def test_a_gang_on_spot_nodes_goes_on_after_a_notice() -> None:
+    with _training(capacity="spot") as harness:
+        _goes_on(harness, "spot notice", SPOT)
+
+
+def _goes_on(harness: Harness, name: str, fault: Fault) -> None:
+    hit = {key: _nodes(harness, key) for key in JOBS}
+    steps = {key: _step(harness, key) for key in JOBS}
+    broken = {[*nodes][-1] for nodes in hit.values()} if fault.node_goes else set[str]()
+    ranks, began = _ranks(harness), time.time()
+    _break(harness, fault, hit)
+    planted, took = time.time(), dict[str, float]()
 
     def back() -> bool:
-        nonlocal said
-        if fault.reason and fault.reason not in said:
-            said = harness.shell(f"{sys.executable} -m operations.status", check=False)
-        for key in sorted(waits):
-            pods = _pods(harness, key, runs[key])
-            new = _running(pods) and not {p["metadata"]["uid"] for p in pods} & broken[key][2]
-            if new or not fault.restarts:
-                seconds[key] = time.monotonic() - began
-                waits.discard(key)
-        return not waits and bool(not fault.reason or fault.reason in said or _events(harness))
+        for key in sorted({*JOBS} - {*took}):
+            if not fault.restarts or _anew(_pods(harness, key), began, broken):
+                took[key] = time.time() - planted
+        return len(took) == len(JOBS)
 
-    assert until(back, every=1), (waits, harness.shell(_SEEN, check=False))
-    for key, run in runs.items():
-        assert until(lambda k=key, r=run: _state(harness, k, r) in ("Complete", "Succeeded")), (
-            key,
-            harness.shell(_SEEN, check=False),
-        )
-        if fault.restarts:
-            assert "resumed from step" in _log(harness, key, run), key
-    print(
-        f"{name}: { ({key: round(took) for key, took in sorted(seconds.items())}) } s", flush=True
-    )
+    time.sleep(fault.lasts)
+    _said(harness, name, fault)
+    _mend(harness, fault)
+    if fault.by_hand:
+        _by_hand(harness, broken)
+    assert until(back, lambda: f"{name}: {took} {_seen(harness)}", every=1)
+    for key in JOBS:
+        more = max(steps[key], _step(harness, key)) + 8
+        assert until(lambda key=key, more=more: _step(harness, key) >= more, every=0.5), key
+        assert not fault.restarts or "resumed from step" in _log(harness, key), key
+    assert not fault.untouched or ranks == _ranks(harness)
+    print(f"{name}: {_told(fault, took)}", flush=True)
+    _nodes_are(harness, fault, {each for nodes in hit.values() for each in nodes.values()})
+
+
+def _said(harness: Harness, name: str, fault: Fault) -> None:
+    """`make status` says what it must, and soon."""
+    if fault.says:
+        began, last = time.monotonic(), ""
+
+        def told() -> bool:
+            nonlocal last
+            last = _status(harness)
+            return all(words in last for words in fault.says)
+
+        assert until(told, lambda: last + _seen(harness), every=2)
+        print(f"{name}: make status said so after {time.monotonic() - began:.0f} s", flush=True)
+
+
+def _by_hand(harness: Harness, nodes: set[str]) -> None:
+    """What `make status` proposes."""
+    for claim in harness.get("nodeclaims")["items"]:
+        if claim["status"].get("nodeName") in nodes:
+            harness.shell(f"kubectl delete nodeclaim {claim['metadata']['name']} --wait=false")
+
+
+def _nodes_are(harness: Harness, fault: Fault, hit: set[str]) -> None:
+    """Replaced by the program, by somebody else, or not at all."""
     if fault.reason:
         assert fault.reason in _events(harness)
-        print(f"{name}: make status named it: {fault.reason in said}", flush=True)
-        gone = {instance for _, instance, _ in broken.values()}
-        assert until(lambda: not gone & set(harness.gpu_instances())), "all are replaced"
-    else:
-        assert not harness.shell(f"kubectl get nodes -o yaml | grep {NOTE}", check=False)
+        # One of each gang, and all that are sick.
+        assert until(lambda: len(hit - {*harness.gpu_instances()}) == len(JOBS)), "all are replaced"
+    elif not fault.node_goes:
+        assert hit <= {*harness.gpu_instances()}, "no node is replaced"
+        noted = harness.shell(f"kubectl get nodes -o yaml | grep {NOTE}", check=False)
+        assert all(words in noted for words in fault.says if words.startswith("Nvidia"))
+        assert not noted or fault.says, noted
+
+
+def _told(fault: Fault, took: dict[str, float]) -> str:
+    """Seconds from the fault to all ranks running: here, and with a boot of AWS. Images are pulled
+    while a node boots."""
+    if not fault.restarts:
+        return "the runs went on"
+    pulled = TYPICAL["ec2.instance-ready"] + TYPICAL["job.image-pull"]
+    boot = max(TYPICAL["ec2.instance-boot"], pulled) - TYPICAL["ec2.instance-boot"] / SPEED
+    cold = {"ondemand", "operator"} if fault.node_goes else set[str]()
+    return ", ".join(
+        f"{key} {seconds:.0f} s here, {seconds + (boot if key in cold else 0):.0f} s on AWS"
+        for key, seconds in sorted(took.items())
+    )
+
+
+def test_all_runs_end_complete(harness: Harness) -> None:
+    """They resume near their end. Then nothing holds sick nodes any more."""
+    hit = {key: _nodes(harness, key) for key in JOBS}
+    _break(harness, FAULTS["rank killed"], hit)
+    end = time.monotonic() + 8
+    while time.monotonic() < end:
+        for key in JOBS:
+            if found := _checkpoint(harness, key):
+                fresh = found.with_suffix(".near")
+                fresh.write_text(json.dumps({"step": STEPS - 20}))
+                fresh.replace(found)
+        time.sleep(0.2)
+    for key in JOBS:
+        assert until(lambda key=key: _outcome(harness, key) in SUCCEEDED, every=1), _seen(harness)
+    sick = f"kubectl get nodes -o yaml | grep {NOTE}"
+    assert until(lambda: not harness.shell(sick, check=False), every=1)
 
 
 def _events(harness: Harness) -> str:
@@ -205,7 +304,9 @@ def _events(harness: Harness) -> str:
     return " ".join(e["message"] for e in events if e["reason"].startswith("Repair"))
 
 
-_SEEN = (
-    "kubectl get nodes,nodeclaims; kubectl get pods -A -o wide;"
-    f" kubectl logs -n {APP} deployment/{APP} --tail=60"
-)
+def _seen(harness: Harness) -> str:
+    return _status(harness) + harness.shell(
+        "kubectl get nodes,nodeclaims; kubectl get pods -A -o wide;"
+        f" kubectl logs -n {APP} deployment/{APP} --tail=60",
+        check=False,
+    )

@@ -1,9 +1,10 @@
 """Replaces nodes whose hardware is broken, so that their gangs go on elsewhere.
 
-It runs as one pod, with nothing but Python. Every few seconds it reads nodes, leases and NodeClaims. A
-node is sick where the EKS node monitoring agent says so in a condition, or where its kubelet is silent.
-It taints a sick node, ends the gangs on it, and deletes its NodeClaim; Karpenter does the rest. Why:
-docs/decisions/0018. What is sick: sickness.py. What it is told: plans/repair.py.
+It runs as one pod, with nothing but Python. Every few seconds it reads nodes, their events, leases and
+NodeClaims. A node is sick where the EKS node monitoring agent says so in a condition or an event, or
+where its kubelet is silent. It taints a sick node, ends the gangs on it, and deletes its NodeClaim;
+Karpenter does the rest. Why: docs/decisions/0018. What is sick: sickness.py. Runs that stand still:
+hangs.py. What it is told: plans/repair.py.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from hangs import HUNG, Hangs, words
 from sickness import Object, Settings, Sick, Sight, labels, most, siblings, sickness, trains
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 REQUEST_SECONDS = 10
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+EVENTS = "/api/v1/namespaces/default/events"
+"""Those of nodes, which are in no namespace, are here."""
 TERMINATE_AT = "karpenter.sh/nodeclaim-termination-timestamp"
 """Annotation of a NodeClaim: when Karpenter's patience with pods ends."""
 HOUR, REMEMBERED = 3600.0, 50
@@ -46,6 +50,18 @@ class Api:
 
     def ask(self, method: str, path: str, body: Object | None = None, kind: str = "json") -> Object:
         """Its answer; ApiError for a refusal and for none. `kind`: of a patch."""
+        return json.loads(self._send(method, path, body, kind))
+
+    def text(self, path: str, otherwise: str) -> str:
+        """What is no JSON, such as a log; `otherwise` where it cannot be had."""
+        try:
+            return self._send("GET", path).decode(errors="replace")
+        except ApiError:
+            return otherwise
+
+    def _send(
+        self, method: str, path: str, body: Object | None = None, kind: str = "json"
+    ) -> bytes:
         host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
         link = http.client.HTTPSConnection(
             host, int(port), timeout=REQUEST_SECONDS, context=self._trust
@@ -64,7 +80,7 @@ class Api:
             link.close()
         if answer.status >= 300:
             raise ApiError(answer.status, text.decode(errors="replace")[:300])
-        return json.loads(text)
+        return text
 
     def items(self, path: str, **query: str) -> list[Object]:
         """A list, as the API server's cache has it."""
@@ -78,7 +94,7 @@ class Repair:
 
     def __init__(self, api: Api, settings: Settings) -> None:
         self._api, self._settings = api, settings
-        self._sight = Sight(settings.blind_seconds)
+        self._sight, self._hangs = Sight(settings.blind_seconds), Hangs(api, settings)
         self._memory = f"/api/v1/namespaces/{settings.namespace}/configmaps"
         self._history: list[Object] = []
         self._states: dict[str, tuple[str, str, str]] = {}
@@ -91,6 +107,7 @@ class Repair:
             self.looked = time.monotonic()
             try:
                 self.step()
+                self.start_anew()
             except ApiError as error:
                 say(f"the API server: {error}")
             time.sleep(self._settings.look_seconds)
@@ -102,6 +119,7 @@ class Repair:
         claims = {
             claim.get("status", {}).get("nodeName"): claim for claim in self._api.items(CLAIMS)
         }
+        events = self._api.items(EVENTS, fieldSelector="involvedObject.kind=Node,type=Warning")
         now = time.monotonic()
         self._sight.look(
             {each["metadata"]["name"]: each["spec"].get("renewTime", "") for each in leases}, now
@@ -110,7 +128,7 @@ class Repair:
         self._states = {}
         for node in nodes:
             name = node["metadata"]["name"]
-            sick = sickness(node, self._sight.quiet(name, now), self._settings)
+            sick = sickness(node, self._sight.quiet(name, now), self._settings, events)
             if sick and (claim := claims.get(name)):
                 pool = labels(node).get(self._settings.pool_label, "")
                 size = sum(labels(n).get(self._settings.pool_label) == pool for n in nodes)
@@ -121,17 +139,29 @@ class Repair:
                     state = "replacing"
                 self._states[name] = (pool, sick.reason, state)
 
+    def start_anew(self) -> None:
+        """End the pods of runs that stand still: their controllers start them again, which go on from
+        their checkpoints."""
+        minutes = self._settings.hung_minutes or 0
+        for (namespace, run), pods in self._hangs.hung(time.monotonic()).items():
+            said = words(run, pods, minutes)
+            say(f"{namespace}/{said}")
+            # One event for the run, at its first pod.
+            events = f"/api/v1/namespaces/{namespace}/events"
+            self._api.ask("POST", events, event(pods[0], said, HUNG, "Pod"))
+            self._end(pods, self._settings.grace_seconds)
+
     def _treat(self, node: Object, claim: Object, sick: Sick, pool: str, size: int) -> str:
         """Do what is due, and say what becomes of the node: held, draining or replacing."""
         name, limit = node["metadata"]["name"], most(size, self._settings)
         started = next((e for e in self._history if e["claim"] == claim["metadata"]["name"]), None)
         leaving = claim["metadata"].get("deletionTimestamp")
         if not started and not leaving and self._replaced(pool) >= limit:
-            words = (
+            held = (
                 f"{sick.reason}: not replaced, because {limit} nodes of pool {pool} can be replaced"
                 " within an hour, and were"
             )
-            self._note(node, words, "Held")
+            self._note(node, held, "Held")
             return "held"
         if not started and not leaving:
             started = self._remember(pool, name, claim, sick)
@@ -177,7 +207,7 @@ class Repair:
         name = node["metadata"]["name"]
         say(f"{name}: {words}")
         self._patch(node, {"metadata": {"annotations": {key: words}}})
-        self._api.ask("POST", "/api/v1/namespaces/default/events", event(node, words, reason))
+        self._api.ask("POST", EVENTS, event(node, words, reason))
 
     def _patch(self, node: Object, change: Object) -> None:
         path = f"/api/v1/nodes/{node['metadata']['name']}"
@@ -256,12 +286,14 @@ class Repair:
         return "\n".join(lines) + "\n"
 
 
-def event(node: Object, words: str, reason: str) -> Object:
-    """An event of a node, which `kubectl describe node` shows."""
-    name, now = node["metadata"]["name"], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    about = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+def event(obj: Object, words: str, reason: str, kind: str = "Node") -> Object:
+    """An event of a node or a pod, which `kubectl describe` shows."""
+    meta, now = obj["metadata"], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    name, space = meta["name"], meta.get("namespace", "")
+    about = {"apiVersion": "v1", "kind": kind, "name": name, "uid": meta["uid"]}
+    about |= {"namespace": space} if space else {}
     return {
-        "metadata": {"generateName": f"{name}.", "namespace": "default"},
+        "metadata": {"generateName": f"{name}.", "namespace": space or "default"},
         "involvedObject": about,
         "type": "Warning",
         "reason": f"Repair{reason}",

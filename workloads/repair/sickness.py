@@ -32,6 +32,8 @@ class Settings:
     """Of the node monitoring agent: False means that something is broken."""
     at_end: tuple[str, ...]
     """Reasons with which a run can go on; the node is replaced when its pods have ended."""
+    events: tuple[str, ...]
+    """Of the node monitoring agent: what it says in an event alone, and what a node does not survive."""
     look_seconds: float
     blind_seconds: float
     """Of its own sight: after a longer gap it knows nothing about leases."""
@@ -43,12 +45,14 @@ class Settings:
     """Part of a pool that may be replaced within an hour; one node always."""
     nodes_an_hour: int | None
     """In place of the share."""
+    hung_minutes: int | None
+    """After so long without a log line a gang starts anew; None: never."""
 
     @staticmethod
     def read(path: Path) -> Settings:
         """The file of the ConfigMap."""
         said = json.loads(path.read_text())
-        lists = {key: tuple(said[key]) for key in ("conditions", "at_end")}
+        lists = {key: tuple(said[key]) for key in ("conditions", "at_end", "events")}
         return Settings(**{**said, **lists})
 
 
@@ -86,8 +90,11 @@ class Sight:
         return now - self._seen[node][1] if node in self._seen else 0.0
 
 
-def sickness(node: Object, quiet: float, settings: Settings) -> Sick | None:
-    """What is wrong with a node, if anything. A dead kubelet first: it says nothing of the rest."""
+def sickness(
+    node: Object, quiet: float, settings: Settings, events: Iterable[Object] = ()
+) -> Sick | None:
+    """What is wrong with a node, if anything. A dead kubelet first: it says nothing of the rest.
+    `events`: of the namespace in which those of nodes are."""
     if quiet > settings.silent_seconds:
         words = f"its kubelet has said nothing for {settings.silent_seconds:.0f} seconds"
         return Sick("KubeletSilent", words, silent=True)
@@ -95,7 +102,20 @@ def sickness(node: Object, quiet: float, settings: Settings) -> Sick | None:
         if condition["type"] in settings.conditions and condition["status"] == "False":
             words = condition.get("message") or f"{condition['type']} is False"
             return Sick(condition.get("reason") or condition["type"], words)
+    for event in events:
+        reason, _, words = (event.get("message") or "").partition(": ")
+        if reason in settings.events and _is_of(node, event):
+            return Sick(reason, words)
     return None
+
+
+def _is_of(node: Object, event: Object) -> bool:
+    """Whether it is about this node, and not about one before that had the same name: names are
+    addresses."""
+    about, meta = event.get("involvedObject") or {}, node["metadata"]
+    since = meta.get("creationTimestamp") or ""
+    mine = about.get("kind") == "Node" and about.get("name") == meta["name"]
+    return mine and (event.get("lastTimestamp") or "") >= since
 
 
 def most(nodes: int, settings: Settings) -> int:
@@ -111,6 +131,15 @@ def trains(pod: Object) -> bool:
     """Whether it is a pod of a run that has not ended."""
     mine = PYTORCH_JOB in labels(pod) or JOBSET in labels(pod)
     return mine and pod.get("status", {}).get("phase") not in ENDED
+
+
+def gangs(pods: Iterable[Object]) -> dict[tuple[str, str], list[Object]]:
+    """Namespace and name of a run → its pods."""
+    found: dict[tuple[str, str], list[Object]] = {}
+    for pod in pods:
+        run = labels(pod).get(JOBSET) or labels(pod).get(PYTORCH_JOB) or ""
+        found.setdefault((pod["metadata"]["namespace"], run), []).append(pod)
+    return found
 
 
 def siblings(pods: Iterable[Object], node: str) -> list[Object]:

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -71,6 +72,7 @@ def obey() -> None:
         "start": start,
         "stop": lambda: planes[-1].stop(),
         "pause": lambda: planes[-1].stop(wipe=False),
+        "away": lambda seconds: planes[-1].go_away(float(seconds)),
         "upgrade": lambda version: planes[-1].upgrade(version),
         "pids": lambda: {part.name: part.process.pid for part in planes[-1].parts if part.process},
         "ready": lambda: planes[-1].ready(),
@@ -322,6 +324,19 @@ def test_controllers_make_the_pods_of_a_workload(plane: Inside, kind: str, versi
     )
     assert "created" in made
     until(lambda: plane.get("pods", f"--selector=app={name}").get("items"))
+
+
+@world
+def test_an_api_server_that_is_away_for_a_while_comes_back_with_all_that_was_there(
+    plane: Inside,
+) -> None:
+    plane.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "stays"}})
+    plane.order("away 3")
+    began = time.monotonic()
+    until(lambda: not plane.order("ready"))
+    plane.until_ready()
+    assert time.monotonic() - began >= 3
+    assert plane.get("configmap", "stays")
 
 
 @world

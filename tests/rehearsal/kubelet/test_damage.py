@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from catalog.repair import CONDITIONS, FATAL_XIDS
+from catalog.repair import CONDITIONS, EVENTS, FATAL_XIDS
 from rehearsal import paths
-from rehearsal.kubelet import damage
+from rehearsal.commands.faults import BREAKS
+from rehearsal.kubelet import broken_stores, damage, ranks
 from rehearsal.kubelet.damage import Damage
 from rehearsal.kubelet.node import GPU
+from tests.support.patience import until
 
 
 class Kubelet:
@@ -91,6 +90,31 @@ def test_another_xid_is_an_event_and_its_gpu_stays(tmp_path: Path) -> None:
     assert kubelet.unhealthy_gpus == 0
 
 
+def test_a_broken_efa_device_is_an_event_after_the_agent_s_next_look_at_its_counters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubelet, made = machine(tmp_path, damage.AGENT, damage.DCGM)
+    monkeypatch.setattr(damage, "EFA_SECONDS", 0.05)
+    made.conditions()
+    made._efa_down()
+    assert kubelet.events == [], "the agent has not looked"
+    until(lambda: kubelet.events)
+    assert kubelet.events == [damage.EFA_EVENT] and broken(made.conditions()) == []
+
+
+def test_a_broken_disk_is_an_event_and_no_condition(tmp_path: Path) -> None:
+    kubelet, made = machine(tmp_path, damage.AGENT, damage.DCGM)
+    made.conditions()
+    made._nvme_gone()
+    assert [text.partition(":")[0] for text in kubelet.events] == [*EVENTS]
+    assert broken(made.conditions()) == []
+
+
+def test_every_fault_that_the_command_knows_happens_and_no_other(tmp_path: Path) -> None:
+    _, made = machine(tmp_path)
+    assert {*made._acts} == {*BREAKS}
+
+
 def test_the_device_plugin_gives_the_gpu_of_a_fatal_xid_to_nobody(tmp_path: Path) -> None:
     kubelet, made = machine(tmp_path, damage.AGENT, damage.DCGM)
     made._xid(79)
@@ -107,25 +131,35 @@ def test_where_the_server_of_dcgm_tolerates_no_taint_a_healthy_node_is_called_br
     assert broken(made.conditions()) == ["DCGMError"]
 
 
-def test_a_hung_rank_is_stopped_with_all_that_it_has_started() -> None:
-    process = subprocess.Popen(["sh", "-c", "sleep 60 & wait"])
-    try:
-        for _ in range(100):
-            if len(damage._below(process.pid)) == 1:
-                break
-            time.sleep(0.02)
-        damage.stop(SimpleNamespace(pid=process.pid))  # type: ignore[arg-type]
-        [child] = damage._below(process.pid)
-        for _ in range(100):
-            if " T " in Path(f"/proc/{child}/stat").read_text():
-                break
-            time.sleep(0.02)
-        assert " T " in Path(f"/proc/{child}/stat").read_text()
-    finally:
-        for pid in damage._below(process.pid):
-            os.kill(pid, signal.SIGKILL)
-        process.kill()
-        process.wait()
+def test_a_slow_node_computes_in_one_look_of_five_until_it_is_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, made = machine(tmp_path)
+    done: list[str] = []
+    monkeypatch.setattr(ranks, "stop", lambda _: done.append("stops"))
+    monkeypatch.setattr(ranks, "go_on", lambda _: done.append("goes on"))
+    monkeypatch.setattr(ranks, "training", lambda _: [(None, None, None)])
+    made._acts["node-slow"]({})
+    for made._looks in range(10):
+        for act in made._lasting.values():
+            made._each(act)
+    assert done == ["goes on", *["stops"] * 4] * 2
+    done.clear()
+    made._acts["mended"]({})
+    assert done == ["goes on"] and not made._lasting
+
+
+def test_whoever_uses_a_file_system_that_is_away_stands_still_until_it_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, made = machine(tmp_path)
+    done: list[str] = []
+    monkeypatch.setattr(ranks, "go_on", lambda _: done.append("goes on"))
+    monkeypatch.setattr(ranks, "training", lambda _: [(None, None, None)])
+    made._acts["store-away"]({})
+    assert [*made._lasting] == ["away"] and broken_stores.state(tmp_path) == "away"
+    made._acts["mended"]({})
+    assert done == ["goes on"] and not made._lasting and not broken_stores.state(tmp_path)
 
 
 def test_a_machine_does_what_its_file_says_once(

@@ -285,6 +285,13 @@ def test_training_resumes_from_its_checkpoint(folder: Path) -> None:
             "torchrun", "train.py", cwd=folder, CHECKPOINT_DIR=str(store), TRAINYARD_STEPS="8"
         )[1]
         assert "resumed from step 3" in output and "step 5/8" in output and "step 4/8" not in output
+        newest = store / "stand-in-checkpoint.json"
+        newest.write_text(newest.read_text()[:4])
+        output = run(
+            "torchrun", "train.py", cwd=folder, CHECKPOINT_DIR=str(store), TRAINYARD_STEPS="12"
+        )[1]
+        assert "stand-in-checkpoint.json cannot be used" in output
+        assert "resumed from step 3" in output, "the one before"
     finally:
         for file in store.iterdir():
             file.unlink()

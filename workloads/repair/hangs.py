@@ -1,0 +1,95 @@
+"""Starts gangs anew that stand still: all their pods run, and none has logged a line for long.
+
+Only where repair.hung_minutes is set. Who calls it: repair.py.
+"""
+
+from __future__ import annotations
+
+import calendar
+import math
+import time
+import urllib.parse
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from sickness import Object, Settings, gangs, trains
+
+HUNG = "Hung"
+LOOK_SECONDS = 15.0
+"""Between two looks at logs: each asks the kubelets of the gangs that may hang."""
+
+
+class Api(Protocol):
+    """The API server: repair.py."""
+
+    def ask(
+        self, method: str, path: str, body: Object | None = None, kind: str = "json"
+    ) -> Any: ...
+
+    def text(self, path: str, otherwise: str) -> str: ...
+
+    def items(self, path: str, **query: str) -> list[Object]: ...
+
+
+class Hangs:
+    """Looks at logs now and then."""
+
+    def __init__(self, api: Api, settings: Settings) -> None:
+        self._api, self._settings = api, settings
+        self._looked = -math.inf
+
+    def hung(self, now: float) -> dict[tuple[str, str], list[Object]]:
+        """Namespace and name of each run that stands still → its pods. `now`: in seconds of a clock
+        that only counts on."""
+        minutes = self._settings.hung_minutes
+        if not minutes or now - self._looked < LOOK_SECONDS:
+            return {}
+        self._looked = now
+        found = gangs(filter(trains, self._api.items("/api/v1/pods")))
+        return {run: pods for run, pods in found.items() if self._silent(pods, minutes * 60)}
+
+    def _silent(self, pods: Iterable[Object], seconds: int) -> bool:
+        """Whether all of them run that long, and none has logged anything. The kubelets count: of
+        their own logs they know best how old they are."""
+        pods = list(pods)
+        old = all(_runs_for(pod) > seconds for pod in pods)
+        return old and not any(self._log(pod, seconds) for pod in pods)
+
+    def _log(self, pod: Object, seconds: int) -> str:
+        """The last line of so many seconds; empty where there is none, and not where nobody can tell."""
+        meta = pod["metadata"]
+        wanted = {
+            "container": pod["spec"]["containers"][0]["name"],
+            "sinceSeconds": seconds,
+            "tailLines": 1,
+        }
+        return self._api.text(
+            f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log"
+            f"?{urllib.parse.urlencode(wanted)}",
+            otherwise="its node does not answer",
+        )
+
+
+def _runs_for(pod: Object) -> float:
+    """Seconds since the last of its containers started; below 0 where one does not run, or ends."""
+    statuses = pod.get("status", {}).get("containerStatuses", [])
+    starts = [each.get("state", {}).get("running", {}).get("startedAt") for each in statuses]
+    if not starts or not all(starts) or pod["metadata"].get("deletionTimestamp"):
+        return -1.0
+    return time.time() - max(map(_seconds, starts))
+
+
+def _seconds(moment: str) -> int:
+    return calendar.timegm(time.strptime(moment, "%Y-%m-%dT%H:%M:%SZ"))
+
+
+def words(run: str, pods: Iterable[Object], minutes: int) -> str:
+    """What is said of a run that is started anew."""
+    where: Mapping[str, str] = {
+        pod["metadata"]["name"]: pod["spec"].get("nodeName", "?") for pod in pods
+    }
+    listed = ", ".join(f"{pod} on {node}" for pod, node in sorted(where.items()))
+    return (
+        f"{run} stands still: its pods run, and none has logged a line for {minutes} minutes; the gang"
+        f" starts anew ({listed})"
+    )
