@@ -18,7 +18,7 @@ export PYDANTIC_DISABLE_PLUGINS := __all__
 NEEDS := $(if $(ON_ACCOUNT),$(PRODUCT),$(DEVELOP))
 
 .DEFAULT_GOAL := help
-.PHONY: help check plan due policy dashboards preview migrate schema up status logs stop again image accept spent kubeconfig drain repair env down test worlds lint soak bench train-real
+.PHONY: help check plan due policy dashboards preview migrate schema up status logs stop again image accept spent runs kubeconfig drain repair env down test worlds lint soak bench train-real
 
 help:                     ## print these words
 	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -88,6 +88,9 @@ accept: $(NEEDS)          ## judge what the nodes of POOL=<pool> reach, by line;
 
 spent: $(NEEDS)           ## print GPU hours and dollars of each finished run, and of each team; JSON=1 for programs
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.spent --live $(call quoted,$(STACK)),$(REHEARSAL) spent --stack $(call quoted,$(STACK))) $(if $(JSON),--json)
+
+runs: $(NEEDS)            ## print each run: who, what, when, how long, dollars, outcome; JSON=1 for programs
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.history --live $(call quoted,$(STACK)),$(REHEARSAL) runs --stack $(call quoted,$(STACK))) $(if $(JSON),--json)
 
 kubeconfig: $(NEEDS)      ## write a kubeconfig, and print its path
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.kubeconfig --live $(call quoted,$(STACK)),$(REHEARSAL) kubeconfig --stack $(call quoted,$(STACK)))

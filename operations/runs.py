@@ -1,4 +1,4 @@
-"""What each finished run took: which nodes, how many GPUs, and for how long, as far as the cluster
+"""What each run took: which nodes, how many GPUs, and for how long, as far as the cluster or the history
 still knows.
 
 A pod takes its node from the moment at which it is scheduled to the end of its last container.
@@ -16,6 +16,7 @@ from typing import Any
 
 from catalog.quantities import amount
 from operations.snapshot import Job, Object, Snapshot, container_statuses
+from plans.history import LEFT
 from plans.parts import RUN
 from plans.pod_template import GPU, POOL
 from stacks.derive.capacity import TYPES
@@ -67,10 +68,14 @@ class NodeTime:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A job that has ended."""
+    """A job that has begun or ended. One that goes on counts to the moment of the snapshot."""
 
     job: Job
+    created: datetime
+    began: datetime | None
+    """When its first pod got a node; None where it is not known, or not so yet."""
     ended: datetime
+    """Of a run that goes on: the moment of the snapshot."""
     identity: str
     """Of the run, as the stack's plan knows it; empty for a job that no stack owns."""
     times: tuple[NodeTime, ...]
@@ -85,28 +90,60 @@ def finished_runs(snapshot: Snapshot) -> list[Run]:
     return sorted(runs, key=lambda run: run.ended)
 
 
+def going_runs(snapshot: Snapshot) -> list[Run]:
+    """Every job that has not ended, the first to be created first."""
+    jobs = [job for job in snapshot.jobs() if not job.ended]
+    runs = [_run(snapshot, job, snapshot.taken_at, going=True) for job in jobs]
+    return sorted(runs, key=lambda run: run.created)
+
+
+def scheduled_at(pod: Object) -> str:
+    """When the pod got its node; when it was created where the object does not tell."""
+    return next(
+        (
+            condition["lastTransitionTime"]
+            for condition in pod["status"].get("conditions", [])
+            if condition["type"] == "PodScheduled" and condition["status"] == "True"
+        ),
+        pod["metadata"]["creationTimestamp"],
+    )
+
+
 def together(known: Iterable[str]) -> str:
     """What is known of a sum of amounts of which this is known."""
     inexact = {*known} - {EXACT}
     return ABOUT if len(inexact) > 1 else next(iter(inexact), EXACT)
 
 
-def _run(snapshot: Snapshot, job: Job, ended: datetime) -> Run:
+def _run(snapshot: Snapshot, job: Job, ended: datetime, *, going: bool = False) -> Run:
     view = live_view(job.body, snapshot.runtimes())
     pods = [pod for pod in job.pods if pod["spec"].get("nodeName") and _trains(pod)]
     created = _time(job.body["metadata"]["creationTimestamp"])
     if pods:
         times = tuple(_of_pod(snapshot, pod, ended) for pod in pods)
-        again = job.restarts or any(
-            _time(pod["metadata"]["creationTimestamp"]) > created + FIRST_PODS for pod in pods
-        )
-        known = AT_LEAST if again or len(pods) < view.nodes else EXACT
+        short = not going and len(pods) < view.nodes
+        known = AT_LEAST if short or _lost_pods(snapshot, job, pods, created) else EXACT
+    elif going:
+        times, known = (), AT_LEAST if job.restarts else EXACT
     else:
         labels = _labels_of_pool(snapshot, _selected_pool(job.body["spec"]))
         whole = _node_time(labels, view.gpus, ended - created)
         times, known = (whole,) * view.nodes, AT_MOST if view.nodes else AT_LEAST
-    identity = job.body["metadata"].get("annotations", {}).get(RUN, "")
-    return Run(job=job, ended=ended, identity=identity, times=times, known=known)
+    return Run(
+        job=job,
+        created=created,
+        began=min((_time(scheduled_at(pod)) for pod in pods), default=None),
+        ended=ended,
+        identity=job.body["metadata"].get("annotations", {}).get(RUN, ""),
+        times=times,
+        known=known,
+    )
+
+
+def _lost_pods(snapshot: Snapshot, job: Job, pods: list[Object], created: datetime) -> bool:
+    """Whether the job had pods of an earlier attempt that are not among these."""
+    late = (_time(pod["metadata"]["creationTimestamp"]) > created + FIRST_PODS for pod in pods)
+    return not snapshot.complete and bool(job.restarts or any(late))
 
 
 def _trains(pod: Object) -> bool:
@@ -115,23 +152,16 @@ def _trains(pod: Object) -> bool:
 
 
 def _of_pod(snapshot: Snapshot, pod: Object, job_ended: datetime) -> NodeTime:
-    scheduled = next(
-        (
-            condition["lastTransitionTime"]
-            for condition in pod["status"].get("conditions", [])
-            if condition["type"] == "PodScheduled" and condition["status"] == "True"
-        ),
-        pod["metadata"]["creationTimestamp"],
-    )
     ends = [
         _time(status["state"]["terminated"]["finishedAt"])
         for status in container_statuses(pod)
         if status.get("state", {}).get("terminated", {}).get("finishedAt")
     ]
+    left = pod["metadata"].get("annotations", {}).get(LEFT)
     return _node_time(
         _labels_of_node(snapshot, pod),
         _gpus(pod),
-        max(ends, default=job_ended) - _time(scheduled),
+        max(ends, default=_time(left) if left else job_ended) - _time(scheduled_at(pod)),
     )
 
 

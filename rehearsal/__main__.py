@@ -28,6 +28,7 @@ from rehearsal.commands.look import (
     preview,
     processes,
     repair,
+    runs,
     spent,
     status,
     stop,
@@ -71,6 +72,10 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
     },
     status: {"--stack": STACK},
     spent: {
+        "--stack": STACK,
+        "--json": {"action": "store_true", "help": "print it as JSON, for programs"},
+    },
+    runs: {
         "--stack": STACK,
         "--json": {"action": "store_true", "help": "print it as JSON, for programs"},
     },
@@ -150,6 +155,7 @@ def parser() -> argparse.ArgumentParser:
         down,
         status,
         spent,
+        runs,
         accept,
         image,
         preview,

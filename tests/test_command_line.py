@@ -32,6 +32,7 @@ SUBWORDS = (
     "down",
     "status",
     "spent",
+    "runs",
     "preview",
     "env",
     "kubeconfig",
@@ -63,6 +64,7 @@ REQUIRED = {
     "operations.kubeconfig": ["dev"],
     "operations.repair": ["dev"],
     "operations.spent": ["dev"],
+    "operations.history": ["dev"],
     "rehearsal.__main__": ["status"],
 }
 """What else would be missing."""

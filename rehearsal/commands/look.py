@@ -100,6 +100,12 @@ def spent(options: argparse.Namespace) -> int:
     return _run(options, sys.executable, "-m", "operations.spent", options.stack, *form)
 
 
+def runs(options: argparse.Namespace) -> int:
+    """Print every run: who, what, when, how long, for how much, and how it ended."""
+    form = ["--json"] if options.json else []
+    return _run(options, *_operation("history"), options.stack, *form)
+
+
 def accept(options: argparse.Namespace) -> int:
     """Judge what the nodes of a pool have reached, line by line; or write the job that measures it."""
     words = [
