@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from catalog.prices import Price, price
 from catalog.quantities import amount
 from operations.snapshot import Job, Object, Snapshot, container_statuses
 from plans.history import LEFT
@@ -109,6 +110,18 @@ def scheduled_at(pod: Object) -> str:
     )
 
 
+def node_price(labels: Labels) -> Price | None:
+    """What an hour of a node with these labels costs; None where no price is known."""
+    capacity = labels.get(CAPACITY, ""), labels.get(RESERVATION, "")
+    return price(SERVICES.get(capacity, ""), labels.get(TYPE, ""), labels.get(REGION, ""))
+
+
+def pod_gpus(pod: Object) -> int:
+    """GPUs of all containers of the pod."""
+    limits = [one.get("resources", {}).get("limits", {}) for one in pod["spec"]["containers"]]
+    return int(sum(amount(limit.get(GPU, 0)) or 0 for limit in limits))
+
+
 def together(known: Iterable[str]) -> str:
     """What is known of a sum of amounts of which this is known."""
     inexact = {*known} - {EXACT}
@@ -116,28 +129,34 @@ def together(known: Iterable[str]) -> str:
 
 
 def _run(snapshot: Snapshot, job: Job, ended: datetime, *, going: bool = False) -> Run:
-    view = live_view(job.body, snapshot.runtimes())
     pods = [pod for pod in job.pods if pod["spec"].get("nodeName") and _trains(pod)]
-    created = _time(job.body["metadata"]["creationTimestamp"])
-    if pods:
-        times = tuple(_of_pod(snapshot, pod, ended) for pod in pods)
-        short = not going and len(pods) < view.nodes
-        known = AT_LEAST if short or _lost_pods(snapshot, job, pods, created) else EXACT
-    elif going:
-        times, known = (), AT_LEAST if job.restarts else EXACT
-    else:
-        labels = _labels_of_pool(snapshot, _selected_pool(job.body["spec"]))
-        whole = _node_time(labels, view.gpus, ended - created)
-        times, known = (whole,) * view.nodes, AT_MOST if view.nodes else AT_LEAST
+    times, known = _times(snapshot, job, pods, ended, going=going)
     return Run(
         job=job,
-        created=created,
+        created=_time(job.body["metadata"]["creationTimestamp"]),
         began=min((_time(scheduled_at(pod)) for pod in pods), default=None),
         ended=ended,
         identity=job.body["metadata"].get("annotations", {}).get(RUN, ""),
         times=times,
         known=known,
     )
+
+
+def _times(
+    snapshot: Snapshot, job: Job, pods: list[Object], ended: datetime, *, going: bool
+) -> tuple[tuple[NodeTime, ...], str]:
+    """The time of each of these pods, and what is known of it; of no pod, the job's whole life."""
+    view = live_view(job.body, snapshot.runtimes())
+    created = _time(job.body["metadata"]["creationTimestamp"])
+    if pods:
+        short = not (going or snapshot.complete) and len(pods) < view.nodes
+        known = AT_LEAST if short or _lost_pods(snapshot, job, pods, created) else EXACT
+        return tuple(_of_pod(snapshot, pod, ended) for pod in pods), known
+    if going:
+        return (), AT_LEAST if job.restarts else EXACT
+    labels = _labels_of_pool(snapshot, _selected_pool(job.body["spec"]))
+    whole = _node_time(labels, view.gpus, ended - created)
+    return (whole,) * view.nodes, AT_MOST if view.nodes else AT_LEAST
 
 
 def _lost_pods(snapshot: Snapshot, job: Job, pods: list[Object], created: datetime) -> bool:
@@ -148,7 +167,7 @@ def _lost_pods(snapshot: Snapshot, job: Job, pods: list[Object], created: dateti
 
 def _trains(pod: Object) -> bool:
     """Whether the pod takes a node of a pool. The launcher of an MPI job does not."""
-    return bool(_gpus(pod)) or POOL in pod["spec"].get("nodeSelector", {})
+    return bool(pod_gpus(pod)) or POOL in pod["spec"].get("nodeSelector", {})
 
 
 def _of_pod(snapshot: Snapshot, pod: Object, job_ended: datetime) -> NodeTime:
@@ -160,7 +179,7 @@ def _of_pod(snapshot: Snapshot, pod: Object, job_ended: datetime) -> NodeTime:
     left = pod["metadata"].get("annotations", {}).get(LEFT)
     return _node_time(
         _labels_of_node(snapshot, pod),
-        _gpus(pod),
+        pod_gpus(pod),
         max(ends, default=_time(left) if left else job_ended) - _time(scheduled_at(pod)),
     )
 
@@ -210,12 +229,6 @@ def _pools_in(part: Any) -> Iterator[str | None]:
         part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
     ):
         yield from _pools_in(inner)
-
-
-def _gpus(pod: Object) -> int:
-    """GPUs of all containers of the pod."""
-    limits = [one.get("resources", {}).get("limits", {}) for one in pod["spec"]["containers"]]
-    return int(sum(amount(limit.get(GPU, 0)) or 0 for limit in limits))
 
 
 def _time(text: str) -> datetime:

@@ -33,6 +33,8 @@ SUBWORDS = (
     "status",
     "spent",
     "runs",
+    "watch",
+    "shell",
     "preview",
     "env",
     "kubeconfig",
@@ -65,6 +67,8 @@ REQUIRED = {
     "operations.repair": ["dev"],
     "operations.spent": ["dev"],
     "operations.history": ["dev"],
+    "operations.watch": ["dev"],
+    "operations.shell": ["dev"],
     "rehearsal.__main__": ["status"],
 }
 """What else would be missing."""
