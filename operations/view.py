@@ -146,18 +146,24 @@ def _pool(snapshot: Snapshot, name: str, nodes: list[Object], made: list[Object]
     names = {node["metadata"]["name"] for node in nodes}
     prices = [node_price(node["metadata"]["labels"]) for node in nodes]
     states = [node_state(node, snapshot) for node in nodes] + _launching(snapshot, name, names)
-    limits = [each["spec"].get("limits", {}).get("nodes") for each in made]
     gpus = [node["status"].get("allocatable", {}).get(GPU, 0) for node in nodes]
     return Pool(
         name=name,
         instance_types=tuple(sorted({node["metadata"]["labels"].get(TYPE, "") for node in nodes})),
         nodes={state: states.count(state) for state in dict.fromkeys(states)},
-        most=max((int(limit) for limit in limits if limit), default=None),
+        most=max(_limits(made), default=None),
         gpus=sum(int(amount(count) or 0) for count in gpus),
         gpus_used=sum(pod_gpus(pod) for pod in snapshot.of("pods") if _holds(pod, names)),
         usd_per_hour=sum((each.usd for each in prices if each), Decimal()),
         unpriced=prices.count(None),
     )
+
+
+def _limits(made: list[Object]) -> Iterator[int]:
+    """How many nodes each of these NodePools may have."""
+    for node_pool in made:
+        if limit := node_pool["spec"].get("limits", {}).get("nodes"):
+            yield int(limit)
 
 
 def _launching(snapshot: Snapshot, pool: str, nodes: set[str]) -> list[str]:
