@@ -35,6 +35,24 @@ JOB: Object = {
     "files": {"sources": ["step.py"], "path": "/workspace/train"},
     "wait": "complete",
 }
+TYPES = """\
+import os, pty, subprocess, sys
+ours, theirs = pty.openpty()
+words = [sys.executable, "-m", "operations.shell", "see", "--yes"]
+started = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs)
+os.close(theirs)
+said, typed = b"", False
+while True:
+    try:
+        said += os.read(ours, 4096)
+    except OSError:
+        break
+    if b"on node" in said and not typed:
+        typed = True
+        os.write(ours, b"tty; ls /stores/home/seen; echo $((40 + 2)); exit 5\\n")
+print(said.decode(), started.wait())
+"""
+"""A person at a terminal, who types when the pod runs."""
 STACK = with_l4(storage={"home": {"efs": {}, "data": "delete"}}, history={"days": 30})
 
 
@@ -106,3 +124,12 @@ def test_a_command_runs_on_a_node_with_the_stores_and_its_job_is_gone(harness: H
         return any(run["job"].startswith("shell-") for run in _runs(harness)["runs"])
 
     assert until(recorded)
+
+
+def test_a_terminal_is_opened_on_a_node_and_its_pod_ends_with_it(harness: Harness) -> None:
+    (harness.checkout / "types.py").write_text(TYPES)
+    said = harness.shell(f"{sys.executable} types.py", check=False)
+    assert "stand-in-checkpoint.json" in said and "42" in said, said
+    assert said.rstrip().endswith("5"), said
+    jobs = harness.get("trainjobs --namespace training")["items"]
+    assert [job["metadata"]["name"] for job in jobs] == ["seen"]
