@@ -35,7 +35,7 @@ JOB: Object = {
     "files": {"sources": ["step.py"], "path": "/workspace/train"},
     "wait": "complete",
 }
-TYPES = """\
+TYPIST = """\
 import os, pty, subprocess, sys
 ours, theirs = pty.openpty()
 words = [sys.executable, "-m", "operations.shell", "see", "--yes"]
@@ -127,8 +127,8 @@ def test_a_command_runs_on_a_node_with_the_stores_and_its_job_is_gone(harness: H
 
 
 def test_a_terminal_is_opened_on_a_node_and_its_pod_ends_with_it(harness: Harness) -> None:
-    (harness.checkout / "types.py").write_text(TYPES)
-    said = harness.shell(f"{sys.executable} types.py", check=False)
+    (harness.checkout / "typist.py").write_text(TYPIST)
+    said = harness.shell(f"{sys.executable} typist.py", check=False)
     assert "stand-in-checkpoint.json" in said and "42" in said, said
     assert said.rstrip().endswith("5"), said
     jobs = harness.get("trainjobs --namespace training")["items"]
