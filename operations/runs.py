@@ -152,8 +152,8 @@ def _times(
         short = not (going or snapshot.complete) and len(pods) < view.nodes
         known = AT_LEAST if short or _lost_pods(snapshot, job, pods, created) else EXACT
         return tuple(_of_pod(snapshot, pod, ended) for pod in pods), known
-    if going:
-        return (), AT_LEAST if job.restarts else EXACT
+    if going or snapshot.complete:
+        return (), AT_LEAST if job.restarts and not snapshot.complete else EXACT
     labels = _labels_of_pool(snapshot, _selected_pool(job.body["spec"]))
     whole = _node_time(labels, view.gpus, ended - created)
     return (whole,) * view.nodes, AT_MOST if view.nodes else AT_LEAST

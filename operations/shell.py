@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
@@ -72,7 +73,7 @@ def main(arguments: list[str]) -> int:
         return 1
 
 
-def _parser() -> Any:
+def _parser() -> ArgumentParser:
     parser = command_line.parser(
         "operations.shell",
         "Open a terminal, or run one command, in a pod on a pool; delete the pod at the end.",
@@ -85,9 +86,8 @@ def _parser() -> Any:
     )
     parser.add_argument(
         "--minutes",
-        type=int,
+        type=_minutes,
         default=MINUTES,
-        choices=range(1, MOST_MINUTES + 1),
         metavar="MINUTES",
         help=f"the pod ends by itself after this time ({MINUTES} by default, {MOST_MINUTES} at most)",
     )
@@ -95,6 +95,13 @@ def _parser() -> Any:
     parser.add_argument("--yes", action="store_true", help="start it without a question")
     add_live(parser)
     return parser
+
+
+def _minutes(text: str) -> int:
+    """A number of minutes; ArgumentTypeError, which argparse prints, where it is none."""
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_MINUTES:
+        raise ArgumentTypeError(f"must be a number from 1 to {MOST_MINUTES}; got {text}")
+    return int(text)
 
 
 def _require_terminal(kubectl: Kubectl, shell: Shell, stack: str) -> None:
@@ -194,7 +201,8 @@ def _started(kubectl: Kubectl, shell: Shell) -> Object:
         selector = f"--selector={kind.pod_label}={shell.plan.name}"
         pods = json.loads(kubectl("get", "pods", selector, *where))["items"]
         for pod in pods:
-            states = [status.get("state", {}) for status in container_statuses(pod)]
+            statuses = container_statuses(pod)
+            states = [each.get(key, {}) for each in statuses for key in ("state", "lastState")]
             if any("running" in state or "terminated" in state for state in states):
                 return pod
         state = last_condition(job)

@@ -115,7 +115,9 @@ def spent(run: Run, planned: Planned) -> Spent:
         nodes=len(run.times),
         gpu_hours=sum((time.gpu_hours for time in run.times), Decimal()).quantize(CENT),
         known=run.known,
-        usd=sum((usd for _, usd in priced), Decimal()).quantize(CENT) if priced else None,
+        usd=sum((usd for _, usd in priced), Decimal()).quantize(CENT)
+        if priced or not run.times
+        else None,
         usd_known=together([run.known, lacks]),
         as_of=min((found.as_of for found, _ in priced), default=None),
         planned_usd=planned.get((job.namespace, job.name, run.identity)),

@@ -198,6 +198,39 @@ def test_runs_that_ended_long_ago_are_forgotten(server: Server) -> None:
     assert server.kept == {}
 
 
+def test_a_record_that_cannot_be_written_keeps_no_other_waiting(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = history(server)
+    begin(server)
+    server.there[JOBS].append(train_job("other", ended=30))
+    ask = server.ask
+
+    def refuses(method: str, path: str, body: Any = None, kind: str = "json") -> Object:
+        if "uid-of-training-t5" in path or "t5" in json.dumps((body or {}).get("data")):
+            raise server.program.ApiError(413, "too large")
+        return ask(method, path, body, kind)
+
+    monkeypatch.setattr(server, "ask", refuses)
+    program.step(minutes(71))
+    assert [each["data"]["job"] for each in server.kept.values()] == ["training/other"]
+    monkeypatch.setattr(server, "ask", ask)
+    server.there = {}
+    program.step(minutes(72))
+    assert len(server.kept) == 2, "it was tried again, though its job is gone"
+
+
+def test_a_record_that_cannot_be_read_is_passed_over(server: Server) -> None:
+    server.kept["run-x"] = {
+        "metadata": {"name": "run-x"},
+        "data": {"job": "x/y", "ended": ""},
+        "binaryData": {"record": "AAAA"},
+    }
+    begin(server)
+    history(server).step(minutes(0.5))
+    assert len(server.kept) == 2
+
+
 def test_of_too_many_runs_the_oldest_are_forgotten(server: Server) -> None:
     program = history(server)
     for number in range(3):

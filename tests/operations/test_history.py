@@ -65,6 +65,7 @@ def test_a_run_that_goes_on_tells_the_age_of_its_checkpoint_and_one_that_waits_t
     age = (snapshot.taken_at - datetime(2026, 11, 21, 12, 30, tzinfo=UTC)).total_seconds()
     assert going.outcome == "Running" and going.checkpoint_age_seconds == int(age)
     assert (waits.outcome, waits.ran_seconds, waits.by_stack) == ("Waiting", None, False)
+    assert waits.usd == 0, "it has no node yet"
 
 
 def test_what_nobody_knows_is_said_to_be_not_known() -> None:

@@ -83,6 +83,14 @@ def test_a_job_that_was_deleted_before_it_ended_says_so() -> None:
     assert run.job.message == "Deleted: the job was deleted before it ended"
 
 
+def test_a_job_that_the_history_saw_without_a_pod_took_nothing() -> None:
+    job = train_job(ended=None)
+    [run] = runs_of(Snapshot(objects={}), [record(job, deleted=at(40))], KEPT).finished
+    assert (run.times, run.known) == ((), EXACT)
+    unseen = runs_of(Snapshot(objects={}), [record(job, complete=False, deleted=at(40))], KEPT)
+    assert unseen.finished[0].known == AT_MOST and len(unseen.finished[0].times) == 2
+
+
 def test_a_new_run_of_the_same_name_is_another_run() -> None:
     old = train_job()
     old["metadata"]["uid"] = "old"

@@ -183,10 +183,13 @@ class Cluster:
 
     def _pod(self) -> Object:
         state = RUNNING if self.looks > 1 and self.fails != "ends" else {"waiting": {}}
+        ended = {"terminated": {"exitCode": 128}}
+        last = {"lastState": ended} if self.fails == "falls" else {}
+        state = {"waiting": {"reason": "CrashLoopBackOff"}} if last else state
         return {
             "metadata": {"name": "shell-pod", "namespace": "training"},
             "spec": {"nodeName": "ip-10-0-1-7", "containers": [{"name": "node"}]},
-            "status": {"containerStatuses": [{"state": state}]},
+            "status": {"containerStatuses": [{"state": state, **last}]},
         }
 
     @property
@@ -233,6 +236,23 @@ def test_a_terminal_that_closes_deletes_the_job_as_ctrl_c_does(
     with pytest.raises(KeyboardInterrupt):
         shell.main(ASK)
     assert cluster.deleted and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_a_pod_that_falls_over_again_and_again_is_not_waited_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(monkeypatch, folder, "exec: no such file\n")
+    cluster.fails = "falls"
+    assert shell.main(ASK) == 1 and cluster.deleted
+
+
+@pytest.mark.parametrize("minutes", ["0", "1441", "an hour"])
+def test_minutes_are_a_number_within_a_day(
+    minutes: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        shell.main(["dev", "--minutes", minutes])
+    assert f"must be a number from 1 to 1440; got {minutes}" in capsys.readouterr().err
 
 
 def test_nothing_starts_without_a_yes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

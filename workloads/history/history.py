@@ -129,7 +129,11 @@ class History:
         )
         there = {job["metadata"]["uid"] for job in jobs}
         for uid, record in [*self._records.items()]:
-            self._write(record)
+            try:
+                self._write(record)
+            except ApiError as error:  # the next look tries again; others need not wait for it
+                say(f"{_name(record.job)}: {error}")
+                continue
             if uid not in there:
                 del self._records[uid], self._written[uid]
         if now - self._pruned > PRUNE_SECONDS:
@@ -141,7 +145,11 @@ class History:
         goes on is complete."""
         records: dict[str, Record] = {}
         for kept in self._list():
-            record = Record.unpacked(kept["binaryData"]["record"])
+            try:
+                record = Record.unpacked(kept["binaryData"]["record"])
+            except (KeyError, OSError, TypeError, ValueError) as error:
+                say(f"{kept['metadata']['name']} cannot be read: {error}")
+                continue
             self._written[record.uid] = kept["binaryData"]["record"]
             record.complete = record.complete and bool(record.ended)
             records[record.uid] = record
