@@ -113,7 +113,7 @@ def test_one_frame_shows_pools_and_runs_and_a_picture_is_drawn(harness: Harness)
 
 
 def test_a_command_runs_on_a_node_with_the_stores_and_its_job_is_gone(harness: Harness) -> None:
-    command = "ls /stores/home/seen; exit 3"
+    command = "ls /stores/home/seen; sleep 20; exit 3"  # longer than two looks of the history
     words = f"{sys.executable} -m operations.shell see --yes --run '{command}'; echo code $?"
     said = harness.shell(words, check=False)
     assert "stand-in-checkpoint.json" in said and "code 3" in said, said
