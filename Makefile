@@ -2,7 +2,7 @@
 STACK ?= dev
 STACK_IS_GIVEN := $(filter command environment,$(firstword $(origin STACK)))
 # What somebody gives is text: make expands nothing in it, and a shell sees it in quotes.
-$(foreach name,STACK FILE TRAINER DEADLINE PART LIVE JSON PREVIEW KEY JOB RANK FOLLOW YES POOL NODES IMAGE FROM REGISTRY,$(eval override $(name) := $$(value $(name))))
+$(foreach name,STACK FILE TRAINER DEADLINE PART LIVE JSON PREVIEW KEY JOB RANK FOLLOW YES POOL NODES IMAGE FROM REGISTRY RUN GPUS MINUTES ONCE SVG,$(eval override $(name) := $$(value $(name))))
 quoted = '$(subst ','\'',$(1))'
 PYTHON ?= python3
 PRODUCT := .venv/.product
@@ -18,7 +18,7 @@ export PYDANTIC_DISABLE_PLUGINS := __all__
 NEEDS := $(if $(ON_ACCOUNT),$(PRODUCT),$(DEVELOP))
 
 .DEFAULT_GOAL := help
-.PHONY: help check plan due policy dashboards preview migrate schema up status logs stop again image accept spent kubeconfig drain repair env down test worlds lint soak bench train-real
+.PHONY: help check plan due policy dashboards preview migrate schema up status logs stop again image accept spent runs watch shell kubeconfig drain repair env down test worlds lint soak bench train-real
 
 help:                     ## print these words
 	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -88,6 +88,18 @@ accept: $(NEEDS)          ## judge what the nodes of POOL=<pool> reach, by line;
 
 spent: $(NEEDS)           ## print GPU hours and dollars of each finished run, and of each team; JSON=1 for programs
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.spent --live $(call quoted,$(STACK)),$(REHEARSAL) spent --stack $(call quoted,$(STACK))) $(if $(JSON),--json)
+
+runs: $(NEEDS)            ## print each run: who, what, when, how long, dollars, outcome; JSON=1 for programs
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.history --live $(call quoted,$(STACK)),$(REHEARSAL) runs --stack $(call quoted,$(STACK))) $(if $(JSON),--json)
+
+watch: $(NEEDS)           ## show nodes, runs with their ranks, queue, dollars and alerts until ctrl-C; ONCE=1 prints one frame, SVG=<file> draws it
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.watch --live $(call quoted,$(STACK)),$(REHEARSAL) watch --stack $(call quoted,$(STACK))) \
+	  $(if $(filter 1,$(ONCE)),--once) $(if $(JSON),--json) $(if $(SVG),--svg $(call quoted,$(SVG)))
+
+shell: $(NEEDS)           ## open a terminal on a node of POOL=<pool>, or RUN=<command>; its price and a question first; IMAGE=, GPUS=, MINUTES=, YES=1
+	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.shell --live $(call quoted,$(STACK)),$(REHEARSAL) shell --stack $(call quoted,$(STACK))) $(AGREED) \
+	  $(if $(POOL),--pool $(call quoted,$(POOL))) $(if $(IMAGE),--image $(call quoted,$(IMAGE))) $(if $(GPUS),--gpus $(call quoted,$(GPUS))) \
+	  $(if $(MINUTES),--minutes $(call quoted,$(MINUTES))) $(if $(RUN),--run $(call quoted,$(RUN)))
 
 kubeconfig: $(NEEDS)      ## write a kubeconfig, and print its path
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.kubeconfig --live $(call quoted,$(STACK)),$(REHEARSAL) kubeconfig --stack $(call quoted,$(STACK)))

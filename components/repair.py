@@ -11,10 +11,9 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.one_pod import one_pod
-from components.unprivileged import container_security, pod_security
+from components.program_pod import program_pod
 from plans.metrics import APP as LABEL
 from plans.parts import digest
-from plans.pod_template import NODES_FOR
 from plans.repair import (
     APP,
     FOLDER,
@@ -27,10 +26,7 @@ from plans.repair import (
 )
 
 LABELS = {LABEL: APP}
-SIZE = {"cpu": "50m", "memory": "128Mi"}
 RBAC = "rbac.authorization.k8s.io"
-AWAY_SECONDS = 30
-"""How long its pod stays on a system node that died. The default of Kubernetes is 300."""
 
 
 class Repair(pulumi.ComponentResource):
@@ -67,7 +63,15 @@ class Repair(pulumi.ComponentResource):
             metadata=self._called(),
             spec=one_pod(
                 LABELS,
-                _pod(plan, account.metadata.name, file.metadata.name),
+                program_pod(
+                    "repair",
+                    plan.image,
+                    ["python3", "-B", f"{FOLDER}/{MAIN}", f"{FOLDER}/{SETTINGS}", str(PORT)],
+                    port=PORT,
+                    folder=FOLDER,
+                    account=account.metadata.name,
+                    file=file.metadata.name,
+                ),
                 # It reads its files once: other files are another pod.
                 annotations={"trainyard/file": digest(sorted(files.values()))},
             ),
@@ -128,46 +132,3 @@ class Repair(pulumi.ComponentResource):
         return k8s.rbac.v1.SubjectArgs(
             kind="ServiceAccount", name=account.metadata.name, namespace=self._namespace
         )
-
-
-def _pod(
-    plan: RepairPlan, account: pulumi.Output[str], file: pulumi.Output[str]
-) -> k8s.core.v1.PodSpecArgs:
-    container = k8s.core.v1.ContainerArgs(
-        name="repair",
-        image=plan.image,
-        command=["python3", "-B", f"{FOLDER}/{MAIN}", f"{FOLDER}/{SETTINGS}", str(PORT)],
-        ports=[k8s.core.v1.ContainerPortArgs(name="http", container_port=PORT)],
-        resources=k8s.core.v1.ResourceRequirementsArgs(
-            requests=SIZE, limits={"memory": SIZE["memory"]}
-        ),
-        liveness_probe=k8s.core.v1.ProbeArgs(
-            http_get=k8s.core.v1.HTTPGetActionArgs(path="/healthz", port="http"),
-            timeout_seconds=5,
-            failure_threshold=6,
-        ),
-        security_context=container_security(),
-        volume_mounts=[k8s.core.v1.VolumeMountArgs(name="files", mount_path=FOLDER)],
-    )
-    return k8s.core.v1.PodSpecArgs(
-        service_account_name=account,
-        node_selector={NODES_FOR: "system"},
-        priority_class_name="system-cluster-critical",
-        enable_service_links=False,
-        security_context=pod_security(),
-        tolerations=[
-            k8s.core.v1.TolerationArgs(
-                key=f"node.kubernetes.io/{key}",
-                operator="Exists",
-                effect="NoExecute",
-                toleration_seconds=AWAY_SECONDS,
-            )
-            for key in ("unreachable", "not-ready")
-        ],
-        containers=[container],
-        volumes=[
-            k8s.core.v1.VolumeArgs(
-                name="files", config_map=k8s.core.v1.ConfigMapVolumeSourceArgs(name=file)
-            )
-        ],
-    )

@@ -68,8 +68,9 @@ SILENCE = timedelta(minutes=5)
 collective operation of NCCL that hangs."""
 
 
-def diagnose(snapshot: Snapshot, silence: timedelta = SILENCE) -> list[Finding]:
-    """Everything that keeps the jobs from their end, causes before consequences."""
+def diagnose(snapshot: Snapshot, silence: timedelta | None = SILENCE) -> list[Finding]:
+    """Everything that keeps the jobs from their end, causes before consequences. `silence`: after which
+    a job that logs nothing hangs; None where the snapshot has no logs."""
     always = [
         *(upgrade.unreadable(snapshot) if upgrade.stuck(snapshot) else []),
         *job_causes.leaked_pods(snapshot),
@@ -77,7 +78,8 @@ def diagnose(snapshot: Snapshot, silence: timedelta = SILENCE) -> list[Finding]:
     if "trainjobs" not in snapshot.unserved and all(job.complete for job in snapshot.jobs()):
         return always
     findings = [finding for cause in CAUSES for finding in cause(snapshot)]
-    return [*always, *findings, *job_causes.hung_jobs(snapshot, silence)]
+    hung = job_causes.hung_jobs(snapshot, silence) if silence is not None else ()
+    return [*always, *findings, *hung]
 
 
 def _unserved(snapshot: Snapshot) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What each finished run took: which nodes, how many GPUs, and for how long, as far as the cluster
+"""What each run took: which nodes, how many GPUs, and for how long, as far as the cluster or the history
 still knows.
 
 A pod takes its node from the moment at which it is scheduled to the end of its last container.
@@ -14,8 +14,10 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from catalog.prices import Price, price
 from catalog.quantities import amount
 from operations.snapshot import Job, Object, Snapshot, container_statuses
+from plans.history import LEFT
 from plans.parts import RUN
 from plans.pod_template import GPU, POOL
 from stacks.derive.capacity import TYPES
@@ -67,10 +69,14 @@ class NodeTime:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A job that has ended."""
+    """A job that has begun or ended. One that goes on counts to the moment of the snapshot."""
 
     job: Job
+    created: datetime
+    began: datetime | None
+    """When its first pod got a node; None where it is not known, or not so yet."""
     ended: datetime
+    """Of a run that goes on: the moment of the snapshot."""
     identity: str
     """Of the run, as the stack's plan knows it; empty for a job that no stack owns."""
     times: tuple[NodeTime, ...]
@@ -85,37 +91,16 @@ def finished_runs(snapshot: Snapshot) -> list[Run]:
     return sorted(runs, key=lambda run: run.ended)
 
 
-def together(known: Iterable[str]) -> str:
-    """What is known of a sum of amounts of which this is known."""
-    inexact = {*known} - {EXACT}
-    return ABOUT if len(inexact) > 1 else next(iter(inexact), EXACT)
+def going_runs(snapshot: Snapshot) -> list[Run]:
+    """Every job that has not ended, the first to be created first."""
+    jobs = [job for job in snapshot.jobs() if not job.ended]
+    runs = [_run(snapshot, job, snapshot.taken_at, going=True) for job in jobs]
+    return sorted(runs, key=lambda run: run.created)
 
 
-def _run(snapshot: Snapshot, job: Job, ended: datetime) -> Run:
-    view = live_view(job.body, snapshot.runtimes())
-    pods = [pod for pod in job.pods if pod["spec"].get("nodeName") and _trains(pod)]
-    created = _time(job.body["metadata"]["creationTimestamp"])
-    if pods:
-        times = tuple(_of_pod(snapshot, pod, ended) for pod in pods)
-        again = job.restarts or any(
-            _time(pod["metadata"]["creationTimestamp"]) > created + FIRST_PODS for pod in pods
-        )
-        known = AT_LEAST if again or len(pods) < view.nodes else EXACT
-    else:
-        labels = _labels_of_pool(snapshot, _selected_pool(job.body["spec"]))
-        whole = _node_time(labels, view.gpus, ended - created)
-        times, known = (whole,) * view.nodes, AT_MOST if view.nodes else AT_LEAST
-    identity = job.body["metadata"].get("annotations", {}).get(RUN, "")
-    return Run(job=job, ended=ended, identity=identity, times=times, known=known)
-
-
-def _trains(pod: Object) -> bool:
-    """Whether the pod takes a node of a pool. The launcher of an MPI job does not."""
-    return bool(_gpus(pod)) or POOL in pod["spec"].get("nodeSelector", {})
-
-
-def _of_pod(snapshot: Snapshot, pod: Object, job_ended: datetime) -> NodeTime:
-    scheduled = next(
+def scheduled_at(pod: Object) -> str:
+    """When the pod got its node; when it was created where the object does not tell."""
+    return next(
         (
             condition["lastTransitionTime"]
             for condition in pod["status"].get("conditions", [])
@@ -123,15 +108,79 @@ def _of_pod(snapshot: Snapshot, pod: Object, job_ended: datetime) -> NodeTime:
         ),
         pod["metadata"]["creationTimestamp"],
     )
+
+
+def node_price(labels: Labels) -> Price | None:
+    """What an hour of a node with these labels costs; None where no price is known."""
+    capacity = labels.get(CAPACITY, ""), labels.get(RESERVATION, "")
+    return price(SERVICES.get(capacity, ""), labels.get(TYPE, ""), labels.get(REGION, ""))
+
+
+def pod_gpus(pod: Object) -> int:
+    """GPUs of all containers of the pod."""
+    limits = [one.get("resources", {}).get("limits", {}) for one in pod["spec"]["containers"]]
+    return int(sum(amount(limit.get(GPU, 0)) or 0 for limit in limits))
+
+
+def together(known: Iterable[str]) -> str:
+    """What is known of a sum of amounts of which this is known."""
+    inexact = {*known} - {EXACT}
+    return ABOUT if len(inexact) > 1 else next(iter(inexact), EXACT)
+
+
+def _run(snapshot: Snapshot, job: Job, ended: datetime, *, going: bool = False) -> Run:
+    pods = [pod for pod in job.pods if pod["spec"].get("nodeName") and _trains(pod)]
+    times, known = _times(snapshot, job, pods, ended, going=going)
+    return Run(
+        job=job,
+        created=_time(job.body["metadata"]["creationTimestamp"]),
+        began=min((_time(scheduled_at(pod)) for pod in pods), default=None),
+        ended=ended,
+        identity=job.body["metadata"].get("annotations", {}).get(RUN, ""),
+        times=times,
+        known=known,
+    )
+
+
+def _times(
+    snapshot: Snapshot, job: Job, pods: list[Object], ended: datetime, *, going: bool
+) -> tuple[tuple[NodeTime, ...], str]:
+    """The time of each of these pods, and what is known of it; of no pod, the job's whole life."""
+    view = live_view(job.body, snapshot.runtimes())
+    created = _time(job.body["metadata"]["creationTimestamp"])
+    if pods:
+        short = not (going or snapshot.complete) and len(pods) < view.nodes
+        known = AT_LEAST if short or _lost_pods(snapshot, job, pods, created) else EXACT
+        return tuple(_of_pod(snapshot, pod, ended) for pod in pods), known
+    if going or snapshot.complete:
+        return (), AT_LEAST if job.restarts and not snapshot.complete else EXACT
+    labels = _labels_of_pool(snapshot, _selected_pool(job.body["spec"]))
+    whole = _node_time(labels, view.gpus, ended - created)
+    return (whole,) * view.nodes, AT_MOST if view.nodes else AT_LEAST
+
+
+def _lost_pods(snapshot: Snapshot, job: Job, pods: list[Object], created: datetime) -> bool:
+    """Whether the job had pods of an earlier attempt that are not among these."""
+    late = (_time(pod["metadata"]["creationTimestamp"]) > created + FIRST_PODS for pod in pods)
+    return not snapshot.complete and bool(job.restarts or any(late))
+
+
+def _trains(pod: Object) -> bool:
+    """Whether the pod takes a node of a pool. The launcher of an MPI job does not."""
+    return bool(pod_gpus(pod)) or POOL in pod["spec"].get("nodeSelector", {})
+
+
+def _of_pod(snapshot: Snapshot, pod: Object, job_ended: datetime) -> NodeTime:
     ends = [
         _time(status["state"]["terminated"]["finishedAt"])
         for status in container_statuses(pod)
         if status.get("state", {}).get("terminated", {}).get("finishedAt")
     ]
+    left = pod["metadata"].get("annotations", {}).get(LEFT)
     return _node_time(
         _labels_of_node(snapshot, pod),
-        _gpus(pod),
-        max(ends, default=job_ended) - _time(scheduled),
+        pod_gpus(pod),
+        max(ends, default=_time(left) if left else job_ended) - _time(scheduled_at(pod)),
     )
 
 
@@ -180,12 +229,6 @@ def _pools_in(part: Any) -> Iterator[str | None]:
         part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
     ):
         yield from _pools_in(inner)
-
-
-def _gpus(pod: Object) -> int:
-    """GPUs of all containers of the pod."""
-    limits = [one.get("resources", {}).get("limits", {}) for one in pod["spec"]["containers"]]
-    return int(sum(amount(limit.get(GPU, 0)) or 0 for limit in limits))
 
 
 def _time(text: str) -> datetime:

@@ -13,6 +13,7 @@ from typing import Any
 
 from catalog.job_kinds import ENDED, JOB_KINDS, SUCCEEDED, true_conditions
 from operations.kubectl import Kubectl, Object, kubectl_with, logged_in, logged_in_to
+from plans.history import DELETED
 
 KINDS = (
     "trainjobs.trainer.kubeflow.org",
@@ -89,7 +90,7 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        return self.state in ENDED
+        return self.state in (*ENDED, DELETED)
 
     @property
     def selector(self) -> str:
@@ -114,6 +115,8 @@ class Snapshot:
     entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Entry of the stack file → kind, namespace and name of its job, as the stack output `jobs` has
     them."""
+    complete: bool = False
+    """The pods of earlier attempts are among the objects: those of the history."""
 
     def of(self, kind: str) -> list[Object]:
         return self.objects.get(kind, [])

@@ -1,7 +1,8 @@
 """`python -m operations.spent STACK [--json]`: print the GPU hours and the dollars of each finished run
 on the cluster of a stack, and their sums by namespace, which is by team.
 
-What the cluster still knows of a run: runs.py. A run leaves no record once its job is deleted.
+What is known of a run: runs.py and records.py. Without `environment.history` a run leaves no record once
+its job is deleted.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from pathlib import Path
 import command_line
 from catalog.prices import price
 from operations.pulumi import PulumiError
-from operations.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, Run, finished_runs, together
-from operations.snapshot import take
-from operations.target import TargetError, add_live, kubeconfig, require_account
+from operations.records import KEPT, known_runs
+from operations.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, Run, together
+from operations.target import TargetError, add_live, require_account
 from stacks.plan import plan_stack
 from stacks.reports.cost import CENT, estimate
 from stacks.reports.plan import as_json
@@ -33,7 +34,10 @@ NOTES = (
     "A node that pods share is divided by its GPUs. A node without GPUs counts wholly for each pod.",
     f"{AT_LEAST}: pods of an earlier attempt are gone, or a price is not known. {AT_MOST}: all pods"
     f" are gone, so each node counts from the creation of the job to its end. {ABOUT}: both.",
-    "A run leaves no record here once its job is deleted, or replaced by another run.",
+)
+FORGOTTEN = (
+    "A run leaves no record here once its job is deleted, or replaced by another run, unless the"
+    " environment has a history (make runs)."
 )
 
 
@@ -73,7 +77,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         require_account(options.live)
-        snapshot = take(kubeconfig(options.stack), logs=False)
+        known = known_runs(options.stack)
     except (PulumiError, TargetError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -81,13 +85,13 @@ def main(arguments: list[str]) -> int:
         print(f"the cluster does not answer: {error}", file=sys.stderr)
         return 1
     planned = plans_of(options.stack)
-    runs = [spent(run, planned) for run in finished_runs(snapshot)]
-    going = sum(not job.ended for job in snapshot.jobs())
+    runs, going = [spent(run, planned) for run in known.finished], len(known.going)
+    notes = NOTES if known.history == KEPT else (*NOTES, FORGOTTEN)
     if options.json:
         teams = by_namespace(runs)
-        print(as_json({"runs": runs, "namespaces": teams, "running": going, "notes": NOTES}))
+        print(as_json({"runs": runs, "namespaces": teams, "running": going, "notes": notes}))
     else:
-        print("\n".join(text(runs, going)))
+        print("\n".join(text(runs, going, notes)))
     return 0
 
 
@@ -111,7 +115,9 @@ def spent(run: Run, planned: Planned) -> Spent:
         nodes=len(run.times),
         gpu_hours=sum((time.gpu_hours for time in run.times), Decimal()).quantize(CENT),
         known=run.known,
-        usd=sum((usd for _, usd in priced), Decimal()).quantize(CENT) if priced else None,
+        usd=sum((usd for _, usd in priced), Decimal()).quantize(CENT)
+        if priced or not run.times
+        else None,
         usd_known=together([run.known, lacks]),
         as_of=min((found.as_of for found, _ in priced), default=None),
         planned_usd=planned.get((job.namespace, job.name, run.identity)),
@@ -127,12 +133,12 @@ def by_namespace(runs: Iterable[Spent]) -> list[Spent]:
     ]
 
 
-def text(runs: list[Spent], going: int) -> list[str]:
+def text(runs: list[Spent], going: int, notes: tuple[str, ...] = (*NOTES, FORGOTTEN)) -> list[str]:
     """Runs, sums and what they leave out, for a person. `going`: jobs that have not ended."""
     more = f"{going} job{'s' * (going != 1)} not ended" if going else ""
     if not runs:
         nothing = f"no finished run is on the cluster{f'; {more}' if more else ''}"
-        return [nothing, *command_line.wrapped(NOTES[-1])]
+        return [nothing, *(command_line.wrapped(FORGOTTEN) if FORGOTTEN in notes else [])]
     sums = [(one.namespace, one.runs, *_amounts(one)) for one in by_namespace(runs)]
     dates = [run.as_of for run in runs if run.as_of]
     return [
@@ -142,7 +148,7 @@ def text(runs: list[Spent], going: int) -> list[str]:
         "",
         *([more] if more else []),
         *([f"prices of {min(dates)} or later"] if dates else []),
-        *(line for note in NOTES for line in command_line.wrapped(note)),
+        *(line for note in notes for line in command_line.wrapped(note)),
     ]
 
 

@@ -28,9 +28,12 @@ from rehearsal.commands.look import (
     preview,
     processes,
     repair,
+    runs,
+    shell,
     spent,
     status,
     stop,
+    watch,
 )
 from rehearsal.commands.steps import FAILED
 from rehearsal.commands.up import up
@@ -73,6 +76,25 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
     spent: {
         "--stack": STACK,
         "--json": {"action": "store_true", "help": "print it as JSON, for programs"},
+    },
+    runs: {
+        "--stack": STACK,
+        "--json": {"action": "store_true", "help": "print it as JSON, for programs"},
+    },
+    watch: {
+        "--stack": STACK,
+        "--once": {"action": "store_true", "help": "print one frame, and end"},
+        "--json": {"action": "store_true", "help": "one look as JSON, for programs"},
+        "--svg": {"metavar": "FILE", "help": "write one frame as a picture into this file"},
+    },
+    shell: {
+        "--stack": STACK,
+        "--pool": {"help": "the pool (may be left out where there is only one)"},
+        "--image": {"help": "the image (that of a job of the stack file by default)"},
+        "--gpus": {"type": int, "help": "GPUs of the pod on a GPU pool (1 by default)"},
+        "--minutes": {"type": int, "help": "the pod ends after this time (60 by default)"},
+        "--run": {"metavar": "COMMAND", "help": "run this, print its output, and end"},
+        "--yes": {"action": "store_true", "help": "start it without a question"},
     },
     accept: {
         "--stack": STACK,
@@ -150,6 +172,9 @@ def parser() -> argparse.ArgumentParser:
         down,
         status,
         spent,
+        runs,
+        watch,
+        shell,
         accept,
         image,
         preview,

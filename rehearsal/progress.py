@@ -30,6 +30,7 @@ COMPONENTS = {
     "runtimes": ("trainer:Runtimes",),
     "queues": ("queues:",),
     "teams": ("teams:",),
+    "history": ("jobs:History",),
     "jobs": ("jobs:Workspace", "jobs:Job"),
 }
 """Stage → what the types of its components begin with. A component that is not listed is a stage of its own."""

@@ -17,6 +17,7 @@ from components.directory_roots import DirectoryRoots
 from components.exporters import Exporters
 from components.gpu_nodes import GpuNodes
 from components.gpu_pool import GpuPool
+from components.history import History
 from components.job import Job, said
 from components.karpenter import Karpenter
 from components.metrics import Metrics
@@ -159,6 +160,8 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
 
     if plan.repair:
         Repair("repair", plan.repair, nodes=nodes, opts=in_cluster)
+    if plan.history:
+        History("history", plan.history, nodes=nodes, opts=in_cluster)
 
     workspace = JobNamespace(
         "workspace", plan.workspace, volumes=volumes, drivers=then.ready, opts=in_cluster

@@ -30,6 +30,7 @@ from stacks.derive.controllers import (
     trainer_plan,
     training_operator_plans,
 )
+from stacks.derive.history import history_plan
 from stacks.derive.identity import identity
 from stacks.derive.jobs import runtime_plans
 from stacks.derive.metrics import metrics_plan
@@ -275,6 +276,7 @@ def _environment(
         directory_roots=directory_roots_plan(wanted),
         metrics=metrics_plan(me, wanted),
         repair=repair_plan(wanted),
+        history=history_plan(wanted),
         queues=queues_plan(wanted),
         teams=team_entry_plans(me, wanted, promised),
         jobs=jobs.planned(wanted, wanted.namespace, config.region),

@@ -8,6 +8,7 @@ from typing import Any
 
 from frozen import dataclass
 from plans.access import AccessPlan
+from plans.history import HistoryPlan
 from plans.metrics import MetricsPlan
 from plans.networks import AnyNetworkPlan, OwnNetworkPlan
 from plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
@@ -64,6 +65,7 @@ class EnvironmentPlan:
     """Where the directories of teams on Lustre are made from."""
     metrics: MetricsPlan | None
     repair: RepairPlan | None
+    history: HistoryPlan | None
     queues: QueuesPlan | None
     teams: Mapping[str, TeamEntryPlan]
     """Those that the environment lists."""

@@ -32,6 +32,9 @@ SUBWORDS = (
     "down",
     "status",
     "spent",
+    "runs",
+    "watch",
+    "shell",
     "preview",
     "env",
     "kubeconfig",
@@ -63,6 +66,9 @@ REQUIRED = {
     "operations.kubeconfig": ["dev"],
     "operations.repair": ["dev"],
     "operations.spent": ["dev"],
+    "operations.history": ["dev"],
+    "operations.watch": ["dev"],
+    "operations.shell": ["dev"],
     "rehearsal.__main__": ["status"],
 }
 """What else would be missing."""

@@ -100,6 +100,31 @@ def spent(options: argparse.Namespace) -> int:
     return _run(options, sys.executable, "-m", "operations.spent", options.stack, *form)
 
 
+def runs(options: argparse.Namespace) -> int:
+    """Print every run: who, what, when, how long, for how much, and how it ended."""
+    form = ["--json"] if options.json else []
+    return _run(options, *_operation("history"), options.stack, *form)
+
+
+def watch(options: argparse.Namespace) -> int:
+    """Show nodes, runs with their ranks, queue and dollars, anew every few seconds."""
+    words = [f"--{name}" for name in ("once", "json") if getattr(options, name)]
+    words += ["--svg", options.svg] if options.svg else []
+    return _run(options, *_operation("watch"), options.stack, *words)
+
+
+def shell(options: argparse.Namespace) -> int:
+    """Open a terminal, or run one command, in a pod on a pool; delete the pod at the end."""
+    words = [
+        word
+        for name in ("pool", "image", "gpus", "minutes", "run")
+        if (value := getattr(options, name)) is not None
+        for word in (f"--{name}", str(value))
+    ]
+    yes = ["--yes"] if options.yes else []
+    return _run(options, *_operation("shell"), options.stack, *words, *yes)
+
+
 def accept(options: argparse.Namespace) -> int:
     """Judge what the nodes of a pool have reached, line by line; or write the job that measures it."""
     words = [

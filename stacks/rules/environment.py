@@ -16,6 +16,7 @@ from catalog import versions
 from catalog.age import outdated
 from catalog.zones import SNAPSHOT
 from plans.directories import NAMESPACE as DIRECTORIES
+from plans.history import APP as HISTORY
 from plans.metrics import NAMESPACE as METRICS
 from plans.repair import APP as REPAIR
 from stacks.derive.capacity import TYPES, gpus_of
@@ -52,6 +53,7 @@ SYSTEM_NAMESPACES = (
     "kueue-system",
     METRICS,
     REPAIR,
+    HISTORY,
     DIRECTORIES,
 )
 """They exist before us, or a chart makes them."""

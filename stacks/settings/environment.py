@@ -12,6 +12,7 @@ import pydantic
 
 from frozen import dataclass
 from stacks.settings.aws import AwsConfig, PolicyArn, RoleArn
+from stacks.settings.history import HistoryConfig
 from stacks.settings.job import AnyJob, JobConfig, Name, Positive, PullPolicy, TorchtuneConfig
 from stacks.settings.metrics import MetricsConfig
 from stacks.settings.network import NETWORK_HINTS, AnyNetwork, NetworkConfig
@@ -281,6 +282,8 @@ class EnvironmentConfig:
     """Metrics, alerts and dashboards. By default nothing in the cluster collects them."""
     repair: RepairConfig | None = None
     """What replaces broken nodes. By default nothing does."""
+    history: HistoryConfig | None = None
+    """What records runs. By default a run is forgotten as soon as its job is deleted."""
     teams: dict[Name, TeamEntryConfig] = field(default_factory=dict)
     """Teams that the environment admits, by name. By default a team's stack creates its namespace
     itself, with the rights of an admin of the cluster."""

@@ -27,6 +27,7 @@ def train_job(
         "metadata": {
             "name": name,
             "namespace": namespace,
+            "uid": f"uid-of-{namespace}-{name}",
             "creationTimestamp": at(0),
             "annotations": {"trainyard.io/run": f"{name}-1"},
         },
@@ -65,6 +66,7 @@ def pod(
         "metadata": {
             "name": f"{job}-node-0-{number}-x7k2p",
             "namespace": namespace,
+            "uid": f"uid-of-{namespace}-{job}-{number}-{created:g}",
             "creationTimestamp": at(created),
             "labels": {"jobset.sigs.k8s.io/jobset-name": job},
         },

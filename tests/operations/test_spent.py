@@ -11,6 +11,7 @@ import pytest
 
 from catalog.prices import price
 from operations import spent
+from operations.records import KEPT, MISSING, Known, runs_of
 from operations.runs import ABOUT, AT_LEAST, AT_MOST, EXACT, finished_runs
 from operations.snapshot import Snapshot
 from operations.target import TargetError
@@ -85,13 +86,25 @@ def test_a_person_reads_runs_sums_and_what_they_leave_out() -> None:
     assert any(line.startswith("team-vision ") and "at most" in line for line in said)
     assert "1 job not ended" in said
     notes = " ".join(" ".join(said).split())
-    assert all(note in notes for note in spent.NOTES) and max(map(len, said[-9:])) <= 100
+    assert (
+        all(note in notes for note in (*spent.NOTES, spent.FORGOTTEN))
+        and max(map(len, said[-9:])) <= 100
+    )
 
 
 def test_a_cluster_without_a_finished_run_says_so_and_why_one_may_be_gone() -> None:
-    first, why = spent.text([], 2)
+    first, why, _ = spent.text([], 2)
     assert first == "no finished run is on the cluster; 2 jobs not ended"
     assert why.startswith("  A run leaves no record")
+    assert spent.text([], 0, spent.NOTES) == ["no finished run is on the cluster"]
+
+
+def test_with_a_history_nothing_is_said_to_be_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(spent, "known_runs", lambda stack: runs_of(cluster(), [], KEPT))
+    assert spent.main(["dev"]) == 0
+    assert "leaves no record" not in capsys.readouterr().out
 
 
 def test_a_stack_file_and_those_of_its_teams_say_what_their_runs_were_to_cost(
@@ -115,12 +128,11 @@ def test_a_stack_file_and_those_of_its_teams_say_what_their_runs_were_to_cost(
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> None:
-    def take(kubeconfig: str, *, logs: bool) -> Snapshot:
-        assert (kubeconfig, logs) == ("of dev", False)
-        return cluster()
+    def known(stack: str) -> Known:
+        assert stack == "dev"
+        return runs_of(cluster(), [], MISSING)
 
-    monkeypatch.setattr(spent, "kubeconfig", lambda stack: f"of {stack}")
-    monkeypatch.setattr(spent, "take", take)
+    monkeypatch.setattr(spent, "known_runs", known)
 
 
 @pytest.mark.usefixtures("read")
@@ -147,10 +159,9 @@ def test_a_cluster_that_does_not_answer_and_a_stack_without_one_are_said(
 
         return fail
 
-    monkeypatch.setattr(spent, "kubeconfig", fails(TargetError("stack x has no cluster")))
+    monkeypatch.setattr(spent, "known_runs", fails(TargetError("stack x has no cluster")))
     assert spent.main(["x"]) == 1
-    monkeypatch.setattr(spent, "kubeconfig", lambda stack: "")
-    monkeypatch.setattr(spent, "take", fails(RuntimeError("timed out")))
+    monkeypatch.setattr(spent, "known_runs", fails(RuntimeError("timed out")))
     assert spent.main(["x"]) == 1
     said = capsys.readouterr()
     assert said.out == "" and said.err.splitlines() == [

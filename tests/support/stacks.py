@@ -81,6 +81,7 @@ STACKS: dict[str, tuple[Edit, ...]] = {
     ),
     "brought VPC": (BROUGHT, at("network.s3_endpoint", True)),
     "broken nodes replaced": (at("repair", {}),),
+    "runs recorded": (at("history", {}),),
     "no store": (at("storage", {}), at("jobs", {})),
 }
 """What it is → how its environment differs from Pulumi.dev.yaml's."""

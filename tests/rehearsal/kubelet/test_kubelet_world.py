@@ -470,6 +470,21 @@ def test_logs_can_be_followed_and_simulated_pods_say_that_they_are(world: World)
     assert "simulated" in world.kubectl("logs", "-n", "kube-system", "-l", "app=nvidia")
 
 
+def test_a_command_runs_in_a_container_by_kubectl_exec(world: World) -> None:
+    world.apply(job("entered", "export LATE=1; cd /workspace; sleep 300", env={"MINE": "yes"}))
+    until(lambda: [p for p in world.pods("entered") if p["status"].get("phase") == "Running"])
+    [pod] = world.pods("entered")
+    name = pod["metadata"]["name"]
+    inside = "echo $MINE $HOSTNAME; tr '\\0' ' ' < /proc/1/cmdline; cat; exit 3"
+    answer = world.ask("kubectl", "exec", "-i", name, "--", "/bin/sh", "-c", inside)
+    assert answer["out"].splitlines()[0] == f"yes {pod['spec'].get('hostname', name)}"
+    assert "sleep 300" in answer["out"], "process 1 of the container"
+    assert answer["rc"] == 3, answer["err"]
+    gone = world.ask("kubectl", "exec", name, "--", "no-such-program")
+    assert gone["rc"] != 0
+    world.kubectl("delete", "job", "entered")
+
+
 def test_a_pod_that_is_deleted_is_gone_and_its_processes_too(world: World) -> None:
     world.apply(job("sleeper", "sleep 4321"))
     until(lambda: world.pods("sleeper")[0]["status"]["phase"] == "Running")

@@ -1,0 +1,63 @@
+"""What the ranks of a run have printed about its checkpoints.
+
+Checkpoints lie on Lustre and EFS, which only pods can read. So what is known from outside is what the
+script says: catalog/checkpoint_words.py has the sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+
+from catalog.checkpoint_words import resumed_from, saved
+from operations.kubectl import Kubectl
+from operations.logs import node_number
+from operations.snapshot import TIMESTAMP, Job, Snapshot
+
+FIRST_BYTES, LAST_LINES = 256 * 1024, 2000
+"""Of the log of rank 0: where a run says what it resumed from, and what it saved last."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printed:
+    """What a run says of itself; None where it says nothing."""
+
+    resumed_from: str | None = None
+    saved: str | None = None
+    saved_at: datetime | None = None
+
+
+def printed(kubectl: Kubectl, snapshot: Snapshot) -> Mapping[str, Printed]:
+    """By uid of the job; two calls for each job that has pods."""
+    jobs = [job for job in snapshot.jobs() if job.pods]
+    with ThreadPoolExecutor(8) as pool:
+        found = [*pool.map(lambda job: _of_job(kubectl, job), jobs)]
+    return {job.body["metadata"].get("uid", ""): one for job, one in zip(jobs, found, strict=True)}
+
+
+def _of_job(kubectl: Kubectl, job: Job) -> Printed:
+    pods = [*job.pods]
+    first = min(pods, key=lambda pod: node_number(pod, pods))["metadata"]["name"]
+    asked = ("logs", first, f"--namespace={job.namespace}", "--all-containers", "--timestamps")
+    head = _lines(kubectl, *asked, f"--limit-bytes={FIRST_BYTES}")
+    tail = _lines(kubectl, *asked, f"--tail={LAST_LINES}")
+    began = [said for _, line in [*head, *tail] if (said := resumed_from(line))]
+    written = [(at, said) for at, line in tail if (said := saved(line))]
+    at, last = written[-1] if written else (None, None)
+    return Printed(resumed_from=began[0] if began else None, saved=last, saved_at=at)
+
+
+def _lines(kubectl: Kubectl, *arguments: str) -> list[tuple[datetime | None, str]]:
+    """Each line with its time; none where the container has not started or its pod is gone."""
+    try:
+        lines = kubectl(*arguments).splitlines()
+    except RuntimeError:
+        return []
+    return [
+        (datetime.fromisoformat(match[1]), line[match.end() :])
+        if (match := TIMESTAMP.match(line))
+        else (None, line)
+        for line in lines
+    ]

@@ -1,0 +1,67 @@
+"""What the component of the history is told, and what its program may do.
+
+The program: workloads/history. Who reads what it writes: operations/records.py. Why it is a program:
+docs/decisions/0019.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from frozen import dataclass
+from plans.pod_template import NODES_FOR, POOL
+
+APP = "trainyard-history"
+"""Name of its namespace, its Deployment, its service account, and the label of its pod."""
+PORT = 8080
+FOLDER, SETTINGS = "/etc/trainyard-history", "settings.json"
+MAIN = "history.py"
+RECORD = "trainyard.io/history"
+"""Label of the ConfigMap of a run."""
+LEFT = "trainyard.io/left"
+"""Annotation of a recorded pod that was deleted before its containers ended: when it was missed."""
+DELETED = "Deleted"
+"""State of a recorded job that was deleted before it ended."""
+LOOK_SECONDS = 15
+"""The history knows the end of a pod that somebody deletes as exactly as this."""
+MOST_RUNS = 2000
+"""How many runs are kept. A record of 16 nodes takes about 3 KB, and etcd of EKS 8 GB."""
+MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("trainer.kubeflow.org", "trainjobs", ("list",)),
+    ("kubeflow.org", "pytorchjobs", ("list",)),
+    ("jobset.x-k8s.io", "jobsets", ("list",)),
+    ("", "pods", ("list",)),
+    ("", "nodes", ("list",)),
+)
+"""API group, resource and verbs, in the whole cluster."""
+MAY_REMEMBER = ("list", "create", "patch", "delete")
+"""Of ConfigMaps, in its own namespace."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryPlan:
+    """The program that records what each run took."""
+
+    image: str
+    files: Mapping[str, str]
+    """Name → text of its program."""
+    days: int
+    """A run that ended longer ago is forgotten."""
+
+
+def settings(plan: HistoryPlan) -> str:
+    """What the program reads at its start."""
+    return json.dumps(
+        {
+            "namespace": APP,
+            "record": RECORD,
+            "left": LEFT,
+            "nodes_label": f"{NODES_FOR}=training",
+            "pool_label": POOL,
+            "look_seconds": LOOK_SECONDS,
+            "days": plan.days,
+            "most_runs": MOST_RUNS,
+        },
+        indent=1,
+    )

@@ -1,0 +1,19 @@
+"""What an environment says of the history of its runs. What follows from it: stacks/derive/history.py."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pydantic
+
+from frozen import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryConfig:
+    """A program on the system nodes that records each run: who, what, when, on which nodes and how it
+    ended. `make runs` and `make spent` then also know runs whose job is deleted. Write `{}` for the
+    default."""
+
+    days: Annotated[int, pydantic.Field(ge=1, le=3650, strict=True)] = 180
+    """Days after its end for which a run stays in the history, at most 2,000 runs."""

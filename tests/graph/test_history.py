@@ -1,0 +1,54 @@
+"""Runs are recorded: what an environment makes for it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rehearsal.providers.kubernetes import kinds
+from tests.support.recording import Graph, deploy
+from tests.support.stackfile import ENVIRONMENT, Edit, at
+
+
+def environment(*edits: Edit) -> Graph:
+    def changes(values: dict[str, Any]) -> None:
+        for edit in edits:
+            edit(values[ENVIRONMENT])
+
+    return deploy("dev", changes)
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Graph:
+    return environment(at("history", {"days": 7}))
+
+
+def test_the_setting_adds_its_own_objects_and_changes_nothing(recorded: Graph) -> None:
+    before, after = json.loads(environment().golden()), json.loads(recorded.golden())
+    assert [each for each in before if each not in after] == []
+    added = {each["name"] for each in after if each not in before}
+    assert added and all(name.startswith("history") for name in added)
+
+
+def test_its_pod_has_the_program_and_how_long_runs_stay(recorded: Graph) -> None:
+    pod = recorded["Deployment history"].inputs["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    files = recorded["ConfigMap history-files"].inputs["data"]
+    assert container["command"][2].rpartition("/")[2] in files
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert json.loads(files["settings.json"])["days"] == 7
+
+
+def test_it_lists_and_writes_only_its_own_config_maps(recorded: Graph) -> None:
+    rules = recorded["ClusterRole history-looks"].inputs["rules"]
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"list"}
+    assert "secrets" not in {kind for rule in rules for kind in rule["resources"]}
+    [own] = recorded["Role history-remembers"].inputs["rules"]
+    assert own["resources"] == ["configmaps"]
+
+
+def test_the_rehearsal_implements_every_kind_of_it(recorded: Graph) -> None:
+    made = [each.inputs for each in recorded.starting("kubernetes:")]
+    assert all(kinds.of(inputs) for inputs in made if "kind" in inputs)

@@ -1,0 +1,135 @@
+"""Runs are watched, recorded and looked into: the words of docs/runs.md in a world, the history by its
+program at a real API server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plans.history import APP
+from rehearsal import world
+from tests.support.patience import until
+from tests.worlds.harness import Harness, Object, rehearsing, with_l4
+
+pytestmark = [
+    pytest.mark.world,
+    pytest.mark.soak,
+    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+]
+
+JOB: Object = {
+    "runtime": "torch-distributed",
+    "nodes": 2,
+    "pool": "l4",
+    "image": "trainer:1",
+    "shared_memory_gib": 8,
+    "checkpoints": {"store": "home", "directory": "seen"},
+    "env": {"TRAINYARD_STEPS": "20", "TRAINYARD_STEP_SECONDS": "0.2"},
+    "torchrun": {"script": "/workspace/train/step.py"},
+    "files": {"sources": ["step.py"], "path": "/workspace/train"},
+    "wait": "complete",
+}
+TYPIST = """\
+import os, pty, subprocess, sys
+ours, theirs = pty.openpty()
+words = [sys.executable, "-m", "operations.shell", "see", "--yes"]
+started = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs)
+os.close(theirs)
+said, typed = b"", False
+while True:
+    try:
+        said += os.read(ours, 4096)
+    except OSError:
+        break
+    if b"on node" in said and not typed:
+        typed = True
+        os.write(ours, b"tty; ls /stores/home/seen; echo $((40 + 2)); exit 5\\n")
+print(said.decode(), started.wait())
+"""
+"""A person at a terminal, who types when the pod runs."""
+STACK = with_l4(storage={"home": {"efs": {}, "data": "delete"}}, history={"days": 30})
+
+
+def _written(checkout: Path, run: int) -> None:
+    config: Any = {"config": STACK}
+    config["config"]["trainyard:environment"]["jobs"] = {"seen": {**JOB, "run": run}}
+    (checkout / "Pulumi.see.yaml").write_text(yaml.safe_dump(config))
+
+
+@pytest.fixture(scope="module")
+def harness() -> Iterator[Harness]:
+    files = {"Pulumi.see.yaml": yaml.safe_dump({"config": STACK}), "step.py": "import torch\n"}
+    with rehearsing("see", files) as made:
+        _written(made.checkout, 1)
+        assert made.do("up", "--stack", "see") == 0, made.log.read_text()
+        yield made
+
+
+def _runs(harness: Harness) -> Object:
+    return json.loads(harness.shell(f"{sys.executable} -m operations.history see --json"))
+
+
+def test_a_run_is_listed_and_recorded_with_what_it_took(harness: Harness) -> None:
+    def recorded() -> bool:
+        found = harness.get(f"configmaps --namespace {APP} -l trainyard.io/history=run")["items"]
+        return bool(found) and all(each["data"]["ended"] for each in found)
+
+    assert until(recorded), harness.shell(f"kubectl logs -n {APP} deployment/{APP}", check=False)
+    [run] = _runs(harness)["runs"]
+    assert (run["job"], run["outcome"], run["nodes"], run["usd_known"]) == (
+        "seen",
+        "Complete",
+        2,
+        "",
+    )
+    assert run["by_stack"] and run["image"] == "trainer:1" and run["waited_seconds"] is not None
+
+
+def test_the_run_before_stays_known_when_another_one_replaces_its_job(harness: Harness) -> None:
+    _written(harness.checkout, 2)
+    assert harness.do("up", "--stack", "see") == 0, harness.log.read_text()
+    told = _runs(harness)
+    first, second = told["runs"]
+    assert told["history"] == "kept" and first["created"] < second["created"]
+    assert [first["outcome"], second["outcome"]] == ["Complete", "Complete"]
+    assert second["resumed_from"] and second["resumed_from"].startswith("step")
+    spent = json.loads(harness.shell(f"{sys.executable} -m operations.spent see --json"))
+    assert [run["job"] for run in spent["runs"]] == ["seen", "seen"]
+    assert harness.do("runs", "--stack", "see") == 0
+
+
+def test_one_frame_shows_pools_and_runs_and_a_picture_is_drawn(harness: Harness) -> None:
+    shown = harness.shell(f"{sys.executable} -m operations.watch see --once")
+    assert "l4" in shown and "training/seen" in shown and "USD an hour" in shown
+    file = harness.state / "watch.svg"
+    assert harness.do("watch", "--stack", "see", "--svg", str(file)) == 0
+    assert file.read_text().startswith("<svg")
+
+
+def test_a_command_runs_on_a_node_with_the_stores_and_its_job_is_gone(harness: Harness) -> None:
+    command = "ls /stores/home/seen; sleep 20; exit 3"  # longer than two looks of the history
+    words = f"{sys.executable} -m operations.shell see --yes --run '{command}'; echo code $?"
+    said = harness.shell(words, check=False)
+    assert "stand-in-checkpoint.json" in said and "code 3" in said, said
+    jobs = harness.get("trainjobs --namespace training")["items"]
+    assert [job["metadata"]["name"] for job in jobs] == ["seen"]
+
+    def recorded() -> bool:
+        return any(run["job"].startswith("shell-") for run in _runs(harness)["runs"])
+
+    assert until(recorded)
+
+
+def test_a_terminal_is_opened_on_a_node_and_its_pod_ends_with_it(harness: Harness) -> None:
+    (harness.checkout / "typist.py").write_text(TYPIST)
+    said = harness.shell(f"{sys.executable} typist.py", check=False)
+    assert "stand-in-checkpoint.json" in said and "42" in said, said
+    assert said.rstrip().endswith("5"), said
+    jobs = harness.get("trainjobs --namespace training")["items"]
+    assert [job["metadata"]["name"] for job in jobs] == ["seen"]

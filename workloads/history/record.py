@@ -1,0 +1,246 @@
+"""What is kept of a run: its job, its pods and their nodes, without variables, commands and volumes,
+which can hold secrets. Pure; who reads and writes: history.py."""
+
+from __future__ import annotations
+
+import base64
+import calendar
+import gzip
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Object = dict[str, Any]
+
+JOB_OF_POD = {
+    "TrainJob": "jobset.sigs.k8s.io/jobset-name",
+    "PyTorchJob": "training.kubeflow.org/job-name",
+}
+"""Kind of job → label of its pods with the job's name."""
+POD_LABELS = (
+    *JOB_OF_POD.values(),
+    "batch.kubernetes.io/job-completion-index",
+    "training.kubeflow.org/replica-type",
+    "training.kubeflow.org/replica-index",
+)
+NODE_LABELS = (
+    "node.kubernetes.io/instance-type",
+    "karpenter.sh/capacity-type",
+    "karpenter.k8s.aws/capacity-reservation-type",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+)
+"""Those from which the price of a node follows."""
+NOT_KEPT = frozenset(
+    {
+        *("env", "envFrom", "command", "args", "initializer", "lifecycle", "managedFields"),
+        *("volumes", "volumeMounts", "initContainers", "imagePullSecrets", "securityContext"),
+        *("tolerations", "affinity", "serviceAccountName"),
+    }
+)
+"""Fields of a job's spec, at any depth."""
+ENDS = ("Complete", "Succeeded", "Failed")
+"""Types of the conditions with which jobs end."""
+SEEN_FROM_THE_START = 60.0
+"""A job that is first seen so many seconds after its creation has lost no pod by then."""
+MOST_PODS = 4000
+"""Of a record; a ConfigMap has 1 MiB."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What plans/history.py writes."""
+
+    namespace: str
+    record: str
+    """Label of a ConfigMap with a record."""
+    left: str
+    """Annotation of a recorded pod: when it was missed."""
+    nodes_label: str
+    """Label of the nodes that jobs run on, as key=value."""
+    pool_label: str
+    look_seconds: float
+    days: float
+    most_runs: int
+
+    @staticmethod
+    def read(path: Path) -> Settings:
+        """The file of the ConfigMap."""
+        return Settings(**json.loads(path.read_text()))
+
+
+@dataclass
+class Record:
+    """A run."""
+
+    job: Object
+    pods: dict[str, Object] = field(default_factory=dict)
+    """By uid, those of all attempts."""
+    nodes: dict[str, Object] = field(default_factory=dict)
+    """By name, those of the pods."""
+    restarts: int = 0
+    complete: bool = False
+    """It was seen from its beginning on, without a gap."""
+    deleted: str = ""
+    """When the job was missed, if it had not ended."""
+
+    @property
+    def uid(self) -> str:
+        return self.job["metadata"]["uid"]
+
+    @property
+    def ended(self) -> str:
+        """When the job ended or was missed; empty where it goes on."""
+        return next(
+            (
+                condition.get("lastTransitionTime", "")
+                for condition in self.job.get("status", {}).get("conditions") or []
+                if condition["type"] in ENDS and condition["status"] == "True"
+            ),
+            self.deleted,
+        )
+
+    def packed(self) -> str:
+        """As base64; the same record is the same text."""
+        text = json.dumps(vars(self), sort_keys=True, separators=(",", ":")).encode()
+        return base64.b64encode(gzip.compress(text, mtime=0)).decode()
+
+    @staticmethod
+    def unpacked(text: str) -> Record:
+        return Record(**json.loads(gzip.decompress(base64.b64decode(text))))
+
+
+def of_job(job: Object) -> Object:
+    """What is kept of a job."""
+    meta = job["metadata"]
+    notes = {
+        key: value
+        for key, value in (meta.get("annotations") or {}).items()
+        if key.startswith("trainyard.io/")
+    }
+    kept = {key: meta[key] for key in ("name", "namespace", "uid", "creationTimestamp")}
+    conditions = (job.get("status") or {}).get("conditions") or []
+    return {
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        "metadata": kept | {"annotations": notes, "labels": meta.get("labels") or {}},
+        "spec": _trimmed(job["spec"]),
+        "status": {"conditions": conditions},
+    }
+
+
+def of_pod(pod: Object, pool_label: str) -> Object:
+    """What is kept of a pod."""
+    meta, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
+    own, selector = meta.get("labels") or {}, spec.get("nodeSelector") or {}
+    return {
+        "metadata": {
+            **{key: meta[key] for key in ("name", "namespace", "uid", "creationTimestamp")},
+            "labels": {key: own[key] for key in POD_LABELS if key in own},
+        },
+        "spec": {
+            "nodeName": spec.get("nodeName", ""),
+            "nodeSelector": {pool_label: selector[pool_label]} if pool_label in selector else {},
+            "containers": [
+                {"name": each["name"], "resources": each.get("resources") or {}}
+                for each in spec["containers"]
+            ],
+        },
+        "status": {
+            "phase": status.get("phase", ""),
+            "conditions": [
+                {key: each[key] for key in ("type", "status", "lastTransitionTime") if key in each}
+                for each in status.get("conditions") or []
+                if each["type"] == "PodScheduled"
+            ],
+            "containerStatuses": [
+                {
+                    "name": each["name"],
+                    "restartCount": each.get("restartCount", 0),
+                    "state": {
+                        "terminated": {key: value for key, value in end.items() if key != "message"}
+                    },
+                }
+                for each in status.get("containerStatuses") or []
+                if (end := (each.get("state") or {}).get("terminated"))
+            ],
+        },
+    }
+
+
+def of_node(node: Object) -> Object:
+    """What is kept of a node."""
+    own = node["metadata"].get("labels") or {}
+    labels = {key: own[key] for key in NODE_LABELS if key in own}
+    return {"metadata": {"name": node["metadata"]["name"], "labels": labels}}
+
+
+def look(
+    records: dict[str, Record],
+    jobs: Iterable[Object],
+    pods: Iterable[Object],
+    nodes: Mapping[str, Object],
+    restarts: Mapping[str, int],
+    settings: Settings,
+    now: float,
+) -> None:
+    """Bring the records, by uid of the job, up to what is there. `nodes`: by name. `restarts`: by
+    namespace/name of a TrainJob's JobSet."""
+    there = {job["metadata"]["uid"]: job for job in jobs}
+    by_job: dict[tuple[str, str, str], list[Object]] = {}
+    for pod in pods:
+        for kind, label in JOB_OF_POD.items():
+            if name := (pod["metadata"].get("labels") or {}).get(label):
+                by_job.setdefault((kind, pod["metadata"]["namespace"], name), []).append(pod)
+    for uid, job in there.items():
+        meta = job["metadata"]
+        age = now - calendar.timegm(time.strptime(meta["creationTimestamp"], "%Y-%m-%dT%H:%M:%SZ"))
+        kept = of_job(job)
+        record = records.setdefault(uid, Record(kept, complete=age <= SEEN_FROM_THE_START))
+        record.job, record.deleted = kept, ""
+        own = by_job.get((job["kind"], meta["namespace"], meta["name"]), [])
+        record.restarts = max(
+            record.restarts, restarts.get(f"{meta['namespace']}/{meta['name']}", 0)
+        )
+        _see(record, own, nodes, settings, now)
+    for uid, record in records.items():
+        if uid not in there and not record.ended:
+            record.deleted = stamp(now)
+            _see(record, [], nodes, settings, now)
+
+
+def _see(
+    record: Record, pods: list[Object], nodes: Mapping[str, Object], settings: Settings, now: float
+) -> None:
+    there = {pod["metadata"]["uid"]: pod for pod in pods}
+    for uid, kept in record.pods.items():
+        ended = bool(kept["status"]["containerStatuses"])
+        if (
+            uid not in there
+            and not ended
+            and settings.left not in kept["metadata"].get("annotations", {})
+        ):
+            kept["metadata"]["annotations"] = {settings.left: stamp(now)}
+    for uid, pod in there.items():
+        if not pod["spec"].get("nodeName"):
+            continue  # it costs nothing yet
+        if uid not in record.pods and len(record.pods) >= MOST_PODS:
+            record.complete = False
+            continue
+        record.pods[uid] = of_pod(pod, settings.pool_label)
+        if node := nodes.get(pod["spec"]["nodeName"]):
+            record.nodes[pod["spec"]["nodeName"]] = of_node(node)
+
+
+def stamp(now: float) -> str:
+    """As Kubernetes writes a time."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+
+
+def _trimmed(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {key: _trimmed(value) for key, value in part.items() if key not in NOT_KEPT}
+    return [_trimmed(each) for each in part] if isinstance(part, list) else part
