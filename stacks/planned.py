@@ -78,8 +78,13 @@ class EnvironmentPlan:
 
     @property
     def own_network(self) -> bool:
-        """Whether the stack makes its network, with NAT gateways."""
+        """Whether the stack makes its network."""
         return isinstance(self.network, OwnNetworkPlan)
+
+    @property
+    def leads_out(self) -> bool:
+        """Whether the stack makes NAT gateways."""
+        return isinstance(self.network, OwnNetworkPlan) and bool(self.network.ways_out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +100,8 @@ class TeamPlan:
     """SSM parameter with the deployed contract of a team that the environment lists: its namespace
     exists then. None: the stack reads the environment's outputs and makes its namespace itself."""
     access: AccessPlan
-    own_network: bool
-    """The environment makes its network, and pays the data of its NAT gateway."""
+    leads_out: bool
+    """The environment makes NAT gateways, and pays their data."""
     workspace: JobNamespacePlan
     jobs: Mapping[str, JobPlan]
     at_once: Mapping[str, int]

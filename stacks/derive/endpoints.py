@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from catalog.endpoints import ALERTS, ALWAYS, EFS, SECRETS, TUNNEL
+from catalog.endpoints import ALERTS, ALWAYS, SECRETS, TUNNEL
 from stacks.derive.secrets import mounts_secrets
 from stacks.settings.environment import EnvironmentConfig
+from stacks.stores.kinds import drivers
 
 
 def called_apis(wanted: EnvironmentConfig) -> tuple[str, ...]:
@@ -17,8 +18,8 @@ def called_apis(wanted: EnvironmentConfig) -> tuple[str, ...]:
 
 
 def _from_settings(wanted: EnvironmentConfig) -> Iterator[str]:
-    if any(store.efs for store in wanted.storage.values()):
-        yield EFS
+    for driver in drivers(wanted.storage):
+        yield from driver.apis
     if mounts_secrets(wanted):
         yield SECRETS
     if wanted.metrics and wanted.metrics.alerts:
