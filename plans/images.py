@@ -49,6 +49,14 @@ class ChartImage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Copy:
+    """An image, and what its copy is called."""
+
+    image: str
+    copy: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Parts:
     """The parts of an image's name."""
 

@@ -32,6 +32,7 @@ from rehearsal.commands.look import (
     status,
     stop,
 )
+from rehearsal.commands.mirror import mirror
 from rehearsal.commands.steps import FAILED
 from rehearsal.commands.up import up
 from rehearsal.engine import EngineError
@@ -40,6 +41,11 @@ from rehearsal.kube import ApiError
 STACK: dict[str, Any] = {
     "default": "dev",
     "help": "read Pulumi.STACK.yaml (%(default)s by default)",
+}
+SPEED: dict[str, Any] = {
+    "type": float,
+    "default": 60,
+    "help": "divide AWS's durations by this (%(default)s by default)",
 }
 JOB: dict[str, Any] = {"help": "the job (may be left out where there is only one)"}
 OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
@@ -53,11 +59,7 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
     },
     up: {
         "--stack": STACK,
-        "--speed": {
-            "type": float,
-            "default": 60,
-            "help": "divide AWS's durations by this (%(default)s by default)",
-        },
+        "--speed": SPEED,
         "--wait": {
             "type": float,
             "default": 300,
@@ -88,6 +90,12 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
         "--from": {"dest": "folder", "help": "the folder, with a Dockerfile"},
         "--registry": {"help": "of `registries` (may be left out where there is one)"},
         "--yes": {"action": "store_true", "help": "do it without a question"},
+    },
+    mirror: {
+        "--stack": STACK,
+        "--speed": SPEED,
+        "--json": {"action": "store_true", "help": "print it as JSON, for programs"},
+        "--yes": {"action": "store_true", "help": "copy without a question"},
     },
     preview: {"--stack": STACK},
     env: {"--stack": STACK},
@@ -134,7 +142,7 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
         },
     },
 }
-EXCLUSIVE = (up, down, preview, drain, repair)
+EXCLUSIVE = (up, down, mirror, preview, drain, repair)
 """Commands that change the world. Only one of them can run at a time."""
 
 
@@ -152,6 +160,7 @@ def parser() -> argparse.ArgumentParser:
         spent,
         accept,
         image,
+        mirror,
         preview,
         env,
         kubeconfig,

@@ -288,7 +288,8 @@ def _environment(
         checkpoints=job_verdicts(described, wanted, config.region),
         contract=promised,
     )
-    return mirrored(plan, config.region, wanted.artifacts)
+    renamed, copies = mirrored(plan, config.region, wanted.artifacts)
+    return replace(renamed, copies=copies) if copies else plan
 
 
 def _team(
@@ -329,4 +330,5 @@ def _team(
         at_once=team_at_once(environment, jobs.described(), share.max_gpus),
         checkpoints=job_verdicts(described, environment, config.region),
     )
-    return mirrored(plan, config.region, environment.artifacts)
+    renamed, copies = mirrored(plan, config.region, environment.artifacts)
+    return replace(renamed, copies=copies) if copies else plan

@@ -8,6 +8,7 @@ from typing import Any
 
 from frozen import dataclass
 from plans.access import AccessPlan
+from plans.images import Copy
 from plans.metrics import MetricsPlan
 from plans.networks import AnyNetworkPlan, OwnNetworkPlan
 from plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
@@ -75,6 +76,8 @@ class EnvironmentPlan:
     """Of the jobs that say how large their model is."""
     contract: Mapping[str, Any]
     """What teams may rely on: plain, versioned, without secrets and without ids that AWS gives."""
+    copies: tuple[Copy, ...] = ()
+    """Images that nodes pull from a registry of the account; empty where they pull from any."""
 
     @property
     def own_network(self) -> bool:
@@ -107,6 +110,8 @@ class TeamPlan:
     at_once: Mapping[str, int]
     """job → how many of its size run at once within the team's quota, when nothing else runs."""
     checkpoints: Mapping[str, Verdict]
+    copies: tuple[Copy, ...] = ()
+    """As of an environment."""
 
 
 @dataclass(frozen=True, kw_only=True)

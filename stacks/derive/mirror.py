@@ -9,38 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from frozen import dataclass
-from plans.images import changed, copy_of, images_in, in_region
+from plans.images import Copy, changed, copy_of, in_region
 from stacks.settings.environment import ArtifactsConfig
 
-T = TypeVar("T")
+Plan = TypeVar("Plan")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Copy:
-    """An image, and what its copy is called."""
-
-    image: str
-    copy: str
-
-
-def mirrored(plan: T, region: str, artifacts: ArtifactsConfig | None) -> T:
-    """The plan with the copies of its images; the same plan where the stack file names no registry for
-    them."""
+def mirrored(
+    plan: Plan, region: str, artifacts: ArtifactsConfig | None
+) -> tuple[Plan, tuple[Copy, ...]]:
+    """The plan with the copies of its images, and those; the same plan where the stack file names no
+    registry for them."""
     if artifacts is None or artifacts.images is None:
-        return plan
-    mirror = artifacts.images
-    return changed(plan, lambda image: _pulled(image, region, mirror))
+        return plan, ()
+    mirror, found = artifacts.images, dict[str, str]()
 
+    def pulled(image: str) -> str:
+        if not image or in_region(image, region):
+            return image
+        return found.setdefault(image, copy_of(image, mirror))
 
-def copies(plan: object, region: str, mirror: str) -> list[Copy]:
-    """Every image of a plan that is not in ECR of the region, with its copy. The plan must not be a
-    mirrored one."""
-    return [
-        Copy(image=image, copy=copy_of(image, mirror))
-        for image in images_in(plan)
-        if not in_region(image, region)
-    ]
+    renamed: Plan = changed(plan, pulled)
+    return renamed, tuple(Copy(image=image, copy=found[image]) for image in sorted(found))
 
 
 def prefixes(listed: Iterable[str], region: str, artifacts: ArtifactsConfig | None) -> list[str]:
@@ -49,9 +39,3 @@ def prefixes(listed: Iterable[str], region: str, artifacts: ArtifactsConfig | No
     if artifacts is None or artifacts.images is None:
         return own
     return [*own, *(copy_of(each, artifacts.images) for each in own if not in_region(each, region))]
-
-
-def _pulled(image: str, region: str, mirror: str) -> str:
-    if not image or in_region(image, region):
-        return image
-    return copy_of(image, mirror)

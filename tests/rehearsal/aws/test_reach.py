@@ -19,6 +19,7 @@ from tests.rehearsal.aws_world import (
     create_cluster,
     profile,
     refused,
+    role,
     served,
 )
 
@@ -296,12 +297,9 @@ def test_an_endpoint_whose_group_lets_nobody_in_keeps_even_a_node_with_nat_out(
 
 
 def test_a_pod_calls_no_api_that_its_network_does_not_lead_to(isolated: Isolated) -> None:
-    trust = '{"Statement": [{"Effect": "Allow", "Principal": {"Service": "pods.eks.amazonaws.com"}, "Action": "sts:AssumeRole"}]}'
-    arn = isolated.account.client("iam").create_role(
-        RoleName="karpenter", AssumeRolePolicyDocument=trust
-    )["Role"]["Arn"]
+    arn = role(isolated.account, "karpenter", "pods.eks.amazonaws.com")
     keys = principals.credentials(arn, "eks-demo-karpenter")
-    with refused("AccessDenied"):  # it arrives
+    with refused("AccessDeniedException"):  # it arrives
         isolated.account.client("sqs", keys).get_queue_url(QueueName="interruptions")
     with refused("RequestTimeout"):
         isolated.account.client("sts", keys).get_access_key_info(AccessKeyId="AKIA0000000000000000")
