@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import command_line
-from operations.builders import CannotBuild, Registry, copy_image
+from operations.builders import CannotBuild, Registry, copy_image, require_crane
 from operations.consent import ask
 from operations.image import registry_of
 from operations.stack import Stack, read_stack
@@ -86,11 +87,14 @@ def _copied(stack: Stack, plan: EnvironmentPlan | TeamPlan, *, yes: bool, as_jso
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
-        ecr = aws_session(plan.access).create_client("ecr", plan.access.region)
+        session, region = aws_session(plan.access), plan.access.region
+        _require_account(session.create_client("sts", region), plan.copies)
+        ecr = session.create_client("ecr", region)
         missing = [*_missing(ecr, plan.copies)]
         _print([each.copy for each in missing], as_json=as_json, of=len(plan.copies))
         if not missing:
             return 0
+        require_crane()
         if code := ask(f"Copy {len(missing)} images?", yes=yes, otherwise=NOTHING):
             return code
         registry, host = registry_of(ecr.get_authorization_token()["authorizationData"])
@@ -100,6 +104,17 @@ def _copied(stack: Stack, plan: EnvironmentPlan | TeamPlan, *, yes: bool, as_jso
     except (BotoCoreError, ClientError) as error:
         raise CannotBuild(f"ECR: {error}") from None
     return 0
+
+
+def _require_account(sts: Any, copies: Sequence[Copy]) -> None:
+    """CannotBuild where the registry is of another account than the caller's."""
+    mine = str(sts.get_caller_identity()["Account"])
+    theirs = next((copy.copy.partition(".")[0] for copy in copies), mine)
+    if mine != theirs:
+        raise CannotBuild(
+            f"artifacts.images is a registry of account {theirs}, and the caller is in {mine}. Fix: log"
+            " in to the account of artifacts.images, or correct it"
+        )
 
 
 def _missing(ecr: Any, copies: Sequence[Copy]) -> Iterator[Missing]:
@@ -119,24 +134,12 @@ def _copy(ecr: Any, missing: Missing, registry: Registry, host: str) -> None:
     """One image, with all its platforms, so that its digest stays."""
     own = parts(missing.copy.copy)
     if missing.new:
-        _create(ecr, missing.repository, own.registry)
+        with suppress(
+            ecr.exceptions.RepositoryAlreadyExistsException
+        ):  # of another image, just now
+            ecr.create_repository(repositoryName=missing.repository, imageTagMutability="IMMUTABLE")
     tag = own.tag or own.digest.replace(":", "-") or "latest"
     copy_image(missing.copy.image, f"{host}/{missing.repository}:{tag}", registry)
-
-
-def _create(ecr: Any, repository: str, registry: str) -> None:
-    """A repository in which a tag stays what it is. CannotBuild in another account than the one that
-    the stack file names."""
-    try:
-        made = ecr.create_repository(repositoryName=repository, imageTagMutability="IMMUTABLE")
-    except ecr.exceptions.RepositoryAlreadyExistsException:
-        return  # two images of one repository were missing
-    uri = str(made["repository"]["repositoryUri"])
-    if uri != f"{registry}/{repository}":
-        raise CannotBuild(
-            f"the caller's account has {uri}, and artifacts.images names {registry}. Fix: log in to"
-            " the account of artifacts.images, or correct it"
-        )
 
 
 def _print(copies: Sequence[Copy], *, as_json: bool, of: int | None = None) -> None:

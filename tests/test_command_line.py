@@ -61,6 +61,7 @@ REQUIRED = {
     "operations.logs": ["dev"],
     "operations.stop": ["dev"],
     "operations.kubeconfig": ["dev"],
+    "operations.mirror": ["dev"],
     "operations.repair": ["dev"],
     "operations.spent": ["dev"],
     "rehearsal.__main__": ["status"],

@@ -297,8 +297,8 @@ def test_an_endpoint_whose_group_lets_nobody_in_keeps_even_a_node_with_nat_out(
 
 
 def test_a_pod_calls_no_api_that_its_network_does_not_lead_to(isolated: Isolated) -> None:
-    arn = role(isolated.account, "karpenter", "pods.eks.amazonaws.com")
-    keys = principals.credentials(arn, "eks-demo-karpenter")
+    arn = role(isolated.account, "isolated", "pods.eks.amazonaws.com")
+    keys = principals.credentials(arn, "eks-demo-isolated")
     with refused("AccessDeniedException"):  # it arrives
         isolated.account.client("sqs", keys).get_queue_url(QueueName="interruptions")
     with refused("RequestTimeout"):
