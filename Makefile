@@ -2,7 +2,7 @@
 STACK ?= dev
 STACK_IS_GIVEN := $(filter command environment,$(firstword $(origin STACK)))
 # What somebody gives is text: make expands nothing in it, and a shell sees it in quotes.
-$(foreach name,STACK FILE TRAINER DEADLINE PART LIVE JSON PREVIEW KEY JOB RANK FOLLOW YES POOL NODES IMAGE FROM REGISTRY RUN GPUS MINUTES ONCE SVG,$(eval override $(name) := $$(value $(name))))
+$(foreach name,STACK FILE TRAINER DEADLINE PART LIVE JSON PREVIEW KEY JOB RANK FOLLOW YES POOL NODES IMAGE FROM REGISTRY LIST RUN GPUS MINUTES ONCE SVG,$(eval override $(name) := $$(value $(name))))
 quoted = '$(subst ','\'',$(1))'
 PYTHON ?= python3
 PRODUCT := .venv/.product
@@ -18,7 +18,7 @@ export PYDANTIC_DISABLE_PLUGINS := __all__
 NEEDS := $(if $(ON_ACCOUNT),$(PRODUCT),$(DEVELOP))
 
 .DEFAULT_GOAL := help
-.PHONY: help check plan due policy dashboards preview migrate schema up status logs stop again image accept spent runs watch shell kubeconfig drain repair env down test worlds lint soak bench train-real
+.PHONY: help check plan due policy dashboards preview migrate schema up status logs stop again image mirror accept spent runs watch shell kubeconfig drain repair env down test worlds lint soak bench train-real
 
 help:                     ## print these words
 	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -81,6 +81,10 @@ again: $(PRODUCT)         ## increase the run number of JOB=<job> in the stack f
 image: $(NEEDS)           ## build FROM=<folder with a Dockerfile>, push it to ECR, write its digest into JOB=<job>; REGISTRY=, YES=1
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.image --live $(call quoted,$(STACK)),$(REHEARSAL) image --stack $(call quoted,$(STACK))) $(AGREED) \
 	  $(OF_JOB) $(if $(FROM),--from $(call quoted,$(FROM))) $(if $(REGISTRY),--registry $(call quoted,$(REGISTRY)))
+
+mirror: $(NEEDS)          ## list the images that nodes pull, copy those that artifacts.images lacks; LIST=1 lists only, JSON=1, YES=1
+	@$(if $(ON_ACCOUNT)$(filter 1,$(LIST)),.venv/bin/python -m operations.mirror $(if $(ON_ACCOUNT),--live) $(call quoted,$(STACK)),$(REHEARSAL) mirror --stack $(call quoted,$(STACK))) $(AGREED) \
+	  $(if $(filter 1,$(LIST)),--list) $(if $(JSON),--json)
 
 accept: $(NEEDS)          ## judge what the nodes of POOL=<pool> reach, by line; without such a job: its price, a question, its entry
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.accept --live $(call quoted,$(STACK)),$(REHEARSAL) accept --stack $(call quoted,$(STACK))) $(AGREED) \

@@ -39,6 +39,9 @@ LATENCIES: dict[str, Latency] = {
     "ec2.nat-gateway": Latency(typical=111, slow=125, n=30, source=_LOGS),
     "ec2.nat-gateway.delete": Latency(typical=60, slow=75, n=2, source=_LOGS),
     "ec2.vpc-endpoint": Latency(typical=6, slow=7, n=9, source=_LOGS),
+    "ec2.interface-endpoint": Latency(
+        typical=90, slow=115, n=1, source="one log of 113; a judgement on the rest"
+    ),
     "ec2.instance-boot": Latency(
         typical=129,
         slow=140,

@@ -107,7 +107,12 @@ BESIDE: dict[str, dict[str, str]] = {
     "aws:ec2/securityGroup:SecurityGroup": {"delete": _INTERFACES},
     "aws:ec2/subnet:Subnet": {"delete": _INTERFACES},
     "aws:ec2/vpc:Vpc": {"read": "ec2:DescribeRouteTables"},
-    "aws:ec2/vpcEndpoint:VpcEndpoint": {"read": "ec2:DescribePrefixLists"},
+    # For the private names of an interface endpoint (Service Authorization Reference, CreateVpcEndpoint,
+    # dependent actions). Terraform's provider reads its interfaces.
+    "aws:ec2/vpcEndpoint:VpcEndpoint": {
+        "create": "route53:AssociateVPCWithHostedZone",
+        "read": "ec2:DescribePrefixLists ec2:DescribeNetworkInterfaces",
+    },
     "aws:ec2/launchTemplate:LaunchTemplate": {
         "read": "ec2:DescribeLaunchTemplateVersions",
         "update": "ec2:ModifyLaunchTemplate",

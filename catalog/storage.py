@@ -32,6 +32,8 @@ class Driver:
     IAM."""
     configuration: str | None = None
     """Values of the add-on, as JSON."""
+    apis: tuple[str, ...] = ()
+    """AWS APIs that it calls, beside S3, as catalog/endpoints.py names them."""
 
 
 @dataclass(frozen=True, kw_only=True)

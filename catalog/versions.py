@@ -167,6 +167,11 @@ TRAINING_OPERATORS: tuple[str, ...] = ("1.8.1",)
 """Releases of the legacy training-operator that components/charts has; 1.8.1 is the last that the
 inputs name."""
 
+TRAINING_OPERATOR_IMAGES: dict[str, tuple[str, str]] = {
+    "1.8.1": ("docker.io/kubeflow/training-operator:v1-04f9f13", "docker.io/library/alpine:3.10")
+}
+"""Release → the image of its controller, and that of what waits for a master, as the values of
+components/charts/training-operator have them."""
 
 KUEUE = "0.16.9"
 """The last release that is built against Trainer 2.1. 0.16.2 to 0.16.8 have bugs that stop jobs or show

@@ -12,7 +12,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from components.network import Network, node_security_group, s3_endpoint
+from components.network import Network, node_security_group, private_endpoints, s3_endpoint
 from plans.networks import NODES, BroughtNetworkPlan, service_cidr
 from plans.vpc_faults import EVERYWHERE, SubnetFound, VpcFound, faults
 
@@ -51,8 +51,22 @@ class BroughtNetwork(Network):
         self.private_subnet_ids = [*self.subnet_in.values()]
         self.training_subnet_id = plan.training_zone.subnet_id
         self.node_security_group_id, self.node_group_name = nodes.id, plan.identity.name(NODES)
-        self.egress = []
+        self.egress = self._endpoints(name, found)
         self.register_outputs({"vpc_id": plan.vpc_id})
+
+    def _endpoints(self, name: str, found: VpcFound) -> list[pulumi.Resource]:
+        """Those of AWS APIs that the stack makes."""
+        if self._plan.endpoints is None:
+            return []
+        return private_endpoints(
+            self,
+            name,
+            self._plan.identity,
+            self._plan.endpoints,
+            vpc_id=self._plan.vpc_id,
+            cidrs=found.cidrs,
+            subnet_ids=[zone.subnet_id for zone in self._plan.zones],
+        )
 
     def _found(self, tables: Tables) -> VpcFound | None:
         """The VPC and its subnets; None where there is no such VPC. A look-up by filter finds

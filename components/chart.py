@@ -9,6 +9,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as k8s
 
+from plans.images import chart_values, merged
 from plans.parts import ChartPlan
 
 WITH_THE_NODES = 35
@@ -40,7 +41,7 @@ def release(
         repository_opts=repository,
         namespace=namespace,
         create_namespace=create_namespace,
-        values=dict(values or {}),
+        values=merged(values or {}, chart_values(chart.images) if chart.named else {}),
         skip_crds=skip_crds,
         take_ownership=take_ownership or None,
         timeout=minutes * 60,

@@ -168,6 +168,7 @@ class Karpenter(pulumi.ComponentResource):
                         else {}
                     ),
                     **({} if self._plan.dry_run else {"disableDryRun": True}),
+                    **({"isolatedVPC": True} if self._plan.isolated else {}),
                 },
                 "serviceAccount": {"name": SERVICE_ACCOUNT},
                 # The resolver of the VPC. Karpenter calls AWS and the API server only, and need not

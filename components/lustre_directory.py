@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
-from catalog.versions import BUSYBOX_IMAGE
 from components.namespace import Volume
 from components.store import Roots
 from components.unprivileged import container_security
@@ -88,7 +87,7 @@ def _pod(plan: DirectoryPlan, claim: pulumi.Output[str]) -> k8s.core.v1.PodSpecA
         containers=[
             k8s.core.v1.ContainerArgs(
                 name="mkdir",
-                image=BUSYBOX_IMAGE,
+                image=plan.image,
                 command=["mkdir", "-p", "-m", MODE, f"{AT}/{plan.path}"],
                 volume_mounts=[k8s.core.v1.VolumeMountArgs(name="store", mount_path=AT)],
                 resources=k8s.core.v1.ResourceRequirementsArgs(

@@ -1,6 +1,6 @@
 """What a network is to the rest of an environment, whether the stack makes it (own_network.py) or is
 brought it (brought_network.py), and what the stack makes in either: the group of the GPU nodes, and
-the endpoint of S3."""
+the endpoints of AWS APIs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
-from components.security_group import EVERYTHING, security_group, talk_to_itself
+from catalog.endpoints import S3, service_name
+from components.security_group import EVERYTHING, allow, security_group, talk_to_itself
 from frozen import dataclass
-from plans.networks import NODES
+from plans.networks import ENDPOINTS, NODES, EndpointsPlan
 from plans.parts import Identity
+
+HTTPS = 443
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +61,8 @@ class Network(pulumi.ComponentResource):
     node_rules: list[pulumi.Resource]
     """That group's rules: a gang needs them from its first step until its nodes are gone."""
     egress: list[pulumi.Resource]
-    """In place while private subnets reach the internet: a booting node needs it, and so does one
-    that drains."""
+    """In place while private subnets reach the internet, or the endpoints of AWS APIs: a booting node
+    needs it, and so does one that drains."""
 
     def for_stores(self) -> StorePlace:
         """What every store is told about the network."""
@@ -87,12 +90,53 @@ def s3_endpoint(
     return aws.ec2.VpcEndpoint(
         f"{name}-s3",
         vpc_id=vpc_id,
-        service_name=f"com.amazonaws.{identity.region}.s3",
+        service_name=service_name(identity.region, S3),
         vpc_endpoint_type="Gateway",
         route_table_ids=route_table_ids,
         tags=identity.tags(f"{name}-s3"),
         opts=pulumi.ResourceOptions(parent=parent),
     )
+
+
+def private_endpoints(
+    parent: pulumi.Resource,
+    name: str,
+    identity: Identity,
+    plan: EndpointsPlan,
+    *,
+    vpc_id: pulumi.Input[str],
+    cidrs: Sequence[str],
+    subnet_ids: Sequence[pulumi.Input[str]],
+) -> list[pulumi.Resource]:
+    """An interface endpoint for each API, with the API's public name inside the VPC, and one group that
+    lets the ranges of the VPC in."""
+    group = security_group(parent, ENDPOINTS, identity, vpc_id, "AWS APIs inside the VPC")
+    rules = [
+        allow(
+            parent,
+            f"{ENDPOINTS}-from-{cidr}" if number else f"{ENDPOINTS}-from-vpc",
+            identity,
+            group.id,
+            source_cidr=cidr,
+            ports=(HTTPS, HTTPS),
+        )
+        for number, cidr in enumerate(cidrs)
+    ]
+    made = [
+        aws.ec2.VpcEndpoint(
+            called := f"{name}-{api.replace('.', '-')}",
+            vpc_id=vpc_id,
+            service_name=service_name(identity.region, api),
+            vpc_endpoint_type="Interface",
+            subnet_ids=subnet_ids,
+            security_group_ids=[group.id],
+            private_dns_enabled=True,
+            tags=identity.tags(called),
+            opts=pulumi.ResourceOptions(parent=parent),
+        )
+        for api in plan.apis
+    ]
+    return [*rules, *made]
 
 
 def node_security_group(

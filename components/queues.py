@@ -25,7 +25,6 @@ from plans.queues import (
     flavor_spec,
 )
 
-IMAGE = "registry.k8s.io/kueue/kueue"
 REPLICAS = 2
 """Its webhooks refuse every job while none runs."""
 
@@ -100,18 +99,12 @@ class Queues(pulumi.ComponentResource):
 
 
 def _values(plan: QueuesPlan) -> Spec:
-    """The chart in Kueue's repository names an image of its staging registry."""
+    """Of the chart, but for the image: plan.chart."""
     return {
         "controllerManager": {
             "replicas": REPLICAS,
             "podDisruptionBudget": {"enabled": True},
-            "manager": {
-                "image": {
-                    "repository": IMAGE,
-                    "tag": f"v{plan.version}",
-                    "pullPolicy": "IfNotPresent",
-                }
-            },
+            "manager": {"image": {"pullPolicy": "IfNotPresent"}},
         },
         "managerConfig": {
             "controllerManagerConfigYaml": json.dumps(configuration(plan), sort_keys=True)

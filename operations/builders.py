@@ -93,6 +93,25 @@ class Builder:
         yield [self.program, "push", *plain, *file, image.name], {}
 
 
+def require_crane() -> None:
+    """CannotBuild where crane is missing."""
+    if shutil.which(CRANE) is None:
+        raise CannotBuild(
+            f"{CRANE} is not on PATH, which copies images without a daemon. Fix: install it"
+            " (github.com/google/go-containerregistry)"
+        )
+
+
+def copy_image(source: str, target: str, registry: Registry) -> None:
+    """Copy an image from its registry into another, byte by byte. CannotBuild where crane says no; its
+    output is the person's."""
+    with _private_folder(registry) as private:
+        variables = {**os.environ, "DOCKER_CONFIG": str(private)}
+        done = subprocess.run([CRANE, "copy", source, target], env=variables, check=False)
+    if done.returncode:
+        raise CannotBuild(f"crane copy {source} ended with {done.returncode}; its reason is above")
+
+
 def builder_for(folder: Path) -> Builder:
     """The program that makes the image of a folder. CannotBuild where there is none."""
     if not (folder / dockerfile.NAME).is_file():

@@ -141,7 +141,7 @@ def _pushed(wish: Wish, builder: Builder) -> str:
         plan = plan_stack(wish.stack.reading).accepted()
         ecr = aws_session(plan.access).create_client("ecr", plan.access.region)
         uri = _address(ecr, wish.repository)
-        registry, host = _registry(ecr.get_authorization_token()["authorizationData"])
+        registry, host = registry_of(ecr.get_authorization_token()["authorizationData"])
         name = f"{host}/{wish.repository}:{wish.tag}"
         image = Image(folder=wish.folder, name=name, platform=_platform(wish))
         builder.push(image, registry)
@@ -163,7 +163,7 @@ def _address(ecr: Any, repository: str) -> str:
     return str(found[0]["repositoryUri"])
 
 
-def _registry(tokens: Iterable[dict[str, Any]]) -> tuple[Registry, str]:
+def registry_of(tokens: Iterable[dict[str, Any]]) -> tuple[Registry, str]:
     """Where to push, with a token of 12 hours; and its host."""
     token = next(iter(tokens))
     scheme, _, host = str(token["proxyEndpoint"]).rstrip("/").rpartition("://")

@@ -17,7 +17,7 @@ from plans.secrets import secret_arns
 from plans.teams import parameter_name
 
 GROUPS = {
-    "network": ("ec2",),
+    "network": ("ec2", "route53"),
     "cluster": ("eks", "sqs", "sns", "events", "logs", "ecr", "ssm"),
     "storage": ("fsx", "elasticfilesystem", "kms", "s3"),
     "identity": ("iam",),
@@ -82,6 +82,8 @@ class Scope:
     """Linked to a Lustre file system."""
     own_buckets: tuple[str, ...] = ()
     """Which the stack creates; `*` stands for the account's id."""
+    private_names: bool = False
+    """Interface endpoints give AWS APIs names inside the VPC."""
     flow_logs: bool = False
     """A role of the stack writes flow logs."""
     questions: tuple[str, ...] = ()
@@ -174,6 +176,9 @@ def _statements(writes: set[str], scope: Scope) -> Iterable[Document]:
     }
     yield from _one("DeleteOwn", own, scope.own_tag(sorted({a.partition(":")[0] for a in own})))
     yield from _one("WriteInRegion", free, scope.in_region())
+    if scope.private_names:
+        zones = {"Resource": "arn:aws:route53:::hostedzone/*"}
+        yield from _one("NameEndpoints", {a for a in writes if a.startswith("route53:")}, zones)
     for service, resource in _names(scope).items():
         named = {action for action in writes - free if action.startswith(f"{service}:")}
         yield from _one(f"Write{service.title()}", named, {"Resource": resource})

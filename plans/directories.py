@@ -6,6 +6,7 @@ docs/decisions/0014-each-team-mounts-its-own-directory.md.
 
 from __future__ import annotations
 
+from catalog.versions import BUSYBOX_IMAGE
 from frozen import dataclass
 from plans.parts import Identity, digest
 
@@ -28,6 +29,8 @@ class DirectoryPlan:
     team: str
     path: str
     """From the root of the store."""
+    image: str
+    """Of the pod that makes it, where it takes one."""
     owner: int
     """User and group that the files belong to, where the store gives them one of its own."""
 
@@ -40,6 +43,7 @@ def directory_plan(identity: Identity, store: str, team: str) -> DirectoryPlan:
         store=store,
         team=team,
         path=path_of(team),
+        image=BUSYBOX_IMAGE,
         owner=owner_of(team),
     )
 

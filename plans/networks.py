@@ -13,6 +13,8 @@ SERVICE_CIDRS = ("172.20.0.0/16", "10.100.0.0/16")
 """The two ranges that EKS itself chooses the addresses of services from."""
 NODES = "nodes"
 """What the security group of the GPU nodes is called by."""
+ENDPOINTS = "endpoints"
+"""What the security group of interface endpoints is called by."""
 AWS_KEEPS = 5
 """Addresses of a subnet that AWS keeps (VPC user guide, subnet-sizing)."""
 
@@ -53,6 +55,14 @@ class FlowLogsPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EndpointsPlan:
+    """Interface endpoints that the stack makes, one for each AWS API, in each zone."""
+
+    apis: tuple[str, ...]
+    """As catalog/endpoints.py names them."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class OwnNetworkPlan:
     """A VPC that the stack makes."""
 
@@ -65,7 +75,9 @@ class OwnNetworkPlan:
     training_zone: ZonePlan
     """Of `zones`: where GPU nodes and file systems are."""
     ways_out: tuple[WayOutPlan, ...]
-    """One, in the training zone, or one in each zone."""
+    """One, in the training zone, or one in each zone; none where nodes must not reach the internet:
+    then there are no public subnets."""
+    endpoints: EndpointsPlan | None
     flow_logs: FlowLogsPlan | None
     cluster_name: str
     """For the subnet tags that load balancers look for."""
@@ -96,6 +108,12 @@ class BroughtNetworkPlan:
     """What full pools take of the training zone's subnet."""
     s3_endpoint: bool
     """The stack makes a gateway endpoint for S3."""
+    isolated: bool
+    """No subnet needs a default route."""
+    called_apis: tuple[str, ...]
+    """AWS APIs that are called from inside the VPC."""
+    endpoints: EndpointsPlan | None
+    """None: those of the VPC."""
     cluster_name: str
     """By which the interfaces that the cluster's nodes leave behind are found."""
 
@@ -106,6 +124,13 @@ AnyNetworkPlan = OwnNetworkPlan | BroughtNetworkPlan
 def has_flow_logs(network: AnyNetworkPlan) -> bool:
     """Whether the stack records the traffic of the VPC."""
     return isinstance(network, OwnNetworkPlan) and network.flow_logs is not None
+
+
+def is_isolated(network: AnyNetworkPlan) -> bool:
+    """Whether nodes have no way to the internet."""
+    if isinstance(network, OwnNetworkPlan):
+        return not network.ways_out
+    return network.isolated
 
 
 def service_cidr(vpc_cidrs: Iterable[str]) -> str | None:

@@ -16,6 +16,7 @@ from catalog.storage import Driver
 from catalog.versions import Support
 from frozen import dataclass
 from plans.access import AccessPlan
+from plans.images import ChartImage
 
 Spec = dict[str, Any]
 
@@ -96,11 +97,15 @@ class ClusterPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class ChartPlan:
-    """Where a chart comes from."""
+    """Where a chart comes from, and its images."""
 
     chart: str
     version: str | None = None
     repository: str | None = None
+    images: tuple[ChartImage, ...] = ()
+    """What its pods pull; empty of a chart of CRDs alone."""
+    named: bool = False
+    """It is told to pull `images`: they are copies, or others than its own values name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +118,8 @@ class KarpenterPlan:
     """Some pool is static, which is an alpha gate of Karpenter 1.14."""
     dry_run: bool
     """An EC2NodeClass is Ready only after EC2 has answered a dry run of a launch."""
+    isolated: bool
+    """It asks no API that has no endpoint in the VPC: neither Pricing nor IAM."""
     crds: ChartPlan
     controller: ChartPlan
 

@@ -119,7 +119,7 @@ def _subnet(
             fix=f"write it under {found.zone}, or another subnet here",
         )
     yield from _zone_id(plan, zone, found)
-    yield from _private(path, id_, found)
+    yield from _private(path, id_, found, plan.isolated)
     if zone == plan.training_zone and room(found.cidr) < plan.addresses:
         yield Fault(
             path=path,
@@ -149,8 +149,9 @@ def _zone_id(
         )
 
 
-def _private(path: str, id_: str, found: SubnetFound) -> Iterator[Fault]:
-    """Nodes have private addresses, and reach registries and AWS APIs by a default route."""
+def _private(path: str, id_: str, found: SubnetFound, isolated: bool) -> Iterator[Fault]:
+    """Nodes have private addresses, and reach registries and AWS APIs by a default route, unless they
+    reach them by endpoints."""
     if found.way_out.startswith(INTERNET_GATEWAY):
         yield Fault(
             path=path,
@@ -158,12 +159,13 @@ def _private(path: str, id_: str, found: SubnetFound) -> Iterator[Fault]:
             got=f"{id_}, whose default route leads to {found.way_out}",
             fix="write a subnet whose default route leads to a NAT gateway or a transit gateway",
         )
-    if not found.way_out:
+    if not found.way_out and not isolated:
         yield Fault(
             path=path,
             must=f"have a route to {EVERYWHERE}: nodes pull images of public registries",
             got=f"{id_} without one",
-            fix="add a route to a NAT gateway or a transit gateway to its route table",
+            fix="add a route to a NAT gateway or a transit gateway to its route table, or write"
+            " internet: none with artifacts.images",
         )
     if found.public_addresses:
         yield Fault(

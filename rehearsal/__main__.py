@@ -35,6 +35,7 @@ from rehearsal.commands.look import (
     stop,
     watch,
 )
+from rehearsal.commands.mirror import mirror
 from rehearsal.commands.steps import FAILED
 from rehearsal.commands.up import up
 from rehearsal.engine import EngineError
@@ -43,6 +44,11 @@ from rehearsal.kube import ApiError
 STACK: dict[str, Any] = {
     "default": "dev",
     "help": "read Pulumi.STACK.yaml (%(default)s by default)",
+}
+SPEED: dict[str, Any] = {
+    "type": float,
+    "default": 60,
+    "help": "divide AWS's durations by this (%(default)s by default)",
 }
 JOB: dict[str, Any] = {"help": "the job (may be left out where there is only one)"}
 OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
@@ -56,11 +62,7 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
     },
     up: {
         "--stack": STACK,
-        "--speed": {
-            "type": float,
-            "default": 60,
-            "help": "divide AWS's durations by this (%(default)s by default)",
-        },
+        "--speed": SPEED,
         "--wait": {
             "type": float,
             "default": 300,
@@ -111,6 +113,12 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
         "--registry": {"help": "of `registries` (may be left out where there is one)"},
         "--yes": {"action": "store_true", "help": "do it without a question"},
     },
+    mirror: {
+        "--stack": STACK,
+        "--speed": SPEED,
+        "--json": {"action": "store_true", "help": "print it as JSON, for programs"},
+        "--yes": {"action": "store_true", "help": "copy without a question"},
+    },
     preview: {"--stack": STACK},
     env: {"--stack": STACK},
     kubeconfig: {"--stack": STACK},
@@ -156,7 +164,7 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
         },
     },
 }
-EXCLUSIVE = (up, down, preview, drain, repair)
+EXCLUSIVE = (up, down, mirror, preview, drain, repair)
 """Commands that change the world. Only one of them can run at a time."""
 
 
@@ -177,6 +185,7 @@ def parser() -> argparse.ArgumentParser:
         shell,
         accept,
         image,
+        mirror,
         preview,
         env,
         kubeconfig,

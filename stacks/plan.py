@@ -34,6 +34,7 @@ from stacks.derive.history import history_plan
 from stacks.derive.identity import identity
 from stacks.derive.jobs import runtime_plans
 from stacks.derive.metrics import metrics_plan
+from stacks.derive.mirror import mirrored
 from stacks.derive.namespace import directory_roots_plan, job_namespace_plan
 from stacks.derive.network import network_plan, network_zones
 from stacks.derive.queues import queued, queues_plan
@@ -53,6 +54,7 @@ from stacks.rules.environment import (
     share_errors,
     team_errors,
 )
+from stacks.rules.isolated import offline_warnings
 from stacks.rules.network import stack_errors
 from stacks.rules.secrets import account_errors, entry_secret_errors, team_secret_errors
 from stacks.rules.teams import (
@@ -136,6 +138,7 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
         *entries.warnings,
         *gang_warnings("environment.jobs", jobs.described(), wanted),
         *docker_hub_warnings("environment.jobs", jobs.described(), wanted),
+        *offline_warnings("environment.jobs", jobs.described(), wanted),
         *jobs.warnings,
     )
     if errors or not build:
@@ -202,6 +205,7 @@ def _on_base(
         *access_warnings(access),
         *entries.warnings,
         *team_warnings_together(share, jobs.described(), together, environment),
+        *offline_warnings("team.jobs", jobs.described(), environment),
         *jobs.warnings,
     )
     if errors or not build or base.plan is None:
@@ -244,14 +248,15 @@ def _environment(
     jobs: StackJobs,
     day: date,
 ) -> EnvironmentPlan:
-    """Every part of an environment, in the order of stacks/environment.py."""
+    """Every part of an environment, in the order of stacks/environment.py, with the images that nodes
+    pull."""
     me = identity(config, wanted)
     cluster = cluster_name(me, wanted.network, zones)
     pools = pool_plans(me, wanted, access)
     runtimes = runtime_plans(wanted)
     described = typed(wanted.jobs)
     promised = contract(config.region, wanted, pools, runtimes)
-    return EnvironmentPlan(
+    plan = EnvironmentPlan(
         identity=me,
         access=access,
         zone=wanted.zone,
@@ -267,7 +272,7 @@ def _environment(
         device_plugins=device_plugins_plan(pools, wanted.artifacts),
         trainer=trainer_plan(wanted.trainer.version, wanted.artifacts),
         runtimes=runtimes,
-        training_operators=training_operator_plans(wanted.training_operator),
+        training_operators=training_operator_plans(wanted.training_operator, wanted.artifacts),
         priorities=dict(sorted(wanted.priorities.items())),
         workspace=job_namespace_plan(
             wanted.namespace, wanted.storage, wanted.zone, wanted.kms_key_arn, wanted.jobs
@@ -285,6 +290,8 @@ def _environment(
         checkpoints=job_verdicts(described, wanted, config.region),
         contract=promised,
     )
+    renamed, copies = mirrored(plan, config.region, wanted.artifacts)
+    return replace(renamed, copies=copies) if copies else plan
 
 
 def _team(
@@ -305,13 +312,13 @@ def _team(
     mounted = {store for job in plans.values() for store in job.stores}
     stores = {name: store for name, store in environment.storage.items() if name in mounted}
     listed = base.teams.get(team.name or "")
-    return TeamPlan(
+    plan = TeamPlan(
         identity=Identity(project=config.project, stack=config.stack, region=config.region),
         environment=team.environment,
         contract=listed.contract if listed else base.contract,
         parameter=listed.parameter if listed else None,
         access=access,
-        own_network=base.own_network,
+        leads_out=base.leads_out,
         workspace=job_namespace_plan(
             share.namespace,
             stores,
@@ -325,3 +332,5 @@ def _team(
         at_once=team_at_once(environment, jobs.described(), share.max_gpus),
         checkpoints=job_verdicts(described, environment, config.region),
     )
+    renamed, copies = mirrored(plan, config.region, environment.artifacts)
+    return replace(renamed, copies=copies) if copies else plan

@@ -9,6 +9,7 @@ from typing import Any
 from frozen import dataclass
 from plans.access import AccessPlan
 from plans.history import HistoryPlan
+from plans.images import Copy
 from plans.metrics import MetricsPlan
 from plans.networks import AnyNetworkPlan, OwnNetworkPlan
 from plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
@@ -77,11 +78,18 @@ class EnvironmentPlan:
     """Of the jobs that say how large their model is."""
     contract: Mapping[str, Any]
     """What teams may rely on: plain, versioned, without secrets and without ids that AWS gives."""
+    copies: tuple[Copy, ...] = ()
+    """Images that nodes pull from a registry of the account; empty where they pull from any."""
 
     @property
     def own_network(self) -> bool:
-        """Whether the stack makes its network, with NAT gateways."""
+        """Whether the stack makes its network."""
         return isinstance(self.network, OwnNetworkPlan)
+
+    @property
+    def leads_out(self) -> bool:
+        """Whether the stack makes NAT gateways."""
+        return isinstance(self.network, OwnNetworkPlan) and bool(self.network.ways_out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,13 +105,15 @@ class TeamPlan:
     """SSM parameter with the deployed contract of a team that the environment lists: its namespace
     exists then. None: the stack reads the environment's outputs and makes its namespace itself."""
     access: AccessPlan
-    own_network: bool
-    """The environment makes its network, and pays the data of its NAT gateway."""
+    leads_out: bool
+    """The environment makes NAT gateways, and pays their data."""
     workspace: JobNamespacePlan
     jobs: Mapping[str, JobPlan]
     at_once: Mapping[str, int]
     """job → how many of its size run at once within the team's quota, when nothing else runs."""
     checkpoints: Mapping[str, Verdict]
+    copies: tuple[Copy, ...] = ()
+    """As of an environment."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,6 +64,7 @@ REQUIRED = {
     "operations.logs": ["dev"],
     "operations.stop": ["dev"],
     "operations.kubeconfig": ["dev"],
+    "operations.mirror": ["dev"],
     "operations.repair": ["dev"],
     "operations.spent": ["dev"],
     "operations.history": ["dev"],

@@ -21,6 +21,7 @@ _ALSO: dict[str, float] = {
     "eks.nodegroup.timeout": 1800,
     "eks.addon.timeout": 1200,
     "sqs.queue.deleted": 60,
+    "ec2.interface-endpoint.delete": 60,
     "ec2.spot-warning": 120,
     "ec2.block-warning": 600,
 }

@@ -167,28 +167,6 @@ refuses(
         )
     ),
 )
-refuses(
-    "ec2",
-    "CreateVpcEndpoint",
-    "NotImplemented",
-    "the rehearsal's account does not implement {VpcEndpointType} endpoints",
-    lambda call: call["VpcEndpointType"] not in (None, "Gateway"),
-    status=501,
-)
-
-
-@follows("ec2", "DeleteVpcEndpoints")
-def _endpoints_go(call: Call, answer: Fields) -> None:
-    """moto keeps a deleted endpoint for ever, and in the way of its VPC."""
-    for id_ in call["VpcEndpointIds"]:
-        call.ec2.vpc_end_points.pop(id_, None)
-
-
-@follows("ec2", "CreateVpcEndpoint")
-def _name_its_type(call: Call, answer: Fields) -> None:
-    """moto leaves it open and cannot delete the endpoint then."""
-    endpoint = call.ec2.vpc_end_points[answer["VpcEndpoint"]["VpcEndpointId"]]
-    endpoint.vpc_endpoint_type = answer["VpcEndpoint"]["VpcEndpointType"] = "Gateway"
 
 
 @follows("ec2", "CreateNatGateway")

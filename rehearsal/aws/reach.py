@@ -1,5 +1,5 @@
-"""Which connections security groups and routes let through: between two network interfaces, and from
-one to the internet.
+"""Which connections security groups and routes let through: between two network interfaces, from one
+to the internet, and from one to an API of AWS.
 
 Ports of Lustre: FSx user guide, limit-access-security-groups: clients and servers open connections
 to each other, and servers among themselves. Of EFS: efs user guide, network-access. Of EFA: EC2 user
@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from rehearsal.aws import backends, eks, storage
+from rehearsal.aws import backends, eks, endpoints, storage
 from rehearsal.aws.operations import Refused
 from rehearsal.kubelet.aws import PEERS
 
 HTTPS, NFS, LUSTRE = 443, 2049, (988, *range(1018, 1024))
-INTERNET, ANYWHERE = "internet", "0.0.0.0/0"
+INTERNET, AWS, ANYWHERE = "internet", "aws:", "0.0.0.0/0"
 EFA = -1
 """In the place of a TCP port: EFA has none."""
 
@@ -59,20 +59,49 @@ def _lets(rule: Any, port: int, peer: Any) -> bool:
 
 def no_way_out(ec2: Any, interface: Any) -> str:
     """What keeps an interface from the internet over HTTPS; nothing where there is a way."""
-    out = [
-        rule
-        for rule in _rules(interface, "egress")
-        if rule.ip_range.get("CidrIp") == ANYWHERE
-        and (rule.ip_protocol == "-1" or rule.from_port <= HTTPS <= rule.to_port)
-    ]
-    if not out:
-        return f"no rule of {_names(interface)} lets TCP {HTTPS} out to {ANYWHERE}"
+    if wall := _no_egress(interface):
+        return wall
     route = _default_route(ec2, interface.subnet)
     if route is None:
         return f"{interface.subnet.id} has no route to {ANYWHERE}"
     if nat := getattr(route, "nat_gateway", None):
         return _through_nat(ec2, nat)
     return "" if interface.public_ip else f"{interface.id} has no public address"
+
+
+def _no_egress(interface: Any) -> str:
+    """What keeps an interface from sending to public addresses over HTTPS."""
+    out = [
+        rule
+        for rule in _rules(interface, "egress")
+        if rule.ip_range.get("CidrIp") == ANYWHERE
+        and (rule.ip_protocol == "-1" or rule.from_port <= HTTPS <= rule.to_port)
+    ]
+    return "" if out else f"no rule of {_names(interface)} lets TCP {HTTPS} out to {ANYWHERE}"
+
+
+def no_api(ec2: Any, interface: Any, api: str) -> str:
+    """What keeps an interface from an API of AWS over HTTPS; nothing where there is a way. An endpoint
+    with the API's own name is the only way there, even beside a NAT gateway."""
+    if api == "s3" and _has_s3(ec2, interface.subnet):
+        return _no_egress(interface)
+    found = endpoints.of_vpc(ec2, interface.vpc_id, f"{ec2.region_name}.{api}")
+    if not found:
+        wall = no_way_out(ec2, interface)
+        return f"{interface.vpc_id} has no endpoint for {api}, and {wall}" if wall else ""
+    if found[0].state != "available":
+        return f"{found[0].id} for {api} is {found[0].state}"
+    walls = [blocked(interface, ec2.enis[id_], HTTPS) for id_ in found[0].network_interface_ids]
+    return "" if "" in walls else next(iter(walls), f"{found[0].id} for {api} is in no subnet")
+
+
+def _has_s3(ec2: Any, subnet: Any) -> bool:
+    """Whether a gateway endpoint for S3 is in the route table of a subnet."""
+    followed = {table.id for table in _tables(ec2, subnet)}
+    return any(
+        one.vpc_endpoint_type == "Gateway" and followed & {*one.route_table_ids}
+        for one in ec2.vpc_end_points.values()
+    )
 
 
 def _through_nat(ec2: Any, nat: Any) -> str:
@@ -87,13 +116,10 @@ def _through_nat(ec2: Any, nat: Any) -> str:
 
 def _default_route(ec2: Any, subnet: Any) -> Any:
     """The route to everywhere else of the subnet's own table, or of the VPC's main one."""
-    tables = [one for one in ec2.route_tables.values() if one.vpc_id == subnet.vpc_id]
-    own = [one for one in tables if subnet.id in one._associations.values()]
-    main = [one for one in tables if one.main_association_id]
     return next(
         (
             route
-            for table in (own or main)
+            for table in _tables(ec2, subnet)
             for route in table._routes.values()
             if route.destination_cidr_block == ANYWHERE
         ),
@@ -101,14 +127,24 @@ def _default_route(ec2: Any, subnet: Any) -> Any:
     )
 
 
+def _tables(ec2: Any, subnet: Any) -> list[Any]:
+    """The subnet's own route table, or the main one of the VPC."""
+    tables = [one for one in ec2.route_tables.values() if one.vpc_id == subnet.vpc_id]
+    own = [one for one in tables if subnet.id in one._associations.values()]
+    return own or [one for one in tables if one.main_association_id]
+
+
 def from_instance(instance: Any, to: str) -> str:
-    """What keeps an instance from the internet, from its peers, from a cluster's API server, or from a
-    file system; nothing where it gets there. Refused where there is no such thing."""
+    """What keeps an instance from the internet, from its peers, from an API of AWS (`aws:ec2`), from a
+    cluster's API server, or from a file system; nothing where it gets there. Refused where there is
+    no such thing."""
     ec2, own = backends.ec2(instance.region_name), instance.nics[0]
     if to == INTERNET:
         return no_way_out(ec2, own)
     if to == PEERS:
         return blocked(own, own, EFA)
+    if to.startswith(AWS):
+        return no_api(ec2, own, to.removeprefix(AWS))
     return next(filter(None, (blocked(*each) for each in _connections(ec2, own, to))), "")
 
 
@@ -118,6 +154,16 @@ def from_cluster(instance: Any, cluster: str, port: int) -> str:
     ec2, own = backends.ec2(instance.region_name), instance.nics[0]
     servers = [ec2.enis[id_] for id_ in eks.CLUSTERS[cluster].interfaces]
     return next(filter(None, (blocked(one, own, port) for one in servers)), "")
+
+
+def from_pod(session: str, api: str) -> str:
+    """What keeps the pod of a role session from an API of AWS; nothing for any other session. Pods are
+    where the control plane's interfaces are: in the private subnets, in the cluster's group."""
+    found = [each for name, each in eks.CLUSTERS.items() if session.startswith(f"eks-{name}-"[:64])]
+    if not found or not found[0].interfaces:
+        return ""
+    ec2 = backends.ec2(found[0].region)
+    return no_api(ec2, ec2.enis[found[0].interfaces[0]], {"ecr": "ecr.api"}.get(api, api))
 
 
 def _connections(ec2: Any, own: Any, to: str) -> Iterable[tuple[Any, Any, int]]:

@@ -37,6 +37,7 @@ from rehearsal.aws import (
     keys,
     permissions,
     principals,
+    reach,
     registry,
     shapes,
     wire,
@@ -53,6 +54,7 @@ POLL_SECONDS = 0.05
 
 for _module in (
     "network",
+    "endpoints",
     "capacity",
     "instances",
     "images",
@@ -116,6 +118,7 @@ class Application:
 
     def _permitted(self, call: Call, environ: Environ, body: bytes) -> Reply:
         call.principal = principals.authenticate(call, environ, body)
+        self._arrives(call)
         FAULTS.before(call)
         if call.name == "sqs:ReceiveMessage":  # a long poll, which must not hold the lock
             principals.authorize(call, permissions.of(call))
@@ -129,6 +132,14 @@ class Application:
         if FAULTS.loses_answer(call):
             raise Refused("InternalFailure", "the answer was lost", status=500)
         return reply
+
+    def _arrives(self, call: Call) -> None:
+        """Refused where the caller is a pod whose network does not lead here: its SDK waits and tries
+        again, as after a timeout."""
+        with LOCK:
+            wall = reach.from_pod(call.principal.session or "", call.prefix)
+        if wall:
+            raise Refused("RequestTimeout", f"dial {call.prefix}: i/o timeout: {wall}", status=504)
 
     def _once(self, call: Call, environ: Environ, body: bytes) -> Reply:
         """The same answer again to the same request by its token, and to a poll of instances while

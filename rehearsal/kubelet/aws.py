@@ -60,8 +60,8 @@ class Account:
         return replace(self, role=role)
 
     def blocked(self, instance: str, to: str) -> str:
-        """What keeps an instance from the internet, its peers, a cluster's API server or a file
-        system; nothing where it gets there."""
+        """What keeps an instance from the internet, its peers, an API of AWS (`aws:ec2`), a cluster's
+        API server or a file system; nothing where it gets there."""
         found = self.private(f"/instances/{instance}/reach?{urlencode({'to': to})}")
         if found is None:
             raise AwsError(f"{to} is not to be found from {instance}")

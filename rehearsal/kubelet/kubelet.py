@@ -33,6 +33,7 @@ REFERENCE = re.compile(
     r"(?:[a-zA-Z0-9.-]+(?::\d+)?/)?[a-z0-9]+(?:(?:[._/]|__|-+)[a-z0-9]+)*"
     r"(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
 )
+ECR = re.compile(r"\d{12}\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com/")
 OWN_REGISTRY = re.compile(rf"{ACCOUNT}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/([^:@]+)[:@]?(.*)")
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "AccessKeyId",
@@ -71,6 +72,7 @@ class Kubelet:
     _shown: dict[str, int] = field(default_factory=dict)
     _ready_since: tuple[bool, str] = (False, "")
     _version: str = ""
+    _pulled: set[str] = field(default_factory=set)
     _last_line: str = ""
 
     @property
@@ -95,14 +97,26 @@ class Kubelet:
         return node.allocatable(self.capacity)
 
     def pull(self, image: str) -> None:
-        """NotReady, in kubelet's and containerd's words, for a malformed name and for what the
-        account's own registry does not hold; every other registry has everything."""
+        """NotReady, in kubelet's and containerd's words, for a malformed name, for a registry that the
+        node does not reach, and for what the account's own registry does not hold; every other
+        registry has everything. What was pulled once is there."""
+        if image in self._pulled:
+            return
         if not REFERENCE.fullmatch(image):
             raise NotReady(
                 f'Failed to apply default image tag "{image}": couldn\'t parse image name'
                 f' "{image}": invalid reference format',
                 "InvalidImageName",
             )
+        for to in self._on_the_way(image):
+            if wall := self.account.blocked(self.id, to):
+                host = image.partition("/")[0]
+                raise NotReady(
+                    f'failed to pull and unpack image "{image}": failed to resolve reference'
+                    f' "{image}": failed to do request: Head "https://{host}": {to}: i/o timeout:'
+                    f" {wall}",
+                    "ErrImagePull",
+                )
         try:
             if own := OWN_REGISTRY.fullmatch(image):
                 which = {"imageDigest" if "@" in image else "imageTag": own[2] or "latest"}
@@ -120,6 +134,14 @@ class Kubelet:
                 f' failed to resolve reference "{image}": {image}: {why}',
                 "ErrImagePull",
             ) from None
+        self._pulled.add(image)
+
+    def _on_the_way(self, image: str) -> tuple[str, ...]:
+        """What a pull reaches: of ECR's registries in the region their two APIs, and S3 for layers."""
+        found = ECR.match(image)
+        if found and found[1] == self.account.region:
+            return ("aws:ecr.api", "aws:ecr.dkr", "aws:s3")
+        return ("internet",)
 
     def unreached(self, port: int) -> str:
         """What keeps the API server from a port of this node; nothing where it gets there."""
@@ -175,6 +197,9 @@ class Kubelet:
         """Credentials of the pod's association, if there is one and the agent that hands them out
         runs here."""
         if not self.has_daemon(images.POD_IDENTITY_AGENT):
+            return {}
+        if wall := self.account.blocked(self.id, "aws:eks-auth"):
+            self.log(f"eks-pod-identity-agent: dial eks-auth: i/o timeout: {wall}")
             return {}
         query = urlencode(
             {

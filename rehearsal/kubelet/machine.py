@@ -70,8 +70,8 @@ def boot(name: str, account: Account, world: paths.World) -> Kubelet:
 
 
 def _described(name: str, account: Account) -> Object:
-    """What nodeadm asks EC2 about its instance, over the internet and with the instance's role."""
-    _reached(name, account, "internet")
+    """What nodeadm asks EC2 about its instance, with the instance's role."""
+    _reached(name, account, "aws:ec2")
     found = account.as_instance(name).ec2("DescribeInstances", **{"InstanceId.1": name})
     return found["reservationSet"][0]["instancesSet"][0]
 

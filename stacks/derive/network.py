@@ -11,6 +11,7 @@ from plans.networks import (
     AnyNetworkPlan,
     BroughtNetworkPlan,
     BroughtZonePlan,
+    EndpointsPlan,
     FlowLogsPlan,
     OwnNetworkPlan,
     WayOutPlan,
@@ -19,6 +20,7 @@ from plans.networks import (
 )
 from plans.parts import Identity
 from stacks.derive.capacity import addresses
+from stacks.derive.endpoints import called_apis
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.network import AnyNetwork, BroughtNetworkConfig, NetworkConfig
 
@@ -58,7 +60,8 @@ def network_plan(
         service_cidr=services,
         zones=planned,
         training_zone=planned[0],
-        ways_out=_ways_out(planned, each_zone=wanted.network.nat == "each_zone"),
+        ways_out=_ways_out(planned, wanted.network),
+        endpoints=_endpoints(wanted),
         flow_logs=_flow_logs(me, wanted.network),
         cluster_name=cluster_name,
     )
@@ -71,9 +74,18 @@ def _flow_logs(me: Identity, network: NetworkConfig) -> FlowLogsPlan | None:
     return FlowLogsPlan(role_name=name, group_name=f"{FLOW}{name}", days=network.flow_logs.days)
 
 
-def _ways_out(zones: tuple[ZonePlan, ...], *, each_zone: bool) -> tuple[WayOutPlan, ...]:
-    """The training zone, which is the first, always has a NAT gateway: there the traffic is."""
-    if not each_zone:
+def _endpoints(wanted: EnvironmentConfig) -> EndpointsPlan | None:
+    if wanted.network.endpoints != "private":
+        return None
+    return EndpointsPlan(apis=called_apis(wanted))
+
+
+def _ways_out(zones: tuple[ZonePlan, ...], network: NetworkConfig) -> tuple[WayOutPlan, ...]:
+    """Where nodes reach the internet, the training zone, which is the first, has a NAT gateway: there
+    the traffic is."""
+    if network.internet == "none":
+        return ()
+    if network.nat == "single":
         return (WayOutPlan(table="private", zone=zones[0], zones=zones),)
     return tuple(
         WayOutPlan(table=f"private-{zone.letter}", zone=zone, zones=(zone,)) for zone in zones
@@ -98,6 +110,9 @@ def _brought(
         zone_id=wanted.zone_id,
         addresses=sum(map(addresses, wanted.pools.values())),
         s3_endpoint=network.s3_endpoint,
+        isolated=network.internet == "none",
+        called_apis=called_apis(wanted),
+        endpoints=_endpoints(wanted),
         cluster_name=cluster_name,
     )
 

@@ -12,7 +12,7 @@ from catalog.versions import TRAINER_RELEASES
 from plans.parts import JobPlan
 from plans.queues import FlavorPlan, PoolShare, QueuesPlan, TeamQueuePlan, job_labels
 from stacks.derive.capacity import first_type, largest_gang
-from stacks.derive.controllers import chart, job_kinds
+from stacks.derive.controllers import job_kinds, kueue_chart
 from stacks.settings.environment import EnvironmentConfig, PoolConfig
 from stacks.settings.job import AnyJob
 from stacks.settings.team_entry import TeamEntryConfig
@@ -36,7 +36,7 @@ def queues_plan(wanted: EnvironmentConfig) -> QueuesPlan | None:
     taken = guaranteed_nodes(wanted)
     return QueuesPlan(
         version=version,
-        chart=chart("kueue", wanted.artifacts, version),
+        chart=kueue_chart(version, wanted.artifacts),
         flavors=tuple(
             FlavorPlan(
                 pool=name,

@@ -24,6 +24,7 @@ from plans.teams import (
     parameter_name,
 )
 from stacks.derive.controllers import job_kinds
+from stacks.derive.mirror import prefixes
 from stacks.derive.namespace import job_namespace_plan
 from stacks.derive.queues import kept_nodes, team_queue_plan
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
@@ -74,7 +75,7 @@ def team_entry_plans(
         name: TeamEntryPlan(
             identity=me,
             name=name,
-            workspace=_workspace(name, entry, wanted),
+            workspace=_workspace(name, entry, wanted, me.region),
             directories=_directories(me, name, entry, wanted),
             pods=_identity(me, name, entry, wanted),
             max_jobs=entry.max_jobs,
@@ -137,7 +138,9 @@ def principals(entry: TeamEntryConfig) -> list[tuple[str, str]]:
     ]
 
 
-def _workspace(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> JobNamespacePlan:
+def _workspace(
+    name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig, region: str
+) -> JobNamespacePlan:
     plan = job_namespace_plan(
         entry.namespace_of(name),
         stores_of(entry, wanted),
@@ -148,7 +151,7 @@ def _workspace(name: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> 
         team=name,
     )
     lists = {
-        IMAGE_PREFIXES: entry.image_prefixes,
+        IMAGE_PREFIXES: prefixes(entry.image_prefixes, region, wanted.artifacts),
         PRIORITIES: entry.allowed_priorities,
         ALLOWED_URGENCIES: urgencies_up_to(entry.max_urgency) if wanted.queues else (),
     }

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from catalog.endpoints import S3, service_name
 from catalog.instances import ADDRESS_QUOTA, QUOTAS
 from plans.access import AccessPlan
 from plans.parts import Identity
@@ -263,13 +264,22 @@ class Account:
         """Those of the subnets whose route table has no gateway endpoint for S3."""
         filters: Filters = {
             "vpc-id": [vpc],
-            "service-name": [f"com.amazonaws.{self._access.region}.s3"],
+            "service-name": [service_name(self._access.region, S3)],
             "vpc-endpoint-type": ["Gateway"],
         }
         found = self._ask("ec2:DescribeVpcEndpoints", filters=filters)["VpcEndpoints"]
         served = {table for one in found for table in one["RouteTableIds"]}
         tables = self._route_tables(vpc, subnets)
         return [id_ for id_ in subnets if (tables[id_] or {}).get("RouteTableId") not in served]
+
+    def endpoint_apis(self, vpc: str) -> set[str]:
+        """APIs that an interface endpoint of the VPC gives their own names to."""
+        filters: Filters = {"vpc-id": [vpc], "vpc-endpoint-type": ["Interface"]}
+        found = self._ask("ec2:DescribeVpcEndpoints", filters=filters)["VpcEndpoints"]
+        start = service_name(self._access.region, "")
+        return {
+            one["ServiceName"].removeprefix(start) for one in found if one.get("PrivateDnsEnabled")
+        }
 
     def _has(self, vpc: str, attribute: str) -> bool:
         answer = self._ask("ec2:DescribeVpcAttribute", VpcId=vpc, Attribute=attribute)

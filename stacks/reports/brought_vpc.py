@@ -3,7 +3,7 @@ the VPC must be: plans/vpc_faults.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from plans.networks import AnyNetworkPlan, BroughtNetworkPlan
 from plans.vpc_faults import AT, VpcFound, faults
@@ -20,6 +20,7 @@ def vpc_checks(account: Account, network: AnyNetworkPlan) -> dict[str, Check]:
     vpc, subnets = network.vpc_id, [zone.subnet_id for zone in network.zones]
     return {
         f"VPC {vpc}": lambda: vpc_findings(network, account.vpc(vpc, subnets)),
+        f"endpoints of {vpc}": lambda: endpoint_findings(network, account.endpoint_apis(vpc)),
         f"S3 endpoint of {vpc}": lambda: s3_findings(network, account.without_s3(vpc, subnets)),
     }
 
@@ -28,6 +29,32 @@ def vpc_findings(network: BroughtNetworkPlan, found: VpcFound | None) -> Iterato
     """Everything that is wrong with the VPC. `found`: None where there is none."""
     for fault in faults(network, found):
         yield InputError(path=fault.path, must=fault.must, got=fault.got, fix=fault.fix)
+
+
+def endpoint_findings(
+    network: BroughtNetworkPlan, there: Collection[str]
+) -> Iterator[InputError | InputWarning]:
+    """APIs that nothing leads to, and endpoints that would be there twice. `there`: APIs that the VPC
+    has an endpoint for."""
+    path = f"{AT}.endpoints"
+    lacking = [api for api in network.called_apis if api not in there]
+    twice = [api for api in network.called_apis if api in there]
+    if network.isolated and lacking and not network.endpoints:
+        yield InputError(
+            path=path,
+            must="lead to every AWS API that is called from inside the VPC",
+            got=f"no endpoint with private DNS for {', '.join(lacking)}",
+            fix="make those in the VPC, or write private where it has none of them",
+            write="private",
+        )
+    if network.endpoints and twice:
+        yield InputWarning(
+            path=path,
+            text=(
+                f"{network.vpc_id} has endpoints for {', '.join(twice)}; unless they are this stack's"
+                " own, AWS refuses a second one with private DNS"
+            ),
+        )
 
 
 def s3_findings(
@@ -43,7 +70,15 @@ def s3_findings(
                 " is this stack's own, AWS refuses a second one: delete s3_endpoint"
             ),
         )
-    if without and not network.s3_endpoint:
+    if without and not network.s3_endpoint and network.isolated:
+        yield InputError(
+            path=path,
+            must="be true: without the internet images come from S3 by a gateway endpoint",
+            got=f"false, and none for {', '.join(without)}",
+            fix="write true",
+            write=True,
+        )
+    elif without and not network.s3_endpoint:
         yield InputWarning(
             path=path,
             text=(

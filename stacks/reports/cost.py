@@ -16,12 +16,11 @@ from catalog.prices import Price, price
 from catalog.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from catalog.versions import control_plane_prices
 from frozen import dataclass
-from plans.networks import OwnNetworkPlan, has_flow_logs
 from plans.parts import JobPlan
 from stacks.derive.capacity import PoolUse
 from stacks.planned import EnvironmentPlan, TeamPlan
+from stacks.reports.network_cost import by_hour, by_use
 from stacks.reports.timeline import cold_start
-from stacks.stores.figures import UsageCost
 from stacks.stores.kinds import plan_kind
 
 HOURS = 730
@@ -163,8 +162,8 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
         [(each, 1) for each in control_plane_prices(region, plan.cluster.support)],
         f"in {plan.cluster.support} support",
     )
-    if isinstance(plan.network, OwnNetworkPlan):
-        yield from _ways_out(region, len(plan.network.ways_out))
+    for cost in by_hour(plan.network):
+        yield _line(cost.what, [(price(cost.service, cost.sku, region), cost.units)])
     yield _line(
         f"{system.nodes} system nodes {system.instance_type}",
         [(price("ec2", system.instance_type, region), system.nodes)],
@@ -180,18 +179,6 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
         else:
             why = "all of it, used or not" if use.reserved_nodes else "kept running"
             yield from _nodes(plan, name, _paid(use), use.kept_nodes, why)
-
-
-def _ways_out(region: str, gateways: int) -> Iterable[Line]:
-    one = gateways == 1
-    yield _line(
-        "NAT gateway" if one else f"{gateways} NAT gateways",
-        [(price("nat", "hour", region), gateways)],
-    )
-    yield _line(
-        "public address of the NAT gateway" if one else "public addresses of the NAT gateways",
-        [(price("vpc", "public-ipv4", region), gateways)],
-    )
 
 
 def _once(plan: EnvironmentPlan) -> Iterable[Line]:
@@ -245,13 +232,7 @@ def _added(
 
 
 def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
-    through = UsageCost(what="NAT gateway data", service="nat", sku="gb")
-    between = UsageCost(
-        what="data between zones, each way", service="transfer", sku="between-zones"
-    )
-    rates = [through, between] if plan.own_network else [between]
-    if has_flow_logs(plan.network):
-        rates.append(UsageCost(what="flow logs", service="logs", sku="vended"))
+    rates = [*by_use(plan.network)]
     for name, store in plan.stores.items():
         kind = plan_kind(store)
         rates += kind.usage_costs(name, store)
@@ -289,7 +270,7 @@ def _job(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> JobCost:
     known = cost.usd_per_hour if cost.usd_per_hour else None
     pulled = price("nat", "gb", plan.identity.region)
     image = None if pulled is None else (pulled.usd * IMAGE_GB * nodes).quantize(CENT)
-    image = image if plan.own_network else Decimal()
+    image = image if plan.leads_out else Decimal()
     saved = plan.checkpoints.get(job.name)
     hours = None if job.expected_hours is None else Decimal(str(job.expected_hours))
     run = None if hours is None else _of(known, hours + Decimal(seconds) / 3600)

@@ -55,7 +55,14 @@ OF_A_NETWORK = {
     "aws:ec2/vpc:Vpc",
 }
 """Types of a VPC that the stack makes: whoever deploys into a brought one may make none."""
-S3_ENDPOINT = "aws:ec2/vpcEndpoint:VpcEndpoint"
+LEAD_OUT = {
+    "aws:ec2/eip:Eip",
+    "aws:ec2/internetGateway:InternetGateway",
+    "aws:ec2/natGateway:NatGateway",
+    "aws:ec2/route:Route",
+}
+"""Types of such a VPC that lead to the internet."""
+ENDPOINT = "aws:ec2/vpcEndpoint:VpcEndpoint"
 
 
 def main(arguments: list[str]) -> int:
@@ -131,6 +138,7 @@ def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict
             ),
             boundary=plan.identity.permissions_boundary,
             key=plan.identity.kms_key_arn,
+            private_names=plan.network.endpoints is not None,
             flow_logs=has_flow_logs(plan.network),
             secrets=_secrets(plan),
         )
@@ -148,15 +156,15 @@ def resource_types(plan: EnvironmentPlan | TeamPlan) -> set[str]:
     them."""
     if isinstance(plan, TeamPlan):
         return set()
-    always = CLOUDFORMATION.keys() - SOMETIMES - OF_A_NETWORK - {S3_ENDPOINT}
+    always = CLOUDFORMATION.keys() - SOMETIMES - OF_A_NETWORK - {ENDPOINT}
     return {*always, *_of_network(plan.network), *_from_settings(plan)}
 
 
 def _of_network(network: AnyNetworkPlan) -> set[str]:
     """The types of a network that the stack makes, or of what it adds to a brought one."""
     if isinstance(network, BroughtNetworkPlan):
-        return {S3_ENDPOINT} if network.s3_endpoint else set()
-    return {*OF_A_NETWORK, S3_ENDPOINT}
+        return {ENDPOINT} if network.s3_endpoint or network.endpoints else set()
+    return {*(OF_A_NETWORK if network.ways_out else OF_A_NETWORK - LEAD_OUT), ENDPOINT}
 
 
 def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:

@@ -14,7 +14,7 @@ def public_address_checks(
     account: Account, network: AnyNetworkPlan
 ) -> dict[str, Callable[[], Iterator[InputError]]]:
     """The question, where the stack makes NAT gateways."""
-    if not isinstance(network, OwnNetworkPlan):
+    if not isinstance(network, OwnNetworkPlan) or not network.ways_out:
         return {}
     return {
         "public addresses": lambda: public_address_errors(

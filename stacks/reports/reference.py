@@ -16,6 +16,7 @@ from plans.encryption import KEY_ARN
 from plans.secrets import NAMES, PREFIXES
 from stacks.settings import stores
 from stacks.settings.aws import AwsConfig
+from stacks.settings.environment import MIRROR
 from stacks.settings.reader import json_schema
 
 Schema = dict[str, Any]
@@ -61,6 +62,7 @@ PATTERNS = {
     NAMES: "name or ARN of a secret",
     PREFIXES: "name or ARN of secrets",
     r"^(cluster|(storage|pools|runtimes)\.[a-z][-.a-z0-9]*)$": "cluster or <section>.<name>",
+    MIRROR: "registry of ECR, / and a beginning of repositories",
     r"^cr-[0-9a-f]{8,17}$": "cr-…",
     r"^vpc-[0-9a-f]{8,17}$": "vpc-…",
     r"^subnet-[0-9a-f]{8,17}$": "subnet-…",

@@ -78,20 +78,27 @@ def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
 def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
     """What is made before any job, in the order of stacks/environment.py. Nothing waits for a VPC that
     is there already."""
-    made = _network() if plan.own_network else ()
-    there = () if plan.own_network else {stage.name for stage in _network()}
-    yield from made
+    made = [*(_network(plan) if plan.own_network else ()), *_endpoints(plan)]
+    there = {"VPC", "subnets", "NAT gateway", "endpoints"} - {stage.name for stage in made}
+    yield from (
+        replace(stage, after=tuple(n for n in stage.after if n not in there)) for stage in made
+    )
     for stage in _in_network(plan):
         yield replace(stage, after=tuple(name for name in stage.after if name not in there))
 
 
-def _network() -> tuple[Stage, ...]:
+def _network(plan: EnvironmentPlan) -> Iterable[Stage]:
     """What an environment makes where it is brought no VPC."""
-    return (
-        took("VPC", "ec2.vpc"),
-        took("subnets", "ec2.subnet", ("VPC",)),
-        took("NAT gateway", "ec2.nat-gateway", ("subnets",)),
-    )
+    yield took("VPC", "ec2.vpc")
+    yield took("subnets", "ec2.subnet", ("VPC",))
+    if plan.leads_out:
+        yield took("NAT gateway", "ec2.nat-gateway", ("subnets",))
+
+
+def _endpoints(plan: EnvironmentPlan) -> Iterable[Stage]:
+    """Interface endpoints, all of them at once."""
+    if plan.network.endpoints:
+        yield took("endpoints", "ec2.interface-endpoint", ("subnets",))
 
 
 def _in_network(plan: EnvironmentPlan) -> Iterable[Stage]:
@@ -112,8 +119,9 @@ def _cluster(plan: EnvironmentPlan) -> Iterable[Stage]:
     """Control plane, system nodes and add-ons."""
     yield took("cluster", "eks.cluster", ("subnets",))
     yield took("first add-ons", "eks.addon.vpc-cni", ("cluster",))
-    yield took("system nodes", "eks.nodegroup", ("NAT gateway", "cluster"))
-    yield took("system nodes Ready", "eks.nodegroup.ready", ("NAT gateway", "cluster"))
+    way_out = ("NAT gateway", "endpoints")
+    yield took("system nodes", "eks.nodegroup", (*way_out, "cluster"))
+    yield took("system nodes Ready", "eks.nodegroup.ready", (*way_out, "cluster"))
     for add_on in plan.add_ons.after_nodes:
         own = f"eks.addon.{add_on.name}"
         yield took(add_on.name, own if own in LATENCIES else "eks.addon", NODES)

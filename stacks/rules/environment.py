@@ -30,6 +30,7 @@ from stacks.rules.cluster import (
     training_operator_errors,
 )
 from stacks.rules.endpoint import endpoint_warnings
+from stacks.rules.isolated import isolation_errors, isolation_warnings
 from stacks.rules.metrics import metrics_errors, metrics_warnings
 from stacks.rules.network import network_errors, zone_errors
 from stacks.rules.pools import pool_errors, pool_warnings
@@ -75,6 +76,7 @@ def environment_errors(
     at = "environment"
     yield from zone_errors(region, wanted)
     yield from network_errors(region, wanted)
+    yield from isolation_errors(region, wanted)
     yield from cluster_errors(wanted)
     yield from system_node_errors(wanted)
     yield from tag_errors("environment.tags", wanted.tags)
@@ -150,6 +152,7 @@ def environment_warnings(
 ) -> Iterator[InputWarning]:
     """What works but should be known, but for jobs."""
     yield from endpoint_warnings(wanted.cluster)
+    yield from isolation_warnings(wanted)
     if wanted.zone_id is None:
         yield InputWarning(
             path="environment.zone_id",

@@ -183,8 +183,10 @@ def docker_hub_warnings(
     path: str, jobs: Mapping[str, JobConfig], environment: EnvironmentConfig
 ) -> Iterator[InputWarning]:
     """Jobs whose new nodes pull more images from Docker Hub than it gives to one address: all nodes
-    have that of the NAT gateway. A job with pull_secrets has an account, and other limits. `path`:
-    that holds the jobs."""
+    have that of the NAT gateway. A job with pull_secrets has an account, and other limits; copies
+    (artifacts.images) are in ECR. `path`: that holds the jobs."""
+    if environment.artifacts and environment.artifacts.images:
+        return
     pools = _known_pools(environment)
     pulls = {
         name: _nodes(job, pools[job.pool])

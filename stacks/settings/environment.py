@@ -231,14 +231,26 @@ class TrainingOperatorConfig:
     """Release of the training-operator: 1.8.1."""
 
 
+MIRROR = r"^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(/[a-z0-9]+([._-][a-z0-9]+)*)+$"
+"""A registry of ECR and the beginning of its repositories."""
+MirrorPrefix = Annotated[str, pydantic.Field(pattern=MIRROR)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ArtifactsConfig:
-    """Where charts come from when the public registries cannot be reached, as in an isolated
-    VPC."""
+    """Where charts and images come from when the public registries cannot be reached, as in an
+    isolated VPC."""
 
-    charts: str
+    charts: str | None = None
     """A folder with one unpacked chart for each name (kubeflow-trainer-<version> for the Trainer),
-    or an oci:// prefix."""
+    or an oci:// prefix. Pulumi reads charts, nodes do not. By default charts come from the public
+    registries of their projects."""
+    images: MirrorPrefix | None = None
+    """A registry of ECR and the beginning of its repositories:
+    111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror. Nodes pull every image of the stack
+    from there, as <images>/<registry>/<name>, except images that are in ECR of the region already.
+    `make mirror` lists the images and copies those that are missing. By default nodes pull from the
+    registries that images name."""
 
 
 Replaceable = Annotated[
@@ -297,7 +309,7 @@ class EnvironmentConfig:
     `runtimes.<name>`. A preview refuses to replace anything else of these kinds, and says which
     setting would. Delete the entries afterwards."""
     artifacts: ArtifactsConfig | None = None
-    """By default charts come from the public registries of their projects."""
+    """By default charts and images come from the public registries of their projects."""
     tags: dict[str, str] = field(default_factory=dict)
     """Tags for every AWS resource, in addition to the tags that this program sets."""
     permissions_boundary: PolicyArn | None = None

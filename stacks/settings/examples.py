@@ -10,7 +10,7 @@ from catalog import versions
 from frozen import dataclass
 from plans.secrets import KeyArn, SecretName, SecretPrefix
 from stacks.settings.aws import AccountId, PolicyArn, RoleArn
-from stacks.settings.environment import Replaceable
+from stacks.settings.environment import MIRROR, Replaceable
 from stacks.settings.job import Name
 from stacks.settings.network import SubnetId, VpcId
 from stacks.settings.stores import FileSystemId, MaintenanceWindow
@@ -19,6 +19,7 @@ from stacks.settings.team_entry import ImagePrefix, S3Prefix
 _ROLE = "arn:aws:iam::123456789012:role/deployer"
 _POLICY = "arn:aws:iam::123456789012:policy/boundary"
 _KEY = "arn:aws:kms:ap-northeast-2:123456789012:key/0123abcd-01ab-23cd-45ef-0123456789ab"
+_MIRROR = "111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror"
 _KUBERNETES, _TRAINER = versions.DEFAULT_KUBERNETES, [*versions.TRAINERS][0]
 _POOL = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
 EXAMPLES: dict[str, Any] = {
@@ -84,8 +85,9 @@ EXAMPLES: dict[str, Any] = {
     "own_runtimes.*": {"image": "registry.example.com/train:1"},
     "training_operator": {"version": versions.TRAINING_OPERATORS[-1]},
     "training_operator.version": versions.TRAINING_OPERATORS[-1],
-    "artifacts": {"charts": "/mirror/charts"},
+    "artifacts": {"charts": "/mirror/charts", "images": _MIRROR},
     "charts": "/mirror/charts",
+    "artifacts.images": _MIRROR,
     "tags": {"team": "vision"},
     "teams": {"vision": {"deployer": _ROLE}},
     "teams.*": {"deployer": _ROLE},
@@ -208,6 +210,12 @@ def _replaceable(text: str) -> str:
     return plain if re.match(_pattern(Replaceable), plain) else ""
 
 
+def _mirror(text: str) -> str:
+    """The same without scheme, blanks and the slash at its end; with a repository's beginning."""
+    bare = re.sub(r"^\w+://", "", text.strip().lower()).rstrip("/")
+    return next((each for each in (bare, f"{bare}/mirror") if re.match(MIRROR, each)), "")
+
+
 def _none(_: str) -> str:
     return ""
 
@@ -262,6 +270,11 @@ PATTERNS: dict[str, Pattern] = {
         " runtimes.torch-distributed",
         _replaceable,
         "cluster",
+    ),
+    MIRROR: Pattern(
+        "a registry of ECR, a slash, and the beginning of its repositories",
+        _mirror,
+        _MIRROR,
     ),
     r"^cr-[0-9a-f]{8,17}$": Pattern(
         "the id of a reservation: cr- and 8 to 17 hexadecimal digits",

@@ -6,6 +6,7 @@ import pydantic
 
 from frozen import dataclass
 
+Internet = Literal["outbound", "none"]
 VpcId = Annotated[str, pydantic.Field(pattern=r"^vpc-[0-9a-f]{8,17}$")]
 SubnetId = Annotated[str, pydantic.Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
 
@@ -35,6 +36,15 @@ class NetworkConfig:
     one, in `environment.zone`, where the GPU nodes are. `each_zone`: one in each zone, so that nodes
     of the other zones do not lose the internet with `environment.zone`. Each gateway costs money and
     takes a public address."""
+    internet: Internet = "outbound"
+    """Whether nodes reach the internet. `outbound`, the recommended value: through NAT gateways.
+    `none`: the VPC has no NAT gateway, no internet gateway and no public subnets. It takes
+    `endpoints: private`, and a registry of your account with all images: `artifacts.images`."""
+    endpoints: Literal["s3", "private"] = "s3"
+    """Endpoints of the VPC, by which nodes reach AWS APIs without the internet. `s3`, the recommended
+    value with `internet: outbound`: one for S3, which is free. `private`: also an interface endpoint
+    for each AWS API that this stack calls from inside the VPC, in each zone. Each costs money by the
+    hour and zone: `make plan` lists them."""
     flow_logs: FlowLogsConfig | None = None
     """By default no traffic is recorded."""
 
@@ -53,6 +63,14 @@ class BroughtNetworkConfig:
     s3_endpoint: Annotated[bool, pydantic.Field(strict=True)] = False
     """Whether the stack creates a gateway endpoint for S3, which is free, and enters it in the route
     tables of the subnets. AWS refuses a second one in the same route table."""
+    internet: Internet = "outbound"
+    """Whether nodes reach the internet. `outbound`: each subnet must have a default route. `none`: none
+    is needed; then the VPC must have an endpoint for each AWS API that the stack calls, and
+    `artifacts.images` must name a registry of your account with all images."""
+    endpoints: Literal["brought", "private"] = "brought"
+    """Interface endpoints for AWS APIs. `brought`: those that the VPC has. `private`: the stack creates
+    one for each AWS API that it calls from inside the VPC, in each zone of `private_subnets`. AWS
+    refuses a second one for the same API."""
 
 
 def _whose(value: object) -> str:

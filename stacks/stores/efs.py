@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from catalog.endpoints import EFS_API
 from catalog.service_roles import EFS
 from catalog.storage import (
     EFS_CLIENT,
@@ -63,7 +64,7 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
     name = "efs"
     plans = EfsPlan
     example = {}
-    driver = Driver(name="efs.csi.aws.com", add_on="aws-efs-csi-driver")
+    driver = Driver(name="efs.csi.aws.com", add_on="aws-efs-csi-driver", apis=(EFS_API,))
     """Source: static provisioning in the driver's README."""
     service_role = EFS
     keeps_its_key = True

@@ -17,7 +17,13 @@ from stacks.reports.policy import policies
 from tests.catalog.test_permissions import KNOWN
 from tests.support.stacks import BOUNDARY, STACKS, planned, recorded
 
-SCOPE = Scope(stack="dev", region="eu-west-1", buckets=("my-sets",), own_buckets=("dev-corpus-*",))
+SCOPE = Scope(
+    stack="dev",
+    region="eu-west-1",
+    buckets=("my-sets",),
+    own_buckets=("dev-corpus-*",),
+    private_names=True,
+)
 EVERYTHING = deployer_policies(permissions.CLOUDFORMATION, SCOPE)
 STATEMENTS = [s for document in EVERYTHING.values() for s in document["Statement"]]
 

@@ -126,3 +126,10 @@ def test_services_keep_away_from_every_range_of_the_vpc() -> None:
     assert service_cidr(["10.0.0.0/16"]) == "172.20.0.0/16"
     assert service_cidr(["10.0.0.0/16", "172.16.0.0/12"]) == "10.100.0.0/16"
     assert service_cidr(["10.0.0.0/8", "172.16.0.0/12"]) is None
+
+
+def test_a_vpc_without_the_internet_needs_no_way_out_and_must_still_be_private() -> None:
+    plan = replace(_plan(), isolated=True)
+    assert [*faults(plan, _with(A, way_out=""))] == []
+    [fault] = faults(plan, _with(A, way_out="igw-1"))
+    assert fault.must == "be private"

@@ -236,6 +236,25 @@ class Network:
         )
         return made["Subnet"]["SubnetId"]
 
+    def lead_out(self) -> Network:
+        """A NAT gateway, for every subnet without a route table of its own."""
+        public = self.subnet("10.20.240.0/24", "a")
+        table = self.ec2.create_route_table(VpcId=self.vpc)["RouteTable"]["RouteTableId"]
+        self.ec2.associate_route_table(RouteTableId=table, SubnetId=public)
+        everywhere = {"DestinationCidrBlock": "0.0.0.0/0"}
+        self.ec2.create_route(RouteTableId=table, GatewayId=self.gateway, **everywhere)
+        address = self.ec2.allocate_address(Domain="vpc")["AllocationId"]
+        nat = self.ec2.create_nat_gateway(SubnetId=public, AllocationId=address)["NatGateway"]
+        of_vpc = [
+            {"Name": "vpc-id", "Values": [self.vpc]},
+            {"Name": "association.main", "Values": ["true"]},
+        ]
+        [main] = self.ec2.describe_route_tables(Filters=of_vpc)["RouteTables"]
+        self.ec2.create_route(
+            RouteTableId=main["RouteTableId"], NatGatewayId=nat["NatGatewayId"], **everywhere
+        )
+        return self
+
     def nat(self) -> tuple[str, str]:
         address = self.ec2.allocate_address(Domain="vpc")["AllocationId"]
         made = self.ec2.create_nat_gateway(SubnetId=self.subnets[0], AllocationId=address)

@@ -229,6 +229,7 @@ def everything() -> dict[str, Any]:
     }
     wanted = found[ENVIRONMENT]
     wanted["network"] |= {"zones": ["ap-northeast-2a", "ap-northeast-2c"], "nat": "each_zone"}
+    wanted["network"]["endpoints"] = "private"
     wanted["network"]["flow_logs"] = {"days": 14}
     wanted["cluster"] |= {
         "admins": {"ops": {"role_arn": f"{_ROLE}/ops"}},
@@ -264,7 +265,10 @@ def everything() -> dict[str, Any]:
             "kms_key_arn": (
                 "arn:aws:kms:ap-northeast-2:111122223333:key/0a1b2c3d-0000-4000-8000-000000000000"
             ),
-            "artifacts": {"charts": "registry.example.com/charts"},
+            "artifacts": {
+                "charts": "registry.example.com/charts",
+                "images": "111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror",
+            },
             "metrics": {
                 "retention_days": 7,
                 "remote_write": {"url": "https://metrics.example.com/api/v1/write"},

@@ -13,6 +13,7 @@ from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
 ROLE = "arn:aws:iam::123456789012:role/deployer"
 BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
 KEY = "arn:aws:kms:ap-northeast-2:123456789012:key/0a1b2c3d-0000-4000-8000-000000000000"
+MIRROR = "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/mirror"
 RESERVED = {"id": "cr-0123456789abcdef0", "instances": 2}
 BLOCK = RESERVED | {"starts": "2098-12-01T11:30:00Z", "ends": "2098-12-03T11:30:00Z"}
 H100 = {"instance_types": ["p5.48xlarge"], "max_nodes": 2}
@@ -70,6 +71,20 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("storage.home.efs", {"throughput": "provisioned", "throughput_mibps": 128}),
         at("storage.old", {"efs": {"lifecycle": {"infrequent_after_days": 30}}}),
         at("storage.scratch.lustre.maintenance_window", "sunday 16:30"),
+    ),
+    "no way to the internet": (
+        at("network.internet", "none"),
+        at("network.endpoints", "private"),
+        at("artifacts.images", MIRROR),
+        at("metrics", {"alerts": {"emails": ["gpu-oncall@example.com"]}, "push_gateway": True}),
+        at("repair", {}),
+        at("training_operator", {"version": "1.8.1"}),
+        at("cluster.tunnel_port", 8443),
+        at(
+            "teams",
+            {"vision": {"deployer": ROLE, "image_prefixes": ["registry.example.com/vision/"]}},
+        ),
+        at("storage.scratch.teams", "apart"),
     ),
     "NAT gateways in each zone": (at("network.nat", "each_zone"),),
     "a key of the company and logs": (

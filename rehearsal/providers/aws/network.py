@@ -112,21 +112,36 @@ def rule(way: str) -> Kind:
     )
 
 
+MOVED = {
+    "routeTableIds": "RouteTableIds",
+    "securityGroupIds": "SecurityGroupIds",
+    "subnetIds": "SubnetIds",
+}
+"""Input of an endpoint → what EC2 adds and removes."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Endpoint(Kind):
     def change(
         self, aws: Account, id_: str, changed: frozenset[str], new: Properties, state: Properties
     ) -> None:
-        """EC2 takes the route tables that come and those that go."""
-        before, after = ({*each.get("routeTableIds", ())} for each in (state, new))
-        if "routeTableIds" in changed:
+        """EC2 takes what comes and what goes: route tables, subnets, groups."""
+        for key in sorted(changed & MOVED.keys()):
+            before, after = ({*each.get(key, ())} for each in (state, new))
             aws.call(
                 "ec2",
                 "modify_vpc_endpoint",
                 VpcEndpointId=id_,
-                AddRouteTableIds=sorted(after - before),
-                RemoveRouteTableIds=sorted(before - after),
+                **{
+                    f"Add{MOVED[key]}": sorted(after - before),
+                    f"Remove{MOVED[key]}": sorted(before - after),
+                },
             )
+
+    def known(self, found: dict[str, Any]) -> Properties:
+        """Security groups have their names beside them."""
+        groups = [group["GroupId"] for group in found.get("Groups") or ()]
+        return super().known(found) | {"securityGroupIds": groups}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,8 +269,9 @@ KINDS = (
             drops={"VpcEndpointIds": "id"},
             minutes=10,
             replaces=words("vpcId serviceName vpcEndpointType"),
-            updates={"routeTableIds": "modify_vpc_endpoint"},
-            chosen=words("routeTableIds"),
+            updates=dict.fromkeys(MOVED, "modify_vpc_endpoint"),
+            fixed=words("privateDnsEnabled"),
+            chosen=words("routeTableIds subnetIds securityGroupIds privateDnsEnabled"),
             defaults={"vpcEndpointType": "Gateway"},
         )
     ),

@@ -270,8 +270,9 @@ def test_one_access_entry_a_principal_and_the_admin_policy_for_people_only(
 
 
 def test_pod_identity_gives_a_pods_role_while_agent_association_and_trust_are_there(
-    account: Account, eks: Any
+    account: Account, network: Network, eks: Any
 ) -> None:
+    network.lead_out()
     arn = role(account, "karpenter", "pods.eks.amazonaws.com")
     slot = {"clusterName": "demo", "namespace": "kube-system", "serviceAccount": "karpenter"}
     asked = "pod-identity?cluster=demo&namespace=kube-system&service_account=karpenter"

@@ -144,12 +144,6 @@ def test_gateway_endpoints_exist_for_s3_and_need_real_route_tables(network: Netw
         network.ec2.create_vpc_endpoint(
             VpcId=network.vpc, ServiceName=f"com.amazonaws.{REGION}.s3", RouteTableIds=["rtb-0"]
         )
-    with refused("NotImplemented"):
-        network.ec2.create_vpc_endpoint(
-            VpcId=network.vpc,
-            ServiceName=f"com.amazonaws.{REGION}.ec2",
-            VpcEndpointType="Interface",
-        )
     table = network.ec2.create_route_table(VpcId=network.vpc)["RouteTable"]["RouteTableId"]
     made = {
         "VpcId": network.vpc,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rehearsal.aws import principals
 from rehearsal.kubelet.drivers import lustre
 from rehearsal.kubelet.environment import NotReady
 from tests.rehearsal.aws_world import (
@@ -16,6 +18,8 @@ from tests.rehearsal.aws_world import (
     Network,
     create_cluster,
     profile,
+    refused,
+    role,
     served,
 )
 
@@ -239,6 +243,103 @@ def _to_the_gateway(place: Place) -> None:
 def test_a_node_without_a_way_out_does_not_boot(place: Place, without: Any, words: str) -> None:
     without(place)
     assert words in place.blocked("internet")
+
+
+APIS = ("ec2", "ecr.api", "ecr.dkr", "eks-auth", "sqs", "ssm")
+
+
+class Isolated(Place):
+    """The same place without a way to the internet, with endpoints."""
+
+    def __init__(self, account: Account) -> None:
+        super().__init__(account)
+        self.ec2.delete_route(RouteTableId=self.private_table, DestinationCidrBlock="0.0.0.0/0")
+        for attribute in ("EnableDnsSupport", "EnableDnsHostnames"):
+            self.ec2.modify_vpc_attribute(VpcId=self.network.vpc, **{attribute: {"Value": True}})
+        self.group = self._group("endpoints")
+        self.https = {
+            "GroupId": self.group,
+            "IpPermissions": [
+                {
+                    "IpProtocol": "tcp",
+                    "FromPort": 443,
+                    "ToPort": 443,
+                    "IpRanges": [{"CidrIp": "10.20.0.0/16"}],
+                }
+            ],
+        }
+        self.ec2.authorize_security_group_ingress(**self.https)
+        self.endpoints = {api: self._endpoint(api) for api in APIS}
+        self.s3 = self._create(f"com.amazonaws.{REGION}.s3", RouteTableIds=[self.private_table])
+        self.wait()
+
+    def _endpoint(self, api: str) -> str:
+        return self._create(
+            f"com.amazonaws.{REGION}.{api}",
+            VpcEndpointType="Interface",
+            SubnetIds=self.network.subnets[:1],
+            SecurityGroupIds=[self.group],
+            PrivateDnsEnabled=True,
+        )
+
+    def _create(self, service: str, **more: Any) -> str:
+        made = self.ec2.create_vpc_endpoint(VpcId=self.network.vpc, ServiceName=service, **more)
+        return str(made["VpcEndpoint"]["VpcEndpointId"])
+
+    def wait(self) -> None:
+        """Until no endpoint comes or goes."""
+        for _ in range(200):
+            found = self.ec2.describe_vpc_endpoints()["VpcEndpoints"]
+            if {one["State"].lower() for one in found} <= {"available"}:
+                return
+            time.sleep(0.05)
+        raise AssertionError(found)
+
+
+@pytest.fixture
+def isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Isolated]:
+    with served(tmp_path, monkeypatch) as account:
+        yield Isolated(account)
+
+
+def test_endpoints_lead_to_aws_and_to_nothing_else(isolated: Isolated) -> None:
+    assert "has no route to 0.0.0.0/0" in isolated.blocked("internet")
+    assert [api for api in (*APIS, "s3") if isolated.blocked(f"aws:{api}")] == []
+    assert "has no endpoint for pricing" in isolated.blocked("aws:pricing")
+
+
+def test_each_endpoint_that_is_left_out_is_missed_by_name(isolated: Isolated) -> None:
+    for api, id_ in {**isolated.endpoints, "s3": isolated.s3}.items():
+        isolated.ec2.delete_vpc_endpoints(VpcEndpointIds=[id_])
+        isolated.wait()
+        wall = isolated.blocked(f"aws:{api}")
+        assert ("endpoint for " + api in wall) and "has no route to 0.0.0.0/0" in wall, (api, wall)
+
+
+def test_an_endpoint_whose_group_lets_nobody_in_keeps_even_a_node_with_nat_out(
+    isolated: Isolated,
+) -> None:
+    isolated.ec2.revoke_security_group_ingress(**isolated.https)
+    isolated.ec2.create_route(
+        RouteTableId=isolated.private_table,
+        NatGatewayId=isolated.nat,
+        DestinationCidrBlock="0.0.0.0/0",
+    )
+    assert isolated.blocked("internet") == "" == isolated.blocked("aws:sts")
+    assert "lets TCP 443 in from" in isolated.blocked("aws:ec2")
+
+
+def test_a_pod_calls_no_api_that_its_network_does_not_lead_to(isolated: Isolated) -> None:
+    arn = role(isolated.account, "isolated", "pods.eks.amazonaws.com")
+    keys = principals.credentials(arn, "eks-demo-isolated")
+    with refused("AccessDeniedException"):  # it arrives
+        isolated.account.client("sqs", keys).get_queue_url(QueueName="interruptions")
+    with refused("RequestTimeout"):
+        isolated.account.client("sts", keys).get_access_key_info(AccessKeyId="AKIA0000000000000000")
+    isolated.ec2.delete_vpc_endpoints(VpcEndpointIds=[isolated.endpoints["sqs"]])
+    isolated.wait()
+    with refused("RequestTimeout"):
+        isolated.account.client("sqs", keys).get_queue_url(QueueName="interruptions")
 
 
 def test_the_pod_of_a_store_that_is_not_reached_waits_and_says_why() -> None:

@@ -74,7 +74,7 @@ class Pods:
     def __init__(self, account: Account) -> None:
         self.account, self._iam = account, account.client("iam")
         eks, s3 = account.client("eks"), account.client("s3")
-        create_cluster(account, Network(account), name="demo")
+        create_cluster(account, Network(account).lead_out(), name="demo")
         eks.create_addon(
             clusterName="demo",
             addonName="eks-pod-identity-agent",

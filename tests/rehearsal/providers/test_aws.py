@@ -436,6 +436,32 @@ def test_a_refresh_of_an_object_nobody_touched_changes_nothing(
     assert found.inputs == thing.inputs
 
 
+def test_an_interface_endpoint_is_what_the_program_asked_for_and_moves_to_another_group(
+    engine: Engine, world: dict[str, Thing]
+) -> None:
+    group, vpc = world["SecurityGroup"].id, world["Vpc"].id
+    other = engine.make("SecurityGroup", vpcId=vpc, description="endpoints")
+    thing = engine.make(
+        "VpcEndpoint",
+        vpcId=vpc,
+        serviceName=f"com.amazonaws.{REGION}.ec2",
+        vpcEndpointType="Interface",
+        subnetIds=[world["Subnet"].id],
+        securityGroupIds=[group],
+        privateDnsEnabled=True,
+    )
+    found = engine.plugin.read(thing.call(), thing.inputs, thing.state)
+    assert found and found.inputs == thing.inputs
+    assert not engine.diff(thing, securityGroupIds=[other.id]).replaces
+    assert engine.diff(thing, serviceName=f"com.amazonaws.{REGION}.sqs").replaces
+    engine.change(thing, securityGroupIds=[other.id])
+    found = engine.plugin.read(thing.call(), thing.inputs, thing.state)
+    assert found and found.state["securityGroupIds"] == [other.id]
+    for each in (thing, other):
+        engine.plugin.delete(each.call(), each.state)
+        engine.things.remove(each)
+
+
 def test_a_lifecycle_that_the_program_takes_out_is_taken_away(
     engine: Engine, world: dict[str, Thing]
 ) -> None:

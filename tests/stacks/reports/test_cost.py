@@ -69,6 +69,30 @@ def test_each_nat_gateway_and_its_address_is_paid(asked: set[str]) -> None:
     assert found["public addresses of the NAT gateways"] == "0.015000"
 
 
+PRIVATE = at("network.endpoints", "private")
+ISOLATED = (
+    PRIVATE,
+    at("network.internet", "none"),
+    at("artifacts.images", "111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror"),
+)
+
+
+def test_each_endpoint_is_paid_in_each_zone_and_its_data_by_use() -> None:
+    """Eight APIs, three zones, Seoul's price of 0.013 (facts: price list of AmazonVPC, 2026-09-17)."""
+    found = estimate(environment_plan(PRIVATE))
+    assert _hours(found.fixed)["8 interface endpoints x 3 zones"] == "0.312000"
+    assert "data of interface endpoints" in {line.what for line in found.usage}
+    [line] = [line for line in found.fixed if "endpoints" in line.what]
+    assert line.as_of == "2026-09-17"
+
+
+def test_without_the_internet_no_gateway_is_paid_and_no_image_comes_through_one() -> None:
+    found = estimate(environment_plan(*ISOLATED))
+    every = {line.what for line in (*found.fixed, *found.usage)}
+    assert not [what for what in every if "NAT" in what]
+    assert [job.image_usd for job in found.jobs] == [Decimal()]
+
+
 def test_an_idle_stack_costs_what_its_parts_cost_by_hand(asked: set[str]) -> None:
     found = estimate(environment_plan())
     assert _hours(found.fixed) == {

@@ -23,6 +23,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from catalog.endpoints import ALWAYS
 from catalog.versions import KUBERNETES
 from plans.access import AccessPlan, AssumedRole
 from plans.parts import Identity
@@ -84,6 +85,7 @@ SOUND: dict[str, Any] = {
     "secret": {"Name": "vision/hf"},
     "vpc": None,
     "without_s3": [],
+    "endpoint_apis": set(),
     "has_role": True,
     "add_on_builds": [build for each in KUBERNETES.values() for build in each.add_ons.values()],
     "has_ami": True,
@@ -471,6 +473,30 @@ def test_whether_a_brought_vpc_needs_an_endpoint_of_s3_is_said() -> None:
     assert "AWS refuses a second one: delete s3_endpoint" in said(wanted)[0]
 
 
+NO_INTERNET = (
+    BROUGHT,
+    at("network.internet", "none"),
+    at("artifacts.images", "111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror"),
+)
+
+
+def test_a_brought_vpc_without_the_internet_leads_to_every_api_that_is_called() -> None:
+    def said(*edits: Edit, **answers: Any) -> list[str]:
+        return [str(one) for one in found(*edits, **answers) if "endpoint" in str(one)]
+
+    every = {*ALWAYS, "elasticfilesystem"}
+    assert said(*NO_INTERNET, endpoint_apis=every) == []
+    [missing] = said(*NO_INTERNET, endpoint_apis=every - {"sqs", "ecr.api"})
+    assert "got no endpoint with private DNS for ecr.api, sqs. Fix: make those" in missing
+    [s3] = said(*NO_INTERNET, endpoint_apis=every, without_s3=[SUBNETS[ZONE]])
+    assert "network.s3_endpoint: must be true: without the internet images come from S3" in s3
+    ours = at("network.endpoints", "private")
+    assert said(*NO_INTERNET, ours) == []
+    [twice] = said(*NO_INTERNET, ours, endpoint_apis={"sqs", "kms"})
+    assert "has endpoints for sqs; unless they are this stack's own" in twice
+    assert said(BROUGHT) == []
+
+
 def test_a_private_endpoint_in_a_brought_vpc_needs_no_public_one_before_it() -> None:
     private = at("cluster.endpoint", "private"), without("cluster.public_access_cidrs")
     inside, tunnel = at("cluster.inside_vpc", True), at("cluster.tunnel_port", 8443)
@@ -496,6 +522,8 @@ def test_every_error_of_an_account_is_caused_by_a_test_above() -> None:
         preflight.preflight(account(), in_accounts("999999999999"), None, 60)
         found(BROUGHT, without_s3=[SUBNETS[ZONE]])
         found(BROUGHT, at("network.s3_endpoint", True))
+        found(*NO_INTERNET, without_s3=[SUBNETS[ZONE]])
+        found(*NO_INTERNET, at("network.endpoints", "private"), endpoint_apis={"sqs"})
 
     modules = preflight, brought_vpc, service_roles, zone_choice
     assert lines_not_reached(modules, run) == []

@@ -21,6 +21,7 @@ BESIDE_NOTHING = {
     "JobConfig.urgency": "needs queues",
     "LustreConfig.file_system_id": "needs a VPC that is brought",
     "ManifestConfig.urgency": "needs queues",
+    "NetworkConfig.internet": "beside NAT gateways, none of which there are without the internet",
     "TeamEntryConfig.guaranteed_nodes": "needs queues",
     "TeamEntryConfig.lends_nodes": "needs queues",
     "TeamEntryConfig.max_nodes": "needs queues",

@@ -69,7 +69,7 @@ def test_whether_karpenter_makes_dry_runs_is_true_or_false_and_nothing_like_it(v
 def test_a_key_that_resembles_nothing_lists_what_there_is() -> None:
     assert errors(at("network.mtu", 3)) == [
         "environment.network.mtu: must not be a setting; got 3. Fix: delete it; the settings are"
-        " cidr, zones, nat, flow_logs, vpc_id, private_subnets, s3_endpoint"
+        " cidr, zones, nat, internet, endpoints, flow_logs, vpc_id, private_subnets, s3_endpoint"
     ]
 
 

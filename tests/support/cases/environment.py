@@ -17,6 +17,13 @@ P5 = {"instance_types": ["p5.48xlarge"], "max_nodes": 1}
 
 KEY = "arn:aws:kms:ap-northeast-2:123456789012:key/0a1b2c3d-0000-4000-8000-000000000000"
 
+MIRROR = "111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror"
+ISOLATED = [
+    at("network.internet", "none"),
+    at("network.endpoints", "private"),
+    at("artifacts.images", MIRROR),
+]
+
 REPOSITORIES = "storage.scratch.lustre.repositories"
 
 
@@ -137,6 +144,43 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "network.zones",
         "a second zone beside environment.zone: EKS needs two; got [ap-northeast-2a]. "
         "Fix: write [ap-northeast-2a, ap-northeast-2b]",
+    ),
+    "no internet without endpoints": (
+        [at("network.internet", "none"), at("artifacts.images", MIRROR)],
+        "network.endpoints",
+        "must be private with internet: none: nothing else leads to AWS APIs; got s3. Fix: write private",
+    ),
+    "no internet with NAT gateways": (
+        [*ISOLATED, at("network.nat", "each_zone")],
+        "network.nat",
+        "must not be set with internet: none, which has no NAT gateway; got each_zone. Fix: delete it",
+    ),
+    "no internet without copies of images": (
+        [at("network.internet", "none"), at("network.endpoints", "private")],
+        "artifacts.images",
+        "got nothing. Fix: write images: <account>.dkr.ecr.ap-northeast-2.amazonaws.com/mirror, and run"
+        " make mirror",
+    ),
+    "brought network without the internet and without copies of images": (
+        [BROUGHT, at("network.internet", "none")],
+        "artifacts.images",
+        "must name a registry of ECR with all images",
+    ),
+    "copies of images in another region": (
+        [at("artifacts.images", MIRROR.replace("ap-northeast-2", "eu-west-1"))],
+        "artifacts.images",
+        f"must be a registry of ap-northeast-2: nodes pull from ECR of their own region; got"
+        f" {MIRROR.replace('ap-northeast-2', 'eu-west-1')}. Fix: write {MIRROR}",
+    ),
+    "copies of images in a registry without a repository": (
+        [at("artifacts.images", "https://111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/")],
+        "artifacts.images",
+        "must be a registry of ECR, a slash, and the beginning of its repositories",
+    ),
+    "copies of images elsewhere than in ECR": (
+        [at("artifacts.images", "registry.example.com/mirror")],
+        "artifacts.images",
+        "must be a registry of ECR, a slash, and the beginning of its repositories",
     ),
     "brought network without the training zone": (
         [at("network", {"vpc_id": VPC, "private_subnets": {"ap-northeast-2c": SUBNET}})],
@@ -1484,6 +1528,14 @@ SOUND: dict[str, list[Edit]] = {
         at(f"{JOB}.allow_no_checkpoint", True),
     ],
     "charts from a folder": [at("artifacts.charts", "/mirror/charts")],
+    "images from the account": [at("artifacts.images", MIRROR)],
+    "endpoints beside a NAT gateway": [at("network.endpoints", "private")],
+    "no way to the internet": ISOLATED,
+    "a brought network without a way to the internet": [
+        BROUGHT,
+        at("network.internet", "none"),
+        at("artifacts.images", MIRROR),
+    ],
     "ordinary words that begin like tokens": [at(f"{JOB}.env", {"NAME": "hf_hub", "KIND": "AKIA"})],
     "tags": [at("tags", {"cost-center": "17"})],
 }

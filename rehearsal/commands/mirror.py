@@ -1,0 +1,48 @@
+"""`mirror`: fill the account's registry with what the nodes of a stack pull."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from rehearsal import engine, paths
+from rehearsal.commands.steps import REFUSED, build_programs, open_world
+from rehearsal.progress import Display
+
+CRANE = """\
+#!/bin/sh
+# Public registries are not part of the rehearsal: the copy of an image is a file with its name.
+set -e
+[ "$1" = copy ] || exec {crane} "$@"
+folder=$(mktemp -d)
+trap 'rm -r "$folder"' EXIT
+printf '%s\\n' "$2" > "$folder/image"
+tar --create --file "$folder/layer.tar" --directory "$folder" image
+{crane} append --new_layer "$folder/layer.tar" --new_tag "$3" > "$folder/said"
+"""
+
+
+def mirror(options: argparse.Namespace) -> int:
+    """List the images that nodes pull, and copy those that the account's registry lacks."""
+    stack, display = engine.find(options.stack), Display()
+    if not open_world(stack, display, speed=options.speed):
+        return REFUSED
+    build_programs(display, ["crane"])
+    words = [f"--{name}" for name in ("json", "yes") if getattr(options, name)]
+    command = [sys.executable, "-m", "operations.mirror", options.stack, *words]
+    variables = engine.environment(stack)
+    path = f"{_stand_in()}:{variables['PATH']}"
+    return subprocess.call(command, cwd=paths.CHECKOUT, env={**variables, "PATH": path})
+
+
+def _stand_in() -> Path:
+    """A folder with a crane that needs no public registry."""
+    crane, folder = paths.BIN / "crane", paths.STATE / "mirror"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "crane"
+    file.write_text(CRANE.format(crane=os.fspath(crane)))
+    file.chmod(0o755)
+    return folder

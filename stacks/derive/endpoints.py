@@ -1,0 +1,28 @@
+"""Which interface endpoints an environment needs: those of the AWS APIs that its own nodes and
+controllers call. Why each of them: catalog/endpoints.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from catalog.endpoints import ALERTS, ALWAYS, SECRETS, TUNNEL
+from stacks.derive.secrets import mounts_secrets
+from stacks.settings.environment import EnvironmentConfig
+from stacks.stores.kinds import drivers
+
+
+def called_apis(wanted: EnvironmentConfig) -> tuple[str, ...]:
+    """The AWS APIs that are called from inside the VPC, in the order of their names. S3 is not among
+    them: its gateway endpoint has no price."""
+    return tuple(sorted({*ALWAYS, *_from_settings(wanted)}))
+
+
+def _from_settings(wanted: EnvironmentConfig) -> Iterator[str]:
+    for driver in drivers(wanted.storage):
+        yield from driver.apis
+    if mounts_secrets(wanted):
+        yield SECRETS
+    if wanted.metrics and wanted.metrics.alerts:
+        yield ALERTS
+    if wanted.cluster.tunnel_port is not None:
+        yield from TUNNEL

@@ -1,0 +1,93 @@
+"""Interface endpoints: what AWS refuses about them, and how they come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog.endpoints import ALERTS, ALWAYS, EFS_API, NONE, SECRETS, TUNNEL
+from rehearsal.aws.endpoints import SERVICES
+from tests.rehearsal.aws_world import REGION, Account, Network, refused, served
+
+
+@pytest.fixture
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    with served(tmp_path, monkeypatch) as account:
+        yield account
+
+
+@pytest.fixture
+def network(account: Account) -> Network:
+    made = Network(account)
+    for attribute in ("EnableDnsSupport", "EnableDnsHostnames"):
+        made.ec2.modify_vpc_attribute(VpcId=made.vpc, **{attribute: {"Value": True}})
+    return made
+
+
+def wanted(network: Network, **more: Any) -> dict[str, Any]:
+    return {
+        "VpcId": network.vpc,
+        "ServiceName": f"com.amazonaws.{REGION}.ec2",
+        "VpcEndpointType": "Interface",
+        "SubnetIds": network.subnets[:2],
+        "PrivateDnsEnabled": True,
+        **more,
+    }
+
+
+def create(network: Network, **more: Any) -> dict[str, Any]:
+    made: dict[str, Any] = network.ec2.create_vpc_endpoint(**wanted(network, **more))
+    return made["VpcEndpoint"]
+
+
+def test_an_endpoint_has_an_interface_in_each_of_its_subnets_until_it_is_gone(
+    network: Network,
+) -> None:
+    made = create(network)
+    assert made["State"] in ("pending", "available")
+    [found] = network.ec2.describe_vpc_endpoints(VpcEndpointIds=[made["VpcEndpointId"]])[
+        "VpcEndpoints"
+    ]
+    described = network.ec2.describe_network_interfaces(
+        NetworkInterfaceIds=found["NetworkInterfaceIds"]
+    )["NetworkInterfaces"]
+    assert {one["SubnetId"] for one in described} == {*network.subnets[:2]}
+    with refused("DependencyViolation"):
+        network.ec2.delete_subnet(SubnetId=network.subnets[0])
+    network.ec2.delete_vpc_endpoints(VpcEndpointIds=[made["VpcEndpointId"]])
+    with refused("InvalidVpcEndpointId.NotFound"):
+        network.ec2.delete_vpc_endpoints(VpcEndpointIds=["vpce-0"])
+
+
+@pytest.mark.parametrize("api", NONE)
+def test_an_api_without_an_endpoint_has_none(network: Network, api: str) -> None:
+    with refused("InvalidServiceName"):
+        create(network, ServiceName=f"com.amazonaws.{REGION}.{api}")
+
+
+def test_every_api_that_a_stack_may_call_has_an_endpoint_and_no_other_is_named() -> None:
+    assert {*ALWAYS, ALERTS, EFS_API, SECRETS, *TUNNEL} <= SERVICES
+    assert not NONE.keys() & SERVICES
+
+
+def test_a_second_endpoint_with_the_same_names_is_refused(network: Network) -> None:
+    create(network)
+    with refused("InvalidParameter"):
+        create(network)
+    create(network, PrivateDnsEnabled=False)
+    create(network, ServiceName=f"com.amazonaws.{REGION}.ec2messages")
+
+
+def test_private_names_need_dns_in_the_vpc(network: Network) -> None:
+    network.ec2.modify_vpc_attribute(VpcId=network.vpc, EnableDnsHostnames={"Value": False})
+    with refused("InvalidParameter"):
+        create(network)
+
+
+def test_two_subnets_of_one_zone_are_refused(network: Network) -> None:
+    second = network.subnet("10.20.210.0/24", "a")
+    with refused("DuplicateSubnetsInSameZone"):
+        create(network, SubnetIds=[network.subnets[0], second])
