@@ -256,6 +256,17 @@ QUESTIONS = (
 """What `make check LIVE=1` and `make due LIVE=1` ask the account, besides sts:GetCallerIdentity,
 which everybody may."""
 
+CLUSTER_QUESTIONS = (
+    "ec2:DescribeInstances",
+    "eks:DescribeAccessEntry",
+    "eks:DescribeAddon",
+    "eks:DescribeCluster",
+    "eks:ListAccessEntries",
+    "eks:ListAssociatedAccessPolicies",
+    "eks:ListClusters",
+)
+"""What a preview and `make check LIVE=1` ask about a cluster that is brought."""
+
 _SERVERS = (
     "ec2:DescribeNetworkInterfaces",
     "ec2:DescribeSecurityGroupRules",

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_aws as aws
 
+from components.add_ons import CNI_POLICY
 from components.role import role
 from plans.node_parts import SystemNodesPlan
 from plans.pod_template import NODES_FOR
@@ -49,7 +50,11 @@ class SystemNodes(pulumi.ComponentResource):
             plan.identity,
             plan.role_name,
             trust("ec2.amazonaws.com"),
-            managed=(*NODE_POLICIES, *([TUNNEL_POLICY] if plan.tunnel else [])),
+            managed=(
+                *NODE_POLICIES,
+                *([TUNNEL_POLICY] if plan.tunnel else []),
+                *([CNI_POLICY] if plan.cni else []),
+            ),
         )
         template = self._template(name, plan)
         self.ready = aws.eks.NodeGroup(

@@ -10,7 +10,9 @@ from typing import Any
 
 from catalog.instances import ADDRESS_QUOTA, QUOTAS
 from plans.access import AccessPlan
+from plans.cluster_faults import AddOnFound, ClusterFound
 from plans.parts import Identity
+from plans.policies import same_role
 from plans.store_faults import RuleFound, ServersFound, StoreFound
 from plans.vpc_faults import EVERYWHERE, SubnetFound, VpcFound
 from stacks.derive.capacity import TYPES
@@ -61,6 +63,57 @@ class Account:
 
     def has_cluster(self, name: str) -> bool:
         return bool(self._ask("eks:DescribeCluster", unless="ResourceNotFound", name=name))
+
+    def cluster(self, name: str, add_ons: Sequence[str], caller: str) -> ClusterFound | None:
+        """A cluster with those of the add-ons that it has; None where the region has no such
+        cluster."""
+        answer = self._ask("eks:DescribeCluster", unless="ResourceNotFound", name=name)
+        if not answer:
+            return None
+        found, vpc = answer["cluster"], answer["cluster"]["resourcesVpcConfig"]
+        there = {one: self._add_on(name, one) for one in add_ons}
+        entries = self._ask("eks:ListAccessEntries", clusterName=name)["accessEntries"]
+        mine = [entry for entry in entries if same_role(entry, caller)]
+        return ClusterFound(
+            status=found["status"],
+            version=found["version"],
+            authentication_mode=found["accessConfig"]["authenticationMode"],
+            vpc_id=vpc["vpcId"],
+            public=vpc["endpointPublicAccess"],
+            private=vpc["endpointPrivateAccess"],
+            public_ranges=tuple(vpc.get("publicAccessCidrs", ())),
+            add_ons={one: as_found for one, as_found in there.items() if as_found},
+            caller=mine[0] if mine else caller,
+            caller_enters=bool(mine),
+        )
+
+    def _add_on(self, cluster: str, name: str) -> AddOnFound | None:
+        answer = self._ask(
+            "eks:DescribeAddon", unless="ResourceNotFound", clusterName=cluster, addonName=name
+        )
+        if not answer:
+            return None
+        found = answer["addon"]
+        return AddOnFound(
+            version=found["addonVersion"],
+            configuration=found.get("configurationValues") or "",
+            tags=found.get("tags", {}),
+        )
+
+    def access_policies(self, cluster: str, principal: str) -> list[str]:
+        """ARNs of the access policies that hold for the whole cluster."""
+        found = self._ask(
+            "eks:ListAssociatedAccessPolicies", clusterName=cluster, principalArn=principal
+        )["associatedAccessPolicies"]
+        return [one["policyArn"] for one in found if one["accessScope"]["type"] == "cluster"]
+
+    def karpenter_nodes(self, cluster: str) -> list[dict[str, str]]:
+        """The tags of each running node that some Karpenter has launched for the cluster."""
+        filters: Filters = {
+            "tag-key": ["karpenter.sh/nodepool"],
+            f"tag:kubernetes.io/cluster/{cluster}": ["owned"],
+        }
+        return [{t["Key"]: t["Value"] for t in one["Tags"]} for one in self._running(filters)]
 
     def has_role(self, name: str) -> bool:
         return bool(self._ask("iam:GetRole", unless="NoSuchEntity", RoleName=name))

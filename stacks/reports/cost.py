@@ -158,11 +158,8 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate:
 
 def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
     region, system = plan.identity.region, plan.system_nodes
-    yield _line(
-        "control plane",
-        [(each, 1) for each in control_plane_prices(region, plan.cluster.support)],
-        f"in {plan.cluster.support} support",
-    )
+    if plan.own_cluster:
+        yield _control_plane(plan)
     if isinstance(plan.network, OwnNetworkPlan):
         yield from _ways_out(region, len(plan.network.ways_out))
     yield _line(
@@ -180,6 +177,12 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
         else:
             why = "all of it, used or not" if use.reserved_nodes else "kept running"
             yield from _nodes(plan, name, _paid(use), use.kept_nodes, why)
+
+
+def _control_plane(plan: EnvironmentPlan) -> Line:
+    support = plan.cluster.support
+    prices = control_plane_prices(plan.identity.region, support)
+    return _line("control plane", [(each, 1) for each in prices], f"in {support} support")
 
 
 def _ways_out(region: str, gateways: int) -> Iterable[Line]:
@@ -252,6 +255,8 @@ def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
     rates = [through, between] if plan.own_network else [between]
     if has_flow_logs(plan.network):
         rates.append(UsageCost(what="flow logs", service="logs", sku="vended"))
+    if not plan.own_cluster:
+        yield _not_ours(f"control plane of {plan.cluster.name}")
     for name, store in plan.stores.items():
         kind = plan_kind(store)
         rates += kind.usage_costs(name, store)
