@@ -141,7 +141,7 @@ BESIDE: dict[str, dict[str, str]] = {
     # CloudFormation's schema of the file system names no calls (FSx user guide,
     # using-service-linked-roles and setting-up-for-FSx-Lustre).
     "aws:fsx/lustreFileSystem:LustreFileSystem": {
-        "create": "fsx:CreateFileSystem fsx:TagResource iam:CreateServiceLinkedRole"
+        "create": "fsx:CreateFileSystem fsx:CreateFileSystemFromBackup fsx:TagResource iam:CreateServiceLinkedRole"
         " ec2:DescribeSubnets ec2:DescribeVpcs ec2:DescribeSecurityGroups ec2:DescribeRouteTables"
         " ec2:DescribeNetworkInterfaces",
         "read": _FSX,

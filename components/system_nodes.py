@@ -56,6 +56,8 @@ class SystemNodes(pulumi.ComponentResource):
                 *([CNI_POLICY] if plan.cni else []),
             ),
         )
+        # EKS makes an entry where there is none, and then refuses ours.
+        entry = [self._entry(name, plan, cluster_name, nodes)] if plan.entry else []
         template = self._template(name, plan)
         self.ready = aws.eks.NodeGroup(
             name,
@@ -81,10 +83,29 @@ class SystemNodes(pulumi.ComponentResource):
             # A node joins with its role's policies, reaches registries through NAT and turns Ready
             # with the CNI: three edges that no input shows.
             opts=pulumi.ResourceOptions(
-                parent=self, depends_on=[*attached, *needs], hooks=_one_minor_at_a_time(name)
+                parent=self,
+                depends_on=[*attached, *entry, *needs],
+                hooks=_one_minor_at_a_time(name),
             ),
         )
         self.register_outputs({})
+
+    def _entry(
+        self,
+        name: str,
+        plan: SystemNodesPlan,
+        cluster_name: pulumi.Input[str],
+        nodes: aws.iam.Role,
+    ) -> aws.eks.AccessEntry:
+        """What lets the nodes join."""
+        return aws.eks.AccessEntry(
+            name,
+            cluster_name=cluster_name,
+            principal_arn=nodes.arn,
+            type="EC2_LINUX",
+            tags=plan.identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
 
     def _template(self, name: str, plan: SystemNodesPlan) -> aws.ec2.LaunchTemplate:
         tags = plan.identity.tags(name)

@@ -50,6 +50,9 @@ class SystemNodesPlan:
     cni: bool = False
     """Whether the VPC CNI may attach addresses as the node: one that is not the stack's may have no
     role of its own."""
+    entry: bool = False
+    """Whether the access entry of the nodes is the stack's. Otherwise EKS makes it, and leaves it in a
+    cluster that stays."""
 
 
 @dataclass(frozen=True, kw_only=True)

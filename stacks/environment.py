@@ -68,6 +68,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     on_aws = pulumi.ResourceOptions(providers=[account])
 
     network = NETWORKS[type(plan.network)]("network", plan.network, opts=on_aws)
+    cluster = CLUSTERS[type(plan.cluster)]("cluster", plan.cluster, network=network, opts=on_aws)
     stores = {
         key: plan_kind(store).component()(key, store, place=network.for_stores(), opts=on_aws)
         for key, store in plan.stores.items()
@@ -77,7 +78,6 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         key: Registry(key, registry, opts=on_aws) for key, registry in plan.registries.items()
     }
 
-    cluster = CLUSTERS[type(plan.cluster)]("cluster", plan.cluster, network=network, opts=on_aws)
     name = cluster.coordinates.name
     gpu_nodes = GpuNodes("gpu-nodes", plan.gpu_nodes, cluster_name=name, opts=on_aws)
     trusts = gpu_nodes.pod_identity_trust

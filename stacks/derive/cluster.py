@@ -141,6 +141,7 @@ def system_nodes_plan(me: Identity, wanted: EnvironmentConfig) -> SystemNodesPla
         disk_gib=SYSTEM_DISK_GIB,
         tunnel=wanted.cluster.tunnel_port is not None,
         cni=wanted.cluster.name is not None,
+        entry=wanted.cluster.name is not None,
     )
 
 

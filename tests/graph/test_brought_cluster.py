@@ -175,3 +175,13 @@ def test_the_policy_of_the_deployer_names_no_part_of_the_owners() -> None:
 
 def test_a_preview_lists_what_an_update_makes(graph: Graph) -> None:
     assert brought(BroughtCluster(), preview=True).nodes.keys() == graph.nodes.keys()
+
+
+def test_the_entry_of_the_system_nodes_is_the_stacks_and_goes_with_it(
+    graph: Graph, dev: Graph
+) -> None:
+    """EKS would make one itself and leave it in a cluster that stays (seen in the rehearsal)."""
+    entry = graph["AccessEntry system"]
+    assert entry.inputs["type"] == "EC2_LINUX"
+    assert graph.waits_for(graph["NodeGroup system"], entry)
+    assert not [node for node in dev.of("AccessEntry") if node.name == "system"]
