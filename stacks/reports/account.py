@@ -65,15 +65,13 @@ class Account:
         return bool(self._ask("eks:DescribeCluster", unless="ResourceNotFound", name=name))
 
     def cluster(self, name: str, add_ons: Sequence[str], caller: str) -> ClusterFound | None:
-        """A cluster with those of the add-ons that it has; None where the region has no such
-        cluster."""
+        """A cluster with those of the add-ons that it has; None where there is none."""
         answer = self._ask("eks:DescribeCluster", unless="ResourceNotFound", name=name)
         if not answer:
             return None
         found, vpc = answer["cluster"], answer["cluster"]["resourcesVpcConfig"]
-        there = {one: self._add_on(name, one) for one in add_ons}
-        entries = self._ask("eks:ListAccessEntries", clusterName=name)["accessEntries"]
-        mine = [entry for entry in entries if same_role(entry, caller)]
+        entries = self._ask("eks:ListAccessEntries", clusterName=name)
+        mine = [entry for entry in entries["accessEntries"] if same_role(entry, caller)]
         return ClusterFound(
             status=found["status"],
             version=found["version"],
@@ -82,7 +80,7 @@ class Account:
             public=vpc["endpointPublicAccess"],
             private=vpc["endpointPrivateAccess"],
             public_ranges=tuple(vpc.get("publicAccessCidrs", ())),
-            add_ons={one: as_found for one, as_found in there.items() if as_found},
+            add_ons={one: it for one in add_ons if (it := self._add_on(name, one))},
             caller=mine[0] if mine else caller,
             caller_enters=bool(mine),
         )
@@ -91,10 +89,8 @@ class Account:
         answer = self._ask(
             "eks:DescribeAddon", unless="ResourceNotFound", clusterName=cluster, addonName=name
         )
-        if not answer:
-            return None
-        found = answer["addon"]
-        return AddOnFound(
+        found = answer.get("addon")
+        return found and AddOnFound(
             version=found["addonVersion"],
             configuration=found.get("configurationValues") or "",
             tags=found.get("tags", {}),
@@ -102,10 +98,10 @@ class Account:
 
     def access_policies(self, cluster: str, principal: str) -> list[str]:
         """ARNs of the access policies that hold for the whole cluster."""
-        found = self._ask(
-            "eks:ListAssociatedAccessPolicies", clusterName=cluster, principalArn=principal
-        )["associatedAccessPolicies"]
-        return [one["policyArn"] for one in found if one["accessScope"]["type"] == "cluster"]
+        call = "eks:ListAssociatedAccessPolicies"
+        found = self._ask(call, clusterName=cluster, principalArn=principal)
+        every = found["associatedAccessPolicies"]
+        return [one["policyArn"] for one in every if one["accessScope"]["type"] == "cluster"]
 
     def karpenter_nodes(self, cluster: str) -> list[dict[str, str]]:
         """The tags of each running node that some Karpenter has launched for the cluster."""
@@ -264,6 +260,11 @@ class Account:
             version=systems[0].get("FileSystemTypeVersion", ""),
             deployment=systems[0]["LustreConfiguration"]["DeploymentType"],
         )
+
+    def backup(self, id_: str) -> dict[str, Any]:
+        """As FSx describes a backup; empty where it knows none."""
+        found = self._ask("fsx:DescribeBackups", unless="BackupNotFound", BackupIds=[id_])
+        return next(iter(found.get("Backups", ())), {})
 
     def efs_file_system(self, id_: str) -> StoreFound | None:
         """An EFS file system; None where the region has none of that id."""

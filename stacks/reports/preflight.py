@@ -20,6 +20,7 @@ from stacks.derive.capacity import CNI, SYSTEM, quota_of_up, quota_takers
 from stacks.derive.credentials import NotAssumed
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account, NotAnswered
+from stacks.reports.backups import backup_checks
 from stacks.reports.brought_cluster import brought_cluster_checks
 from stacks.reports.brought_stores import store_checks
 from stacks.reports.brought_vpc import vpc_checks
@@ -121,6 +122,7 @@ def checks(
         **(brought_cluster_checks(account, plan, caller) or _cluster_checks(account, plan, caller)),
         **vpc_checks(account, plan.network),
         **store_checks(account, plan),
+        **backup_checks(account, plan),
         **public_address_checks(account, plan.network),
         "zones": lambda: zone_findings(plan, wanted.zone_id, account.zones()),
         "instance types on offer": lambda: offer_findings(plan, account.offers(types)),

@@ -169,6 +169,10 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         links = [repository.s3 for repository in plan.repositories.values()]
         return tuple(sorted({link.removeprefix("s3://").partition("/")[0] for link in links}))
 
+    def questions(self, plan: LustrePlan) -> tuple[str, ...]:
+        """Of `make check LIVE=1` about the backup."""
+        return ("fsx:DescribeBackups",) if plan.restore_from else ()
+
     def row(self, plan: LustrePlan) -> StoreRow:
         speed = plan.throughput_mbps_per_tib or SCRATCH_2_PER_TIB.write / 1e6
         return StoreRow(

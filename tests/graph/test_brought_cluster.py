@@ -4,7 +4,6 @@ refused."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pulumi
@@ -41,12 +40,6 @@ def brought(cluster: BroughtCluster, *edits: Edit, preview: bool = False) -> Gra
             edit(values[ENVIRONMENT])
 
     return deploy("dev", changes, vpc=cluster, preview=preview)
-
-
-def test_the_graph_is_the_one_that_was_reviewed(
-    graph: Graph, golden: Callable[[str, Graph], None]
-) -> None:
-    golden("brought-cluster", graph)
 
 
 def test_no_control_plane_is_made_and_nothing_of_it_is_in_the_state(graph: Graph) -> None:
