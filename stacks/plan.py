@@ -251,7 +251,7 @@ def _environment(
     """Every part of an environment, in the order of stacks/environment.py, with the images that nodes
     pull."""
     me = identity(config, wanted)
-    cluster = cluster_name(me, wanted.network, zones)
+    cluster = cluster_name(me, wanted, zones)
     pools = pool_plans(me, wanted, access)
     runtimes = runtime_plans(wanted)
     described = typed(wanted.jobs)
@@ -266,7 +266,7 @@ def _environment(
         cluster=cluster_plan(me, cluster, wanted, access, day),
         add_ons=add_ons_plan(me, wanted),
         system_nodes=system_nodes_plan(me, wanted),
-        gpu_nodes=gpu_nodes_plan(me, cluster),
+        gpu_nodes=gpu_nodes_plan(me, cluster, wanted),
         karpenter=karpenter_plan(me, cluster, wanted),
         pools=pools,
         device_plugins=device_plugins_plan(pools, wanted.artifacts),

@@ -115,6 +115,13 @@ def _keep_addon(addon: Addon, api: kube.Api) -> None:
         addon.applied = False
         return
     if not addon.applied:
+        taken = [one for one in objects if one["apiVersion"] == "apps/v1" and api.get(one)]
+        if taken and addon.view["status"] == "CREATING" and not addon.overwrites:
+            with LOCK:
+                addons.conflict(addon, taken[0]["metadata"]["name"])
+            return
+        if addon.view["status"] == "CREATE_FAILED":
+            return
         if ignored := addon.view["configurationValues"]:
             _LOG.warning("add-on %s: the rehearsal ignores %s", addon.view["addonName"], ignored)
         for one in objects:

@@ -61,6 +61,7 @@ for _module in (
     "quotas",
     "dry_runs",
     "storage",
+    "backups",
     "efs",
     "services",
     "sessions",

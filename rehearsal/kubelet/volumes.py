@@ -268,7 +268,7 @@ def claim(volumes: Volumes, name: str, volume: Object) -> Mount:
         shown = mount_of(volumes.kubelet, volumes.pod, bound["spec"])
     except AwsError as error:
         raise NotReady(str(error)) from None
-    broken_stores.reached(volumes.kubelet.folder, place, csi["driver"])
+    broken_stores.reached(volumes.kubelet.folder, Path(shown.source), csi["driver"])
     options = bound["spec"].get("mountOptions", ())
     return replace(shown, read_only=shown.read_only or bool({*options} & READ_ONLY))
 

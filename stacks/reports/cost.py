@@ -157,11 +157,8 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate:
 
 def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
     region, system = plan.identity.region, plan.system_nodes
-    yield _line(
-        "control plane",
-        [(each, 1) for each in control_plane_prices(region, plan.cluster.support)],
-        f"in {plan.cluster.support} support",
-    )
+    if plan.own_cluster:
+        yield _control_plane(plan)
     for cost in by_hour(plan.network):
         yield _line(cost.what, [(price(cost.service, cost.sku, region), cost.units)])
     yield _line(
@@ -179,6 +176,12 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
         else:
             why = "all of it, used or not" if use.reserved_nodes else "kept running"
             yield from _nodes(plan, name, _paid(use), use.kept_nodes, why)
+
+
+def _control_plane(plan: EnvironmentPlan) -> Line:
+    support = plan.cluster.support
+    prices = control_plane_prices(plan.identity.region, support)
+    return _line("control plane", [(each, 1) for each in prices], f"in {support} support")
 
 
 def _once(plan: EnvironmentPlan) -> Iterable[Line]:
@@ -233,6 +236,8 @@ def _added(
 
 def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
     rates = [*by_use(plan.network)]
+    if not plan.own_cluster:
+        yield _not_ours(f"control plane of {plan.cluster.name}")
     for name, store in plan.stores.items():
         kind = plan_kind(store)
         rates += kind.usage_costs(name, store)
