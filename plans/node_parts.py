@@ -40,7 +40,7 @@ class SystemNodesPlan:
     """Of the AMI, such as 1.35.8-20261012."""
     disk_gib: int
     """Of the root volume."""
-    tunnel: bool = False
+    tunnel: bool
     """Whether Systems Manager may open a tunnel through these nodes."""
 
 
