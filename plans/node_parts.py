@@ -45,7 +45,7 @@ class SystemNodesPlan:
     """Of the AMI, such as 1.35.8-20261012."""
     disk_gib: int
     """Of the root volume."""
-    tunnel: bool = False
+    tunnel: bool
     """Whether Systems Manager may open a tunnel through these nodes."""
     cni: bool = False
     """Whether the VPC CNI may attach addresses as the node: one that is not the stack's may have no

@@ -15,6 +15,7 @@ from pathlib import Path
 from rehearsal import paths
 from rehearsal.kube import Object
 from rehearsal.kubelet.host import Host
+from rehearsal.kubelet.images import belongs_to
 from rehearsal.kubelet.network import locked
 
 REGISTER, VIEWS = paths.NODES / "names.json", paths.NODES / "hosts"
@@ -59,9 +60,10 @@ class Names:
 
     def tell(self) -> None:
         """The others know it, as long as DNS does."""
-        service, record = record_of(self._pod)
-        known = self._kubelet.names_pods(self._pod["metadata"]["namespace"], service)
-        wanted = [record] if known else []
+        if (found := record_of(self._pod)) is None:
+            return
+        known = self._kubelet.names_pods(self._pod["metadata"]["namespace"], found[0])
+        wanted = [found[1]] if known else []
         if wanted != self._told:
             self._told = wanted
             change(lambda records: [self._with(one, wanted) for one in records])
@@ -117,12 +119,14 @@ def _rewrite(file: int, text: str) -> None:
     os.ftruncate(file, len(data))
 
 
-def record_of(pod: Object) -> tuple[str, str]:
+def record_of(pod: Object) -> tuple[str, str] | None:
     """The service that gives a pod a record of its own, and that record: by hostname and subdomain, or,
-    for a PyTorchJob, the service that has the pod's name."""
+    for a PyTorchJob, the service that has the pod's name. None for any other pod."""
     spec, name = pod["spec"], pod["metadata"]["name"]
     host, domain = spec.get("hostname"), spec.get("subdomain")
-    return (domain, f"{host}.{domain}") if host and domain else (name, name)
+    if host and domain:
+        return domain, f"{host}.{domain}"
+    return (name, name) if belongs_to(pod, "PyTorchJob") else None
 
 
 def own_names(pod: Object) -> list[str]:

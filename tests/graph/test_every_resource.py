@@ -26,6 +26,19 @@ CLUSTER_WIDE = {
 }
 
 
+CONTAINERS = {
+    "efa-device-plugin": "efa",
+    "metrics-prometheus": "prometheus",
+    "repair": "repair",
+    "trainyard-gpus": "gpus",
+    "trainyard-nodes": "nodes",
+}
+"""Workload → its container. `kubectl logs --container`, dashboards and alerts of a company know it by
+name."""
+ACCOUNTS = {"metrics-account": "prometheus", "repair-account": "trainyard-repair"}
+"""Service account → its name. Audit rules and associations of Pod Identity know it by name."""
+
+
 @pytest.fixture(scope="module")
 def nodes(dev: Graph, most: Graph) -> list[Node]:
     """Resources of the dev stack and of one with nearly all that there is."""
@@ -87,6 +100,18 @@ def test_an_object_has_the_name_and_namespace_that_others_refer_to_it_by(
         assert metadata.get("name"), node
         wide = node.kind.rpartition(":")[2] in CLUSTER_WIDE
         assert bool(metadata.get("namespace")) != wide, node
+
+
+def test_a_container_and_a_service_account_keep_their_names(nodes: list[Node]) -> None:
+    """Others refer to them, and nothing of ours would notice."""
+    found = {
+        name: pod["containers"][0]["name"]
+        for name, pod in _pods(nodes)
+        if not name.endswith("-images")
+    }
+    assert found == CONTAINERS
+    accounts = {n.name: n.inputs["metadata"]["name"] for n in nodes if "ServiceAccount" in n.kind}
+    assert accounts == ACCOUNTS
 
 
 def test_a_pod_mounts_each_of_its_volumes_and_no_other(nodes: list[Node]) -> None:

@@ -53,7 +53,9 @@ class World:
     def apply(self, *objects: dict[str, Any]) -> None:
         """The objects, and a headless service for each Job whose pods name one."""
         objects += tuple(
-            headless(one["metadata"]["name"]) for one in objects if one["kind"] == "Job"
+            headless(one["metadata"]["name"], one["metadata"].get("namespace", "default"))
+            for one in objects
+            if one["kind"] == "Job"
         )
         answer = self.ask(
             "apply", json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
@@ -406,6 +408,23 @@ def test_a_condition_that_somebody_else_writes_is_written_again(world: World) ->
     world.kubectl("patch", "pod", name, "--subresource=status", "--type=strategic", "-p", patch)
     until(lambda: ready() == "True")
     world.kubectl("delete", "job", "steady")
+
+
+def test_jobs_of_one_name_in_two_namespaces_meet_each_their_own(world: World) -> None:
+    """With the same rendezvous id, as in copies of one sample. One has two ranks, the other four."""
+    command = (
+        "touch x.py; torchrun --nnodes=2 --nproc_per_node=$RANKS --rdzv_backend=c10d --rdzv_id=one"
+        " --rdzv_endpoint=same-0.same:29500 x.py"
+    )
+    sizes = {"vision": 2, "nlp": 4}
+    for space, size in sizes.items():
+        made = job("same", command, nodes=2, env={"RANKS": str(size // 2), "TRAINYARD_STEPS": "4"})
+        made["metadata"]["namespace"] = space
+        world.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}, made)
+    for space, size in sizes.items():
+        world.kubectl("wait", "-n", space, "job/same", "--for=condition=complete", "--timeout=240s")
+        said = world.kubectl("logs", "-n", space, "-l", "job-name=same", "--tail=-1")
+        assert said.count(f"/{size}] node same-") == size, said
 
 
 def test_a_pod_that_is_active_for_too_long_fails(world: World) -> None:

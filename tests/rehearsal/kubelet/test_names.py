@@ -89,15 +89,17 @@ def of_service(host: str) -> set[str]:
 
 
 def test_a_pod_of_a_pytorchjob_has_the_name_of_its_own_service() -> None:
-    pod = {"metadata": {"name": "v1-master-0", "namespace": "nlp"}, "spec": {}}
-    assert names.record_of(pod) == ("v1-master-0", "v1-master-0")
+    meta = {"name": "v1-master-0", "namespace": "nlp"}
+    owned = {"metadata": {**meta, "ownerReferences": [{"kind": "PyTorchJob"}]}, "spec": {}}
+    assert names.record_of(owned) == ("v1-master-0", "v1-master-0")
+    assert names.record_of({"metadata": meta, "spec": {}}) is None, "no service is asked for"
 
 
 def test_names_of_a_machine_are_forgotten_together() -> None:
     """i-10 is another machine than i-1."""
     gone, kept = (
         a_pod("n", "a", "10.244.1.1", Node("i-1")),
-        a_pod("n", "b", "1.2.3.4", Node("i-10")),
+        a_pod("n", "b", "10.244.1.2", Node("i-10")),
     )
     names.forget("i-1 ")
     assert not gone.hosts.exists() and "a.t5" not in answers(kept)

@@ -378,10 +378,13 @@ def test_the_twin_has_the_pull_policy_and_the_labels_of_each_role(
     }
     job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "old"}}
     file = tmp_path / "job.yaml"
-    file.write_text(yaml.safe_dump(job | {"spec": {"pytorchReplicaSpecs": replicas}}))
+    policy = {"cleanPodPolicy": "Running"}
+    file.write_text(
+        yaml.safe_dump(job | {"spec": {"pytorchReplicaSpecs": replicas, "runPolicy": policy}})
+    )
     migrate.main([str(file)])
     assert as_pytorch_jobs(capsys.readouterr().out.splitlines())["old"]["pytorch_job"] == {
-        "clean_pods": "none",
+        "clean_pods": "running",
         "image_pull_policy": "always",
         "master_labels": {"role": "first"},
         "worker_labels": {"role": "other"},

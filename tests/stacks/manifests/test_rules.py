@@ -1089,6 +1089,23 @@ def test_in_production_what_moves_is_refused(case: str) -> None:
     assert "be pinned in production" in error and said.partition(":")[0] in error
 
 
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "topology.kubernetes.io/region: ap-northeast-2",
+        "topology.kubernetes.io/zone: ap-northeast-2a",
+        "topology.k8s.aws/zone-id: apne2-az1",
+    ],
+)
+def test_a_region_is_refused_as_a_zone_and_nowhere_else(selector: str) -> None:
+    def said(selector: str) -> list[str]:
+        return judged(ONE.replace(POD, POD.replace("con", f"nodeSelector: {{{selector}}}, con")))
+
+    assert [each for each in said(selector) if "not a region" in each] == []
+    [error] = said("topology.kubernetes.io/zone: ap-northeast-2")
+    assert "must be a zone, not a region" in error
+
+
 def test_amounts_are_compared_as_kubernetes_reads_them() -> None:
     written = (
         "requests: {cpu: 1, memory: 8Gi, nvidia.com/gpu: 4}, limits: {cpu: 1000m, memory: 8192Mi, "

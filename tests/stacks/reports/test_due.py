@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -75,6 +76,15 @@ def test_tables_that_are_too_old_are_due_with_the_command_that_reads_them_again(
     prices, offers = late["some of"], late["the table"]
     assert prices.do == "python -m catalog.refresh --prices" and prices.when.startswith("since 20")
     assert offers.do == "python -m catalog.refresh" and SNAPSHOT in offers.what
+
+
+def test_prices_are_late_since_the_oldest_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was read again makes the others no younger."""
+    dates = {"idle": "2026-11-01", "at_work": "2025-02-03", "all_full": None}
+    costs = SimpleNamespace(**{name: SimpleNamespace(as_of=day) for name, day in dates.items()})
+    monkeypatch.setattr(due, "estimate", lambda _: costs)
+    late = found(now=datetime(2028, 1, 1, tzinfo=UTC))["some of"]
+    assert late.when == "since 2025-02-03"
 
 
 def test_the_list_is_in_the_order_of_its_days() -> None:

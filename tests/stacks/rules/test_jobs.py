@@ -226,7 +226,14 @@ def test_a_clone_that_may_work_is_no_error(script: str) -> None:
     ],
 )
 def test_what_bash_and_launchers_are_told_rightly_passes(script: str) -> None:
-    texts = ("escape a variable", "makes one $", "the job's 2 nodes", "rank of its own", "GPUs of")
+    texts = (
+        "escape a variable",
+        "makes one $",
+        "the job's 2 nodes",
+        "rank of its own",
+        "GPUs of",
+        "GPUs idle",
+    )
     said = [*of_entry(script), *of_file(script)]
     assert [words for words in said if any(text in words for text in texts)] == []
 

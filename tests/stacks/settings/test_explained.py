@@ -100,6 +100,16 @@ def _kinds(schema: Any) -> Iterator[dict[str, Any]]:
             yield from _kinds(inner)
 
 
+@pytest.mark.parametrize(
+    ("stack", "file"), [("Dev", "dev"), ("my_stack", "my-stack"), ("1dev", "name-1dev")]
+)
+def test_a_name_that_no_stack_has_is_that_of_a_file_as_well(stack: str, file: str) -> None:
+    """Nothing in the file can be written otherwise: both have to be renamed."""
+    [error] = read(values(), stack=stack, project="trainyard").errors
+    assert error.path == "stack"
+    assert error.fix == f"rename the stack, and its file to Pulumi.{file}.yaml"
+
+
 def test_every_error_type_that_a_setting_can_raise_is_explained() -> None:
     kinds = [*_kinds(SCHEMA)]
     assert {kind["type"] for kind in kinds} <= {*RAISES}, "a new kind of type needs a row"
