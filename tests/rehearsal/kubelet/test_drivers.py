@@ -131,7 +131,9 @@ def test_what_a_team_leaves_in_its_directory_leads_nowhere_else(disks: Path) -> 
 
     def seen(mountname: str, path: str) -> bool:
         mount = Mount(source=str(lustre(mountname)))
-        pod: Any = SimpleNamespace(_ready={"v": mount})
+        pod: Any = SimpleNamespace(
+            _ready={"v": mount}, kubelet=SimpleNamespace(folder=disks / "node")
+        )
         wanted = {"name": "v", "mountPath": "/v", "subPath": path}
         try:
             found = volumes.Volumes._mount(pod, wanted)

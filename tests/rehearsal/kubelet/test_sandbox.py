@@ -63,7 +63,8 @@ def test_a_path_inside_a_volume_is_made_and_links_inside_it_are_followed(store: 
 
 
 def _mounted(store: Path, sub_path: str) -> Mount:
-    made = volumes.Volumes({"spec": {}}, store, SimpleNamespace())  # pyright: ignore[reportArgumentType]
+    node: Any = SimpleNamespace(folder=store.parent / "node")
+    made = volumes.Volumes({"spec": {}}, store, node)
     made._ready["data"] = Mount(source=str(store))
     return made.mounts(
         {"volumeMounts": [{"name": "data", "mountPath": "/data", "subPath": sub_path}]}
