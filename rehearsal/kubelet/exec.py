@@ -56,28 +56,33 @@ def wanted(pod: Pod | None, name: str, options: list[tuple[str, str]]) -> Wanted
         raise Refused(f'container not found ("{name}"): it does not run')
     if not isinstance(container.process, Sandboxed):
         raise Refused(f"simulated by the rehearsal: nothing of {container.spec['image']} runs")
-    asked = {key: value in ("1", "true") for key, value in options}
     plan = json.loads((pod.folder / name / "plan.json").read_text())
-    names = {"input": "stdin", "output": "stdout", "error": "stderr"}
-    streams = {stream for key, stream in names.items() if asked.get(key)} | {"error"}
-    tty = asked.get("tty", False)
-    if tty:
-        streams = (streams - {"stderr"}) | {"resize"}
-    inside = Path(f"/proc/{container.process.pid}/task/{container.process.pid}/children")
-    pid = inside.read_text().split()[0]
-    enter = [
-        shutil.which("nsenter") or "nsenter",
-        "-t",
-        pid,
-        *["-n", "-u", "-i", "-m", "-p", "-r", "-w", "--"],
-    ]
+    asked = {key for key, value in options if value in ("1", "true")}
     argv = [value for key, value in options if key == "command"]
     return Wanted(
-        argv=[*DIE_WITH_PARENT, *enter, *argv],
-        env=plan["env"] | ({"TERM": "xterm"} if tty else {}),
-        tty=tty,
-        streams=frozenset(streams),
+        argv=[*DIE_WITH_PARENT, *_entering(container.process.pid), *argv],
+        env=plan["env"] | ({"TERM": "xterm"} if "tty" in asked else {}),
+        tty="tty" in asked,
+        streams=_streams(asked),
     )
+
+
+def _entering(pid: int) -> list[str]:
+    """The command that enters the namespaces of a container, by its unshare."""
+    first = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
+    return [
+        shutil.which("nsenter") or "nsenter",
+        "-t",
+        first,
+        *["-n", "-u", "-i", "-m", "-p", "-r", "-w", "--"],
+    ]
+
+
+def _streams(asked: set[str]) -> frozenset[str]:
+    """What the client opens. A terminal has one output, and a size."""
+    names = {"input": "stdin", "output": "stdout", "error": "stderr", "tty": "resize"}
+    streams = {stream for key, stream in names.items() if key in asked} | {"error"}
+    return frozenset(streams - ({"stderr"} if "tty" in asked else set()))
 
 
 def status(code: int) -> bytes:
@@ -194,15 +199,20 @@ class Session:
             for descriptor in [each for each in self._outputs if each in ready]:
                 heard = time.monotonic()
                 self._forward(descriptor)
-            if self._connection.fileno() in ready:
-                events = self._read()
-                if events is None or any(isinstance(e, Left) and not e.stream for e in events):
-                    return
-                for event in events:
-                    self._take(event)
+            if self._connection.fileno() in ready and not self._heard():
+                return
             quiet = time.monotonic() - heard > QUIET_SECONDS
             if process.poll() is not None and (not self._outputs or quiet):
                 return self._tell(process.returncode)
+
+    def _heard(self) -> bool:
+        """Take what has come; False where the client has left."""
+        events = self._read()
+        if events is None or any(isinstance(each, Left) and not each.stream for each in events):
+            return False
+        for event in events:
+            self._take(event)
+        return True
 
     def _ready(self) -> list[int]:
         watched = [self._connection.fileno(), *self._outputs]

@@ -9,7 +9,7 @@ import pytest
 
 from rehearsal.providers.kubernetes import kinds
 from tests.support.recording import Graph, deploy
-from tests.support.stackfile import ENVIRONMENT, Edit, at
+from tests.support.stackfile import ENVIRONMENT, Edit, at, errors
 
 
 def environment(*edits: Edit) -> Graph:
@@ -52,3 +52,8 @@ def test_it_lists_and_writes_only_its_own_config_maps(recorded: Graph) -> None:
 def test_the_rehearsal_implements_every_kind_of_it(recorded: Graph) -> None:
     made = [each.inputs for each in recorded.starting("kubernetes:")]
     assert all(kinds.of(inputs) for inputs in made if "kind" in inputs)
+
+
+def test_its_namespace_is_no_namespace_for_jobs() -> None:
+    [error] = errors(at("namespace", "trainyard-history"))
+    assert "trainyard-history" in str(error)
