@@ -106,7 +106,7 @@ def changed(value: Any, change: Callable[[str], str]) -> Any:
         return value if _same(each, value) else type(value)(each)
     if isinstance(value, Mapping):
         old = dict(value)
-    elif is_dataclass(value):
+    elif is_dataclass(value) and not isinstance(value, type):
         old = {each.name: getattr(value, each.name) for each in fields(value)}
     else:
         return value
@@ -155,8 +155,9 @@ def merged(*values: Mapping[str, Any]) -> dict[str, Any]:
     for each in values:
         for key, value in each.items():
             under = whole.get(key)
-            both = isinstance(under, Mapping) and isinstance(value, Mapping)
-            whole[key] = merged(under, value) if both else value
+            if isinstance(under, Mapping) and isinstance(value, Mapping):
+                value = merged(under, value)
+            whole[key] = value
     return whole
 
 

@@ -288,6 +288,7 @@ class Isolated(Place):
 
     def wait(self) -> None:
         """Until no endpoint comes or goes."""
+        found: list[dict[str, Any]] = []
         for _ in range(200):
             found = self.ec2.describe_vpc_endpoints()["VpcEndpoints"]
             if {one["State"].lower() for one in found} <= {"available"}:
