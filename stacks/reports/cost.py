@@ -159,7 +159,9 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate:
 def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
     region, system = plan.identity.region, plan.system_nodes
     if plan.own_cluster:
-        yield _control_plane(plan)
+        support = plan.cluster.support
+        prices = [(each, 1) for each in control_plane_prices(region, support)]
+        yield _line("control plane", prices, f"in {support} support")
     if isinstance(plan.network, OwnNetworkPlan):
         yield from _ways_out(region, len(plan.network.ways_out))
     yield _line(
@@ -177,12 +179,6 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
         else:
             why = "all of it, used or not" if use.reserved_nodes else "kept running"
             yield from _nodes(plan, name, _paid(use), use.kept_nodes, why)
-
-
-def _control_plane(plan: EnvironmentPlan) -> Line:
-    support = plan.cluster.support
-    prices = control_plane_prices(plan.identity.region, support)
-    return _line("control plane", [(each, 1) for each in prices], f"in {support} support")
 
 
 def _ways_out(region: str, gateways: int) -> Iterable[Line]:
