@@ -157,9 +157,8 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate:
 
 
 def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
-    region, system = plan.identity.region, plan.system_nodes
+    region, system, support = plan.identity.region, plan.system_nodes, plan.cluster.support
     if plan.own_cluster:
-        support = plan.cluster.support
         prices = [(each, 1) for each in control_plane_prices(region, support)]
         yield _line("control plane", prices, f"in {support} support")
     if isinstance(plan.network, OwnNetworkPlan):
