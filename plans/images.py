@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from frozen import dataclass
 
@@ -113,7 +113,7 @@ def changed(value: Any, change: Callable[[str], str]) -> Any:
     new = {name: _of_field(str(name), each, change) for name, each in old.items()}
     if _same(new.values(), old.values()):
         return value
-    return new if isinstance(value, Mapping) else replace(value, **new)
+    return new if isinstance(value, Mapping) else replace(cast(Any, value), **new)
 
 
 def _same(new: Iterable[object], old: Iterable[object]) -> bool:
@@ -156,8 +156,9 @@ def merged(*values: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in each.items():
             under = whole.get(key)
             if isinstance(under, Mapping) and isinstance(value, Mapping):
-                value = merged(under, value)
-            whole[key] = value
+                whole[key] = merged(under, value)
+            else:
+                whole[key] = value
     return whole
 
 

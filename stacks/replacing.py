@@ -205,6 +205,11 @@ def _cluster(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
             got=", ".join(sorted(zone.name for zone in plan.network.zones)),
             back="those zones",
         )
+    yield from _born_with(plan, deployed, cluster)
+
+
+def _born_with(plan: EnvironmentPlan, deployed: Deployed, cluster: Guarded) -> Iterator[Change]:
+    """A cluster's key and role, which EKS never changes."""
     had_key, key = deployed.output(*CLUSTER, KEY), plan.identity.kms_key_arn
     if had_key and had_key != key:
         # EKS associates a key once: there is no call that changes it or takes it away.

@@ -138,8 +138,7 @@ class Account:
         return [build["addonVersion"] for one in add_ons for build in one["addonVersions"]]
 
     def has_ami(self, kubernetes: str, variant: str, release: str) -> bool:
-        """Whether the region has EKS's AMI of a release, such as v20261012: the parameter by which
-        Karpenter finds it. `variant`: standard or nvidia."""
+        """Whether the region has EKS's AMI of a release: v20261012. `variant`: standard or nvidia."""
         image = f"amazon-eks-node-al2023-x86_64-{variant}-{kubernetes}-{release}"
         name = f"{_AMIS.format(kubernetes=kubernetes, variant=variant)}/{image}/image_id"
         return bool(self._ask("ssm:GetParameter", unless="ParameterNotFound", Name=name))

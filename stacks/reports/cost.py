@@ -156,9 +156,10 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate:
 
 
 def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
-    region, system = plan.identity.region, plan.system_nodes
+    region, system, support = plan.identity.region, plan.system_nodes, plan.cluster.support
     if plan.own_cluster:
-        yield _control_plane(plan)
+        prices = [(each, 1) for each in control_plane_prices(region, support)]
+        yield _line("control plane", prices, f"in {support} support")
     for cost in by_hour(plan.network):
         yield _line(cost.what, [(price(cost.service, cost.sku, region), cost.units)])
     yield _line(
@@ -176,12 +177,6 @@ def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
         else:
             why = "all of it, used or not" if use.reserved_nodes else "kept running"
             yield from _nodes(plan, name, _paid(use), use.kept_nodes, why)
-
-
-def _control_plane(plan: EnvironmentPlan) -> Line:
-    support = plan.cluster.support
-    prices = control_plane_prices(plan.identity.region, support)
-    return _line("control plane", [(each, 1) for each in prices], f"in {support} support")
 
 
 def _once(plan: EnvironmentPlan) -> Iterable[Line]:

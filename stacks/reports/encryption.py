@@ -126,7 +126,7 @@ def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
     buckets = [name for name, store in plan.stores.items() if plan_kind(store).own_buckets(store)]
     topic = plan.metrics and plan.metrics.alerts and not plan.metrics.alerts.topic_arn
     encrypts = (
-        *(["Kubernetes secrets"] if plan.own_cluster else []),
+        *_secrets(plan),
         "disks of nodes",
         *(f"store {name}" for name in [*stores, *buckets]),
         *(["log groups"] if _has_log_groups(plan) else []),
@@ -135,12 +135,12 @@ def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
     )
     notes = (
         "EKS never changes or removes the key of a cluster; a store keeps the key that it was made with",
-        *(
-            []
-            if plan.own_cluster
-            else ["whoever owns the cluster decides how its secrets are encrypted"]
-        ),
         *(["images in ECR have a key of AWS"] if plan.registries else []),
     )
     lines = [f"{key} encrypts {', '.join(encrypts)}", *notes]
     return ["encryption", *(line for each in lines for line in command_line.wrapped(each))]
+
+
+def _secrets(plan: EnvironmentPlan) -> list[str]:
+    """In a brought cluster its owner decides how they are encrypted."""
+    return ["Kubernetes secrets"] if plan.own_cluster else []

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from plans.clusters import OwnClusterPlan
 from stacks.reports import cost
 from stacks.reports import plan as report
 from tests.support.recording import Graph
@@ -102,10 +103,8 @@ def test_deletion_protection_reaches_eks_and_the_engine(sealed: Graph, dev: Grap
 
 def test_protection_that_is_taken_away_is_said_to_eks() -> None:
     """EKS keeps what is left out."""
-    assert (
-        environment_plan(at("cluster.deletion_protection", False)).cluster.deletion_protection
-        is False
-    )
+    cluster = environment_plan(at("cluster.deletion_protection", False)).cluster
+    assert isinstance(cluster, OwnClusterPlan) and cluster.deletion_protection is False
 
 
 def test_make_plan_says_what_the_key_encrypts() -> None:

@@ -25,6 +25,8 @@ pytestmark = [
 STACK, FILE = "guest", "Pulumi.guest.yaml"
 NAME, NODES = "research", "cpu"
 ADD_ONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
+LEFT = {"kubeflow-system"}
+"""Namespaces of what stays: Helm deletes none that it has created."""
 NODE_POLICIES = (
     "AmazonEKSWorkerNodePolicy",
     "AmazonEC2ContainerRegistryPullOnly",
@@ -118,19 +120,20 @@ def described(harness: Harness) -> list[Object]:
     ]
 
 
-def objects(harness: Harness) -> dict[str, list[str]]:
-    """Kind → uid of each object that is in the cluster and lives long."""
+def objects(harness: Harness) -> dict[str, dict[str, str]]:
+    """Kind → uid of each object that is in the cluster and lives long → its namespace."""
     kubeconfig = harness.state / "theirs"
     harness.shell(f"aws eks update-kubeconfig --name {NAME} --kubeconfig {kubeconfig}")
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[str, str]] = {}
     for kind in ("namespaces", "daemonsets", "deployments", "configmaps", "nodes"):
         said = harness.shell(
             f"kubectl --kubeconfig {kubeconfig} get {kind} --all-namespaces --output json"
         )
         for one in json.loads(said)["items"]:
             meta = one["metadata"]
-            found.setdefault(kind, []).append(f"{meta['name']} {meta['uid']}")
-    return {kind: sorted(each) for kind, each in found.items()}
+            place = meta.get("namespace", meta["name"])
+            found.setdefault(kind, {})[meta["uid"]] = place
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -162,5 +165,8 @@ def test_a_job_runs_in_it_and_down_leaves_it_as_it_was(harness: Harness) -> None
 
     assert harness.do("down") != 0, "the cluster is in no stack, and the world stays for it"
     assert described(harness) == before
-    assert objects(harness) == inside
+    now = objects(harness)
+    assert not [each for kind, each in inside.items() if each.keys() - now[kind].keys()]
+    left = {each[uid] for kind, each in now.items() for uid in each.keys() - inside[kind].keys()}
+    assert left == LEFT
     assert [one for one in harness.inventory() if one not in there] == []

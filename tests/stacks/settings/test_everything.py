@@ -22,6 +22,7 @@ BESIDE_NOTHING = {
     "EnvironmentConfig.queues": "with queues an environment has no GPU jobs of its own",
     "JobConfig.urgency": "needs queues",
     "LustreConfig.file_system_id": "needs a VPC that is brought",
+    "LustreConfig.restore_from": "names a backup, which no file has made",
     "ManifestConfig.urgency": "needs queues",
     "NetworkConfig.internet": "beside NAT gateways, none of which there are without the internet",
     "TeamEntryConfig.guaranteed_nodes": "needs queues",
