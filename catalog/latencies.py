@@ -101,6 +101,12 @@ LATENCIES: dict[str, Latency] = {
     "fsx.lustre.delete": Latency(
         typical=200, slow=250, n=10, source="terraform-provider-aws#22291 and others, with create"
     ),
+    "fsx.backup": Latency(
+        typical=300,
+        slow=3600,
+        n=0,
+        source=f"{_PROSE}; FSx user guide, using-backups-fsx: minutes with little data, hours with TBs",
+    ),
     # one after the other on a file system; 120 with a small bucket, more than 600 with a large one
     "fsx.association": Latency(typical=300, slow=600, n=2, source="terraform-provider-aws#22291"),
     "fsx.association.delete": Latency(typical=540, slow=600, n=1, source=_LOGS),

@@ -141,7 +141,7 @@ BESIDE: dict[str, dict[str, str]] = {
     # CloudFormation's schema of the file system names no calls (FSx user guide,
     # using-service-linked-roles and setting-up-for-FSx-Lustre).
     "aws:fsx/lustreFileSystem:LustreFileSystem": {
-        "create": "fsx:CreateFileSystem fsx:TagResource iam:CreateServiceLinkedRole"
+        "create": "fsx:CreateFileSystem fsx:CreateFileSystemFromBackup fsx:TagResource iam:CreateServiceLinkedRole"
         " ec2:DescribeSubnets ec2:DescribeVpcs ec2:DescribeSecurityGroups ec2:DescribeRouteTables"
         " ec2:DescribeNetworkInterfaces",
         "read": _FSX,
@@ -255,6 +255,17 @@ QUESTIONS = (
 )
 """What `make check LIVE=1` and `make due LIVE=1` ask the account, besides sts:GetCallerIdentity,
 which everybody may."""
+
+CLUSTER_QUESTIONS = (
+    "ec2:DescribeInstances",
+    "eks:DescribeAccessEntry",
+    "eks:DescribeAddon",
+    "eks:DescribeCluster",
+    "eks:ListAccessEntries",
+    "eks:ListAssociatedAccessPolicies",
+    "eks:ListClusters",
+)
+"""What a preview and `make check LIVE=1` ask about a cluster that is brought."""
 
 _SERVERS = (
     "ec2:DescribeNetworkInterfaces",

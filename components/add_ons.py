@@ -103,7 +103,7 @@ class AddOns(pulumi.ComponentResource):
             addon_name=add_on.name,
             addon_version=add_on.version,
             configuration_values=add_on.configuration,
-            resolve_conflicts_on_create="OVERWRITE",
+            resolve_conflicts_on_create="OVERWRITE" if add_on.overwrites else "NONE",
             resolve_conflicts_on_update="PRESERVE",
             tags=identity.tags(add_on.name),
             # A Deployment without a node to run on never becomes available, and no data says so.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
+from components.add_ons import CNI_POLICY
 from components.role import role
 from components.system_nodes import NODE_POLICIES
 from plans.node_parts import GpuNodesPlan
@@ -38,7 +39,7 @@ class GpuNodes(pulumi.ComponentResource):
             plan.identity,
             plan.role_name,
             trust("ec2.amazonaws.com"),
-            managed=NODE_POLICIES,
+            managed=(*NODE_POLICIES, *([CNI_POLICY] if plan.cni else [])),
         )
         profile = aws.iam.InstanceProfile(
             name,

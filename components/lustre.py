@@ -56,6 +56,7 @@ class Lustre(pulumi.ComponentResource):
             kms_key_id=plan.identity.kms_key_arn,
             deployment_type=plan.deployment,
             per_unit_storage_throughput=plan.throughput_mbps_per_tib,
+            backup_id=plan.restore_from,
             automatic_backup_retention_days=plan.backup_days or None,
             weekly_maintenance_start_time=plan.maintenance,
             efa_enabled=plan.efa or None,

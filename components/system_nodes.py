@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_aws as aws
 
+from components.add_ons import CNI_POLICY
 from components.role import role
 from plans.node_parts import SystemNodesPlan
 from plans.pod_template import NODES_FOR
@@ -49,8 +50,14 @@ class SystemNodes(pulumi.ComponentResource):
             plan.identity,
             plan.role_name,
             trust("ec2.amazonaws.com"),
-            managed=(*NODE_POLICIES, *([TUNNEL_POLICY] if plan.tunnel else [])),
+            managed=(
+                *NODE_POLICIES,
+                *([TUNNEL_POLICY] if plan.tunnel else []),
+                *([CNI_POLICY] if plan.cni else []),
+            ),
         )
+        # EKS makes an entry where there is none, and then refuses ours.
+        entry = [self._entry(name, plan, cluster_name, nodes)] if plan.entry else []
         template = self._template(name, plan)
         self.ready = aws.eks.NodeGroup(
             name,
@@ -76,10 +83,29 @@ class SystemNodes(pulumi.ComponentResource):
             # A node joins with its role's policies, reaches registries through NAT and turns Ready
             # with the CNI: three edges that no input shows.
             opts=pulumi.ResourceOptions(
-                parent=self, depends_on=[*attached, *needs], hooks=_one_minor_at_a_time(name)
+                parent=self,
+                depends_on=[*attached, *entry, *needs],
+                hooks=_one_minor_at_a_time(name),
             ),
         )
         self.register_outputs({})
+
+    def _entry(
+        self,
+        name: str,
+        plan: SystemNodesPlan,
+        cluster_name: pulumi.Input[str],
+        nodes: aws.iam.Role,
+    ) -> aws.eks.AccessEntry:
+        """What lets the nodes join."""
+        return aws.eks.AccessEntry(
+            name,
+            cluster_name=cluster_name,
+            principal_arn=nodes.arn,
+            type="EC2_LINUX",
+            tags=plan.identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
 
     def _template(self, name: str, plan: SystemNodesPlan) -> aws.ec2.LaunchTemplate:
         tags = plan.identity.tags(name)

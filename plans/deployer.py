@@ -70,6 +70,28 @@ S3_LINK = "s3.data-source.lustre.fsx.amazonaws.com"
 
 
 @dataclass(frozen=True, kw_only=True)
+class BroughtClusterScope:
+    """A cluster that exists before the stack, and what the stack puts into it."""
+
+    name: str
+    add_ons: tuple[str, ...]
+    admins: tuple[str, ...]
+    """Names of the roles that it admits."""
+
+    def arns(self, at: str, stack: str) -> list[str]:
+        """What the stack writes: `at` is region and account. Calls that create something name the
+        cluster; those that change or delete name the part (Service Authorization Reference, EKS)."""
+        entries = [f"{stack}-*", *self.admins]
+        return [
+            f"arn:aws:eks:{at}:cluster/{self.name}",
+            f"arn:aws:eks:{at}:nodegroup/{self.name}/{stack}-*/*",
+            *(f"arn:aws:eks:{at}:addon/{self.name}/{each}/*" for each in self.add_ons),
+            *(f"arn:aws:eks:{at}:access-entry/{self.name}/role/*/{each}/*" for each in entries),
+            f"arn:aws:eks:{at}:podidentityassociation/{self.name}/*",
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scope:
     """What the policies are limited to."""
 
@@ -87,6 +109,8 @@ class Scope:
     """ARN of the policy that limits the roles of the stack."""
     key: str | None = None
     """ARN of the key that encrypts what the stack stores."""
+    brought: BroughtClusterScope | None = None
+    """The cluster, where the stack does not make it."""
 
     def in_region(self) -> Document:
         """Everything in the region: for calls whose resources AWS names."""
@@ -196,7 +220,11 @@ def _names(scope: Scope) -> dict[str, str | list[str]]:
     """Service → the resources that carry the stack's name."""
     at = f"{scope.region}:*"
     return {
-        "eks": f"arn:aws:eks:{at}:*/{scope.stack}-*",
+        "eks": (
+            scope.brought.arns(at, scope.stack)
+            if scope.brought
+            else f"arn:aws:eks:{at}:*/{scope.stack}-*"
+        ),
         "sqs": f"arn:aws:sqs:{at}:{scope.stack}-*",
         "sns": f"arn:aws:sns:{at}:{scope.stack}-*",
         "logs": [

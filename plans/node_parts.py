@@ -13,6 +13,9 @@ class AddOnPlan:
     configuration: str | None = None
     service_account: str = ""
     """Of those of its pods that get a role; empty: none does."""
+    overwrites: bool = True
+    """What is in the cluster under its names becomes the add-on's. False in a cluster that is
+    brought: the add-on then fails instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +26,8 @@ class AddOnsPlan:
     after_nodes: tuple[AddOnPlan, ...]
     """Deployments: without nodes they would be DEGRADED for 20 minutes and fail
     (pulumi-eks#1525)."""
+    cni_identity: bool = True
+    """The stack gives the VPC CNI its role. False where the VPC CNI is not the stack's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +47,12 @@ class SystemNodesPlan:
     """Of the root volume."""
     tunnel: bool = False
     """Whether Systems Manager may open a tunnel through these nodes."""
+    cni: bool = False
+    """Whether the VPC CNI may attach addresses as the node: one that is not the stack's may have no
+    role of its own."""
+    entry: bool = False
+    """Whether the access entry of the nodes is the stack's. Otherwise EKS makes it, and leaves it in a
+    cluster that stays."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,3 +63,5 @@ class GpuNodesPlan:
     cluster_name: str
     role_name: str
     profile_name: str
+    cni: bool = False
+    """As that of SystemNodesPlan."""

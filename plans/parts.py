@@ -10,12 +10,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Literal
+from typing import Any
 
 from catalog.storage import Driver
-from catalog.versions import Support
 from frozen import dataclass
-from plans.access import AccessPlan
 
 Spec = dict[str, Any]
 
@@ -66,32 +64,6 @@ class RegistryPlan:
     keep: bool
     keep_images: int | None
     """Images that stay, the newest; None: all."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterPlan:
-    identity: Identity
-    name: str
-    version: str
-    support: Support
-    """How AWS supports the version on the day of the plan. Only the price follows from it."""
-    upgrade_policy: Literal["extended", "standard"]
-    logs: tuple[str, ...]
-    log_days: int | None
-    """How long CloudWatch keeps them; None: the log group is EKS's own."""
-    deletion_protection: bool | None
-    """None: the cluster keeps what it has."""
-    public: bool
-    public_access_cidrs: tuple[str, ...]
-    """Empty without a public endpoint."""
-    tunnel_port: int | None
-    """Port that a tunnel through a system node begins at, whether it is used already or prepared;
-    None: no tunnel is wanted."""
-    admins: tuple[tuple[str, str], ...]
-    """(name, role ARN)"""
-    role_name: str | None
-    """Name of the control plane's role; None: pulumi-eks makes it, without a boundary."""
-    access: AccessPlan
 
 
 @dataclass(frozen=True, kw_only=True)

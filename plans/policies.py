@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,6 +60,18 @@ def trusted_account(trusts: Document) -> str:
     """The id of the account in a document of pod_identity_trust."""
     [statement] = trusts["Statement"]
     return str(statement["Condition"]["StringEquals"]["aws:SourceAccount"])
+
+
+def same_role(one: str, other: str) -> bool:
+    """Whether two ARNs are of one role, or of a session of it. The ARN of a session does not contain
+    the role's path."""
+    return _role(one) == _role(other)
+
+
+def _role(arn: str) -> tuple[str, str] | str:
+    """Account and name of a role; of anything else the ARN."""
+    found = re.search(r":(\d+):(?:role/(?:.+/)?|assumed-role/)([^/]+)(?:/[^/]+)?$", arn)
+    return (found[1], found[2]) if found else arn
 
 
 def account_of(arn: str) -> str:

@@ -29,6 +29,8 @@ class LustrePlan(StorePlan):
     version: str
     throughput_mbps_per_tib: int | None
     backup_days: int
+    restore_from: str | None
+    """Id of the backup that it is created from; None: it is empty at first."""
     maintenance: str | None
     """Start of the weekly maintenance in FSx's words, such as 7:16:30; None: FSx chooses."""
     efa: bool

@@ -10,6 +10,7 @@ import pulumi
 from components.account import aws_provider
 from components.add_ons import AddOns, CniIdentity, PodRoles
 from components.alertmanager import Alertmanager
+from components.brought_cluster import BroughtCluster
 from components.brought_network import BroughtNetwork
 from components.cluster import Cluster
 from components.device_plugins import DevicePlugins
@@ -22,6 +23,7 @@ from components.karpenter import Karpenter
 from components.metrics import Metrics
 from components.namespace import JobNamespace, Volume
 from components.network import Network
+from components.own_cluster import OwnCluster
 from components.own_network import OwnNetwork
 from components.prefetch import Prefetch
 from components.priority import Priority
@@ -36,6 +38,7 @@ from components.team_identity import TeamIdentity
 from components.team_rules import TeamRules
 from components.trainer import Runtimes, Trainer
 from components.training_operator import TrainingOperator
+from plans.clusters import BroughtClusterPlan, OwnClusterPlan, protected
 from plans.metrics import VIEW
 from plans.networks import BroughtNetworkPlan, OwnNetworkPlan
 from plans.policies import Document
@@ -51,6 +54,11 @@ NETWORKS: dict[type, Callable[..., Network]] = {
     BroughtNetworkPlan: BroughtNetwork,
 }
 """Plan of a network → its component."""
+CLUSTERS: dict[type, Callable[..., Cluster]] = {
+    OwnClusterPlan: OwnCluster,
+    BroughtClusterPlan: BroughtCluster,
+}
+"""Plan of a cluster → its component."""
 
 
 def build(plan: EnvironmentPlan) -> dict[str, Any]:
@@ -60,6 +68,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     on_aws = pulumi.ResourceOptions(providers=[account])
 
     network = NETWORKS[type(plan.network)]("network", plan.network, opts=on_aws)
+    cluster = CLUSTERS[type(plan.cluster)]("cluster", plan.cluster, network=network, opts=on_aws)
     stores = {
         key: plan_kind(store).component()(key, store, place=network.for_stores(), opts=on_aws)
         for key, store in plan.stores.items()
@@ -69,19 +78,14 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         key: Registry(key, registry, opts=on_aws) for key, registry in plan.registries.items()
     }
 
-    cluster = Cluster(
-        "cluster",
-        plan.cluster,
-        vpc_id=network.vpc_id,
-        public_subnet_ids=network.public_subnet_ids,
-        private_subnet_ids=network.private_subnet_ids,
-        service_cidr=network.service_cidr,
-        opts=on_aws,
-    )
     name = cluster.coordinates.name
     gpu_nodes = GpuNodes("gpu-nodes", plan.gpu_nodes, cluster_name=name, opts=on_aws)
     trusts = gpu_nodes.pod_identity_trust
-    cni = CniIdentity("cni", me, cluster_name=name, trusts=trusts, opts=on_aws)
+    cni = (
+        [CniIdentity("cni", me, cluster_name=name, trusts=trusts, opts=on_aws).ready]
+        if plan.add_ons.cni_identity
+        else []
+    )
     first = AddOns(
         "before-nodes", plan.add_ons.before_nodes, identity=me, cluster_name=name, opts=on_aws
     )
@@ -90,7 +94,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         plan.system_nodes,
         cluster_name=name,
         subnet_ids=network.private_subnet_ids,
-        needs=[*network.egress, cni.ready],
+        needs=[*network.egress, *cni],
         opts=on_aws,
     )
     # Nodes turn Ready with the first add-ons and need not wait for them: EKS makes the DaemonSets in
@@ -105,6 +109,8 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         roles=PodRoles(trusts=trusts, statements=_statements(plan, volumes)),
         opts=on_aws,
     )
+
+    add_ons = {**cluster.add_ons, **first.ready, **then.ready}
 
     in_cluster = pulumi.ResourceOptions(providers=[account, cluster.kubernetes])
     karpenter = Karpenter(
@@ -161,7 +167,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         Repair("repair", plan.repair, nodes=nodes, opts=in_cluster)
 
     workspace = JobNamespace(
-        "workspace", plan.workspace, volumes=volumes, drivers=then.ready, opts=in_cluster
+        "workspace", plan.workspace, volumes=volumes, drivers=add_ons, opts=in_cluster
     )
     # Pods that start before their role have no identity, and no secrets without the driver.
     secrets = (
@@ -175,7 +181,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
                 mounts=(),
                 opts=in_cluster,
             ).ready,
-            then.ready[ADD_ON],
+            add_ons[ADD_ON],
         ]
         if plan.job_pods
         else []
@@ -213,7 +219,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             needs=[
                 *admits[job.runtime or job.kind],
                 # Ranks find each other by name, and at the end a checkpoint finds its store.
-                then.ready["coredns"],
+                add_ons["coredns"],
                 *pools[job.pool].ready,
                 *(workspace.claims[store] for store in job.stores),
                 *(priorities[each].ready for each in job.priorities),
@@ -227,10 +233,10 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             *TeamRules(
                 "teams",
                 queues=queues is not None,
-                secrets=ADD_ON in then.ready,
+                secrets=ADD_ON in add_ons,
                 opts=in_cluster,
             ).ready,
-            first.ready["vpc-cni"],
+            add_ons["vpc-cni"],
         ]
         if plan.teams
         else []
@@ -240,7 +246,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             "directories",
             plan.directory_roots,
             volumes=volumes,
-            drivers=then.ready,
+            drivers=add_ons,
             group_id=cluster.security_group_id,
             opts=in_cluster,
         ).roots
@@ -254,12 +260,12 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             cluster=_reached(cluster),
             stores=stores,
             roots=roots,
-            drivers=then.ready,
+            drivers=add_ons,
             walls=walls,
             controllers=controllers,
             queues=queues.ready if queues else [],
             trusts=trusts,
-            ranges=Ranges(vpc=network.cidrs, services=network.service_cidr),
+            ranges=Ranges(vpc=network.cidrs, services=cluster.service_cidr),
             opts=in_cluster,
         )
 
@@ -271,7 +277,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         **({"metrics": VIEW} if plan.metrics else {}),
         **({"alerts_topic": alertmanager.topic_arn} if alertmanager else {}),
         **_tunnel(plan, cluster),
-        **({"deletion_protection": True} if plan.cluster.deletion_protection else {}),
+        **({"deletion_protection": True} if protected(plan.cluster) else {}),
     }
 
 

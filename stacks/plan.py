@@ -245,7 +245,7 @@ def _environment(
 ) -> EnvironmentPlan:
     """Every part of an environment, in the order of stacks/environment.py."""
     me = identity(config, wanted)
-    cluster = cluster_name(me, wanted.network, zones)
+    cluster = cluster_name(me, wanted, zones)
     pools = pool_plans(me, wanted, access)
     runtimes = runtime_plans(wanted)
     described = typed(wanted.jobs)
@@ -260,7 +260,7 @@ def _environment(
         cluster=cluster_plan(me, cluster, wanted, access, day),
         add_ons=add_ons_plan(me, wanted),
         system_nodes=system_nodes_plan(me, wanted),
-        gpu_nodes=gpu_nodes_plan(me, cluster),
+        gpu_nodes=gpu_nodes_plan(me, cluster, wanted),
         karpenter=karpenter_plan(me, cluster, wanted),
         pools=pools,
         device_plugins=device_plugins_plan(pools, wanted.artifacts),

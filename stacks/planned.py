@@ -8,11 +8,11 @@ from typing import Any
 
 from frozen import dataclass
 from plans.access import AccessPlan
+from plans.clusters import AnyClusterPlan, OwnClusterPlan
 from plans.metrics import MetricsPlan
 from plans.networks import AnyNetworkPlan, OwnNetworkPlan
 from plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
 from plans.parts import (
-    ClusterPlan,
     DevicePluginsPlan,
     GpuPoolPlan,
     Identity,
@@ -45,7 +45,7 @@ class EnvironmentPlan:
     network: AnyNetworkPlan
     stores: Mapping[str, StorePlan]
     registries: Mapping[str, RegistryPlan]
-    cluster: ClusterPlan
+    cluster: AnyClusterPlan
     add_ons: AddOnsPlan
     system_nodes: SystemNodesPlan
     gpu_nodes: GpuNodesPlan
@@ -80,6 +80,11 @@ class EnvironmentPlan:
     def own_network(self) -> bool:
         """Whether the stack makes its network, with NAT gateways."""
         return isinstance(self.network, OwnNetworkPlan)
+
+    @property
+    def own_cluster(self) -> bool:
+        """Whether the stack makes its cluster, and pays the control plane."""
+        return isinstance(self.cluster, OwnClusterPlan)
 
 
 @dataclass(frozen=True, kw_only=True)

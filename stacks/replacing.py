@@ -24,6 +24,8 @@ from stacks.stores.kinds import KINDS, AnyKind, plan_kind
 
 CLUSTER = ("aws:eks/cluster:Cluster", "cluster-eksCluster")
 """Inside pulumi-eks's component."""
+NODES = ("aws:eks/nodeGroup:NodeGroup", "system")
+"""Names the cluster, whether the stack makes it or not."""
 KMS_KEY = "environment.kms_key_arn"
 KEY = "encryptionConfig.provider.keyArn"
 """Place of its KMS key in its outputs."""
@@ -35,7 +37,7 @@ POOL = "trainyard:nodes:GpuPool"
 RUNTIME = "kubernetes:trainer.kubeflow.org/v1alpha1:ClusterTrainingRuntime"
 POLICY = "spec.template.spec.failurePolicy"
 STORES = tuple(kind.holds_data for kind in KINDS.values())
-TYPES = frozenset({CLUSTER[0], VPC[0], SUBNET, POOL, RUNTIME, *STORES})
+TYPES = frozenset({CLUSTER[0], NODES[0], VPC[0], SUBNET, POOL, RUNTIME, *STORES})
 """Types of resources that the rules look at."""
 
 
@@ -184,12 +186,15 @@ def changes(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
 def _cluster(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
     """The name follows from region, network and zones (stacks/derive/cluster.py). For another role
     EKS makes another cluster, too (roleArn of UpdateClusterConfig: there is none)."""
-    name = deployed.output(*CLUSTER, "name")
+    name = deployed.output(*CLUSTER, "name") or deployed.output(*NODES, "clusterName")
     if name is None:
         return
     cluster = Guarded(
         entry="cluster", lost="the cluster is replaced, and every node and job in it ends"
     )
+    if not plan.own_cluster or CLUSTER not in deployed.resources:
+        yield from _other_cluster(plan, name, cluster, own=CLUSTER in deployed.resources)
+        return
     if moved := _region(plan, deployed, CLUSTER) or _network(plan, deployed):
         yield moved.change(cluster)
     elif name != plan.cluster.name:
@@ -200,6 +205,11 @@ def _cluster(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
             got=", ".join(sorted(zone.name for zone in plan.network.zones)),
             back="those zones",
         )
+    yield from _born_with(plan, deployed, cluster)
+
+
+def _born_with(plan: EnvironmentPlan, deployed: Deployed, cluster: Guarded) -> Iterator[Change]:
+    """A cluster's key and role, which EKS never changes."""
     had_key, key = deployed.output(*CLUSTER, KEY), plan.identity.kms_key_arn
     if had_key and had_key != key:
         # EKS associates a key once: there is no call that changes it or takes it away.
@@ -213,6 +223,22 @@ def _cluster(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
             must="stay, as the control plane's role has one" if had else "not be set later",
             got=boundary or "nothing",
             back="it" if had else "no permissions_boundary",
+        )
+
+
+def _other_cluster(
+    plan: EnvironmentPlan, name: str, guarded: Guarded, *, own: bool
+) -> Iterator[Change]:
+    """Another brought cluster, or one of the stack in place of a brought one or the other way round:
+    every object in it would move, which no update can do. `own`: the deployed one is the stack's."""
+    if plan.own_cluster != own or name != plan.cluster.name:
+        yield Change(
+            guarded=guarded,
+            path="environment.cluster.name",
+            must="not be set later" if own else f"stay {name}",
+            got=plan.cluster.name if not plan.own_cluster else "nothing",
+            back="no name" if own else f"name: {name}",
+            at_once=False,
         )
 
 

@@ -62,6 +62,8 @@ class Addon(Part):
     """One installed add-on."""
 
     give_up_at: float = 0.0
+    overwrites: bool = True
+    """Objects in the cluster that have its names become the add-on's."""
     applied: bool = False
     available: bool = False
 
@@ -188,7 +190,9 @@ def _create(call: Call) -> Fields:
         f"Addon {name} specified is not supported; {', '.join(CATALOG)} are",
     )
     addon = Addon(
-        owner=owner, view={"health": {"issues": []}, "tags": call["tags"]} | _checked(call, {})
+        overwrites=call["resolveConflicts"] == "OVERWRITE",
+        owner=owner,
+        view={"health": {"issues": []}, "tags": call["tags"]} | _checked(call, {}),
     )
     answer = owner.add("Addon", name, addon)
     _begin(addon, "CREATING")
@@ -198,7 +202,7 @@ def _create(call: Call) -> Fields:
 def _checked(call: Call, now: Fields) -> Fields:
     """Version and configuration as they will be."""
     only(call, "addonName addonVersion configurationValues resolveConflicts tags")
-    if call["resolveConflicts"] not in ("OVERWRITE", "PRESERVE"):
+    if call["resolveConflicts"] not in ("OVERWRITE", "PRESERVE", "NONE"):
         raise NotBuilt(f"{call.name} without resolveConflicts")
     version = call["addonVersion"] or now.get("addonVersion") or ""
     refuse(
@@ -221,6 +225,17 @@ def _begin(addon: Addon, status: str) -> None:
             addon.available or addon.view["status"] != status or time.time() > addon.give_up_at
         ),
     )
+
+
+def conflict(addon: Addon, workload: str) -> None:
+    """What is in the cluster under the name of a workload stays, and the add-on fails (EKS user guide,
+    creating-an-add-on, conflict resolution None)."""
+    problem = {
+        "code": "ConfigurationConflict",
+        "message": f"Conflicts found when trying to apply: {workload}",
+        "resourceIds": [],
+    }
+    addon.view |= {"status": "CREATE_FAILED", "health": {"issues": [problem]}}
 
 
 def show_health(addon: Addon) -> None:

@@ -14,6 +14,7 @@ from rehearsal import paths
 from rehearsal.aws import (
     access,
     backends,
+    backups,
     capacity,
     eks,
     instances,
@@ -277,6 +278,10 @@ def _of_stores() -> Iterator[Row]:
     yield from (
         ("fsx-association", id_, "", view["Lifecycle"], view["Tags"])
         for id_, view in storage.ASSOCIATIONS.items()
+    )
+    yield from (
+        ("fsx-backup", id_, view["FileSystem"]["FileSystemId"], view["Lifecycle"], view["Tags"])
+        for id_, view in backups.BACKUPS.items()
     )
     for s3 in backends.used("s3"):
         yield from (

@@ -114,17 +114,29 @@ def _keep_addon(addon: Addon, api: kube.Api) -> None:
             api.delete(one)
         addon.applied = False
         return
-    if not addon.applied:
-        if ignored := addon.view["configurationValues"]:
-            _LOG.warning("add-on %s: the rehearsal ignores %s", addon.view["addonName"], ignored)
-        for one in objects:
-            api.apply(one, manager="eks")
-        addon.applied = True
+    if not addon.applied and not _install(addon, objects, api):
+        return
     available = all(_available(api.get(one)) for one in objects if one["apiVersion"] == "apps/v1")
     with LOCK:
         addon.available = available
         if addon.view["status"] in ("ACTIVE", "DEGRADED"):
             addons.show_health(addon)
+
+
+def _install(addon: Addon, objects: list[Fields], api: kube.Api) -> bool:
+    """Whether it is in the cluster now: one that must not overwrite what is there fails instead."""
+    taken = [one for one in objects if one["apiVersion"] == "apps/v1" and api.get(one)]
+    if taken and addon.view["status"] == "CREATING" and not addon.overwrites:
+        with LOCK:
+            addons.conflict(addon, taken[0]["metadata"]["name"])
+    if addon.view["status"] == "CREATE_FAILED":
+        return False
+    if ignored := addon.view["configurationValues"]:
+        _LOG.warning("add-on %s: the rehearsal ignores %s", addon.view["addonName"], ignored)
+    for one in objects:
+        api.apply(one, manager="eks")
+    addon.applied = True
+    return True
 
 
 def _available(live: Fields | None) -> bool:

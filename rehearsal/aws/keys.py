@@ -83,6 +83,9 @@ USES: Mapping[str, Use] = {
     "fsx:CreateFileSystem": Use(
         key=lambda call: call["KmsKeyId"], via="fsx", actions=MADE, code="BadRequest"
     ),
+    "fsx:CreateFileSystemFromBackup": Use(
+        key=lambda call: call["KmsKeyId"], via="fsx", actions=MADE, code="BadRequest"
+    ),
     "logs:CreateLogGroup": GROUP,
     "logs:AssociateKmsKey": GROUP,
     "sqs:ReceiveMessage": Use(

@@ -59,6 +59,7 @@ for _module in (
     "quotas",
     "dry_runs",
     "storage",
+    "backups",
     "efs",
     "services",
     "sessions",

@@ -38,7 +38,8 @@ def _absent(call: Call, word: str, held: dict[str, Fields]) -> str:
     return ", ".join({*(call[f"{word}s"] or [call[word] or ""])} - {*_here(call, held), ""})
 
 
-def _links(file_system: str) -> list[Fields]:
+def linked(file_system: str) -> list[Fields]:
+    """Its links to S3."""
     return [link for link in ASSOCIATIONS.values() if link["FileSystemId"] == file_system]
 
 
@@ -51,7 +52,7 @@ def _overlapping(call: Call) -> str:
     return next(
         (
             link["AssociationId"]
-            for link in _links(call["FileSystemId"])
+            for link in linked(call["FileSystemId"])
             for key in ("FileSystemPath", "DataRepositoryPath")
             if ends(link, key).startswith(ends(call, key))
             or ends(call, key).startswith(ends(link, key))
@@ -129,7 +130,7 @@ refuses(
     "{FileSystemId} is linked to a data repository: it has no backups",
     lambda call: (
         (call["LustreConfiguration"] or {}).get("AutomaticBackupRetentionDays")
-        and _links(call["FileSystemId"])
+        and linked(call["FileSystemId"])
     ),
 )
 refuses(
@@ -174,7 +175,7 @@ refuses(
     "CreateDataRepositoryAssociation",
     "ServiceLimitExceeded",
     "{FileSystemId} has {hit} data repository associations",
-    lambda call: (held := len(_links(call["FileSystemId"]))) >= LINKS_AT_MOST and held,
+    lambda call: (held := len(linked(call["FileSystemId"]))) >= LINKS_AT_MOST and held,
 )
 refuses(
     "fsx",
@@ -197,6 +198,16 @@ refuses(
 
 @answers("fsx", "CreateFileSystem")
 def _create(call: Call) -> Fields:
+    return create(
+        call,
+        capacity=call["StorageCapacity"],
+        version=call["FileSystemTypeVersion"],
+        lustre=call["LustreConfiguration"],
+    )
+
+
+def create(call: Call, *, capacity: int, version: str, lustre: Fields) -> Fields:
+    """A new file system, in the subnet and with the groups of the call."""
     id_, subnet = f"fs-0{secrets.token_hex(8)}", call.ec2.get_subnet(call["SubnetIds"][0])
     eni = network.own_interface(
         call.region, subnet.id, call["SecurityGroupIds"], f"Created by Amazon FSx for {id_}"
@@ -207,7 +218,7 @@ def _create(call: Call) -> Fields:
         "FileSystemId": id_,
         "FileSystemType": "LUSTRE",
         "Lifecycle": "CREATING",
-        "StorageCapacity": call["StorageCapacity"],
+        "StorageCapacity": capacity,
         "VpcId": subnet.vpc_id,
         "StorageType": "SSD",
         "SubnetIds": [subnet.id],
@@ -216,7 +227,7 @@ def _create(call: Call) -> Fields:
         "DNSName": f"{id_}.fsx.{call.region}.amazonaws.com",
         "Tags": list(call["Tags"] or ()),
         "ResourceARN": f"arn:aws:fsx:{call.region}:{backends.ACCOUNT}:file-system/{id_}",
-        "FileSystemTypeVersion": call["FileSystemTypeVersion"],
+        "FileSystemTypeVersion": version,
         "LustreConfiguration": {
             "WeeklyMaintenanceStartTime": "7:00:00",
             "DataCompressionType": "NONE",
@@ -224,7 +235,7 @@ def _create(call: Call) -> Fields:
             "AutomaticBackupRetentionDays": 0,
             "LogConfiguration": {"Level": "DISABLED"},
             "MountName": secrets.token_hex(4),
-            **call["LustreConfiguration"],
+            **lustre,
         },
     }
     CLOCK.later("fsx.lustre", lambda: view.update(Lifecycle="AVAILABLE"))
@@ -280,7 +291,7 @@ def _delete(call: Call) -> Fields:
 
     def gone() -> None:
         network.drop_interfaces(call.region, view["NetworkInterfaceIds"])
-        for link in _links(view["FileSystemId"]):
+        for link in linked(view["FileSystemId"]):
             del ASSOCIATIONS[link["AssociationId"]]
         del FILE_SYSTEMS[view["FileSystemId"]]
 
@@ -308,20 +319,20 @@ def _link(call: Call) -> Fields:
         "Tags": list(call["Tags"] or ()),
     }
 
-    def linked() -> None:
+    def ready() -> None:
         if view["Lifecycle"] == "CREATING":  # and not on its way out, or gone with its file system
             view["Lifecycle"] = "AVAILABLE"
 
     CLOCK.later(
         "fsx.association",
-        linked,
+        ready,
         ready=lambda: FILE_SYSTEMS.get(file_system, {}).get("Lifecycle") != "CREATING",
     )
     return {"Association": view}
 
 
 @answers("fsx", "DescribeDataRepositoryAssociations")
-def _tell_links(call: Call) -> Fields:
+def _telllinked(call: Call) -> Fields:
     asked = {one["Name"]: one["Values"] for one in call["Filters"] or ()}
     of = asked.get("file-system-id", FILE_SYSTEMS)
     return {

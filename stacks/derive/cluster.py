@@ -4,18 +4,21 @@ identity that GPU nodes share."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
+from typing import Any
 
 from catalog import versions
 from plans.access import AccessPlan
+from plans.clusters import ALWAYS_THERE, AnyClusterPlan, BroughtClusterPlan, OwnClusterPlan
 from plans.node_parts import AddOnPlan, AddOnsPlan, GpuNodesPlan, SystemNodesPlan
-from plans.parts import ClusterPlan, Identity
+from plans.parts import Identity
 from stacks.derive.capacity import CNI
 from stacks.derive.network import made_from
 from stacks.derive.repair import agent_plan
 from stacks.derive.secrets import secrets_add_on
 from stacks.settings.environment import EnvironmentConfig
-from stacks.settings.network import AnyNetwork
+from stacks.settings.network import BroughtNetworkConfig
 from stacks.stores.kinds import drivers
 
 SYSTEM_DISK_GIB = 50
@@ -29,35 +32,61 @@ The strict mode would also refuse CoreDNS and all controllers, which have no pol
 amazon-vpc-cni-k8s, NETWORK_POLICY_ENFORCING_MODE)."""
 
 
-def cluster_name(me: Identity, network: AnyNetwork, zones: tuple[str, ...]) -> str:
-    """Another network or other zones are another cluster: EKS never leaves the zones it began
-    in."""
-    return me.name("cluster", made_from(network), *sorted(zones))
+def cluster_name(me: Identity, wanted: EnvironmentConfig, zones: tuple[str, ...]) -> str:
+    """That of the stack file, or one that follows: another network or other zones are another cluster,
+    as EKS never leaves the zones it began in."""
+    return wanted.cluster.name or me.name("cluster", made_from(wanted.network), *sorted(zones))
 
 
 def cluster_plan(
     me: Identity, name: str, wanted: EnvironmentConfig, access: AccessPlan, day: date
-) -> ClusterPlan:
+) -> AnyClusterPlan:
     """The control plane. `name`: of `cluster_name`. `day`: on which it is priced."""
-    return ClusterPlan(
-        identity=me,
-        name=name,
-        version=wanted.cluster.version,
-        support=versions.KUBERNETES[wanted.cluster.version].support(day),
-        upgrade_policy=wanted.cluster.upgrade_policy,
-        logs=tuple(sorted(set(wanted.cluster.logs))),
-        log_days=wanted.cluster.log_retention_days,
-        deletion_protection=wanted.cluster.deletion_protection,
-        public=wanted.cluster.endpoint != "private",
-        public_access_cidrs=wanted.cluster.public_access_cidrs,
-        tunnel_port=wanted.cluster.tunnel_port,
-        admins=tuple((name, admin.role_arn) for name, admin in wanted.cluster.admins.items()),
+    cluster = wanted.cluster
+    both: dict[str, Any] = {
+        "identity": me,
+        "name": name,
+        "version": cluster.version,
+        "support": versions.KUBERNETES[cluster.version].support(day),
+        "public": cluster.endpoint != "private",
+        "tunnel_port": cluster.tunnel_port,
+        "admins": tuple((name, admin.role_arn) for name, admin in cluster.admins.items()),
+        "access": access,
+    }
+    if isinstance(wanted.network, BroughtNetworkConfig) and cluster.name:
+        made = add_ons_plan(me, wanted)
+        return BroughtClusterPlan(
+            **both,
+            vpc_id=wanted.network.vpc_id,
+            add_ons=(*ALWAYS_THERE, *sorted(cluster.existing_add_ons)),
+            made_add_ons=tuple(one.name for one in (*made.before_nodes, *made.after_nodes)),
+            network_policies=bool(wanted.teams),
+        )
+    return OwnClusterPlan(
+        **both,
+        upgrade_policy=cluster.upgrade_policy,
+        logs=tuple(sorted(set(cluster.logs))),
+        log_days=cluster.log_retention_days,
+        deletion_protection=cluster.deletion_protection,
+        public_access_cidrs=cluster.public_access_cidrs,
         role_name=me.name("control-plane") if me.permissions_boundary else None,
-        access=access,
     )
 
 
 def add_ons_plan(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
+    """The add-ons that the stack makes: in a cluster that is brought, those that are not there."""
+    whole = all_add_ons(me, wanted)
+    if wanted.cluster.name is None:
+        return whole
+    theirs = {*ALWAYS_THERE, *wanted.cluster.existing_add_ons}
+    before, after = (
+        tuple(replace(one, overwrites=False) for one in group if one.name not in theirs)
+        for group in (whole.before_nodes, whole.after_nodes)
+    )
+    return replace(whole, before_nodes=before, after_nodes=after, cni_identity=False)
+
+
+def all_add_ons(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
     """The add-ons of the Kubernetes version, with a driver for each kind of store that there is, and
     for secrets."""
     published = versions.KUBERNETES[wanted.cluster.version].add_ons
@@ -111,14 +140,17 @@ def system_nodes_plan(me: Identity, wanted: EnvironmentConfig) -> SystemNodesPla
         release=nodes.release or versions.KUBERNETES[kubernetes].system_nodes,
         disk_gib=SYSTEM_DISK_GIB,
         tunnel=wanted.cluster.tunnel_port is not None,
+        cni=wanted.cluster.name is not None,
+        entry=wanted.cluster.name is not None,
     )
 
 
-def gpu_nodes_plan(me: Identity, cluster_name: str) -> GpuNodesPlan:
+def gpu_nodes_plan(me: Identity, cluster_name: str, wanted: EnvironmentConfig) -> GpuNodesPlan:
     """The role and the instance profile that all GPU nodes share."""
     return GpuNodesPlan(
         identity=me,
         cluster_name=cluster_name,
         role_name=me.name("gpu-nodes"),
         profile_name=me.name("gpu-nodes"),
+        cni=wanted.cluster.name is not None,
     )

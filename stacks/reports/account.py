@@ -10,7 +10,9 @@ from typing import Any
 
 from catalog.instances import ADDRESS_QUOTA, QUOTAS
 from plans.access import AccessPlan
+from plans.cluster_faults import AddOnFound, ClusterFound
 from plans.parts import Identity
+from plans.policies import same_role
 from plans.store_faults import RuleFound, ServersFound, StoreFound
 from plans.vpc_faults import EVERYWHERE, SubnetFound, VpcFound
 from stacks.derive.capacity import TYPES
@@ -62,6 +64,53 @@ class Account:
     def has_cluster(self, name: str) -> bool:
         return bool(self._ask("eks:DescribeCluster", unless="ResourceNotFound", name=name))
 
+    def cluster(self, name: str, add_ons: Sequence[str], caller: str) -> ClusterFound | None:
+        """A cluster with those of the add-ons that it has; None where there is none."""
+        answer = self._ask("eks:DescribeCluster", unless="ResourceNotFound", name=name)
+        if not answer:
+            return None
+        found, vpc = answer["cluster"], answer["cluster"]["resourcesVpcConfig"]
+        entries = self._ask("eks:ListAccessEntries", clusterName=name)
+        mine = [entry for entry in entries["accessEntries"] if same_role(entry, caller)]
+        return ClusterFound(
+            status=found["status"],
+            version=found["version"],
+            authentication_mode=found["accessConfig"]["authenticationMode"],
+            vpc_id=vpc["vpcId"],
+            public=vpc["endpointPublicAccess"],
+            private=vpc["endpointPrivateAccess"],
+            public_ranges=tuple(vpc.get("publicAccessCidrs", ())),
+            add_ons={one: it for one in add_ons if (it := self._add_on(name, one))},
+            caller=mine[0] if mine else caller,
+            caller_enters=bool(mine),
+        )
+
+    def _add_on(self, cluster: str, name: str) -> AddOnFound | None:
+        answer = self._ask(
+            "eks:DescribeAddon", unless="ResourceNotFound", clusterName=cluster, addonName=name
+        )
+        found = answer.get("addon")
+        return found and AddOnFound(
+            version=found["addonVersion"],
+            configuration=found.get("configurationValues") or "",
+            tags=found.get("tags", {}),
+        )
+
+    def access_policies(self, cluster: str, principal: str) -> list[str]:
+        """ARNs of the access policies that hold for the whole cluster."""
+        call = "eks:ListAssociatedAccessPolicies"
+        found = self._ask(call, clusterName=cluster, principalArn=principal)
+        every = found["associatedAccessPolicies"]
+        return [one["policyArn"] for one in every if one["accessScope"]["type"] == "cluster"]
+
+    def karpenter_nodes(self, cluster: str) -> list[dict[str, str]]:
+        """The tags of each running node that some Karpenter has launched for the cluster."""
+        filters: Filters = {
+            "tag-key": ["karpenter.sh/nodepool"],
+            f"tag:kubernetes.io/cluster/{cluster}": ["owned"],
+        }
+        return [{t["Key"]: t["Value"] for t in one["Tags"]} for one in self._running(filters)]
+
     def has_role(self, name: str) -> bool:
         return bool(self._ask("iam:GetRole", unless="NoSuchEntity", RoleName=name))
 
@@ -88,8 +137,7 @@ class Account:
         return [build["addonVersion"] for one in add_ons for build in one["addonVersions"]]
 
     def has_ami(self, kubernetes: str, variant: str, release: str) -> bool:
-        """Whether the region has EKS's AMI of a release, such as v20261012: the parameter by which
-        Karpenter finds it. `variant`: standard or nvidia."""
+        """Whether the region has EKS's AMI of a release: v20261012. `variant`: standard or nvidia."""
         image = f"amazon-eks-node-al2023-x86_64-{variant}-{kubernetes}-{release}"
         name = f"{_AMIS.format(kubernetes=kubernetes, variant=variant)}/{image}/image_id"
         return bool(self._ask("ssm:GetParameter", unless="ParameterNotFound", Name=name))
@@ -211,6 +259,11 @@ class Account:
             version=systems[0].get("FileSystemTypeVersion", ""),
             deployment=systems[0]["LustreConfiguration"]["DeploymentType"],
         )
+
+    def backup(self, id_: str) -> dict[str, Any]:
+        """As FSx describes a backup; empty where it knows none."""
+        found = self._ask("fsx:DescribeBackups", unless="BackupNotFound", BackupIds=[id_])
+        return next(iter(found.get("Backups", ())), {})
 
     def efs_file_system(self, id_: str) -> StoreFound | None:
         """An EFS file system; None where the region has none of that id."""

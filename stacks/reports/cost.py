@@ -157,12 +157,10 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate:
 
 
 def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
-    region, system = plan.identity.region, plan.system_nodes
-    yield _line(
-        "control plane",
-        [(each, 1) for each in control_plane_prices(region, plan.cluster.support)],
-        f"in {plan.cluster.support} support",
-    )
+    region, system, support = plan.identity.region, plan.system_nodes, plan.cluster.support
+    if plan.own_cluster:
+        prices = [(each, 1) for each in control_plane_prices(region, support)]
+        yield _line("control plane", prices, f"in {support} support")
     if isinstance(plan.network, OwnNetworkPlan):
         yield from _ways_out(region, len(plan.network.ways_out))
     yield _line(
@@ -252,6 +250,8 @@ def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
     rates = [through, between] if plan.own_network else [between]
     if has_flow_logs(plan.network):
         rates.append(UsageCost(what="flow logs", service="logs", sku="vended"))
+    if not plan.own_cluster:
+        yield _not_ours(f"control plane of {plan.cluster.name}")
     for name, store in plan.stores.items():
         kind = plan_kind(store)
         rates += kind.usage_costs(name, store)

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import command_line
+from plans.clusters import own_log_days
 from plans.encryption import key_policy
 from plans.networks import has_flow_logs
 from plans.policies import Document, account_of
@@ -113,7 +114,7 @@ def _listed(value: Any) -> list[str]:
 
 
 def _has_log_groups(plan: EnvironmentPlan) -> bool:
-    return plan.cluster.log_days is not None or has_flow_logs(plan.network)
+    return own_log_days(plan.cluster) is not None or has_flow_logs(plan.network)
 
 
 def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
@@ -125,7 +126,7 @@ def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
     buckets = [name for name, store in plan.stores.items() if plan_kind(store).own_buckets(store)]
     topic = plan.metrics and plan.metrics.alerts and not plan.metrics.alerts.topic_arn
     encrypts = (
-        "Kubernetes secrets",
+        *_secrets(plan),
         "disks of nodes",
         *(f"store {name}" for name in [*stores, *buckets]),
         *(["log groups"] if _has_log_groups(plan) else []),
@@ -138,3 +139,8 @@ def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
     )
     lines = [f"{key} encrypts {', '.join(encrypts)}", *notes]
     return ["encryption", *(line for each in lines for line in command_line.wrapped(each))]
+
+
+def _secrets(plan: EnvironmentPlan) -> list[str]:
+    """In a brought cluster its owner decides how they are encrypted."""
+    return ["Kubernetes secrets"] if plan.own_cluster else []

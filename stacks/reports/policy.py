@@ -11,8 +11,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import command_line
-from catalog.permissions import CLOUDFORMATION
-from plans.deployer import Scope, deployer_policies, preview_policies, team_policies
+from catalog.permissions import CLOUDFORMATION, CLUSTER_QUESTIONS
+from plans.clusters import BroughtClusterPlan, own_log_days
+from plans.deployer import (
+    BroughtClusterScope,
+    Scope,
+    deployer_policies,
+    preview_policies,
+    team_policies,
+)
 from plans.encryption import key_policy
 from plans.networks import AnyNetworkPlan, BroughtNetworkPlan, has_flow_logs
 from plans.policies import Document
@@ -55,6 +62,7 @@ OF_A_NETWORK = {
     "aws:ec2/vpc:Vpc",
 }
 """Types of a VPC that the stack makes: whoever deploys into a brought one may make none."""
+CLUSTER = "aws:eks/cluster:Cluster"
 S3_ENDPOINT = "aws:ec2/vpcEndpoint:VpcEndpoint"
 
 
@@ -126,9 +134,8 @@ def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict
             scope,
             buckets=tuple(sorted(linked)),
             own_buckets=tuple(sorted(own)),
-            questions=tuple(
-                sorted({ask for kind, store in kinds for ask in kind.questions(store)})
-            ),
+            questions=tuple(sorted(_questions(plan))),
+            brought=_brought(plan),
             boundary=plan.identity.permissions_boundary,
             key=plan.identity.kms_key_arn,
             flow_logs=has_flow_logs(plan.network),
@@ -137,13 +144,32 @@ def policies(plan: EnvironmentPlan | TeamPlan, *, preview: bool = False) -> dict
     return make(resource_types(plan), scope)
 
 
+def _questions(plan: EnvironmentPlan) -> set[str]:
+    """Calls about what the stack is brought."""
+    stores = [(plan_kind(store), store) for store in plan.stores.values()]
+    of_stores = {ask for kind, store in stores for ask in kind.questions(store)}
+    return of_stores if plan.own_cluster else {*of_stores, *CLUSTER_QUESTIONS}
+
+
+def _brought(plan: EnvironmentPlan) -> BroughtClusterScope | None:
+    """The cluster that the stack is brought, and what it writes there; None where it makes one."""
+    if not isinstance(plan.cluster, BroughtClusterPlan):
+        return None
+    return BroughtClusterScope(
+        name=plan.cluster.name,
+        add_ons=plan.cluster.made_add_ons,
+        admins=tuple(arn.rpartition("/")[2] for _, arn in plan.cluster.admins),
+    )
+
+
 def resource_types(plan: EnvironmentPlan | TeamPlan) -> set[str]:
     """The types of the AWS provider that a stack has, those inside pulumi-eks's cluster among
     them."""
     if isinstance(plan, TeamPlan):
         return set()
-    always = CLOUDFORMATION.keys() - SOMETIMES - OF_A_NETWORK - {S3_ENDPOINT}
-    return {*always, *_of_network(plan.network), *_from_settings(plan)}
+    always = CLOUDFORMATION.keys() - SOMETIMES - OF_A_NETWORK - {S3_ENDPOINT, CLUSTER}
+    own = {CLUSTER} if plan.own_cluster else set[str]()
+    return {*always, *own, *_of_network(plan.network), *_from_settings(plan)}
 
 
 def _of_network(network: AnyNetworkPlan) -> set[str]:
@@ -176,7 +202,7 @@ def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
 def _of_logs(plan: EnvironmentPlan) -> Iterator[str]:
     if has_flow_logs(plan.network):
         yield "aws:ec2/flowLog:FlowLog"
-    if has_flow_logs(plan.network) or plan.cluster.log_days is not None:
+    if has_flow_logs(plan.network) or own_log_days(plan.cluster) is not None:
         yield "aws:cloudwatch/logGroup:LogGroup"
 
 

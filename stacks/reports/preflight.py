@@ -7,7 +7,6 @@ as the AWS provider does.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from itertools import product
@@ -16,10 +15,13 @@ from time import monotonic
 from typing import Any
 
 from plans.networks import BroughtNetworkPlan
+from plans.policies import same_role
 from stacks.derive.capacity import CNI, SYSTEM, quota_of_up, quota_takers
 from stacks.derive.credentials import NotAssumed
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account, NotAnswered
+from stacks.reports.backups import backup_checks
+from stacks.reports.brought_cluster import brought_cluster_checks
 from stacks.reports.brought_stores import store_checks
 from stacks.reports.brought_vpc import vpc_checks
 from stacks.reports.encryption import key_checks
@@ -117,9 +119,10 @@ def checks(
     types = sorted({kind.instance_type for kind in kinds})
     subnet, node_pools = _subnet(plan), [kind.name for kind in kinds]
     return {
-        **_cluster_checks(account, plan, caller),
+        **(brought_cluster_checks(account, plan, caller) or _cluster_checks(account, plan, caller)),
         **vpc_checks(account, plan.network),
         **store_checks(account, plan),
+        **backup_checks(account, plan),
         **public_address_checks(account, plan.network),
         "zones": lambda: zone_findings(plan, wanted.zone_id, account.zones()),
         "instance types on offer": lambda: offer_findings(plan, account.offers(types)),
@@ -158,7 +161,7 @@ def _cluster_checks(account: Account, plan: EnvironmentPlan, caller: str) -> dic
             creator_findings(name, arn, account.has_cluster(cluster))
         )
         for name, arn in plan.cluster.admins
-        if _role(arn) == _role(caller)
+        if same_role(arn, caller)
     }
     if asks_address(plan):
         found["this machine's public address"] = lambda: address_errors(plan, account.own_address())
@@ -213,13 +216,6 @@ def _release_checks(account: Account, plan: EnvironmentPlan) -> dict[str, Check]
         for variant, release in amis(plan)
     }
     return builds | images
-
-
-def _role(arn: str) -> tuple[str, str] | str:
-    """Account and name of a role, or of the role of a session; of anything else the ARN. The ARN of
-    a session does not contain the role's path."""
-    found = re.search(r":(\d+):(?:role/(?:.+/)?|assumed-role/)([^/]+)(?:/[^/]+)?$", arn)
-    return (found[1], found[2]) if found else arn
 
 
 def creator_findings(name: str, role: str, cluster_exists: bool) -> Iterator[InputError]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from plans.clusters import OwnClusterPlan
 from stacks.planned import EnvironmentPlan
 from stacks.rules.endpoint import CIDRS
 from stacks.rules.network import is_range
@@ -14,15 +15,20 @@ from stacks.settings.problems import InputError
 def asks_address(plan: EnvironmentPlan) -> bool:
     """Whether it matters which address this machine has: a proxy has another one, and a range for
     everybody contains all."""
-    listed = plan.cluster.public_access_cidrs
-    return plan.cluster.public and not plan.access.proxy_url and "0.0.0.0/0" not in listed
+    cluster = plan.cluster
+    return (
+        isinstance(cluster, OwnClusterPlan)
+        and cluster.public
+        and not plan.access.proxy_url
+        and "0.0.0.0/0" not in cluster.public_access_cidrs
+    )
 
 
 def address_errors(plan: EnvironmentPlan, address: str) -> Iterator[InputError]:
     """An address that the public endpoint will not answer."""
-    listed = plan.cluster.public_access_cidrs
-    mine = ipaddress.IPv4Address(address)
-    if not any(is_range(cidr) and mine in ipaddress.IPv4Network(cidr) for cidr in listed):
+    cluster = plan.cluster
+    listed = cluster.public_access_cidrs if isinstance(cluster, OwnClusterPlan) else ()
+    if not answers(listed, address):
         yield InputError(
             path=CIDRS,
             must="contain the public address of this machine, if `pulumi up` runs here",
@@ -30,6 +36,12 @@ def address_errors(plan: EnvironmentPlan, address: str) -> Iterator[InputError]:
             fix=f"add {address}/32",
             write=[f"{address}/32"],
         )
+
+
+def answers(listed: Sequence[str], address: str) -> bool:
+    """Whether a public endpoint with these ranges answers the address."""
+    mine = ipaddress.IPv4Address(address)
+    return any(is_range(cidr) and mine in ipaddress.IPv4Network(cidr) for cidr in listed)
 
 
 def first_update_errors(plan: EnvironmentPlan, cluster_exists: bool) -> Iterator[InputError]:

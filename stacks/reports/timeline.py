@@ -16,6 +16,7 @@ from dataclasses import replace
 from catalog.job_kinds import JOB_KINDS
 from catalog.latencies import LATENCIES, TYPICAL
 from frozen import dataclass
+from plans.clusters import AGENT, AnyClusterPlan, BroughtClusterPlan
 from plans.parts import JobPlan
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.stores.figures import Stage, took
@@ -76,13 +77,24 @@ def cold_start(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> float:
 
 
 def _environment(plan: EnvironmentPlan) -> Iterable[Stage]:
-    """What is made before any job, in the order of stacks/environment.py. Nothing waits for a VPC that
-    is there already."""
+    """What is made before any job, in the order of stacks/environment.py. Nothing waits for a VPC or a
+    cluster that is there already."""
     made = _network() if plan.own_network else ()
-    there = () if plan.own_network else {stage.name for stage in _network()}
+    there = set[str]() if plan.own_network else {stage.name for stage in _network()}
+    there |= _in_brought_cluster(plan.cluster)
     yield from made
     for stage in _in_network(plan):
-        yield replace(stage, after=tuple(name for name in stage.after if name not in there))
+        if stage.name not in there:
+            yield replace(stage, after=tuple(name for name in stage.after if name not in there))
+
+
+def _in_brought_cluster(cluster: AnyClusterPlan) -> set[str]:
+    """Stages that are over before an environment begins: a cluster that it is brought, with its
+    add-ons."""
+    if not isinstance(cluster, BroughtClusterPlan):
+        return set()
+    first = set[str]() if AGENT in cluster.made_add_ons else {"first add-ons"}
+    return {"cluster", *first, *cluster.add_ons}
 
 
 def _network() -> tuple[Stage, ...]:
@@ -174,7 +186,9 @@ def _needs(
     ]
     runs = "runtimes" if job.runtime else JOB_KINDS[job.kind].controller
     admits = ("Kueue",) if plan.queues else ()
-    return (runs, *admits, "coredns", *dict.fromkeys(mounted)), ("pools",)
+    needs = (runs, *admits, "coredns", *dict.fromkeys(mounted))
+    there = _in_brought_cluster(plan.cluster)
+    return tuple(stage for stage in needs if stage not in there), ("pools",)
 
 
 def _prefetched(plan: EnvironmentPlan | TeamPlan, job: JobPlan) -> bool:

@@ -13,6 +13,7 @@ from catalog.instances import GPU_TYPES
 from catalog.versions import KubernetesRelease, minor
 from plans.upstream_runtimes import upstream_runtimes
 from stacks.derive.job_view import RESERVED_ENV
+from stacks.rules.brought_cluster import brought_cluster_errors
 from stacks.rules.endpoint import endpoint_errors
 from stacks.rules.entries import torchtune_errors
 from stacks.rules.images import image_errors, tag_errors
@@ -42,6 +43,7 @@ def cluster_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     else:
         yield from _karpenter(cluster.version)
     yield from endpoint_errors(cluster)
+    yield from brought_cluster_errors(wanted)
     roles = [admin.role_arn for admin in cluster.admins.values()]
     for role in sorted({role for role in roles if roles.count(role) > 1}):
         second = [name for name, admin in cluster.admins.items() if admin.role_arn == role][1]
@@ -74,7 +76,8 @@ def support_warnings(wanted: EnvironmentConfig, today: date) -> Iterator[InputWa
     if release is None or today < release.standard_ends - WARNING_TIME:
         return
     newer = next_release(version)
-    do = f"; write {as_yaml(newer)}, docs/upgrades.md has the order" if newer else ""
+    first = "have its owner upgrade the cluster, then " if wanted.cluster.name else ""
+    do = f"; {first}write {as_yaml(newer)}, docs/upgrades.md has the order" if newer else ""
     text = f"{end_of_support(version, wanted.cluster.upgrade_policy, today)}{do}"
     yield InputWarning(path="environment.cluster.version", text=text)
 

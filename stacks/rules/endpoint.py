@@ -46,7 +46,7 @@ def _ranges(cluster: ClusterConfig) -> Iterator[InputError]:
             fix="delete it, or write endpoint: public-and-private",
             write=REMOVE,
         )
-    if cluster.endpoint != "private" and not listed:
+    if cluster.endpoint != "private" and not listed and cluster.name is None:
         yield InputError(
             path=CIDRS,
             must="list who may reach the public endpoint",
@@ -125,6 +125,8 @@ def _proxy(url: str) -> Iterator[InputError]:
 
 def endpoint_warnings(cluster: ClusterConfig) -> Iterator[InputWarning]:
     """What works but should be known."""
+    if cluster.name is not None:
+        return
     if cluster.endpoint == "private":
         how = {
             "tunnel_port": " and the same tunnel_port; then open the tunnel that the output `tunnel` names",

@@ -32,6 +32,7 @@ class AdminConfig:
     """ARN of the IAM role."""
 
 
+ClusterName = Annotated[str, pydantic.Field(pattern=r"^[0-9A-Za-z][-_0-9A-Za-z]{0,99}$")]
 LogType = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 
 
@@ -39,9 +40,17 @@ LogType = Literal["api", "audit", "authenticator", "controllerManager", "schedul
 class ClusterConfig:
     """The EKS control plane."""
 
+    name: ClusterName | None = None
+    """Name of an EKS cluster that exists already, instead of one that the stack creates. It must be in
+    the VPC that `network.vpc_id` names. This program never changes or deletes it: see docs/cluster.md."""
+    existing_add_ons: tuple[str, ...] = ()
+    """EKS add-ons that the cluster of `name` has and this environment uses, beside `vpc-cni`,
+    `kube-proxy` and `coredns`, which it must have. They stay as they are. The stack creates the others
+    that it needs, such as `eks-pod-identity-agent`."""
     version: str
     """Kubernetes minor version, in quotes: "1.35", which is the recommended value, "1.34" or
-    "1.36". It can be raised by one minor version at a time: see docs/upgrades.md."""
+    "1.36". It can be raised by one minor version at a time: see docs/upgrades.md. With `name`: the
+    version that the cluster has."""
     upgrade_policy: Literal["extended", "standard"] = "extended"
     """What EKS does when standard support of the version ends. `extended`, the recommended value:
     the control plane stays as it is, and costs six times as much. `standard`: EKS upgrades the

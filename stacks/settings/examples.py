@@ -10,10 +10,10 @@ from catalog import versions
 from frozen import dataclass
 from plans.secrets import KeyArn, SecretName, SecretPrefix
 from stacks.settings.aws import AccountId, PolicyArn, RoleArn
-from stacks.settings.environment import Replaceable
+from stacks.settings.environment import ClusterName, Replaceable
 from stacks.settings.job import Name
 from stacks.settings.network import SubnetId, VpcId
-from stacks.settings.stores import FileSystemId, MaintenanceWindow
+from stacks.settings.stores import BackupId, FileSystemId, MaintenanceWindow
 from stacks.settings.team_entry import ImagePrefix, S3Prefix
 
 _ROLE = "arn:aws:iam::123456789012:role/deployer"
@@ -25,6 +25,8 @@ EXAMPLES: dict[str, Any] = {
     "zone": "ap-northeast-2a",
     "cluster": {"version": _KUBERNETES},
     "cluster.version": _KUBERNETES,
+    "cluster.name": "research",
+    "existing_add_ons": ["eks-pod-identity-agent"],
     "network": {"cidr": "10.0.0.0/16"},
     "network.zones": ["ap-northeast-2a", "ap-northeast-2c"],
     "vpc_id": "vpc-0123456789abcdef0",
@@ -64,6 +66,7 @@ EXAMPLES: dict[str, Any] = {
     "efs": {},
     "lustre": {"capacity_gib": 4800, "throughput_mbps_per_tib": 500},
     "file_system_id": "fs-0123456789abcdef0",
+    "restore_from": "backup-0123456789abcdef0",
     "lifecycle": {"infrequent_after_days": 30},
     "delete_after_days": {"checkpoints/": 30},
     "delete_after_days.*": 30,
@@ -268,6 +271,11 @@ PATTERNS: dict[str, Pattern] = {
         _none,
         "cr-0123456789abcdef0",
     ),
+    _pattern(ClusterName): Pattern(
+        "the name of an EKS cluster: letters, digits, dashes and underscores",
+        lambda text: re.sub("[^-_0-9A-Za-z]+", "-", text).strip("-_")[:100],
+        "research",
+    ),
     _pattern(VpcId): Pattern(
         "the id of a VPC: vpc- and 8 to 17 hexadecimal digits", _none, "vpc-0123456789abcdef0"
     ),
@@ -280,6 +288,11 @@ PATTERNS: dict[str, Pattern] = {
         "the id of a file system: fs- and 8 to 17 hexadecimal digits",
         _none,
         "fs-0123456789abcdef0",
+    ),
+    _pattern(BackupId): Pattern(
+        "the id of a backup: backup- and 8 to 17 hexadecimal digits",
+        _none,
+        "backup-0123456789abcdef0",
     ),
     _pattern(MaintenanceWindow): Pattern(
         "a day of the week and a time in UTC, such as sunday 16:30", _none, "sunday 16:30"

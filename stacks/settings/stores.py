@@ -26,6 +26,8 @@ DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sun
 """As FSx counts them, from 1."""
 WINDOW = rf"^({'|'.join(DAYS)}) ([01]\d|2[0-3]):[0-5]\d$"
 FILE_SYSTEM = r"^fs-[0-9a-f]{8,17}$"
+BACKUP = r"^backup-[0-9a-f]{8,17}$"
+BackupId = Annotated[str, pydantic.Field(pattern=BACKUP)]
 MaintenanceWindow = Annotated[str, pydantic.Field(pattern=WINDOW)]
 FileSystemId = Annotated[str, pydantic.Field(pattern=FILE_SYSTEM)]
 
@@ -74,6 +76,11 @@ class LustreConfig:
     backup_days: Annotated[int, pydantic.Field(ge=0, le=BACKUP_DAYS_AT_MOST, strict=True)] = 0
     """Number of days that daily backups are kept. FSx backs up only PERSISTENT_2 without
     `repositories`."""
+    restore_from: BackupId | None = None
+    """ID of a backup of FSx from which the file system is created: backup-0123456789abcdef0.
+    `capacity_gib`, `throughput_mbps_per_tib` and `efa` must be those of the file system that was backed
+    up. Leave the setting in the file afterwards: without it, or with another backup, the stack
+    creates another file system."""
     maintenance_window: MaintenanceWindow | None = None
     """When FSx may take the file system away for some minutes to patch it, once a week, in UTC:
     sunday 16:30. Jobs wait meanwhile. By default FSx chooses day and hour."""

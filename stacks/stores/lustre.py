@@ -18,7 +18,7 @@ from stacks.stores.figures import FixedCost, Stage, StoreRow, UsageCost, took
 from stacks.stores.kind import Pools, StoreKind, Surroundings
 from stacks.stores.lustre_efa import efa_errors, efa_warnings, lnet_devices, tcp_warnings
 from stacks.stores.lustre_repositories import repository_errors
-from stacks.stores.lustre_rules import backup_errors, key_errors, size_errors
+from stacks.stores.lustre_rules import backup_errors, key_errors, restore_errors, size_errors
 from stacks.stores.lustre_sizing import LustreSize, sized
 
 COMPRESSION = "LZ4"
@@ -59,6 +59,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
             version=versions.LUSTRE,
             throughput_mbps_per_tib=settings.throughput_mbps_per_tib,
             backup_days=settings.backup_days,
+            restore_from=settings.restore_from,
             maintenance=_maintenance(settings.maintenance_window),
             efa=settings.efa,
             compression=COMPRESSION,
@@ -76,7 +77,8 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
 
     def made_from(self, settings: LustreConfig, zone: str) -> list[str]:
         efa = ["efa", str(settings.throughput_mbps_per_tib)] if settings.efa else []
-        return ["lustre", zone, settings.deployment, *efa]
+        backup = ["backup", settings.restore_from] if settings.restore_from else []
+        return ["lustre", zone, settings.deployment, *efa, *backup]
 
     def capacity(self, settings: LustreConfig) -> str:
         return f"{settings.capacity_gib}Gi"
@@ -112,6 +114,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         yield from size_errors(path, settings, around.region, around.instance_types)
         yield from repository_errors(path, settings)
         yield from backup_errors(path, settings)
+        yield from restore_errors(path, settings)
         yield from key_errors(path, settings, around.key)
         yield from efa_errors(path, settings, around.pools)
 
@@ -153,6 +156,7 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
             wanted=plan.capacity_gib,
             grows=True,
         )
+        yield Fixed(path=f"{path}.restore_from", output="backupId", wanted=plan.restore_from)
         yield Fixed(path=f"{path}.efa", output="efaEnabled", wanted=plan.efa)
         if plan.efa:
             yield Fixed(
@@ -165,6 +169,10 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         links = [repository.s3 for repository in plan.repositories.values()]
         return tuple(sorted({link.removeprefix("s3://").partition("/")[0] for link in links}))
 
+    def questions(self, plan: LustrePlan) -> tuple[str, ...]:
+        """Of `make check LIVE=1` about the backup."""
+        return ("fsx:DescribeBackups",) if plan.restore_from else ()
+
     def row(self, plan: LustrePlan) -> StoreRow:
         speed = plan.throughput_mbps_per_tib or SCRATCH_2_PER_TIB.write / 1e6
         return StoreRow(
@@ -174,6 +182,8 @@ class Lustre(StoreKind[LustreConfig, LustrePlan]):
         )
 
     def notes(self, name: str, plan: LustrePlan) -> Iterator[str]:
+        if plan.restore_from:
+            yield f"{name} is created from {plan.restore_from}, which stays and is paid for"
         for link in plan.repositories.values():
             yield (
                 f"{name} {link.path} shows {link.s3}: imports {_events(link.auto_import)}, exports"

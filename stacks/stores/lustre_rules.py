@@ -35,6 +35,30 @@ def backup_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         )
 
 
+def restore_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
+    """Backups from which no such file system can be created (FSx API, CreateFileSystemFromBackup)."""
+    if lustre.restore_from is None:
+        return
+    if lustre.deployment == "SCRATCH_2":
+        yield InputError(
+            path=f"{path}.restore_from",
+            must="not be set with deployment: SCRATCH_2, of which FSx has no backups",
+            got=lustre.restore_from,
+            fix="delete it, or write deployment: PERSISTENT_2",
+            write=REMOVE,
+        )
+    if lustre.for_model is not None:
+        yield InputError(
+            path=f"{path}.restore_from",
+            must="not be set with for_model: a restored file system has the size and speed of the one"
+            " that was backed up",
+            got=lustre.restore_from,
+            fix="delete it, or write that size and speed as capacity_gib and"
+            " throughput_mbps_per_tib in the place of for_model",
+            write=REMOVE,
+        )
+
+
 def key_errors(path: str, lustre: LustreConfig, key: str | None) -> Iterator[InputError]:
     """A file system that FSx encrypts with no key but its own (FSx API, CreateFileSystem,
     KmsKeyId)."""

@@ -12,6 +12,7 @@ from tests.support.recording import Graph, Node
 
 OTHER_TYPES = {
     "JobNamespace": "jobs:Workspace",
+    "OwnCluster": "cluster:Cluster",
     "OwnNetwork": "network:Network",
     "TeamIdentity": "teams:Identity",
     "TeamRules": "teams:Rules",

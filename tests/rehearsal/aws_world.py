@@ -15,7 +15,17 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from rehearsal import paths
-from rehearsal.aws import backends, eks, identity, keeper, parameters, quotas, services, storage
+from rehearsal.aws import (
+    backends,
+    backups,
+    eks,
+    identity,
+    keeper,
+    parameters,
+    quotas,
+    services,
+    storage,
+)
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.faults import FAULTS
 from rehearsal.aws.server import Application, serve
@@ -166,6 +176,7 @@ def served(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Account]:
     for held in (
         eks.CLUSTERS,
         parameters.PARAMETERS,
+        backups.BACKUPS,
         storage.FILE_SYSTEMS,
         storage.ASSOCIATIONS,
         services._deleted_queues,

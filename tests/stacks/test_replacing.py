@@ -18,6 +18,7 @@ from stacks.replacing import (
     replacing_errors,
     replacing_warnings,
 )
+from tests.support.brought_cluster import IN_CLUSTER, BroughtCluster
 from tests.support.brought_stores import EFS
 from tests.support.brought_vpc import BROUGHT, NETWORK, SUBNETS, Brought
 from tests.support.deployed import deployed
@@ -59,7 +60,13 @@ def graph_of(*edits: Edit) -> Graph:
         for edit in edits:
             edit(values[ENVIRONMENT])
 
-    return deploy("dev", changed, vpc=Brought() if BROUGHT in edits else None)
+    return deploy("dev", changed, vpc=_answers(edits))
+
+
+def _answers(edits: tuple[Edit, ...]) -> Brought | None:
+    if edits[: len(IN_CLUSTER)] == IN_CLUSTER:
+        return BroughtCluster()
+    return Brought() if BROUGHT in edits else None
 
 
 REPLACED: dict[str, tuple[tuple[Edit, ...], tuple[Edit, ...], dict[str, set[str]]]] = {
@@ -120,6 +127,16 @@ REPLACED: dict[str, tuple[tuple[Edit, ...], tuple[Edit, ...], dict[str, set[str]
         (),
         (at(f"{LUSTRE}.capacity_gib", 2400),),
         {f"environment.{LUSTRE}.capacity_gib": {"storage.scratch"}},
+    ),
+    "a backup to begin with": (
+        (),
+        (at(f"{LUSTRE}.restore_from", "backup-0123456789abcdef0"),),
+        {f"environment.{LUSTRE}.restore_from": {"storage.scratch"}},
+    ),
+    "a backup that is taken out of the file": (
+        (at(f"{LUSTRE}.restore_from", "backup-0123456789abcdef0"),),
+        (),
+        {f"environment.{LUSTRE}.restore_from": {"storage.scratch"}},
     ),
     "a file system for EFA": (
         (at(LUSTRE, PERSISTENT),),
@@ -217,6 +234,27 @@ def test_a_replacement_is_refused_with_its_setting_until_its_entries_allow_it(ca
 def test_what_is_changed_added_or_removed_without_a_replacement_is_not_refused(case: str) -> None:
     before, after = IN_PLACE[case]
     assert errors_of(environment_plan(*after), deployed(graph_of(*before))) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "got"),
+    [
+        ((BROUGHT,), IN_CLUSTER, "must not be set later, or the cluster is replaced"),
+        (IN_CLUSTER, (BROUGHT,), "must stay research, or the cluster is replaced"),
+        (
+            IN_CLUSTER,
+            (*IN_CLUSTER, at("cluster.name", "other")),
+            "must stay research, or the cluster is replaced, and every node and job in it ends; got"
+            " other. Fix: write name: research again; otherwise run pulumi destroy first",
+        ),
+    ],
+)
+def test_no_entry_lets_a_stack_move_to_another_cluster(
+    before: tuple[Edit, ...], after: tuple[Edit, ...], got: str
+) -> None:
+    plan = environment_plan(*after, at("allow_replace", ["cluster"]))
+    [error] = errors_of(plan, deployed(graph_of(*before)))
+    assert error.startswith(f"environment.cluster.name: {got}")
 
 
 def test_an_update_that_grows_a_file_system_says_what_that_means() -> None:

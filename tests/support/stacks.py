@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 from stacks.planned import EnvironmentPlan
+from tests.support.brought_cluster import IN_CLUSTER, BroughtCluster
 from tests.support.brought_vpc import BROUGHT, Brought
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
@@ -80,6 +81,7 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("metrics", {"alerts": {"emails": ["gpu-oncall@example.com"]}}),
     ),
     "brought VPC": (BROUGHT, at("network.s3_endpoint", True)),
+    "brought cluster": IN_CLUSTER,
     "broken nodes replaced": (at("repair", {}),),
     "no store": (at("storage", {}), at("jobs", {})),
 }
@@ -94,8 +96,9 @@ def recorded(stack: str) -> Graph:
         for edit in STACKS[stack]:
             edit(values[ENVIRONMENT])
 
-    brought = BROUGHT in STACKS[stack]
-    return deploy("dev", changes, vpc=Brought() if brought else None)
+    brought = Brought() if BROUGHT in STACKS[stack] else None
+    there = BroughtCluster() if STACKS[stack] == IN_CLUSTER else brought
+    return deploy("dev", changes, vpc=there)
 
 
 @functools.cache

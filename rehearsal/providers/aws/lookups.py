@@ -1,4 +1,4 @@
-"""Look-ups of EC2 and STS, as the genuine provider's data sources answer them: those of many by filters,
+"""Look-ups of EC2, EKS and STS, as the genuine provider's data sources answer them: those of many by filters,
 those of one by id."""
 
 from __future__ import annotations
@@ -220,7 +220,67 @@ def _caller(clients: Clients, region: str, arguments: Properties) -> Properties:
     }
 
 
+def _session(clients: Clients, region: str, arguments: Properties) -> Properties:
+    """The role behind a session, with its path, which IAM knows; anything else is its own issuer."""
+    arn = arguments["arn"]
+    name = session = ""
+    if ":assumed-role/" in arn:
+        name, session = arn.split("/")[1:3]
+        found = _asked(clients, region, "iam", "get_role", RoleName=name)["Role"]
+        arn = found["Arn"]
+    issuer = {"issuerArn": arn, "issuerId": "", "issuerName": name, "sessionName": session}
+    return {**arguments, **issuer, "id": arguments["arn"]}
+
+
+def _clusters(clients: Clients, region: str, arguments: Properties) -> Properties:
+    names = _asked(clients, region, "eks", "list_clusters")["clusters"]
+    return {**arguments, "id": region, "names": names, "region": region}
+
+
+def _cluster(clients: Clients, region: str, arguments: Properties) -> Properties:
+    found = _asked(clients, region, "eks", "describe_cluster", name=arguments["name"])["cluster"]
+    told = ["arn", "deletionProtection", "platformVersion", "roleArn", "status", "tags", "version"]
+    vpc = found["resourcesVpcConfig"]
+    authority = found.get("certificateAuthority")
+    return {
+        **arguments,
+        **{key: found[key] for key in told},
+        "id": found["name"],
+        "region": region,
+        "endpoint": found.get("endpoint", ""),
+        "certificateAuthorities": [authority] if authority else [],
+        "accessConfigs": [found["accessConfig"]],
+        "kubernetesNetworkConfigs": [found["kubernetesNetworkConfig"]],
+        "vpcConfig": {**vpc, "securityGroupIds": vpc.get("securityGroupIds", [])},
+    }
+
+
+def _part_of_cluster(operation: str, word: str, what: str, *names: str) -> Lookup:
+    """Something that belongs to a cluster; where there is none, the genuine provider's words."""
+
+    def look_up(clients: Clients, region: str, arguments: Properties) -> Properties:
+        which = {name: arguments[name] for name in ("clusterName", *names)}
+        id_ = ":".join(which.values())
+        try:
+            found = getattr(clients.get("eks", region), operation)(**which)[word]
+        except ClientError as fault:
+            missing = fault.response["Error"]["Code"] == "ResourceNotFoundException"
+            why = "couldn't find resource" if missing else str(fault)
+            raise Refused(f"reading EKS {what} ({id_}): {why}") from None
+        plain = {key: value for key, value in found.items() if not key.endswith("At")}
+        return {**arguments, **plain, "id": id_, "region": region}
+
+    return look_up
+
+
 LOOKUPS: dict[str, Lookup] = {
+    "aws:eks/getAccessEntry:getAccessEntry": _part_of_cluster(
+        "describe_access_entry", "accessEntry", "Access Entry", "principalArn"
+    ),
+    "aws:eks/getAddon:getAddon": _part_of_cluster("describe_addon", "addon", "Add-On", "addonName"),
+    "aws:eks/getCluster:getCluster": _cluster,
+    "aws:eks/getClusters:getClusters": _clusters,
+    "aws:iam/getSessionContext:getSessionContext": _session,
     "aws:index/getCallerIdentity:getCallerIdentity": _caller,
     "aws:ec2/getNetworkInterface:getNetworkInterface": _interface,
     "aws:ec2/getNetworkInterfaces:getNetworkInterfaces": _ids(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rehearsal.providers.aws.account import Account
@@ -39,8 +39,17 @@ class Lustre(Kind):
         }
         return {"networkInterfaceIds": ids, "securityGroupIds": sorted(groups)}
 
+    def make(self, aws: Account, new: Properties) -> str:
+        """From a backup, whose size FSx takes."""
+        if not new.get("backupId"):
+            return super().make(aws, new)
+        backed = {key: value for key, value in new.items() if key != "storageCapacity"}
+        kind = replace(self, create="create_file_system_from_backup")
+        return super(Lustre, kind).make(aws, backed)
+
     def arguments(self, new: Properties, only: Any = None) -> dict[str, Any]:
-        return ({"FileSystemType": "LUSTRE"} if only is None else {}) | super().arguments(new, only)
+        born = only is None and not new.get("backupId")
+        return ({"FileSystemType": "LUSTRE"} if born else {}) | super().arguments(new, only)
 
     def remove(self, aws: Account, id_: str, state: Properties) -> None:
         """Without a last backup, which is the provider's default; a scratch file system has none
@@ -121,8 +130,9 @@ KINDS = (
         asks={"FileSystemIds": "id"},
         status="Lifecycle",
         reason="FailureDetails.Message",
+        unread=words("backupId"),
         replaces=words(
-            "subnetIds securityGroupIds fileSystemTypeVersion deploymentType metadataConfiguration efaEnabled"
+            "backupId subnetIds securityGroupIds fileSystemTypeVersion deploymentType metadataConfiguration efaEnabled"
             " kmsKeyId"
         ),
         fixed=words("dataCompressionType"),

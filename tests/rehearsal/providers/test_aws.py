@@ -469,6 +469,7 @@ def test_a_lifecycle_that_the_program_takes_out_is_taken_away(
         ("LustreFileSystem", {"storageCapacity": 7200}, False),
         ("LustreFileSystem", {"securityGroupIds": ["sg-1"]}, True),
         ("LustreFileSystem", {"efaEnabled": True}, True),
+        ("LustreFileSystem", {"backupId": "backup-0123456789abcdef0"}, True),
         ("LustreFileSystem", {"metadataConfiguration": {"mode": "AUTOMATIC"}}, True),
         ("DataRepositoryAssociation", {"dataRepositoryPath": "s3://sets/b/"}, True),
         (

@@ -15,6 +15,7 @@ from stacks.plan import plan_stack
 from stacks.reports import check
 from stacks.rules import (
     blocks,
+    brought_cluster,
     cluster,
     endpoint,
     entries,
@@ -219,6 +220,7 @@ def test_every_refusal_in_the_rules_is_caused_by_a_test_above(tmp_path: Path) ->
             network,
             pools,
             blocks,
+            brought_cluster,
             instance_types,
             entries,
             gangs,

@@ -13,13 +13,16 @@ from tests.support.recording import CHECKOUT
 SCHEMA = json_schema()
 BESIDE_NOTHING = {
     "AlertsConfig.topic_arn": "beside emails, which are of the environment's own topic",
+    "ClusterConfig.existing_add_ons": "needs a cluster that is brought",
     "ClusterConfig.inside_vpc": "for an endpoint that is private",
+    "ClusterConfig.name": "needs a VPC that is brought",
     "ClusterConfig.proxy_url": "for an endpoint that is private",
     "ClusterConfig.tunnel_port": "for an endpoint that is private",
     "EfsConfig.file_system_id": "needs a VPC that is brought",
     "EnvironmentConfig.queues": "with queues an environment has no GPU jobs of its own",
     "JobConfig.urgency": "needs queues",
     "LustreConfig.file_system_id": "needs a VPC that is brought",
+    "LustreConfig.restore_from": "names a backup, which no file has made",
     "ManifestConfig.urgency": "needs queues",
     "TeamEntryConfig.guaranteed_nodes": "needs queues",
     "TeamEntryConfig.lends_nodes": "needs queues",

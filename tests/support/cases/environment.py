@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.support.brought_cluster import IN_CLUSTER
 from tests.support.brought_stores import EFS, LUSTRE
 from tests.support.brought_vpc import BROUGHT, SUBNETS, VPC
 from tests.support.stackfile import Edit, at, without
@@ -17,6 +18,7 @@ P5 = {"instance_types": ["p5.48xlarge"], "max_nodes": 1}
 
 KEY = "arn:aws:kms:ap-northeast-2:123456789012:key/0a1b2c3d-0000-4000-8000-000000000000"
 
+BACKUP = "backup-0123456789abcdef0"
 REPOSITORIES = "storage.scratch.lustre.repositories"
 
 
@@ -315,6 +317,70 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         ],
         "storage.text.s3.bucket",
         "must be another bucket than that of corpus: a pod mounts a bucket once",
+    ),
+    "backup of a scratch file system": (
+        [
+            at(
+                "storage.scratch.lustre",
+                {"capacity_gib": 4800, "deployment": "SCRATCH_2", "restore_from": BACKUP},
+            )
+        ],
+        "storage.scratch.lustre.restore_from",
+        "must not be set with deployment: SCRATCH_2, of which FSx has no backups",
+    ),
+    "backup of a size that follows from a model": (
+        [
+            at(
+                "storage.scratch.lustre",
+                {"for_model": {"parameters_billion": 7, "nodes": 2}, "restore_from": BACKUP},
+            )
+        ],
+        "storage.scratch.lustre.restore_from",
+        "must not be set with for_model",
+    ),
+    "cluster brought into a network of the stack": (
+        [at("cluster.name", "research"), without("cluster.public_access_cidrs")],
+        "cluster.name",
+        "must be in a VPC that exists, which network.vpc_id names; got research, and a network that",
+    ),
+    "add-ons of no brought cluster": (
+        [at("cluster.existing_add_ons", ["aws-efs-csi-driver"])],
+        "cluster.existing_add_ons",
+        "must not be set without name",
+    ),
+    "public ranges of a brought cluster": (
+        [*IN_CLUSTER, at("cluster.public_access_cidrs", ["203.0.113.7/32"])],
+        "cluster.public_access_cidrs",
+        "must not be set with name: this program changes no cluster that it did not make",
+    ),
+    "logs of a brought cluster": (
+        [*IN_CLUSTER, at("cluster.logs", ["api"])],
+        "cluster.logs",
+        "must not be set with name",
+    ),
+    "deletion protection of a brought cluster": (
+        [*IN_CLUSTER, at("cluster.deletion_protection", True)],
+        "cluster.deletion_protection",
+        "Fix: delete it; the owner of the cluster decides it",
+    ),
+    "a tunnel into a brought cluster": (
+        [*IN_CLUSTER, at("cluster.tunnel_port", 8443)],
+        "cluster.tunnel_port",
+        "must not be set with name: the tunnel goes through a node",
+    ),
+    "an unknown add-on of a brought cluster": (
+        [*IN_CLUSTER, at("cluster.existing_add_ons", ["aws-efs-csi"])],
+        "cluster.existing_add_ons",
+        "which the cluster must have; got aws-efs-csi. Fix: write aws-efs-csi-driver",
+    ),
+    "an add-on of a brought cluster that the stack must configure": (
+        [
+            *IN_CLUSTER,
+            at("storage.sets", {"s3": {}}),
+            at("cluster.existing_add_ons", ["aws-mountpoint-s3-csi-driver"]),
+        ],
+        "cluster.existing_add_ons",
+        "must not list aws-mountpoint-s3-csi-driver, which this environment needs with a role",
     ),
     "file system brought into a network of the stack": (
         [at("storage.home.efs", {"file_system_id": EFS})],
@@ -1410,6 +1476,13 @@ SOUND: dict[str, list[Edit]] = {
         at("storage.scratch", {"lustre": {"file_system_id": LUSTRE}}),
         at("storage.home", {"efs": {"file_system_id": EFS}, "teams": "apart"}),
         at("storage.more", {"efs": {}}),
+    ],
+    "a cluster that is brought": [*IN_CLUSTER],
+    "a private cluster that is brought": [
+        *IN_CLUSTER,
+        at("cluster.endpoint", "private"),
+        at("cluster.proxy_url", "http://proxy.example.com:3128"),
+        at("cluster.admins", {"ops": {"role_arn": "arn:aws:iam::123456789012:role/ops"}}),
     ],
     "two stores whose mount targets have names of their own": [
         at("pools.h100.fallback_zones", ["ap-northeast-2b"]),

@@ -1,0 +1,180 @@
+"""An environment in a cluster that exists before it: what is made in it, what is left alone, what is
+refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.add_ons import CNI_POLICY
+from plans.clusters import ALWAYS_THERE
+from stacks.reports.policy import CLUSTER, policies
+from tests.support.brought_cluster import (
+    BUILDS,
+    GROUP,
+    IN_CLUSTER,
+    NAME,
+    SERVICES,
+    BroughtCluster,
+    Failed,
+)
+from tests.support.brought_vpc import ACCOUNT
+from tests.support.recording import Graph, deploy
+from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
+from tests.support.stacks import recorded
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return recorded("brought cluster")
+
+
+def brought(cluster: BroughtCluster, *edits: Edit, preview: bool = False) -> Graph:
+    """The graph of the dev stack in that cluster."""
+
+    def changes(values: dict[str, Any]) -> None:
+        for edit in (*IN_CLUSTER, *edits):
+            edit(values[ENVIRONMENT])
+
+    return deploy("dev", changes, vpc=cluster, preview=preview)
+
+
+def test_no_control_plane_is_made_and_nothing_of_it_is_in_the_state(graph: Graph) -> None:
+    kinds = {node.kind for node in graph.nodes.values()}
+    assert not kinds & {"eks:index:Cluster", CLUSTER, "aws:cloudwatch/logGroup:LogGroup"}
+
+
+def test_add_ons_that_are_there_are_not_the_stacks(graph: Graph) -> None:
+    made = {node.name for node in graph.of("Addon")}
+    assert made == {"aws-fsx-csi-driver", "aws-efs-csi-driver"} and not made & set(BUILDS)
+    listed = at("cluster.existing_add_ons", ["eks-pod-identity-agent", "aws-fsx-csi-driver"])
+    more = BroughtCluster(builds={**BUILDS, "aws-fsx-csi-driver": "v1.7.0-eksbuild.1"})
+    assert [node.name for node in brought(more, listed).of("Addon")] == ["aws-efs-csi-driver"]
+
+
+def test_an_add_on_of_the_stack_overwrites_nothing_in_a_brought_cluster(
+    graph: Graph, dev: Graph
+) -> None:
+    conflicts = {node.inputs["resolveConflictsOnCreate"] for node in graph.of("Addon")}
+    assert conflicts == {"NONE"}
+    assert {node.inputs["resolveConflictsOnCreate"] for node in dev.of("Addon")} == {"OVERWRITE"}
+
+
+def test_the_vpc_cni_gets_its_permission_from_the_nodes_and_no_new_identity(graph: Graph) -> None:
+    """An association for aws-node would change the identity of the pods on all nodes."""
+    accounts = {node.inputs["serviceAccount"] for node in graph.of("PodIdentityAssociation")}
+    assert "aws-node" not in accounts and "karpenter" in accounts
+    carriers = {
+        node.inputs["role"]
+        for node in graph.of("RolePolicyAttachment")
+        if node.inputs["policyArn"] == CNI_POLICY
+    }
+    roles = {graph[f"Role {name}"].inputs["name"] for name in ("system", "gpu-nodes")}
+    assert carriers == roles
+
+
+def test_nodes_and_controllers_join_the_brought_cluster(graph: Graph) -> None:
+    for kind in ("Addon", "AccessEntry", "NodeGroup", "PodIdentityAssociation"):
+        assert {node.inputs["clusterName"] for node in graph.of(kind)} == {NAME}, kind
+    for node_class in graph.of("EC2NodeClass"):
+        groups = {term["id"] for term in node_class.inputs["spec"]["securityGroupSelectorTerms"]}
+        assert GROUP in groups
+    settings = graph["Release karpenter"].inputs["values"]["settings"]
+    assert settings["clusterName"] == NAME
+    [cluster] = json.loads(graph.outputs["kubeconfig"])["clusters"]
+    assert cluster["cluster"]["server"] == "https://research"
+
+
+def test_pods_of_a_team_reach_no_service_of_the_brought_cluster() -> None:
+    there = BroughtCluster(configuration={"vpc-cni": '{"enableNetworkPolicy": "true"}'})
+    role = f"arn:aws:iam::{ACCOUNT}:role/nlp-deployer"
+    graph = brought(there, at("teams", {"nlp": {"deployer": role}}))
+    spec = graph["NetworkPolicy team-nlp-network"].inputs["spec"]
+    outside = [
+        to["ipBlock"]["except"]
+        for rule in spec["egress"]
+        for to in rule["to"]
+        if to.get("ipBlock", {}).get("except")
+    ]
+    assert outside == [["10.20.0.0/16", SERVICES]]
+
+
+def test_an_add_on_that_the_stack_made_is_not_taken_for_the_owners() -> None:
+    tags = {"trainyard:project": "trainyard", "trainyard:stack": "dev"}
+    there = BroughtCluster(tags={"aws-fsx-csi-driver": tags})
+    there.builds["aws-fsx-csi-driver"] = "v1.9.0-eksbuild.1"
+    assert brought(there)["Addon aws-fsx-csi-driver"]
+    there.tags["aws-fsx-csi-driver"] = tags | {"trainyard:stack": "prod"}
+    with pytest.raises(pulumi.RunError, match=r"existing_add_ons: must list .* got eks-pod"):
+        brought(there)
+
+
+def test_a_preview_refuses_a_cluster_with_all_its_faults() -> None:
+    there = BroughtCluster(
+        cluster={"version": "1.33", "accessConfigs": [{"authenticationMode": "CONFIG_MAP"}]},
+        place={"vpcId": "vpc-1", "endpointPrivateAccess": False},
+    )
+    del there.builds["coredns"]
+    with pytest.raises(pulumi.RunError) as refused:
+        brought(there, preview=True)
+    head, *lines = str(refused.value).splitlines()
+    assert head == "the cluster cannot be used"
+    assert [line.partition(": must ")[0].removeprefix("environment.") for line in lines] == [
+        "cluster.version",
+        "network.vpc_id",
+        "cluster.name",
+        "cluster.name",
+        "cluster.existing_add_ons",
+    ]
+
+
+def test_a_cluster_that_does_not_exist_is_asked_nothing_more() -> None:
+    there = BroughtCluster(names=("other",))
+    with pytest.raises(pulumi.RunError, match="must be an EKS cluster of this account"):
+        brought(there)
+    assert "getCluster" not in there.asked and "getAddon" not in there.asked
+
+
+def test_a_deployer_without_an_access_entry_is_refused_with_the_command() -> None:
+    with pytest.raises(
+        pulumi.RunError, match="must be a cluster whose admin the deployer is"
+    ) as no:
+        brought(BroughtCluster(admits=()))
+    assert "--principal-arn arn:aws:iam::111122223333:role/teams/deployer" in str(no.value)
+
+
+def test_any_other_trouble_of_a_look_up_is_no_missing_add_on() -> None:
+    class Denied(BroughtCluster):
+        def _getAddon(self, arguments: dict[str, Any]) -> Any:
+            raise Failed("AccessDeniedException: eks:DescribeAddon")
+
+    with pytest.raises(Exception, match="AccessDenied"):
+        brought(Denied())
+
+
+def test_the_policy_of_the_deployer_names_no_part_of_the_owners() -> None:
+    documents = policies(environment_plan(*IN_CLUSTER))
+    text = json.dumps(documents)
+    for call in ("CreateCluster", "DeleteCluster", "UpdateClusterConfig", "UpdateClusterVersion"):
+        assert f"eks:{call}" not in text
+    for add_on in (*ALWAYS_THERE, "eks-pod-identity-agent"):
+        assert f"addon/{NAME}/{add_on}/" not in text
+    assert f"addon/{NAME}/aws-fsx-csi-driver/*" in text and f"nodegroup/{NAME}/dev-*/*" in text
+    assert f":*/{NAME}" not in text.replace(f"cluster/{NAME}", "")
+
+
+def test_a_preview_lists_what_an_update_makes(graph: Graph) -> None:
+    assert brought(BroughtCluster(), preview=True).nodes.keys() == graph.nodes.keys()
+
+
+def test_the_entry_of_the_system_nodes_is_the_stacks_and_goes_with_it(
+    graph: Graph, dev: Graph
+) -> None:
+    """EKS would make one itself and leave it in a cluster that stays (seen in the rehearsal)."""
+    entry = graph["AccessEntry system"]
+    assert entry.inputs["type"] == "EC2_LINUX"
+    assert graph.waits_for(graph["NodeGroup system"], entry)
+    assert not [node for node in dev.of("AccessEntry") if node.name == "system"]
