@@ -137,6 +137,52 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, Graph], None]:
     return compare
 
 
+@pytest.fixture
+def golden_beside(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """golden_beside(name, graph, base): what the graph has that the base has not, and the other way
+    round, is in tests/golden/<name>.changes.txt; `pytest --golden` writes it."""
+
+    def compare(name: str, graph: Graph, base: Graph, *, names_only: bool = False) -> None:
+        path = GOLDEN / f"{name}.changes.txt"
+        lines = [one for one in _beside(base, graph) if not (names_only and one[0] == " ")]
+        text = "\n".join(lines) + "\n"
+        if request.config.getoption("--golden"):
+            path.write_text(text)
+        if not path.exists() or path.read_text() != text:
+            was = path.read_text().splitlines() if path.exists() else []
+            differ = difflib.unified_diff(was, text.splitlines(), lineterm="", n=1)
+            pytest.fail(
+                "\n".join([f"{path.name} is not what the program registers:", *[*differ][:120]])
+                + "\n\nIf that is meant: pytest --golden, and review the diff",
+                pytrace=False,
+            )
+
+    return compare
+
+
+def _beside(base: Graph, graph: Graph) -> list[str]:
+    """Resource by resource: what is new with all that it is, what is gone, and lines that differ."""
+    before, after = (
+        {f"{n['type']} {n['name']}": n for n in json.loads(one.golden())} for one in (base, graph)
+    )
+    lines: list[str] = []
+    for name in sorted(before.keys() | after.keys()):
+        if name not in after:
+            lines.append(f"- {name}")
+        elif name not in before:
+            lines += [f"+ {name}", *_lines(after[name])]
+        elif before[name] != after[name]:
+            changed = difflib.ndiff(_lines(before[name]), _lines(after[name]))
+            lines += [f"~ {name}", *(f"  {line}" for line in changed if line[0] in "+-")]
+    return lines
+
+
+def _lines(node: dict[str, Any]) -> list[str]:
+    """A resource without its type, its name and the names that follow from them."""
+    told = {key: value for key, value in node.items() if key not in ("type", "name", "parent")}
+    return [f"  {line}" for line in json.dumps(told, indent=1).splitlines()[1:-1]]
+
+
 def _difference(path: Path, text: str) -> str:
     """What changed, resource by resource: a line of JSON says little without the resource it
     belongs to."""
