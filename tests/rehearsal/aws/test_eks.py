@@ -321,6 +321,25 @@ def test_an_add_on_is_active_when_its_workloads_are_available(
     )
 
 
+def test_an_add_on_that_must_not_overwrite_leaves_what_is_there_and_fails(
+    account: Account, eks: Any
+) -> None:
+    kind = {"apiVersion": "apps/v1", "kind": "DaemonSet"}
+    theirs = {**kind, "metadata": {"name": "eks-pod-identity-agent", "labels": {"made": "by hand"}}}
+    account.kubernetes.apply(theirs, manager="somebody")
+    kept = account.kubernetes.objects["DaemonSet/eks-pod-identity-agent"]
+    eks.create_addon(**addon("eks-pod-identity-agent") | {"resolveConflicts": "NONE"})
+    account.keep()
+    which = {"clusterName": "demo", "addonName": "eks-pod-identity-agent"}
+    told = eks.describe_addon(**which)["addon"]
+    assert told["status"] == "CREATE_FAILED"
+    assert told["health"]["issues"][0]["code"] == "ConfigurationConflict"
+    assert account.kubernetes.objects["DaemonSet/eks-pod-identity-agent"] is kept
+    eks.create_addon(**addon("kube-proxy") | {"resolveConflicts": "NONE"})
+    account.keep()
+    assert "DaemonSet/kube-proxy" in account.kubernetes.objects, "where nothing is in its way"
+
+
 def test_a_deleted_add_on_takes_its_workloads_with_it(account: Account, eks: Any) -> None:
     eks.create_addon(**addon("aws-fsx-csi-driver"))
     account.keep()
@@ -337,7 +356,6 @@ def test_a_deleted_add_on_takes_its_workloads_with_it(account: Account, eks: Any
     [
         ({"addonName": "aws-load-balancer"}, "InvalidParameterException"),
         ({"addonVersion": "latest"}, "InvalidParameterException"),
-        ({"resolveConflicts": "NONE"}, "NotImplemented"),
     ],
 )
 def test_an_add_on_that_eks_would_refuse_is_refused(
