@@ -284,14 +284,15 @@ def test_all_runs_end_complete(harness: Harness) -> None:
     """They resume near their end. Then nothing holds sick nodes any more."""
     hit = {key: _nodes(harness, key) for key in JOBS}
     _break(harness, FAULTS["rank killed"], hit)
-    end = time.monotonic() + 8
-    while time.monotonic() < end:
-        for key in JOBS:
-            if found := _checkpoint(harness, key):
-                fresh = found.with_suffix(".near")
-                fresh.write_text(json.dumps({"step": STEPS - 20}))
-                fresh.replace(found)
-        time.sleep(0.2)
+
+    def near() -> bool:
+        for found in filter(None, (_checkpoint(harness, key) for key in JOBS)):
+            fresh = found.with_suffix(".near")
+            fresh.write_text(json.dumps({"step": STEPS - 20}))
+            fresh.replace(found)
+        return all(f"resumed from step {STEPS - 20}" in _log(harness, key) for key in JOBS)
+
+    assert until(near, every=0.2)
     for key in JOBS:
         assert until(lambda key=key: _outcome(harness, key) in SUCCEEDED, every=1), _seen(harness)
     sick = f"kubectl get nodes -o yaml | grep {NOTE}"
