@@ -18,7 +18,6 @@ P5 = {"instance_types": ["p5.48xlarge"], "max_nodes": 1}
 
 KEY = "arn:aws:kms:ap-northeast-2:123456789012:key/0a1b2c3d-0000-4000-8000-000000000000"
 
-<<<<<<< HEAD
 MIRROR = "111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror"
 ISOLATED = [
     at("network.internet", "none"),
@@ -26,8 +25,6 @@ ISOLATED = [
     at("artifacts.images", MIRROR),
 ]
 
-=======
->>>>>>> w-cluster
 BACKUP = "backup-0123456789abcdef0"
 REPOSITORIES = "storage.scratch.lustre.repositories"
 
