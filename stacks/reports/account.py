@@ -5,42 +5,25 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 from catalog.endpoints import S3, service_name
 from catalog.instances import ADDRESS_QUOTA, QUOTAS
-from plans.access import AccessPlan
 from plans.cluster_faults import AddOnFound, ClusterFound
 from plans.parts import Identity
 from plans.policies import same_role
 from plans.store_faults import RuleFound, ServersFound, StoreFound
 from plans.vpc_faults import EVERYWHERE, SubnetFound, VpcFound
 from stacks.derive.capacity import TYPES
-from stacks.derive.credentials import aws_session
+from stacks.reports.caller import TIMEOUTS, Caller, Filters, NotAnswered
 
-TIMEOUTS = {
-    "connect_timeout": 2,
-    "read_timeout": 3,
-    "retries": {"total_max_attempts": 3, "mode": "standard"},
-}
-"""Seconds, and two retries: a page of an answer takes at most 18 seconds."""
 OWN_ADDRESS = "https://checkip.amazonaws.com"
 _AMIS = "/aws/service/eks/optimized-ami/{kubernetes}/amazon-linux-2023/x86_64/{variant}"
 """Folder of AWS's public parameters about EKS's AMIs (EKS user guide, retrieve-ami-id)."""
-Filters = dict[str, Sequence[str]]
 
 
-class NotAnswered(Exception):
-    """A call that was denied or failed: its name, and the reason."""
-
-
-class Account:
-    """The account that the AWS provider would work in: that of the AWS CLI (AWS_PROFILE,
-    AWS_ENDPOINT_URL), or of the profile and roles of the stack file. Each method is a question."""
-
-    def __init__(self, access: AccessPlan) -> None:
-        self._access = access
+class Account(Caller):
+    """The account that the AWS provider would work in. Each method is a question."""
 
     def caller_arn(self) -> str:
         """The ARN of the caller; NotAssumed where AWS refuses a role of the stack file."""
@@ -359,55 +342,6 @@ class Account:
             filters=filters | {"instance-state-name": ["pending", "running"]},
         )
         return [one for launched in found["Reservations"] for one in launched["Instances"]]
-
-    def _ask(
-        self, action: str, *, filters: Filters | None = None, unless: str = "-", **asked: Any
-    ) -> dict[str, Any]:
-        """All pages of the answer; empty where the refusal's code begins with `unless`."""
-        from botocore import exceptions, xform_name
-
-        service, _, operation = action.partition(":")
-        if filters:
-            asked["Filters"] = [
-                {"Name": name, "Values": [*values]} for name, values in filters.items()
-            ]
-        try:
-            client, method = self._clients[service], xform_name(operation)
-            if client.can_paginate(method):
-                return client.get_paginator(method).paginate(**asked).build_full_result()
-            return getattr(client, method)(**asked)
-        except (exceptions.BotoCoreError, exceptions.ClientError) as error:
-            why = (
-                error.response["Error"]["Code"]
-                if isinstance(error, exceptions.ClientError)
-                else str(error)
-            )
-            if why.startswith(unless):
-                return {}
-            raise NotAnswered(f"{action}: {why}") from error
-
-    @cached_property
-    def _clients(self) -> dict[str, Any]:
-        """By IAM prefix; made by the first question, before there are threads: botocore is slow to
-        load."""
-        from botocore import config
-
-        settings = config.Config(**TIMEOUTS)
-        make = aws_session(self._access, settings).create_client
-        return {
-            name.replace("-", ""): make(name, self._access.region, config=settings)
-            for name in (
-                "sts",
-                "ec2",
-                "eks",
-                "iam",
-                "kms",
-                "secretsmanager",
-                "service-quotas",
-                "ssm",
-                "fsx",
-            )
-        } | {"elasticfilesystem": make("efs", self._access.region, config=settings)}
 
 
 def _way_out(table: Mapping[str, Any]) -> str:

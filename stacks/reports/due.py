@@ -15,7 +15,8 @@ from catalog import versions
 from catalog.prices import stale
 from frozen import dataclass
 from stacks.planned import EnvironmentPlan, TeamPlan
-from stacks.reports.account import Account, NotAnswered
+from stacks.reports.account import Account
+from stacks.reports.caller import NotAnswered
 from stacks.reports.cost import estimate
 from stacks.reports.plan import as_json, errors_as_json
 from stacks.reports.releases import add_ons, ami_release, amis, in_order, newest

@@ -19,11 +19,12 @@ from plans.policies import same_role
 from stacks.derive.capacity import CNI, SYSTEM, quota_of_up, quota_takers
 from stacks.derive.credentials import NotAssumed
 from stacks.planned import EnvironmentPlan, TeamPlan
-from stacks.reports.account import Account, NotAnswered
+from stacks.reports.account import Account
 from stacks.reports.backups import backup_checks
 from stacks.reports.brought_cluster import brought_cluster_checks
 from stacks.reports.brought_stores import store_checks
 from stacks.reports.brought_vpc import vpc_checks
+from stacks.reports.caller import NotAnswered
 from stacks.reports.encryption import key_checks
 from stacks.reports.public_addresses import public_address_checks
 from stacks.reports.reach import address_errors, asks_address, first_update_errors

@@ -12,7 +12,7 @@ import pytest
 from catalog.zones import SNAPSHOT
 from stacks.planned import EnvironmentPlan
 from stacks.reports import due
-from stacks.reports.account import NotAnswered
+from stacks.reports.caller import NotAnswered
 from tests.stacks.reports.test_preflight import account, block
 from tests.support.stackfile import Edit, at, environment_plan, reading, team_plan
 

@@ -32,7 +32,9 @@ from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan
 from stacks.reports import account as account_module
 from stacks.reports import brought_vpc, check, preflight, service_roles, zone_choice
-from stacks.reports.account import Account, NotAnswered
+from stacks.reports import caller as caller_module
+from stacks.reports.account import Account
+from stacks.reports.caller import NotAnswered
 from stacks.settings.problems import InputError, InputWarning
 from stacks.settings.reader import read
 from tests.support.brought_vpc import BROUGHT, SUBNETS, VPC
@@ -726,7 +728,7 @@ def test_a_role_that_aws_refuses_is_named(ours: Account, monkeypatch: pytest.Mon
 def test_every_question_reads() -> None:
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', inspect.getsource(Account))
     reads = ("Get", "Describe", "List")
-    assert len(actions) == 33 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 34 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:
@@ -792,7 +794,7 @@ def test_a_reservation_that_ec2_does_not_know_is_empty_and_one_that_is_denied_no
 def test_profile_and_endpoint_are_those_of_the_aws_cli(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(account_module, "TIMEOUTS", {"retries": {"total_max_attempts": 1}})
+    monkeypatch.setattr(caller_module, "TIMEOUTS", {"retries": {"total_max_attempts": 1}})
     for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", name):
         monkeypatch.setenv(key, value)
     with pytest.raises(NotAnswered, match=f"^sts:GetCallerIdentity: .*{value}"):

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from plans.access import AccessPlan
-from stacks.reports.account import Account, NotAnswered
+from stacks.reports.account import Account
+from stacks.reports.caller import NotAnswered
 from tests.stacks.reports.test_preflight import errors
 from tests.support.stackfile import at, without
 
