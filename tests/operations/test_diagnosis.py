@@ -358,9 +358,9 @@ def test_a_full_file_system_is_named_from_the_log_of_whichever_rank_says_so():
 
 @pytest.mark.parametrize("where", ["state", "lastState"])
 def test_a_rank_that_the_kernel_killed_for_memory_is_named_with_the_setting_that_helps(where: str):
-    end = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    end: Any = {where: {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
     failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "r", "message": "m"}])
-    pod = _pod("run-node-0-0-x", node="n1", phase="Failed", **{where: end})
+    pod = _pod("run-node-0-0-x", node="n1", phase="Failed", **end)
     text = _printed(trainjobs=[failed], pods=[pod])
     assert "its pods have too little memory: the kernel killed a rank (OOMKilled)" in text
     assert "→ raise memory_gib of the job" in text and "make again JOB=run" in text
