@@ -25,13 +25,13 @@ def sick(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding(
                 what=f"node {name} is sick",
                 why=note,
-                do=_by_hand(node) if HELD in note else NOTHING,
+                do=_by_hand(snapshot, name) if HELD in note else NOTHING,
             )
         elif broken := _broken(node):
             yield Finding(
                 what=f"node {name} is sick",
                 why=broken,
-                do=f"{_by_hand(node)}; environment.repair: {{}} does it by itself",
+                do=f"{_by_hand(snapshot, name)}; environment.repair: {{}} does it by itself",
             )
 
 
@@ -55,8 +55,8 @@ def warned(snapshot: Snapshot) -> Iterator[Finding]:
                 what=f"node {name} has warned, and a job on it has started anew",
                 why=message,
                 do=(
-                    "nothing replaces the node for this. Where the job keeps crashing: kubectl get"
-                    f" nodeclaims, and kubectl delete nodeclaim the one of {name}"
+                    "nothing replaces the node for this. Where the job keeps crashing:"
+                    f" {_by_hand(snapshot, name)}"
                 ),
             )
 
@@ -64,8 +64,23 @@ def warned(snapshot: Snapshot) -> Iterator[Finding]:
 NOTHING = "wait: Karpenter replaces the node, and its gangs start anew from their checkpoints"
 
 
-def _by_hand(node: Object) -> str:
-    return f"kubectl get nodeclaims, and kubectl delete nodeclaim the one of {node['metadata']['name']}"
+def _by_hand(snapshot: Snapshot, node: str) -> str:
+    """Commands that replace a node. Karpenter ends no pod of a run by itself, and waits for it: a
+    container that keeps crashing stays."""
+    claims = (
+        claim["metadata"]["name"]
+        for claim in snapshot.of("nodeclaims")
+        if claim.get("status", {}).get("nodeName") == node
+    )
+    claim = next(claims, f"the one of {node}")
+    pods = [
+        pod for job in snapshot.jobs() for pod in job.pods if pod["spec"].get("nodeName") == node
+    ]
+    ends = "".join(
+        f"; kubectl -n {pod['metadata']['namespace']} delete pod {pod['metadata']['name']}"
+        for pod in pods
+    )
+    return f"kubectl delete nodeclaim {claim} --wait=false{ends}"
 
 
 def _broken(node: Object) -> str:

@@ -132,9 +132,9 @@ def _ranks() -> Iterator[Alert]:
             " {{ $labels.node }}, has GPUs that clock lower than those of the others, and all wait for it"
         ),
         fix=(
-            "make accept on the pool judges its nodes; kubectl get nodeclaims, and kubectl delete"
-            " nodeclaim the one of {{ $labels.node }} replaces it: the gang starts anew from its last"
-            " checkpoint"
+            "make accept on the pool judges its nodes; to replace this one: kubectl delete nodeclaim"
+            " --wait=false the one of {{ $labels.node }}, then kubectl delete pod the rank's, for which"
+            " Karpenter waits: the gang starts anew from its last checkpoint"
         ),
     )
     yield Alert(

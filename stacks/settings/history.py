@@ -1,7 +1,5 @@
 """What an environment says of the history of its runs. What follows from it: stacks/derive/history.py."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import pydantic

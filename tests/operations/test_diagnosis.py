@@ -199,23 +199,6 @@ def test_a_node_that_does_not_come_names_the_step_it_hangs_at(state: dict[str, s
     assert words in _printed(nodeclaims=[claim])
 
 
-def test_a_node_without_a_network_is_no_matter_of_device_plugins():
-    every = {"Launched": "True", "Registered": "True", "Initialized": "Unknown"}
-    conditions = [{"type": kind, "status": status} for kind, status in every.items()]
-    claim = _object("NodeClaim", "gpu-x", status={"conditions": conditions, "nodeName": "ip-1"})
-
-    def node(message: str) -> dict[str, Any]:
-        ready = {"type": "Ready", "status": "False", "message": message}
-        return _object("Node", "ip-1", status={"conditions": [ready]})
-
-    lost = "container runtime network not ready: cni plugin not initialized"
-    said = _printed(nodeclaims=[claim], nodes=[node(lost)])
-    assert f"(AmazonEKS_CNI_Policy): {lost}" in said and "daemonset/aws-node" in said
-    assert "device plugin" not in said
-    assert "the device plugin is missing" in _printed(nodeclaims=[claim], nodes=[node("disk")])
-    assert "the device plugin is missing" in _printed(nodeclaims=[claim])
-
-
 def test_a_node_claim_that_is_just_created_has_no_finding():
     assert _printed(nodeclaims=[_object("NodeClaim", "gpu-x", age=5)]) == ""
 
@@ -375,9 +358,9 @@ def test_a_full_file_system_is_named_from_the_log_of_whichever_rank_says_so():
 
 @pytest.mark.parametrize("where", ["state", "lastState"])
 def test_a_rank_that_the_kernel_killed_for_memory_is_named_with_the_setting_that_helps(where: str):
-    ended: dict[str, Any] = {where: {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
+    end: Any = {where: {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
     failed = _job(conditions=[{"type": "Failed", "status": "True", "reason": "r", "message": "m"}])
-    pod = _pod("run-node-0-0-x", node="n1", phase="Failed", **ended)
+    pod = _pod("run-node-0-0-x", node="n1", phase="Failed", **end)
     text = _printed(trainjobs=[failed], pods=[pod])
     assert "its pods have too little memory: the kernel killed a rank (OOMKilled)" in text
     assert "→ raise memory_gib of the job" in text and "make again JOB=run" in text

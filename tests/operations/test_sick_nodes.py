@@ -69,7 +69,13 @@ def _warned(message: str, restarts: int) -> list[str]:
         "message": message,
         "involvedObject": {"kind": "Node", "name": "n0"},
     }
-    objects = {"trainjobs": [job], "pods": [pod], "events": [event, event]}
+    claim = {"metadata": {"name": "h100-x"}, "status": {"nodeName": "n0"}}
+    objects = {
+        "trainjobs": [job],
+        "pods": [pod],
+        "events": [event, event],
+        "nodeclaims": [{"metadata": {"name": "h100-y"}}, claim],
+    }
     return [str(finding) for finding in warned(Snapshot(objects=objects))]
 
 
@@ -78,7 +84,9 @@ def test_a_node_that_nothing_replaces_is_named_where_a_job_on_it_started_anew() 
     assert said.startswith(
         "node n0 has warned, and a job on it has started anew\n    EFAErrorMetric"
     )
-    assert "kubectl delete nodeclaim the one of n0" in said
+    assert said.endswith(
+        ": kubectl delete nodeclaim h100-x --wait=false; kubectl -n t delete pod run-0"
+    ), "Karpenter would wait for a container that keeps crashing"
 
 
 def test_warnings_about_nodes_whose_jobs_go_on_or_that_are_replaced_are_not_told() -> None:

@@ -7,6 +7,7 @@ fault_rows.py. Seconds are those of this machine; an instance boots as fast as t
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -248,9 +249,13 @@ def _said(harness: Harness, name: str, fault: Fault) -> None:
 
 def _by_hand(harness: Harness, nodes: set[str]) -> None:
     """What `make status` proposes."""
-    for claim in harness.get("nodeclaims")["items"]:
-        if claim["status"].get("nodeName") in nodes:
-            harness.shell(f"kubectl delete nodeclaim {claim['metadata']['name']} --wait=false")
+    proposed = re.findall(
+        r"kubectl delete nodeclaim \S+ --wait=false(?:; kubectl -n training delete pod \S+)*",
+        _status(harness),
+    )
+    assert len(proposed) == len(nodes), proposed
+    for line in proposed:
+        harness.shell(f"{line} --wait=false" if " pod " in line else line)
 
 
 def _nodes_are(harness: Harness, fault: Fault, hit: set[str]) -> None:
