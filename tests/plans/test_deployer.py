@@ -206,3 +206,19 @@ def test_with_a_boundary_no_role_is_widened_without_it_and_nothing_takes_it_away
 def test_the_boundary_of_the_stack_file_reaches_the_policy() -> None:
     found = json.dumps(policies(planned("registries, admins, operator, alerts and tags")))
     assert BOUNDARY in found and BOUNDARY not in json.dumps(policies(planned("dev")))
+
+
+def _allowed(stack: str) -> set[str]:
+    documents = policies(planned(stack)).values()
+    return {a for one in documents for s in one["Statement"] for a in _all(s["Action"])}
+
+
+def test_who_deploys_without_the_internet_makes_no_gateway_and_names_endpoints() -> None:
+    isolated, dev = _allowed("no way to the internet"), _allowed("dev")
+    assert {
+        "ec2:CreateNatGateway",
+        "ec2:CreateInternetGateway",
+        "ec2:CreateRoute",
+    } <= dev - isolated
+    assert "route53:AssociateVPCWithHostedZone" in isolated - dev
+    assert "ec2:CreateVpcEndpoint" in isolated & dev

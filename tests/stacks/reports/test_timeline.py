@@ -272,3 +272,16 @@ def test_a_stack_without_jobs_ends_when_everything_is_there_and_a_team_begins_th
     assert None not in timeline.slack.values()
     assert team.critical == ("batching", "first node", "image pull", "first step")
     assert team.seconds == 10 + 129 + 50 + 45
+
+
+def test_system_nodes_wait_for_endpoints_in_the_place_of_a_nat_gateway() -> None:
+    plan = environment_plan(
+        at("network.internet", "none"),
+        at("network.endpoints", "private"),
+        at("artifacts.images", "111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror"),
+    )
+    stages = {stage.name: stage for stage in timeline._environment(plan)}
+    assert "NAT gateway" not in stages and "endpoints" in stages["system nodes"].after
+    assert stages["endpoints"].after == ("subnets",)
+    before = {stage.name: stage for stage in timeline._environment(environment_plan())}
+    assert "endpoints" not in before and before["system nodes"].after == ("NAT gateway", "cluster")
