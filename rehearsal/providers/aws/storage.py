@@ -147,7 +147,7 @@ KINDS = (
             "fileSystemTypeVersion automaticBackupRetentionDays metadataConfiguration efaEnabled"
             " kmsKeyId weeklyMaintenanceStartTime"
         ),
-        defaults={"deploymentType": "SCRATCH_1", "dataCompressionType": "NONE"},
+        defaults={"deploymentType": "SCRATCH_1", "dataCompressionType": "NONE", "backupId": ""},
         names={"subnetIds": "SubnetIds.0"}
         | {key: f"LustreConfiguration.{upper(key)}" for key in LUSTRE},
         outputs={

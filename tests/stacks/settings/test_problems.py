@@ -60,6 +60,7 @@ FIRST_WORDS = {
         "be",
         "not",
         "have",
+        "lead",
         "list",
         "need",
         "agree",
