@@ -15,6 +15,8 @@ from catalog.docker_hub import is_on_docker_hub
         "pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime",
         "docker.io/pytorch/pytorch:2.7.1",
         "index.docker.io/library/python@sha256:00",
+        "registry-1.docker.io/library/python:3.12",
+        "registry.hub.docker.com/library/python:3.12",
     ],
 )
 def test_an_image_without_a_registry_or_of_docker_hubs_own_hosts_comes_from_there(
