@@ -9,6 +9,7 @@ nothing to it (awslabs/awsome-distributed-ai#546, gardener/gardener-extension-pr
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_address, ip_network
 from typing import Any
@@ -158,12 +159,29 @@ def from_cluster(instance: Any, cluster: str, port: int) -> str:
 
 def from_pod(session: str, api: str) -> str:
     """What keeps the pod of a role session from an API of AWS; nothing for any other session. Pods are
-    where the control plane's interfaces are: in the private subnets, in the cluster's group."""
+    in the cluster's group, in those of its subnets that are private."""
     found = [each for name, each in eks.CLUSTERS.items() if session.startswith(f"eks-{name}-"[:64])]
     if not found or not found[0].interfaces:
         return ""
     ec2 = backends.ec2(found[0].region)
-    return no_api(ec2, ec2.enis[found[0].interfaces[0]], {"ecr": "ecr.api"}.get(api, api))
+    there = [ec2.get_subnet(id_) for id_ in found[0].view["resourcesVpcConfig"]["subnetIds"]]
+    walls = [
+        no_api(ec2, _in(subnet, ec2.enis[found[0].interfaces[0]]), {"ecr": "ecr.api"}.get(api, api))
+        for subnet in [one for one in there if not _is_public(ec2, one)] or there
+    ]
+    return "" if "" in walls else walls[0]
+
+
+def _is_public(ec2: Any, subnet: Any) -> bool:
+    """Whether a subnet leads to an internet gateway."""
+    return bool(getattr(_default_route(ec2, subnet), "gateway", None))
+
+
+def _in(subnet: Any, interface: Any) -> Any:
+    """An interface as this one, in another subnet."""
+    other = copy.copy(interface)
+    other.subnet = subnet
+    return other
 
 
 def _connections(ec2: Any, own: Any, to: str) -> Iterable[tuple[Any, Any, int]]:
