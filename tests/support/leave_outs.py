@@ -233,6 +233,8 @@ def _add_on(name: str, aws: Aws) -> Undo:
     found = eks.describe_addon(**at)["addon"]
     kept = {key: found[key] for key in ("addonVersion", "configurationValues") if found.get(key)}
     eks.delete_addon(**at)
+    # Until then its pods are there, and who starts anew finds them.
+    eks.get_waiter("addon_deleted").wait(**at, WaiterConfig={"Delay": 1, "MaxAttempts": 90})
     return partial(eks.create_addon, **at, **kept, resolveConflicts="OVERWRITE", tags=found["tags"])
 
 
