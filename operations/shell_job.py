@@ -16,7 +16,7 @@ import pydantic
 
 from catalog.job_kinds import JOB_KINDS
 from operations.stack import Stack
-from plans.parts import JobPlan
+from plans.parts import SHELL, JobPlan
 from stacks.derive.capacity import TYPES
 from stacks.derive.jobs import stores
 from stacks.plan import plan_stack
@@ -26,8 +26,6 @@ from stacks.settings.problems import one_of
 
 UPSTREAM = "torch-distributed"
 """The runtime of the Trainer that such a job uses."""
-MARK = "trainyard.io/shell"
-"""Label of such a job."""
 ENDED = "[ended with "
 """Begins the last line of a command's output; its exit code and a bracket follow."""
 GRACE_SECONDS = 30
@@ -59,7 +57,7 @@ class Shell:
             "metadata": {
                 "name": self.plan.name,
                 "namespace": self.plan.namespace,
-                "labels": {**self.plan.labels, MARK: "true"},
+                "labels": dict(self.plan.labels),
             },
             "spec": self.plan.spec,
         }
@@ -94,6 +92,7 @@ def shell_job(
         "image": image or _image(stack, chosen),
         "command": _waits(minutes) if command is None else _runs(command, minutes),
         "processes_per_node": 1,
+        "labels": {SHELL: "true"},
         "storage": {store: {"path": f"/stores/{store}"} for store in mounted},
         "allow_no_checkpoint": True,
         "expected_hours": minutes / 60,

@@ -229,6 +229,8 @@ TEAM = "trainyard.io/team"
 exists."""
 RUN = "trainyard.io/run"
 """Annotation of a job with the identity of its run."""
+SHELL = "trainyard.io/shell"
+"""Label of a job, and of its pod, in which somebody has a terminal or runs one command."""
 
 
 @dataclass(frozen=True, kw_only=True)

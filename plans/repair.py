@@ -19,7 +19,7 @@ from catalog.repair import (
     SILENT_SECONDS,
 )
 from frozen import dataclass
-from plans.parts import Spec
+from plans.parts import SHELL, Spec
 from plans.pod_template import NODES_FOR, POOL
 
 APP = "trainyard-repair"
@@ -79,6 +79,7 @@ def settings(plan: RepairPlan) -> str:
             "note": NOTE,
             "nodes_label": f"{NODES_FOR}=training",
             "pool_label": POOL,
+            "shell_label": SHELL,
             "conditions": CONDITIONS,
             "at_end": AT_END,
             "events": EVENTS,

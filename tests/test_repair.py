@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from plans.parts import SHELL
 from plans.repair import NOTE, TAINT, RepairPlan, settings
 from stacks.derive.repair import PROGRAM
 from tests.support.metrics import RECORDED
@@ -440,6 +441,13 @@ def test_a_run_that_has_just_started_or_waits_is_left(
         gang.pods[name] = others[name]
     repair(gang, hung_minutes=10).start_anew()
     assert gang.graces == {}
+
+
+def test_a_terminal_of_make_shell_may_be_silent(gang: Server) -> None:
+    for name in ("k0", "k1"):
+        gang.pods[name]["metadata"]["labels"][SHELL] = "true"
+    repair(gang, hung_minutes=10).start_anew()
+    assert gang.graces == {"j0": 5, "j1": 5}
 
 
 def test_a_run_whose_logs_cannot_be_read_is_left(gang: Server) -> None:

@@ -12,7 +12,7 @@ import urllib.parse
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from sickness import Object, Settings, gangs, trains
+from sickness import Object, Settings, gangs, labels, trains
 
 HUNG = "Hung"
 LOOK_SECONDS = 15.0
@@ -45,8 +45,11 @@ class Hangs:
         if not minutes or now - self._looked < LOOK_SECONDS:
             return {}
         self._looked = now
-        found = gangs(filter(trains, self._api.items("/api/v1/pods")))
-        return {run: pods for run, pods in found.items() if self._silent(pods, minutes * 60)}
+        pods = [pod for pod in self._api.items("/api/v1/pods") if self._must_log(pod)]
+        return {run: gang for run, gang in gangs(pods).items() if self._silent(gang, minutes * 60)}
+
+    def _must_log(self, pod: Object) -> bool:
+        return trains(pod) and self._settings.shell_label not in labels(pod)
 
     def _silent(self, pods: Iterable[Object], seconds: int) -> bool:
         """Whether all of them run that long, and none has logged anything. The kubelets count: of

@@ -28,6 +28,8 @@ class Settings:
     nodes_label: str
     """Label of the nodes that it looks after, as key=value."""
     pool_label: str
+    shell_label: str
+    """Of pods in which somebody has a terminal: they may be silent."""
     conditions: tuple[str, ...]
     """Of the node monitoring agent: False means that something is broken."""
     at_end: tuple[str, ...]
