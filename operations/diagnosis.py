@@ -34,7 +34,7 @@ IAM = re.compile(r"(UnauthorizedOperation|AccessDenied\w*|not authorized to perf
 STEPS = {
     "Launched": (
         "is not launched",
-        "AWS has no capacity, or the account lacks quota or permission",
+        "AWS has no capacity, the account lacks quota or permission, or Karpenter has no way to EC2",
         "kubectl -n kube-system logs -l app.kubernetes.io/name=karpenter --tail=50",
     ),
     "Registered": (

@@ -345,7 +345,11 @@ def _in_the_network() -> Iterator[LeaveOut]:
         ("NAT gateway", _nat, "is delet"),
     ):
         yield LeaveOut(
-            what=what, away=away, probe="a GPU node boots", words=words, named=NOT_JOINED
+            what=what,
+            away=away,
+            probe="a GPU node boots",
+            words=words,
+            named=(*NOT_JOINED, *NOT_LAUNCHED),  # Karpenter needs the same way
         )
     for zone in "bc":
         yield LeaveOut(
