@@ -33,6 +33,7 @@ from tests.support.team_server import As
 
 PLACE = f"/api/v1/namespaces/{APP}/configmaps"
 JOB_PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/training/trainjobs/t5"
+LISTS = ("/apis/trainer.kubeflow.org/v1alpha1/trainjobs", "/api/v1/pods")
 
 
 @pytest.fixture(scope="module")
@@ -127,14 +128,18 @@ def test_a_run_is_recorded_changed_and_forgotten_with_the_programs_own_rights(
     )
     api.admin.apply(_job(), manager="tests")
     api.admin.apply(_pod(), manager="tests")
+    api.until_listed(*LISTS)
     looks.step(time.time())
     known = _known(api)
     assert known.history == KEPT and [len(run.times) for run in known.going] == [1]
     api.admin.request("DELETE", JOB_PATH)
+    api.until_listed(*LISTS)
     looks.step(time.time())
+    api.until_listed(PLACE)
     program().step(time.time())  # another pod of it reads what this one wrote
     [run] = _known(api).finished
     assert (run.job.name, run.job.state, run.known) == ("t5", "Deleted", "")
+    api.until_listed(PLACE)
     program().step(time.time() + 181 * 86400)
     assert _known(api).finished == ()
 

@@ -30,6 +30,7 @@ from tests.support.team_server import As
 
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 PODS = "/api/v1/namespaces/default/pods"
+NODES, EVENTS = "/api/v1/nodes", "/api/v1/namespaces/default/events"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +42,11 @@ class Cluster:
     def program(self) -> Any:
         settings = self.module.Settings.read(self.files / SETTINGS)
         return self.module.Repair(self.module.Api(), settings)
+
+    def look(self, program: Any) -> None:
+        """The program sees what was written until now, and acts."""
+        self.server.until_listed(NODES, CLAIMS, "/api/v1/pods", EVENTS)
+        program.step()
 
     def get(self, path: str) -> Object:
         return self.server.admin.request("GET", path)
@@ -135,7 +141,7 @@ def node(cluster: Cluster) -> Iterator[str]:
     _status(cluster, f"{CLAIMS}/c0", {})
     body = {"metadata": {"finalizers": None}}
     api.request("PATCH", f"{CLAIMS}/c0", body, content_type="application/merge-patch+json")
-    for path in (f"{CLAIMS}/c0", f"/api/v1/nodes/{name}", f"{PODS}/p0", f"{PODS}/p1"):
+    for path in (f"{CLAIMS}/c0", f"{NODES}/{name}", f"{PODS}/p0", f"{PODS}/p1"):
         if cluster.there(path):
             api.request("DELETE", path, {"gracePeriodSeconds": 0})
     memory = f"/api/v1/namespaces/{APP}/configmaps/history"
@@ -156,18 +162,18 @@ def _sicken(cluster: Cluster, node: str, reason: str) -> None:
         "reason": reason,
         "message": "a GPU reported it",
     }
-    _status(cluster, f"/api/v1/nodes/{node}", {"conditions": [condition]})
+    _status(cluster, f"{NODES}/{node}", {"conditions": [condition]})
 
 
 def test_a_sick_node_is_replaced_with_the_rights_that_the_program_has(
     cluster: Cluster, node: str
 ) -> None:
     program = cluster.program()
-    program.step()
+    cluster.look(program)
     assert not cluster.get(f"{CLAIMS}/c0")["metadata"].get("deletionTimestamp")
     _sicken(cluster, node, "NvidiaXID79Error")
-    program.step()
-    seen = cluster.get(f"/api/v1/nodes/{node}")
+    cluster.look(program)
+    seen = cluster.get(f"{NODES}/{node}")
     assert {"nvidia.com/gpu", TAINT} <= {taint["key"] for taint in seen["spec"]["taints"]}
     assert "NvidiaXID79Error" in seen["metadata"]["annotations"][NOTE]
     claim = cluster.get(f"{CLAIMS}/c0")["metadata"]
@@ -178,9 +184,9 @@ def test_a_sick_node_is_replaced_with_the_rights_that_the_program_has(
     for pod in ("p0", "p1"):
         gone = not cluster.there(f"{PODS}/{pod}")
         assert gone or cluster.get(f"{PODS}/{pod}")["metadata"].get("deletionTimestamp"), pod
-    events = cluster.get("/api/v1/namespaces/default/events")["items"]
+    events = cluster.get(EVENTS)["items"]
     assert "RepairReplaced" in {each["reason"] for each in events}
-    program.step()
+    cluster.look(program)
     history = cluster.get(f"/api/v1/namespaces/{APP}/configmaps/history")["data"]["history"]
     assert [each["claim"] for each in json.loads(history)] == ["c0"]
 
@@ -196,14 +202,10 @@ def test_a_node_is_replaced_for_an_event_of_the_agent(cluster: Cluster, node: st
         "firstTimestamp": now,
         "lastTimestamp": now,
     }
-    events = "/api/v1/namespaces/default/events"
-    made = cluster.server.admin.request("POST", events, event)
-    cluster.program().step()
-    cluster.server.admin.request("DELETE", f"{events}/{made['metadata']['name']}")
-    assert (
-        "BlockDeviceIOError"
-        in cluster.get(f"/api/v1/nodes/{node}")["metadata"]["annotations"][NOTE]
-    )
+    made = cluster.server.admin.request("POST", EVENTS, event)
+    cluster.look(cluster.program())
+    cluster.server.admin.request("DELETE", f"{EVENTS}/{made['metadata']['name']}")
+    assert "BlockDeviceIOError" in cluster.get(f"{NODES}/{node}")["metadata"]["annotations"][NOTE]
     assert cluster.get(f"{CLAIMS}/c0")["metadata"]["deletionTimestamp"]
 
 
@@ -219,10 +221,10 @@ def test_a_log_that_nobody_can_read_is_told_apart_from_one_without_lines(
 def test_the_taint_is_not_set_from_an_old_sight_of_the_node(cluster: Cluster, node: str) -> None:
     """The list of taints is written as a whole."""
     program = cluster.program()
-    old = cluster.get(f"/api/v1/nodes/{node}")
+    old = cluster.get(f"{NODES}/{node}")
     cluster.server.admin.request(
         "PATCH",
-        f"/api/v1/nodes/{node}",
+        f"{NODES}/{node}",
         {"metadata": {"labels": {"changed": "since"}}},
         content_type="application/merge-patch+json",
     )

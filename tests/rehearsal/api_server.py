@@ -20,7 +20,7 @@ from rehearsal import paths
 from rehearsal.control_plane import pki
 from rehearsal.kube import Api
 from rehearsal.toolchain.programs import NEWEST_KUBERNETES
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, until
 
 API_SERVER, MANAGER = (
     f"{name}-{NEWEST_KUBERNETES}" for name in ("kube-apiserver", "kube-controller-manager")
@@ -37,6 +37,16 @@ class ApiServer:
     url: str
     authority: str
     admin: Api
+
+    def until_listed(self, *lists: str) -> None:
+        """Wait until lists with resourceVersion=0, as controllers read them, are as new as etcd's: the
+        API server answers them from a cache that follows a write some milliseconds later."""
+        for path in lists:
+            until(lambda at=path: self._versions(f"{at}?resourceVersion=0") == self._versions(at))
+
+    def _versions(self, path: str) -> dict[str, str]:
+        items = self.admin.request("GET", path)["items"]
+        return {each["metadata"]["uid"]: each["metadata"]["resourceVersion"] for each in items}
 
     def kubeconfig(self, server: str = "", **user: Any) -> str:
         """The administrator's, or another user's, or another server's."""
