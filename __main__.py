@@ -9,7 +9,7 @@ from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan
 from stacks.replacing import compared
 from stacks.reports.plan import summary
-from stacks.settings.problems import Refused
+from stacks.settings.problems import Refused, told
 from stacks.settings.reader import read_engine
 
 # Imported modules are never freed: at Python's threshold of 700 the collector takes a sixth of the run.
@@ -20,8 +20,8 @@ try:
     plan = planned.accepted()
 except Refused as refused:
     raise pulumi.RunError(str(refused)) from None
-for warning in planned.warnings:
-    pulumi.warn(str(warning))
+for line in told(planned.warnings):
+    pulumi.warn(line)
 outputs = environment.build(plan) if isinstance(plan, EnvironmentPlan) else team.build(plan)
 for name, value in (outputs | {"plan": summary(plan)}).items():
     pulumi.export(name, value)

@@ -98,10 +98,25 @@ def few(names: Sequence[str]) -> str:
 
 def listed(problems: Iterable[Problem]) -> list[str]:
     """A line for each problem: warnings first, errors last, where the reader's eye is."""
-    return [
-        f"  {'error' if isinstance(problem, InputError) else 'warning':<7}  {problem}"
-        for problem in sorted(problems, key=lambda problem: isinstance(problem, InputError))
-    ]
+    problems = tuple(problems)
+    warnings = told(each for each in problems if isinstance(each, InputWarning))
+    errors = [str(each) for each in problems if isinstance(each, InputError)]
+    return [f"  warning  {line}" for line in warnings] + [f"  error    {line}" for line in errors]
+
+
+def told(warnings: Iterable[InputWarning]) -> list[str]:
+    """A line for each warning. What is said of more than FEW places is one line, with the first
+    place: a stack of a hundred jobs says of each what it says of one."""
+    by_text: dict[str, list[InputWarning]] = {}
+    for warning in warnings:
+        by_text.setdefault(warning.text, []).append(warning)
+    lines = []
+    for text, same in by_text.items():
+        if len(same) > FEW:
+            lines.append(f"{same[0].where} and {len(same) - 1} other places: {text}")
+        else:
+            lines += map(str, same)
+    return lines
 
 
 def counted(problems: Sequence[Problem]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from stacks.settings.problems import InputError, InputWarning, Refused, counted, listed
+from stacks.settings.problems import InputError, InputWarning, Refused, counted, listed, told
 from stacks.settings.yaml_file import as_yaml
 from tests.support.recording import CHECKOUT
 
@@ -36,6 +36,17 @@ def test_a_warning_says_where_and_what() -> None:
 
 def test_errors_come_last_where_the_reader_looks() -> None:
     assert listed([ERROR, WARNING]) == [f"  warning  {WARNING}", f"  error    {ERROR}"]
+
+
+def test_what_is_said_of_many_places_is_one_line() -> None:
+    jobs = [InputWarning(path=f"jobs.{name}.image", text="is a tag") for name in "abcd"]
+    assert told([*jobs, WARNING]) == ["jobs.a.image and 4 other places: is a tag"]
+    few = jobs[:3]
+    assert told(few) == [str(job) for job in few]
+    assert listed([ERROR, *jobs]) == [
+        "  warning  jobs.a.image and 3 other places: is a tag",
+        f"  error    {ERROR}",
+    ]
 
 
 def test_problems_are_counted_by_kind() -> None:
