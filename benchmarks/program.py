@@ -21,9 +21,11 @@ import command_line
 from benchmarks.measure import CHECKOUT, in_turns, table
 
 if TYPE_CHECKING:
-    from tests.support.recording import Graph
+    from tests.support.recording import Graph, Node
 
 ME = ["-m", "benchmarks.program"]
+Made = tuple[str, str, dict[str, Any], dict[str, Any]]
+"""Type, name, inputs and options of a resource."""
 JOBS = (1, 100, 1000)
 """Of the dev file's environment: its job, so many times, each with checkpoints of its own."""
 
@@ -124,29 +126,48 @@ def _flat(resources: Path) -> Graph:
 def _write(resources: Path, jobs: int) -> None:
     """What our program makes, for the flat one to make too: all but components, which are only
     there to hold others."""
-    made = [
-        (n.kind, n.name, n.inputs)
-        for n in _ours(jobs).nodes.values()
-        if not n.kind.startswith("trainyard:")
-    ]
+    made = _made(_ours(jobs))
     resources.write_text(json.dumps(made))
-    flat = [(n.kind, n.name, n.inputs) for n in _flat(resources).nodes.values()]
+    flat = _made(_flat(resources))
     assert sorted(map(_comparable, flat)) == sorted(map(_comparable, made)), (
         "not the same resources"
     )
 
 
-def _comparable(made: tuple[str, str, dict[str, Any]]) -> tuple[str, str, str]:
+def _made(graph: Graph) -> list[Made]:
+    """Each resource with its inputs and its options."""
+    return [
+        (node.kind, node.name, node.inputs, _options(graph, node))
+        for node in graph.nodes.values()
+        if not node.kind.startswith("trainyard:")
+    ]
+
+
+def _options(graph: Graph, node: Node) -> dict[str, Any]:
+    """What somebody must say of a resource beside its inputs, so that `up` and destroy work."""
+    told = node.options
+    by_data = {urn for each in told.propertyDependencies.values() for urn in each.urns}
+    earlier = (graph.nodes[urn] for urn in told.dependencies if urn not in by_data)
+    return {
+        "depends_on": sorted(f"{one.kind} {one.name}" for one in earlier),
+        "ignore_changes": list(told.ignoreChanges),
+        "replace_on_changes": list(told.replaceOnChanges),
+        "delete_before_replace": told.deleteBeforeReplace,
+        "protect": told.protect,
+    }
+
+
+def _comparable(made: Made) -> tuple[str, str, str]:
     """A resource as text; what a provider is given is each program's own."""
-    kind, name, inputs = made
-    return (
-        kind,
-        name,
-        "" if kind.startswith("pulumi:providers:") else json.dumps(inputs, sort_keys=True),
-    )
+    kind, name, inputs, options = made
+    if kind.startswith("pulumi:providers:"):
+        return kind, name, ""
+    # Data of one program may be an edge of the other: a list of edges differs where both have one.
+    told = {**options, "depends_on": []}
+    return kind, name, json.dumps([inputs, told], sort_keys=True)
 
 
-def _register(resources: list[tuple[str, str, dict[str, Any]]]) -> None:
+def _register(resources: list[Made]) -> None:
     """What somebody would write without a plan: one typed constructor call a resource, which names
     those before it."""
     import pulumi
@@ -158,7 +179,8 @@ def _register(resources: list[tuple[str, str, dict[str, Any]]]) -> None:
     account = aws.Provider("aws", region="ap-northeast-2")
     cluster = k8s.Provider("cluster", kubeconfig="{}")
     outputs: dict[str, Any] = {}
-    for kind, name, inputs in resources:
+    before: dict[str, pulumi.Resource] = {}
+    for kind, name, inputs, told in resources:
         if kind.startswith("pulumi:providers:"):
             continue
         arguments = {
@@ -168,13 +190,14 @@ def _register(resources: list[tuple[str, str, dict[str, Any]]]) -> None:
         constructor = _class(kind)
         if constructor is not k8s.apiextensions.CustomResource and kind.startswith("kubernetes:"):
             arguments = {key: arguments[key] for key in arguments.keys() - {"api_version", "kind"}}
-        provider = cluster if kind.startswith("kubernetes:") else account
-        options = (
-            pulumi.ResourceOptions(providers=[account])
-            if kind.startswith("eks:")
-            else pulumi.ResourceOptions(provider=provider)
+        options: dict[str, Any] = {**told, "depends_on": [before[it] for it in told["depends_on"]]}
+        if kind.startswith("eks:"):
+            options["providers"] = [account]
+        else:
+            options["provider"] = cluster if kind.startswith("kubernetes:") else account
+        made = before[f"{kind} {name}"] = constructor(
+            name, **arguments, opts=pulumi.ResourceOptions(**options)
         )
-        made = constructor(name, **arguments, opts=options)
         if kind.startswith("aws:"):
             outputs |= {
                 identifier(name): made.id,
