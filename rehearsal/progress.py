@@ -31,7 +31,7 @@ COMPONENTS = {
     "queues": ("queues:",),
     "teams": ("teams:",),
     "history": ("jobs:History",),
-    "jobs": ("jobs:Workspace", "jobs:Job"),
+    "jobs": ("jobs:Workspace", "jobs:Jobs"),
 }
 """Stage → what the types of its components begin with. A component that is not listed is a stage of its own."""
 SIMULATED = (

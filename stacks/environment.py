@@ -19,7 +19,7 @@ from components.exporters import Exporters
 from components.gpu_nodes import GpuNodes
 from components.gpu_pool import GpuPool
 from components.history import History
-from components.job import Job, said
+from components.jobs import Jobs
 from components.karpenter import Karpenter
 from components.metrics import Metrics
 from components.namespace import JobNamespace, Volume
@@ -210,24 +210,28 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
     priorities = {
         key: Priority(key, value, opts=in_cluster) for key, value in plan.priorities.items()
     }
-    kubeconfig, said_before = cluster.coordinates.kubeconfig(), said(job_starts(plan))
-    for key, job in plan.jobs.items():
-        Job(
-            key,
-            job,
-            said_before=said_before,
+    kubeconfig = cluster.coordinates.kubeconfig()
+    needs = {
+        key: [
+            *admits[job.runtime or job.kind],
+            # Ranks find each other by name, and at the end a checkpoint finds its store.
+            add_ons["coredns"],
+            *pools[job.pool].ready,
+            *(workspace.claims[store] for store in job.stores),
+            *(priorities[each].ready for each in job.priorities),
+            *(secrets if job.secrets else ()),
+        ]
+        for key, job in plan.jobs.items()
+    }
+    if plan.jobs:
+        Jobs(
+            "jobs",
+            plan.jobs,
+            starts=job_starts(plan),
             namespace=workspace.namespace,
             kubeconfig=kubeconfig,
+            needs=needs,
             opts=in_cluster,
-            needs=[
-                *admits[job.runtime or job.kind],
-                # Ranks find each other by name, and at the end a checkpoint finds its store.
-                add_ons["coredns"],
-                *pools[job.pool].ready,
-                *(workspace.claims[store] for store in job.stores),
-                *(priorities[each].ready for each in job.priorities),
-                *(secrets if job.secrets else ()),
-            ],
         )
 
     # The VPC CNI enforces the network policies of teams.

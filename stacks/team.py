@@ -12,7 +12,7 @@ from pulumi.output import UNKNOWN
 
 from components.account import aws_provider
 from components.cluster import ClusterCoordinates
-from components.job import Job, said
+from components.jobs import Jobs
 from components.namespace import JobNamespace, Volume
 from plans.parts import JobNamespacePlan
 from stacks.outputs import job_outputs, job_starts
@@ -38,16 +38,20 @@ def build(plan: TeamPlan) -> dict[str, Any]:
     in_cluster = pulumi.ResourceOptions(providers=[cluster.provider("cluster")])
 
     space = None if plan.parameter else _namespace(plan, contract, in_cluster)
-    kubeconfig, said_before = cluster.kubeconfig(), said(job_starts(plan))
-    for key, job in plan.jobs.items():
-        Job(
-            key,
-            job,
-            said_before=said_before,
+    kubeconfig, claims = cluster.kubeconfig(), space.claims if space else {}
+    if plan.jobs:
+        Jobs(
+            "jobs",
+            plan.jobs,
+            starts=job_starts(plan),
             namespace=space.namespace if space else plan.workspace.namespace,
             kubeconfig=kubeconfig,
+            # The environment made the claims of a team that it lists.
+            needs={
+                key: [claims[it] for it in job.stores] if space else []
+                for key, job in plan.jobs.items()
+            },
             opts=in_cluster,
-            needs=[space.claims[store] for store in job.stores] if space else [],
         )
     return {
         "kubeconfig": kubeconfig,

@@ -12,7 +12,7 @@ from benchmarks.faults import Fault
 from tests.support.recording import CHECKOUT
 
 SOURCE = "LIMIT = 5\n\n\ndef f():\n    return 1\n\n\ndef g():\n    return 2\n"
-PATH = "components/job.py"
+PATH = "components/jobs.py"
 
 
 def _of(path: str, **given: Any) -> mutants.TestFile:
@@ -52,8 +52,8 @@ def test_only_tests_that_run_the_faulty_line_are_asked() -> None:
 
 
 def test_the_tests_named_as_the_source_are_asked_first() -> None:
-    files = [_of("tests/catalog/test_zones.py"), _of("tests/components/test_job.py")]
-    assert [Path(path).stem for path in _asked(1, *files)] == ["test_job", "test_zones"]
+    files = [_of("tests/catalog/test_zones.py"), _of("tests/components/test_jobs.py")]
+    assert [Path(path).stem for path in _asked(1, *files)] == ["test_jobs", "test_zones"]
 
 
 def test_every_golden_that_is_left_out_is_a_test() -> None:

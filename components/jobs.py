@@ -1,6 +1,6 @@
-"""One training run, whichever controller runs it.
+"""The training runs of a stack, whichever controllers run them.
 
-What it runs: `jobs` in the stack file. What the object says: plans/trainer.py and
+What they run: `jobs` in the stack file. What their objects say: plans/trainer.py and
 plans/pytorch.py.
 """
 
@@ -17,29 +17,38 @@ from components import wait_for_job
 from plans.parts import RUN, ConfigMapPlan, JobPlan, Spec
 
 
-class Job(pulumi.ComponentResource):
-    """A run that is started by a changed identity, and by nothing else."""
+class Jobs(pulumi.ComponentResource):
+    """Runs that are started by a changed identity, and by nothing else. One component holds them
+    all: one for each job would double what the program costs."""
 
     def __init__(
         self,
         name: str,
-        plan: JobPlan,
+        plans: Mapping[str, JobPlan],
         *,
-        said_before: pulumi.ResourceHook,
+        starts: Mapping[str, str],
         namespace: pulumi.Input[str],
         kubeconfig: pulumi.Output[str],
-        needs: Sequence[pulumi.Resource],
+        needs: Mapping[str, Sequence[pulumi.Resource]],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`said_before`: what `said` makes."""
-        super().__init__("trainyard:jobs:Job", name, None, opts)
-        self._namespace = namespace
-        files = [self._files(name, plan.files)] if plan.files else []
-        beside = [self._beside(name, made, needs) for made in plan.objects]
-        run = self._run(name, plan, said_before, needs=[*needs, *files, *beside])
-        if plan.wait != "none":
-            _wait(run, plan, kubeconfig)
+        """`starts`: what is said when a run of a job begins. `needs`: what a job waits for."""
+        super().__init__("trainyard:jobs:Jobs", name, None, opts)
+        self._namespace, said_before = namespace, _said(starts)
+        for key, plan in plans.items():
+            files = [self._files(key, plan.files)] if plan.files else []
+            beside = [self._beside(key, made, needs[key]) for made in plan.objects]
+            run = self._run(key, plan, said_before, needs=[*needs[key], *files, *beside])
+            if plan.wait != "none":
+                _wait(run, plan, kubeconfig)
         self.register_outputs({})
+
+    def _options(self, job: str, needs: Sequence[pulumi.Resource] = ()) -> pulumi.ResourceOptions:
+        """Of what belongs to a job. What was made while each job was a component of its own goes on
+        under its alias: a paid run is not replaced."""
+        stack = f"urn:pulumi:{pulumi.get_stack()}::{pulumi.get_project()}"
+        before = pulumi.Alias(parent=f"{stack}::trainyard:jobs:Job::{job}")
+        return pulumi.ResourceOptions(parent=self, depends_on=list(needs), aliases=[before])
 
     def _files(self, name: str, plan: ConfigMapPlan) -> k8s.core.v1.ConfigMap:
         return k8s.core.v1.ConfigMap(
@@ -47,14 +56,14 @@ class Job(pulumi.ComponentResource):
             metadata={"name": plan.name, "namespace": self._namespace},
             data=dict(plan.data),
             immutable=True,
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=self._options(name),
         )
 
     def _beside(self, name: str, made: Spec, needs: Sequence[pulumi.Resource]) -> pulumi.Resource:
         """A ConfigMap or a runtime that the job's file brings."""
         kind, given = made["kind"], made["metadata"]
         # A runtime's CRD and webhook come with the Trainer's chart.
-        opts = pulumi.ResourceOptions(parent=self, depends_on=list(needs))
+        opts = self._options(name, needs)
         logical = f"{name}-{kind.lower()}-{given['name']}"
         metadata = k8s.meta.v1.ObjectMetaArgs(
             name=given["name"],
@@ -82,6 +91,14 @@ class Job(pulumi.ComponentResource):
         said_before: pulumi.ResourceHook,
         needs: Sequence[pulumi.Resource],
     ) -> k8s.apiextensions.CustomResource:
+        # Runtime, claims, files and pool are named in the spec and not referred to: at destroy the run
+        # ends first.
+        opts = self._options(name, needs)
+        # Controllers write to the spec (suspend, overrides); a paid run follows its identity only.
+        opts.ignore_changes = ["spec"]
+        opts.replace_on_changes = [f'metadata.annotations["{RUN}"]']
+        opts.delete_before_replace = True
+        opts.hooks = pulumi.ResourceHookBinding(before_create=[said_before])
         return k8s.apiextensions.CustomResource(
             name,
             api_version=JOB_KINDS[plan.kind].api_version,
@@ -93,22 +110,11 @@ class Job(pulumi.ComponentResource):
                 "annotations": {RUN: plan.run},
                 **({"labels": dict(plan.labels)} if plan.labels else {}),
             },
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                # Runtime, claims, files and pool are named in the spec and not referred to: at
-                # destroy the run ends first.
-                depends_on=list(needs),
-                # Controllers write to the spec (suspend, overrides); a paid run follows its
-                # identity only.
-                ignore_changes=["spec"],
-                replace_on_changes=[f'metadata.annotations["{RUN}"]'],
-                delete_before_replace=True,
-                hooks=pulumi.ResourceHookBinding(before_create=[said_before]),
-            ),
+            opts=opts,
         )
 
 
-def said(starts: Mapping[str, str]) -> pulumi.ResourceHook:
+def _said(starts: Mapping[str, str]) -> pulumi.ResourceHook:
     """One hook for all jobs, which says a line whenever a run begins. Only the engine knows when it
     makes a deleted run again: it asks for the line, in a preview too. `starts`: the line of each
     job."""

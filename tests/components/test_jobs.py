@@ -58,6 +58,11 @@ def test_a_run_is_replaced_by_its_identity_only_and_the_old_one_ends_first(dev: 
     assert list(options.replaceOnChanges) == ['metadata.annotations["trainyard.io/run"]']
 
 
+def test_a_run_that_was_made_when_each_job_was_a_component_is_not_replaced(dev: Graph) -> None:
+    [alias] = dev[TRAIN_JOB].options.aliases
+    assert alias.spec.parentUrn == "urn:pulumi:dev::trainyard::trainyard:jobs:Job::t5-large"
+
+
 @pytest.mark.parametrize("preview", [True, False])
 def test_a_run_that_begins_says_so_in_a_preview_too(
     preview: bool, caplog: pytest.LogCaptureFixture
