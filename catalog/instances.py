@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 
 from frozen import dataclass
 
@@ -74,7 +75,7 @@ class InstanceType:
         ENILimitedPods)."""
         return self._pods(self.interfaces - (1 if self.efa and self.efa == self.cards else 0))
 
-    @property
+    @cached_property
     def allocatable_mib(self) -> int:
         """Memory a pod may request, by Karpenter's estimate until the first node has joined: 7.5 %
         is held back for the hypervisor, then kubelet's 11 MiB a pod and 255 MiB, and 100 MiB for
@@ -82,7 +83,7 @@ class InstanceType:
         held_back = math.ceil(self.memory_mib * 0.075)
         return self.memory_mib - held_back - 11 * self._pods(self.interfaces) - 355
 
-    @property
+    @cached_property
     def allocatable_millicpus(self) -> int:
         """CPU a pod may request, in thousandths of a vCPU: less what kubelet keeps, which is 6 % of
         the first vCPU, 1 % of the second, 0.5 % of the next two and 0.25 % of the rest (Karpenter's

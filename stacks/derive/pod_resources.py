@@ -73,12 +73,11 @@ def node_amount(kind: InstanceType, resource: str) -> Fraction:
     """What pods may request of a resource on a node, in all: vCPUs, GiB or devices. 0 for what
     nodes do not have, such as hugepages: no node is set up for them, and Karpenter launches none for
     a pod that requests them (aws/karpenter-provider-aws#3315)."""
-    whole = {
-        "cpu": Fraction(kind.allocatable_millicpus - DAEMON_MILLICPUS, 1000),
-        "memory": Fraction(kind.allocatable_mib - DAEMON_MIB, 1024),
-        EFA: Fraction(kind.efa),
-    }
-    return whole.get(resource, Fraction(0))
+    if resource == "cpu":
+        return Fraction(kind.allocatable_millicpus - DAEMON_MILLICPUS, 1000)
+    if resource == "memory":
+        return Fraction(kind.allocatable_mib - DAEMON_MIB, 1024)
+    return Fraction(kind.efa if resource == EFA else 0)
 
 
 def pods_per_node(job: JobConfig, kind: InstanceType) -> int:

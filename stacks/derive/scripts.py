@@ -3,6 +3,7 @@ whom."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import field
@@ -91,16 +92,17 @@ def single_program(script: str) -> str:
     return " ".join(found[1].split()) if found and not LAUNCHERS.search(text) else ""
 
 
-def launches(script: str) -> list[Launch]:
+@functools.lru_cache(maxsize=64)
+def launches(script: str) -> tuple[Launch, ...]:
     """Every start in a script, but not in its comments; a line that goes on behind a backslash is
-    one."""
+    one. Several rules ask for those of one script."""
     joined = script.replace("\\\n", "  ")
     commented = [found.span() for found in re.finditer(r"(?m)^[ \t]*#.*", joined)]
-    return [
+    return tuple(
         _launch(script, found)
         for found in STARTS.finditer(joined)
         if not any(first <= found.start() < last for first, last in commented)
-    ]
+    )
 
 
 def _launch(script: str, found: re.Match[str]) -> Launch:
