@@ -43,11 +43,13 @@ class Jobs(pulumi.ComponentResource):
                 _wait(run, plan, kubeconfig)
         self.register_outputs({})
 
-    def _options(self, job: str, needs: Sequence[pulumi.Resource] = ()) -> pulumi.ResourceOptions:
+    def _options(
+        self, name: str, kind: str, needs: Sequence[pulumi.Resource] = ()
+    ) -> pulumi.ResourceOptions:
         """Of what belongs to a job. What was made while each job was a component of its own goes on
-        under its alias: a paid run is not replaced."""
+        under its alias: a paid run is not replaced. `kind`: as version and kind."""
         stack = f"urn:pulumi:{pulumi.get_stack()}::{pulumi.get_project()}"
-        before = pulumi.Alias(parent=f"{stack}::trainyard:jobs:Job::{job}")
+        before = f"{stack}::trainyard:jobs:Job$kubernetes:{kind}::{name}"
         return pulumi.ResourceOptions(parent=self, depends_on=list(needs), aliases=[before])
 
     def _files(self, name: str, plan: ConfigMapPlan) -> k8s.core.v1.ConfigMap:
@@ -56,15 +58,16 @@ class Jobs(pulumi.ComponentResource):
             metadata={"name": plan.name, "namespace": self._namespace},
             data=dict(plan.data),
             immutable=True,
-            opts=self._options(name),
+            opts=self._options(f"{name}-files", "core/v1:ConfigMap"),
         )
 
     def _beside(self, name: str, made: Spec, needs: Sequence[pulumi.Resource]) -> pulumi.Resource:
         """A ConfigMap or a runtime that the job's file brings."""
         kind, given = made["kind"], made["metadata"]
-        # A runtime's CRD and webhook come with the Trainer's chart.
-        opts = self._options(name, needs)
         logical = f"{name}-{kind.lower()}-{given['name']}"
+        version = "core/v1" if kind == "ConfigMap" else made["apiVersion"]
+        # A runtime's CRD and webhook come with the Trainer's chart.
+        opts = self._options(logical, f"{version}:{kind}", needs)
         metadata = k8s.meta.v1.ObjectMetaArgs(
             name=given["name"],
             namespace=None if kind == "ClusterTrainingRuntime" else self._namespace,
@@ -93,7 +96,8 @@ class Jobs(pulumi.ComponentResource):
     ) -> k8s.apiextensions.CustomResource:
         # Runtime, claims, files and pool are named in the spec and not referred to: at destroy the run
         # ends first.
-        opts = self._options(name, needs)
+        version = JOB_KINDS[plan.kind].api_version
+        opts = self._options(name, f"{version}:{plan.kind}", needs)
         # Controllers write to the spec (suspend, overrides); a paid run follows its identity only.
         opts.ignore_changes = ["spec"]
         opts.replace_on_changes = [f'metadata.annotations["{RUN}"]']
@@ -101,7 +105,7 @@ class Jobs(pulumi.ComponentResource):
         opts.hooks = pulumi.ResourceHookBinding(before_create=[said_before])
         return k8s.apiextensions.CustomResource(
             name,
-            api_version=JOB_KINDS[plan.kind].api_version,
+            api_version=version,
             kind=plan.kind,
             spec=plan.spec,
             metadata={

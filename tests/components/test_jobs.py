@@ -60,7 +60,13 @@ def test_a_run_is_replaced_by_its_identity_only_and_the_old_one_ends_first(dev: 
 
 def test_a_run_that_was_made_when_each_job_was_a_component_is_not_replaced(dev: Graph) -> None:
     [alias] = dev[TRAIN_JOB].options.aliases
-    assert alias.spec.parentUrn == "urn:pulumi:dev::trainyard::trainyard:jobs:Job::t5-large"
+    old = "urn:pulumi:dev::trainyard::trainyard:jobs:Job$"
+    assert alias.urn == f"{old}kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob::t5-large"
+    graph = changed(at("jobs.theirs", MANIFEST))
+    for node in graph.nodes.values():
+        if node.options.parent.endswith("::jobs"):
+            [alias] = node.options.aliases
+            assert alias.urn == f"{old}{node.kind}::{node.name}"
 
 
 @pytest.mark.parametrize("preview", [True, False])
