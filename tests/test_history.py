@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import json
-import sys
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -16,8 +14,8 @@ from operations.records import KEPT, records, runs_of
 from operations.runs import AT_LEAST, EXACT
 from operations.snapshot import Snapshot
 from plans.history import APP, HistoryPlan, settings
-from stacks.derive.history import PROGRAM
 from tests.operations.finished import BEGAN, node, pod, train_job
+from tests.support.programs import imported
 
 Object = dict[str, Any]
 PLACE = f"/api/v1/namespaces/{APP}/configmaps"
@@ -27,9 +25,8 @@ SECRET = "hunter2"
 
 @pytest.fixture(scope="module")
 def program() -> Iterator[ModuleType]:
-    sys.path.insert(0, str(PROGRAM))
-    yield importlib.import_module("history")
-    sys.path.remove(str(PROGRAM))
+    with imported("history") as module:
+        yield module
 
 
 class Server:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import json
-import sys
 import time
 from collections.abc import Iterator
 from types import ModuleType
@@ -15,8 +13,8 @@ import pytest
 
 from plans.parts import SHELL
 from plans.repair import NOTE, TAINT, RepairPlan, settings
-from stacks.derive.repair import PROGRAM
 from tests.support.metrics import RECORDED
+from tests.support.programs import imported
 
 Object = dict[str, Any]
 POOL = "trainyard.io/pool"
@@ -26,9 +24,8 @@ CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 
 @pytest.fixture(scope="module")
 def program() -> Iterator[ModuleType]:
-    sys.path.insert(0, str(PROGRAM))
-    yield importlib.import_module("repair")
-    sys.path.remove(str(PROGRAM))
+    with imported("repair") as module:
+        yield module
 
 
 class Server:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from catalog import versions
 from plans.history import HistoryPlan
+from stacks.derive.programs import program_files
 from stacks.settings.environment import EnvironmentConfig
-
-PROGRAM = Path(__file__).resolve().parents[2] / "workloads" / "history"
 
 
 def history_plan(wanted: EnvironmentConfig) -> HistoryPlan | None:
@@ -17,6 +14,6 @@ def history_plan(wanted: EnvironmentConfig) -> HistoryPlan | None:
         return None
     return HistoryPlan(
         image=versions.PYTHON_IMAGE,
-        files={file.name: file.read_text() for file in sorted(PROGRAM.glob("*.py"))},
+        files=program_files("history"),
         days=wanted.history.days,
     )

@@ -4,14 +4,12 @@ finds them."""
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from catalog import versions
 from plans.node_parts import AddOnPlan
 from plans.repair import AGENT, AGENT_CONFIGURATION, RepairPlan
+from stacks.derive.programs import program_files
 from stacks.settings.environment import EnvironmentConfig
-
-PROGRAM = Path(__file__).resolve().parents[2] / "workloads" / "repair"
 
 
 def repair_plan(wanted: EnvironmentConfig) -> RepairPlan | None:
@@ -20,7 +18,7 @@ def repair_plan(wanted: EnvironmentConfig) -> RepairPlan | None:
         return None
     return RepairPlan(
         image=versions.PYTHON_IMAGE,
-        files={file.name: file.read_text() for file in sorted(PROGRAM.glob("*.py"))},
+        files=program_files("repair"),
         nodes_an_hour=wanted.repair.nodes_an_hour,
         hung_minutes=wanted.repair.hung_minutes,
     )

@@ -3,14 +3,12 @@ no others."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,11 +20,11 @@ from operations.snapshot import Snapshot
 from plans.history import APP, SETTINGS
 from rehearsal import paths
 from rehearsal.kube import ApiError, Object
-from stacks.derive.history import PROGRAM
 from tests.operations.finished import pod, train_job
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.support.crds import FILES, upstream
 from tests.support.patience import until
+from tests.support.programs import imported
 from tests.support.recording import deploy
 from tests.support.stackfile import ENVIRONMENT
 from tests.support.team_server import As
@@ -64,9 +62,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ApiServer
         (folder / "token").write_text(token)
         (folder / "ca.crt").write_text(Path(started.authority).read_text())
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.syspath_prepend(str(PROGRAM))
-        module: ModuleType = importlib.import_module("history")
-        patch.setattr(module, "ACCOUNT", folder)
+        module = stack.enter_context(imported("history"))
+        patch.setattr(sys.modules["api_server"], "ACCOUNT", folder)
         at = urlsplit(started.url)
         patch.setenv("KUBERNETES_SERVICE_HOST", str(at.hostname))
         patch.setenv("KUBERNETES_SERVICE_PORT", str(at.port))
@@ -75,8 +72,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ApiServer
             return module.History(module.Api(), module.Settings.read(folder / SETTINGS))
 
         yield started, program
-    for name in ("history", "record"):
-        sys.modules.pop(name, None)
 
 
 def _served(api: ApiServer) -> bool:

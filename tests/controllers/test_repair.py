@@ -3,7 +3,6 @@ and no others."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 import time
@@ -21,9 +20,9 @@ import yaml
 from plans.repair import APP, NOTE, SETTINGS, TAINT
 from rehearsal import paths
 from rehearsal.kube import ApiError, Object
-from stacks.derive.repair import PROGRAM
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.support.crds import KARPENTER, upstream
+from tests.support.programs import imported
 from tests.support.recording import deploy
 from tests.support.stackfile import ENVIRONMENT
 from tests.support.team_server import As
@@ -88,14 +87,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         (folder / "token").write_text(token)
         (folder / "ca.crt").write_text(Path(server.authority).read_text())
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.syspath_prepend(str(PROGRAM))
-        module = importlib.import_module("repair")
-        patch.setattr(module, "ACCOUNT", folder)
+        module = stack.enter_context(imported("repair"))
+        patch.setattr(sys.modules["api_server"], "ACCOUNT", folder)
         at = urlsplit(server.url)
         patch.setenv("KUBERNETES_SERVICE_HOST", str(at.hostname))
         patch.setenv("KUBERNETES_SERVICE_PORT", str(at.port))
         yield Cluster(server=server, module=module, files=folder)
-    sys.modules.pop("repair", None)
 
 
 @pytest.fixture

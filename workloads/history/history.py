@@ -7,75 +7,20 @@ record.py. Who reads it: operations/records.py.
 
 from __future__ import annotations
 
-import http.client
-import json
-import os
-import ssl
 import sys
-import threading
 import time
-import urllib.parse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from api_server import NOT_FOUND, Api, ApiError, say, serve
 from record import JOB_OF_POD, Object, Record, Settings, look, stamp
 
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-REQUEST_SECONDS = 20
-NOT_FOUND = 404
 JOBS = {
     "TrainJob": "/apis/trainer.kubeflow.org/v1alpha1/trainjobs",
     "PyTorchJob": "/apis/kubeflow.org/v1/pytorchjobs",
 }
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
 PRUNE_SECONDS, DAY = 3600.0, 86400.0
-
-
-class ApiError(Exception):
-    """The API server refused, or did not answer."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code = code
-
-
-class Api:
-    """The API server, as the pod's service account."""
-
-    def __init__(self) -> None:
-        self._trust = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
-
-    def ask(self, method: str, path: str, body: Object | None = None, kind: str = "json") -> Object:
-        """Its answer; ApiError for a refusal and for none. `kind`: of a patch."""
-        host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
-        link = http.client.HTTPSConnection(
-            host, int(port), timeout=REQUEST_SECONDS, context=self._trust
-        )
-        headers = {
-            "Authorization": f"Bearer {(ACCOUNT / 'token').read_text()}",
-            "Content-Type": f"application/{kind}",
-        }
-        try:
-            link.request(method, path, json.dumps(body) if body is not None else None, headers)
-            answer = link.getresponse()
-            text = answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise ApiError(0, str(error)) from None
-        finally:
-            link.close()
-        if answer.status >= 300:
-            raise ApiError(answer.status, text.decode(errors="replace")[:300])
-        return json.loads(text)
-
-    def items(self, path: str, **query: str) -> list[Object]:
-        """A list, as the API server's cache has it; none of a kind that it does not serve."""
-        try:
-            asked = urllib.parse.urlencode({"resourceVersion": "0", **query})
-            return self.ask("GET", f"{path}?{asked}")["items"]
-        except ApiError as error:
-            if error.code != NOT_FOUND:
-                raise
-            return []
+STUCK_SECONDS = 180
 
 
 class History:
@@ -109,7 +54,7 @@ class History:
         jobs = [
             {"apiVersion": path.split("/", 2)[2].rpartition("/")[0], "kind": kind, **job}
             for kind, path in JOBS.items()
-            for job in self._api.items(path)
+            for job in self._served(path)
         ]
         pods = [
             pod
@@ -117,7 +62,7 @@ class History:
             for pod in self._api.items("/api/v1/pods", labelSelector=label)
         ]
         nodes = self._api.items("/api/v1/nodes", labelSelector=self._settings.nodes_label)
-        sets = self._api.items(JOBSETS)
+        sets = self._served(JOBSETS)
         look(
             self._records,
             jobs,
@@ -139,6 +84,15 @@ class History:
         if now - self._pruned > PRUNE_SECONDS:
             self._prune(now)
             self._pruned = now
+
+    def _served(self, path: str) -> list[Object]:
+        """All objects of a kind; none of one that the API server does not serve."""
+        try:
+            return self._api.items(path)
+        except ApiError as error:
+            if error.code != NOT_FOUND:
+                raise
+            return []
 
     def _recall(self) -> None:
         """What earlier pods of this program wrote. It was not looking in between, so nothing that
@@ -195,28 +149,7 @@ def _name(obj: Object) -> str:
     return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
-def say(line: str) -> None:
-    print(time.strftime("%H:%M:%S"), line, file=sys.stderr, flush=True)
-
-
-def answer(history: History, port: int) -> None:
-    """Serve /healthz, which fails where the loop stands still."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            alive = time.monotonic() - history.looked < 180
-            self.send_response(200 if alive else 503)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    threading.Thread(
-        target=ThreadingHTTPServer(("", port), Handler).serve_forever, daemon=True
-    ).start()
-
-
 if __name__ == "__main__":
     looking = History(Api(), Settings.read(Path(sys.argv[1])))
-    answer(looking, int(sys.argv[2]))
+    serve(int(sys.argv[2]), lambda: time.monotonic() - looking.looked < STUCK_SECONDS)
     looking.run()

@@ -10,25 +10,13 @@ import math
 import time
 import urllib.parse
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
 
+from api_server import Api
 from sickness import Object, Settings, gangs, labels, trains
 
 HUNG = "Hung"
 LOOK_SECONDS = 15.0
 """Between two looks at logs: each asks the kubelets of the gangs that may hang."""
-
-
-class Api(Protocol):
-    """The API server: repair.py."""
-
-    def ask(
-        self, method: str, path: str, body: Object | None = None, kind: str = "json"
-    ) -> Any: ...
-
-    def text(self, path: str, otherwise: str) -> str: ...
-
-    def items(self, path: str, **query: str) -> list[Object]: ...
 
 
 class Hangs:

@@ -9,84 +9,23 @@ hangs.py. What it is told: plans/repair.py.
 
 from __future__ import annotations
 
-import http.client
 import json
-import os
-import ssl
 import sys
-import threading
 import time
-import urllib.parse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from api_server import NOT_FOUND, Api, ApiError, say, serve
 from hangs import HUNG, Hangs, words
 from sickness import Object, Settings, Sick, Sight, labels, most, siblings, sickness, trains
 
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-REQUEST_SECONDS = 10
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 EVENTS = "/api/v1/namespaces/default/events"
 """Those of nodes, which are in no namespace, are here."""
 TERMINATE_AT = "karpenter.sh/nodeclaim-termination-timestamp"
 """Annotation of a NodeClaim: when Karpenter's patience with pods ends."""
+STUCK_SECONDS = 120
 HOUR, REMEMBERED = 3600.0, 50
 """Of the history: what the limit looks at, in seconds, and how many entries stay."""
-
-
-class ApiError(Exception):
-    """The API server refused, or did not answer."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code = code
-
-
-class Api:
-    """The API server, as the pod's service account."""
-
-    def __init__(self) -> None:
-        self._trust = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
-
-    def ask(self, method: str, path: str, body: Object | None = None, kind: str = "json") -> Object:
-        """Its answer; ApiError for a refusal and for none. `kind`: of a patch."""
-        return json.loads(self._send(method, path, body, kind))
-
-    def text(self, path: str, otherwise: str) -> str:
-        """What is no JSON, such as a log; `otherwise` where it cannot be had."""
-        try:
-            return self._send("GET", path).decode(errors="replace")
-        except ApiError:
-            return otherwise
-
-    def _send(
-        self, method: str, path: str, body: Object | None = None, kind: str = "json"
-    ) -> bytes:
-        host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
-        link = http.client.HTTPSConnection(
-            host, int(port), timeout=REQUEST_SECONDS, context=self._trust
-        )
-        headers = {
-            "Authorization": f"Bearer {(ACCOUNT / 'token').read_text()}",
-            "Content-Type": f"application/{kind}",
-        }
-        try:
-            link.request(method, path, json.dumps(body) if body is not None else None, headers)
-            answer = link.getresponse()
-            text = answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise ApiError(0, str(error)) from None
-        finally:
-            link.close()
-        if answer.status >= 300:
-            raise ApiError(answer.status, text.decode(errors="replace")[:300])
-        return text
-
-    def items(self, path: str, **query: str) -> list[Object]:
-        """A list, as the API server's cache has it."""
-        return self.ask(
-            "GET", f"{path}?{urllib.parse.urlencode({'resourceVersion': '0', **query})}"
-        )["items"]
 
 
 class Repair:
@@ -251,7 +190,7 @@ class Repair:
             kept = self._api.ask("GET", f"{self._memory}/history")
             self._history = json.loads(kept["data"]["history"])
         except ApiError as error:
-            if error.code != 404:
+            if error.code != NOT_FOUND:
                 raise
             self._history = []
 
@@ -269,7 +208,7 @@ class Repair:
         try:
             self._api.ask("PATCH", f"{self._memory}/history", new, "merge-patch+json")
         except ApiError as error:
-            if error.code != 404:
+            if error.code != NOT_FOUND:
                 raise
             self._api.ask("POST", self._memory, new)
         self._history = history
@@ -305,31 +244,11 @@ def event(obj: Object, words: str, reason: str, kind: str = "Node") -> Object:
     }
 
 
-def say(line: str) -> None:
-    print(time.strftime("%H:%M:%S"), line, file=sys.stderr, flush=True)
-
-
-def answer(repair: Repair, port: int) -> None:
-    """Serve /metrics, and /healthz, which fails where the loop stands still."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            alive = time.monotonic() - repair.looked < 120
-            text = repair.metrics() if self.path == "/metrics" else "ok\n"
-            self.send_response(200 if alive else 503)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    threading.Thread(
-        target=ThreadingHTTPServer(("", port), Handler).serve_forever, daemon=True
-    ).start()
-
-
 if __name__ == "__main__":
     looking = Repair(Api(), Settings.read(Path(sys.argv[1])))
-    answer(looking, int(sys.argv[2]))
+    serve(
+        int(sys.argv[2]),
+        lambda: time.monotonic() - looking.looked < STUCK_SECONDS,
+        looking.metrics,
+    )
     looking.run()

@@ -1,0 +1,101 @@
+"""The API server as a program in a pod calls it, with nothing but Python, and the port at which kubelet
+asks whether the program goes on. Who uses it: workloads/history, workloads/repair."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import ssl
+import sys
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+Object = dict[str, Any]
+
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+REQUEST_SECONDS = 10
+NOT_FOUND = 404
+
+
+class ApiError(Exception):
+    """The API server refused, or did not answer."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+
+
+class Api:
+    """The API server, as the pod's service account."""
+
+    def __init__(self) -> None:
+        self._trust = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
+
+    def ask(self, method: str, path: str, body: Object | None = None, kind: str = "json") -> Object:
+        """Its answer; ApiError for a refusal and for none. `kind`: of a patch."""
+        return json.loads(self._send(method, path, body, kind))
+
+    def text(self, path: str, otherwise: str) -> str:
+        """What is no JSON, such as a log; `otherwise` where it cannot be had."""
+        try:
+            return self._send("GET", path).decode(errors="replace")
+        except ApiError:
+            return otherwise
+
+    def items(self, path: str, **query: str) -> list[Object]:
+        """A list, as the API server's cache has it."""
+        asked = urllib.parse.urlencode({"resourceVersion": "0", **query})
+        return self.ask("GET", f"{path}?{asked}")["items"]
+
+    def _send(
+        self, method: str, path: str, body: Object | None = None, kind: str = "json"
+    ) -> bytes:
+        host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
+        link = http.client.HTTPSConnection(
+            host, int(port), timeout=REQUEST_SECONDS, context=self._trust
+        )
+        headers = {
+            "Authorization": f"Bearer {(ACCOUNT / 'token').read_text()}",
+            "Content-Type": f"application/{kind}",
+        }
+        try:
+            link.request(method, path, json.dumps(body) if body is not None else None, headers)
+            answer = link.getresponse()
+            text = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise ApiError(0, str(error)) from None
+        finally:
+            link.close()
+        if answer.status >= 300:
+            raise ApiError(answer.status, text.decode(errors="replace")[:300])
+        return text
+
+
+def say(line: str) -> None:
+    print(time.strftime("%H:%M:%S"), line, file=sys.stderr, flush=True)
+
+
+def serve(port: int, alive: Callable[[], bool], metrics: Callable[[], str] = str) -> None:
+    """Answer at a port, in a thread: /metrics as Prometheus reads it, and every other path with the
+    status that kubelet takes for a failed probe where `alive` is false."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            text = metrics() if self.path == "/metrics" else "ok\n"
+            self.send_response(200 if alive() else 503)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    threading.Thread(
+        target=ThreadingHTTPServer(("", port), Handler).serve_forever, daemon=True
+    ).start()
