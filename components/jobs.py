@@ -14,7 +14,7 @@ import pulumi_kubernetes as k8s
 
 from catalog.job_kinds import JOB_KINDS
 from components import wait_for_job
-from plans.parts import RUN, ConfigMapPlan, JobPlan, Spec
+from plans.parts import RUN, ConfigMapPlan, Identity, JobPlan, Spec
 
 
 class Jobs(pulumi.ComponentResource):
@@ -26,6 +26,7 @@ class Jobs(pulumi.ComponentResource):
         name: str,
         plans: Mapping[str, JobPlan],
         *,
+        identity: Identity,
         starts: Mapping[str, str],
         namespace: pulumi.Input[str],
         kubeconfig: pulumi.Output[str],
@@ -34,6 +35,7 @@ class Jobs(pulumi.ComponentResource):
     ) -> None:
         """`starts`: what is said when a run of a job begins. `needs`: what a job waits for."""
         super().__init__("trainyard:jobs:Jobs", name, None, opts)
+        self._stack = f"urn:pulumi:{identity.stack}::{identity.project}"
         self._namespace, said_before = namespace, _said(starts)
         for key, plan in plans.items():
             files = [self._files(key, plan.files)] if plan.files else []
@@ -48,8 +50,7 @@ class Jobs(pulumi.ComponentResource):
     ) -> pulumi.ResourceOptions:
         """Of what belongs to a job. What was made while each job was a component of its own goes on
         under its alias: a paid run is not replaced. `kind`: as version and kind."""
-        stack = f"urn:pulumi:{pulumi.get_stack()}::{pulumi.get_project()}"
-        before = f"{stack}::trainyard:jobs:Job$kubernetes:{kind}::{name}"
+        before = f"{self._stack}::trainyard:jobs:Job$kubernetes:{kind}::{name}"
         return pulumi.ResourceOptions(parent=self, depends_on=list(needs), aliases=[before])
 
     def _files(self, name: str, plan: ConfigMapPlan) -> k8s.core.v1.ConfigMap:

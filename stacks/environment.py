@@ -227,6 +227,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         Jobs(
             "jobs",
             plan.jobs,
+            identity=me,
             starts=job_starts(plan),
             namespace=workspace.namespace,
             kubeconfig=kubeconfig,

@@ -43,6 +43,7 @@ def build(plan: TeamPlan) -> dict[str, Any]:
         Jobs(
             "jobs",
             plan.jobs,
+            identity=plan.identity,
             starts=job_starts(plan),
             namespace=space.namespace if space else plan.workspace.namespace,
             kubeconfig=kubeconfig,
