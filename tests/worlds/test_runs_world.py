@@ -53,7 +53,9 @@ while True:
 print(said.decode(), started.wait())
 """
 """A person at a terminal, who types when the pod runs."""
-STACK = with_l4(storage={"home": {"efs": {}, "data": "delete"}}, history={"days": 30})
+STACK = with_l4(
+    storage={"home": {"efs": {}, "data": "delete"}}, history={"days": 30}, logs={"days": 14}
+)
 
 
 def _written(checkout: Path, run: int) -> None:
@@ -102,6 +104,26 @@ def test_the_run_before_stays_known_when_another_one_replaces_its_job(harness: H
     spent = json.loads(harness.shell(f"{sys.executable} -m operations.spent see --json"))
     assert [run["job"] for run in spent["runs"]] == ["seen", "seen"]
     assert harness.do("runs", "--stack", "see") == 0
+
+
+def test_the_log_of_the_run_before_is_printed_though_its_pods_are_gone(harness: Harness) -> None:
+    there = {pod["metadata"]["name"] for pod in harness.get("pods -n training")["items"]}
+    words = "logs --stack see --job seen --past"
+    kept: dict[str, list[str]] = {}
+
+    def both() -> bool:
+        said = harness.shell(f"{sys.executable} -m rehearsal {words}", check=False)
+        kept.clear()
+        for line in said.splitlines():
+            if line.startswith("[pod/seen-"):
+                kept.setdefault(line.split("/")[1], []).append(line)
+        return len(kept) == 4
+
+    assert until(both), f"{kept} {there}"
+    gone = {pod: lines for pod, lines in kept.items() if pod not in there}
+    assert len(gone) == 2 and all("step" in " ".join(lines) for lines in gone.values()), gone
+    [first, *_] = kept
+    assert first in gone, "the oldest first"
 
 
 def test_one_frame_shows_pools_and_runs_and_a_picture_is_drawn(harness: Harness) -> None:
