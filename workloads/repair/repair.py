@@ -186,8 +186,7 @@ class Repair:
         return "replacing"
 
     def _leave(self, node: Object, sick: Sick) -> str:
-        """End gangs while their scripts can still save, and so that Karpenter launches a node for them
-        before this one is gone."""
+        """End gangs while their scripts can still save."""
         name = node["metadata"]["name"]
         pods = [pod for pod in self._pods(name) if trains(pod)]
         if self._note(node, f"{sick.reason}: {sick.message}; replaced", "Leaves"):
