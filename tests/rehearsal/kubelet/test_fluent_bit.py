@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from plans.pod_logs import FILE, PodLogsPlan, fluent_bit_config
-from rehearsal.kubelet.aws import AwsError
+from plans.pod_logs import FILE, PodLogsPlan, fluent_bit_config, writing
+from rehearsal import paths
+from rehearsal.kubelet.aws import Account, AwsError
 from rehearsal.kubelet.fluent_bit import FluentBit
 from rehearsal.kubelet.log_lines import LONGEST, entry
+from tests.rehearsal.aws.test_permissions import Somebody
+from tests.rehearsal.aws_world import REGION, served
 
 PLAN = PodLogsPlan(
     image="i", role_name="r", group_name="/trainyard/pods/g", region="us-east-2", days=30
@@ -132,3 +136,29 @@ def test_without_its_pod_nothing_is_sent(kubelet: Kubelet, sends: FluentBit) -> 
     kubelet.runs("training", "run", b"one\n")
     sends.look()
     assert kubelet.sent == {}
+
+
+def test_its_role_writes_to_its_group_and_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(tmp_path, monkeypatch) as account:
+        logs, fluent_bit = account.client("logs"), Somebody(account, "fluent-bit")
+        for name in (PLAN.group_name, "/other"):
+            logs.create_log_group(logGroupName=name)
+        [group] = logs.describe_log_groups(logGroupNamePrefix=PLAN.group_name)["logGroups"]
+        fluent_bit.may(*writing(group["arn"].removesuffix(":*"))["Statement"])
+        node = Account(url=account.url, secret=paths.world().world_secret)
+        lines = [{"timestamp": int(time.time() * 1000), "message": "one"}]
+
+        def write(name: str) -> None:
+            where = {"logGroupName": name, "logStreamName": "s"}
+            node.logs("CreateLogStream", where, REGION, fluent_bit.keys)
+            node.logs("PutLogEvents", {**where, "logEvents": lines}, REGION, fluent_bit.keys)
+
+        write(PLAN.group_name)
+        found = logs.get_log_events(logGroupName=PLAN.group_name, logStreamName="s")
+        assert [event["message"] for event in found["events"]] == ["one"]
+        with pytest.raises(AwsError, match="AccessDenied"):
+            write("/other")
+        with pytest.raises(AwsError, match="ResourceAlreadyExistsException"):
+            write(PLAN.group_name)
