@@ -108,22 +108,22 @@ def test_the_run_before_stays_known_when_another_one_replaces_its_job(harness: H
 
 def test_the_log_of_the_run_before_is_printed_though_its_pods_are_gone(harness: Harness) -> None:
     there = {pod["metadata"]["name"] for pod in harness.get("pods -n training")["items"]}
-    words = "logs --stack see --job seen --past"
     kept: dict[str, list[str]] = {}
 
     def both() -> bool:
-        said = harness.shell(f"{sys.executable} -m rehearsal {words}", check=False)
         kept.clear()
-        for line in said.splitlines():
-            if line.startswith("[pod/seen-"):
+        words = f"{sys.executable} -m operations.logs see --job seen --past"
+        for line in harness.shell(words, check=False).splitlines():
+            if line.startswith("[pod/"):
                 kept.setdefault(line.split("/")[1], []).append(line)
-        return len(kept) == 4
+        return there <= {*kept}
 
     assert until(both), f"{kept} {there}"
-    gone = {pod: lines for pod, lines in kept.items() if pod not in there}
-    assert len(gone) == 2 and all("step" in " ".join(lines) for lines in gone.values()), gone
     [first, *_] = kept
-    assert first in gone, "the oldest first"
+    assert first not in there, "the oldest first"
+    assert any("step 20/20" in line for line in kept[first]), kept[first]
+    [group] = harness.aws("logs").describe_log_groups(logGroupNamePrefix="/trainyard")["logGroups"]
+    assert group["retentionInDays"] == 14
 
 
 def test_one_frame_shows_pools_and_runs_and_a_picture_is_drawn(harness: Harness) -> None:
