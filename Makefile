@@ -68,9 +68,9 @@ down: $(DEVELOP)          ## delete all stacks and end the rehearsal; with STACK
 status: $(NEEDS)          ## print nodes and jobs, and what keeps a job from running
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.status --live --stack $(call quoted,$(STACK)),$(REHEARSAL) status --stack $(call quoted,$(STACK)))
 
-logs: $(NEEDS)            ## print the whole logs of all ranks of JOB=<job>; RANK=<node> of one node, FOLLOW=1 until it ends
+logs: $(NEEDS)            ## print the whole logs of all ranks of JOB=<job>; RANK=<node> of one node, FOLLOW=1 until it ends, PAST=1 of pods that are gone
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.logs --live $(call quoted,$(STACK)),$(REHEARSAL) logs --stack $(call quoted,$(STACK))) $(OF_JOB) \
-	  $(if $(RANK),--rank $(call quoted,$(RANK))) $(if $(filter 1,$(FOLLOW)),--follow)
+	  $(if $(RANK),--rank $(call quoted,$(RANK))) $(if $(filter 1,$(FOLLOW)),--follow) $(if $(filter 1,$(PAST)),--past)
 
 stop: $(NEEDS)            ## name the run of JOB=<job>, ask, end it, and print how to begin again; YES=1 for programs
 	@$(if $(ON_ACCOUNT),.venv/bin/python -m operations.stop --live $(call quoted,$(STACK)),$(REHEARSAL) stop --stack $(call quoted,$(STACK))) $(OF_JOB) $(AGREED)

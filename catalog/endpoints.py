@@ -21,8 +21,8 @@ ALWAYS: dict[str, str] = {
     "ssm": "Karpenter looks up the AMI of its nodes",
 }
 """API that every environment calls → why."""
-ALERTS, EFS_API, SECRETS = "sns", "elasticfilesystem", "secretsmanager"
-"""Called by Alertmanager; by the CSI driver of EFS; by that of Secrets Manager. That of Lustre calls no
+ALERTS, LOGS, EFS_API, SECRETS = "sns", "logs", "elasticfilesystem", "secretsmanager"
+"""Called by Alertmanager; by Fluent Bit; by the CSI driver of EFS; by that of Secrets Manager. That of Lustre calls no
 API: the file systems are there before it."""
 TUNNEL: tuple[str, ...] = ("ssmmessages", "ec2messages")
 """Called, beside ssm, by the agent of Systems Manager that opens a tunnel on a system node."""

@@ -171,6 +171,13 @@ SELECTORS: tuple[Selector, ...] = (
         attributes={"product family": "Provisioned IOPS", "file system type": "Lustre"},
     ),
     Selector(
+        key=("logs", "ingested"),
+        code="AmazonCloudWatch",
+        unit="GB",
+        usage="DataProcessing-Bytes",
+        attributes={"product family": "Data Payload", "group": "Ingested Logs"},
+    ),
+    Selector(
         key=("transfer", "between-zones"),
         code="AWSDataTransfer",
         unit="GB",

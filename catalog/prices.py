@@ -71,6 +71,7 @@ UNITS: dict[tuple[str, str], tuple[str, str]] = {
     ("fsx-lustre", "PERSISTENT_2-1000"): ("GB-month", "storage"),
     ("fsx-lustre", "metadata"): ("IOPS-month", "storage"),
     ("fsx-lustre", "backup"): ("GB-month", "storage"),
+    ("logs", "ingested"): ("GB", "usage"),
     ("transfer", "between-zones"): ("GB", "usage"),
 }
 """Service and SKU → unit and kind of its price. `extended-support` is added to `cluster`. A

@@ -18,6 +18,10 @@ EVENTS = ("BlockDeviceIOError",)
 """Reasons that the agent tells in an event and in no condition, and that a node does not survive: a
 disk that cannot be read or written, on which containers lie (monitors/storage). `EFAErrorMetric` is
 not one: the peers of a broken device count the same errors, and a busy network counts them, too."""
+NOTICES = ("SpotInterrupted",)
+"""Reasons of Karpenter's events with which EC2 takes the instance in two minutes (karpenter-provider-aws
+1.14.1, pkg/controllers/interruption). Karpenter deletes the node, and neither ends pods that must not
+be disrupted nor launches nodes for them."""
 AT_END = ("NvidiaXID63Error",)
 """Reasons with which a run goes on: a row of GPU memory is replaced at the next reset, and NVIDIA asks
 for nothing before."""

@@ -6,14 +6,12 @@ Fields and collectors: plans/metrics.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.pool_daemon import on_node, pool_daemon
 from components.unprivileged import container_security
 from plans.metrics import (
-    APP,
     EXPORTERS,
     GPU_COUNTERS,
     GPU_PORT,
@@ -24,7 +22,7 @@ from plans.metrics import (
     MetricsPlan,
     exporter,
 )
-from plans.pod_template import GPU, NODES_FOR, POOL
+from plans.pod_template import NODES_FOR
 
 COUNTERS = "/etc/trainyard"
 POD_RESOURCES = "/var/lib/kubelet/pod-resources"
@@ -32,82 +30,42 @@ POD_RESOURCES = "/var/lib/kubelet/pod-resources"
 
 
 class Exporters(pulumi.ComponentResource):
-    """A DaemonSet for GPUs and one for nodes. They request less than stacks/derive/pod_resources.py
-    keeps for DaemonSets, so a job that takes a whole node fits as before."""
+    """A DaemonSet for GPUs and one for nodes. A node without metrics is an alert."""
 
     def __init__(
         self, name: str, plan: MetricsPlan, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("trainyard:metrics:Exporters", name, None, opts)
-        self._child = pulumi.ResourceOptions(parent=self)
+        child = pulumi.ResourceOptions(parent=self)
         counters = k8s.core.v1.ConfigMap(
             f"{name}-counters",
             metadata=k8s.meta.v1.ObjectMetaArgs(name=exporter(GPUS), namespace=EXPORTERS),
             data={"counters.csv": GPU_COUNTERS},
-            opts=self._child,
+            opts=child,
         )
-        self._daemon_set(
-            GPUS,
+        pool_daemon(
+            exporter(GPUS),
             _gpus(plan),
+            namespace=EXPORTERS,
             on={"karpenter.k8s.aws/instance-gpu-manufacturer": "nvidia"},
             volumes=[
                 k8s.core.v1.VolumeArgs(
                     name="counters",
                     config_map=k8s.core.v1.ConfigMapVolumeSourceArgs(name=counters.metadata.name),
                 ),
-                _host("pod-resources", POD_RESOURCES),
+                on_node("pod-resources", POD_RESOURCES),
             ],
+            opts=child,
         )
-        self._daemon_set(
-            NODES,
+        pool_daemon(
+            exporter(NODES),
             _nodes(plan),
+            namespace=EXPORTERS,
             on={NODES_FOR: "training"},
-            volumes=[_host("proc", "/proc"), _host("sys", "/sys"), _host("root", "/")],
+            volumes=[on_node("proc", "/proc"), on_node("sys", "/sys"), on_node("root", "/")],
+            opts=child,
         )
         self.register_outputs({})
-
-    def _daemon_set(
-        self,
-        name: str,
-        container: k8s.core.v1.ContainerArgs,
-        *,
-        on: dict[str, str],
-        volumes: Sequence[k8s.core.v1.VolumeArgs],
-    ) -> None:
-        labels = {APP: exporter(name)}
-        k8s.apps.v1.DaemonSet(
-            exporter(name),
-            metadata=k8s.meta.v1.ObjectMetaArgs(
-                name=exporter(name),
-                namespace=EXPORTERS,
-                # A node without metrics is an alert, and no error of `up`.
-                annotations={"pulumi.com/skipAwait": "true"},
-            ),
-            spec=k8s.apps.v1.DaemonSetSpecArgs(
-                selector=k8s.meta.v1.LabelSelectorArgs(match_labels=labels),
-                template=k8s.core.v1.PodTemplateSpecArgs(
-                    metadata=k8s.meta.v1.ObjectMetaArgs(labels=labels),
-                    spec=k8s.core.v1.PodSpecArgs(
-                        containers=[container],
-                        volumes=list(volumes),
-                        node_selector=on,
-                        priority_class_name="system-node-critical",
-                        automount_service_account_token=False,
-                        enable_service_links=False,
-                        tolerations=[
-                            k8s.core.v1.TolerationArgs(
-                                key=key, operator="Exists", effect="NoSchedule"
-                            )
-                            for key in (GPU, POOL)
-                        ],
-                    ),
-                ),
-                update_strategy=k8s.apps.v1.DaemonSetUpdateStrategyArgs(
-                    rolling_update=k8s.apps.v1.RollingUpdateDaemonSetArgs(max_unavailable="100%")
-                ),
-            ),
-            opts=self._child,
-        )
 
 
 def _gpus(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
@@ -189,10 +147,4 @@ def _nodes(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
                 mount_propagation="HostToContainer",  # of file systems that come later
             ),
         ],
-    )
-
-
-def _host(name: str, path: str) -> k8s.core.v1.VolumeArgs:
-    return k8s.core.v1.VolumeArgs(
-        name=name, host_path=k8s.core.v1.HostPathVolumeSourceArgs(path=path)
     )

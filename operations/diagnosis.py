@@ -172,6 +172,7 @@ CAUSES: tuple[Callable[[Snapshot], Iterator[Finding]], ...] = (
     _controllers,
     _forbidden,
     sick_nodes.sick,
+    sick_nodes.leaving,
     sick_nodes.warned,
     _pools,
     _node_claims,

@@ -1,11 +1,13 @@
-"""`python -m operations.logs STACK [--job JOB] [--rank RANK] [--follow]`: print the whole logs of a job,
-each line behind the name of its pod.
+"""`python -m operations.logs STACK [--job JOB] [--rank RANK] [--follow | --past]`: print the whole logs of
+a job, each line behind the name of its pod.
 
-The cluster is the one in the stack's own outputs. The current context of kubectl is not used.
+The cluster is the one in the stack's own outputs. The current context of kubectl is not used. What is
+kept of pods that are gone: kept_logs.py.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -16,7 +18,7 @@ from operations.chosen import Chosen, choose
 from operations.drain import reached
 from operations.kubectl import Kubectl, Object, kubectl_with
 from operations.snapshot import ROLE
-from operations.target import add_live
+from operations.target import add_live, require_account
 
 RANK_LABELS = tuple(kind.rank_label for kind in JOB_KINDS.values())
 MASTER = "master"
@@ -45,9 +47,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--follow", action="store_true", help="go on printing until the job has ended"
     )
+    parser.add_argument(
+        "--past",
+        action="store_true",
+        help="print what CloudWatch Logs keeps, also of pods and jobs that are gone",
+    )
     add_live(parser)
     options = parser.parse_args(arguments)
     try:
+        if options.past:
+            return _print_kept(options)
         with reached(options.stack, live=options.live, to=sys.stderr) as cluster:
             kubectl = kubectl_with(cluster.login, "--request-timeout=30s")
             job = choose(kubectl, cluster.place, cluster.entries, options.job)
@@ -58,6 +67,15 @@ def main(arguments: list[str]) -> int:
     except RuntimeError as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def _print_kept(options: argparse.Namespace) -> int:
+    from operations import kept_logs  # only here: boto3 is slow to load
+
+    if options.follow:
+        raise RuntimeError("--past prints what is kept, and does not wait. Fix: leave out --follow")
+    require_account(options.live)
+    return kept_logs.print_job(options.stack, options.job, options.rank)
 
 
 def _pods(kubectl: Kubectl, job: Chosen) -> list[Object]:
@@ -74,7 +92,8 @@ def selected(job: Chosen, pods: list[Object], rank: int | None) -> str:
     if not pods:
         raise RuntimeError(
             f"{job} has no pod, so there is no log: it has not started, or its runtime deleted the"
-            " pods when it failed. `make status` says what the cluster still knows"
+            " pods when it failed. `make status` says what the cluster still knows; with"
+            " environment.logs, PAST=1 prints the logs of pods that are gone"
         )
     if rank is None:
         return job.selector

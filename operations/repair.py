@@ -43,9 +43,9 @@ from operations.lookup import (
     unwanted_egress_rules,
 )
 from operations.pulumi import PulumiError, deployment, last_update_failed, pulumi
+from operations.stack_account import session_of
 from operations.target import TargetError, add_live, require_account
-from plans.access import AccessPlan, AssumedRole
-from stacks.derive.credentials import NotAssumed, aws_session
+from stacks.derive.credentials import NotAssumed
 
 PATIENCE_SECONDS = 1800
 """How long to wait for an object that AWS is still creating. A cluster takes ten minutes."""
@@ -130,7 +130,7 @@ def repair(stack: str, *, yes: bool) -> int:
 def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
     """The changes of a repair. It only reads, and waits for objects that AWS is still creating."""
     wanted, steps, region = _wanted(stack)
-    session = _session(state, region)
+    session = session_of(state, region)
     candidates = list(_existing(wanted, steps))
     resources = state["deployment"].get("resources") or []
     in_aws = [*(it for it, _ in candidates), *resources]
@@ -234,34 +234,6 @@ def _settled(
             raise PulumiError(f"AWS still creates these after {PATIENCE_SECONDS} s: {unsettled}")
         print(f"waiting for {unsettled}, which AWS is still creating", flush=True)
         time.sleep(5)
-
-
-def _session(state: Entry, region: str | None) -> boto3.Session:
-    """A session with the region, the profile and the roles of the stack's own AWS provider."""
-    provider = next(
-        (
-            resource["inputs"]
-            for resource in state["deployment"].get("resources") or []
-            if resource["type"] == "pulumi:providers:aws"
-        ),
-        None,
-    )
-    if provider is None:  # then the stack has created nothing in AWS
-        return boto3.Session(region_name=region)
-    roles = json.loads(provider.get("assumeRoles", "[]"))
-    access = AccessPlan(
-        region=provider["region"],
-        profile=provider.get("profile"),
-        roles=tuple(
-            AssumedRole(
-                arn=role["roleArn"],
-                session_name=role.get("sessionName"),
-                external_id=role.get("externalId"),
-            )
-            for role in roles
-        ),
-    )
-    return boto3.Session(botocore_session=aws_session(access), region_name=access.region)
 
 
 def _find(

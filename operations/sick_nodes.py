@@ -12,6 +12,13 @@ from plans.repair import NOTE
 
 HELD = "not replaced"
 """Part of the note of a node that is left as it is: workloads/repair."""
+NOTICES = {
+    "InstanceUnhealthy": "AWS retires its instance or maintains it, on a day that EC2 names",
+    "SpotInterrupted": "EC2 takes the spot instance back within two minutes",
+    "CapacityReservationInstanceInterrupted": "its Capacity Block ends",
+}
+"""Reason of Karpenter's event on a node → what AWS has announced (karpenter-provider-aws 1.14.1,
+pkg/controllers/interruption/events)."""
 
 
 def sick(snapshot: Snapshot) -> Iterator[Finding]:
@@ -55,8 +62,33 @@ def warned(snapshot: Snapshot) -> Iterator[Finding]:
                 what=f"node {name} has warned, and a job on it has started anew",
                 why=message,
                 do=(
-                    "nothing replaces the node for this. Where the job keeps crashing:"
-                    f" {_by_hand(snapshot, name)}"
+                    "nothing replaces the node for this, because the peers of a broken device say"
+                    " the same. Where the job keeps crashing, replace one node, and the next one only"
+                    f" if that does not help: {_by_hand(snapshot, name)}"
+                ),
+            )
+
+
+def leaving(snapshot: Snapshot) -> Iterator[Finding]:
+    """Nodes that Karpenter deletes, and that pods of a run hold: it ends none that must not be
+    disrupted, however the deletion began (its pkg/utils/pod)."""
+    told = {
+        about(event): NOTICES[event["reason"]]
+        for event in snapshot.of("events")
+        if event.get("reason") in NOTICES
+    }
+    for node in snapshot.of("nodes"):
+        name, meta = node["metadata"]["name"], node["metadata"]
+        pods = _ends(snapshot, name) if meta.get("deletionTimestamp") else ""
+        if pods and NOTE not in meta.get("annotations", {}):
+            yield Finding(
+                what=f"node {name} leaves when its pods have ended, and takes no new ones",
+                why=told.get(
+                    name, "somebody has deleted its NodeClaim, or AWS has announced its end"
+                ),
+                do=(
+                    "nothing, if the job ends before the node does. Else choose the moment, just after"
+                    f" a checkpoint; the gang starts anew on other nodes: {pods}"
                 ),
             )
 
@@ -73,14 +105,20 @@ def _by_hand(snapshot: Snapshot, node: str) -> str:
         if claim.get("status", {}).get("nodeName") == node
     )
     claim = next(claims, f"the one of {node}")
-    pods = [
-        pod for job in snapshot.jobs() for pod in job.pods if pod["spec"].get("nodeName") == node
-    ]
-    ends = "".join(
-        f"; kubectl -n {pod['metadata']['namespace']} delete pod {pod['metadata']['name']}"
-        for pod in pods
+    ends = _ends(snapshot, node)
+    return "; ".join([f"kubectl delete nodeclaim {claim} --wait=false", *([ends] if ends else [])])
+
+
+def _ends(snapshot: Snapshot, node: str) -> str:
+    """Commands that end the pods of runs on a node; empty where there are none."""
+    return "; ".join(
+        f"kubectl -n {pod['metadata']['namespace']} delete pod {pod['metadata']['name']}"
+        for job in snapshot.jobs()
+        if not job.complete
+        for pod in job.pods
+        if pod["spec"].get("nodeName") == node
+        and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
     )
-    return f"kubectl delete nodeclaim {claim} --wait=false{ends}"
 
 
 def _broken(node: Object) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from catalog.permissions import QUESTIONS, READS, actions, reads
 from catalog.service_roles import EFS, EKS, FSX, NODE_GROUPS
 from frozen import dataclass
-from plans.encryption import CONTROL_PLANE, FLOW
+from plans.encryption import CONTROL_PLANE, FLOW, POD_LOGS
 from plans.policies import Document
 from plans.secrets import secret_arns
 from plans.teams import parameter_name
@@ -244,7 +244,7 @@ def _names(scope: Scope) -> dict[str, str | list[str]]:
         "sns": f"arn:aws:sns:{at}:{scope.stack}-*",
         "logs": [
             f"arn:aws:logs:{at}:log-group:{prefix}{scope.stack}-*"
-            for prefix in (CONTROL_PLANE, FLOW)
+            for prefix in (CONTROL_PLANE, FLOW, POD_LOGS)
         ],
         "events": f"arn:aws:events:{at}:rule/{scope.stack}-*",
         "ecr": f"arn:aws:ecr:{at}:repository/{scope.stack}/*",

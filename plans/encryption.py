@@ -13,7 +13,7 @@ KEY_ARN = r"^arn:aws[a-z-]*:kms:[-a-z0-9]+:\d{12}:key/[-\w]+$"
 """Of a key, and not of its alias: IAM allows an alias to nobody."""
 AUTO_SCALING = "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
 """Launches the system nodes. Nobody can add permissions to a service-linked role."""
-CONTROL_PLANE, FLOW = "/aws/eks/", "/aws/vpc-flow-logs/"
+CONTROL_PLANE, FLOW, POD_LOGS = "/aws/eks/", "/aws/vpc-flow-logs/", "/trainyard/pods/"
 """What the names of log groups begin with, before the name of the stack."""
 USES = ("kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncrypt*")
 """Calls of EC2 about the volume of an instance, as whoever launches it."""
@@ -34,7 +34,7 @@ def key_policy(key_arn: str, stack: str) -> Document:
     account, region = account_of(key_arn), region_of(key_arn)
     auto_scaling = {"AWS": f"arn:aws:iam::{account}:{AUTO_SCALING}"}
     logs = f"arn:aws:logs:{region}:{account}:log-group:"
-    named = [f"{logs}{prefix}{stack}-*" for prefix in (CONTROL_PLANE, FLOW)]
+    named = [f"{logs}{prefix}{stack}-*" for prefix in (CONTROL_PLANE, FLOW, POD_LOGS)]
     return document(
         {
             "Sid": "LetIamDecide",

@@ -62,7 +62,7 @@ GPU_COUNTERS = _GPU_FIELDS.lstrip()
 NODE_COLLECTORS = ("filesystem", "loadavg", "meminfo", "pressure")
 """Of node_exporter; the others are off."""
 
-_PODS = {
+POD_NAMES = {
     r"(.+)-(node|launcher)-\d+-(\d+)-[a-z0-9]{5}": ("$1", "$2-$3"),
     r"(.+)-(master|worker)-(\d+)": ("$1", "$2-$3"),
 }
@@ -247,7 +247,7 @@ def run_labels() -> list[Spec]:
             "target_label": label,
             "replacement": replacement,
         }
-        for name, labels in _PODS.items()
+        for name, labels in POD_NAMES.items()
         for label, replacement in zip(("run", "rank"), labels, strict=True)
     ]
 

@@ -15,6 +15,7 @@ from catalog.repair import (
     EVENTS,
     GRACE_SECONDS,
     LOOK_SECONDS,
+    NOTICES,
     SHARE,
     SILENT_SECONDS,
 )
@@ -83,6 +84,7 @@ def settings(plan: RepairPlan) -> str:
             "conditions": CONDITIONS,
             "at_end": AT_END,
             "events": EVENTS,
+            "notices": NOTICES,
             "look_seconds": LOOK_SECONDS,
             "blind_seconds": BLIND_SECONDS,
             "silent_seconds": SILENT_SECONDS,

@@ -129,6 +129,7 @@ OPTIONS: dict[Callable[..., int], dict[str, dict[str, Any]]] = {
         "--job": JOB,
         "--rank": {"type": int, "help": "print only the node of this number (all by default)"},
         "--follow": {"action": "store_true", "help": "go on printing until the job has ended"},
+        "--past": {"action": "store_true", "help": "print what is kept of pods that are gone, too"},
     },
     stop: {
         "--stack": STACK,

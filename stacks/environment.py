@@ -26,6 +26,7 @@ from components.namespace import JobNamespace, Volume
 from components.network import Network
 from components.own_cluster import OwnCluster
 from components.own_network import OwnNetwork
+from components.pod_logs import PodLogs
 from components.prefetch import Prefetch
 from components.priority import Priority
 from components.push_gateway import PushGateway
@@ -168,6 +169,13 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         Repair("repair", plan.repair, nodes=nodes, opts=in_cluster)
     if plan.history:
         History("history", plan.history, nodes=nodes, opts=in_cluster)
+    logs = (
+        PodLogs(
+            "pod-logs", plan.logs, identity=me, cluster_name=name, trusts=trusts, opts=in_cluster
+        )
+        if plan.logs
+        else None
+    )
 
     workspace = JobNamespace(
         "workspace", plan.workspace, volumes=volumes, drivers=add_ons, opts=in_cluster
@@ -284,6 +292,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         "registries": {key: registry.url for key, registry in registries.items()},
         **({"metrics": VIEW} if plan.metrics else {}),
         **({"alerts_topic": alertmanager.topic_arn} if alertmanager else {}),
+        **({"log_group": logs.group} if logs else {}),
         **_tunnel(plan, cluster),
         **({"deletion_protection": True} if protected(plan.cluster) else {}),
     }

@@ -37,6 +37,7 @@ from stacks.derive.metrics import metrics_plan
 from stacks.derive.mirror import mirrored
 from stacks.derive.namespace import directory_roots_plan, job_namespace_plan
 from stacks.derive.network import network_plan, network_zones
+from stacks.derive.pod_logs import pod_logs_plan
 from stacks.derive.queues import queued, queues_plan
 from stacks.derive.repair import repair_plan
 from stacks.derive.secrets import job_pods_plan
@@ -282,6 +283,7 @@ def _environment(
         metrics=metrics_plan(me, wanted),
         repair=repair_plan(wanted),
         history=history_plan(wanted),
+        logs=pod_logs_plan(me, wanted),
         queues=queues_plan(wanted),
         teams=team_entry_plans(me, wanted, promised),
         jobs=jobs.planned(wanted, wanted.namespace, config.region),

@@ -8,11 +8,11 @@ from typing import Any
 
 from frozen import dataclass
 from plans.access import AccessPlan
-from plans.clusters import AnyClusterPlan, OwnClusterPlan
+from plans.clusters import AnyClusterPlan, OwnClusterPlan, own_log_days
 from plans.history import HistoryPlan
 from plans.images import Copy
 from plans.metrics import MetricsPlan
-from plans.networks import AnyNetworkPlan, OwnNetworkPlan
+from plans.networks import AnyNetworkPlan, OwnNetworkPlan, has_flow_logs
 from plans.node_parts import AddOnsPlan, GpuNodesPlan, SystemNodesPlan
 from plans.parts import (
     DevicePluginsPlan,
@@ -26,6 +26,7 @@ from plans.parts import (
     TrainerPlan,
     TrainingOperatorPlan,
 )
+from plans.pod_logs import PodLogsPlan
 from plans.queues import QueuesPlan
 from plans.repair import RepairPlan
 from plans.stores import StorePlan
@@ -67,6 +68,7 @@ class EnvironmentPlan:
     metrics: MetricsPlan | None
     repair: RepairPlan | None
     history: HistoryPlan | None
+    logs: PodLogsPlan | None
     queues: QueuesPlan | None
     teams: Mapping[str, TeamEntryPlan]
     """Those that the environment lists."""
@@ -90,6 +92,12 @@ class EnvironmentPlan:
     def leads_out(self) -> bool:
         """Whether the stack makes NAT gateways."""
         return isinstance(self.network, OwnNetworkPlan) and bool(self.network.ways_out)
+
+    @property
+    def has_log_groups(self) -> bool:
+        """Whether the stack makes groups of CloudWatch Logs."""
+        of_aws = own_log_days(self.cluster) is not None or has_flow_logs(self.network)
+        return of_aws or self.logs is not None
 
     @property
     def own_cluster(self) -> bool:

@@ -74,10 +74,11 @@ class Server:
         condition = {"type": kind, "status": "False", "reason": reason, "message": "it broke"}
         self.nodes[node]["status"]["conditions"] = [condition]
 
-    def warn(self, node: str, message: str, at: str) -> None:
-        """An event of the agent, which makes no condition False."""
+    def warn(self, node: str, message: str, at: str, reason: str = "StorageReady") -> None:
+        """An event of the agent, which makes no condition False; with `reason` one of Karpenter."""
         about = {"kind": "Node", "name": node}
-        self.warnings.append({"involvedObject": about, "message": message, "lastTimestamp": at})
+        said = {"reason": reason, "message": message, "lastTimestamp": at}
+        self.warnings.append({"involvedObject": about, **said})
 
     def beat(self, *silent: str) -> None:
         self.leases = {n: v + (n not in silent) for n, v in self.leases.items()}
@@ -117,9 +118,9 @@ class Server:
             else:
                 meta["annotations"] = body["metadata"]["annotations"]
         elif method == "DELETE":
-            self.graces[name] = body["gracePeriodSeconds"]
+            self.graces[name] = body.get("gracePeriodSeconds", 30)
             self.pods[name]["metadata"]["deletionTimestamp"] = _now()
-            if not body["gracePeriodSeconds"]:
+            if not self.graces[name]:
                 del self.pods[name]
         return {}
 
@@ -240,6 +241,37 @@ def test_all_pods_of_a_pytorch_job_end_because_its_operator_restarts_one_alone(
     server.sicken("n1", "NvidiaXID48Error")
     repair(server).step()
     assert server.graces == {"p0": 5, "p1": 5, "p2": 5}
+
+
+def test_a_spot_notice_ends_gangs_with_their_own_grace_once_karpenter_deletes_the_node(
+    server: Server,
+) -> None:
+    for rank in range(2):
+        server.run(f"p{rank}", f"n{rank}", **{"training.kubeflow.org/job-name": "j"})
+    server.warn("n1", "Spot interruption warning was triggered", _now(), "SpotInterrupted")
+    program = repair(server)
+    program.step()
+    assert (server.graces, leaving(server)) == ({}, [])
+    server.claims["c1"]["metadata"]["deletionTimestamp"] = _now()
+    program.step()
+    assert server.graces == {"p0": 30, "p1": 30}
+    assert not server.history and "annotations" not in server.claims["c1"]["metadata"]
+    assert "SpotInterrupted" in server.nodes["n1"]["metadata"]["annotations"][NOTE]
+
+
+def test_after_a_spot_notice_pods_that_the_operator_creates_again_are_left_alone(
+    server: Server,
+) -> None:
+    for rank in range(2):
+        server.run(f"p{rank}", f"n{rank}", **{"training.kubeflow.org/job-name": "j"})
+    server.warn("n1", "Spot interruption warning was triggered", _now(), "SpotInterrupted")
+    server.claims["c1"]["metadata"]["deletionTimestamp"] = _now()
+    program = repair(server)
+    program.step()
+    server.run("p0", "n0", **{"training.kubeflow.org/job-name": "j"})
+    server.graces.clear()
+    program.step()
+    assert server.graces == {}
 
 
 def test_its_metrics_are_those_that_alerts_ask_for(server: Server) -> None:

@@ -11,6 +11,10 @@ from rehearsal.aws import backends, instances, services
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.operations import Fields, refuse
 
+LEAST_SECONDS = 30.0
+"""Real seconds that are left after a notice, however fast the clock runs: Karpenter, the program of
+repair and the pods, which it gives time to end, are real."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
@@ -77,6 +81,6 @@ def send(instance: Any, name: str) -> None:
     services.emit(region, notice.detail_type, arn, notice.detail(instance.id), source=notice.source)
     if notice.ends:
         CLOCK.at(
-            time.time() + CLOCK.seconds(notice.ends),
+            time.time() + max(LEAST_SECONDS, CLOCK.seconds(notice.ends)),
             lambda: instances.vanish(instance),
         )

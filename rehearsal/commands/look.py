@@ -149,8 +149,8 @@ def image(options: argparse.Namespace) -> int:
 def logs(options: argparse.Namespace) -> int:
     """Print the logs of a job, each line behind the name of its pod."""
     rank = [] if options.rank is None else ["--rank", str(options.rank)]
-    follow = ["--follow"] if options.follow else []
-    return _run(options, *_operation("logs"), options.stack, *_job(options), *rank, *follow)
+    flags = [f"--{name}" for name in ("follow", "past") if getattr(options, name)]
+    return _run(options, *_operation("logs"), options.stack, *_job(options), *rank, *flags)
 
 
 def stop(options: argparse.Namespace) -> int:

@@ -139,6 +139,15 @@ class Account:
             return found["SecretString"].encode()
         return base64.b64decode(found["SecretBinary"])
 
+    def logs(
+        self, action: str, body: dict[str, Any], region: str, keys: dict[str, str]
+    ) -> dict[str, Any]:
+        """A call of CloudWatch Logs with a pod's keys."""
+        who = replace(self, role=_credentials(keys), region=region)
+        target = {"X-Amz-Target": f"Logs_20140328.{action}"}
+        headers = {"Content-Type": "application/x-amz-json-1.1", **target}
+        return json.loads(who._send("logs", "POST", "/", json.dumps(body), headers) or "{}")
+
     def ecr(self, action: str, body: dict[str, Any]) -> dict[str, Any]:
         """A call of ECR."""
         return json.loads(

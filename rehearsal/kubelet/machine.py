@@ -18,6 +18,7 @@ from rehearsal.kube import Api, Object
 from rehearsal.kubelet import logs, network, node
 from rehearsal.kubelet.aws import Account, AwsError, InstanceToken
 from rehearsal.kubelet.damage import Damage
+from rehearsal.kubelet.fluent_bit import FluentBit
 from rehearsal.kubelet.kubelet import Kubelet
 
 NODEADM_SECONDS = 60
@@ -109,6 +110,7 @@ def main(name: str, region: str) -> None:
     damage = Damage(kubelet)
     kubelet.health = damage.conditions
     threading.Thread(target=damage.follow, daemon=True).start()
+    threading.Thread(target=FluentBit(kubelet).follow, daemon=True).start()
     threading.Thread(target=kubelet.heartbeat, daemon=True).start()
     kubelet.watch()
 

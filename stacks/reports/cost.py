@@ -21,6 +21,7 @@ from stacks.derive.capacity import PoolUse
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.network_cost import by_hour, by_use
 from stacks.reports.timeline import cold_start
+from stacks.stores.figures import UsageCost
 from stacks.stores.kinds import plan_kind
 
 HOURS = 730
@@ -231,6 +232,8 @@ def _added(
 
 def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
     rates = [*by_use(plan.network)]
+    if plan.logs:
+        rates.append(UsageCost(what="logs of pods", service="logs", sku="ingested"))
     if not plan.own_cluster:
         yield _not_ours(f"control plane of {plan.cluster.name}")
     for name, store in plan.stores.items():

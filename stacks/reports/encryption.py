@@ -8,9 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import command_line
-from plans.clusters import own_log_days
 from plans.encryption import key_policy
-from plans.networks import has_flow_logs
 from plans.policies import Document, account_of
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account
@@ -68,7 +66,7 @@ def policy_errors(plan: EnvironmentPlan, key: str, policy: str) -> Iterator[Inpu
     lacking = [
         wanted["Sid"]
         for wanted in key_policy(key, plan.identity.stack)["Statement"]
-        if (wanted["Sid"] != "WriteLogs" or _has_log_groups(plan))
+        if (wanted["Sid"] != "WriteLogs" or plan.has_log_groups)
         and not _granted(wanted, [statements] if isinstance(statements, dict) else statements)
     ]
     if lacking:
@@ -113,10 +111,6 @@ def _listed(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-def _has_log_groups(plan: EnvironmentPlan) -> bool:
-    return own_log_days(plan.cluster) is not None or has_flow_logs(plan.network)
-
-
 def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
     """What the key encrypts, and what it does not; nothing without a key."""
     key = plan.identity.kms_key_arn
@@ -129,7 +123,7 @@ def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
         *_secrets(plan),
         "disks of nodes",
         *(f"store {name}" for name in [*stores, *buckets]),
-        *(["log groups"] if _has_log_groups(plan) else []),
+        *(["log groups"] if plan.has_log_groups else []),
         "the interruption queue",
         *(["the topic of alerts"] if topic else []),
     )

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import command_line
 from catalog.permissions import CLOUDFORMATION, CLUSTER_QUESTIONS
-from plans.clusters import BroughtClusterPlan, own_log_days
+from plans.clusters import BroughtClusterPlan
 from plans.deployer import (
     BroughtClusterScope,
     Scope,
@@ -216,7 +216,7 @@ def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
 def _of_logs(plan: EnvironmentPlan) -> Iterator[str]:
     if has_flow_logs(plan.network):
         yield "aws:ec2/flowLog:FlowLog"
-    if has_flow_logs(plan.network) or own_log_days(plan.cluster) is not None:
+    if plan.has_log_groups:
         yield "aws:cloudwatch/logGroup:LogGroup"
 
 

@@ -52,6 +52,8 @@ def _log_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     days = {"cluster.log_retention_days": cluster.log_retention_days}
     if isinstance(network, NetworkConfig) and network.flow_logs:
         days["network.flow_logs.days"] = network.flow_logs.days
+    if wanted.logs:
+        days["logs.days"] = wanted.logs.days
     for setting, wished in days.items():
         if wished is not None and wished not in RETENTION_DAYS:
             yield InputError(

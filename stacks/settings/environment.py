@@ -14,6 +14,7 @@ from frozen import dataclass
 from stacks.settings.aws import AwsConfig, PolicyArn, RoleArn
 from stacks.settings.history import HistoryConfig
 from stacks.settings.job import AnyJob, JobConfig, Name, Positive, PullPolicy, TorchtuneConfig
+from stacks.settings.logs import LogsConfig
 from stacks.settings.metrics import MetricsConfig
 from stacks.settings.network import NETWORK_HINTS, AnyNetwork, NetworkConfig
 from stacks.settings.queues import QueuesConfig
@@ -305,6 +306,8 @@ class EnvironmentConfig:
     """What replaces broken nodes. By default nothing does."""
     history: HistoryConfig | None = None
     """What records runs. By default a run is forgotten as soon as its job is deleted."""
+    logs: LogsConfig | None = None
+    """What keeps the logs of pods. By default a log goes with its pod."""
     teams: dict[Name, TeamEntryConfig] = field(default_factory=dict)
     """Teams that the environment admits, by name. By default a team's stack creates its namespace
     itself, with the rights of an admin of the cluster."""

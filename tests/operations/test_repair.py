@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 
 from operations import lookup, repair
 from operations.lookup import ExistingObject
+from operations.stack_account import session_of
 from tests.operations.terminal import Terminal
 
 URN = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
@@ -361,7 +362,7 @@ def test_the_account_is_asked_as_the_stacks_own_provider_does(
     inputs = {"region": "eu-west-1", "profile": "corp", "assumeRoles": json.dumps([role])}
     provider = {"type": "pulumi:providers:aws", "urn": "a", "inputs": inputs}
     with moto.mock_aws():
-        session = repair._session({"deployment": {"resources": [provider]}}, None)
+        session = session_of({"deployment": {"resources": [provider]}}, None)
         arn = session.client("sts").get_caller_identity()["Arn"]
     assert (arn, session.region_name) == (
         "arn:aws:sts::123456789012:assumed-role/deployer/ci",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from operations.sick_nodes import sick, warned
+from operations.sick_nodes import leaving, sick, warned
 from operations.snapshot import Snapshot
 from plans.repair import NOTE
 
@@ -47,6 +47,40 @@ def test_without_repair_the_words_of_the_monitoring_agent_are_told() -> None:
 @pytest.mark.parametrize("node", [_node(), _node(reason="DCGMError", nodes="system")])
 def test_healthy_nodes_and_nodes_of_no_pool_are_not_told(node: dict[str, Any]) -> None:
     assert _said(node) == []
+
+
+def _leaving(phase: str = "Running", note: str = "", **event: Any) -> list[str]:
+    pod = {
+        "metadata": {
+            "name": "run-0",
+            "namespace": "t",
+            "labels": {"jobset.sigs.k8s.io/jobset-name": "run"},
+        },
+        "spec": {"nodeName": "n0"},
+        "status": {"phase": phase},
+    }
+    node = _node(note=note)
+    node["metadata"]["deletionTimestamp"] = "2026-11-23T09:00:00Z"
+    job = {"kind": "TrainJob", "metadata": {"name": "run", "namespace": "t"}, "spec": {}}
+    events = [event | {"involvedObject": {"kind": "Node", "name": "n0"}}]
+    objects = {"nodes": [node], "trainjobs": [job], "pods": [pod], "events": events}
+    return [str(finding) for finding in leaving(Snapshot(objects=objects))]
+
+
+def test_a_node_that_leaves_and_whose_run_goes_on_is_named_with_what_aws_announced() -> None:
+    [said] = _leaving(reason="InstanceUnhealthy")
+    assert said.startswith(
+        "node n0 leaves when its pods have ended, and takes no new ones\n    AWS re"
+    )
+    assert said.endswith(": kubectl -n t delete pod run-0")
+    assert "somebody has deleted its NodeClaim" in _leaving(reason="Other")[0]
+
+
+def test_a_node_that_leaves_is_not_named_without_pods_of_a_run_or_where_repair_replaces_it() -> (
+    None
+):
+    assert _leaving(phase="Succeeded") == []
+    assert _leaving(note="NvidiaXID79Error: it broke; replaced") == []
 
 
 EFA = "EFAErrorMetric: unresponsive_remote_events increased from 0 to 4096"

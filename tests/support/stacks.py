@@ -99,6 +99,7 @@ STACKS: dict[str, tuple[Edit, ...]] = {
     "brought cluster": IN_CLUSTER,
     "broken nodes replaced": (at("repair", {}),),
     "runs recorded": (at("history", {}),),
+    "logs of pods kept": (at("logs", {}),),
     "no store": (at("storage", {}), at("jobs", {})),
 }
 """What it is → how its environment differs from Pulumi.dev.yaml's."""

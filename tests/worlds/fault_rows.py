@@ -45,11 +45,10 @@ class Fault:
         """Whether another node takes the place of the one that it hits."""
         return bool(self.reason or self.leaves or self.by_hand)
 
-    def words(self, instance: str, pool: str) -> Words:
-        """Of the command `fault`, for an instance of a pool."""
+    def words(self, instance: str) -> Words:
+        """Of the command `fault`, for an instance."""
         if self.notice:
-            notice = "health" if pool == "static" else self.notice
-            return ("notice", "--instance", instance, "--notice", notice)
+            return ("notice", "--instance", instance, "--notice", self.notice)
         return ("break", "--instance", instance, "--what", *self.breaks)
 
 
@@ -99,4 +98,7 @@ FAULTS: dict[str, Fault] = {
 }
 """Name → fault. The last one leaves sick nodes until the runs end."""
 SPOT = Fault(notice="spot", leaves=True)
-"""A static pool cannot be spot, so its gang gets the notice of a retirement."""
+RETIREMENT = Fault(
+    notice="health", says=("leaves when its pods have ended", "AWS retires"), by_hand=True
+)
+"""EC2 announces it days before, and a static pool cannot be spot."""

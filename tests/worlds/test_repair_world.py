@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,7 @@ from catalog.latencies import TYPICAL
 from plans.repair import APP, NOTE
 from rehearsal import world
 from tests.support.patience import until
-from tests.worlds.fault_rows import FAULTS, SPOT, Fault
+from tests.worlds.fault_rows import FAULTS, RETIREMENT, SPOT, Fault
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
 
 pytestmark = [
@@ -173,9 +173,9 @@ def _break(harness: Harness, fault: Fault, hit: dict[str, dict[str, str]]) -> No
     for first in fault.before:
         assert harness.do("fault", *first) == 0
     words = [fault.once] if fault.once else []
-    for key, nodes in hit.items():
+    for nodes in hit.values():
         chosen = [*nodes.values()] if fault.everywhere else [*nodes.values()][-1:]
-        words += [] if fault.once else [fault.words(each, JOBS[key][0]) for each in chosen]
+        words += [] if fault.once else [fault.words(each) for each in chosen]
     started = [harness.start("fault", *each) for each in words]
     assert [each.wait() for each in started] == [0] * len(started)
 
@@ -199,24 +199,26 @@ def test_a_gang_goes_on_or_the_reason_is_told(harness: Harness, name: str) -> No
     _goes_on(harness, name, FAULTS[name])
 
 
-def test_a_gang_on_spot_nodes_goes_on_after_a_notice() -> None:
+def test_a_gang_goes_on_after_a_notice_of_aws() -> None:
+    """The static pool is the only one that is not spot."""
     with _training(capacity="spot") as harness:
-        _goes_on(harness, "spot notice", SPOT)
+        _goes_on(harness, "spot notice", SPOT, {"ondemand", "operator"})
+        _goes_on(harness, "retirement", RETIREMENT, {"spare"})
 
 
-def _goes_on(harness: Harness, name: str, fault: Fault) -> None:
-    hit = {key: _nodes(harness, key) for key in JOBS}
-    steps = {key: _step(harness, key) for key in JOBS}
+def _goes_on(harness: Harness, name: str, fault: Fault, jobs: Set[str] = JOBS.keys()) -> None:
+    hit = {key: _nodes(harness, key) for key in JOBS if key in jobs}
+    steps = {key: _step(harness, key) for key in hit}
     broken = {[*nodes][-1] for nodes in hit.values()} if fault.node_goes else set[str]()
     ranks, began = _ranks(harness), time.time()
     _break(harness, fault, hit)
     planted, took = time.time(), dict[str, float]()
 
     def back() -> bool:
-        for key in sorted({*JOBS} - {*took}):
+        for key in sorted({*hit} - {*took}):
             if not fault.restarts or _anew(_pods(harness, key), began, broken):
                 took[key] = time.time() - planted
-        return len(took) == len(JOBS)
+        return len(took) == len(hit)
 
     time.sleep(fault.lasts)
     _said(harness, name, fault)
@@ -224,13 +226,13 @@ def _goes_on(harness: Harness, name: str, fault: Fault) -> None:
     if fault.by_hand:
         _by_hand(harness, broken)
     assert until(back, lambda: f"{name}: {took} {_seen(harness)}", every=1)
-    for key in JOBS:
+    for key in hit:
         more = max(steps[key], _step(harness, key)) + 8
         assert until(lambda key=key, more=more: _step(harness, key) >= more, every=0.5), key
         assert not fault.restarts or "resumed from step" in _log(harness, key), key
     assert not fault.untouched or ranks == _ranks(harness)
     print(f"{name}: {_told(fault, took)}", flush=True)
-    _nodes_are(harness, fault, {each for nodes in hit.values() for each in nodes.values()})
+    _nodes_are(harness, fault, hit)
 
 
 def _said(harness: Harness, name: str, fault: Fault) -> None:
@@ -250,7 +252,8 @@ def _said(harness: Harness, name: str, fault: Fault) -> None:
 def _by_hand(harness: Harness, nodes: set[str]) -> None:
     """What `make status` proposes."""
     proposed = re.findall(
-        r"kubectl delete nodeclaim \S+ --wait=false(?:; kubectl -n training delete pod \S+)*",
+        r"kubectl delete nodeclaim \S+ --wait=false(?:; kubectl -n training delete pod \S+)*"
+        r"|kubectl -n training delete pod \S+",
         _status(harness),
     )
     assert len(proposed) == len(nodes), proposed
@@ -258,13 +261,16 @@ def _by_hand(harness: Harness, nodes: set[str]) -> None:
         harness.shell(f"{line} --wait=false" if " pod " in line else line)
 
 
-def _nodes_are(harness: Harness, fault: Fault, hit: set[str]) -> None:
+def _nodes_are(harness: Harness, fault: Fault, gangs: dict[str, dict[str, str]]) -> None:
     """Replaced by the program, by somebody else, or not at all."""
-    if fault.reason:
+    hit = {each for nodes in gangs.values() for each in nodes.values()}
+    if fault.node_goes:
         assert fault.reason in _events(harness)
         # One of each gang, and all that are sick.
-        assert until(lambda: len(hit - {*harness.gpu_instances()}) == len(JOBS)), "all are replaced"
-    elif not fault.node_goes:
+        assert until(lambda: len(hit - {*harness.gpu_instances()}) == len(gangs)), (
+            "all are replaced"
+        )
+    else:
         assert hit <= {*harness.gpu_instances()}, "no node is replaced"
         noted = harness.shell(f"kubectl get nodes -o yaml | grep {NOTE}", check=False)
         assert all(words in noted for words in fault.says if words.startswith("Nvidia"))

@@ -53,7 +53,9 @@ while True:
 print(said.decode(), started.wait())
 """
 """A person at a terminal, who types when the pod runs."""
-STACK = with_l4(storage={"home": {"efs": {}, "data": "delete"}}, history={"days": 30})
+STACK = with_l4(
+    storage={"home": {"efs": {}, "data": "delete"}}, history={"days": 30}, logs={"days": 14}
+)
 
 
 def _written(checkout: Path, run: int) -> None:
@@ -102,6 +104,26 @@ def test_the_run_before_stays_known_when_another_one_replaces_its_job(harness: H
     spent = json.loads(harness.shell(f"{sys.executable} -m operations.spent see --json"))
     assert [run["job"] for run in spent["runs"]] == ["seen", "seen"]
     assert harness.do("runs", "--stack", "see") == 0
+
+
+def test_the_log_of_the_run_before_is_printed_though_its_pods_are_gone(harness: Harness) -> None:
+    there = {pod["metadata"]["name"] for pod in harness.get("pods -n training")["items"]}
+    kept: dict[str, list[str]] = {}
+
+    def both() -> bool:
+        kept.clear()
+        words = f"{sys.executable} -m operations.logs see --job seen --past"
+        for line in harness.shell(words, check=False).splitlines():
+            if line.startswith("[pod/"):
+                kept.setdefault(line.split("/")[1], []).append(line)
+        return there <= {*kept}
+
+    assert until(both), f"{kept} {there}"
+    [first, *_] = kept
+    assert first not in there, "the oldest first"
+    assert any("step 20/20" in line for line in kept[first]), kept[first]
+    [group] = harness.aws("logs").describe_log_groups(logGroupNamePrefix="/trainyard")["logGroups"]
+    assert group["retentionInDays"] == 14
 
 
 def test_one_frame_shows_pools_and_runs_and_a_picture_is_drawn(harness: Harness) -> None:

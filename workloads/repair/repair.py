@@ -95,6 +95,8 @@ class Repair:
         name, limit = node["metadata"]["name"], most(size, self._settings)
         started = next((e for e in self._history if e["claim"] == claim["metadata"]["name"]), None)
         leaving = claim["metadata"].get("deletionTimestamp")
+        if sick.reason in self._settings.notices:
+            return self._leave(node, sick) if leaving else "draining"
         if not started and not leaving and self._replaced(pool) >= limit:
             held = (
                 f"{sick.reason}: not replaced, because {limit} nodes of pool {pool} can be replaced"
@@ -122,6 +124,15 @@ class Repair:
         self._end([pod for pod in self._pods(name) if trains(pod)], grace)
         return "replacing"
 
+    def _leave(self, node: Object, sick: Sick) -> str:
+        """End gangs while their scripts can still save."""
+        name = node["metadata"]["name"]
+        pods = [pod for pod in self._pods(name) if trains(pod)]
+        if self._note(node, f"{sick.reason}: {sick.message}; replaced", "Leaves"):
+            pods += siblings(self._api.items("/api/v1/pods"), name)
+        self._end(pods, None)
+        return "replacing"
+
     def _replaced(self, pool: str) -> int:
         since = time.time() - HOUR
         return sum(e["pool"] == pool and e["at"] > since for e in self._history)
@@ -138,15 +149,16 @@ class Repair:
         version = {"resourceVersion": node["metadata"]["resourceVersion"]}
         self._patch(node, {"metadata": version, "spec": {"taints": new}})
 
-    def _note(self, node: Object, words: str, reason: str) -> None:
-        """For `make status`, in an annotation and an event, once."""
+    def _note(self, node: Object, words: str, reason: str) -> bool:
+        """For `make status`, in an annotation and an event, once. Whether it was new."""
         key = self._settings.note
         if (node["metadata"].get("annotations") or {}).get(key) == words:
-            return
+            return False
         name = node["metadata"]["name"]
         say(f"{name}: {words}")
         self._patch(node, {"metadata": {"annotations": {key: words}}})
         self._api.ask("POST", EVENTS, event(node, words, reason))
+        return True
 
     def _patch(self, node: Object, change: Object) -> None:
         path = f"/api/v1/nodes/{node['metadata']['name']}"
@@ -155,14 +167,16 @@ class Repair:
     def _pods(self, node: str) -> list[Object]:
         return self._api.items("/api/v1/pods", fieldSelector=f"spec.nodeName={node}")
 
-    def _end(self, pods: list[Object], grace: int) -> None:
-        """Pods that end already are not told again, unless by force."""
+    def _end(self, pods: list[Object], grace: int | None) -> None:
+        """Pods that end already are not told again, unless by force. `grace`: seconds; None: the
+        pod's own."""
         for pod in pods:
             meta = pod["metadata"]
-            if meta.get("deletionTimestamp") and grace:
+            if meta.get("deletionTimestamp") and grace != 0:
                 continue
             path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
-            only = {"gracePeriodSeconds": grace, "preconditions": {"uid": meta["uid"]}}
+            only: Object = {"preconditions": {"uid": meta["uid"]}}
+            only |= {} if grace is None else {"gracePeriodSeconds": grace}
             self._unless_gone("DELETE", path, only)
             say(f"ended pod {meta['namespace']}/{meta['name']}")
 

@@ -36,6 +36,8 @@ class Settings:
     """Reasons with which a run can go on; the node is replaced when its pods have ended."""
     events: tuple[str, ...]
     """Of the node monitoring agent: what it says in an event alone, and what a node does not survive."""
+    notices: tuple[str, ...]
+    """Reasons of events of Karpenter, which deletes the node itself: AWS takes it away soon."""
     look_seconds: float
     blind_seconds: float
     """Of its own sight: after a longer gap it knows nothing about leases."""
@@ -54,7 +56,7 @@ class Settings:
     def read(path: Path) -> Settings:
         """The file of the ConfigMap."""
         said = json.loads(path.read_text())
-        lists = {key: tuple(said[key]) for key in ("conditions", "at_end", "events")}
+        lists = {key: tuple(said[key]) for key in ("conditions", "at_end", "events", "notices")}
         return Settings(**{**said, **lists})
 
 
@@ -108,6 +110,8 @@ def sickness(
         reason, _, words = (event.get("message") or "").partition(": ")
         if reason in settings.events and _is_of(node, event):
             return Sick(reason, words)
+        if event.get("reason") in settings.notices and _is_of(node, event):
+            return Sick(event["reason"], "AWS takes the instance away")
     return None
 
 

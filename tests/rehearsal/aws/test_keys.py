@@ -168,6 +168,7 @@ def test_a_log_group_needs_the_key_to_let_cloudwatch_in(account: Account, key: K
     logs.create_log_group(logGroupName=f"/aws/eks/{STACK}-cluster/cluster", kmsKeyId=key.arn)
     with refused("InvalidParameterException"):
         logs.create_log_group(logGroupName="/aws/eks/other/cluster", kmsKeyId=key.arn)
+    logs.create_log_group(logGroupName=f"{encryption.POD_LOGS}{STACK}-pod-logs-0", kmsKeyId=key.arn)
 
 
 @pytest.mark.parametrize("arn", ["another region", "gone"])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from components.karpenter import INTERRUPTIONS
+from rehearsal.aws import notices
 from rehearsal.aws.notices import NOTICES
 from rehearsal.commands import faults
 from tests.rehearsal.aws.test_capacity import BLOCK, after, reserve, targeting
@@ -67,8 +68,14 @@ def _announced(account: Account, queue: str) -> list[Any]:
     [("spot", False), ("rebalance", True), ("reservation", False), ("health", True)],
 )
 def test_a_notice_is_in_the_queue_and_the_instance_ends_where_aws_ends_it(
-    account: Account, fleet: Fleet, queue: str, notice: str, lives: bool
+    account: Account,
+    fleet: Fleet,
+    queue: str,
+    notice: str,
+    lives: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(notices, "LEAST_SECONDS", 0)
     if notice == "reservation":
         reserve(account, BLOCK, block=True, starts=after(hours=-1), ends=after(hours=9))
         [id_], _ = fleet.launch(**targeting(BLOCK, block=True))

@@ -18,6 +18,7 @@ from plans import policies, s3
 from plans.deployer import Scope, deployer_policies
 from plans.policies import Document
 from rehearsal.aws import identity
+from rehearsal.kubelet.kubelet import CREDENTIALS
 from tests.rehearsal.aws_world import (
     REGION,
     Account,
@@ -68,6 +69,8 @@ class Somebody:
             RoleArn=made["Role"]["Arn"], RoleSessionName="session"
         )
         self.client = partial(account.client, credentials=keys["Credentials"])
+        self.keys = {name: keys["Credentials"][key] for name, key in CREDENTIALS.items()}
+        """As environment variables of a pod."""
 
     def may(self, *statements: Document) -> None:
         unnamed = [{k: v for k, v in one.items() if k != "Sid"} for one in statements]

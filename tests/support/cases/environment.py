@@ -100,6 +100,11 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "network.flow_logs.days",
         "got 9999. Fix: write 3653",
     ),
+    "a retention of logs of pods that CloudWatch does not offer": (
+        [at("logs", {"days": 21})],
+        "logs.days",
+        "got 21. Fix: write 30",
+    ),
     "a retention of logs that are off": (
         [at("cluster.log_retention_days", 30), at("cluster.logs", [])],
         "cluster.log_retention_days",
