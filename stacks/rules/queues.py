@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from catalog.versions import TRAINER_RELEASES
 from plans.queues import URGENCIES
 from stacks.derive.capacity import gpus_of, largest_gang
 from stacks.derive.queues import kept_nodes, queued_pools, team_queue_plan
@@ -28,7 +27,7 @@ def queue_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     if wanted.queues is None:
         yield from _without_queues(wanted)
         return
-    yield from _trainer(wanted)
+    yield from _nobody(wanted)
     yield from _own_jobs(wanted)
     yield from _guarantees(wanted)
     kept = kept_nodes(wanted)
@@ -64,17 +63,7 @@ def _without_queues(wanted: EnvironmentConfig) -> Iterator[InputError]:
     yield from _urgencies("environment.jobs", wanted.jobs)
 
 
-def _trainer(wanted: EnvironmentConfig) -> Iterator[InputError]:
-    release = TRAINER_RELEASES.get(wanted.trainer.version)
-    if release and release.kueue is None:
-        fitting = [version for version, each in TRAINER_RELEASES.items() if each.kueue]
-        yield InputError(
-            path=AT,
-            must=f"run with Trainer {' or '.join(fitting)}: another Kueue would never start a job",
-            got=f"environment.trainer.version {wanted.trainer.version}",
-            fix=f"delete it, or set environment.trainer.version to {fitting[0]}",
-            write=REMOVE,
-        )
+def _nobody(wanted: EnvironmentConfig) -> Iterator[InputError]:
     if not wanted.teams:
         yield InputError(
             path=AT,

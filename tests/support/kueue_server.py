@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.versions import KUEUE
+from catalog.versions import TRAINER_RELEASES
 from operations.snapshot import condition_of
 from plans.queues import API, CONTROLLER, NAMESPACE
 from plans.upstream_runtimes import upstream_runtimes
@@ -32,6 +32,8 @@ from tests.support.trainer_server import WEBHOOKS, TrainerServer, trainer_server
 
 CORE = f"/apis/{API}"
 CONVERTED = "CustomResourceDefinition"
+PROGRAM = {"2.1.0": "kueue", "2.3.0": "kueue-0.19"}
+"""Release of the Trainer → the Kueue of the toolchain that goes with it."""
 _WITH_CERTIFICATES = """
 mount -t tmpfs tmpfs /etc && mkdir -p /etc/kueue/metrics/certs &&
 cp "$0/tls.crt" "$0/tls.key" /etc/kueue/metrics/certs && exec setpriv --pdeathsig KILL "$@"
@@ -64,17 +66,21 @@ class KueueServer:
 
 
 @contextmanager
-def kueue_server(folder: Path) -> Iterator[KueueServer]:
-    """A server; skips the test where the toolchain has not built Kueue."""
-    if not (paths.BIN / "kueue").exists():
-        pytest.skip("needs kueue: `make worlds` builds it, or `make up` of a stack with queues")
+def kueue_server(folder: Path, release: str = "2.1.0") -> Iterator[KueueServer]:
+    """A server with a release of the Trainer and its Kueue; skips the test where the toolchain has
+    not built Kueue."""
+    program = PROGRAM[release]
+    if not (paths.BIN / program).exists():
+        pytest.skip(
+            f"needs {program}: `make worlds` builds it, or `make up` of a stack with queues"
+        )
     with trainer_server(folder) as trainer, ExitStack() as stack:
-        trainer.install("2.1.0")
+        trainer.install(release)
         for file in CRDS[-1:]:
             trainer.api.apply(yaml.load(file.read_text(), yaml.CSafeLoader), manager="tests")
-        framework, spec = upstream_runtimes("2.1.0")["torch-distributed"]
+        framework, spec = upstream_runtimes(release)["torch-distributed"]
         trainer.create(runtime("torch-distributed", spec, framework))
-        graph = environment_with_queues()
+        graph = environment_with_queues(release)
         _install(trainer, stack, graph)
         made = KueueServer(trainer=trainer, objects=team_objects(graph))
         for each in made.objects.values():
@@ -94,7 +100,7 @@ def _install(trainer: TrainerServer, stack: ExitStack, graph: Graph) -> None:
     rendered = trainer.helm(
         "template",
         "kueue",
-        str(charts.ensure() / f"kueue-{KUEUE}"),
+        str(charts.ensure() / f"kueue-{TRAINER_RELEASES[trainer.release].kueue}"),
         f"--namespace={NAMESPACE}",
         "--kube-version=1.34.0",
         f"--values={values}",
@@ -144,7 +150,7 @@ def _start(trainer: TrainerServer, stack: ExitStack, config: Any) -> int:
     (folder / "config.yaml").write_text(json.dumps(config | local))
     log = stack.enter_context((folder / "log").open("ab"))
     command = [
-        str(paths.BIN / "kueue"),
+        str(paths.BIN / PROGRAM[trainer.release]),
         f"--config={folder / 'config.yaml'}",
         f"--kubeconfig={folder / 'kubeconfig'}",
         "--feature-gates=VisibilityOnDemand=false",

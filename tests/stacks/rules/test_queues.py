@@ -32,12 +32,6 @@ ENVIRONMENTS: dict[str, tuple[Edit, str, str]] = {
         "jobs.t5-large.urgency",
         "must be set only for a job of a team that environment.teams lists, beside queues; got high",
     ),
-    "a Trainer without a Kueue that fits": (
-        both(with_queues, at("trainer.version", "2.3.0")),
-        "queues",
-        "must run with Trainer 2.1.0: another Kueue would never start a job; got"
-        " environment.trainer.version 2.3.0",
-    ),
     "queues for nobody": (
         at("queues", {}),
         "queues",
