@@ -43,6 +43,7 @@ def queues_plan(wanted: EnvironmentConfig) -> QueuesPlan | None:
                 gpus=gpus_of_node(pool),
                 nodes=largest_gang(pool),
                 free_nodes=largest_gang(pool) - taken[name],
+                by_topology=wanted.queues.topology is not None,
             )
             for name, pool in queued_pools(wanted).items()
         ),

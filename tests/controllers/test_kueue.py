@@ -15,12 +15,11 @@ from plans.queue_admission import POLICY
 from plans.queues import QUEUE_LABEL, job_labels
 from plans.trainer import changed_pods
 from rehearsal.kube import ApiError, Object
-from tests.support.kueue_server import KueueServer, kueue_server
+from tests.support.kueue_server import KINDS, KueueServer, kueue_server
 from tests.support.patience import until
 from tests.support.team_server import PREFIX
 
 pytestmark = pytest.mark.apart
-KINDS = {"TrainJob": "trainer.kubeflow.org/v1alpha1", "PyTorchJob": "kubeflow.org/v1"}
 
 
 @pytest.fixture(scope="module", params=TRAINER_RELEASES)
@@ -36,14 +35,7 @@ def server(
 def cluster(server: KueueServer) -> Iterator[KueueServer]:
     """Without jobs, before and after."""
     yield server
-    for team in ("vision", "nlp"):
-        for kind, version in KINDS.items():
-            at = f"/apis/{version}/namespaces/team-{team}/{kind.lower()}s"
-            for each in server.api.request("GET", at)["items"]:
-                server.api.request("DELETE", f"{at}/{each['metadata']['name']}")
-    assert until(
-        lambda: not server.api.request("GET", "/apis/kueue.x-k8s.io/v1beta2/workloads")["items"],
-    )
+    server.clear()
 
 
 def job(cluster: KueueServer, team: str, name: str, nodes: int, urgency: Any = None) -> Object:

@@ -22,7 +22,7 @@ from rehearsal.kube import Api, ApiError, Object
 from tests.rehearsal.api_server import PROGRAMS, TOKEN, ApiServer, start
 from tests.support.patience import until
 from tests.support.recording import CHECKOUT, Graph, deploy
-from tests.support.stackfile import ENVIRONMENT
+from tests.support.stackfile import ENVIRONMENT, Edit
 
 ROLE = "arn:aws:iam::111122223333:role"
 PREFIX = "registry.example.com/vision/"
@@ -63,7 +63,7 @@ def environment_with_teams() -> Graph:
     return deploy("dev", changes)
 
 
-def environment_with_queues(trainer: str = "2.1.0") -> Graph:
+def environment_with_queues(trainer: str = "2.1.0", *edits: Edit) -> Graph:
     """The same teams, in queues: vision is guaranteed 2 of the 4 nodes of g6e, and can say `normal`
     at most. `trainer`: its release."""
     without = ("max_gpus", "allowed_priorities")
@@ -81,6 +81,8 @@ def environment_with_queues(trainer: str = "2.1.0") -> Graph:
             "jobs": {},
         }
         values[ENVIRONMENT]["trainer"]["version"] = trainer
+        for edit in edits:
+            edit(values[ENVIRONMENT])
 
     return deploy("dev", changes)
 
