@@ -309,14 +309,9 @@ def queues(plan: Plan) -> list[str]:
         f"a gang that has not got all its pods after {plan.queues.ready_minutes} minutes gives its"
         " nodes back, and tries again"
     )
-    near = [each.pool for each in plan.queues.flavors if each.by_topology]
-    place = f"nodes are chosen by their place in the network of AWS: pools {', '.join(near)}"
-    return [
-        "queues",
-        *command_line.table(rows),
-        *command_line.wrapped(limit),
-        *(command_line.wrapped(place) if near else ()),
-    ]
+    if near := [each.pool for each in plan.queues.flavors if each.by_topology]:
+        limit += f"; nodes are chosen by their place in the network of AWS: pools {', '.join(near)}"
+    return ["queues", *command_line.table(rows), *command_line.wrapped(limit)]
 
 
 def metrics(plan: Plan) -> list[str]:
