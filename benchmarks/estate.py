@@ -3,9 +3,11 @@ those that it does not, and fifty pools with two hundred jobs."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import gc
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import command_line
 from benchmarks.measure import CHECKOUT, in_turns, table
 from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan
+from stacks.reports import check
 from stacks.reports.plan import as_json, data, text
 from stacks.settings.reader import read, read_file
 
@@ -53,6 +56,11 @@ def _measure() -> None:
             "100 teams": [*ME, "teams", "100"],
             "1 listed team": [*ME, "listed", "1"],
             "100 listed teams": [*ME, "listed", "100"],
+            "stack of 1 of 1 team": [*ME, "of_one", "1"],
+            "stack of 1 of 100": [*ME, "of_one", "100"],
+            "check, 100 listed": [*ME, "checked", "100"],
+            "program, 1 listed": [*ME, "made", "1"],
+            "program, 100 listed": [*ME, "made", "100"],
             "50 pools, 200 jobs": [*ME, "pools", "50"],
             "50 pools, 200 jobs, shown": [*ME, "shown", "50"],
         }
@@ -80,32 +88,65 @@ def teams(count: int) -> None:
 
 
 def listed(count: int) -> None:
-    """An environment with queues that lists that many teams, and the stack of one of them."""
+    """An environment that lists that many teams, and the stack of one of them."""
+    with _of_teams(count) as folder:
+        for stack in ("dev", "team-vision"):
+            plan_stack(read_file(stack, folder), folder).accepted()
+
+
+def of_one(count: int) -> None:
+    """The stack of one of that many teams, which reads the environment's file."""
+    with _of_teams(count) as folder:
+        plan_stack(read_file("team-vision", folder), folder).accepted()
+
+
+def checked(count: int) -> None:
+    """What `make check` does with an environment that lists that many teams."""
+    with _of_teams(count) as folder, contextlib.chdir(folder):
+        gc.disable()  # as stacks/reports/check.py does
+        assert check.main(["dev"]) == 0
+
+
+def made(count: int) -> None:
+    """All resources of an environment that lists that many teams, with the recording engine of the
+    tests."""
+    from tests.support.recording import deploy
+
+    gc.set_threshold(200_000)  # as __main__.py does
+    values = _environment_of(count)["config"]["trainyard:environment"]
+    deploy("dev", lambda given: given["trainyard:environment"].update(values))
+
+
+@contextlib.contextmanager
+def _of_teams(count: int) -> Iterator[Path]:
+    """A folder with the stack files of an environment of that many teams and of its team t0."""
+    team = yaml.safe_load((CHECKOUT / "Pulumi.team-vision.yaml").read_text())
+    said = team["config"]["trainyard:team"]
+    del said["namespace"], said["max_gpus"]
+    said["name"] = "t0"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
-        values = {
-            stack: yaml.safe_load((CHECKOUT / f"Pulumi.{stack}.yaml").read_text())
-            for stack in ("dev", "team-vision")
-        }
-        role = "arn:aws:iam::111122223333:role/team"
-        values["dev"]["config"]["trainyard:environment"] |= {
-            "jobs": {},
-            "queues": {},
-            "teams": {
-                f"t{number}": {
-                    "deployer": f"{role}-{number}",
-                    "s3_writes": [f"s3://results/t{number}/"],
-                }
-                for number in range(count)
-            },
-        }
-        team = values["team-vision"]["config"]["trainyard:team"]
-        del team["namespace"], team["max_gpus"]
-        team["name"] = "t0"
-        for stack, value in values.items():
+        for stack, value in {"dev": _environment_of(count), "team-vision": team}.items():
             (folder / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump(value))
-            plan_stack(read_file(stack, folder), folder).accepted()
+        yield folder
+
+
+def _environment_of(count: int) -> dict[str, Any]:
+    """The dev stack with queues and that many teams, each with a directory of Lustre, of EFS and of
+    S3, an AWS identity and a NetworkPolicy."""
+    values: dict[str, Any] = yaml.safe_load((CHECKOUT / "Pulumi.dev.yaml").read_text())
+    environment = values["config"]["trainyard:environment"]
+    environment |= {"jobs": {}, "queues": {}, "teams": {}}
+    environment["storage"]["sets"] = {"s3": {"bucket": "our-sets", "writable": True}}
+    for store in environment["storage"].values():
+        store["teams"] = "apart"
+    for number in range(count):
+        environment["teams"][f"t{number}"] = {
+            "deployer": f"arn:aws:iam::111122223333:role/team-{number}",
+            "s3_writes": [f"s3://results/t{number}/"],
+        }
+    return values
 
 
 def shown(count: int) -> None:
@@ -137,6 +178,9 @@ def pools(count: int) -> EnvironmentPlan:
 ESTATES: dict[str, Callable[[int], object]] = {
     "teams": teams,
     "listed": listed,
+    "of_one": of_one,
+    "checked": checked,
+    "made": made,
     "pools": pools,
     "shown": shown,
 }

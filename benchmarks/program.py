@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
             _write(options.file, options.jobs)
         case "flat":
             if options.rarely:
-                gc.set_threshold(50_000)  # as __main__.py does
+                gc.set_threshold(200_000)  # as __main__.py does
             _flat(options.file)
         case "imports":
             _imports()

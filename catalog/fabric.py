@@ -18,6 +18,24 @@ P5_GB_PER_SECOND = 487
 """All-reduce bus bandwidth of two p5.48xlarge, at 16 GiB."""
 
 
+NETWORK_LAYERS: dict[str, int] = {
+    **dict.fromkeys(("g6e", "g7e", "p4d", "p4de", "p5", "p5e", "p5en", "p6e-gb200"), 3),
+    **dict.fromkeys(("p6-b200", "p6-b300"), 4),
+}
+"""Family → layers of the network that EC2 names above an instance (EC2 user guide,
+ec2-instance-topology-prerequisites, read 2026-11-23), without types that it does not list."""
+_NOT_LISTED = ("p5.4xlarge",)
+LAYER = "topology.k8s.aws/network-node-layer-{}"
+"""Label of a node with the name of its network node in a layer; 1 is the widest (EKS user guide,
+ml-workload-topology)."""
+
+
+def network_layers(instance_type: str) -> int:
+    """Layers of the network that a node's labels name; 0 where EC2 does not say."""
+    family = instance_type.partition(".")[0]
+    return 0 if instance_type in _NOT_LISTED else NETWORK_LAYERS.get(family, 0)
+
+
 def tcp_bound(kind: InstanceType) -> float:
     """GB/s that nodes can reach at most without EFA: a pod's one interface is on card 0."""
     return kind.card_gbps / 8

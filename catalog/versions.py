@@ -221,8 +221,8 @@ KNOWN_GOOD: tuple[KnownGood, ...] = (
         sdk="0.5.0",
         proof=(
             "CRDs, webhooks, controllers and SDK with every object of ours, to Complete, and the"
-            " upgrade from 2.1.0 in this checkout's tests; Kueue 0.19 is built against 2.2 and was"
-            " not tried; the AMI never"
+            " upgrade from 2.1.0 in this checkout's tests, and Kueue, which is built against 2.2.1,"
+            " with jobs of teams; the AMI never"
         ),
     ),
 )
@@ -279,9 +279,9 @@ class TrainerRelease:
     image_tag: str
     """Of its controller, and of the images that it ships with its runtimes."""
     line: TrainerLine
-    kueue: str | None
-    """Release of Kueue that this program installs beside it; None: none was tried, and queues are
-    refused. oci://registry.k8s.io/kueue/charts/kueue"""
+    kueue: str
+    """Release of Kueue that this program installs beside it.
+    oci://registry.k8s.io/kueue/charts/kueue"""
     pod_changes: Literal["podTemplateOverrides", "runtimePatches"]
     """The field of a TrainJob that changes the pods of its runtime."""
     torch_policy: Mapping[str, str]
@@ -315,7 +315,7 @@ TRAINER_RELEASES: dict[str, TrainerRelease] = {
             version="2.3.0",
             image_tag="v2.3.0",
             line=TRAINER_LINES["2.3"],
-            kueue=None,
+            kueue="0.19.2",
             pod_changes="runtimePatches",
             torch_policy={},
             torch_image="pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime",

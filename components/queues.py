@@ -18,11 +18,13 @@ from plans.queues import (
     API,
     COHORT,
     NAMESPACE,
+    TOPOLOGY,
     URGENCIES,
     QueuesPlan,
     cohort_spec,
     configuration,
     flavor_spec,
+    topology_spec,
 )
 
 REPLICAS = 2
@@ -61,6 +63,8 @@ class Queues(pulumi.ComponentResource):
         # Controller and webhooks: a deletion waits for a finalizer that Kueue takes off.
         self._opts = pulumi.ResourceOptions(parent=self, depends_on=[chart])
         self.admission = [chart]
+        if any(each.by_topology for each in plan.flavors):
+            self._object(f"{name}-topology", "Topology", TOPOLOGY, topology_spec())
         flavors = [
             self._object(f"flavor-{each.pool}", "ResourceFlavor", each.pool, flavor_spec(each))
             for each in plan.flavors

@@ -7,9 +7,11 @@ components/team_queue.py.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from catalog.fabric import LAYER
 from frozen import dataclass
 from plans.parts import TEAM, ChartPlan, Spec
 from plans.pod_template import EFA, GPU, POOL, TAINT_VALUE, TOLERATIONS
@@ -21,6 +23,10 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 URGENCY_LABEL = "kueue.x-k8s.io/priority-class"
 COHORT = "environment"
 """All teams of an environment share one: what one of them leaves idle, the others borrow."""
+
+TOPOLOGY = "network"
+_NEAREST = 3
+"""Layer of the network with the nearest nodes; types with four are together there, too."""
 
 Urgency = Literal["low", "normal", "high"]
 URGENCIES: Mapping[Urgency, int] = {"low": 100, "normal": 500, "high": 900}
@@ -59,6 +65,8 @@ class FlavorPlan:
     """That jobs can have at most."""
     free_nodes: int
     """Nobody's guarantee."""
+    by_topology: bool = False
+    """Its nodes are chosen by their place in the network."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +125,34 @@ def flavor_spec(plan: FlavorPlan) -> Spec:
         "nodeLabels": {POOL: plan.pool},
         "nodeTaints": [{"key": GPU, "value": TAINT_VALUE, "effect": "NoSchedule"}],
         "tolerations": TOLERATIONS,
+        **({"topologyName": TOPOLOGY} if plan.by_topology else {}),
     }
+
+
+def topology_spec() -> Spec:
+    """Topology.spec: the layers that all types have, the widest first."""
+    return {"levels": [{"nodeLabel": LAYER.format(layer)} for layer in range(1, _NEAREST + 1)]}
+
+
+def near(runtime: Spec) -> Spec:
+    """A runtime whose nodes Kueue chooses from one part of the network where it can. Jobs name the
+    runtime, also those of the SDK, and no job changes."""
+    template = runtime["template"]
+    jobs = [
+        _near(job) if job["name"] == "node" else job for job in template["spec"]["replicatedJobs"]
+    ]
+    return {
+        **runtime,
+        "template": {**template, "spec": {**template["spec"], "replicatedJobs": jobs}},
+    }
+
+
+def _near(job: Spec) -> Spec:
+    made = copy.deepcopy(job)
+    pod = made["template"]["spec"]["template"]
+    annotations = pod.setdefault("metadata", {}).setdefault("annotations", {})
+    annotations["kueue.x-k8s.io/podset-preferred-topology"] = LAYER.format(_NEAREST)
+    return made
 
 
 def cohort_spec(flavors: Sequence[FlavorPlan]) -> Spec:

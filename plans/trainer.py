@@ -75,22 +75,16 @@ def _runtime_patches(training: Training, jobs: tuple[str, ...]) -> list[Spec]:
     return [_patch(patches)]
 
 
-def tolerating_pods(field: str, tolerations: Mapping[str, list[Spec]]) -> list[Spec]:
-    """Entries of `field`, podTemplateOverrides or runtimePatches, that give the pods of each
-    replicated job these tolerations in the place of others. `tolerations`: by replicated job."""
+def changed_pods(field: str, specs: Mapping[str, Spec]) -> list[Spec]:
+    """Entries of `field`, podTemplateOverrides or runtimePatches, that change the pods of each
+    replicated job. `specs`: parts of a PodSpec, by replicated job."""
     if field == "podTemplateOverrides":
-        return [
-            {"targetJobs": [{"name": job}], "spec": {"tolerations": given}}
-            for job, given in tolerations.items()
-        ]
-    return [
-        _patch(
-            [
-                {"name": job, "template": {"spec": {"template": {"spec": {"tolerations": given}}}}}
-                for job, given in tolerations.items()
-            ]
-        )
+        return [{"targetJobs": [{"name": job}], "spec": spec} for job, spec in specs.items()]
+    patches = [
+        {"name": job, "template": {"spec": {"template": {"spec": spec}}}}
+        for job, spec in specs.items()
     ]
+    return [_patch(patches)]
 
 
 def _patch(jobs: list[Spec]) -> Spec:

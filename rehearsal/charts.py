@@ -108,11 +108,14 @@ CHARTS = (
         )
         for release, folder in {"2.1.0": "jobset", "2.3.0": "jobset-0.12"}.items()
     ),
-    Chart(
-        place=f"kueue-{KUEUE}",
-        folder="kueue",
-        module="sigs.k8s.io/kueue",
-        source="charts/kueue",
+    *(
+        Chart(
+            place=f"kueue-{release}",
+            folder=folder,
+            module="sigs.k8s.io/kueue",
+            source="charts/kueue",
+        )
+        for release, folder in {KUEUE: "kueue", "0.19.2": "kueue-0.19"}.items()
     ),
     Chart(
         place="nvidia-device-plugin",

@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from catalog.versions import KUEUE
 from rehearsal import paths
 from rehearsal.kube import Object
 from rehearsal.kubelet.environment import NotReady
@@ -51,7 +52,8 @@ PROGRAMS = {
     ),
     "jobset/jobset:v0.10.1": Program(binary="jobset", entrypoint="/manager"),
     "jobset/jobset:v0.12.0": Program(binary="jobset-0.12", entrypoint="/manager"),
-    "kueue/kueue": Program(binary="kueue", entrypoint="/manager"),
+    f"kueue/kueue:v{KUEUE}": Program(binary="kueue", entrypoint="/manager"),
+    "kueue/kueue:v0.19.2": Program(binary="kueue-0.19", entrypoint="/manager"),
     "prometheus/alertmanager": Program(binary="alertmanager", entrypoint="/bin/alertmanager"),
     "prometheus/prometheus": Program(binary="prometheus", entrypoint="/bin/prometheus"),
     "prometheus/pushgateway": Program(binary="pushgateway", entrypoint="/bin/pushgateway"),

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from catalog.fabric import LAYER, network_layers
 from rehearsal.kube import Object
 
 GPU, EFA = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
@@ -90,6 +91,18 @@ def labels(config: NodeConfig, instance: Object) -> dict[str, str]:
         "topology.kubernetes.io/zone": zone,
         "topology.kubernetes.io/region": zone[:-1],
         "topology.k8s.aws/zone-id": zone_id,
+        **_network(instance),
+    }
+
+
+def _network(instance: Object) -> dict[str, str]:
+    """The network nodes above the instance: one a zone in the widest layers, two in the nearest
+    ones."""
+    side = instance["instanceId"][-1] in "02468ace"
+    zone = instance["placement"]["availabilityZoneId"]
+    return {
+        LAYER.format(layer): f"nn-{zone}-{layer}{'-a' if layer > 2 and side else ''}"
+        for layer in range(1, network_layers(instance["instanceType"]) + 1)
     }
 
 

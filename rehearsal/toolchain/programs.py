@@ -48,6 +48,8 @@ class Program:
     wanted_by: tuple[str | bool, ...] = ()
     """The setting of an environment, and its value or ANY, without which nothing runs it; none:
     every world does."""
+    beside: tuple[str | bool, ...] = ()
+    """A second setting, and its value, that must be there for it."""
 
     @property
     def package(self) -> str:
@@ -152,16 +154,26 @@ PROGRAMS = (
         seconds=154,
         wanted_by=("training_operator", "version", "1.8.1"),
     ),
-    # The newest 0.16 that can be had as a module, in place of the release that a stack installs.
-    Program(
-        name="kueue",
-        folder="kueue",
-        module="sigs.k8s.io/kueue",
-        command="cmd/kueue",
-        ldflags="-s -w -X sigs.k8s.io/kueue/pkg/version.GitVersion={version}",
-        seconds=303,
-        lazy=True,
-        wanted_by=("queues", ANY),
+    # 0.16.2 is the newest 0.16 that can be had as a module, in place of the release that a stack
+    # installs. Of 0.19 upstream's own tag leaves out what simulates schedulers (an alpha): that
+    # module has no checksum.
+    *(
+        Program(
+            name=name,
+            folder=name,
+            module="sigs.k8s.io/kueue",
+            command="cmd/kueue",
+            tags=tags,
+            ldflags="-s -w -X sigs.k8s.io/kueue/pkg/version.GitVersion={version}",
+            seconds=seconds,
+            lazy=True,
+            wanted_by=("queues", ANY),
+            beside=("trainer", "version", release),
+        )
+        for name, tags, seconds, release in (
+            ("kueue", "", 303, "2.1.0"),
+            ("kueue-0.19", "exclude_scheduler_library", 380, "2.3.0"),
+        )
     ),
     *(
         Program(
@@ -217,7 +229,7 @@ def wanted(environment: Mapping[str, Any]) -> list[str]:
     return [
         program.name
         for program in PROGRAMS
-        if not program.wanted_by or _says(environment, *program.wanted_by)
+        if all(_says(environment, *path) for path in (program.wanted_by, program.beside) if path)
     ]
 
 

@@ -18,6 +18,7 @@ from plans.own_runtimes import Fetched, OwnRuntime, own_runtime
 from plans.parts import ConfigMapPlan, JobPlan, RuntimePlan, Spec, digest
 from plans.pod_template import PULL_POLICIES, HostFolder, Mount, Training
 from plans.pytorch import PyTorchJobSettings, pytorch_job_spec
+from plans.queues import near
 from plans.secrets import SecretFiles, secret_files
 from plans.trainer import pod_jobs, train_job_spec
 from plans.upstream_runtimes import TUNED, upstream_runtimes
@@ -207,6 +208,8 @@ def runtime_plans(wanted: EnvironmentConfig) -> tuple[RuntimePlan, ...]:
         for name, own in wanted.trainer.own_runtimes.items()
         if own.torchtune
     }
+    if wanted.queues and wanted.queues.topology:
+        found = {name: (framework, near(spec)) for name, (framework, spec) in found.items()}
     return tuple(
         RuntimePlan(name=name, framework=framework, spec=spec, stores=mounted.get(name, ()))
         for name, (framework, spec) in found.items()

@@ -30,9 +30,9 @@ too."""
 
 def queues_plan(wanted: EnvironmentConfig) -> QueuesPlan | None:
     """Kueue as the pools and teams want it; None where the stack file wants no queues."""
-    version = TRAINER_RELEASES[wanted.trainer.version].kueue
-    if wanted.queues is None or version is None:
+    if wanted.queues is None:
         return None
+    version = TRAINER_RELEASES[wanted.trainer.version].kueue
     taken = guaranteed_nodes(wanted)
     return QueuesPlan(
         version=version,
@@ -43,6 +43,7 @@ def queues_plan(wanted: EnvironmentConfig) -> QueuesPlan | None:
                 gpus=gpus_of_node(pool),
                 nodes=largest_gang(pool),
                 free_nodes=largest_gang(pool) - taken[name],
+                by_topology=wanted.queues.topology is not None,
             )
             for name, pool in queued_pools(wanted).items()
         ),

@@ -199,6 +199,7 @@ def judged(
         problems += [] if privileged_pods else pod_security_errors(context, namespace)
         problems += _claims(context, claims, environment)
         problems += _secrets(context)
+        problems += _grace(context, environment)
         problems += _runtime(context, accepted, environment)
         problems += _on_pool(context, pool, environment, places)
     job = next((context for context in contexts if context.workload.kind in JOB_KINDS), None)
@@ -310,6 +311,21 @@ def _secrets(context: ManifestContext) -> Iterator[InputError]:
                 DRIVER,
                 "write the job as an entry with secrets: {HF_TOKEN: {secrets_manager:"
                 " vision/hf-token, key: token}}",
+            )
+
+
+def _grace(context: ManifestContext, environment: EnvironmentConfig) -> Iterator[InputError]:
+    """Kueue 0.19.2 has the types of Trainer 2.2.1 and writes the whole TrainJob: it drops the field
+    (kueue#14836)."""
+    field = "terminationGracePeriodSeconds"
+    patches = "spec runtimePatches * trainingRuntimeSpec template spec replicatedJobs *"
+    for path in context.workload.find(f"{patches} template spec template spec {field}"):
+        if environment.queues is not None:
+            yield context.error(
+                path,
+                "not be set in runtimePatches of a job in a queue: Kueue drops it",
+                context.get(*path),
+                f"set {field} in the pods of a TrainingRuntime, and delete it here",
             )
 
 

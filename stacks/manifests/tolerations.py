@@ -11,7 +11,7 @@ from catalog.job_kinds import JOB_KINDS
 from catalog.versions import TRAINER_RELEASES
 from plans.parts import Spec
 from plans.pod_template import GPU, POOL, TAINT_VALUE
-from plans.trainer import tolerating_pods
+from plans.trainer import changed_pods
 from stacks.derive.capacity import TYPES
 from stacks.manifests.context import ManifestContext
 from stacks.manifests.document import REPLICAS, Workload, items, mapping
@@ -45,7 +45,10 @@ def tolerating(
     spec = {**body["spec"]}
     if JOB_KINDS[context.workload.kind].has_runtime:
         field = TRAINER_RELEASES[release].pod_changes
-        spec[field] = [*(spec.get(field) or []), *tolerating_pods(field, wanted)]
+        spec[field] = [
+            *(spec.get(field) or []),
+            *changed_pods(field, {role: {"tolerations": given} for role, given in wanted.items()}),
+        ]
     else:
         spec[REPLICAS[-1]] = {
             role: _replica(replica, wanted[role]) if role in wanted else replica

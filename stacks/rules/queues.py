@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from catalog.versions import TRAINER_RELEASES
+from catalog.fabric import NETWORK_LAYERS, network_layers
 from plans.queues import URGENCIES
 from stacks.derive.capacity import gpus_of, largest_gang
 from stacks.derive.queues import kept_nodes, queued_pools, team_queue_plan
@@ -28,9 +28,10 @@ def queue_errors(wanted: EnvironmentConfig) -> Iterator[InputError]:
     if wanted.queues is None:
         yield from _without_queues(wanted)
         return
-    yield from _trainer(wanted)
+    yield from _nobody(wanted)
     yield from _own_jobs(wanted)
     yield from _guarantees(wanted)
+    yield from _topology(wanted)
     kept = kept_nodes(wanted)
     for name, entry in wanted.teams.items():
         at = f"environment.teams.{name}"
@@ -64,17 +65,7 @@ def _without_queues(wanted: EnvironmentConfig) -> Iterator[InputError]:
     yield from _urgencies("environment.jobs", wanted.jobs)
 
 
-def _trainer(wanted: EnvironmentConfig) -> Iterator[InputError]:
-    release = TRAINER_RELEASES.get(wanted.trainer.version)
-    if release and release.kueue is None:
-        fitting = [version for version, each in TRAINER_RELEASES.items() if each.kueue]
-        yield InputError(
-            path=AT,
-            must=f"run with Trainer {' or '.join(fitting)}: another Kueue would never start a job",
-            got=f"environment.trainer.version {wanted.trainer.version}",
-            fix=f"delete it, or set environment.trainer.version to {fitting[0]}",
-            write=REMOVE,
-        )
+def _nobody(wanted: EnvironmentConfig) -> Iterator[InputError]:
     if not wanted.teams:
         yield InputError(
             path=AT,
@@ -108,6 +99,29 @@ def _urgencies(path: str, jobs: Mapping[str, AnyJob]) -> Iterator[InputError]:
                 must="be set only for a job of a team that environment.teams lists, beside queues",
                 got=job.urgency,
                 fix="delete it",
+                write=REMOVE,
+            )
+
+
+def _topology(wanted: EnvironmentConfig) -> Iterator[InputError]:
+    """Kueue counts the nodes that stand, and starts no job on others (kueue, concepts/
+    topology_aware_scheduling). Beside a flavor without topology it would refuse jobs that do not ask
+    for one."""
+    if wanted.queues is None or wanted.queues.topology is None:
+        return
+    for name, pool in queued_pools(wanted).items():
+        without = [kind for kind in pool.instance_types if not network_layers(kind)]
+        if without or not pool.replicas:
+            yield InputError(
+                path=f"{AT}.topology",
+                must=(
+                    "be set only where all pools with GPUs have replicas, of types for which EC2 names"
+                    f" the parts of the network: {', '.join(NETWORK_LAYERS)}"
+                ),
+                got=f"pool {name} {f'of {without[0]}' if without else 'without replicas'}",
+                fix="delete it"
+                if without
+                else f"set environment.pools.{name}.replicas: {largest_gang(pool)}, or delete it",
                 write=REMOVE,
             )
 

@@ -376,6 +376,11 @@ class StackConfig:
 
 
 _FROM_POOL = "delete it; it follows from the pool's instance_types"
+_OF_JOBS = (
+    "delete it, and write it in each job that names the runtime, as in secrets: {HF_TOKEN:"
+    " {secrets_manager: vision/hf-token, key: token}}: a runtime is one for all namespaces, and pods"
+    " read secrets of their own namespace and with its identity"
+)
 SETTING_HINTS = {
     **{("network", key): hint for key, hint in NETWORK_HINTS.items()},
     ("reservation", "instancetype"): _FROM_POOL,
@@ -384,6 +389,12 @@ SETTING_HINTS = {
         "delete it; images may come from every registry that the nodes reach"
     ),
     ("environment", "networkpolicies"): "delete it; this program creates no NetworkPolicy",
+    ("own_runtimes", "secrets"): _OF_JOBS,
+    ("token", "secretsmanager"): (
+        "delete it; put the token into a Kubernetes Secret of each namespace with such jobs (kubectl"
+        " create secret generic hf-token --from-literal=token=…), and write {secret: hf-token, key:"
+        " token}: what fetches the model belongs to the runtime, which is one for all namespaces"
+    ),
 }
-"""What people look for outside of jobs, as (the map it stands in, its name in small letters without
-dashes) → what to do instead."""
+"""What people look for outside of jobs, as (the map or the map of entries that it stands in, its name
+in small letters without dashes) → what to do instead."""

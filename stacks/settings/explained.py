@@ -150,8 +150,8 @@ def _unknown_setting(mistake: Mistake) -> InputError:
     if other := _setting_of_other_jobs(mistake):
         return other
     plain = re.sub("[-_]", "", mistake.key).lower()
-    holder = mistake.steps[-2] if len(mistake.steps) > 1 else ""
-    hint = NO_SETTINGS.get(plain) if "jobs" in mistake.steps else SETTING_HINTS.get((holder, plain))
+    hints = (SETTING_HINTS.get((holder, plain)) for holder in mistake.steps[-3:-1])
+    hint = NO_SETTINGS.get(plain) if "jobs" in mistake.steps else next(filter(None, hints), None)
     fix = hint or _known_settings(mistake)
     return mistake.error("not be a setting", fix, REMOVE if fix.startswith("delete it") else None)
 
@@ -194,6 +194,9 @@ def _not_text(mistake: Mistake) -> InputError:
         [only] = mistake.value
         if isinstance(only, str):
             return mistake.error("be text, not a list", f"write {as_yaml(only)}", only)
+    if isinstance(mistake.value, dict) and {"secret", "secrets_manager"} & mistake.value.keys():
+        says = f"secrets: {{{mistake.key}: {as_yaml(mistake.value)}}}"
+        return mistake.error("be text", f"delete it, and write {says} in the job")
     return _wrong_kind(mistake, "be text")
 
 

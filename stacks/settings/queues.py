@@ -1,7 +1,7 @@
 """What an environment says of its queues. What follows from it: stacks/derive/queues.py. What a team
 says: team_entry.py."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pydantic
 
@@ -22,3 +22,8 @@ class QueuesConfig:
     fair_sharing: Annotated[bool, pydantic.Field(strict=True)] = False
     """Whether the team that has borrowed the least goes first to nodes that are nobody's guarantee. By
     default the job with the highest `urgency` goes first, then the oldest."""
+    topology: Literal["preferred"] | None = None
+    """`preferred`: the nodes of a TrainJob are chosen from one part of AWS's network where so many are
+    free there, else from neighbouring parts. All pools with GPUs must have `replicas`, of instance types
+    for which EC2 names the parts. It cannot be taken back while `queues` exist. By default any free
+    nodes are taken."""

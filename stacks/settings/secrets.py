@@ -129,10 +129,10 @@ class Secret:
         if self.kind == URL_PASSWORD:
             return (
                 "write the address without it, or put the whole address into a Kubernetes Secret,"
-                " and name the Secret, as in secrets: {DATABASE_URL: {secret: database, key: url}}"
+                " and name the Secret in the job, as in secrets: {DATABASE_URL: {secret: database, key: url}}"
             )
         return (
-            "put a new one into a Kubernetes Secret, and name the Secret, as in secrets: {HF_TOKEN:"
+            "put a new one into a Kubernetes Secret, and name the Secret in the job, as in secrets: {HF_TOKEN:"
             " {secret: hf-token, key: token}}"
         )
 

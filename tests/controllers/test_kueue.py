@@ -8,22 +8,26 @@ from typing import Any
 
 import pytest
 
+from catalog.versions import TRAINER_RELEASES
 from plans.parts import RUN
 from plans.pod_template import GPU, POOL, TOLERATIONS
 from plans.queue_admission import POLICY
 from plans.queues import QUEUE_LABEL, job_labels
+from plans.trainer import changed_pods
 from rehearsal.kube import ApiError, Object
-from tests.support.kueue_server import KueueServer, kueue_server
+from tests.support.kueue_server import KINDS, KueueServer, kueue_server
 from tests.support.patience import until
 from tests.support.team_server import PREFIX
 
 pytestmark = pytest.mark.apart
-KINDS = {"TrainJob": "trainer.kubeflow.org/v1alpha1", "PyTorchJob": "kubeflow.org/v1"}
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KueueServer]:
-    with kueue_server(tmp_path_factory.mktemp("kueue")) as made:
+@pytest.fixture(scope="module", params=TRAINER_RELEASES)
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[KueueServer]:
+    """Of each release of the Trainer with its Kueue."""
+    with kueue_server(tmp_path_factory.mktemp("kueue"), request.param) as made:
         yield made
 
 
@@ -31,19 +35,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KueueServer]:
 def cluster(server: KueueServer) -> Iterator[KueueServer]:
     """Without jobs, before and after."""
     yield server
-    for team in ("vision", "nlp"):
-        for kind, version in KINDS.items():
-            at = f"/apis/{version}/namespaces/team-{team}/{kind.lower()}s"
-            for each in server.api.request("GET", at)["items"]:
-                server.api.request("DELETE", f"{at}/{each['metadata']['name']}")
-    assert until(
-        lambda: not server.api.request("GET", "/apis/kueue.x-k8s.io/v1beta2/workloads")["items"],
-    )
+    server.clear()
 
 
-def job(team: str, name: str, nodes: int, urgency: Any = None) -> Object:
+def job(cluster: KueueServer, team: str, name: str, nodes: int, urgency: Any = None) -> Object:
     """A TrainJob on whole nodes of g6e, as the program writes it."""
     pod = {"nodeSelector": {POOL: "g6e"}, "tolerations": TOLERATIONS}
+    field = TRAINER_RELEASES[cluster.trainer.release].pod_changes
     return {
         "apiVersion": KINDS["TrainJob"],
         "kind": "TrainJob",
@@ -63,7 +61,7 @@ def job(team: str, name: str, nodes: int, urgency: Any = None) -> Object:
                     "requests": {GPU: "8"},
                 },
             },
-            "podTemplateOverrides": [{"targetJobs": [{"name": "node"}], "spec": pod}],
+            field: changed_pods(field, {"node": pod}),
         },
     }
 
@@ -123,7 +121,7 @@ def starts(cluster: KueueServer, team: str, name: str, kind: str = "TrainJob") -
 
 def test_a_started_job_is_the_same_run_with_the_same_pods(cluster: KueueServer) -> None:
     """What Kueue writes is what was there already."""
-    asked = job("vision", "same", 2)
+    asked = job(cluster, "vision", "same", 2)
     cluster.trainer.create(asked)
     assert starts(cluster, "vision", "same")
     found = live(cluster, "vision", "same")
@@ -131,7 +129,8 @@ def test_a_started_job_is_the_same_run_with_the_same_pods(cluster: KueueServer) 
     assert found["metadata"]["labels"] == asked["metadata"]["labels"]
     for field in ("runtimeRef", "trainer"):
         assert found["spec"][field].items() >= asked["spec"][field].items()
-    assert found["spec"]["podTemplateOverrides"][0] == asked["spec"]["podTemplateOverrides"][0]
+    field = TRAINER_RELEASES[cluster.trainer.release].pod_changes
+    assert found["spec"][field][0].items() >= asked["spec"][field][0].items()
 
     def pods() -> list[Object]:
         return cluster.api.request("GET", "/api/v1/namespaces/team-vision/pods")["items"]
@@ -158,47 +157,47 @@ def test_a_pytorchjob_waits_and_starts_as_a_whole(cluster: KueueServer) -> None:
 
 
 def test_a_job_waits_for_all_its_nodes_and_gets_them_at_once(cluster: KueueServer) -> None:
-    cluster.trainer.create(job("vision", "first", 2))
+    cluster.trainer.create(job(cluster, "vision", "first", 2))
     assert starts(cluster, "vision", "first")
-    cluster.trainer.create(job("nlp", "second", 3))
+    cluster.trainer.create(job(cluster, "nlp", "second", 3))
     assert until(lambda: "insufficient unused quota" in waits(cluster, "nlp", "second"))
     assert not started(cluster, "nlp", "second")
-    cluster.api.delete(job("vision", "first", 2))
+    cluster.api.delete(job(cluster, "vision", "first", 2))
     assert starts(cluster, "nlp", "second")
 
 
 def test_a_team_gets_its_guaranteed_nodes_back(cluster: KueueServer) -> None:
     """nlp has borrowed two of vision's nodes: its job stops as a whole, and waits again."""
-    cluster.trainer.create(job("nlp", "borrower", 4))
+    cluster.trainer.create(job(cluster, "nlp", "borrower", 4))
     assert starts(cluster, "nlp", "borrower")
-    cluster.trainer.create(job("vision", "owner", 1))
+    cluster.trainer.create(job(cluster, "vision", "owner", 1))
     assert starts(cluster, "vision", "owner")
     assert not started(cluster, "nlp", "borrower")
     assert cluster.condition("team-nlp", "borrower", "Preempted")["reason"] == "InCohortReclamation"
     assert live(cluster, "nlp", "borrower")["metadata"]["annotations"][RUN] == "0123456789ab-1"
-    cluster.api.delete(job("vision", "owner", 1))
+    cluster.api.delete(job(cluster, "vision", "owner", 1))
     assert starts(cluster, "nlp", "borrower")
 
 
 def test_nobody_takes_what_is_nobodys_guarantee_from_another_team(cluster: KueueServer) -> None:
-    cluster.trainer.create(job("nlp", "free", 2, "low"))
+    cluster.trainer.create(job(cluster, "nlp", "free", 2, "low"))
     assert starts(cluster, "nlp", "free")
-    cluster.trainer.create(job("vision", "larger", 4, "normal"))
+    cluster.trainer.create(job(cluster, "vision", "larger", 4, "normal"))
     assert until(lambda: bool(waits(cluster, "vision", "larger")))
     assert started(cluster, "nlp", "free") and not started(cluster, "vision", "larger")
 
 
 def test_within_a_team_the_more_urgent_job_goes_first(cluster: KueueServer) -> None:
-    cluster.trainer.create(job("vision", "patient", 4, "low"))
+    cluster.trainer.create(job(cluster, "vision", "patient", 4, "low"))
     assert starts(cluster, "vision", "patient")
-    cluster.trainer.create(job("vision", "urgent", 3, "normal"))
+    cluster.trainer.create(job(cluster, "vision", "urgent", 3, "normal"))
     assert starts(cluster, "vision", "urgent")
     assert not started(cluster, "vision", "patient")
 
 
 def test_without_the_policy_a_job_without_a_queue_never_starts(cluster: KueueServer) -> None:
     """A13 has two controls: the policy refuses it at once, and Kueue never starts it."""
-    body = job("vision", "outside", 1)
+    body = job(cluster, "vision", "outside", 1)
     del body["metadata"]["labels"][QUEUE_LABEL]
     whole = cluster.objects[f"ValidatingAdmissionPolicyBinding {POLICY}"]
     cluster.api.delete(whole)
@@ -206,7 +205,7 @@ def test_without_the_policy_a_job_without_a_queue_never_starts(cluster: KueueSer
         assert until(lambda: _created(cluster, body))
         assert not started(cluster, "vision", "outside")
         # Kueue has seen it by the time that it has started a later one.
-        cluster.trainer.create(job("vision", "inside", 1))
+        cluster.trainer.create(job(cluster, "vision", "inside", 1))
         assert starts(cluster, "vision", "inside")
         assert not started(cluster, "vision", "outside")
     finally:

@@ -102,6 +102,35 @@ def test_the_nodes_of_a_static_pool_are_those_that_it_keeps() -> None:
     assert quotas(graph, "Cohort queues-cohort")["g6e"] == {"nominalQuota": "8"}
 
 
+def test_by_topology_flavors_name_the_layers_and_runtimes_prefer_the_nearest() -> None:
+    static = (at("pools.g6e.replicas", 4), at("pools.h100.replicas", 2))
+    graph = environment(at("queues.topology", "preferred"), *static)
+    layers = [f"topology.k8s.aws/network-node-layer-{layer}" for layer in (1, 2, 3)]
+    topology = graph["Topology queues-topology"]
+    assert topology.inputs["spec"] == {"levels": [{"nodeLabel": layer} for layer in layers]}
+    for pool in ("g6e", "h100"):
+        named = spec(graph, f"ResourceFlavor flavor-{pool}")["topologyName"]
+        assert named == topology.inputs["metadata"]["name"]
+    for node in graph.of("kubernetes:trainer.kubeflow.org/v1alpha1:ClusterTrainingRuntime"):
+        jobs = node.inputs["spec"]["template"]["spec"]["replicatedJobs"]
+        [training] = [job for job in jobs if job["name"] == "node"]
+        pod = training["template"]["spec"]["template"]
+        wanted = {"kueue.x-k8s.io/podset-preferred-topology": layers[-1]}
+        assert pod["metadata"]["annotations"] == wanted, node.name
+
+
+def test_without_topology_there_is_no_word_of_it(queued: Graph) -> None:
+    assert "topology.k8s.aws" not in queued.golden() and "topologyName" not in queued.golden()
+
+
+def test_the_plan_says_which_pools_are_placed_in_the_network(tmp_path: Path) -> None:
+    static = (at("pools.g6e.replicas", 4), at("pools.h100.replicas", 2))
+    edits = both(with_queues, at("queues.topology", "preferred"), *static)
+    folder = checkout(tmp_path, edits, by_name)
+    said = "nodes are chosen by their place in the network of AWS: pools g6e, h100"
+    assert said in " ".join(report.text(environment_of(folder)).split())
+
+
 OWN = {"policy": "LowerPriority", "maxPriorityThreshold": -1}
 NOBODY = {"policy": "Never"}
 

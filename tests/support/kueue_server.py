@@ -17,21 +17,23 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.versions import KUEUE
+from catalog.versions import TRAINER_RELEASES
 from operations.snapshot import condition_of
 from plans.queues import API, CONTROLLER, NAMESPACE
-from plans.upstream_runtimes import upstream_runtimes
 from rehearsal import charts, paths
 from rehearsal.kube import Api, ApiError, Object
 from tests.rehearsal.api_server import TOKEN
-from tests.support.cases.trainer import runtime
 from tests.support.patience import until
 from tests.support.recording import Graph
+from tests.support.stackfile import Edit
 from tests.support.team_server import CRDS, environment_with_queues, team_objects
 from tests.support.trainer_server import WEBHOOKS, TrainerServer, trainer_server
 
 CORE = f"/apis/{API}"
+KINDS = {"TrainJob": "trainer.kubeflow.org/v1alpha1", "PyTorchJob": "kubeflow.org/v1"}
 CONVERTED = "CustomResourceDefinition"
+PROGRAM = {"2.1.0": "kueue", "2.3.0": "kueue-0.19"}
+"""Release of the Trainer → the Kueue of the toolchain that goes with it."""
 _WITH_CERTIFICATES = """
 mount -t tmpfs tmpfs /etc && mkdir -p /etc/kueue/metrics/certs &&
 cp "$0/tls.crt" "$0/tls.key" /etc/kueue/metrics/certs && exec setpriv --pdeathsig KILL "$@"
@@ -62,19 +64,33 @@ class KueueServer:
         """A condition of a job's Workload; an empty one where there is none."""
         return condition_of(self.workload(namespace, job), name)
 
+    def clear(self) -> None:
+        """Delete the jobs of both teams, and wait until Kueue has forgotten them."""
+        for team in ("vision", "nlp"):
+            for kind, version in KINDS.items():
+                at = f"/apis/{version}/namespaces/team-{team}/{kind.lower()}s"
+                for each in self.api.request("GET", at)["items"]:
+                    self.api.request("DELETE", f"{at}/{each['metadata']['name']}")
+        assert until(lambda: not self.api.request("GET", f"{CORE}/workloads")["items"])
+
 
 @contextmanager
-def kueue_server(folder: Path) -> Iterator[KueueServer]:
-    """A server; skips the test where the toolchain has not built Kueue."""
-    if not (paths.BIN / "kueue").exists():
-        pytest.skip("needs kueue: `make worlds` builds it, or `make up` of a stack with queues")
+def kueue_server(folder: Path, release: str = "2.1.0", *edits: Edit) -> Iterator[KueueServer]:
+    """A server with a release of the Trainer and its Kueue; skips the test where the toolchain has
+    not built Kueue. `edits`: of the environment."""
+    program = PROGRAM[release]
+    if not (paths.BIN / program).exists():
+        pytest.skip(
+            f"needs {program}: `make worlds` builds it, or `make up` of a stack with queues"
+        )
     with trainer_server(folder) as trainer, ExitStack() as stack:
-        trainer.install("2.1.0")
+        trainer.install(release)
         for file in CRDS[-1:]:
             trainer.api.apply(yaml.load(file.read_text(), yaml.CSafeLoader), manager="tests")
-        framework, spec = upstream_runtimes("2.1.0")["torch-distributed"]
-        trainer.create(runtime("torch-distributed", spec, framework))
-        graph = environment_with_queues()
+        graph = environment_with_queues(release, *edits)
+        trainer.create(
+            json.loads(json.dumps(graph["ClusterTrainingRuntime torch-distributed"].inputs))
+        )
         _install(trainer, stack, graph)
         made = KueueServer(trainer=trainer, objects=team_objects(graph))
         for each in made.objects.values():
@@ -94,7 +110,7 @@ def _install(trainer: TrainerServer, stack: ExitStack, graph: Graph) -> None:
     rendered = trainer.helm(
         "template",
         "kueue",
-        str(charts.ensure() / f"kueue-{KUEUE}"),
+        str(charts.ensure() / f"kueue-{TRAINER_RELEASES[trainer.release].kueue}"),
         f"--namespace={NAMESPACE}",
         "--kube-version=1.34.0",
         f"--values={values}",
@@ -144,7 +160,7 @@ def _start(trainer: TrainerServer, stack: ExitStack, config: Any) -> int:
     (folder / "config.yaml").write_text(json.dumps(config | local))
     log = stack.enter_context((folder / "log").open("ab"))
     command = [
-        str(paths.BIN / "kueue"),
+        str(paths.BIN / PROGRAM[trainer.release]),
         f"--config={folder / 'config.yaml'}",
         f"--kubeconfig={folder / 'kubeconfig'}",
         "--feature-gates=VisibilityOnDemand=false",
@@ -178,7 +194,14 @@ def _to_localhost(trainer: TrainerServer, config: Object, port: int) -> Object:
 
 def _queues(graph: Graph) -> list[Object]:
     """The objects of Kueue, in an order in which each finds what it names."""
-    order = ("ResourceFlavor", "Cohort", "WorkloadPriorityClass", "ClusterQueue", "LocalQueue")
+    order = (
+        "Topology",
+        "ResourceFlavor",
+        "Cohort",
+        "WorkloadPriorityClass",
+        "ClusterQueue",
+        "LocalQueue",
+    )
     found = [
         json.loads(json.dumps(node.inputs))
         for node in graph.starting("kubernetes:")

@@ -22,7 +22,7 @@ from rehearsal.kube import Api, ApiError, Object
 from tests.rehearsal.api_server import PROGRAMS, TOKEN, ApiServer, start
 from tests.support.patience import until
 from tests.support.recording import CHECKOUT, Graph, deploy
-from tests.support.stackfile import ENVIRONMENT
+from tests.support.stackfile import ENVIRONMENT, Edit
 
 ROLE = "arn:aws:iam::111122223333:role"
 PREFIX = "registry.example.com/vision/"
@@ -63,9 +63,9 @@ def environment_with_teams() -> Graph:
     return deploy("dev", changes)
 
 
-def environment_with_queues() -> Graph:
+def environment_with_queues(trainer: str = "2.1.0", *edits: Edit) -> Graph:
     """The same teams, in queues: vision is guaranteed 2 of the 4 nodes of g6e, and can say `normal`
-    at most."""
+    at most. `trainer`: its release."""
     without = ("max_gpus", "allowed_priorities")
     vision = {key: value for key, value in TEAMS["vision"].items() if key not in without}
     share = {"guaranteed_nodes": {"g6e": 2}, "max_urgency": "normal", "max_jobs": 50}
@@ -80,6 +80,9 @@ def environment_with_queues() -> Graph:
             "training_operator": LEGACY,
             "jobs": {},
         }
+        values[ENVIRONMENT]["trainer"]["version"] = trainer
+        for edit in edits:
+            edit(values[ENVIRONMENT])
 
     return deploy("dev", changes)
 

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
+from catalog.versions import TRAINER_RELEASES
 from operations.snapshot import condition_of
 from plans.pod_template import GPU, POOL, TOLERATIONS
 from plans.queues import job_labels
+from plans.trainer import changed_pods
 from rehearsal import processes, world
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
 
@@ -56,8 +58,11 @@ STACK = with_l4(
 )
 
 
-def job(number: int, team: str, nodes: int, urgency: Any) -> Object:
+def job(release: str, number: int, team: str, nodes: int, urgency: Any) -> Object:
+    """`release`: of the Trainer."""
     gpus = {GPU: str(GPUS)}
+    field = TRAINER_RELEASES[release].pod_changes
+    pod = {"nodeSelector": {POOL: "l4"}, "tolerations": TOLERATIONS}
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
@@ -74,19 +79,27 @@ def job(number: int, team: str, nodes: int, urgency: Any) -> Object:
                 "numNodes": nodes,
                 "resourcesPerNode": {"limits": gpus, "requests": gpus},
             },
-            "podTemplateOverrides": [
-                {
-                    "targetJobs": [{"name": "node"}],
-                    "spec": {"nodeSelector": {POOL: "l4"}, "tolerations": TOLERATIONS},
-                }
-            ],
+            field: changed_pods(field, {"node": pod}),
         },
     }
 
 
+@pytest.fixture(scope="module", params=TRAINER_RELEASES)
+def release(request: pytest.FixtureRequest) -> str:
+    """Of the Trainer, and with it of Kueue."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def harness() -> Iterator[Harness]:
-    with rehearsing_teams("queues", STACK, later=("queues", "teams")) as made:
+def stack(release: str) -> Object:
+    trainer = {"version": release, "runtimes": ["torch-distributed"]}
+    environment = STACK["trainyard:environment"] | {"trainer": trainer}
+    return STACK | {"trainyard:environment": environment}
+
+
+@pytest.fixture(scope="module")
+def harness(stack: Object) -> Iterator[Harness]:
+    with rehearsing_teams("queues", stack, later=("queues", "teams")) as made:
         yield made
 
 
@@ -115,9 +128,9 @@ def parts(workloads: list[Object]) -> list[str]:
     ]
 
 
-def test_twelve_jobs_share_four_nodes_and_all_end(harness: Harness) -> None:
+def test_twelve_jobs_share_four_nodes_and_all_end(harness: Harness, release: str) -> None:
     for number, (team, nodes, urgency) in enumerate(JOBS):
-        harness.apply(job(number, team, nodes, urgency))
+        harness.apply(job(release, number, team, nodes, urgency))
     most: list[int] = []
 
     def all_ended() -> bool:
@@ -140,8 +153,10 @@ def test_an_up_after_all_that_changes_nothing(harness: Harness) -> None:
     harness.shell("pulumi up --stack queues --refresh --yes --skip-preview --expect-no-changes")
 
 
-def test_a_team_goes_with_its_queue_and_down_leaves_nothing(harness: Harness) -> None:
-    less = copy.deepcopy(STACK)
+def test_a_team_goes_with_its_queue_and_down_leaves_nothing(
+    harness: Harness, stack: Object
+) -> None:
+    less = copy.deepcopy(stack)
     del less["trainyard:environment"]["teams"]["audio"]
     (harness.checkout / "Pulumi.queues.yaml").write_text(yaml.safe_dump({"config": less}))
     assert harness.do("up", "--stack", "queues") == 0, harness.log.read_text()

@@ -66,6 +66,18 @@ def test_every_node_config_of_the_user_data_counts() -> None:
     assert [t["key"] for t in node.node(config, INSTANCE)["spec"]["taints"]] == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    ("instance_type", "layers"),
+    [("g6e.48xlarge", 3), ("p6-b200.48xlarge", 4), ("p5.4xlarge", 0), ("m7i.large", 0)],
+)
+def test_a_node_has_labels_of_the_network_where_ec2_names_its_parts(
+    instance_type: str, layers: int
+) -> None:
+    found = node.labels(node.node_config(USER_DATA), INSTANCE | {"instanceType": instance_type})
+    names = [key for key in found if key.startswith("topology.k8s.aws/network-node-layer-")]
+    assert len(names) == layers
+
+
 def test_a_script_beside_the_node_config_is_left_alone() -> None:
     script = (
         '--//\nContent-Type: text/x-shellscript; charset="us-ascii"\n\n#!/bin/bash\nkind:'

@@ -195,7 +195,10 @@ def test_an_older_control_plane_is_built_only_for_the_stacks_that_name_it() -> N
 
 def test_kueue_is_built_for_the_stacks_that_have_queues() -> None:
     assert "kueue" not in wanted({}) and "kueue" not in wanted({"queues": None})
-    assert "kueue" in wanted({"queues": {}}) and "kueue" not in toolchain.DEFAULT
+    for release, fits in {"2.1.0": "kueue", "2.3.0": "kueue-0.19"}.items():
+        programs = wanted({"queues": {}, "trainer": {"version": release}})
+        assert [name for name in programs if "kueue" in name] == [fits]
+        assert fits not in toolchain.DEFAULT
 
 
 def test_a_module_that_is_not_pinned_is_named() -> None:

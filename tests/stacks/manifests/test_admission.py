@@ -45,8 +45,9 @@ spec:
 """
 
 
-def environment() -> EnvironmentConfig:
+def environment(*edits: Edit) -> EnvironmentConfig:
     config = reading(
+        *edits,
         at("pools.cpu", {"instance_types": ["m7i.8xlarge"], "max_nodes": 4}),
         at("pools.any", {"instance_types": ["g6e.12xlarge", "g6.12xlarge"], "max_nodes": 4}),
         at("pools.p5", {"instance_types": ["p5.48xlarge"], "max_nodes": 8}),
@@ -65,9 +66,8 @@ def made(
         "production": False,
         "privileged_pods": False,
     }
-    return judged(
-        text, "x.yaml", environment=environment(), pool=pool, claims=claims, **asked | given
-    )
+    asked["environment"] = environment()
+    return judged(text, "x.yaml", pool=pool, claims=claims, **asked | given)
 
 
 def said(text: str, pool: str = "g6e", **given: Any) -> list[str]:
@@ -372,6 +372,22 @@ FOREIGN = {"key": "a", "operator": "Exists"}
 
 def _warned(found: Manifest) -> bool:
     return any("get a toleration for the taint of pool" in w.text for w in found.warnings)
+
+
+def test_what_kueue_drops_from_a_job_in_a_queue_is_refused() -> None:
+    pod = "{template: {spec: {template: {spec: {terminationGracePeriodSeconds: 120}}}}, name: node}"
+    text = f"""{JOB}  runtimePatches:
+    - manager: example.com/me
+      trainingRuntimeSpec: {{template: {{spec: {{replicatedJobs: [{pod}]}}}}}}
+"""
+    queues = environment(at("queues", {}))
+    assert said(text, trainer="2.3.0") == []
+    assert said(text, trainer="2.3.0", environment=queues) == [
+        "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec"
+        ".template.spec.terminationGracePeriodSeconds [x.yaml:13]: must not be set in runtimePatches"
+        " of a job in a queue: Kueue drops it; got 120. Fix: set terminationGracePeriodSeconds in the"
+        " pods of a TrainingRuntime, and delete it here"
+    ]
 
 
 @pytest.mark.parametrize("release", ["2.1.0", "2.3.0"])

@@ -32,11 +32,22 @@ ENVIRONMENTS: dict[str, tuple[Edit, str, str]] = {
         "jobs.t5-large.urgency",
         "must be set only for a job of a team that environment.teams lists, beside queues; got high",
     ),
-    "a Trainer without a Kueue that fits": (
-        both(with_queues, at("trainer.version", "2.3.0")),
-        "queues",
-        "must run with Trainer 2.1.0: another Kueue would never start a job; got"
-        " environment.trainer.version 2.3.0",
+    "places in the network of nodes that are not there yet": (
+        both(with_queues, at("queues.topology", "preferred"), at("pools.h100.replicas", 2)),
+        "queues.topology",
+        "must be set only where all pools with GPUs have replicas, of types for which EC2 names the"
+        " parts of the network: g6e, g7e, p4d, p4de, p5, p5e, p5en, p6e-gb200, p6-b200, p6-b300; got"
+        " pool g6e without replicas. Fix: set environment.pools.g6e.replicas: 4, or delete it",
+    ),
+    "places in the network of types for which EC2 names none": (
+        both(
+            with_queues,
+            at("queues.topology", "preferred"),
+            at("pools.h100.replicas", 2),
+            at("pools.g6e", {"instance_types": ["g6.48xlarge"], "max_nodes": 4, "replicas": 4}),
+        ),
+        "queues.topology",
+        "got pool g6e of g6.48xlarge. Fix: delete it",
     ),
     "queues for nobody": (
         at("queues", {}),

@@ -73,6 +73,38 @@ def test_a_key_that_resembles_nothing_lists_what_there_is() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "way_out"),
+    {
+        "secrets": (
+            "secrets",
+            {"HF_TOKEN": {"secrets_manager": "vision/hf", "key": "token"}},
+            'must not be a setting; got {"HF_TOKEN": {"secrets_manager": "vision/hf", "key":'
+            ' "token"}}. Fix: delete it, and write it in each job that names the runtime, as in'
+            " secrets: {HF_TOKEN: {secrets_manager: vision/hf-token, key: token}}",
+        ),
+        "a variable": (
+            "env.HF_TOKEN",
+            {"secrets_manager": "vision/hf", "key": "token"},
+            'must be text; got {"secrets_manager": "vision/hf", "key": "token"}. Fix: delete it,'
+            " and write secrets: {HF_TOKEN: {secrets_manager: vision/hf, key: token}} in the job",
+        ),
+        "the token of torchtune": (
+            "torchtune.token.secrets_manager",
+            "vision/hf",
+            'must not be a setting; got "vision/hf". Fix: delete it; put the token into a Kubernetes'
+            " Secret of each namespace with such jobs",
+        ),
+    }.values(),
+)
+def test_a_secret_of_secrets_manager_in_a_runtime_is_refused_with_what_serves_instead(
+    path: str, value: object, way_out: str
+) -> None:
+    runtime = "trainer.own_runtimes.torch-distributed-resilient"
+    own = at(f"{runtime}.torchtune", {"token": {}})
+    assert [each for each in errors(own, at(f"{runtime}.{path}", value)) if way_out in each]
+
+
 def test_a_key_beside_environment_and_team_is_refused() -> None:
     extra = {**values(), "trainyard:zone": "ap-northeast-2a"}
     assert [str(f) for f in read(extra, stack="dev", project="trainyard").errors] == [
