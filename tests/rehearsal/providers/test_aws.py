@@ -562,7 +562,6 @@ def test_an_update_is_there_when_the_object_is_read_again(
 @pytest.mark.parametrize(
     ("type_", "change", "named"),
     [
-        ("SecurityGroupIngressRule", {"description": "x"}, "description of a aws:vpc/"),
         (
             "Role",
             {"assumeRolePolicy": DOCUMENT, "description": "x"},
@@ -584,6 +583,29 @@ def test_a_change_it_cannot_make_is_refused_by_name_in_the_preview_already(
         engine.plugin.update(
             thing.call(preview=True), thing.inputs, {**thing.inputs, **change}, thing.state
         )
+
+
+def test_a_rule_and_a_target_follow_what_is_replaced_in_place(
+    engine: Engine, world: dict[str, Thing]
+) -> None:
+    others = (
+        engine.make("SecurityGroup", vpcId=world["Vpc"].id, description="x"),
+        engine.make("Queue", messageRetentionSeconds=60),
+    )
+    moved = (
+        (world["SecurityGroupIngressRule"], "referencedSecurityGroupId", others[0].id),
+        (world["EventTarget"], "arn", others[1].state["arn"]),
+    )
+    for thing, key, value in moved:
+        before = thing.inputs[key]
+        assert not engine.diff(thing, **{key: value}).replaces
+        for wanted in (value, before):
+            engine.change(thing, **{key: wanted})
+            found = engine.plugin.read(thing.call(), thing.inputs, thing.state)
+            assert found and found.inputs == thing.inputs and found.state[key] == wanted
+    for each in others:
+        engine.plugin.delete(each.call(), each.state)
+        engine.things.remove(each)
 
 
 def test_another_role_takes_the_place_of_the_profiles_one(
