@@ -7,6 +7,7 @@ import json
 import subprocess
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import boto3
@@ -17,6 +18,8 @@ from botocore.exceptions import ClientError
 from operations import lookup, repair
 from operations.lookup import ExistingObject
 from tests.operations.terminal import Terminal
+from tests.support.recording import Graph
+from tests.support.stacks import STACKS, recorded
 
 URN = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
 ENTRY = {"type": "aws:ec2/vpc:Vpc", "name": "networkVpc", "logicalName": "network"}
@@ -435,6 +438,54 @@ def test_an_object_whose_inputs_are_not_known_yet_cannot_exist():
 
 def test_what_aws_lets_us_make_twice_is_not_looked_for():
     assert lookup.find(None, "aws:iam/rolePolicy:RolePolicy", {}) is None  # type: ignore[arg-type]
+
+
+TWICE = {
+    "aws:cloudwatch/eventRule:EventRule",
+    "aws:cloudwatch/eventTarget:EventTarget",
+    "aws:ecr/lifecyclePolicy:LifecyclePolicy",
+    "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
+    "aws:iam/rolePolicy:RolePolicy",
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",
+    "aws:s3/bucketPolicy:BucketPolicy",
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+    "aws:sns/topic:Topic",
+    "aws:sns/topicSubscription:TopicSubscription",
+    "aws:sqs/queuePolicy:QueuePolicy",
+}
+"""Types that AWS lets us make twice with the same result."""
+
+
+def test_every_other_type_of_aws_is_looked_for(most: Graph):
+    graphs = [most, *map(recorded, STACKS)]
+    kinds = {node.kind for graph in graphs for node in graph.starting("aws:")}
+    assert kinds - lookup._FINDERS.keys() == TWICE
+
+
+def test_a_template_a_placement_group_and_a_parameter_are_found():
+    """All three have names that only one object can have."""
+    tags = dict.fromkeys(lookup.TAGS, "it")
+    answers = {
+        "describe_launch_templates": {"LaunchTemplates": [{"LaunchTemplateId": "lt-1"}]},
+        "describe_placement_groups": {
+            "PlacementGroups": [{"GroupName": "nodes", "State": "available"}]
+        },
+        "get_parameter": {"Parameter": {"Name": "/it"}},
+    }
+
+    class Client:
+        def __getattr__(self, call: str) -> Any:
+            return lambda **_: answers[call]
+
+    session: Any = SimpleNamespace(client=lambda service: Client())
+    for kind, inputs, id_ in (
+        ("aws:ec2/launchTemplate:LaunchTemplate", {"tags": tags}, "lt-1"),
+        ("aws:ec2/placementGroup:PlacementGroup", {"tags": tags}, "nodes"),
+        ("aws:ssm/parameter:Parameter", {"name": "/it"}, "/it"),
+    ):
+        assert lookup.find(session, kind, inputs) == ExistingObject(id=id_)
 
 
 @pytest.mark.parametrize(
