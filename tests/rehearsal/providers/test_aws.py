@@ -608,6 +608,22 @@ def test_a_rule_and_a_target_follow_what_is_replaced_in_place(
         engine.things.remove(each)
 
 
+def test_groups_that_eks_gives_to_nodes_are_no_difference_after_an_import(
+    engine: Engine, world: dict[str, Thing]
+) -> None:
+    role = engine.make("Role", assumeRolePolicy=trust("ec2.amazonaws.com"))
+    wanted = {"principalArn": role.state["arn"], "type": "EC2_LINUX"}
+    thing = engine.make("AccessEntry", clusterName=world["Cluster"].id, **wanted)
+    found = engine.plugin.read(Thing(type="AccessEntry", inputs={}, id=thing.id).call(), {}, {})
+    assert found and found.inputs["kubernetesGroups"] == ["system:nodes"]
+    imported = Thing(type="AccessEntry", inputs=found.inputs, id=thing.id, state=found.state)
+    diff = engine.plugin.diff(imported.call(), found.inputs, thing.inputs, found.state)
+    assert diff.changes == {}
+    for each in (thing, role):
+        engine.plugin.delete(each.call(), each.state)
+        engine.things.remove(each)
+
+
 def test_another_role_takes_the_place_of_the_profiles_one(
     engine: Engine, world: dict[str, Thing]
 ) -> None:
