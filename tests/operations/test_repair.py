@@ -35,6 +35,10 @@ class Account:
     def __init__(self, number: str) -> None:
         self.number, self.region_name = number, "us-east-1"
         self.revoked: list[str] = []
+        self.deleted: list[str] = []
+
+    def delete_role(self, RoleName: str) -> None:
+        self.deleted.append(RoleName)
 
     def client(self, service: str) -> Account:
         return self
@@ -154,6 +158,23 @@ def test_an_object_that_a_killed_engine_forgot_is_imported_under_its_component(
         ("import", "--file"),
     ]
     assert stack.imported["resources"] == [COMPONENT, ENTRY | {"id": "vpc-1"}]
+
+
+def test_a_role_that_the_program_does_not_name_is_deleted_and_not_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    stack = Stack(monkeypatch, kind=repair.ROLE)
+    [operation] = stack.state["deployment"]["pending_operations"]
+    urn, name = URN.replace(ENTRY["type"], repair.ROLE), "cluster-eksRole-role-1a2b3c4"
+    operation["resource"] = {"urn": urn, "inputs": {"name": name}}
+    there = {name: ExistingObject(id=name)}
+    monkeypatch.setattr(repair, "find", lambda _, __, inputs: there.get(inputs["name"]))
+    assert repair.repair("dev", yes=True) == 0
+    assert f"deletes role {name}, which a killed update made\n" in capsys.readouterr().out
+    assert (stack.account.deleted, stack.imported) == ([name], {})
+    operation["resource"]["inputs"]["name"] = "karpenter"  # as the program names it
+    assert repair.repair("dev", yes=True) == 0
+    assert stack.account.deleted == [name]
 
 
 def test_what_was_never_made_is_left_to_the_next_update(
