@@ -633,6 +633,14 @@ def test_another_role_takes_the_place_of_the_profiles_one(
     assert engine.change(profile, role=before)["role"] == before
 
 
+def test_a_role_leaves_its_instance_profiles_before_it_goes(engine: Engine) -> None:
+    role = engine.make("Role", assumeRolePolicy=trust("ec2.amazonaws.com"))
+    profile = engine.make("InstanceProfile", role=role.id)
+    for each in (role, profile):
+        engine.plugin.delete(each.call(), each.state)
+        engine.things.remove(each)
+
+
 @pytest.mark.parametrize(
     "type_", sorted(token for token, name in TOKENS.items() if KINDS[name].tagging)
 )
