@@ -2,7 +2,7 @@
 STACK ?= dev
 STACK_IS_GIVEN := $(filter command environment,$(firstword $(origin STACK)))
 # What somebody gives is text: make expands nothing in it, and a shell sees it in quotes.
-$(foreach name,STACK FILE TRAINER DEADLINE PART LIVE JSON PREVIEW KEY JOB RANK FOLLOW YES POOL NODES IMAGE FROM REGISTRY LIST RUN GPUS MINUTES ONCE SVG,$(eval override $(name) := $$(value $(name))))
+$(foreach name,STACK FILE TRAINER DEADLINE POLICY PART LIVE JSON PREVIEW KEY JOB RANK FOLLOW YES POOL NODES IMAGE FROM REGISTRY LIST RUN GPUS MINUTES ONCE SVG,$(eval override $(name) := $$(value $(name))))
 quoted = '$(subst ','\'',$(1))'
 PYTHON ?= python3
 PRODUCT := .venv/.product
@@ -26,8 +26,9 @@ help:                     ## print these words
 
 ##@ Before anything is created
 
-check: $(PRODUCT)         ## list all errors of a stack file; LIVE=1 also reads the AWS account, DEADLINE= seconds at most
+check: $(if $(filter 1,$(POLICY)),$(DEVELOP),$(PRODUCT))         ## list all errors of a stack file; POLICY=1 also judges it by the policies; LIVE=1 also reads the AWS account, DEADLINE= seconds at most
 	@.venv/bin/python -m stacks.reports.check $(if $(filter 1,$(LIVE)),--live $(if $(DEADLINE),--deadline $(call quoted,$(DEADLINE)))) $(call quoted,$(STACK))
+	$(if $(filter 1,$(POLICY)),@.venv/bin/python -m policy_pack.check $(call quoted,$(STACK)))
 
 plan: $(PRODUCT)          ## print nodes, quota, goodput, time to the first step and cost; JSON=1 for programs
 	@.venv/bin/python -m stacks.reports.plan $(call quoted,$(STACK)) $(if $(JSON),--json)

@@ -110,8 +110,11 @@ class JobNamespace(pulumi.ComponentResource):
                 resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": REQUEST}),
             ),
             # Who mounts the claim needs the driver on the node, to unmount it too: pods would stay
-            # Terminating.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=self._driver(claim)),
+            # Terminating. A bound volume does not go before its claim: of a file system that is made
+            # anew under the same names, the claim goes first.
+            opts=pulumi.ResourceOptions(
+                parent=self, depends_on=self._driver(claim), replace_with=[made]
+            ),
         )
 
     def _driver(self, claim: ClaimPlan) -> list[pulumi.Resource]:

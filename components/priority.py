@@ -23,7 +23,10 @@ class Priority(pulumi.ComponentResource):
             metadata={"name": name},
             value=value,
             description="Of trainyard's stack file: priorities",
-            # The name is what jobs refer to, and the value cannot be edited in place.
-            opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
+            # The name is what jobs refer to. The API server refuses another value in place, and the
+            # provider does not know that (forceNew in its diff.go).
+            opts=pulumi.ResourceOptions(
+                parent=self, replace_on_changes=["value"], delete_before_replace=True
+            ),
         )
         self.register_outputs({})

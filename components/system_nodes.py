@@ -130,7 +130,9 @@ class SystemNodes(pulumi.ComponentResource):
                 )
             ],
             tag_specifications=[
-                aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags)
+                aws.ec2.LaunchTemplateTagSpecificationArgs(
+                    resource_type=kind, tags={**dict(plan.node_tags), **tags}
+                )
                 for kind in ("instance", "volume")
             ],
             tags=tags,

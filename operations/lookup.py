@@ -213,6 +213,11 @@ def _repository(session: boto3.Session, inputs: Inputs) -> ExistingObject | None
     return ExistingObject(id=inputs["name"])
 
 
+def _parameter(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    session.client("ssm").get_parameter(Name=inputs["name"])
+    return ExistingObject(id=inputs["name"])
+
+
 def _bucket(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
     session.client("s3").get_bucket_location(Bucket=inputs["bucket"])
     return ExistingObject(id=inputs["bucket"])
@@ -267,6 +272,13 @@ _FINDERS: dict[str, Callable[[boto3.Session, Inputs], ExistingObject | None]] = 
         "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"
     ),
     "aws:ec2/flowLog:FlowLog": _by_tags("describe_flow_logs", "FlowLogs", "FlowLogId", "Filter"),
+    "aws:ec2/launchTemplate:LaunchTemplate": _by_tags(
+        "describe_launch_templates", "LaunchTemplates", "LaunchTemplateId"
+    ),
+    "aws:ec2/placementGroup:PlacementGroup": _by_tags(
+        "describe_placement_groups", "PlacementGroups", "GroupName"
+    ),
+    "aws:ssm/parameter:Parameter": _parameter,
     "aws:cloudwatch/logGroup:LogGroup": _log_group,
     "aws:ec2/route:Route": _route,
     "aws:ec2/routeTableAssociation:RouteTableAssociation": _route_table_association,

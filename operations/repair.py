@@ -5,9 +5,10 @@ Pulumi records when it starts to create an object, and records the id when the o
 engine or a plugin is killed in between, or an answer is lost, the object exists and is not in the
 state: the next `up` would fail because its name is taken, or create it twice. This command finds
 such objects by their names and tags and imports them into the state; then `pulumi up` continues. It
-changes three things in the account: it uninstalls Helm releases whose installation has not ended,
-removes the egress rule that AWS adds to a new security group, and after a failed destroy deletes the
-network interfaces that the VPC CNI left in the stack's subnets (interfaces.py).
+changes four things in the account: it uninstalls Helm releases whose installation has not ended,
+removes the egress rule that AWS adds to a new security group, deletes a role that has no name in the
+program, and after a failed destroy deletes the network interfaces that the VPC CNI left in the stack's
+subnets (interfaces.py).
 
 It first lists its changes and asks. After a yes it makes these changes and no others, and only if
 no update has run in between.
@@ -50,6 +51,7 @@ from stacks.derive.credentials import NotAssumed
 PATIENCE_SECONDS = 1800
 """How long to wait for an object that AWS is still creating. A cluster takes ten minutes."""
 NOTHING = "Nothing was changed."
+ROLE = "aws:iam/role:Role"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,8 @@ class Repair:
     unfinished_releases: list[Release]
     with_egress_rule: frozenset[str]
     """Names of adopted security groups that still have the egress rule of AWS."""
+    forgotten_roles: list[str]
+    """Roles that nothing refers to and that the next update does not use."""
     leaked_interfaces: list[LeakedInterface]
     """Network interfaces that hold subnets of a stack whose cluster is gone."""
 
@@ -80,6 +84,7 @@ class Repair:
                 f"removes from {name} ({self.adopted[name].id}) the egress rule that AWS added"
                 for name in sorted(self.with_egress_rule)
             ),
+            *(f"deletes role {name}, which a killed update made" for name in self.forgotten_roles),
             *(f"deletes {interface}" for interface in self.leaked_interfaces),
         ]
 
@@ -98,6 +103,8 @@ class Repair:
             remove_unwanted_egress_rules(
                 self.session, _kinds(self.wanted)[name], self.adopted[name].id
             )
+        for name in self.forgotten_roles:
+            self.session.client("iam").delete_role(RoleName=name)
         for interface in self.leaked_interfaces:
             interfaces.delete(self.session, interface)
         if self.adopted:
@@ -150,6 +157,7 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
             for name, it in adopted.items()
             if unwanted_egress_rules(session, kinds[name], it.id)
         ),
+        forgotten_roles=_forgotten_roles(session, state, steps),
         leaked_interfaces=interfaces.leaked(session, resources),
     )
 
@@ -161,6 +169,22 @@ def _kinds(wanted: Entry) -> dict[str, str]:
 
 def _pending(state: Entry) -> list[Entry]:
     return state["deployment"].get("pending_operations") or []
+
+
+def _forgotten_roles(session: boto3.Session, state: Entry, steps: dict[str, Entry]) -> list[str]:
+    """Names of roles that a killed engine made and that the program does not name, as the one of
+    pulumi-eks. The next update makes another one: with the old one imported the provider would choose a
+    new name all the same, and EKS makes another cluster for another role."""
+    begun = {
+        operation["resource"]["urn"]: (operation["resource"].get("inputs") or {}).get("name")
+        for operation in _pending(state)
+        if operation["type"] == "creating" and _kind(operation["resource"]["urn"]) == ROLE
+    }
+    return [
+        name
+        for urn, name in begun.items()
+        if name and name != steps.get(urn, {}).get("name") and find(session, ROLE, {"name": name})
+    ]
 
 
 def _began(operation: Entry) -> str:

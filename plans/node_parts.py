@@ -45,6 +45,8 @@ class SystemNodesPlan:
     """Of the AMI, such as 1.35.8-20261012."""
     disk_gib: int
     """Of the root volume."""
+    node_tags: tuple[tuple[str, str], ...]
+    """Of instances and volumes, in addition to the stack's: the AWS provider tags neither."""
     tunnel: bool
     """Whether Systems Manager may open a tunnel through these nodes."""
     cni: bool = False

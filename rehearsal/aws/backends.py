@@ -129,6 +129,21 @@ _rule = import_module("moto.ec2.models.security_groups").SecurityGroupRule
 _rule.description = property(
     lambda self: self.ip_range.get("Description") or self.source_group.get("Description")
 )
+_groups: Any = import_module("moto.ec2.models.security_groups").SecurityGroupBackend
+_modify_rules = _groups.modify_security_group_rules
+
+
+def _modified(self: Any, group_id: str, rules: dict[str, dict[str, Any]]) -> None:
+    """moto keeps the old referenced group."""
+    _modify_rules(self, group_id, rules)
+    group = self.get_security_group_by_name_or_id(group_id)
+    for rule_id, wanted in rules.items():
+        if referenced := wanted.get("ReferencedGroupId"):
+            source = {"GroupId": referenced, "Description": wanted.get("Description")}
+            group.get_rule(rule_id).source_group |= source
+
+
+_groups.modify_security_group_rules = _modified
 _interfaces: Any = import_module("moto.ec2.models.elastic_network_interfaces")
 
 

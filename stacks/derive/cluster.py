@@ -125,7 +125,9 @@ def all_add_ons(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
     )
 
 
-def system_nodes_plan(me: Identity, wanted: EnvironmentConfig) -> SystemNodesPlan:
+def system_nodes_plan(
+    me: Identity, wanted: EnvironmentConfig, access: AccessPlan
+) -> SystemNodesPlan:
     """Another instance type is another node group, made before the old one goes. So is a group with
     a launch template, after one that had none."""
     nodes, kubernetes = wanted.system_nodes, wanted.cluster.version
@@ -139,6 +141,7 @@ def system_nodes_plan(me: Identity, wanted: EnvironmentConfig) -> SystemNodesPla
         version=kubernetes,
         release=nodes.release or versions.KUBERNETES[kubernetes].system_nodes,
         disk_gib=SYSTEM_DISK_GIB,
+        node_tags=access.default_tags,
         tunnel=wanted.cluster.tunnel_port is not None,
         cni=wanted.cluster.name is not None,
         entry=wanted.cluster.name is not None,

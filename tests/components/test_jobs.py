@@ -132,8 +132,10 @@ def test_a_priority_is_there_before_the_run_that_has_it() -> None:
     graph = changed(at("priorities", {"high": 1000}), *pytorch_job(), at(f"{JOB}.priority", "high"))
     run = graph["kubernetes:kubeflow.org/v1:PyTorchJob t5-large"]
     assert graph.waits_for(run, graph["PriorityClass high"])
-    assert graph["PriorityClass high"].inputs["value"] == 1000
-    assert graph["PriorityClass high"].options.deleteBeforeReplace, "a new value, the same name"
+    made = graph["PriorityClass high"]
+    assert made.inputs["value"] == 1000
+    assert made.options.deleteBeforeReplace, "a new value, the same name"
+    assert [*made.options.replaceOnChanges] == ["value"], "the API server refuses it in place"
 
 
 def test_a_file_is_a_run_with_what_it_brings() -> None:

@@ -1150,3 +1150,10 @@ def test_the_control_plane_logs_who_did_what_and_stays_as_it_is_when_support_end
     cluster = other["eks:index:Cluster cluster"].inputs
     assert cluster["enabledClusterLogTypes"] == []
     assert cluster["upgradePolicy"] == {"supportType": "STANDARD"}
+
+
+def test_a_claim_goes_before_a_volume_that_is_replaced_under_its_name(dev: Graph) -> None:
+    """A bound volume waits for its claim, and the provider does not know that the claim must go."""
+    volume = dev["PersistentVolume training-scratch-volume"]
+    claim = dev["PersistentVolumeClaim training-scratch-claim"]
+    assert [*claim.options.replace_with] == [volume.urn]

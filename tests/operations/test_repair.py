@@ -7,6 +7,7 @@ import json
 import subprocess
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import boto3
@@ -18,6 +19,8 @@ from operations import lookup, repair
 from operations.lookup import ExistingObject
 from operations.stack_account import session_of
 from tests.operations.terminal import Terminal
+from tests.support.recording import Graph
+from tests.support.stacks import STACKS, recorded
 
 URN = "urn:pulumi:dev::trainyard::trainyard:network:Network$aws:ec2/vpc:Vpc::network"
 ENTRY = {"type": "aws:ec2/vpc:Vpc", "name": "networkVpc", "logicalName": "network"}
@@ -33,6 +36,10 @@ class Account:
     def __init__(self, number: str) -> None:
         self.number, self.region_name = number, "us-east-1"
         self.revoked: list[str] = []
+        self.deleted: list[str] = []
+
+    def delete_role(self, RoleName: str) -> None:
+        self.deleted.append(RoleName)
 
     def client(self, service: str) -> Account:
         return self
@@ -152,6 +159,23 @@ def test_an_object_that_a_killed_engine_forgot_is_imported_under_its_component(
         ("import", "--file"),
     ]
     assert stack.imported["resources"] == [COMPONENT, ENTRY | {"id": "vpc-1"}]
+
+
+def test_a_role_that_the_program_does_not_name_is_deleted_and_not_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    stack = Stack(monkeypatch, kind=repair.ROLE)
+    [operation] = stack.state["deployment"]["pending_operations"]
+    urn, name = URN.replace(ENTRY["type"], repair.ROLE), "cluster-eksRole-role-1a2b3c4"
+    operation["resource"] = {"urn": urn, "inputs": {"name": name}}
+    there = {name: ExistingObject(id=name)}
+    monkeypatch.setattr(repair, "find", lambda _, __, inputs: there.get(inputs["name"]))
+    assert repair.repair("dev", yes=True) == 0
+    assert f"deletes role {name}, which a killed update made\n" in capsys.readouterr().out
+    assert (stack.account.deleted, stack.imported) == ([name], {})
+    operation["resource"]["inputs"]["name"] = "karpenter"  # as the program names it
+    assert repair.repair("dev", yes=True) == 0
+    assert stack.account.deleted == [name]
 
 
 def test_what_was_never_made_is_left_to_the_next_update(
@@ -436,6 +460,54 @@ def test_an_object_whose_inputs_are_not_known_yet_cannot_exist():
 
 def test_what_aws_lets_us_make_twice_is_not_looked_for():
     assert lookup.find(None, "aws:iam/rolePolicy:RolePolicy", {}) is None  # type: ignore[arg-type]
+
+
+TWICE = {
+    "aws:cloudwatch/eventRule:EventRule",
+    "aws:cloudwatch/eventTarget:EventTarget",
+    "aws:ecr/lifecyclePolicy:LifecyclePolicy",
+    "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
+    "aws:iam/rolePolicy:RolePolicy",
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",
+    "aws:s3/bucketPolicy:BucketPolicy",
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+    "aws:sns/topic:Topic",
+    "aws:sns/topicSubscription:TopicSubscription",
+    "aws:sqs/queuePolicy:QueuePolicy",
+}
+"""Types that AWS lets us make twice with the same result."""
+
+
+def test_every_other_type_of_aws_is_looked_for(most: Graph):
+    graphs = [most, *map(recorded, STACKS)]
+    kinds = {node.kind for graph in graphs for node in graph.starting("aws:")}
+    assert kinds - lookup._FINDERS.keys() == TWICE
+
+
+def test_a_template_a_placement_group_and_a_parameter_are_found():
+    """All three have names that only one object can have."""
+    tags = dict.fromkeys(lookup.TAGS, "it")
+    answers = {
+        "describe_launch_templates": {"LaunchTemplates": [{"LaunchTemplateId": "lt-1"}]},
+        "describe_placement_groups": {
+            "PlacementGroups": [{"GroupName": "nodes", "State": "available"}]
+        },
+        "get_parameter": {"Parameter": {"Name": "/it"}},
+    }
+
+    class Client:
+        def __getattr__(self, call: str) -> Any:
+            return lambda **_: answers[call]
+
+    session: Any = SimpleNamespace(client=lambda service: Client())
+    for kind, inputs, id_ in (
+        ("aws:ec2/launchTemplate:LaunchTemplate", {"tags": tags}, "lt-1"),
+        ("aws:ec2/placementGroup:PlacementGroup", {"tags": tags}, "nodes"),
+        ("aws:ssm/parameter:Parameter", {"name": "/it"}, "/it"),
+    ):
+        assert lookup.find(session, kind, inputs) == ExistingObject(id=id_)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import command_line
 from rehearsal import processes
-from tests.worlds.harness import VICTIMS, Harness
+from tests.worlds.harness import VICTIMS, Harness, Object
 from tests.worlds.left_out import leave_outs
 
 GPU_NODE = "a GPU node"
@@ -50,7 +50,7 @@ def kill_round(harness: Harness, chance: random.Random, word: str) -> str | None
     )
     if again:
         return f"{word} after killing {victim} at {moment:.1f} s ended with {again}"
-    return _twice(harness) if word == "up" else None
+    return made_twice(harness.inventory()) if word == "up" else None
 
 
 def _kill(harness: Harness, victim: str) -> int:
@@ -62,9 +62,9 @@ def _kill(harness: Harness, victim: str) -> int:
     return len([i for i in found if harness.do("fault", "vanish", "--instance", i) == 0])
 
 
-def _twice(harness: Harness) -> str | None:
-    """Objects of the stack that exist more than once under one logical name."""
-    things = harness.inventory()
+def made_twice(things: list[Object]) -> str | None:
+    """Objects of the stack that exist more than once under one logical name. `things`: all that
+    the account has."""
     logical = [
         (t["type"], t["tags"]["trainyard:name"])
         for t in things

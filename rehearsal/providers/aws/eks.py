@@ -210,6 +210,7 @@ KINDS = (
             asks={"clusterName": "clusterName", "principalArn": "principalArn"},
             replaces=words("clusterName principalArn type"),
             updates={"kubernetesGroups": "update_access_entry"},
+            chosen=words("kubernetesGroups"),
             defaults={"type": "STANDARD"},
         )
     ),

@@ -28,6 +28,15 @@ class Queue(Kind):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EventTarget(Kind):
+    def update(
+        self, aws: Account, operation: str, which: Properties, given: Properties, new: Properties
+    ) -> None:
+        """EventBridge takes the whole target anew."""
+        aws.call(self.service, operation, **self.arguments(new))
+
+
+@dataclass(frozen=True, kw_only=True)
 class QueuePolicy(Kind):
     def remove(self, aws: Account, id_: str, state: Properties) -> None:
         aws.call("sqs", self.delete, QueueUrl=id_, Attributes={"Policy": ""})
@@ -106,7 +115,7 @@ KINDS = (
         outputs={"arn": "Arn"},
         tagging=Tagging(target="ResourceARN", by="arn", listed="list_tags_for_resource"),
     ),
-    Kind(
+    EventTarget(
         token="aws:cloudwatch/eventTarget:EventTarget",
         service="events",
         create="put_targets",
@@ -119,7 +128,7 @@ KINDS = (
         asks={"Rule": "rule"},
         drops={"Rule": "rule", "Ids": "targetId"},
         replaces=words("rule targetId"),
-        fixed=words("arn"),
+        updates={"arn": "put_targets"},
         names={"targetId": "Targets.0.Id", "arn": "Targets.0.Arn"},
         outputs={"targetId": "Id", "arn": "Arn"},
     ),

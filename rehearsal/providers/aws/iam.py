@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from rehearsal.providers.aws.account import Account
 from rehearsal.providers.aws.resource_type import Kind, Tagging
-from rehearsal.providers.wire import words
+from rehearsal.providers.wire import Properties, words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role(Kind):
+    def remove(self, aws: Account, id_: str, state: Properties) -> None:
+        """Out of its instance profiles first, as the genuine provider does."""
+        told = aws.seen("iam", "list_instance_profiles_for_role", RoleName=id_) or {}
+        for profile in told.get("InstanceProfiles", []):
+            name = profile["InstanceProfileName"]
+            aws.call(
+                "iam", "remove_role_from_instance_profile", InstanceProfileName=name, RoleName=id_
+            )
+        super().remove(aws, id_, state)
+
 
 KINDS = (
-    Kind(
+    Role(
         token="aws:iam/role:Role",
         service="iam",
         create="create_role",

@@ -74,6 +74,28 @@ class SecurityGroupRule(Kind):
         sources[0] |= {"Description": new["description"]} if new.get("description") else {}
         return given
 
+    def change(
+        self, aws: Account, id_: str, changed: frozenset[str], new: Properties, state: Properties
+    ) -> None:
+        """EC2 takes the whole rule anew."""
+        if not changed:
+            return
+        wanted = {
+            "IpProtocol": new["ipProtocol"],
+            "FromPort": new.get("fromPort", -1),
+            "ToPort": new.get("toPort", -1),
+            "CidrIpv4": new.get("cidrIpv4"),
+            "ReferencedGroupId": new.get("referencedSecurityGroupId"),
+            "Description": new.get("description"),
+        }
+        rule = {key: value for key, value in wanted.items() if value is not None}
+        aws.call(
+            "ec2",
+            "modify_security_group_rules",
+            GroupId=new["securityGroupId"],
+            SecurityGroupRules=[{"SecurityGroupRuleId": id_, "SecurityGroupRule": rule}],
+        )
+
 
 def rule(way: str) -> Kind:
     word = f"SecurityGroup{way}Rule"
@@ -89,8 +111,9 @@ def rule(way: str) -> Kind:
             import_id="{id}",
             replaces=words("securityGroupId"),
             chosen=words("fromPort toPort"),
-            fixed=words(
-                "ipProtocol fromPort toPort cidrIpv4 referencedSecurityGroupId description"
+            updates=dict.fromkeys(
+                words("ipProtocol fromPort toPort cidrIpv4 referencedSecurityGroupId description"),
+                "modify_security_group_rules",
             ),
             names={
                 "securityGroupId": "GroupId",

@@ -145,6 +145,7 @@ KINDS: dict[tuple[str, str], Kind] = {
     },
     ("batch/v1", "Job"): Kind(replaces=("spec.selector", "spec.template"), unmet=_job),
     ("networking.k8s.io/v1", "NetworkPolicy"): Kind(),
+    ("scheduling.k8s.io/v1", "PriorityClass"): Kind(),
     **{("rbac.authorization.k8s.io/v1", kind): Kind() for kind in ("ClusterRole", "Role")},
     **{
         ("rbac.authorization.k8s.io/v1", kind): Kind(replaces=("roleRef",))

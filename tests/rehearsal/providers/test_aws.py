@@ -562,7 +562,6 @@ def test_an_update_is_there_when_the_object_is_read_again(
 @pytest.mark.parametrize(
     ("type_", "change", "named"),
     [
-        ("SecurityGroupIngressRule", {"description": "x"}, "description of a aws:vpc/"),
         (
             "Role",
             {"assumeRolePolicy": DOCUMENT, "description": "x"},
@@ -586,6 +585,45 @@ def test_a_change_it_cannot_make_is_refused_by_name_in_the_preview_already(
         )
 
 
+def test_a_rule_and_a_target_follow_what_is_replaced_in_place(
+    engine: Engine, world: dict[str, Thing]
+) -> None:
+    others = (
+        engine.make("SecurityGroup", vpcId=world["Vpc"].id, description="x"),
+        engine.make("Queue", messageRetentionSeconds=60),
+    )
+    moved = (
+        (world["SecurityGroupIngressRule"], "referencedSecurityGroupId", others[0].id),
+        (world["EventTarget"], "arn", others[1].state["arn"]),
+    )
+    for thing, key, value in moved:
+        before = thing.inputs[key]
+        assert not engine.diff(thing, **{key: value}).replaces
+        for wanted in (value, before):
+            engine.change(thing, **{key: wanted})
+            found = engine.plugin.read(thing.call(), thing.inputs, thing.state)
+            assert found and found.inputs == thing.inputs and found.state[key] == wanted
+    for each in others:
+        engine.plugin.delete(each.call(), each.state)
+        engine.things.remove(each)
+
+
+def test_groups_that_eks_gives_to_nodes_are_no_difference_after_an_import(
+    engine: Engine, world: dict[str, Thing]
+) -> None:
+    role = engine.make("Role", assumeRolePolicy=trust("ec2.amazonaws.com"))
+    wanted = {"principalArn": role.state["arn"], "type": "EC2_LINUX"}
+    thing = engine.make("AccessEntry", clusterName=world["Cluster"].id, **wanted)
+    found = engine.plugin.read(Thing(type="AccessEntry", inputs={}, id=thing.id).call(), {}, {})
+    assert found and found.inputs["kubernetesGroups"] == ["system:nodes"]
+    imported = Thing(type="AccessEntry", inputs=found.inputs, id=thing.id, state=found.state)
+    diff = engine.plugin.diff(imported.call(), found.inputs, thing.inputs, found.state)
+    assert diff.changes == {}
+    for each in (thing, role):
+        engine.plugin.delete(each.call(), each.state)
+        engine.things.remove(each)
+
+
 def test_another_role_takes_the_place_of_the_profiles_one(
     engine: Engine, world: dict[str, Thing]
 ) -> None:
@@ -593,6 +631,14 @@ def test_another_role_takes_the_place_of_the_profiles_one(
     before = profile.inputs["role"]
     assert engine.change(profile, role=role.id)["role"] == role.id
     assert engine.change(profile, role=before)["role"] == before
+
+
+def test_a_role_leaves_its_instance_profiles_before_it_goes(engine: Engine) -> None:
+    role = engine.make("Role", assumeRolePolicy=trust("ec2.amazonaws.com"))
+    profile = engine.make("InstanceProfile", role=role.id)
+    for each in (role, profile):
+        engine.plugin.delete(each.call(), each.state)
+        engine.things.remove(each)
 
 
 @pytest.mark.parametrize(

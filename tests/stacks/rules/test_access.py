@@ -121,12 +121,14 @@ def test_the_deployer_makes_the_cluster_and_so_needs_no_access_entry(
     assert [entry.name for entry in graph.of("AccessEntry")] == ["gpu-nodes"]
 
 
-def test_nodes_that_karpenter_makes_carry_the_default_tags_too() -> None:
+def test_nodes_that_karpenter_or_eks_makes_carry_the_default_tags_too() -> None:
     tags = {"tags": {"cost-center": "17", "team": "all"}}
     graph = built({"defaultTags": tags}, at("tags", {"team": "vision"}))
     made = graph["kubernetes:karpenter.k8s.aws/v1:EC2NodeClass g6e-class"].inputs["spec"]["tags"]
     assert (made["cost-center"], made["team"]) == ("17", "vision"), "environment.tags count"
     assert "cost-center" not in graph["Vpc network"].inputs["tags"], "the provider adds it"
+    for each in graph["LaunchTemplate system"].inputs["tagSpecifications"]:
+        assert (each["tags"]["cost-center"], each["tags"]["team"]) == ("17", "vision")
 
 
 def test_a_chain_of_roles_says_what_get_token_needs() -> None:

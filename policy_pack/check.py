@@ -1,0 +1,197 @@
+"""`make check POLICY=1`: judge a stack file by the policies, without the engine, a cluster or an
+account.
+
+The program runs as in `pulumi preview`, but an answer of AWS is a name that is made up. What it
+would ask an account for, such as a VPC that is brought, has no such answer: `make preview` judges it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import runpy
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import yaml
+from google.protobuf import struct_pb2
+from pulumi.runtime import mocks, settings
+from pulumi.runtime.proto import resource_pb2
+from pulumi.runtime.rpc import _special_resource_sig, _special_sig_key, deserialize_properties
+from pulumi.runtime.stack import run_in_stack
+from pulumi.runtime.sync_await import _sync_await
+
+import command_line
+from policy_pack.resource import Resource, Rule
+from policy_pack.rules import CLUSTER, RULES
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+CONFIG = CHECKOUT / "policy_pack" / "config.json"
+OF_EKS, PROVIDER, ACCOUNT = "eks:index:Cluster", "pulumi:providers:aws", "000000000000"
+VIOLATED, NO_FILE = 1, 2
+MADE_OF = ("endpointPublicAccess", "publicAccessCidrs")
+
+
+class AsksAnAccount(Exception):
+    """The program looks something up that only an account, or another stack, can answer."""
+
+
+class Shown(mocks.MockMonitor):
+    """What the engine would show to the policies."""
+
+    def __init__(self) -> None:
+        super().__init__(_Answers())
+        self.shown: list[Resource] = []
+        self._tags: dict[str, str] = {}
+
+    def RegisterResource(self, request: Any) -> resource_pb2.RegisterResourceResponse:
+        urn = self.make_urn(request.parent, request.type, request.name)
+        props = deserialize_properties(request.object)
+        needs = [urn for one in request.propertyDependencies.values() for urn in one.urns]
+        answer = struct_pb2.Struct()
+        answer.CopyFrom(request.object)
+        if request.type == PROVIDER:
+            self._tags = json.loads(props.get("defaultTags", "{}")).get("tags", {})
+        elif request.custom or request.type == OF_EKS:
+            self.shown.append(_shown(request, urn, props, frozenset(needs), self._tags))
+            answer.update(self._made_up(request, urn))
+        id_ = f"{request.name}-id" if request.custom else ""
+        self.resources[urn] = self.ResourceRegistration(urn, id_, {})
+        return resource_pb2.RegisterResourceResponse(urn=urn, id=id_, object=answer)
+
+    def _made_up(self, request: Any, urn: str) -> dict[str, Any]:
+        """What AWS would add, as far as the program takes it apart."""
+        name = request.name
+        if request.type == OF_EKS:
+            inner = self.make_urn(urn, CLUSTER, f"{name}-eksCluster")
+            state = {
+                "name": name,
+                "arn": f"arn:aws:eks::{ACCOUNT}:cluster/{name}",
+                "endpoint": "https://cluster",
+                "certificateAuthority": {"data": ""},
+            }
+            self.resources[inner] = self.ResourceRegistration(inner, name, state)
+            reference = {_special_sig_key: _special_resource_sig, "urn": inner, "id": name}
+            return {"eksCluster": reference | {"packageVersion": ""}}
+        if request.type == "aws:ec2/launchTemplate:LaunchTemplate":
+            return {"latestVersion": 1}
+        service = request.type.split(":")[1].split("/")[0]
+        return {"arn": f"arn:aws:{service}::{ACCOUNT}:{name}"}
+
+    def ReadResource(self, request: Any) -> resource_pb2.ReadResourceResponse:
+        raise AsksAnAccount(f"{request.type} {request.id}")
+
+    def register_resource_hook(self, hook: pulumi.ResourceHook) -> None:
+        """Hooks are for the engine."""
+
+
+class _Answers(pulumi.runtime.Mocks):
+    def new_resource(self, args: Any) -> Any:
+        raise AssertionError("Shown answers registrations itself")
+
+    def call(self, args: Any) -> Any:
+        if args.token.startswith("pulumi:"):  # what the engine holds: nothing yet
+            return {"outputs": {}}
+        raise AsksAnAccount(args.token)
+
+
+def _shown(
+    request: Any, urn: str, props: dict[str, Any], needs: frozenset[str], tags: Mapping[str, str]
+) -> Resource:
+    """A resource. Of pulumi-eks what it makes: the engine shows that, and not what it was told.
+    `tags`: those that the provider sets on everything."""
+    kind = request.type
+    if kind == OF_EKS:
+        kind = CLUSTER
+        props = {**props, "vpcConfig": {key: props[key] for key in MADE_OF if key in props}}
+    return Resource(
+        type=kind,
+        name=request.name,
+        urn=urn,
+        props=props,
+        protect=request.protect,
+        default_tags=tags,
+        needs=needs,
+    )
+
+
+def resources(stack: str, settings_: Mapping[str, Any]) -> list[Resource]:
+    """What the program registers with these settings. AsksAnAccount."""
+    monitor = Shown()
+    mocks.set_mocks(_Answers(), project="trainyard", stack=stack, monitor=monitor)
+    engine: Any = settings.SETTINGS
+    engine.callbacks = monitor
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        for key, value in settings_.items()
+    }
+    pulumi.runtime.set_all_config(texts)
+    settings.ROOT.set(None)  # run_in_stack makes its own
+    program = str(CHECKOUT / "__main__.py")
+    _sync_await(run_in_stack(lambda: (runpy.run_path(program), None)[1]))
+    return monitor.shown
+
+
+def violations(
+    found: list[Resource], configured: Mapping[str, Any]
+) -> Iterator[tuple[Rule, bool, str]]:
+    """(policy, whether it is mandatory, sentence) of each violation. `configured`: what
+    policy_pack/config.json says."""
+    names = {one.urn: one.name for one in found}
+    for rule in RULES:
+        level, config = _configured(rule, configured.get(rule.name, {}))
+        if level == "disabled":
+            continue
+        for urn, must in rule.stack_check(found, config) if rule.stack_check else ():
+            yield rule, level == "mandatory", f"{names[urn]}: {must}"
+        for one in found:
+            for must in rule.check(one, config) if rule.check else ():
+                yield rule, level == "mandatory", f"{one.name}: {must}"
+
+
+def _configured(rule: Rule, given: Any) -> tuple[str, Mapping[str, Any]]:
+    """The level of a policy and its configuration; disabled without what it needs."""
+    given = {"enforcementLevel": given} if isinstance(given, str) else given
+    if any(key not in given for key in rule.needs_config):
+        return "disabled", {}
+    defaults = {key: each.get("default") for key, each in rule.config.items()}
+    level = "advisory" if rule.advisory else "mandatory"
+    return given.get("enforcementLevel", level), {**defaults, **given}
+
+
+def main(arguments: list[str]) -> int:
+    """Judge one stack; 0 where no mandatory policy is violated."""
+    parser = command_line.parser(
+        "policy_pack.check", "Say which policies a stack file violates, without an account."
+    )
+    parser.add_argument("stack", metavar="STACK", help="judge Pulumi.STACK.yaml of this folder")
+    stack = parser.parse_args(arguments).stack
+    return judge(stack, json.loads(CONFIG.read_text()))
+
+
+def judge(stack: str, configured: Mapping[str, Any]) -> int:
+    """Print the violations of a stack; the exit status."""
+    file = Path(f"Pulumi.{stack}.yaml")
+    if not file.exists():
+        print(f"{stack}: no stack file ({file}); copy Pulumi.dev.yaml and change it")
+        return NO_FILE
+    values = yaml.safe_load(file.read_text())["config"]
+    logging.disable(logging.WARNING)  # `make check` has printed the warnings of the program
+    try:
+        every = [*violations(resources(stack, values), configured)]
+    except AsksAnAccount as asked:
+        print(f"{stack}: not judged, because the program asks for {asked}; make preview judges it")
+        return VIOLATED
+    for rule, mandatory, sentence in every:
+        print(
+            f"  {'error  ' if mandatory else 'warning'}  {rule.name}: {sentence}. Fix: {rule.fix}"
+        )
+    broken = {rule.name for rule, mandatory, _ in every if mandatory}
+    print(f"{stack}: violates {', '.join(sorted(broken)) or 'no policy that is mandatory'}")
+    return VIOLATED if broken else 0
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,134 @@
+"""The real engine with the plugins of AWS and EKS against the embedded account, without a world: no
+namespaces, no API server, no nodes. Kubernetes only pretends (pretended_cluster.py)."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rehearsal import engine, paths
+from rehearsal.commands import steps
+from rehearsal.engine import Stack
+from rehearsal.progress import Display, Stages
+from rehearsal.providers import install
+from tests.rehearsal.aws_world import Account, served
+from tests.worlds.harness import copied_checkout
+
+SPEED = 300
+"""A cluster takes two seconds, and nodes have four to join."""
+GONE = ("deleted", "terminated")
+PRETENDED = "tests.support.pretended_cluster"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alone:
+    """One stack and the account that it is in."""
+
+    account: Account
+    stack: Stack
+    checkout: Path
+    log: Path
+
+    def do(self, word: str) -> int:
+        """`up` or `down`, as the rehearsal does it; the exit status."""
+        display = Display()
+        engine.prepare(self.stack, display.reporter("engine"))
+        steps.repair(self.stack, display)
+        way = ("up",) if word == "up" else ("destroy", "--exclude-protected")
+        status = steps.update(self.stack, Stages(display), *way)
+        if word == "down" and status == 0 and self.left():
+            return 1
+        return status
+
+    def pulumi(self, *words: str) -> str:
+        """What the engine prints, whatever comes of it."""
+        done = subprocess.run(
+            [paths.BIN / "pulumi", *words, "--non-interactive", "--stack", self.stack.name],
+            cwd=self.checkout,
+            env=engine.environment(self.stack),
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout + done.stderr
+
+    def state(self) -> list[dict[str, Any]]:
+        """What the engine believes to exist."""
+        return engine.resources(self.stack)
+
+    def inventory(self) -> list[dict[str, Any]]:
+        return self.account.world("GET", "inventory")[1]
+
+    def left(self) -> list[dict[str, Any]]:
+        """What of the account costs money or is in somebody's way."""
+        return [thing for thing in self.inventory() if thing["state"] not in GONE]
+
+
+@contextmanager
+def alone(name: str, files: Mapping[str, str] | None = None) -> Iterator[Alone]:
+    """A copy of the checkout with these files in it, and an account of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="alone-", dir="/tmp"))
+    checkout = copied_checkout(folder / "c")
+    ours = {PRETENDED: f"{PRETENDED.replace('.', '/')}.py"}
+    for file in ours.values():
+        (checkout / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(paths.CHECKOUT / file, checkout / file)
+    for file, text in (files or {}).items():
+        (checkout / file).write_text(text)
+    state = folder / "s"
+    state.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRAINYARD_REHEARSAL", str(state))
+        for constant, place in {
+            "BACKEND": "backend",
+            "PULUMI_HOME": "pulumi-home",
+            "NODES": "nodes",
+        }.items():
+            patch.setattr(paths, constant, state / place)
+        with served(state, patch) as account:
+            patch.setattr(paths, "CHECKOUT", checkout)
+            patch.setattr(engine, "CONFIG", state / "config")
+            patch.setattr(engine, "KUBECONFIG", state / "kubeconfig")
+            kubernetes = ("resource", "kubernetes")
+            plugins = install.PLUGINS | {kubernetes: (install.PLUGINS[kubernetes][0], PRETENDED)}
+            patch.setattr(install, "PLUGINS", plugins)
+            patch.setattr(install.genuine, "kubernetes_provider", lambda version: None)
+            port = int(account.url.rpartition(":")[2])
+            paths.remember(replace(paths.world(), account_port=port))
+            account.speed(SPEED)
+            stop = threading.Event()
+            stack = engine.find(name)
+            region = stack.settings["aws:region"]
+            keeper = threading.Thread(target=_keep, args=(account, region, stop), daemon=True)
+            keeper.start()
+            try:
+                yield Alone(
+                    account=account,
+                    stack=stack,
+                    checkout=checkout,
+                    log=paths.LOGS / f"pulumi-{name}.log",
+                )
+            finally:
+                stop.set()
+                keeper.join()
+                shutil.rmtree(folder)
+
+
+def _keep(account: Account, region: str, stop: threading.Event) -> None:
+    """EKS's part inside the cluster, and every instance a Ready node at once."""
+    ec2 = account.client("ec2", region=region)
+    while not stop.wait(0.2):
+        reservations = ec2.describe_instances()["Reservations"]
+        account.kubernetes.nodes.clear()
+        account.kubernetes.join(
+            *(one["InstanceId"] for part in reservations for one in part["Instances"])
+        )
+        account.keep()
