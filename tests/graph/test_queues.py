@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from catalog.versions import KUEUE
+from plans.queue_admission import POLICY
 from stacks.planned import EnvironmentPlan
 from stacks.reports import plan as report
 from tests.support.recording import Graph, deploy
@@ -55,6 +56,7 @@ def test_an_environment_without_queues_has_nothing_of_them() -> None:
 
     graph = deploy("dev", only_teams)
     assert not graph.starting("trainyard:queues:") and "kueue" not in graph.golden()
+    assert POLICY not in graph.golden() and POLICY in environment().golden()
 
 
 def test_a_flavor_has_the_label_and_the_taint_of_its_pool(queued: Graph) -> None:

@@ -24,6 +24,7 @@ LAST: tuple[tuple[str, str], ...] = (
     ("TrainJob", "Release kubeflow-trainer"),
     ("LustreFileSystem", "SecurityGroupIngressRule"),
     ("NodeGroup system", "Route"),
+    ("Deployment", "NodeGroup system"),
 )
 """What ends first, and what it needs to the end. A type stands for its resources, of which one at
 least is needed; a pair without resources says nothing."""
@@ -194,6 +195,22 @@ def rules_are_narrow(graph: Graph) -> Iterator[str]:
             yield f"{cluster} answers everybody"
 
 
+def components_are_complete(graph: Graph) -> Iterator[str]:
+    """The engine shows a component as being created until it has registered its outputs."""
+    for node in graph.starting("trainyard:"):
+        if node.urn not in graph.registered:
+            yield f"{node} never says that it is complete"
+
+
+def memory_is_limited(graph: Graph) -> Iterator[str]:
+    """A program that leaks memory must end before the system node that it shares with others."""
+    for node in (*graph.of("Deployment"), *graph.of("StatefulSet")):
+        pod = node.inputs["spec"]["template"]["spec"]
+        for container in pod["containers"]:
+            if "memory" not in container.get("resources", {}).get("limits", {}):
+                yield f"container {container['name']} of {node} may take all memory of its node"
+
+
 def _wide(cidr: str) -> bool:
     return cidr in EVERYWHERE or ipaddress.ip_network(cidr).prefixlen < 8
 
@@ -206,5 +223,7 @@ OF_EVERY_GRAPH: tuple[Rule, ...] = (
     stores_are_closed,
     no_wildcard_without_a_reason,
     rules_are_narrow,
+    components_are_complete,
+    memory_is_limited,
 )
 """Those that need nothing but the graph."""
