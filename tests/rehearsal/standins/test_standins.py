@@ -8,6 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from operations.symptoms import RENDEZVOUS, read
 from rehearsal.kubelet import images
 from rehearsal.paths import free_port
 from rehearsal.standins import git
+from tests.support import etcd_server
 from tests.support.patience import PATIENCE
 
 FAST = {"TRAINYARD_STEPS": "6", "TRAINYARD_STEP_SECONDS": "0.05", "HEARTBEAT_SECONDS": "2"}
@@ -304,6 +307,28 @@ def test_what_is_not_executed_is_said_with_the_arguments_that_it_would_get(folde
     assert code == 0, said
     assert "train.py is read for syntax and not executed. Its arguments would be: --lr 0.05" in said
     assert "--name 'a b'" in said
+
+
+@pytest.fixture
+def etcd() -> Iterator[tuple[str, dict[str, str]]]:
+    """host:port of an etcd, and what it keeps."""
+    with etcd_server.serving("127.0.0.1", 0) as (server, values):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}", values
+        server.shutdown()
+
+
+def test_nodes_meet_by_etcd_where_an_earlier_gang_has_left_its_address(
+    folder: Path, etcd: tuple[str, dict[str, str]]
+) -> None:
+    server, values = etcd
+    key = "/v2/keys/torch/elastic/rendezvous/r"
+    values[key] = f"127.0.0.1:{free_port()}"  # nobody is there
+    flags = ("--nnodes=1:2", "--rdzv_backend=etcd-v2", f"--rdzv_endpoint={server}", "--rdzv_id=r")
+    nodes = [start("torchrun", *flags, "train.py", cwd=folder) for _ in range(2)]
+    ends = [ended(node) for node in nodes]
+    assert [code for code, _ in ends] == [0, 0], ends
+    assert "[rank 1/2]" in ends[0][1] + ends[1][1]
 
 
 RANK = "echo rank $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE at $OMPI_COMM_WORLD_LOCAL_RANK"
