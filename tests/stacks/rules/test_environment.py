@@ -195,6 +195,9 @@ def test_a_kubernetes_that_karpenter_does_not_run_on_is_refused() -> None:
         minor = versions.KARPENTER.rpartition(".")[0]
         patch.setitem(versions.KARPENTER_KUBERNETES, minor, ("1.26", "1.33"))
         [error] = errors()
+        only = versions.DEFAULT_KUBERNETES
+        patch.setitem(versions.KARPENTER_KUBERNETES, minor, (only, only))
+        assert errors() == []
     assert error.startswith(
         f"environment.cluster.version: must be a Kubernetes version that Karpenter {minor}"
         f' supports; got {versions.DEFAULT_KUBERNETES}. Fix: write "1.26" to "1.33"'
