@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+IDLE_SECONDS = 20.0
+
 
 class Etcd(http.server.BaseHTTPRequestHandler):
     """Version 2 of etcd's API, as far as torch asks for a key."""
@@ -53,6 +55,16 @@ def serving(
         yield server, values
 
 
+def main(port: int) -> None:
+    """Serve until nobody has asked for IDLE_SECONDS, once a key is there: `make up` waits for every job
+    of a stack, this one as well."""
+    ended: list[bool] = []
+    with serving("", port) as (server, values):
+        server.timeout = IDLE_SECONDS
+        server.handle_timeout = lambda: ended.append(True) if values else None
+        while not ended:
+            server.handle_request()
+
+
 if __name__ == "__main__":
-    with serving("", int(sys.argv[1])) as (server, _):
-        server.serve_forever()
+    main(int(sys.argv[1]))

@@ -5,12 +5,19 @@ from __future__ import annotations
 import graphlib
 import ipaddress
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.support.recording import Graph, Node
+from tests.support.recording import CHECKOUT, Graph, Node
 
 EVERYWHERE = ("0.0.0.0/0", "::/0")
+CALLED = frozenset(
+    "Workspace" if name == "JobNamespace" else name
+    for path in (CHECKOUT / "components").glob("*.py")
+    for name in re.findall(r"^class (\w+)\(", path.read_text(), re.MULTILINE)
+)
+"""Classes of components/, whose tokens may leave out words before. A namespace keeps its first token."""
 Rule = Callable[[Graph], Iterator[str]]
 LAST: tuple[tuple[str, str], ...] = (
     ("Release karpenter", "PodIdentityAssociation karpenter"),
@@ -202,6 +209,16 @@ def components_are_complete(graph: Graph) -> Iterator[str]:
             yield f"{node} never says that it is complete"
 
 
+def components_are_called_as_their_class(graph: Graph) -> Iterator[str]:
+    """The token is in the URN of everything below: with another one, all of it would be replaced."""
+    for node in graph.nodes.values():
+        if not node.options.custom and not node.kind.startswith(("eks:", "pulumi:")):
+            if not (found := re.fullmatch(r"trainyard:[a-z]+:(\w+)", node.kind)):
+                yield f"{node} has no token of ours"
+            elif not any(name.endswith(found[1]) for name in CALLED):
+                yield f"{node} is called as no class of components/"
+
+
 def memory_is_limited(graph: Graph) -> Iterator[str]:
     """A program that leaks memory must end before the system node that it shares with others."""
     for node in (*graph.of("Deployment"), *graph.of("StatefulSet")):
@@ -224,6 +241,7 @@ OF_EVERY_GRAPH: tuple[Rule, ...] = (
     no_wildcard_without_a_reason,
     rules_are_narrow,
     components_are_complete,
+    components_are_called_as_their_class,
     memory_is_limited,
 )
 """Those that need nothing but the graph."""
