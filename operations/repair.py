@@ -27,6 +27,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import boto3
@@ -66,6 +67,8 @@ class Repair:
     """What the program would create: the engine's own import file."""
     adopted: dict[str, ExistingObject]
     """Name in `wanted` → the object, which exists and is not in the state."""
+    needs: dict[str, list[str]]
+    """URN of what the program would create → URNs of what must outlive it."""
     unfinished_releases: list[Release]
     with_egress_rule: frozenset[str]
     """Names of adopted security groups that still have the egress rule of AWS."""
@@ -109,6 +112,7 @@ class Repair:
             interfaces.delete(self.session, interface)
         if self.adopted:
             _adopt(self.stack, self.wanted, {name: it.id for name, it in self.adopted.items()})
+            _connect(self.stack, self.needs)
 
 
 def repair(stack: str, *, yes: bool) -> int:
@@ -151,6 +155,7 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
         pending=_pending(state),
         wanted=wanted,
         adopted=adopted,
+        needs={urn: step.get("dependencies") or [] for urn, step in steps.items()},
         unfinished_releases=unfinished_releases,
         with_egress_rule=frozenset(
             name
@@ -215,13 +220,13 @@ def accounts(state: Entry) -> set[str]:
 
 
 def _wanted(stack: str) -> tuple[Entry, dict[str, Entry], str | None]:
-    """What the program would create: the engine's own import file, the inputs of its steps by URN,
-    and the stack's region."""
+    """What the program would create: the engine's own import file, the states that its steps lead to
+    by URN, and the stack's region."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "import.json"
         shown = json.loads(pulumi(stack, "preview", "--json", "--import-file", str(file)))
         steps = {
-            step["urn"]: step["newState"].get("inputs") or {}
+            step["urn"]: step["newState"]
             for step in shown.get("steps", [])
             if step["op"] == "create"
         }
@@ -231,7 +236,7 @@ def _wanted(stack: str) -> tuple[Entry, dict[str, Entry], str | None]:
 
 def _existing(wanted: Entry, steps: dict[str, Entry]) -> Iterator[tuple[Entry, Entry]]:
     """(import entry, inputs) of every resource that may exist already."""
-    by_name = {(_kind(urn), _name(urn)): inputs for urn, inputs in steps.items()}
+    by_name = {(_kind(urn), _name(urn)): s.get("inputs") or {} for urn, s in steps.items()}
     for entry in wanted.get("resources", []):
         inputs = by_name.get((entry["type"], entry.get("logicalName") or entry["name"]))
         if inputs is not None and not entry.get("component"):
@@ -288,6 +293,22 @@ def _adopt(stack: str, wanted: Entry, ids: dict[str, str]) -> None:
             "--protect=false",
             "--skip-preview",
         )
+
+
+def _connect(stack: str, needs: dict[str, list[str]]) -> None:
+    """Write what each adopted object needs into the state, where an import leaves it out. A destroy
+    would else delete a security group before the rules that hold it, and fail."""
+    state = deployment(stack)
+    every = state["deployment"]["resources"]
+    adopted = {each["urn"]: each for each in every if each["urn"] in needs and each.get("custom")}
+    known = {each["urn"] for each in every}
+    for urn, each in adopted.items():
+        each["dependencies"] = [other for other in needs[urn] if other in known]
+    sorter = TopologicalSorter({urn: each["dependencies"] for urn, each in adopted.items()})
+    others = [each for each in every if each["urn"] not in adopted]
+    last = [adopted[urn] for urn in sorter.static_order() if urn in adopted]
+    state["deployment"]["resources"] = [*others, *last]
+    pulumi(stack, "stack", "import", text=json.dumps(state))
 
 
 def _kind(urn: str) -> str:

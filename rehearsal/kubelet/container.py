@@ -180,22 +180,21 @@ def refused(pod: Object) -> list[str]:
     found += ["initContainers that go on"] * any("restartPolicy" in container for container in init)
     probes = [(kind, c[kind]) for c in pod["containers"] for kind in PROBES if kind in c]
     return found + [
-        f"{kind} by anything but HTTP"
+        f"{kind} by anything but HTTP and TCP"
         for kind, probe in probes
-        if probe.get("httpGet", {}).get("scheme") != "HTTP"
+        if "tcpSocket" not in probe and probe.get("httpGet", {}).get("scheme") != "HTTP"
     ]
 
 
 class Probe:
-    """A probe by HTTP of one start of a container. Fields without a default here the API server has
-    filled in."""
+    """A probe by HTTP or TCP of one start of a container. Fields without a default here the API server
+    has filled in."""
 
     def __init__(self, container: Object, field: str, address: str) -> None:
         self._spec = container[field]
-        request, named = (
-            self._spec["httpGet"],
-            {p.get("name"): p["containerPort"] for p in container.get("ports", [])},
-        )
+        self._request = self._spec.get("httpGet")
+        request = self._request or self._spec["tcpSocket"]
+        named = {p.get("name"): p["containerPort"] for p in container.get("ports", [])}
         self._where = address, named.get(request["port"], request["port"])
         eager = field == "readinessProbe"
         self._period = (
@@ -218,12 +217,15 @@ class Probe:
         return self.good
 
     def _passes(self) -> bool:
-        """Whether HTTP answers with success."""
+        """Whether HTTP answers with success, or TCP at all."""
         connection = http.client.HTTPConnection(
             *self._where, timeout=min(SLOWEST_ANSWER, self._spec["timeoutSeconds"])
         )
         try:
-            connection.request("GET", self._spec["httpGet"]["path"])
+            if not self._request:
+                connection.connect()
+                return True
+            connection.request("GET", self._request["path"])
             return 200 <= connection.getresponse().status < 400
         except (OSError, http.client.HTTPException):
             return False

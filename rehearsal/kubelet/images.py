@@ -20,12 +20,17 @@ from rehearsal.kubelet.environment import NotReady
 STAND_INS = Path(__file__).resolve().parent.parent / "standins"
 STAND_INS_AT, TOOLS_AT = "/opt/stand-ins/lib", "/opt/stand-ins/bin"
 TOOLS = {
+    "deepspeed": "deepspeed.py",
     "git": "git.py",
+    "mpirun": "mpirun.py",
     "nslookup": "nslookup.py",
     "pip": "pip.py",
     "pip3": "pip.py",
+    "sshd": "sshd.py",
     "torchrun": "torchrun.py",
 }
+ELSEWHERE = {"/usr/sbin/sshd": f"{TOOLS_AT}/sshd"}
+"""Stand-ins that runtimes call by a path below the host's own folders."""
 OURS = "trainyard"
 
 
@@ -122,6 +127,11 @@ def training_path() -> str:
     return os.pathsep.join(
         (TOOLS_AT, str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin")
     )
+
+
+def at_hand(command: list[str]) -> list[str]:
+    """The command, its program by the link to the stand-in where one stands for it."""
+    return [ELSEWHERE.get(word, word) for word in command[:1]] + command[1:]
 
 
 def training_tools(image: str) -> dict[str, str]:

@@ -258,13 +258,14 @@ class Pod:
         }
         seen = self.obj | {"status": {"podIP": self.address, "hostIP": self.kubelet.address}}
         env = environment(seen, spec, base, self.kubelet.allocatable, self._volumes.data)
-        command = spec.get("command") or ([program.entrypoint] if program else [])
+        own = images.at_hand(spec.get("command", []))
+        command = own or ([program.entrypoint] if program else [])
         return process.Plan(
             root=str(place / "root"),
             hostname=hostname,
             env=env,
             folder=spec.get("workingDir", "/"),
-            argv=[expand(word, env) for word in [*command, *spec.get("args", [])]],
+            argv=[expand(word, env) for word in (*command, *spec.get("args", []))],
             mounts=process.mounts(
                 program,
                 self._volumes.mounts(spec),

@@ -18,6 +18,7 @@ import sys
 import time
 from pathlib import Path
 
+import etcd
 import rendezvous
 
 FLAGS = {
@@ -43,7 +44,7 @@ FLAGS = {
 """torchrun's options with a value and their defaults; each may also come from PET_<NAME>."""
 SWITCHES = ("standalone", "module", "no_python", "run_path")
 RDZV_PORT = 29400
-JOIN_SECONDS = {"c10d": 600.0, "static": 900.0}
+JOIN_SECONDS = {"c10d": 600.0, "etcd-v2": 600.0, "static": 900.0}
 """How long torch waits for the other nodes."""
 LAST_CALL_SECONDS = 30.0
 """How long torch waits for more nodes than the fewest (c10d: last_call_timeout)."""
@@ -263,9 +264,28 @@ def attempt(args: argparse.Namespace, address: tuple[str, int], ranks: int) -> b
     return not failed
 
 
+def meeting(args: argparse.Namespace) -> tuple[tuple[str, int], rendezvous.Hub | None]:
+    """Where the nodes meet, and the hub of the node that hosts it. c10d finds the host by its address,
+    static by its rank, etcd-v2 by who is first."""
+    host, port = endpoint(args)
+
+    def own(at: int) -> rendezvous.Hub:
+        return rendezvous.Hub(at, args.rdzv_id, sizes(args.nnodes), last_call(args.rdzv_conf))
+
+    if args.rdzv_backend == "etcd-v2":
+        server = own(0)
+        mine = f"{socket.gethostbyname(socket.gethostname())}:{server.port}"
+        found = etcd.hub(f"{host}:{port}", args.rdzv_id, mine)
+        host, _, there = found.rpartition(":")
+        return (host, int(there)), server if found == mine else None
+    if args.node_rank == "0" if args.rdzv_backend == "static" else is_this_machine(host):
+        server = own(port)
+        return ("127.0.0.1", server.port), server
+    return (host, port), None
+
+
 def main(argv: list[str]) -> int:
-    """As torchrun: every failed round costs one restart. c10d finds the host by its address, static
-    by its rank."""
+    """As torchrun: every failed round costs one restart."""
     args = arguments(argv, dict(os.environ))
     ranks = ranks_here(args.nproc_per_node)
     check(args.script, ranks)
@@ -274,12 +294,9 @@ def main(argv: list[str]) -> int:
         f" arguments would be: {shlex.join(args.script_args) or 'none'}",
         flush=True,
     )
-    host, port = endpoint(args)
-    beside = None
-    if args.node_rank == "0" if args.rdzv_backend == "static" else is_this_machine(host):
-        server = rendezvous.Hub(port, args.rdzv_id, sizes(args.nnodes), last_call(args.rdzv_conf))
-        host, port = "127.0.0.1", server.port
-        beside = FORK.Process(target=server.serve, daemon=True)
+    (host, port), server = meeting(args)
+    beside = FORK.Process(target=server.serve, daemon=True) if server else None
+    if beside:
         beside.start()
     complete = any(attempt(args, (host, port), ranks) for _ in range(int(args.max_restarts) + 1))
     if beside:

@@ -330,13 +330,16 @@ def command_of(job: JobConfig) -> tuple[str, ...]:
 
 
 def _torchrun(wanted: TorchrunConfig) -> tuple[str, ...]:
-    """torchrun, which reads PET_NNODES, PET_NPROC_PER_NODE and PET_NODE_RANK by itself."""
+    """torchrun, which reads PET_NNODES, PET_NPROC_PER_NODE and PET_NODE_RANK by itself. Runs that share
+    an etcd meet under an id each: torchrun's default is the same for all."""
     meet = wanted.rendezvous
+    first = "$(PET_MASTER_ADDR)"
     return (
         "torchrun",
         f"--max_restarts={wanted.max_restarts}",
         f"--rdzv_backend={'etcd-v2' if meet else 'c10d'}",
-        f"--rdzv_endpoint={meet.etcd if meet else '$(PET_MASTER_ADDR):$(PET_MASTER_PORT)'}",
+        f"--rdzv_endpoint={meet.etcd if meet else f'{first}:$(PET_MASTER_PORT)'}",
+        *([f"--rdzv_id={first}"] if meet else []),
         wanted.script,
         *wanted.arguments,
     )

@@ -130,7 +130,9 @@ def test_the_plan_says_who_is_told() -> None:
 
 def test_a_topic_that_nobody_reads_is_a_warning() -> None:
     def warned(*edits: Edit) -> bool:
-        return any("nobody reads the topic" in each.text for each in planned(*edits).warnings)
+        found = [w for w in planned(*edits).warnings if "nobody reads the topic" in w.text]
+        assert {each.path for each in found} <= {"environment.metrics.alerts"}
+        return bool(found)
 
     assert warned(at("metrics", {"alerts": {}}))
     assert not warned(TOLD) and not warned(BROUGHT) and not warned(at("metrics", {}))

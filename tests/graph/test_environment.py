@@ -423,7 +423,9 @@ def test_each_private_subnet_leaves_through_the_nat_gateway_and_reaches_s3_witho
 ) -> None:
     assert dev["Route network-private"].inputs["natGatewayId"] == "network-nat-a-id"
     assert dev["Route network-public"].inputs["gatewayId"] == "network-id"
-    assert dev["VpcEndpoint network-s3"].inputs["routeTableIds"] == ["network-private-id"]
+    endpoint = dev["VpcEndpoint network-s3"].inputs
+    assert endpoint["routeTableIds"] == ["network-private-id"]
+    assert endpoint["serviceName"] == "com.amazonaws.ap-northeast-2.s3"
     associated = {
         a.inputs["subnetId"]: a.inputs["routeTableId"] for a in dev.of("RouteTableAssociation")
     }
@@ -1057,6 +1059,8 @@ def test_outputs_are_plain_and_say_where_the_jobs_are(dev: Graph) -> None:
     assert set(dev.outputs) == {"kubeconfig", "contract", "jobs", "registries", "plan"}
     job = dev.outputs["jobs"]["t5-large"]
     assert (job["kind"], job["namespace"], job["name"]) == ("TrainJob", "training", "t5-large")
+    shown = {"status", "logs", "logs_of_rank_0", "events", "describe", "delete", "again"}
+    assert job.keys() == {"kind", "namespace", "name", *shown}
     assert dev.outputs["plan"]["quota_vcpus"] == {
         "L-1216C47A": 8,
         "L-417A185B": 384,

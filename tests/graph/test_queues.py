@@ -11,8 +11,10 @@ import pytest
 import yaml
 
 from catalog.versions import KUEUE
+from plans.queue_admission import POLICY
 from stacks.planned import EnvironmentPlan
 from stacks.reports import plan as report
+from tests.support.graph_rules import OF_EVERY_GRAPH, Rule
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at
 from tests.support.teams import (
@@ -55,6 +57,7 @@ def test_an_environment_without_queues_has_nothing_of_them() -> None:
 
     graph = deploy("dev", only_teams)
     assert not graph.starting("trainyard:queues:") and "kueue" not in graph.golden()
+    assert POLICY not in graph.golden() and POLICY in environment().golden()
 
 
 def test_a_flavor_has_the_label_and_the_taint_of_its_pool(queued: Graph) -> None:
@@ -219,6 +222,11 @@ def test_urgencies_are_classes_and_a_namespace_lists_those_of_its_team() -> None
     assert classes == {"low": 100, "normal": 500, "high": 900}
     annotations = graph["Namespace team-vision"].inputs["metadata"]["annotations"]
     assert annotations["trainyard.io/urgencies"] == "low,normal"
+
+
+@pytest.mark.parametrize("rule", OF_EVERY_GRAPH, ids=lambda rule: rule.__name__)
+def test_a_stack_with_queues_keeps_the_rules_of_every_graph(queued: Graph, rule: Rule) -> None:
+    assert [*rule(queued)] == []
 
 
 def test_an_entry_more_changes_its_own_resources_only(queued: Graph) -> None:

@@ -126,6 +126,13 @@ def test_a_namespace_says_whose_it_is_and_what_its_images_are(with_teams: Graph)
     assert "annotations" not in with_teams["Namespace team-nlp"].inputs["metadata"]
 
 
+def test_a_namespace_lists_the_priorities_that_its_team_may_give() -> None:
+    allowed = at("teams.vision.allowed_priorities", ["high"])
+    graph = environment(at("priorities", {"high": 1000}), allowed)
+    annotations = graph["Namespace team-vision"].inputs["metadata"]["annotations"]
+    assert annotations["trainyard.io/priorities"] == "high"
+
+
 def test_a_team_has_the_stores_of_its_entry_and_its_share(with_teams: Graph) -> None:
     claims = [n.name for n in with_teams.of("PersistentVolumeClaim") if "team-" in n.name]
     assert claims == ["team-nlp-home-claim", "team-nlp-scratch-claim", "team-vision-scratch-claim"]

@@ -75,6 +75,10 @@ class Stack:
     ) -> None:
         self.commands: list[tuple[str, ...]] = []
         self.imported: dict[str, Any] = {}
+        self.written: list[dict[str, Any]] = []
+        """Resources of the state, as it was last written."""
+        self.steps: list[dict[str, Any]] = []
+        """Of a preview, beside the one of the network."""
         self.kind, self.account = kind, Account(account)
         self.region: str | None = None
         operation = {"type": "creating", "resource": {"urn": URN}}
@@ -96,6 +100,8 @@ class Stack:
 
     def pulumi(self, stack: str, *words: str, text: str | None = None) -> str:
         self.commands.append(words)
+        if words[:2] == ("stack", "import"):
+            self.written = json.loads(text or "")["deployment"]["resources"]
         if words[0] == "preview":
             entry = {**ENTRY, "type": self.kind}
             with open(words[words.index("--import-file") + 1], "w") as file:
@@ -103,7 +109,8 @@ class Stack:
             urn = URN.replace(ENTRY["type"], self.kind)
             inputs = {"tags": {}, "name": "karpenter", "namespace": "kube-system"}
             step = {"op": "create", "urn": urn, "newState": {"inputs": inputs}}
-            return json.dumps({"steps": [step], "config": {"aws:region": "ap-northeast-2"}})
+            steps = [step, *self.steps]
+            return json.dumps({"steps": steps, "config": {"aws:region": "ap-northeast-2"}})
         if words[0] == "import":
             with open(words[words.index("--file") + 1]) as file:
                 self.imported = json.load(file)
@@ -157,6 +164,7 @@ def test_an_object_that_a_killed_engine_forgot_is_imported_under_its_component(
     assert [words[:2] for words in stack.commands[1:]] == [
         ("stack", "import"),
         ("import", "--file"),
+        ("stack", "import"),
     ]
     assert stack.imported["resources"] == [COMPONENT, ENTRY | {"id": "vpc-1"}]
 
@@ -178,6 +186,25 @@ def test_a_role_that_the_program_does_not_name_is_deleted_and_not_imported(
     assert stack.account.deleted == [name]
 
 
+def test_what_is_imported_needs_in_the_state_what_the_program_says_it_needs(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """A destroy deletes what nothing needs first. Rules of a security group would come last."""
+    component, group, rule = (URN.replace("network", name) for name in ("parts", "group", "rule"))
+    kept = [{"urn": component, "type": "x"}, {"urn": "lost", "type": "x", "custom": True}]
+    imported = [{"urn": urn, "type": "x", "custom": True} for urn in (rule, group, URN)]
+    stack = Stack(monkeypatch, found=ExistingObject(id="vpc-1"), resources=(*kept, *imported))
+    for urn, needed in ((rule, [group, URN, "gone"]), (group, [URN]), (component, [])):
+        step = {"op": "create", "urn": urn, "newState": {"dependencies": needed}}
+        stack.steps.append(step)
+    assert repair.repair("dev", yes=True) == 0
+    assert [each["urn"] for each in stack.written] == [component, "lost", URN, group, rule]
+    assert [each.get("dependencies") for each in stack.written] == [
+        *(None, None),
+        *([], [URN], [group, URN]),
+    ]
+
+
 def test_what_was_never_made_is_left_to_the_next_update(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -192,7 +219,7 @@ def test_a_lost_answer_leaves_no_pending_operation_and_is_looked_for_all_the_sam
 ):
     stack = Stack(monkeypatch, pending=False, found=ExistingObject(id="vpc-1"))
     assert repair.repair("dev", yes=True) == 0
-    assert ("stack", "import") not in stack.commands
+    assert [words[0] for words in stack.commands] == ["preview", "import", "stack"]
     assert stack.imported["resources"][1]["id"] == "vpc-1"
 
 

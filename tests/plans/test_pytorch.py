@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +177,7 @@ def coordinated(tmp_path: Path) -> dict[str, str]:
 def worker(env: dict[str, str], rank: int, script: str) -> subprocess.Popen[str]:
     command = pytorch_coordinator.worker(("/bin/sh", "-c", script))
     return subprocess.Popen(
-        [sys.executable, *command[1:]],
+        command,
         env=env | {"RANK": str(rank), "PET_NODE_RANK": str(rank)},
         stdout=subprocess.PIPE,
         text=True,
@@ -193,7 +192,7 @@ def test_workers_are_numbered_among_themselves_and_the_coordinator_ends_after_th
         " job-master-0:29500"
     )
     workers = [worker(coordinated, rank, says) for rank in (1, 2)]
-    coordinator = [sys.executable, *pytorch_coordinator.COORDINATOR[1:]]
+    coordinator = pytorch_coordinator.COORDINATOR
     subprocess.Popen(
         coordinator, env=coordinated
     ).kill()  # it may start again at any time: workers tell the next one

@@ -114,6 +114,8 @@ def test_a_dashboard_is_one_that_grafana_imports(page: Dashboard) -> None:
     assert used <= variables | {"source"} and "source" in variables
     for panel in made["panels"]:
         assert panel["type"] in ("stat", "timeseries") and panel["targets"]
+        names = [target["refId"] for target in panel["targets"]]
+        assert len({*names}) == len(names), "Grafana tells queries of a panel apart by refId"
         assert panel["datasource"] == {"type": "prometheus", "uid": "${source}"}
 
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 import graphlib
 import ipaddress
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.support.recording import Graph, Node
+from tests.support.recording import CHECKOUT, Graph, Node
 
 EVERYWHERE = ("0.0.0.0/0", "::/0")
+CALLED = frozenset(
+    "Workspace" if name == "JobNamespace" else name
+    for path in (CHECKOUT / "components").glob("*.py")
+    for name in re.findall(r"^class (\w+)\(", path.read_text(), re.MULTILINE)
+)
+"""Classes of components/, whose tokens may leave out words before. A namespace keeps its first token."""
 Rule = Callable[[Graph], Iterator[str]]
 LAST: tuple[tuple[str, str], ...] = (
     ("Release karpenter", "PodIdentityAssociation karpenter"),
@@ -24,6 +31,7 @@ LAST: tuple[tuple[str, str], ...] = (
     ("TrainJob", "Release kubeflow-trainer"),
     ("LustreFileSystem", "SecurityGroupIngressRule"),
     ("NodeGroup system", "Route"),
+    ("Deployment", "NodeGroup system"),
 )
 """What ends first, and what it needs to the end. A type stands for its resources, of which one at
 least is needed; a pair without resources says nothing."""
@@ -194,6 +202,32 @@ def rules_are_narrow(graph: Graph) -> Iterator[str]:
             yield f"{cluster} answers everybody"
 
 
+def components_are_complete(graph: Graph) -> Iterator[str]:
+    """The engine shows a component as being created until it has registered its outputs."""
+    for node in graph.starting("trainyard:"):
+        if node.urn not in graph.registered:
+            yield f"{node} never says that it is complete"
+
+
+def components_are_called_as_their_class(graph: Graph) -> Iterator[str]:
+    """The token is in the URN of everything below: with another one, all of it would be replaced."""
+    for node in graph.nodes.values():
+        if not node.options.custom and not node.kind.startswith(("eks:", "pulumi:")):
+            if not (found := re.fullmatch(r"trainyard:[a-z]+:(\w+)", node.kind)):
+                yield f"{node} has no token of ours"
+            elif not any(name.endswith(found[1]) for name in CALLED):
+                yield f"{node} is called as no class of components/"
+
+
+def memory_is_limited(graph: Graph) -> Iterator[str]:
+    """A program that leaks memory must end before the system node that it shares with others."""
+    for node in (*graph.of("Deployment"), *graph.of("StatefulSet")):
+        pod = node.inputs["spec"]["template"]["spec"]
+        for container in pod["containers"]:
+            if "memory" not in container.get("resources", {}).get("limits", {}):
+                yield f"container {container['name']} of {node} may take all memory of its node"
+
+
 def _wide(cidr: str) -> bool:
     return cidr in EVERYWHERE or ipaddress.ip_network(cidr).prefixlen < 8
 
@@ -206,5 +240,8 @@ OF_EVERY_GRAPH: tuple[Rule, ...] = (
     stores_are_closed,
     no_wildcard_without_a_reason,
     rules_are_narrow,
+    components_are_complete,
+    components_are_called_as_their_class,
+    memory_is_limited,
 )
 """Those that need nothing but the graph."""

@@ -81,6 +81,8 @@ class Graph:
 
     nodes: dict[str, Node] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict)
+    registered: set[str] = field(default_factory=set)
+    """URNs of components that have registered their outputs."""
 
     def __getitem__(self, label: str) -> Node:
         """The one resource that a label names: graph["Addon coredns"]."""
@@ -218,6 +220,7 @@ class RecordingMonitor(mocks.MockMonitor):
         return resource_pb2.RegisterResourceResponse(urn=urn, id=found, object=answer)
 
     def RegisterResourceOutputs(self, request: Any) -> empty_pb2.Empty:
+        self.graph.registered.add(request.urn)
         if request.urn.split("::")[2] == "pulumi:pulumi:Stack":
             self.graph.outputs = {
                 key: plain(value) for key, value in request.outputs.fields.items()

@@ -128,15 +128,15 @@ def _left_out(harness: Harness, case: LeaveOut, name: str) -> Iterator[str]:
     bring_back = case.away(harness)
     _restarted(harness, case.restart)
     harness.apply(harness.copy_of(JOB, name, script=case.edit))
-    said, named = "", False
+    said, named = "", ""
     while time.monotonic() - started < PATIENCE and not named and not _is_complete(harness, name):
         said = _status(harness)
-        named = any(words in said for words in case.named)
+        named = next((words for words in case.named if words in said), "")
     time.sleep(STAYS_SECONDS if named else 0)
     ended = _is_complete(harness, name)
     print(
         f"  without {case.what:45} {'completed!' if ended else 'does not complete'}"
-        f"  {'named' if named else 'NOT NAMED'}  {time.monotonic() - started:.0f} s",
+        f"  {f'named: {named}' if named else 'NOT NAMED'}  {time.monotonic() - started:.0f} s",
         flush=True,
     )
     bring_back()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import base64
+import socket
 from typing import Any
 
 import pytest
 
 from rehearsal.kubelet import images, kubelet, node, process
 from rehearsal.kubelet.aws import plain
-from rehearsal.kubelet.container import Container, refused
+from rehearsal.kubelet.container import Container, Probe, refused
 from rehearsal.kubelet.environment import NotReady, environment, expand, quantity
 from rehearsal.kubelet.node import EFA, GPU
+from rehearsal.paths import free_port
 
 AUTHORITY = base64.b64encode(b"ca").decode()
 PART = (
@@ -173,7 +175,7 @@ def test_what_the_kubelet_does_not_know_is_named() -> None:
     assert refused(spec) == [
         "startupProbe",
         "initContainers that go on",
-        "readinessProbe by anything but HTTP",
+        "readinessProbe by anything but HTTP and TCP",
     ]
 
 
@@ -307,3 +309,25 @@ def test_answers_of_ec2_become_plain_data() -> None:
         "empty": None,
         "tags": ["t"],
     }
+
+
+def test_a_probe_by_tcp_passes_while_the_port_is_open() -> None:
+    port = free_port()
+    spec = container(
+        readinessProbe={
+            "tcpSocket": {"port": port},
+            "periodSeconds": 0,
+            "timeoutSeconds": 1,
+            "failureThreshold": 1,
+        }
+    )
+    assert refused({"containers": [spec]}) == []
+    probe = Probe(spec, "readinessProbe", "127.0.0.1")
+    assert probe.tick() is False
+    with socket.create_server(("127.0.0.1", port)):
+        assert probe.tick() is True
+
+
+def test_a_stand_in_is_found_where_a_runtime_calls_it() -> None:
+    assert images.at_hand(["/usr/sbin/sshd", "-De"]) == [f"{images.TOOLS_AT}/sshd", "-De"]
+    assert images.at_hand(["/manager"]) == ["/manager"] and images.at_hand([]) == []

@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from operations.symptoms import RENDEZVOUS, read
 from rehearsal.kubelet import images
 from rehearsal.paths import free_port
 from rehearsal.standins import git
+from tests.support import etcd_server
 from tests.support.patience import PATIENCE
 
 FAST = {"TRAINYARD_STEPS": "6", "TRAINYARD_STEP_SECONDS": "0.05", "HEARTBEAT_SECONDS": "2"}
@@ -303,3 +307,104 @@ def test_what_is_not_executed_is_said_with_the_arguments_that_it_would_get(folde
     assert code == 0, said
     assert "train.py is read for syntax and not executed. Its arguments would be: --lr 0.05" in said
     assert "--name 'a b'" in said
+
+
+@pytest.fixture
+def etcd() -> Iterator[tuple[str, dict[str, str]]]:
+    """host:port of an etcd, and what it keeps."""
+    with etcd_server.serving("127.0.0.1", 0) as (server, values):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}", values
+        server.shutdown()
+
+
+def test_nodes_meet_by_etcd_where_an_earlier_gang_has_left_its_address(
+    folder: Path, etcd: tuple[str, dict[str, str]]
+) -> None:
+    server, values = etcd
+    key = "/v2/keys/torch/elastic/rendezvous/r"
+    values[key] = f"127.0.0.1:{free_port()}"  # nobody is there
+    flags = ("--nnodes=1:2", "--rdzv_backend=etcd-v2", f"--rdzv_endpoint={server}", "--rdzv_id=r")
+    nodes = [start("torchrun", *flags, "train.py", cwd=folder) for _ in range(2)]
+    ends = [ended(node) for node in nodes]
+    assert [code for code, _ in ends] == [0, 0], ends
+    assert "[rank 1/2]" in ends[0][1] + ends[1][1]
+
+
+RANK = "echo rank $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE at $OMPI_COMM_WORLD_LOCAL_RANK"
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> dict[str, str]:
+    """Variables with which mpirun and sshd of one job find each other."""
+    for name in ("id_rsa", "id_rsa.pub", "authorized_keys"):
+        (tmp_path / name).write_text(f"key of {'a' if name == 'id_rsa' else 'A'}\n")
+    (tmp_path / "hosts").write_text(f"{socket.gethostname()} slots=2\n")
+    return {
+        "STAND_IN_SSH": str(tmp_path),
+        "STAND_IN_SSH_PORT": str(free_port()),
+        "OMPI_MCA_orte_default_hostfile": str(tmp_path / "hosts"),
+    }
+
+
+def over_ssh(command: str, folder: Path, keys: dict[str, str], **env: str) -> tuple[int, str]:
+    """As mpirun starts a rank of another host."""
+    ask = f"import sys, mpirun; sys.exit(mpirun.there('127.0.0.1', ['sh', '-c', {command!r}], {{'A': '1'}}))"
+    done = subprocess.run(
+        [sys.executable, "-c", ask],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(images.STAND_INS)} | keys | env,
+        capture_output=True,
+        text=True,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_mpirun_starts_a_rank_for_each_slot_of_the_hostfile(
+    folder: Path, keys: dict[str, str]
+) -> None:
+    code, said = run("mpirun", "--mca", "btl", "tcp", "sh", "-c", RANK, cwd=folder, **keys)
+    assert code == 0, said
+    assert sorted(said.splitlines()) == ["rank 0/2 at 0", "rank 1/2 at 1"]
+    code, said = run("mpirun", "-np", "3", "true", cwd=folder, **keys)
+    assert code == 1 and "There are not enough slots available" in said
+
+
+def test_the_first_rank_that_fails_ends_mpirun_and_the_others(
+    folder: Path, keys: dict[str, str]
+) -> None:
+    fails = 'test "$OMPI_COMM_WORLD_RANK" = 0 && sleep 600 || exit 3'
+    code, said = run("mpirun", "sh", "-c", fails, cwd=folder, **keys)
+    assert code == 3 and "returned a non-zero exit code" in said
+
+
+def test_deepspeed_starts_its_script_on_every_slot_with_open_mpi_only(
+    folder: Path, keys: dict[str, str]
+) -> None:
+    words = "os.environ['OMPI_COMM_WORLD_RANK'] + ' ' + sys.argv[1] + chr(10)"
+    (folder / "s.py").write_text(f"import os, sys; sys.stdout.write({words})")
+    asked = ("--hostfile", str(folder / "hosts"), "s.py", "x")
+    code, said = run("deepspeed", "--launcher", "openmpi", *asked, cwd=folder, **keys)
+    assert code == 0 and sorted(said.splitlines()) == ["0 x", "1 x"], said
+    code, said = run("deepspeed", *asked, cwd=folder, **keys)
+    assert code == 1 and "implements --launcher openmpi only" in said
+
+
+def test_sshd_runs_what_a_holder_of_an_authorized_key_asks_without_the_containers_variables(
+    folder: Path, keys: dict[str, str]
+) -> None:
+    server = start("sshd", "-De", "-f", "/none", cwd=folder, **keys, OF_CONTAINER="seen")
+    try:
+        code, said = over_ssh("echo $A${OF_CONTAINER:-unseen}; exit 7", folder, keys)
+        assert (code, said) == (7, "1unseen\n")
+        (folder / "id_rsa.pub").write_text("key of B\n")
+        code, said = over_ssh("true", folder, keys)
+        assert code == 255 and "Permission denied" in said
+    finally:
+        server.terminate()
+        assert ended(server)[0] == 0
+
+
+def test_a_host_without_sshd_is_named(folder: Path, keys: dict[str, str]) -> None:
+    code, said = over_ssh("true", folder, keys)
+    assert code == 255 and "ssh: connect to host 127.0.0.1" in said

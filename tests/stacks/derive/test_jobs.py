@@ -160,9 +160,10 @@ def test_torchrun_meets_at_the_first_node_or_at_an_etcd() -> None:
         "--x",
         "1",
     ]
-    assert command(rendezvous={"etcd": "etcd:2379"})[2:4] == [
+    assert command(rendezvous={"etcd": "etcd:2379"})[2:5] == [
         "--rdzv_backend=etcd-v2",
         "--rdzv_endpoint=etcd:2379",
+        "--rdzv_id=$(PET_MASTER_ADDR)",  # of this run alone: two runs on an etcd must not meet
     ]
 
 

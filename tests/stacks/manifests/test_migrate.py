@@ -330,6 +330,16 @@ def test_a_job_that_has_arguments_only_keeps_the_command_of_its_runtime(
     assert entries["a"]["script"].endswith("--lr\n") or "torchrun" in entries["a"]["script"]
 
 
+def test_another_job_of_the_file_is_an_entry_of_its_own_and_not_left_over(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    other = V1.replace(f"name: {yaml.safe_load(V1)['metadata']['name']}", "name: other", 1)
+    (tmp_path / "x.yaml").write_text(f"{V1}\n---\n{other}")
+    entries, said = printed(capsys, str(tmp_path / "x.yaml"))
+    assert "other" in entries and len(entries) == 2
+    assert not [line for line in said if "no part of an entry" in line]
+
+
 def test_what_only_a_pytorch_job_has_is_kept_in_its_twin(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

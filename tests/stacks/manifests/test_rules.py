@@ -1080,6 +1080,16 @@ def test_what_works_and_should_be_known_is_noted_alone(case: str) -> None:
     assert note.startswith("warning: ") and " [x.yaml:" in note and said in note
 
 
+@pytest.mark.parametrize("kind", ['""', "Directory", "BlockDevice", "directory"])
+def test_a_folder_of_the_node_needs_no_type_but_no_other_than_kubernetes_knows(kind: str) -> None:
+    """ "" is the default, which is written out where somebody copies an object from a cluster."""
+    volume = f"volumes: [{{name: d, hostPath: {{path: /d, type: {kind}}}}}], con"
+    found = [
+        said for said in judged(ONE.replace(POD, POD.replace("con", volume))) if "type" in said
+    ]
+    assert bool(found) is (kind == "directory"), found
+
+
 @pytest.mark.parametrize(
     "case", ["latest", "no tag", "a clone of whatever is newest", "packages at start"]
 )

@@ -95,6 +95,12 @@ def test_what_a_fix_says_to_write_is_in_its_text_and_ends_the_error() -> None:
     assert applied >= 80
 
 
+def test_the_second_admin_with_a_role_is_the_one_to_delete() -> None:
+    role = {"role_arn": "arn:aws:iam::111122223333:role/ops"}
+    [error] = planned(at("cluster.admins", {"a": role, "b": role})).errors
+    assert (error.path, error.write) == ("environment.cluster.admins.b", REMOVE)
+
+
 def test_the_longest_name_and_the_largest_gang_give_pod_names_that_the_webhook_takes() -> None:
     longest = next(n for n in range(100, 0, -1) if not errors(_job_called("j" * n)))
     assert len("j" * longest + f"-node-0-{10**6}-abcde") <= 63
@@ -195,6 +201,9 @@ def test_a_kubernetes_that_karpenter_does_not_run_on_is_refused() -> None:
         minor = versions.KARPENTER.rpartition(".")[0]
         patch.setitem(versions.KARPENTER_KUBERNETES, minor, ("1.26", "1.33"))
         [error] = errors()
+        only = versions.DEFAULT_KUBERNETES
+        patch.setitem(versions.KARPENTER_KUBERNETES, minor, (only, only))
+        assert errors() == []
     assert error.startswith(
         f"environment.cluster.version: must be a Kubernetes version that Karpenter {minor}"
         f' supports; got {versions.DEFAULT_KUBERNETES}. Fix: write "1.26" to "1.33"'

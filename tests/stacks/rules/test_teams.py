@@ -149,6 +149,15 @@ def test_a_team_that_cannot_work_is_refused_in_the_environment(case: str, tmp_pa
     assert errors and says in errors[0], list(map(str, found))
 
 
+def test_parts_of_a_bucket_may_lie_beside_each_other_and_in_a_part_of_the_same_team(
+    tmp_path: Path,
+) -> None:
+    own = at("teams.vision.s3_writes", ["s3://results/vision/", "s3://results/vision/a/"])
+    other = at("teams.nlp.s3_writes", ["s3://results/nlp/"])
+    files = checkout(tmp_path, both(listed, both(own, other)), nothing)
+    assert [e for e in planned("dev", files).errors if e.path.endswith("s3_writes")] == []
+
+
 STACKS: dict[str, tuple[Edit, Edit, str, str]] = {
     "a team that the environment does not list": (
         listed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from catalog.prices import price
 from catalog.storage import Speed
 from plans.parts import Identity
 from stacks.plan import plan_stack
@@ -56,6 +57,7 @@ def test_provisioned_throughput_is_paid_by_the_month_and_decides_how_long_a_save
     )
     [cost] = kind.costs("home", plan)
     assert (cost.sku, cost.units) == ("provisioned", mibps)
+    assert price(cost.service, cost.sku, "us-east-1")
     assert [used.sku for used in kind.usage_costs("home", plan)] == ["standard"]
 
 

@@ -1,0 +1,158 @@
+"""Settings that no other world has: runtimes of `kind: cpu` and `kind: mpi`, the launcher of DeepSpeed on
+upstream's runtime, an elastic job that meets by etcd, Lustre of SCRATCH_2 and one whose size follows from a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rehearsal import world
+from tests.support import etcd_server
+from tests.worlds.harness import Harness, Object, rehearsing, with_l4
+
+pytestmark = [
+    pytest.mark.world,
+    pytest.mark.soak,
+    pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
+]
+PREPARE, TRAIN, GROWS, MPI, DEEP, ETCD = ("prepare", "train", "grows", "ranks", "deep", "etcd")
+MODEL = {"parameters_billion": 8, "nodes": 2}
+SCRIPT = (
+    "echo rank $JOB_COMPLETION_INDEX wrote > /scratch/$JOB_COMPLETION_INDEX.txt; cat /scratch/*.txt"
+)
+
+
+def _stack() -> Object:
+    prepare: Object = {
+        "runtime": "plain",
+        "nodes": 2,
+        "pool": "cpus",
+        "image": "python:3.13",
+        "script": SCRIPT,
+        "processes_per_node": 1,
+        "allow_no_checkpoint": True,
+        "storage": {"scratch": {"path": "/scratch"}},
+    }
+    train: Object = {
+        "runtime": "torch-distributed",
+        "nodes": 1,
+        "pool": "l4",
+        "image": "trainer:1",
+        "gpus_per_node": 1,
+        "script": "touch x.py; torchrun --nproc_per_node=1 x.py",
+        "checkpoints": {"store": "checkpoints", "directory": TRAIN},
+        "env": {"TRAINYARD_STEPS": "6"},
+    }
+    grows: Object = {
+        **train,
+        "nodes": 2,
+        "torchrun": {
+            "script": "/workspace/x.py",
+            "rendezvous": {"etcd": f"{ETCD}-node-0-0.{ETCD}:2379"},
+        },
+        "files": {"sources": ["x.py"]},
+        "processes_per_node": 1,
+        "checkpoints": {"store": "checkpoints", "directory": GROWS},
+        "pytorch_job": {"clean_pods": "none"},
+        "elastic": {"min_nodes": 1, "max_nodes": 2},
+    }
+    del grows["runtime"], grows["script"]
+    etcd: Object = {**prepare, "nodes": 1, "files": {"sources": ["etcd_server.py"]}}
+    etcd |= {"script": "python3 /workspace/etcd_server.py 2379", "wait": "running"}
+    ranks: Object = {**prepare, "runtime": "mpi", "pool": "l4", "image": "mpi:1", "script": RANKS}
+    ranks |= {"gpus_per_node": 4, "processes_per_node": 2}
+    del ranks["storage"]
+    deep = {**ranks, "runtime": "deepspeed-distributed", "script": DEEPSPEED}
+    deep |= {"storage": {"scratch": {"path": "/scratch"}}}
+    stack = with_l4(
+        max_nodes=5,
+        storage={
+            "scratch": {
+                "data": "delete",
+                "lustre": {"capacity_gib": 1200, "deployment": "SCRATCH_2"},
+            },
+            "checkpoints": {"data": "delete", "lustre": {"for_model": MODEL}},
+        },
+        training_operator={"version": "1.8.1"},
+        jobs={PREPARE: prepare, TRAIN: train, ETCD: etcd, GROWS: grows, MPI: ranks, DEEP: deep},
+    )
+    environment = stack["trainyard:environment"]
+    environment["pools"]["cpus"] = {"instance_types": ["m7i.4xlarge"], "max_nodes": 3}
+    environment["trainer"]["runtimes"].append("deepspeed-distributed")
+    environment["trainer"]["own_runtimes"] = {
+        "plain": {"kind": "cpu", "image": "python:3.13"},
+        "mpi": {"kind": "mpi", "image": "mpi:1"},
+    }
+    return stack
+
+
+RANKS = "mpirun bash -c 'echo rank $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE on $(hostname)'"
+DEEPSPEED = """\
+echo 'import os; os.write(1, b"trains " + os.environb[b"OMPI_COMM_WORLD_RANK"] + bytes([10]))' > /scratch/x.py
+deepspeed --launcher openmpi --hostfile /etc/mpi/hostfile /scratch/x.py
+"""
+
+
+@pytest.fixture(scope="module")
+def trial() -> Iterator[Harness]:
+    file = yaml.safe_dump({"config": _stack()})
+    etcd = Path(etcd_server.__file__).read_text()
+    files = {"Pulumi.settings.yaml": file, "etcd_server.py": etcd, "x.py": ""}
+    with rehearsing("settings", files) as made:
+        assert made.do("up", "--stack", "settings") == 0, made.log.read_text()
+        yield made
+
+
+def test_a_runtime_without_gpus_runs_its_pods_on_nodes_without_gpus(trial: Harness) -> None:
+    assert trial.condition(PREPARE) == "Complete"
+    pods = "-n training -l jobset.sigs.k8s.io/jobset-name=prepare"
+    said = trial.shell(f"kubectl logs {pods} --tail=-1")
+    assert "rank 0 wrote" in said and "rank 1 wrote" in said
+    names = {pod["spec"]["nodeName"] for pod in trial.get(f"pods {pods}")["items"]}
+    types = {
+        trial.get(f"node {name}")["metadata"]["labels"]["node.kubernetes.io/instance-type"]
+        for name in names
+    }
+    assert types == {"m7i.4xlarge"}
+
+
+def test_an_elastic_job_meets_by_etcd_and_runs_with_all_the_nodes_that_come_in_time(
+    trial: Harness,
+) -> None:
+    job = trial.get(f"pytorchjob {GROWS} -n training")
+    assert [c["type"] for c in job["status"]["conditions"] if c["status"] == "True"][
+        -1
+    ] == "Succeeded"
+    logs = "kubectl logs -n training -l training.kubeflow.org/job-name=grows --tail=-1"
+    assert "[rank 1/2]" in trial.shell(logs)
+
+
+def test_mpirun_starts_ranks_in_the_launcher_and_in_the_pods_with_sshd(trial: Harness) -> None:
+    assert trial.condition(MPI) == "Complete"
+    logs = "kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=ranks --tail=-1"
+    said = trial.shell(logs)
+    assert {f"rank {n}/4 on" in said for n in range(4)} == {True}
+    assert "on ranks-launcher-0-0" in said and "on ranks-node-0-0" in said
+
+
+def test_the_launcher_of_deepspeed_ends_on_upstreams_runtime(trial: Harness) -> None:
+    assert trial.condition(DEEP) == "Complete"
+    said = trial.shell("kubectl logs -n training -l jobset.sigs.k8s.io/jobset-name=deep --tail=-1")
+    assert sorted(line for line in said.splitlines() if line.startswith("trains")) == [
+        f"trains {n}" for n in range(4)
+    ]
+
+
+def test_a_store_whose_size_follows_from_a_model_holds_its_checkpoints(trial: Harness) -> None:
+    assert trial.condition(TRAIN) == "Complete"
+    systems = trial.aws("fsx").describe_file_systems()["FileSystems"]
+    kinds = {one["LustreConfiguration"]["DeploymentType"]: one for one in systems}
+    assert set(kinds) == {"SCRATCH_2", "PERSISTENT_2"}
+    assert kinds["PERSISTENT_2"]["LustreConfiguration"]["PerUnitStorageThroughput"] >= 125
+
+
+def test_nothing_changes_after_that(trial: Harness) -> None:
+    trial.shell("pulumi preview --non-interactive --expect-no-changes --refresh")
