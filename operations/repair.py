@@ -52,6 +52,8 @@ PATIENCE_SECONDS = 1800
 """How long to wait for an object that AWS is still creating. A cluster takes ten minutes."""
 NOTHING = "Nothing was changed."
 ROLE = "aws:iam/role:Role"
+EDGES = ("dependencies", "propertyDependencies")
+"""Where a state has them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +66,8 @@ class Repair:
     """Operations that an engine started and did not end."""
     wanted: Entry
     """What the program would create: the engine's own import file."""
+    edges: dict[str, Entry]
+    """What each resource depends on, by URN, as the program has it."""
     adopted: dict[str, ExistingObject]
     """Name in `wanted` → the object, which exists and is not in the state."""
     unfinished_releases: list[Release]
@@ -109,6 +113,7 @@ class Repair:
             interfaces.delete(self.session, interface)
         if self.adopted:
             _adopt(self.stack, self.wanted, {name: it.id for name, it in self.adopted.items()})
+            _order(self.stack, self.edges)
 
 
 def repair(stack: str, *, yes: bool) -> int:
@@ -136,7 +141,7 @@ def repair(stack: str, *, yes: bool) -> int:
 
 def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
     """The changes of a repair. It only reads, and waits for objects that AWS is still creating."""
-    wanted, steps, region = _wanted(stack)
+    wanted, steps, edges, region = _wanted(stack)
     session = _session(state, region)
     candidates = list(_existing(wanted, steps))
     resources = state["deployment"].get("resources") or []
@@ -150,6 +155,7 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
         session=session,
         pending=_pending(state),
         wanted=wanted,
+        edges=edges,
         adopted=adopted,
         unfinished_releases=unfinished_releases,
         with_egress_rule=frozenset(
@@ -214,19 +220,21 @@ def accounts(state: Entry) -> set[str]:
     return {part[4] for part in parts if len(part) > 5 and part[4].isdecimal()}
 
 
-def _wanted(stack: str) -> tuple[Entry, dict[str, Entry], str | None]:
-    """What the program would create: the engine's own import file, the inputs of its steps by URN,
-    and the stack's region."""
+def _wanted(stack: str) -> tuple[Entry, dict[str, Entry], dict[str, Entry], str | None]:
+    """What the program would create: the engine's own import file, the inputs of its steps and
+    their dependencies by URN, and the stack's region."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "import.json"
         shown = json.loads(pulumi(stack, "preview", "--json", "--import-file", str(file)))
-        steps = {
-            step["urn"]: step["newState"].get("inputs") or {}
-            for step in shown.get("steps", [])
-            if step["op"] == "create"
+        new = {s["urn"]: s["newState"] for s in shown.get("steps", []) if s["op"] == "create"}
+        steps = {urn: made.get("inputs") or {} for urn, made in new.items()}
+        edges = {
+            urn: {key: made[key] for key in EDGES if key in made}
+            for urn, made in new.items()
+            if made.get(EDGES[0])
         }
         region = (shown.get("config") or {}).get("aws:region")
-        return json.loads(file.read_text()), steps, region
+        return json.loads(file.read_text()), steps, edges, region
 
 
 def _existing(wanted: Entry, steps: dict[str, Entry]) -> Iterator[tuple[Entry, Entry]]:
@@ -316,6 +324,23 @@ def _adopt(stack: str, wanted: Entry, ids: dict[str, str]) -> None:
             "--protect=false",
             "--skip-preview",
         )
+
+
+def _order(stack: str, edges: dict[str, Entry]) -> None:
+    """Give imported resources their dependencies: `pulumi import` knows none, and a destroy would
+    release an address before its NAT gateway is gone. A state names only what stands before."""
+    state, before = deployment(stack), set[str]()
+    for resource in state["deployment"].get("resources") or []:
+        known = edges.get(resource["urn"])
+        if known and not resource.get(EDGES[0]):
+            resource[EDGES[0]] = [urn for urn in known[EDGES[0]] if urn in before]
+            resource[EDGES[1]] = {
+                key: [urn for urn in urns or [] if urn in before]
+                for key, urns in (known.get(EDGES[1]) or {}).items()
+            }
+        before.add(resource["urn"])
+    if edges:
+        pulumi(stack, "stack", "import", text=json.dumps(state))
 
 
 def _kind(urn: str) -> str:

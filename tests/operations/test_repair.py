@@ -160,6 +160,30 @@ def test_an_object_that_a_killed_engine_forgot_is_imported_under_its_component(
     assert stack.imported["resources"] == [COMPONENT, ENTRY | {"id": "vpc-1"}]
 
 
+def test_what_is_imported_gets_the_dependencies_that_the_state_can_name(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    resources = [{"urn": "address"}, {"urn": "gateway"}, {"urn": "later"}, {"urn": "table"}]
+    resources[3]["dependencies"] = ["gateway"]  # pyright: ignore[reportArgumentType]
+    written: list[Any] = []
+    state = {"deployment": {"resources": resources}}
+    monkeypatch.setattr(repair, "deployment", lambda _: state)
+    monkeypatch.setattr(repair, "pulumi", lambda *_, text: written.append(json.loads(text)))
+    needs = ["address", "later", "nowhere"]
+    edges = {
+        "gateway": {"dependencies": needs, "propertyDependencies": {"id": needs, "tags": None}},
+        "table": {"dependencies": ["address"]},
+    }
+    repair._order("dev", edges)
+    [changed] = written
+    assert changed["deployment"]["resources"][1] == {
+        "urn": "gateway",
+        "dependencies": ["address"],
+        "propertyDependencies": {"id": ["address"], "tags": []},
+    }
+    assert changed["deployment"]["resources"][3]["dependencies"] == ["gateway"]
+
+
 def test_a_role_that_the_program_does_not_name_is_deleted_and_not_imported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
