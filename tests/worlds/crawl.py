@@ -157,7 +157,10 @@ def partial(wanted: Range, every: int, *, without_cluster: bool) -> list[str]:
                     f" {left}, {time.monotonic() - began:.0f} s",
                     flush=True,
                 )
-                wrong += [] if left == 0 else [f"down after {number} left something"]
+                if left:
+                    wrong.append(
+                        f"down after {number} ended {left}:\n{place.log.read_text()[-3000:]}"
+                    )
                 if not killed:
                     break
     return wrong
