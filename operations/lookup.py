@@ -1,7 +1,7 @@
 """Find an object in the account from the inputs that the program gives it: by its name or its tags.
 
-Types that are not listed can be created twice with the same result (policy attachments, queue and
-role policies, event rules and targets), so they need no finder.
+Types that are not listed can be created twice with the same result, and end with what they belong to
+(policies of queues and buckets, subscriptions of topics), so they need no finder.
 """
 
 from __future__ import annotations
@@ -109,6 +109,39 @@ def _instance_profile(session: boto3.Session, inputs: Inputs) -> ExistingObject 
             "InstanceProfile"
         ]["InstanceProfileName"]
     )
+
+
+def _role_policy(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    role, name = inputs["role"], inputs["name"]
+    session.client("iam").get_role_policy(RoleName=role, PolicyName=name)
+    return ExistingObject(id=f"{role}:{name}")
+
+
+def _attached_policy(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    role, arn = inputs["role"], inputs["policyArn"]
+    pages = session.client("iam").get_paginator("list_attached_role_policies")
+    attached = (each for page in pages.paginate(RoleName=role) for each in page["AttachedPolicies"])
+    found = any(each["PolicyArn"] == arn for each in attached)
+    return ExistingObject(id=f"{role}/{arn}") if found else None
+
+
+def _event_rule(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    return ExistingObject(id=session.client("events").describe_rule(Name=inputs["name"])["Name"])
+
+
+def _event_target(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    rule, target = inputs["rule"], inputs["targetId"]
+    targets = session.client("events").list_targets_by_rule(Rule=rule)["Targets"]
+    found = any(each["Id"] == target for each in targets)
+    return ExistingObject(id=f"{rule}/{target}") if found else None
+
+
+def _topic(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    region, account = session.region_name, session.client("sts").get_caller_identity()["Account"]
+    partition = session.get_partition_for_region(region)
+    arn = f"arn:{partition}:sns:{region}:{account}:{inputs['name']}"
+    session.client("sns").get_topic_attributes(TopicArn=arn)
+    return ExistingObject(id=arn)
 
 
 def _queue(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
@@ -284,6 +317,11 @@ _FINDERS: dict[str, Callable[[boto3.Session, Inputs], ExistingObject | None]] = 
     "aws:ec2/routeTableAssociation:RouteTableAssociation": _route_table_association,
     "aws:iam/role:Role": _role,
     "aws:iam/instanceProfile:InstanceProfile": _instance_profile,
+    "aws:iam/rolePolicy:RolePolicy": _role_policy,
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": _attached_policy,
+    "aws:cloudwatch/eventRule:EventRule": _event_rule,
+    "aws:cloudwatch/eventTarget:EventTarget": _event_target,
+    "aws:sns/topic:Topic": _topic,
     "aws:sqs/queue:Queue": _queue,
     "aws:eks/cluster:Cluster": _cluster,
     "aws:eks/nodeGroup:NodeGroup": _node_group,
