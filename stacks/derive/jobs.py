@@ -170,6 +170,10 @@ def _rendered(
     )
 
 
+RUN_ID = "--rdzv_id=$(PET_MASTER_ADDR)"
+"""Of torchrun, where runs may share an etcd; it came later."""
+
+
 def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
     """What the job asks of its pods. vCPUs, memory and arguments count where the stack file says
     them: another share of the node by default is not another run, and neither is a Pushgateway. Nor
@@ -184,6 +188,7 @@ def _asked(job: JobConfig, training: Training) -> dict[str, Any]:
     for name, said in settings.items():
         if said is None:
             del asked[name]
+    asked["command"] = [word for word in asked["command"] if word != RUN_ID]
     if push_gateway.VARIABLE not in job.env:
         asked["env"].pop(push_gateway.VARIABLE, None)
     return asked
@@ -333,13 +338,12 @@ def _torchrun(wanted: TorchrunConfig) -> tuple[str, ...]:
     """torchrun, which reads PET_NNODES, PET_NPROC_PER_NODE and PET_NODE_RANK by itself. Runs that share
     an etcd meet under an id each: torchrun's default is the same for all."""
     meet = wanted.rendezvous
-    first = "$(PET_MASTER_ADDR)"
     return (
         "torchrun",
         f"--max_restarts={wanted.max_restarts}",
         f"--rdzv_backend={'etcd-v2' if meet else 'c10d'}",
-        f"--rdzv_endpoint={meet.etcd if meet else f'{first}:$(PET_MASTER_PORT)'}",
-        *([f"--rdzv_id={first}"] if meet else []),
+        f"--rdzv_endpoint={meet.etcd if meet else '$(PET_MASTER_ADDR):$(PET_MASTER_PORT)'}",
+        *([RUN_ID] if meet else []),
         wanted.script,
         *wanted.arguments,
     )

@@ -9,6 +9,7 @@ import pytest
 
 from catalog import versions
 from plans.parts import JobPlan
+from stacks.derive import jobs
 from tests.support.cases.jobs import JOB, SCRIPT, TOKEN, pytorch_job, tune
 from tests.support.recording import CHECKOUT
 from tests.support.stackfile import SCRATCH, Edit, at, environment_plan, without
@@ -165,6 +166,16 @@ def test_torchrun_meets_at_the_first_node_or_at_an_etcd() -> None:
         "--rdzv_endpoint=etcd:2379",
         "--rdzv_id=$(PET_MASTER_ADDR)",  # of this run alone: two runs on an etcd must not meet
     ]
+
+
+def test_an_id_that_came_later_starts_no_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def planned() -> JobPlan:
+        meets = {"script": "a.py", "rendezvous": {"etcd": "etcd:2379"}}
+        return job(without(SCRIPT), at(f"{JOB}.torchrun", meets))
+
+    before = planned()
+    monkeypatch.setattr(jobs, "RUN_ID", "--rdzv_id=another")
+    assert before.spec != planned().spec and before.run == planned().run
 
 
 def test_labels_are_of_the_job_and_of_its_pods() -> None:
