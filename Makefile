@@ -2,7 +2,7 @@
 STACK ?= dev
 STACK_IS_GIVEN := $(filter command environment,$(firstword $(origin STACK)))
 # What somebody gives is text: make expands nothing in it, and a shell sees it in quotes.
-$(foreach name,STACK FILE TRAINER DEADLINE POLICY PART LIVE JSON PREVIEW KEY JOB RANK FOLLOW YES POOL NODES IMAGE FROM REGISTRY LIST RUN GPUS MINUTES ONCE SVG,$(eval override $(name) := $$(value $(name))))
+$(foreach name,STACK FILE TRAINER DEADLINE POLICY PART LIVE JSON PREVIEW KEY JOB RANK FOLLOW PAST YES POOL NODES IMAGE FROM REGISTRY LIST RUN GPUS MINUTES ONCE SVG,$(eval override $(name) := $$(value $(name))))
 quoted = '$(subst ','\'',$(1))'
 PYTHON ?= python3
 PRODUCT := .venv/.product

@@ -107,6 +107,15 @@ ATTACKS = {
 }
 
 
+def test_every_setting_of_make_is_taken_as_text() -> None:
+    """A setting that is missing in the list would be expanded by make."""
+    text = (CHECKOUT / "Makefile").read_text()
+    used = {*re.findall(r"\$\(([A-Z]+)\)", text)}
+    own = {*re.findall(r"^([A-Z]+) *[:?]?=", text, re.MULTILINE)} - {"STACK"}
+    [taken] = re.findall(r"foreach name,([A-Z ]+),", text)
+    assert used - own - {"MAKE", "MAKECMDGOALS"} == {*taken.split()}
+
+
 @pytest.mark.parametrize("value", ATTACKS.values(), ids=ATTACKS)
 @pytest.mark.parametrize(
     "words",
