@@ -16,6 +16,7 @@ from frozen import dataclass
 from plans.networks import BroughtNetworkPlan, BroughtZonePlan
 from plans.stores import StorePlan
 from plans.upstream_runtimes import upstream_runtimes
+from stacks import immutable
 from stacks.deployed import Deployed, read_deployed
 from stacks.planned import EnvironmentPlan, Planned
 from stacks.settings.problems import InputError, InputWarning
@@ -104,11 +105,15 @@ def compared(planned: Planned, lines: Lines) -> Planned:
     plan = planned.plan
     if not isinstance(plan, EnvironmentPlan):
         return planned
-    deployed = read_deployed(TYPES)
+    deployed = read_deployed(TYPES | immutable.TYPES)
     warnings = (*replacing_warnings(plan, deployed), *growing_warnings(plan, deployed))
     return replace(
         planned,
-        errors=(*planned.errors, *replacing_errors(plan, deployed)),
+        errors=(
+            *planned.errors,
+            *replacing_errors(plan, deployed),
+            *immutable.immutable_errors(plan, deployed),
+        ),
         warnings=(*planned.warnings, *warnings),
     ).located(lines)
 
