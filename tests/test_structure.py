@@ -40,6 +40,7 @@ FLOORS = (
     ("stacks/planned",),
     ("stacks/plan",),
     ("stacks/deployed",),
+    ("stacks/immutable",),
     ("stacks/replacing",),
     ("stacks/reports",),
     ("stacks/outputs",),
