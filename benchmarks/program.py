@@ -93,7 +93,7 @@ def _measure(jobs: int) -> None:
         )
         print(
             f"program: {jobs} jobs, {len(json.loads(resources.read_text()))} resources made in a"
-            f" fresh process\n{table(runs, 'flat, collecting as ours')}\n"
+            f" fresh process\n{table(runs, 'flat')}\n"
         )
 
 
