@@ -16,10 +16,9 @@ from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports import cost
 from tests.support.cases.jobs import JOB, SCRIPT, pytorch_job
+from tests.support.graphs import environment
 from tests.support.recording import CHECKOUT, WORKLOADS, Graph, deploy
 from tests.support.stackfile import (
-    ENVIRONMENT,
-    Edit,
     at,
     environment_plan,
     reading,
@@ -36,17 +35,9 @@ MANIFEST = {
 }
 
 
-def changed(*edits: Edit) -> Graph:
-    def changes(values: dict[str, Any]) -> None:
-        for edit in edits:
-            edit(values[ENVIRONMENT])
-
-    return deploy("dev", changes)
-
-
 def test_a_train_job_waits_for_its_runtime_and_a_pytorch_job_for_its_operator(dev: Graph) -> None:
     assert dev.waits_for(dev[TRAIN_JOB], dev["ClusterTrainingRuntime torch-distributed-resilient"])
-    legacy = changed(*pytorch_job())
+    legacy = environment(*pytorch_job())
     run = legacy["kubernetes:kubeflow.org/v1:PyTorchJob t5-large"]
     assert legacy.waits_for(run, legacy["Release training-operator"])
     assert run.inputs["metadata"]["annotations"].keys() == {"trainyard.io/run"}
@@ -62,7 +53,7 @@ def test_a_run_that_was_made_when_each_job_was_a_component_is_not_replaced(dev: 
     [alias] = dev[TRAIN_JOB].options.aliases
     old = "urn:pulumi:dev::trainyard::trainyard:jobs:Job$"
     assert alias.urn == f"{old}kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob::t5-large"
-    graph = changed(at("jobs.theirs", MANIFEST))
+    graph = environment(at("jobs.theirs", MANIFEST))
     for node in graph.nodes.values():
         if node.options.parent.endswith("::jobs"):
             [alias] = node.options.aliases
@@ -118,7 +109,7 @@ def test_a_run_that_finds_an_older_checkpoint_says_where_and_how_to_begin_afresh
 
 
 def test_files_are_there_before_the_run_that_mounts_them() -> None:
-    graph = changed(
+    graph = environment(
         without(SCRIPT),
         at(f"{JOB}.files", {"sources": ["README.md"]}),
         at(f"{JOB}.torchrun", {"script": "/workspace/README.md"}),
@@ -129,7 +120,9 @@ def test_files_are_there_before_the_run_that_mounts_them() -> None:
 
 
 def test_a_priority_is_there_before_the_run_that_has_it() -> None:
-    graph = changed(at("priorities", {"high": 1000}), *pytorch_job(), at(f"{JOB}.priority", "high"))
+    graph = environment(
+        at("priorities", {"high": 1000}), *pytorch_job(), at(f"{JOB}.priority", "high")
+    )
     run = graph["kubernetes:kubeflow.org/v1:PyTorchJob t5-large"]
     assert graph.waits_for(run, graph["PriorityClass high"])
     made = graph["PriorityClass high"]
@@ -139,7 +132,7 @@ def test_a_priority_is_there_before_the_run_that_has_it() -> None:
 
 
 def test_a_file_is_a_run_with_what_it_brings() -> None:
-    graph = changed(at("jobs.theirs", MANIFEST))
+    graph = environment(at("jobs.theirs", MANIFEST))
     [run] = [node for node in graph.of("TrainJob") if node.name == "theirs"]
     brought = [node for node in graph.of("TrainingRuntime") if node.name.startswith("theirs-")]
     assert brought and all(graph.waits_for(run, node) for node in brought)
@@ -148,7 +141,7 @@ def test_a_file_is_a_run_with_what_it_brings() -> None:
 
 
 def test_one_more_job_changes_nothing_but_itself(dev: Graph) -> None:
-    more = changed(at("jobs.theirs", MANIFEST))
+    more = environment(at("jobs.theirs", MANIFEST))
     assert set(dev.nodes) < set(more.nodes)
     assert all(more.nodes[urn].inputs == node.inputs for urn, node in dev.nodes.items())
 

@@ -10,22 +10,15 @@ import pytest
 from stacks.planned import EnvironmentPlan
 from stacks.reports import plan as report
 from stacks.reports import policy
-from tests.support.recording import Graph, deploy
-from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan, planned
+from tests.support.graphs import environment
+from tests.support.recording import Graph
+from tests.support.stackfile import Edit, at, environment_plan, planned
 
 TOPIC = "arn:aws:sns:ap-northeast-2:123456789012:gpu-alerts"
 ADDRESS = "gpu-oncall@example.com"
 TOLD, BROUGHT = (
     at("metrics", {"alerts": each}) for each in ({"emails": [ADDRESS]}, {"topic_arn": TOPIC})
 )
-
-
-def environment(*edits: Edit) -> Graph:
-    def changes(values: dict[str, Any]) -> None:
-        for edit in edits:
-            edit(values[ENVIRONMENT])
-
-    return deploy("dev", changes)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.graph.test_environment import changed
+from tests.support.graphs import environment
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import at, without
 
@@ -33,32 +33,34 @@ def _node_policies(graph: Graph) -> set[str]:
 
 
 def test_a_private_cluster_has_no_public_endpoint_and_sends_no_ranges() -> None:
-    cluster = changed(*PRIVATE, at("cluster.inside_vpc", True))["eks:index:Cluster cluster"].inputs
+    cluster = environment(*PRIVATE, at("cluster.inside_vpc", True))[
+        "eks:index:Cluster cluster"
+    ].inputs
     assert cluster["endpointPublicAccess"] is False and "publicAccessCidrs" not in cluster
 
 
 def test_a_private_cluster_is_reached_through_the_tunnel() -> None:
-    graph = changed(*PRIVATE, at("cluster.tunnel_port", 8443))
+    graph = environment(*PRIVATE, at("cluster.tunnel_port", 8443))
     assert _server(graph) == {"server": "https://127.0.0.1:8443", "tls-server-name": "cluster"}
     assert "https://cluster" in json.dumps(graph["Release karpenter"].inputs), "pods need no tunnel"
 
 
 def test_a_private_cluster_is_reached_through_the_proxy() -> None:
-    graph = changed(*PRIVATE, at("cluster.proxy_url", "http://proxy:3128"))
+    graph = environment(*PRIVATE, at("cluster.proxy_url", "http://proxy:3128"))
     assert _server(graph) == {"server": "https://cluster", "proxy-url": "http://proxy:3128"}
 
 
 def test_a_prepared_tunnel_gives_system_nodes_the_agents_policy_and_nothing_else(
     dev: Graph,
 ) -> None:
-    graph = changed(at("cluster.tunnel_port", 8443))
+    graph = environment(at("cluster.tunnel_port", 8443))
     assert _node_policies(graph) - _node_policies(dev) == {AGENT}
     assert set(graph.nodes) - set(dev.nodes) == {graph.one("RolePolicyAttachment", AGENT).urn}
     assert _server(graph) == _server(dev) == {"server": "https://cluster"}
 
 
 def test_the_output_opens_the_tunnel_through_a_running_system_node(dev: Graph) -> None:
-    graph = changed(at("cluster.tunnel_port", 8443))
+    graph = environment(at("cluster.tunnel_port", 8443))
     words = shlex.split(graph.outputs["tunnel"])
     assert words[:3] == ["aws", "ssm", "start-session"]
     assert words[-1] == "host=cluster,portNumber=443,localPortNumber=8443"
@@ -71,6 +73,6 @@ def test_a_private_endpoint_is_an_update_in_place() -> None:
     """The name of a cluster changes with what replaces it."""
     names = {
         graph["eks:index:Cluster cluster"].inputs["name"]
-        for graph in (deploy("dev"), changed(*PRIVATE, at("cluster.tunnel_port", 8443)))
+        for graph in (deploy("dev"), environment(*PRIVATE, at("cluster.tunnel_port", 8443)))
     }
     assert len(names) == 1

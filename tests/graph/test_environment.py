@@ -22,23 +22,14 @@ import pytest
 
 from catalog.latencies import TYPICAL
 from catalog.versions import DEFAULT_KUBERNETES
+from tests.support.graphs import environment
 from tests.support.recording import UNKNOWN, Changes, Graph, Node, deploy
-from tests.support.stackfile import ENVIRONMENT, SCRATCH, Edit, at, without
+from tests.support.stackfile import ENVIRONMENT, SCRATCH, at, without
 from tests.support.stacks import BOUNDARY, recorded
 
 JOB = "jobs.t5-large"
 TRAIN_JOB = "kubernetes:trainer.kubeflow.org/v1alpha1:TrainJob t5-large"
 RESILIENT = "ClusterTrainingRuntime torch-distributed-resilient"
-
-
-def changed(*edits: Edit) -> Graph:
-    """The graph of the dev stack with its environment edited."""
-
-    def changes(values: dict[str, Any]) -> None:
-        for edit in edits:
-            edit(values[ENVIRONMENT])
-
-    return deploy("dev", changes)
 
 
 def test_the_graph_is_the_one_that_was_reviewed(
@@ -299,7 +290,7 @@ def test_nodes_that_karpenter_launches_carry_the_same_tags(dev: Graph) -> None:
 
 
 def test_a_stacks_own_tags_reach_its_resources() -> None:
-    graph = changed(at("tags", {"cost-center": "17"}))
+    graph = environment(at("tags", {"cost-center": "17"}))
     assert {
         graph[label].inputs["tags"]["cost-center"]
         for label in ("Vpc network", "LustreFileSystem scratch")
@@ -330,8 +321,8 @@ def test_a_change_that_replaces_the_cluster_gives_it_another_name(dev: Graph) ->
     def name(graph: Graph) -> str:
         return graph["eks:index:Cluster cluster"].inputs["name"]
 
-    assert name(changed(at("network.cidr", "10.1.0.0/16"))) != name(dev)
-    assert name(changed(at("storage.scratch.data", "keep"))) == name(dev)
+    assert name(environment(at("network.cidr", "10.1.0.0/16"))) != name(dev)
+    assert name(environment(at("storage.scratch.data", "keep"))) == name(dev)
 
 
 # Who reaches whom.
@@ -478,7 +469,7 @@ def test_metadata_of_a_node_is_not_for_its_pods(dev: Graph) -> None:
 
 @pytest.mark.parametrize("zone", ["ap-northeast-2a", "ap-northeast-2c"])
 def test_nodes_file_systems_and_jobs_share_the_training_zone(zone: str) -> None:
-    graph = changed(at("zone", zone))
+    graph = environment(at("zone", zone))
     subnet = {s.id: s.inputs["availabilityZone"] for s in graph.of("Subnet")}
     found = {
         subnet[graph["LustreFileSystem scratch"].inputs["subnetIds"]],
@@ -528,7 +519,7 @@ def test_admins_and_the_deployer_are_roles_of_the_stack_file() -> None:
         "arn:aws:iam::111122223333:role/admin",
         "arn:aws:iam::111122223333:role/deployer",
     )
-    graph = changed(
+    graph = environment(
         at("cluster.admins", {"ops": {"role_arn": admin}}),
         at("cluster.deployer_role_arn", deployer),
     )
@@ -685,7 +676,7 @@ def test_karpenter_makes_dry_runs_unless_the_stack_file_says_otherwise(dev: Grap
     def settings(graph: Graph) -> dict[str, Any]:
         return graph["Release karpenter"].inputs["values"]["settings"]
 
-    without_dry_runs = settings(changed(at("karpenter.dry_run", False)))
+    without_dry_runs = settings(environment(at("karpenter.dry_run", False)))
     assert without_dry_runs == settings(dev) | {"disableDryRun": True}
     assert "disableDryRun" not in settings(dev)
 
@@ -733,7 +724,7 @@ def test_the_efa_plugin_runs_where_there_are_efa_devices(dev: Graph) -> None:
             "values": ["g6e.48xlarge", "p5.48xlarge"],
         }
     ]
-    assert not changed(at("pools", {}), at("jobs", {})).of("DaemonSet")
+    assert not environment(at("pools", {}), at("jobs", {})).of("DaemonSet")
 
 
 # The job and its runtime: what somebody would have written by hand, and what they would have
@@ -844,7 +835,7 @@ def test_only_a_changed_identity_replaces_a_run_and_the_old_one_goes_first(dev: 
     assert list(node.options.ignoreChanges) == ["spec"]
     assert list(node.options.replaceOnChanges) == ['metadata.annotations["trainyard.io/run"]']
     assert node.options.deleteBeforeReplace
-    again = changed(at(f"{JOB}.run", 2))[TRAIN_JOB].inputs["metadata"]["annotations"][
+    again = environment(at(f"{JOB}.run", 2))[TRAIN_JOB].inputs["metadata"]["annotations"][
         "trainyard.io/run"
     ]
     first = node.inputs["metadata"]["annotations"]["trainyard.io/run"]
@@ -901,7 +892,7 @@ def test_claims_are_bound_to_the_environments_file_systems(dev: Graph) -> None:
     ],
 )
 def test_kept_data_is_protected_and_nothing_else_is(store: str, kept: str) -> None:
-    graph = changed(at(f"storage.{store}.data", "keep"))
+    graph = environment(at(f"storage.{store}.data", "keep"))
     assert [str(n) for n in graph.nodes.values() if n.options.protect] == [kept]
 
 
@@ -927,7 +918,7 @@ def test_the_file_system_has_the_size_and_speed_of_the_stack_file(dev: Graph) ->
 
 
 def test_data_is_kept_where_the_stack_file_is_silent() -> None:
-    graph = changed(without("storage.scratch.data"), without("storage.home.data"))
+    graph = environment(without("storage.scratch.data"), without("storage.home.data"))
     assert {n.name for n in graph.nodes.values() if n.options.protect} == {"scratch", "home"}
 
 
@@ -948,7 +939,7 @@ LINKED = at(
 
 def test_directories_of_the_file_system_show_s3_before_anybody_mounts_it() -> None:
     """At destroy the other way round: volume, links, file system."""
-    graph = changed(LINKED)
+    graph = environment(LINKED)
     images, out = (graph[f"DataRepositoryAssociation scratch.{name}"] for name in ("images", "out"))
     assert images.inputs["fileSystemId"] == graph["LustreFileSystem scratch"].id
     assert (images.inputs["dataRepositoryPath"], images.inputs["fileSystemPath"]) == (
@@ -964,7 +955,7 @@ def test_directories_of_the_file_system_show_s3_before_anybody_mounts_it() -> No
 
 
 def test_a_link_to_s3_is_found_again_by_its_tags_and_stands_alone_when_it_is_made_anew() -> None:
-    for link in changed(LINKED).of("DataRepositoryAssociation"):
+    for link in environment(LINKED).of("DataRepositoryAssociation"):
         assert (
             link.inputs["tags"]["trainyard:name"] == link.name and link.options.deleteBeforeReplace
         )
@@ -974,7 +965,7 @@ def test_a_link_to_s3_is_found_again_by_its_tags_and_stands_alone_when_it_is_mad
 
 
 def test_a_link_is_protected_where_it_would_take_kept_data_with_it() -> None:
-    graph = changed(
+    graph = environment(
         LINKED,
         at("storage.scratch.data", "keep"),
         at("storage.scratch.lustre.repositories.out.delete_data_in_filesystem", True),
@@ -988,7 +979,7 @@ OVER_EFA = at(
 
 
 def test_a_store_that_is_made_for_efa_is_so_from_the_beginning() -> None:
-    found = changed(OVER_EFA)["LustreFileSystem scratch"]
+    found = environment(OVER_EFA)["LustreFileSystem scratch"]
     assert found.inputs["efaEnabled"] is True and found.inputs["metadataConfiguration"] == {
         "mode": "AUTOMATIC"
     }
@@ -998,7 +989,7 @@ def test_a_store_that_is_made_for_efa_is_so_from_the_beginning() -> None:
 
 
 def test_servers_and_clients_of_efa_let_everything_through_in_both_directions_by_id() -> None:
-    graph = changed(OVER_EFA)
+    graph = environment(OVER_EFA)
     for kind in ("SecurityGroupIngressRule", "SecurityGroupEgressRule"):
         open_ = {
             (r.inputs["securityGroupId"], r.inputs.get("referencedSecurityGroupId"))
@@ -1021,7 +1012,7 @@ def test_servers_and_clients_of_efa_let_everything_through_in_both_directions_by
 
 def test_a_volume_of_efs_waits_for_the_mount_targets_of_all_zones() -> None:
     away = ["ap-northeast-2c", "ap-northeast-2b"]
-    graph = changed(at("pools.h100.fallback_zones", away))
+    graph = environment(at("pools.h100.fallback_zones", away))
     subnet = {s.id: s.inputs["availabilityZone"] for s in graph.of("Subnet")}
     assert {t.name: subnet[t.inputs["subnetId"]] for t in graph.of("MountTarget")} == {
         "home": "ap-northeast-2a",
@@ -1040,14 +1031,17 @@ def test_only_nodes_that_can_have_lustre_go_over_efa(dev: Graph) -> None:
     def boots(graph: Graph) -> dict[str, bool]:
         return {n.name: "lnetctl" in n.inputs["spec"]["userData"] for n in graph.of("EC2NodeClass")}
 
-    assert boots(changed(OVER_EFA)) == {"g6e-class": False, "h100-class": True}
+    assert boots(environment(OVER_EFA)) == {"g6e-class": False, "h100-class": True}
     assert boots(dev) == {"g6e-class": False, "h100-class": False}
 
 
 def test_nothing_is_ever_forgotten_while_it_still_costs_money(dev: Graph) -> None:
     assert not [
         n
-        for n in [*dev.nodes.values(), *changed(at("storage.scratch.data", "keep")).nodes.values()]
+        for n in [
+            *dev.nodes.values(),
+            *environment(at("storage.scratch.data", "keep")).nodes.values(),
+        ]
         if n.options.retainOnDelete or n.options.deletedWith
     ]
 
@@ -1150,7 +1144,7 @@ def test_the_control_plane_logs_who_did_what_and_stays_as_it_is_when_support_end
     cluster = dev["eks:index:Cluster cluster"].inputs
     assert cluster["enabledClusterLogTypes"] == ["audit", "authenticator"]
     assert cluster["upgradePolicy"] == {"supportType": "EXTENDED"}
-    other = changed(at("cluster.logs", []), at("cluster.upgrade_policy", "standard"))
+    other = environment(at("cluster.logs", []), at("cluster.upgrade_policy", "standard"))
     cluster = other["eks:index:Cluster cluster"].inputs
     assert cluster["enabledClusterLogTypes"] == []
     assert cluster["upgradePolicy"] == {"supportType": "STANDARD"}

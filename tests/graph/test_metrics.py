@@ -10,18 +10,10 @@ import pytest
 
 from stacks.planned import EnvironmentPlan
 from stacks.reports import plan as report
-from tests.support.recording import Graph, deploy
-from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
+from tests.support.graphs import environment
+from tests.support.recording import Graph
+from tests.support.stackfile import at, environment_plan
 from tests.support.teams import with_queues
-
-
-def environment(*edits: Edit) -> Graph:
-    def changes(values: dict[str, Any]) -> None:
-        for edit in edits:
-            edit(values[ENVIRONMENT])
-
-    return deploy("dev", changes)
-
 
 ON = at("metrics", {})
 OPERATOR = at("training_operator", {"version": "1.8.1"})

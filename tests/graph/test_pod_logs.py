@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -11,19 +10,12 @@ from plans.parts import digest
 from stacks.reports import policy
 from stacks.reports.cost import estimate
 from stacks.reports.encryption import encryption
-from tests.support.recording import Graph, deploy
-from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
+from tests.support.graphs import environment
+from tests.support.recording import Graph
+from tests.support.stackfile import Edit, at, environment_plan
 from tests.support.stacks import KEY
 
 KEPT = at("logs", {"days": 14})
-
-
-def environment(*edits: Edit) -> Graph:
-    def changes(values: dict[str, Any]) -> None:
-        for edit in edits:
-            edit(values[ENVIRONMENT])
-
-    return deploy("dev", changes)
 
 
 @pytest.fixture(scope="module")

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from plans.push_gateway import ADDRESS, VARIABLE
 from tests.support.cases.jobs import JOB, SCRIPT, pytorch_job
-from tests.support.recording import Graph, deploy
-from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan, planned, without
+from tests.support.graphs import environment
+from tests.support.recording import Graph
+from tests.support.stackfile import Edit, at, environment_plan, planned, without
 from tests.support.teams import listed
 
 PUSHED = at("metrics", {"push_gateway": True})
-
-
-def environment(*edits: Edit) -> Graph:
-    def changes(values: dict[str, Any]) -> None:
-        for edit in edits:
-            edit(values[ENVIRONMENT])
-
-    return deploy("dev", changes)
 
 
 @pytest.fixture(scope="module")

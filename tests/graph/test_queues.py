@@ -15,6 +15,7 @@ from plans.queue_admission import POLICY
 from stacks.planned import EnvironmentPlan
 from stacks.reports import plan as report
 from tests.support.graph_rules import OF_EVERY_GRAPH, Rule
+from tests.support.graphs import environment
 from tests.support.recording import Graph, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at
 from tests.support.teams import (
@@ -28,17 +29,13 @@ from tests.support.teams import (
 )
 
 
-def environment(*edits: Edit) -> Graph:
-    def changes(values: dict[str, Any]) -> None:
-        for edit in (with_queues, *edits):
-            edit(values[ENVIRONMENT])
-
-    return deploy("dev", changes)
+def queued_environment(*edits: Edit) -> Graph:
+    return environment(with_queues, *edits)
 
 
 @pytest.fixture(scope="module")
 def queued() -> Graph:
-    return environment()
+    return queued_environment()
 
 
 def spec(graph: Graph, resource: str) -> Any:
@@ -57,7 +54,7 @@ def test_an_environment_without_queues_has_nothing_of_them() -> None:
 
     graph = deploy("dev", only_teams)
     assert not graph.starting("trainyard:queues:") and "kueue" not in graph.golden()
-    assert POLICY not in graph.golden() and POLICY in environment().golden()
+    assert POLICY not in graph.golden() and POLICY in queued_environment().golden()
 
 
 def test_a_flavor_has_the_label_and_the_taint_of_its_pool(queued: Graph) -> None:
@@ -95,19 +92,19 @@ def test_the_quotas_are_whole_nodes_and_add_up_to_the_pools(queued: Graph) -> No
 
 
 def test_a_team_that_keeps_its_nodes_lends_none() -> None:
-    graph = environment(at("teams.vision.lends_nodes", False))
+    graph = queued_environment(at("teams.vision.lends_nodes", False))
     assert quotas(graph, "ClusterQueue team-vision-share")["g6e"]["lendingLimit"] == "0"
 
 
 def test_the_nodes_of_a_static_pool_are_those_that_it_keeps() -> None:
     """A warm spare is for a broken node, and no job counts on it."""
-    graph = environment(at("pools.g6e.replicas", 3), at("pools.g6e.warm_spares", 1))
+    graph = queued_environment(at("pools.g6e.replicas", 3), at("pools.g6e.warm_spares", 1))
     assert quotas(graph, "Cohort queues-cohort")["g6e"] == {"nominalQuota": "8"}
 
 
 def test_by_topology_flavors_name_the_layers_and_runtimes_prefer_the_nearest() -> None:
     static = (at("pools.g6e.replicas", 4), at("pools.h100.replicas", 2))
-    graph = environment(at("queues.topology", "preferred"), *static)
+    graph = queued_environment(at("queues.topology", "preferred"), *static)
     layers = [f"topology.k8s.aws/network-node-layer-{layer}" for layer in (1, 2, 3)]
     topology = graph["Topology queues-topology"]
     assert topology.inputs["spec"] == {"levels": [{"nodeLabel": layer} for layer in layers]}
@@ -150,7 +147,7 @@ NOBODY = {"policy": "Never"}
 def test_preemption_says_who_stops_for_whom(
     said: str, fair: bool, within: str, reclaim: str, borrowing: dict[str, Any]
 ) -> None:
-    graph = environment(at("queues", {"preemption": said, "fair_sharing": fair}))
+    graph = queued_environment(at("queues", {"preemption": said, "fair_sharing": fair}))
     assert spec(graph, "ClusterQueue team-vision-share")["preemption"] == {
         "withinClusterQueue": within,
         "reclaimWithinCohort": reclaim,
@@ -167,9 +164,9 @@ def test_kueue_gives_a_gang_its_time_and_tries_again_for_ever(queued: Graph) -> 
 
 
 def test_a_pool_that_stands_waits_for_images_only_and_a_recipe_for_its_model() -> None:
-    kept = environment(at("pools.g6e.replicas", 2), at("pools.h100.replicas", 2))
+    kept = queued_environment(at("pools.g6e.replicas", 2), at("pools.h100.replicas", 2))
     assert kueue(kept)["waitForPodsReady"]["timeout"] == "65m"
-    plain = environment(at("trainer.runtimes", ["torch-distributed"]))
+    plain = queued_environment(at("trainer.runtimes", ["torch-distributed"]))
     assert kueue(plain)["waitForPodsReady"]["timeout"] == "18m"
 
 
@@ -183,7 +180,7 @@ def test_kueue_manages_the_jobs_of_teams_and_no_others(queued: Graph) -> None:
         "trainer.kubeflow.org/trainjob",
         "jobset.x-k8s.io/jobset",
     ]
-    assert kueue(environment(at("queues.fair_sharing", True)))["fairSharing"]
+    assert kueue(queued_environment(at("queues.fair_sharing", True)))["fairSharing"]
 
 
 def test_every_resource_of_a_job_is_counted_or_said_not_to_be(
@@ -215,7 +212,7 @@ def test_a_queue_stands_before_anybody_enters_and_goes_while_kueue_runs(queued: 
 
 
 def test_urgencies_are_classes_and_a_namespace_lists_those_of_its_team() -> None:
-    graph = environment(at("teams.vision.max_urgency", "normal"))
+    graph = queued_environment(at("teams.vision.max_urgency", "normal"))
     classes = {
         n.inputs["metadata"]["name"]: n.inputs["value"] for n in graph.of("WorkloadPriorityClass")
     }
@@ -230,7 +227,9 @@ def test_a_stack_with_queues_keeps_the_rules_of_every_graph(queued: Graph, rule:
 
 
 def test_an_entry_more_changes_its_own_resources_only(queued: Graph) -> None:
-    more = environment(at("teams.audio", {"deployer": "arn:aws:iam::111122223333:role/audio"}))
+    more = queued_environment(
+        at("teams.audio", {"deployer": "arn:aws:iam::111122223333:role/audio"})
+    )
     before, after = (json.loads(graph.golden()) for graph in (queued, more))
     added = [each for each in after if each not in before]
     assert [each for each in before if each not in after] == []

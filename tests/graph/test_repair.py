@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from catalog.repair import CONDITIONS
 from plans.repair import AGENT, APP
 from rehearsal.providers.kubernetes import kinds
-from tests.support.recording import Graph, deploy
-from tests.support.stackfile import ENVIRONMENT, Edit, at
-
-
-def environment(*edits: Edit) -> Graph:
-    def changes(values: dict[str, Any]) -> None:
-        for edit in edits:
-            edit(values[ENVIRONMENT])
-
-    return deploy("dev", changes)
+from tests.support.graphs import environment
+from tests.support.recording import Graph
+from tests.support.stackfile import at
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -11,20 +10,13 @@ from catalog.versions import KUBERNETES
 from plans.secrets import ADD_ON, DRIVER, FOLDER
 from plans.team_access import OF_SECRETS
 from plans.team_admission import RULES, WITH_SECRETS
-from tests.support.recording import Graph, deploy
-from tests.support.stackfile import ENVIRONMENT, Edit, at
+from tests.support.graphs import environment
+from tests.support.recording import Graph
+from tests.support.stackfile import at
 from tests.support.teams import listed
 
 JOB = "jobs.t5-large"
 HF = at(f"{JOB}.secrets", {"HF_TOKEN": {"secrets_manager": "shared/hf", "key": "token"}})
-
-
-def environment(*edits: Edit) -> Graph:
-    def changes(values: dict[str, Any]) -> None:
-        for edit in edits:
-            edit(values[ENVIRONMENT])
-
-    return deploy("dev", changes)
 
 
 def differ(before: Graph, after: Graph) -> tuple[set[str], set[str]]:

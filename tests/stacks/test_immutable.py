@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from stacks.immutable import FLAVOR, NODE_POOL, immutable_errors
 from tests.support.deployed import deployed
-from tests.support.recording import Graph, deploy
-from tests.support.stackfile import ENVIRONMENT, Edit, at, environment_plan
+from tests.support.graphs import environment
+from tests.support.stackfile import Edit, at, environment_plan
 from tests.support.teams import with_queues
 
 STATIC = at("pools.h100", {"instance_types": ["p5.48xlarge"], "max_nodes": 3, "replicas": 2})
@@ -18,16 +16,8 @@ KEPT = (at("pools.h100.replicas", 2), at("pools.g6e.replicas", 4))
 NEAR = (with_queues, at("queues.topology", "preferred"), *KEPT)
 
 
-def _graph(*edits: Edit) -> Graph:
-    def changed(values: dict[str, Any]) -> None:
-        for edit in edits:
-            edit(values[ENVIRONMENT])
-
-    return deploy("dev", changed)
-
-
 def _said(before: tuple[Edit, ...], after: tuple[Edit, ...]) -> list[str]:
-    return [*map(str, immutable_errors(environment_plan(*after), deployed(_graph(*before))))]
+    return [*map(str, immutable_errors(environment_plan(*after), deployed(environment(*before))))]
 
 
 @pytest.mark.parametrize(
@@ -73,6 +63,6 @@ def test_nothing_is_said_of_what_stays_is_new_or_goes() -> None:
 
 
 def test_the_graph_has_what_the_rules_look_at() -> None:
-    graph = _graph(*NEAR)
+    graph = environment(*NEAR)
     assert graph[f"{NODE_POOL} h100-pool"].inputs["spec"]["replicas"] == 2
     assert graph[f"{FLAVOR} flavor-h100"].inputs["spec"]["topologyName"]

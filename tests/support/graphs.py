@@ -1,0 +1,18 @@
+"""Graphs of the dev stack with another environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.recording import Graph, deploy
+from tests.support.stackfile import ENVIRONMENT, Edit
+
+
+def environment(*edits: Edit) -> Graph:
+    """What the program registers when these edits were made to the environment."""
+
+    def changes(values: dict[str, Any]) -> None:
+        for edit in edits:
+            edit(values[ENVIRONMENT])
+
+    return deploy("dev", changes)
