@@ -34,7 +34,8 @@ def open_world(stack: Stack, display: Display, **how: Any) -> bool:
 
 def build_programs(display: Display, programs: Iterable[str] = toolchain.DEFAULT) -> None:
     toolchain.ensure(programs=programs, report=display.reporter("toolchain"))
-    genuine.download(metadata.version("pulumi-kubernetes"), display.reporter("toolchain"))
+    for name in genuine.RELEASED:
+        genuine.download(name, metadata.version(f"pulumi-{name}"), display.reporter("toolchain"))
     charts.ensure(display.reporter("charts"))
 
 

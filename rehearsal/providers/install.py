@@ -45,7 +45,7 @@ def install(pulumi_home: Path, bin_dir: Path) -> None:
         program, executor = folder / f"pulumi-{kind}-{name}", folder / Path(LANGUAGE_EXEC).name
         if kind == "language":
             shutil.copyfile(language_exec(), executor)
-        released = genuine.kubernetes_provider(version) if name == "kubernetes" else None
+        released = genuine.provider(name, version) if name in genuine.RELEASED else None
         command = [str(released)] if released and released != program else _ours(module)
         _write(program, command, bin_dir, executor)
 

@@ -100,7 +100,7 @@ def alone(name: str, files: Mapping[str, str] | None = None) -> Iterator[Alone]:
             kubernetes = ("resource", "kubernetes")
             plugins = install.PLUGINS | {kubernetes: (install.PLUGINS[kubernetes][0], PRETENDED)}
             patch.setattr(install, "PLUGINS", plugins)
-            patch.setattr(install.genuine, "kubernetes_provider", lambda version: None)
+            patch.setattr(install.genuine, "provider", lambda name, version: None)
             port = int(account.url.rpartition(":")[2])
             paths.remember(replace(paths.world(), account_port=port))
             account.speed(SPEED)

@@ -27,15 +27,15 @@ from rehearsal import paths, processes
 
 Object = dict[str, Any]
 
-VICTIMS: dict[str, str] = {
-    "engine": "bin/pulumi",
-    "aws plugin": "rehearsal.providers.aws",
-    "eks plugin": "rehearsal.providers.eks",
-    "kubernetes plugin": "rehearsal.providers.kubernetes",
-    "Karpenter": "/controller",
-    "Trainer and JobSet": "/manager",
+VICTIMS: dict[str, tuple[str, ...]] = {
+    "engine": ("bin/pulumi",),
+    "aws plugin": ("rehearsal.providers.aws",),
+    "eks plugin": ("rehearsal.providers.eks", "/resource-eks-"),
+    "kubernetes plugin": ("rehearsal.providers.kubernetes", "/resource-kubernetes-"),
+    "Karpenter": ("/controller",),
+    "Trainer and JobSet": ("/manager",),
 }
-"""Who may be killed → what its command line contains."""
+"""Who may be killed → what its command line contains: our plugin's, or that of the released one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,19 +168,20 @@ class Harness:
             "spec": obj["spec"],
         }
 
-    def processes(self, part: str) -> list[int]:
-        """Process ids of this rehearsal, in its world and around it, whose command line contains
-        `part`."""
+    def processes(self, *parts: str) -> list[int]:
+        """Process ids of this rehearsal, in its world and around it, whose command line contains one
+        of `parts`."""
         keeper = processes.recorded(self.state / "keeper")
         ours = {
             *processes.marked(f"TRAINYARD_REHEARSAL={self.state}"),
             *(processes.processes_in_namespace(keeper) if keeper else []),
         }
-        return [pid for pid in ours if part in " ".join(processes.command(pid))]
+        said = {pid: " ".join(processes.command(pid)) for pid in ours}
+        return [pid for pid, command in said.items() if any(part in command for part in parts)]
 
-    def kill(self, part: str) -> int:
+    def kill(self, *parts: str) -> int:
         """SIGKILL to all of them; how many there were."""
-        victims = self.processes(part)
+        victims = self.processes(*parts)
         processes.kill(victims)
         return len(victims)
 

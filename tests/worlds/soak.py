@@ -35,7 +35,7 @@ def kill_round(harness: Harness, chance: random.Random, word: str) -> str | None
         chance.uniform(2, 60 if word == "up" else 30),
     )
     find = (
-        harness.gpu_instances if victim == GPU_NODE else lambda: harness.processes(VICTIMS[victim])
+        harness.gpu_instances if victim == GPU_NODE else lambda: harness.processes(*VICTIMS[victim])
     )
     command = harness.start(word)
     time.sleep(moment)
@@ -57,7 +57,7 @@ def _kill(harness: Harness, victim: str) -> int:
     """SIGKILL to a program, or the end of one GPU instance as if its hardware had died; how many
     there were."""
     if victim != GPU_NODE:
-        return harness.kill(VICTIMS[victim])
+        return harness.kill(*VICTIMS[victim])
     found = harness.gpu_instances()[:1]
     return len([i for i in found if harness.do("fault", "vanish", "--instance", i) == 0])
 

@@ -85,7 +85,7 @@ def _up_that_loses_a_process(harness: Harness) -> None:
     print(f"seed {KILL_SEED}: kills {victim} after {moment:.1f} s")
     command = harness.start("up")
     time.sleep(moment)
-    until(lambda: harness.kill(VICTIMS[victim]))
+    until(lambda: harness.kill(*VICTIMS[victim]))
     assert command.wait() != 0, "the kill hit nothing"
 
 

@@ -75,7 +75,7 @@ class World:
             self.harness.start("up", "--stack", NAME),
         )
         if not processes.wait(lambda: command.poll() is not None, PATIENCE_SECONDS, 0.2):
-            self.harness.kill(VICTIMS["engine"])
+            self.harness.kill(*VICTIMS["engine"])
         return self.harness.log.read_text()[said:] if command.wait() else ""
 
     def preview(self) -> str:

@@ -17,6 +17,7 @@ from pulumi.runtime.proto import language_pb2
 from rehearsal import engine, paths
 from rehearsal.providers import install, language
 from rehearsal.providers.wire import struct
+from rehearsal.toolchain import genuine
 from tests.support.patience import PATIENCE
 
 PULUMI = paths.BIN / "pulumi"
@@ -73,7 +74,8 @@ def test_a_program_is_told_the_organization_that_the_engine_names(tmp_path: Path
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PULUMI_HOME with the plugins in it, their upstream part made of the cache or of nothing."""
-    monkeypatch.setenv("KUBERNETES_PROVIDER", "own")
+    for name in genuine.RELEASED:
+        monkeypatch.setenv(f"{name.upper()}_PROVIDER", "own")
     if not install.language_exec().exists():
         upstream = tmp_path / "upstream"
         upstream.write_text("")
@@ -114,27 +116,29 @@ def test_an_installed_plugin_starts_anywhere_says_its_port_and_leaves_quietly(
     assert plugin.communicate(timeout=PATIENCE) == (b"", b"")
 
 
-def test_a_genuine_kubernetes_provider_is_used_in_place_of_ours(
-    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", genuine.RELEASED)
+def test_a_genuine_plugin_is_used_in_place_of_ours(
+    name: str, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    version = metadata.version("pulumi-kubernetes")
-    genuine = tmp_path / f"theirs/plugins/resource-kubernetes-v{version}/pulumi-resource-kubernetes"
-    genuine.parent.mkdir(parents=True)
-    genuine.touch()
-    monkeypatch.setenv("KUBERNETES_PROVIDER", "")
+    version = metadata.version(f"pulumi-{name}")
+    theirs = tmp_path / f"theirs/plugins/resource-{name}-v{version}/pulumi-resource-{name}"
+    theirs.parent.mkdir(parents=True)
+    theirs.touch()
+    monkeypatch.setenv(f"{name.upper()}_PROVIDER", "")
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "theirs"))
     install.install(home, paths.BIN)
-    ours = next(home.glob("plugins/resource-kubernetes-*/pulumi-resource-kubernetes"))
-    assert f"exec {genuine}" in ours.read_text()
+    ours = next(home.glob(f"plugins/resource-{name}-*/pulumi-resource-{name}"))
+    assert f"exec {theirs}" in ours.read_text()
 
 
+@pytest.mark.parametrize("name", genuine.RELEASED)
 def test_our_own_plugin_is_not_taken_for_the_genuine_one(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KUBERNETES_PROVIDER", "")
+    monkeypatch.setenv(f"{name.upper()}_PROVIDER", "")
     monkeypatch.setenv("PULUMI_HOME", str(home))
     install.install(home, paths.BIN)
-    ours = next(home.glob("plugins/resource-kubernetes-*/pulumi-resource-kubernetes"))
+    ours = next(home.glob(f"plugins/resource-{name}-*/pulumi-resource-{name}"))
     assert f"exec {ours}" not in ours.read_text()
 
 

@@ -219,10 +219,10 @@ def test_the_go_from_pypi_builds_every_program() -> None:
 
 @pytest.fixture
 def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a released plugin would lie in PULUMI_HOME; nothing was downloaded yet."""
+    """Where released plugins would lie in PULUMI_HOME; nothing was downloaded yet."""
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(genuine, "DOWNLOADS", tmp_path / "downloads")
-    return tmp_path / "home/plugins/resource-kubernetes-v4.34.2/pulumi-resource-kubernetes"
+    return tmp_path / "home/plugins"
 
 
 def a_pulumi(folder: Path, does: str) -> Path:
@@ -234,6 +234,7 @@ def a_pulumi(folder: Path, does: str) -> Path:
     return program
 
 
+@pytest.mark.parametrize("name", genuine.RELEASED)
 @pytest.mark.parametrize(
     ("choice", "installed", "used"),
     [
@@ -244,36 +245,42 @@ def a_pulumi(folder: Path, does: str) -> Path:
         ("genuine", True, True),
     ],
 )
-def test_the_genuine_kubernetes_provider_is_used_where_it_is_found(
-    choice: str, installed: bool, used: bool, theirs: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_genuine_plugin_is_used_where_it_is_found(
+    choice: str,
+    installed: bool,
+    used: bool,
+    name: str,
+    theirs: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("KUBERNETES_PROVIDER", choice)
+    monkeypatch.setenv(f"{name.upper()}_PROVIDER", choice)
+    program = theirs / f"resource-{name}-v4.34.2/pulumi-resource-{name}"
     if installed:
-        theirs.parent.mkdir(parents=True)
-        theirs.touch()
-    assert genuine.kubernetes_provider("4.34.2") == (theirs if used else None)
+        program.parent.mkdir(parents=True)
+        program.touch()
+    assert genuine.provider(name, "4.34.2") == (program if used else None)
 
 
 @pytest.mark.usefixtures("theirs")
-def test_a_genuine_provider_that_was_demanded_and_is_missing_is_an_error(
+def test_a_genuine_plugin_that_was_demanded_and_is_missing_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("KUBERNETES_PROVIDER", "genuine")
-    with pytest.raises(toolchain.ToolchainError, match="pulumi plugin install resource kubernetes"):
-        genuine.kubernetes_provider("4.34.2")
+    monkeypatch.setenv("EKS_PROVIDER", "genuine")
+    with pytest.raises(toolchain.ToolchainError, match="pulumi plugin install resource eks 4.4.0"):
+        genuine.provider("eks", "4.4.0")
 
 
 @pytest.mark.parametrize(("choice", "used"), [("", False), ("genuine", True), ("own", False)])
 @pytest.mark.usefixtures("theirs")
-def test_a_genuine_provider_is_downloaded_only_where_it_is_demanded(
+def test_a_genuine_plugin_is_downloaded_only_where_it_is_demanded(
     choice: str, used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBERNETES_PROVIDER", choice)
     put = 'd="$PULUMI_HOME/plugins/resource-$4-v$5"; mkdir -p "$d"; touch "$d/pulumi-resource-$4"'
     pulumi = a_pulumi(tmp_path, put)
-    genuine.download("4.34.2", print, pulumi)
-    genuine.download("4.34.2", print, pulumi)
-    found = genuine.kubernetes_provider("4.34.2")
+    genuine.download("kubernetes", "4.34.2", print, pulumi)
+    genuine.download("kubernetes", "4.34.2", print, pulumi)
+    found = genuine.provider("kubernetes", "4.34.2")
     assert (found is not None and tmp_path / "downloads" in found.parents) is used
     assert (tmp_path / "calls").exists() is used
     assert (
@@ -289,7 +296,7 @@ def test_a_download_that_fails_is_said_and_tried_again_at_the_next_demand(
     pulumi, said = a_pulumi(tmp_path, "exit 1"), list[str]()
     monkeypatch.setenv("KUBERNETES_PROVIDER", "genuine")
     for _ in range(2):
-        genuine.download("4.34.2", said.append, pulumi)
+        genuine.download("kubernetes", "4.34.2", said.append, pulumi)
     assert said[-1] == "the released kubernetes plugin cannot be had from here"
     assert len((tmp_path / "calls").read_text().splitlines()) == 2
 
