@@ -64,6 +64,7 @@ class Checkpoints:
             file = self._folder / f"step-{step:08}.pt"
             write(file, lambda out: torch.save({"step": step} | state, out))
             write(self._folder / "latest", lambda out: out.write(file.name.encode()))
+            print(f"saved {file.name}", flush=True)
             for old in [*self._complete()[KEPT:], *self._folder.glob("step-*.new")]:
                 old.unlink()
         dist.barrier()

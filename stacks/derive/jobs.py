@@ -24,6 +24,7 @@ from plans.trainer import pod_jobs, train_job_spec
 from plans.upstream_runtimes import TUNED, upstream_runtimes
 from stacks.derive import pod_resources
 from stacks.derive.capacity import TYPES, node_selector
+from stacks.derive.history import progress_notes
 from stacks.derive.job_files import config_map
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from stacks.settings.job import JobConfig, PyTorchJobConfig, TorchrunConfig, TorchtuneConfig
@@ -68,6 +69,7 @@ def job_plan(
         labels=training.labels,
         spec=rendered.spec,
         files=files,
+        annotations=progress_notes(job, environment, region),
         objects=(secrets.object(),) if secrets else (),
         **_managed(job),
         priorities=_priorities(job, environment),

@@ -276,7 +276,7 @@ def everything() -> dict[str, Any]:
                 "alerts": {"emails": ["gpu-oncall@example.com"], "severity": "critical"},
             },
             "repair": {"nodes_an_hour": 2, "hung_minutes": 30},
-            "history": {"days": 30},
+            "history": {"days": 30, "progress": True},
             "logs": {"days": 90},
             "teams": {"vision": copy.deepcopy(_TEAM)},
             "tags": {"team": "vision"},

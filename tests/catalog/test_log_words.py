@@ -1,10 +1,10 @@
-"""Lines by which scripts say that they resumed, or saved."""
+"""Lines by which scripts say that they resumed, or saved, or that a step is done."""
 
 from __future__ import annotations
 
 import pytest
 
-from catalog.checkpoint_words import resumed_from, saved
+from catalog.log_words import resumed_from, saved
 
 
 @pytest.mark.parametrize(
