@@ -27,6 +27,7 @@ _TRAIN: dict[str, Any] = {
         "store": "scratch",
         "directory": "train",
         "interval_minutes": 30,
+        "keep": 3,
         "asynchronous": True,
     },
     "parameters_billion": 7,
