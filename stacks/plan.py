@@ -57,6 +57,7 @@ from stacks.rules.environment import (
 )
 from stacks.rules.isolated import offline_warnings
 from stacks.rules.network import stack_errors
+from stacks.rules.repositories import export_errors
 from stacks.rules.secrets import account_errors, entry_secret_errors, team_secret_errors
 from stacks.rules.teams import (
     contract_errors,
@@ -125,6 +126,7 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
         *environment_access_errors(access, config.aws, wanted.cluster, wanted.tags),
         *environment_errors(config.region, wanted, zones, now),
         *encryption_errors(config.region, wanted, access),
+        *export_errors(config.stack, wanted, folder),
         *entry_errors(wanted, access),
         *entry_secret_errors(wanted, config.region),
         *account_errors(wanted, access),

@@ -22,6 +22,7 @@ from stacks.rules.model_memory import model_memory_warnings
 from stacks.rules.pod_resources import request_problems
 from stacks.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from stacks.rules.pools import unknown_pool
+from stacks.rules.repositories import import_errors
 from stacks.rules.secrets import secret_errors
 from stacks.rules.stores import checkpoint_errors, checkpoint_warnings
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
@@ -78,6 +79,7 @@ def _errors(
         problems = request_problems(view, job.pool, pool)
         yield from (each for each in problems if isinstance(each, InputError))
         yield from checkpoint_errors(path, job, environment, region)
+    yield from import_errors(path, job, environment)
     yield from _runtime(path, job, environment)
     yield from _pytorch_job(path, job, environment)
     yield from _resume(path, job, environment)

@@ -669,6 +669,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.checkpoints.store",
         "be a store of the environment",
     ),
+    "checkpoints where S3 deletes them": (
+        [_linked({"path": "/t5-large"})],
+        f"{JOB}.checkpoints.directory",
+        "must not be in /t5-large, where changes in s3://sets/a/ replace and delete checkpoints; got"
+        " t5-large. Fix: write auto_import: [] in environment.storage.scratch.lustre.repositories.r0",
+    ),
     "checkpoints outside of their store": (
         [at(f"{JOB}.checkpoints.directory", "a/../../b")],
         f"{JOB}.checkpoints.directory",
