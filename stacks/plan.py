@@ -57,7 +57,6 @@ from stacks.rules.environment import (
 )
 from stacks.rules.isolated import offline_warnings
 from stacks.rules.network import stack_errors
-from stacks.rules.repositories import export_errors
 from stacks.rules.secrets import account_errors, entry_secret_errors, team_secret_errors
 from stacks.rules.teams import (
     contract_errors,
@@ -82,6 +81,7 @@ from stacks.settings.reader import Reading, any_environment
 from stacks.settings.teams import environment_of, other_teams, unsound
 from stacks.stores.efs import mount_zones
 from stacks.stores.kinds import sized, store_plans
+from stacks.stores.lustre_sharing import export_errors
 
 
 def plan_stack(reading: Reading, folder: Path = Path("."), now: datetime | None = None) -> Planned:

@@ -22,13 +22,13 @@ from stacks.rules.model_memory import model_memory_warnings
 from stacks.rules.pod_resources import request_problems
 from stacks.rules.pods import pod_errors, pod_warnings, store_directory_errors
 from stacks.rules.pools import unknown_pool
-from stacks.rules.repositories import import_errors
 from stacks.rules.secrets import secret_errors
 from stacks.rules.stores import checkpoint_errors, checkpoint_warnings
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
 from stacks.settings.job import RUN_NUMBER, JobConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
 from stacks.stores.kinds import kinds_of
+from stacks.stores.lustre_sharing import import_errors
 
 
 @dataclass(frozen=True, kw_only=True)
