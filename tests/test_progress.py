@@ -121,6 +121,13 @@ def test_a_run_that_resumed_from_an_earlier_one_counts_its_own_steps(module: Mod
     assert run.resumed == "step-00000999.pt" and run.goodput(980, 1020, lost=False) == 0.5
 
 
+def test_what_another_release_has_written_is_gone_on_from(module: ModuleType) -> None:
+    said = {"step": 3, "seconds": [1.0], "of_a_later_release": True}
+    run = module.Progress.restored(said)
+    heard(module, (1, "step 4 loss 1"), (2, "step 5 loss 1"), run=run)
+    assert run.step == 5 and said == {"step": 3, "seconds": [1.0], "of_a_later_release": True}
+
+
 def test_nobody_knows_the_goodput_of_a_run_that_says_no_steps(module: ModuleType) -> None:
     assert heard(module, (1, "hello")).goodput(1, 9, lost=False) is None
     assert heard(module, (1, "step 1 loss 1")).goodput(1, 9, lost=False) is None

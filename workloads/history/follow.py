@@ -48,7 +48,7 @@ class Followed:
             for kind, what in KINDS.items()
         }
         for uid, record in records.items():
-            run = self._runs.setdefault(uid, Progress(**record.progress))
+            run = self._runs.setdefault(uid, Progress.restored(record.progress))
             if run.final:
                 continue
             self._tick()
@@ -58,6 +58,7 @@ class Followed:
             for kind, value in self._values(record, run, now):
                 lines[kind].append(f"{name(kind)}{{{_labels(record)}}} {round(value, 6)}")
         self._runs = {uid: run for uid, run in self._runs.items() if uid in records}
+        self._written = {uid: at for uid, at in self._written.items() if uid in records}
         self._text = "".join(f"{line}\n" for each in lines.values() for line in each)
 
     def metrics(self) -> str:

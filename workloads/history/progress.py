@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 KEPT_SAMPLES = 31
 """Of a step's seconds; their median is that of a step."""
@@ -61,6 +63,12 @@ class Progress:
     """Uid of a pod → moment of the last line that was read."""
     final: bool = False
     """The job has ended, and its logs were read to their end."""
+
+    @staticmethod
+    def restored(said: Mapping[str, Any]) -> Progress:
+        """From a record, also of another release of this program."""
+        known = {each.name for each in fields(Progress)}
+        return Progress(**deepcopy({name: of for name, of in said.items() if name in known}))
 
     def begin(self, attempt: str) -> None:
         """A look at the pods: other ones are another attempt; none are between two."""
