@@ -4,8 +4,8 @@ or has written one.
 Sources, read on 2026-11-23: workloads/checkpoints.py; transformers `Trainer` and its
 `ProgressCallback`; Lightning `checkpoint_connector` and `TQDMProgressBar`; DeepSpeed
 `TorchCheckpointEngine` and `_report_progress`; Megatron-LM `checkpointing.py` and `training_log`;
-torchtitan `metrics.py`; torchtune's recipes. Each begins a line or stands behind the prefix of a
-logger.
+torchtitan `checkpoint.py` and `metrics.py`; torchtune's recipes and checkpointers. Each begins a line
+or stands behind the prefix of a logger.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ RESUMED = (
     re.compile(r"\bRestored all states from the checkpoint(?: file)? at (\S+)"),
     re.compile(r"\[Torch\] Loaded checkpoint from (\S+?)\.?$"),
     re.compile(r"\bsuccessfully loaded checkpoint from (\S+)", re.I),
+    re.compile(r"\bLoading the checkpoint from (\S+?)\.?$"),
 )
 """Each has one group: what the script resumed from."""
 SAVED = (
@@ -26,6 +27,8 @@ SAVED = (
     re.compile(r"\[Torch\] Saved (\S+?)\.?$"),
     re.compile(r"\bsuccessfully saved checkpoint from iteration +(\d+)", re.I),
     re.compile(r"\bsaved checkpoint(?: to)?:? (\S+)", re.I),
+    re.compile(r"\bcheckpoint of size .* saved to (\S+)"),
+    re.compile(r"\bFinished saving the (checkpoint)\b"),
 )
 """Each has one group: what the script wrote. transformers says it before it writes, the others after."""
 STEPS = (

@@ -83,6 +83,17 @@ def test_its_metrics_are_those_that_queries_ask_for(server: Talking) -> None:
     assert server.history.metrics().splitlines() == served
 
 
+def test_of_a_script_that_says_nothing_of_checkpoints_nobody_knows_their_age(
+    server: Talking,
+) -> None:
+    server.said = {FIRST: [(6, "step 0 loss 1"), (7, "step 10 loss 1")]}
+    server.history.step(minutes(60))
+    assert "trainyard_run_unsaved_since_seconds{" not in server.history.metrics()
+    server.said[FIRST] += [(61, "saved step-00000010.pt")]
+    server.history.step(minutes(62))
+    assert "trainyard_run_unsaved_since_seconds{" in server.history.metrics()
+
+
 def test_a_line_is_read_once_and_of_both_ends_of_a_gang(server: Talking) -> None:
     server.said = {LAST: [(6, " iteration        1/     100 | consumed samples: 640 |")]}
     server.history.step(minutes(7))

@@ -128,7 +128,7 @@ class Followed:
         found: dict[str, Any] = {
             "step": run.step,
             "step_seconds": run.step_seconds,
-            "unsaved_since_seconds": run.unsaved_since or None,
+            "unsaved_since_seconds": run.saves and run.unsaved_since or None,
             "checkpoint_interval_seconds": notes.get(self._settings.interval_note),
             "goodput": self._goodput(record, run, now),
             "goodput_planned": notes.get(self._settings.goodput_note),

@@ -106,6 +106,11 @@ class Progress:
             self.first = step if self.first is None else min(self.first, step)
 
     @property
+    def saves(self) -> bool:
+        """Its script is one that says when it saves, or that it resumed."""
+        return bool(self.saved or self.resumed)
+
+    @property
     def step_seconds(self) -> float | None:
         """The median."""
         return sorted(self.seconds)[len(self.seconds) // 2] if self.seconds else None
