@@ -13,7 +13,9 @@ CONDITIONS = (
     "NetworkingReady",
     "StorageReady",
 )
-"""Of a Node, which the agent writes within 15 s. False stays until the agent starts anew."""
+"""Of a Node, which the agent writes. False stays until the agent starts anew."""
+FOUND_SECONDS = 15
+"""Within which the agent has written most of them; those of networks take minutes."""
 EVENTS = ("BlockDeviceIOError",)
 """Reasons that the agent tells in an event and in no condition, and that a node does not survive: a
 disk that cannot be read or written, on which containers lie (monitors/storage). `EFAErrorMetric` is

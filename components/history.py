@@ -14,7 +14,6 @@ from plans.history import (
     APP,
     FOLDER,
     MAIN,
-    MAY,
     MAY_REMEMBER,
     PORT,
     SETTINGS,
@@ -43,7 +42,7 @@ class History(Program):
             folder=FOLDER,
             command=("python3", "-B", f"{FOLDER}/{MAIN}", f"{FOLDER}/{SETTINGS}", str(PORT)),
             port=PORT,
-            may=MAY,
+            may=plan.may,
             may_called="looks",
             may_remember=MAY_REMEMBER,
         )

@@ -112,7 +112,7 @@ class Jobs(pulumi.ComponentResource):
             metadata={
                 "name": plan.name,
                 "namespace": self._namespace,
-                "annotations": {RUN: plan.run},
+                "annotations": {RUN: plan.run, **plan.annotations},
                 **({"labels": dict(plan.labels)} if plan.labels else {}),
             },
             opts=opts,

@@ -15,12 +15,13 @@ from decimal import Decimal
 
 import command_line
 from operations.kubectl import kubectl_with, logged_in_to
-from operations.printed import Printed, printed
+from operations.printed import Printed, printed, recorded, together
 from operations.pulumi import PulumiError
 from operations.records import KEPT, MISSING, UNREADABLE, Known, records, runs_of, snapshot_of
 from operations.runs import Run
 from operations.spent import spent
 from operations.target import TargetError, add_live, kubeconfig, require_account
+from plans.parts import GOODPUT
 from stacks.reports.plan import as_json
 
 HEAD = ("RUN", "CREATED", "WAITED", "RAN", "NODES", "", "USD", "", "OUTCOME")
@@ -71,6 +72,13 @@ class Told:
     checkpoint: str | None
     """The newest one that the script says it has written."""
     checkpoint_age_seconds: int | None
+    step: int | None
+    """The newest one that it has printed."""
+    step_seconds: float | None
+    goodput_planned: float | None
+    """Goodput from 0 to 1, as the plan says it."""
+    goodput_measured: float | None
+    """Share of the time it ran that is in its steps, those that were lost left out."""
 
 
 def main(arguments: list[str]) -> int:
@@ -108,7 +116,9 @@ def _read(stack: str) -> tuple[Known, Mapping[str, Printed]]:
     with logged_in_to(kubeconfig(stack)) as login:
         kubectl = kubectl_with(login, "--request-timeout=30s")
         snapshot = snapshot_of(stack, kubectl)
-        return runs_of(snapshot, *records(kubectl)), printed(kubectl, snapshot)
+        kept, history = records(kubectl)
+        said = together(printed(kubectl, snapshot), recorded(kept))
+        return runs_of(snapshot, kept, history), said
 
 
 def told(run: Run, said: Mapping[str, Printed], *, going: bool) -> Told:
@@ -139,7 +149,16 @@ def told(run: Run, said: Mapping[str, Printed], *, going: bool) -> Told:
         checkpoint_age_seconds=(
             _seconds(run.ended - prints.saved_at) if going and prints.saved_at else None
         ),
+        step=prints.step,
+        step_seconds=prints.step_seconds,
+        goodput_planned=_planned(run),
+        goodput_measured=prints.goodput,
     )
+
+
+def _planned(run: Run) -> float | None:
+    said = run.job.body["metadata"].get("annotations", {}).get(GOODPUT)
+    return float(said) if said else None
 
 
 def image_of(run: Run) -> str:
@@ -186,9 +205,23 @@ def _below(run: Told) -> list[str]:
         f"{what}{again}",
         f"resumed from: {run.resumed_from or NOT_KNOWN}; newest checkpoint:"
         f" {run.checkpoint or NOT_KNOWN}{old}",
+        *_measured(run),
         *([f"why: {run.reason}"] if run.reason else []),
     ]
     return [each for line in lines for each in command_line.wrapped(line)]
+
+
+def _measured(run: Told) -> list[str]:
+    """A line, where the history follows what runs print."""
+    if run.step is None:
+        return []
+    each = "" if run.step_seconds is None else f", {run.step_seconds:.3g} s each"
+    planned, measured = map(_percent, (run.goodput_planned, run.goodput_measured))
+    return [f"step: {run.step}{each}; goodput: planned {planned}, measured {measured}"]
+
+
+def _percent(share: float | None) -> str:
+    return NOT_KNOWN if share is None else f"{share:.1%}"
 
 
 def _seconds(time: timedelta) -> int:

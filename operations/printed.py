@@ -1,18 +1,19 @@
-"""What the ranks of a run have printed about its checkpoints.
+"""What the ranks of a run have printed about its checkpoints and its steps.
 
 Checkpoints lie on Lustre and EFS, which only pods can read. So what is known from outside is what the
-script says: catalog/checkpoint_words.py has the sentences.
+script says: catalog/log_words.py has the sentences. Of runs whose pods are gone, and of steps, the
+history knows it that follows what runs print (workloads/history/follow.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 
-from catalog.checkpoint_words import resumed_from, saved
-from operations.kubectl import Kubectl
+from catalog.log_words import resumed_from, saved
+from operations.kubectl import Kubectl, Object
 from operations.logs import node_number
 from operations.snapshot import TIMESTAMP, Job, Snapshot
 
@@ -27,6 +28,32 @@ class Printed:
     resumed_from: str | None = None
     saved: str | None = None
     saved_at: datetime | None = None
+    step: int | None = None
+    step_seconds: float | None = None
+    goodput: float | None = None
+    """Measured, 0 to 1."""
+
+
+def recorded(kept: Iterable[Object]) -> Mapping[str, Printed]:
+    """What the records of a history say, by uid of the job."""
+    found: dict[str, Printed] = {}
+    for record in kept:
+        if said := record.get("measured"):
+            at = said["saved_at"]
+            found[record["job"]["metadata"]["uid"]] = Printed(
+                **said | {"saved_at": datetime.fromtimestamp(at, UTC) if at else None}
+            )
+    return found
+
+
+def together(first: Mapping[str, Printed], then: Mapping[str, Printed]) -> Mapping[str, Printed]:
+    """Both; where both know something, it is that of `first`."""
+    return {**then, **{uid: _filled(one, then.get(uid, Printed())) for uid, one in first.items()}}
+
+
+def _filled(one: Printed, other: Printed) -> Printed:
+    missing = [each.name for each in fields(one) if getattr(one, each.name) is None]
+    return replace(one, **{name: getattr(other, name) for name in missing})
 
 
 def printed(kubectl: Kubectl, snapshot: Snapshot) -> Mapping[str, Printed]:

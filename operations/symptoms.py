@@ -307,7 +307,7 @@ CRASHES = (
         why="a checkpoint cannot be read",
         do=(
             "move the newest checkpoint out of CHECKPOINT_DIR, and the run resumes from the one before;"
-            " workloads/checkpoints.py keeps two and does so by itself"
+            " workloads/checkpoints.py does so by itself, and workloads/whole.py for other scripts"
         ),
     ),
     Symptom(

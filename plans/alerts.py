@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from catalog.xids import REPLACE, XID_CLASSES, XidClass
 from frozen import dataclass
+from plans.history import APP as HISTORY
 from plans.metrics import MetricsPlan
 from plans.parts import Spec
 from plans.queries import BUSY, query
@@ -26,6 +27,8 @@ IDLE_MINUTES = 4
 SLOW, SLOW_MINUTES = 0.9, 4
 """A rank is slow where its SMs' clock is below such a part of its gang's median, for so long. GPUs under
 their power limit differ by less; one that is hot, or has lost power, by more."""
+OLD = 2
+"""A checkpoint is old after so many intervals: one save was missed, and not only late."""
 FULL = 0.9
 """Fill of Lustre: one full OST is an error of every file with a stripe on it, and OSTs fill
 unevenly."""
@@ -72,6 +75,8 @@ def alerts(plan: MetricsPlan) -> Iterator[Alert]:
         fix="nothing: an alarm is due where this alert is missing",
     )
     yield from _runs()
+    if any(target.job == HISTORY for target in plan.controllers):
+        yield _checkpoint()
     yield from map(_xid, XID_CLASSES)
     yield from _gpus()
     if any(target.job == REPAIR for target in plan.controllers):
@@ -147,6 +152,25 @@ def _ranks() -> Iterator[Alert]:
             " killed because it took more memory than its pod has"
         ),
         fix="raise memory_gib of the job, or lower the number of its data loaders",
+    )
+
+
+def _checkpoint() -> Alert:
+    """Of the history, where it follows what runs print."""
+    return Alert(
+        name="CheckpointOld",
+        severity="warning",
+        expression=f"{query('run unsaved')} > {OLD} * {query('run interval')}",
+        minutes=1,
+        says=(
+            "run {{ $labels.run }} in {{ $labels.namespace }} has computed for"
+            f" {{{{ $value | humanizeDuration }}}} since its newest checkpoint, over {OLD} times the"
+            " interval of the plan: a restart loses that work"
+        ),
+        fix=(
+            "make logs JOB={{ $labels.run }} shows whether the script saves; where it saves less often,"
+            " write checkpoints.interval_minutes of the job as it is"
+        ),
     )
 
 

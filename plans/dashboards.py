@@ -44,6 +44,8 @@ class Dashboard:
     charts: tuple[tuple[str, ...], ...]
     """Queries over time, those of one panel together."""
     variables: tuple[Variable, ...] = ()
+    followed: tuple[tuple[str, ...], ...] = ()
+    """Charts that need a history which follows what runs print."""
     queues: bool = False
     """Whether it needs them."""
 
@@ -97,6 +99,13 @@ DASHBOARDS: tuple[Dashboard, ...] = (
             ("run cpu",),
             ("run out of memory",),
         ),
+        followed=(
+            ("run goodput", "run planned goodput"),
+            ("run unsaved", "run interval"),
+            ("run step seconds",),
+            ("run step",),
+            ("run restarts",),
+        ),
         variables=(
             Variable(label="namespace", metric=_RUN, within='run!=""'),
             Variable(label="run", metric=_RUN, within='namespace="$namespace"'),
@@ -122,9 +131,11 @@ DASHBOARDS: tuple[Dashboard, ...] = (
 )
 
 
-def grafana(dashboard: Dashboard, stack: str) -> str:
-    """The page as Grafana imports it. `stack`: which the title names."""
-    panels = [*_numbers(dashboard), *_charts(dashboard)]
+def grafana(dashboard: Dashboard, stack: str, *, follows: bool = True) -> str:
+    """The page as Grafana imports it. `stack`: which the title names. `follows`: there is a history that
+    follows what runs print."""
+    charts = (*(dashboard.followed if follows else ()), *dashboard.charts)
+    panels = [*_numbers(dashboard), *_charts(dashboard, charts)]
     return json.dumps(
         {
             "uid": f"trainyard-{stack}-{dashboard.name}"[:40],
@@ -172,9 +183,9 @@ def _numbers(dashboard: Dashboard) -> Iterable[Spec]:
         }
 
 
-def _charts(dashboard: Dashboard) -> Iterable[Spec]:
+def _charts(dashboard: Dashboard, charts: tuple[tuple[str, ...], ...]) -> Iterable[Spec]:
     across = COLUMNS // WIDTH
-    for number, names in enumerate(dashboard.charts):
+    for number, names in enumerate(charts):
         row, column = divmod(number, across)
         yield {
             **_panel(names, dashboard),

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 
 from frozen import dataclass
+from plans.parts import GOODPUT, INTERVAL
 from plans.pod_template import NODES_FOR, POOL
 
 APP = "trainyard-history"
@@ -35,6 +36,8 @@ MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("", "nodes", ("list",)),
 )
 """API group, resource and verbs, in the whole cluster."""
+MAY_READ_LOGS = ("", "pods/log", ("get",))
+"""In the whole cluster, where it follows what runs print."""
 MAY_REMEMBER = ("list", "create", "patch", "delete")
 """Of ConfigMaps, in its own namespace."""
 
@@ -48,10 +51,20 @@ class HistoryPlan:
     """Name → text of its program."""
     days: int
     """A run that ended longer ago is forgotten."""
+    progress: bool = False
+    """It follows what runs print."""
+
+    @property
+    def may(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+        """API group, resource and verbs that it needs in the whole cluster."""
+        return (*MAY, MAY_READ_LOGS) if self.progress else MAY
 
 
 def settings(plan: HistoryPlan) -> str:
     """What the program reads at its start."""
+    # Only here: `make check` needs no expression of it.
+    from catalog import log_words
+
     return json.dumps(
         {
             "namespace": APP,
@@ -62,6 +75,9 @@ def settings(plan: HistoryPlan) -> str:
             "look_seconds": LOOK_SECONDS,
             "days": plan.days,
             "most_runs": MOST_RUNS,
+            "interval_note": INTERVAL,
+            "goodput_note": GOODPUT,
+            "words": log_words.as_text() if plan.progress else None,
         },
         indent=1,
     )

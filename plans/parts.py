@@ -229,6 +229,9 @@ TEAM = "trainyard.io/team"
 exists."""
 RUN = "trainyard.io/run"
 """Annotation of a job with the identity of its run."""
+INTERVAL, GOODPUT = "trainyard.io/checkpoint-seconds", "trainyard.io/goodput"
+"""Annotations of a job: seconds between two checkpoints, and goodput from 0 to 1, by the plan. Only where
+the environment follows its runs: history.progress."""
 SHELL = "trainyard.io/shell"
 """Label of a job, and of its pod, in which somebody has a terminal or runs one command."""
 
@@ -253,6 +256,8 @@ class JobPlan:
     """Where a run finds the checkpoint of the run before it, as store/directory; None where it
     begins afresh, or where nobody knows."""
     labels: Mapping[str, str]
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Of the job, in addition to its identity: INTERVAL and GOODPUT."""
     spec: Spec
     files: ConfigMapPlan | None
     objects: tuple[Spec, ...] = ()

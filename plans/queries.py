@@ -34,6 +34,16 @@ def _by_rank(metric: str, *, of: str = "avg") -> str:
     return f'{of} by (namespace, run, rank, node) ({metric}{{run!="",WHERE}})'
 
 
+def _by_run(metric: str) -> str:
+    """What the history says of a run."""
+    return f"max by (namespace, run) (trainyard_run_{metric}{{WHERE}})"
+
+
+def _since(metric: str) -> str:
+    """Seconds since a moment of a run."""
+    return f"time() - {_by_run(f'{metric}_seconds')}"
+
+
 def _share(metric: str) -> str:
     """GPUs of a queue, on all pools. Both replicas of Kueue serve the figure."""
     return (
@@ -42,8 +52,9 @@ def _share(metric: str) -> str:
     )
 
 
-RANK, POOL, NODE, QUEUE, JOB = (
+RANK, RUN, POOL, NODE, QUEUE, JOB = (
     "{{rank}} {{node}}",
+    "{{namespace}} {{run}}",
     "{{nodepool}}",
     "{{node}}",
     "{{cluster_queue}}",
@@ -190,6 +201,19 @@ QUERIES: dict[str, Query] = {
         unit="percentunit",
         legend="{{namespace}} {{run}}",
     ),
+    # ---- what runs print
+    **{
+        name: Query(promql=promql, title=title, unit=unit, legend=RUN)
+        for name, promql, title, unit in (
+            ("run step", _by_run("step"), "Step", "short"),
+            ("run step seconds", _by_run("step_seconds"), "Time of a step", "s"),
+            ("run unsaved", _since("unsaved_since"), "Age of the newest checkpoint", "s"),
+            ("run interval", _by_run("checkpoint_interval_seconds"), "Interval of the plan", "s"),
+            ("run goodput", _by_run("goodput"), "Goodput, measured", "percentunit"),
+            ("run planned goodput", _by_run("goodput_planned"), "Goodput, planned", "percentunit"),
+            ("run restarts", _by_run("restarts"), "Restarts of the gang", "short"),
+        )
+    },
     # ---- pools
     "pool nodes": Query(
         promql='sum by (nodepool) (karpenter_nodepools_usage{resource_type="nodes",WHERE})',

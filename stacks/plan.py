@@ -81,6 +81,7 @@ from stacks.settings.reader import Reading, any_environment
 from stacks.settings.teams import environment_of, other_teams, unsound
 from stacks.stores.efs import mount_zones
 from stacks.stores.kinds import sized, store_plans
+from stacks.stores.lustre_sharing import export_errors
 
 
 def plan_stack(reading: Reading, folder: Path = Path("."), now: datetime | None = None) -> Planned:
@@ -125,6 +126,7 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
         *environment_access_errors(access, config.aws, wanted.cluster, wanted.tags),
         *environment_errors(config.region, wanted, zones, now),
         *encryption_errors(config.region, wanted, access),
+        *export_errors(config.stack, wanted, folder),
         *entry_errors(wanted, access),
         *entry_secret_errors(wanted, config.region),
         *account_errors(wanted, access),

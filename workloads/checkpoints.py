@@ -2,7 +2,7 @@
 
 A checkpoint is written beside its place, flushed to the disk and renamed: under its name it is
 complete or absent. Then `latest` moves. Rank 0 writes; every rank calls the methods, at the same
-points. CHECKPOINT_DIR says where.
+points. CHECKPOINT_DIR says where, CHECKPOINT_KEEP how many stay.
 """
 
 import os
@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 State = dict[str, Any]
-KEPT = 2
+KEPT = int(os.environ.get("CHECKPOINT_KEEP", "2"))
 """The newest, and the one before in case the newest cannot be read."""
 STOPPED = 128 + signal.SIGTERM
 """Exit code of a run that was asked to stop: Kubernetes must not take it for one that is done."""
@@ -64,6 +64,7 @@ class Checkpoints:
             file = self._folder / f"step-{step:08}.pt"
             write(file, lambda out: torch.save({"step": step} | state, out))
             write(self._folder / "latest", lambda out: out.write(file.name.encode()))
+            print(f"saved {file.name}", flush=True)
             for old in [*self._complete()[KEPT:], *self._folder.glob("step-*.new")]:
                 old.unlink()
         dist.barrier()

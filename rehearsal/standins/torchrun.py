@@ -354,6 +354,7 @@ def train(number: int, line: rendezvous.Line, folder: Path | None) -> None:
             print(f"step {step + 1}/{STEPS}: all ranks met", flush=True)
         if number == 0 and marker and (step + 1) % STEPS_PER_CHECKPOINT == 0:
             save(marker, step)
+            print(f"saved step {step}", flush=True)
     rendezvous.meet(line, rendezvous.END)
 
 

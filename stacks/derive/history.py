@@ -1,11 +1,14 @@
-"""What follows from `environment.history`: the program that records runs."""
+"""What follows from `environment.history`: the program that records runs, and what jobs tell it."""
 
 from __future__ import annotations
 
 from catalog import versions
 from plans.history import HistoryPlan
+from plans.parts import GOODPUT, INTERVAL
 from stacks.derive.programs import program_files
+from stacks.derive.stores import job_verdict
 from stacks.settings.environment import EnvironmentConfig
+from stacks.settings.job import JobConfig
 
 
 def history_plan(wanted: EnvironmentConfig) -> HistoryPlan | None:
@@ -16,4 +19,17 @@ def history_plan(wanted: EnvironmentConfig) -> HistoryPlan | None:
         image=versions.PYTHON_IMAGE,
         files=program_files("history"),
         days=wanted.history.days,
+        progress=wanted.history.progress,
     )
+
+
+def progress_notes(job: JobConfig, wanted: EnvironmentConfig, region: str) -> dict[str, str]:
+    """Annotations of a job with what is planned of it, where the history measures it."""
+    if not (wanted.history and wanted.history.progress and job.checkpoints):
+        return {}
+    planned, minutes = job_verdict(job, wanted, region), job.checkpoints.interval_minutes
+    seconds = minutes * 60 if minutes else planned and planned.interval_seconds
+    return {
+        **({INTERVAL: f"{seconds:.0f}"} if seconds else {}),
+        **({GOODPUT: f"{planned.goodput:.3f}"} if planned else {}),
+    }

@@ -18,7 +18,7 @@ from plans.pod_template import EFA
 from plans.upstream_runtimes import upstream_runtimes
 from stacks.derive import pod_resources
 from stacks.derive.capacity import TYPES, job_type
-from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD, command_of, pushes
+from stacks.derive.jobs import CHECKPOINTS, KEEP, TENSORBOARD, command_of, pushes
 from stacks.derive.scripts import script_of
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import JobConfig
@@ -215,7 +215,7 @@ def _known_variables(job: JobConfig, environment: EnvironmentConfig) -> frozense
     by_us = (fabric.environment(kind, job.nodes) if kind else {}) | pushes(environment)
     by_operator = V1_ENV if job.pytorch_job and not job.elastic else ()
     by_runtime = own.env if own else {}
-    places = ("CHECKPOINT_DIR", "TENSORBOARD_DIR")
+    places = ("CHECKPOINT_DIR", KEEP, "TENSORBOARD_DIR")
     return frozenset((*RESERVED_ENV, *by_operator, *by_us, *by_runtime, *places))
 
 

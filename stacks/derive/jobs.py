@@ -24,6 +24,7 @@ from plans.trainer import pod_jobs, train_job_spec
 from plans.upstream_runtimes import TUNED, upstream_runtimes
 from stacks.derive import pod_resources
 from stacks.derive.capacity import TYPES, node_selector
+from stacks.derive.history import progress_notes
 from stacks.derive.job_files import config_map
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig
 from stacks.settings.job import JobConfig, PyTorchJobConfig, TorchrunConfig, TorchtuneConfig
@@ -31,6 +32,8 @@ from stacks.stores.kinds import claim_name
 
 CHECKPOINTS = "/checkpoints"
 """Where a job finds its checkpoint directory, whatever store it lies on."""
+KEEP = "CHECKPOINT_KEEP"
+"""Variable with the number of checkpoints that its script keeps."""
 TENSORBOARD = "/tensorboard"
 CLEAN_PODS: dict[str, Literal["None", "Running", "All"]] = {
     "none": "None",
@@ -66,6 +69,7 @@ def job_plan(
         checkpoints=training.env.get("CHECKPOINT_DIR"),
         resumes_from=job.resumes_from,
         labels=training.labels,
+        annotations=progress_notes(job, environment, region),
         spec=rendered.spec,
         files=files,
         objects=(secrets.object(),) if secrets else (),
@@ -107,7 +111,11 @@ def _training(
         cpus=pod_resources.cpus(job, kinds),
         memory_gib=pod_resources.memory_gib(job, kinds),
         node_selector=node_selector(job, environment),
-        env=fabric.environment(kinds[0], job.nodes) | pushes(environment) | job.env | places,
+        env=fabric.environment(kinds[0], job.nodes)
+        | pushes(environment)
+        | job.env
+        | places
+        | _kept(job),
         secrets=job.kubernetes_secrets,
         secret_files=secrets,
         mounts=mounts,
@@ -122,6 +130,12 @@ def _training(
         labels=dict(sorted(job.labels.items())),
         time_limit_minutes=job.time_limit_minutes,
     )
+
+
+def _kept(job: JobConfig) -> dict[str, str]:
+    """The variable, where the job says how many."""
+    keep = job.checkpoints.keep if job.checkpoints else None
+    return {KEEP: str(keep)} if keep else {}
 
 
 def pushes(environment: EnvironmentConfig) -> dict[str, str]:

@@ -7,6 +7,8 @@ import math
 from catalog import versions
 from frozen import dataclass
 from plans.alertmanager import AlertmanagerPlan
+from plans.history import APP as HISTORY
+from plans.history import PORT as HISTORY_PORT
 from plans.metrics import APP, INTERVAL_SECONDS, MetricsPlan, Target
 from plans.parts import Identity
 from plans.push_gateway import PushGatewayPlan
@@ -118,6 +120,9 @@ def _controllers(wanted: EnvironmentConfig) -> tuple[Target, ...]:
     if wanted.repair:
         label = f"{APP}={REPAIR}"
         found.append(Target(job=REPAIR, namespace=REPAIR, label=label, port=REPAIR_PORT))
+    if wanted.history and wanted.history.progress:
+        label = f"{APP}={HISTORY}"
+        found.append(Target(job=HISTORY, namespace=HISTORY, label=label, port=HISTORY_PORT))
     return tuple(found)
 
 

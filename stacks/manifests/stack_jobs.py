@@ -10,6 +10,7 @@ from frozen import dataclass
 from plans.parts import JobPlan
 from stacks.derive.job_files import file_errors
 from stacks.derive.jobs import job_plan, runtime_plans
+from stacks.rules.stores import keep_warnings
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import AnyJob, JobConfig, manifests, typed
 from stacks.settings.problems import InputError, InputWarning
@@ -30,10 +31,16 @@ class StackJobs:
     errors: tuple[InputError, ...]
     """What is wrong with the files."""
 
+    path: str
+    """Of the jobs in the stack file."""
+
     @property
     def warnings(self) -> tuple[InputWarning, ...]:
-        """Of the jobs that are files themselves."""
-        return tuple(warning for manifest in self.read.values() for warning in manifest.warnings)
+        """Of the jobs that are files themselves, and of the files that others bring."""
+        found = [warning for manifest in self.read.values() for warning in manifest.warnings]
+        for name, job in typed(self.jobs).items():
+            found += keep_warnings(f"{self.path}.{name}", job, self.folder)
+        return tuple(found)
 
     def planned(
         self, environment: EnvironmentConfig, namespace: str, region: str
@@ -70,12 +77,12 @@ def read_jobs(
     errors = tuple(_file_errors(path, jobs, folder))
     files = manifests(jobs)
     if not files:
-        return StackJobs(jobs=jobs, folder=folder, read={}, errors=errors)
+        return StackJobs(jobs=jobs, folder=folder, path=path, read={}, errors=errors)
     # Only here: most stacks have no job that is a file, and are checked a tenth faster without it.
     from stacks.manifests.admission import read_manifests
 
     read, wrong = read_manifests(path, files, environment, namespace, folder)
-    return StackJobs(jobs=jobs, folder=folder, read=read, errors=(*errors, *wrong))
+    return StackJobs(jobs=jobs, folder=folder, path=path, read=read, errors=(*errors, *wrong))
 
 
 def _file_errors(path: str, jobs: Mapping[str, AnyJob], folder: Path) -> Iterator[InputError]:

@@ -53,7 +53,8 @@ def write(plan: EnvironmentPlan, folder: Path) -> list[Path]:
     for page in DASHBOARDS:
         if plan.queues or not page.queues:
             path = folder / f"{page.name}.json"
-            path.write_text(grafana(page, plan.identity.stack) + "\n")
+            follows = bool(plan.history and plan.history.progress)
+            path.write_text(grafana(page, plan.identity.stack, follows=follows) + "\n")
             written.append(path)
     return written
 

@@ -23,6 +23,7 @@ from stacks.derive.capacity import quota_needed, quota_takers
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.cost import estimate
 from stacks.reports.encryption import encryption
+from stacks.reports.healing import healing
 from stacks.reports.money import at_least, money
 from stacks.reports.stack_file import errors_of, report_on
 from stacks.reports.timeline import Timeline, other_jobs, schedule
@@ -74,6 +75,7 @@ def text(plan: Plan) -> str:
         versions_section(plan) if isinstance(plan, EnvironmentPlan) else [],
         queues(plan),
         metrics(plan),
+        healing(plan),
         jobs(plan),
         time(schedule(plan), _block_starts(plan)),
         money(estimate(plan), date.today()),
@@ -230,7 +232,7 @@ def storage(plan: Plan) -> list[str]:
     for name, store in plan.stores.items():
         kind = plan_kind(store)
         row = kind.row(store)
-        rows.append((name, row.kind, row.size, row.speed, _kept(store.keep)))
+        rows.append((name, row.kind, row.size, row.speed, "stays" if store.keep else "goes"))
         notes += [f"  {note}" for note in kind.notes(name, store)]
         notes += [f"  {name} has a directory for each team: {PARENT}/<team>"] if store.apart else []
     return ["storage", *command_line.table(rows), *notes] if plan.stores else []
@@ -244,10 +246,6 @@ def _seen(team: Mapping[str, Any]) -> list[str]:
     ]
     reads = [f"  {store} is for reading only" for store in team.get("read_only", ())]
     return ["storage", *own, *reads] if own or reads else []
-
-
-def _kept(keep: bool) -> str:
-    return "stays" if keep else "goes"
 
 
 def jobs(plan: Plan) -> list[str]:

@@ -28,6 +28,7 @@ from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, Poo
 from stacks.settings.job import RUN_NUMBER, JobConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
 from stacks.stores.kinds import kinds_of
+from stacks.stores.lustre_sharing import import_errors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +79,7 @@ def _errors(
         problems = request_problems(view, job.pool, pool)
         yield from (each for each in problems if isinstance(each, InputError))
         yield from checkpoint_errors(path, job, environment, region)
+    yield from import_errors(path, job, environment)
     yield from _runtime(path, job, environment)
     yield from _pytorch_job(path, job, environment)
     yield from _resume(path, job, environment)

@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
+from pathlib import Path
 
+from stacks.derive.jobs import KEEP, command_of
 from stacks.derive.stores import job_verdict
 from stacks.settings.environment import EnvironmentConfig
-from stacks.settings.job import JobConfig
+from stacks.settings.files import is_inside
+from stacks.settings.job import CheckpointConfig, JobConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
 from stacks.settings.stores import StoreConfig
 from stacks.settings.yaml_file import as_yaml
 from stacks.stores.brought import brought_errors
-from stacks.stores.goodput import CHECKPOINTS_KEPT, Verdict
+from stacks.stores.goodput import Verdict, checkpoints_on_disk
 from stacks.stores.kind import Surroundings
 from stacks.stores.kinds import KINDS, kinds_of, made_for_efa, of_kind, whose
 from stacks.stores.lustre_sizing import proposal
@@ -72,8 +75,8 @@ def checkpoint_errors(
     """Checkpoints of a job that cannot work on their store."""
     verdict = job_verdict(job, environment, region)
     if verdict is not None and job.checkpoints is not None:
-        store = job.checkpoints.store
-        yield from _checkpoint_size(path, store, environment.storage[store], verdict)
+        store = environment.storage[job.checkpoints.store]
+        yield from _checkpoint_size(path, job.checkpoints, store, verdict)
         yield from _checkpoint_interval(path, job, environment, region, verdict)
         yield from _checkpoint_goodput(path, job, environment, region, verdict)
     elif job.goodput_percent is not None and _speed_is_not_known(job, environment):
@@ -106,21 +109,27 @@ def _speed_is_not_known(job: JobConfig, environment: EnvironmentConfig) -> bool:
 
 
 def _checkpoint_size(
-    path: str, name: str, store: StoreConfig, verdict: Verdict
+    path: str, wanted: CheckpointConfig, store: StoreConfig, verdict: Verdict
 ) -> Iterator[InputError]:
-    if verdict.checkpoints_held is not None and verdict.checkpoints_held < CHECKPOINTS_KEPT:
-        need = CHECKPOINTS_KEPT * verdict.bytes / 2**30
+    most, held, name = checkpoints_on_disk(wanted.keep), verdict.checkpoints_held, wanted.store
+    if held is not None and held < most:
+        need = most * verdict.bytes / 2**30
         yield InputError(
             path=f"{path}.checkpoints.store",
             must=(
-                f"have room for {CHECKPOINTS_KEPT} checkpoints of {verdict.bytes / 1e9:,.0f} GB each"
+                f"have room for {most} checkpoints of {verdict.bytes / 1e9:,.0f} GB each"
+                f"{_as_kept(wanted)}"
             ),
-            got=f"{name}, with room for {verdict.checkpoints_held}",
+            got=f"{name}, with room for {held}",
             fix=" or ".join(
                 kind.larger(f"environment.storage.{name}.{kind.name}", need)
                 for kind, _ in kinds_of(store)
             ),
         )
+
+
+def _as_kept(wanted: CheckpointConfig) -> str:
+    return f": {wanted.keep} that stay, and the one being written" if wanted.keep else ""
 
 
 def _checkpoint_interval(
@@ -195,6 +204,26 @@ def checkpoint_warnings(
         )
 
 
+def keep_warnings(path: str, job: JobConfig, folder: Path) -> Iterator[InputWarning]:
+    """A number of checkpoints to keep that nothing of the stack file hands to whoever deletes them."""
+    if job.checkpoints is None or job.checkpoints.keep is None:
+        return
+    sources = job.files.sources if job.files else ()
+    texts = [*command_of(job), *(job.arguments or ()), *job.env.values()]
+    texts += [
+        (folder / each).read_text("utf-8", "replace") for each in sources if is_inside(folder, each)
+    ]
+    if not any(KEEP in text for text in texts):
+        yield InputWarning(
+            path=f"{path}.checkpoints.keep",
+            text=(
+                f"neither the command of the job nor a file that it brings names {KEEP}: if no script in"
+                " the image reads it, every checkpoint stays until the store is full. Hand it over, such"
+                f" as --save_total_limit $({KEEP}) to transformers"
+            ),
+        )
+
+
 def _best_interval(job: JobConfig, environment: EnvironmentConfig, region: str) -> float:
     """Minutes between saves that lose least."""
     assert job.checkpoints is not None  # callers have a verdict
@@ -219,4 +248,5 @@ def _better_store(job: JobConfig, environment: EnvironmentConfig, region: str) -
         job.bytes_per_parameter,
         blocking=not late,
         efa=store is not None and made_for_efa(store),
+        on_disk=checkpoints_on_disk(job.checkpoints.keep if job.checkpoints else None),
     )

@@ -15,3 +15,7 @@ class HistoryConfig:
 
     days: Annotated[int, pydantic.Field(ge=1, le=3650, strict=True)] = 180
     """Days after its end for which a run stays in the history, at most 2,000 runs."""
+    progress: bool = False
+    """Whether the program also follows what the ranks of each run print: steps, and checkpoints. `make
+    runs` and `metrics` then have the step, its seconds, the age of the checkpoint and the goodput that
+    was reached. The program gets the right to read the logs of all pods."""

@@ -65,6 +65,11 @@ class CheckpointConfig:
     interval_minutes: Annotated[float, pydantic.Field(gt=0)] | None = None
     """Time between two checkpoints. By default the plan assumes the best interval for the size of
     the model and prints it."""
+    keep: Annotated[int, pydantic.Field(ge=2, le=1000, strict=True)] | None = None
+    """Number of checkpoints that stay; the script deletes older ones. The job finds it in the variable
+    CHECKPOINT_KEEP, which the script must read: see docs/jobs.md. 2 is the least: the newest, and the
+    one before in case the newest cannot be read. By default the script decides, and the plan counts
+    with 2."""
     asynchronous: bool = False
     """Whether the script copies a checkpoint to memory and writes it while training goes on.
     Training then stops for seconds only."""

@@ -29,7 +29,7 @@ RESTART_BEFORE_READING_SECONDS = 180.0
 (shared facts §4.2, 2026-11-20)."""
 CHECKPOINTS_KEPT = 3
 """The one being written, the last, and the one before in case the last is damaged. A choice of
-ours."""
+ours, for a job that does not say how many it keeps."""
 
 
 class CheckpointStore(Protocol):
@@ -88,6 +88,11 @@ class Verdict:
     goodput: float
     checkpoints_held: int | None
     """How many fit; None where the file system grows by itself."""
+
+
+def checkpoints_on_disk(keep: int | None) -> int:
+    """How many must fit: those that a job keeps, and the one being written."""
+    return CHECKPOINTS_KEPT if keep is None else keep + 1
 
 
 def checkpoint_bytes(

@@ -55,7 +55,7 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
         yield from _single(f"{path}.repositories.{name}", each)
     for (name, each), (other, second) in combinations(named.items(), 2):
         at = f"{path}.repositories.{other}"
-        if _overlap(
+        if overlap(
             each.path, second.path
         ):  # API: no overlapping file system paths, and / only alone
             yield InputError(
@@ -65,7 +65,7 @@ def repository_errors(path: str, lustre: LustreConfig) -> Iterator[InputError]:
                 fix=_own_path(other, named.values()),
                 write=f"/{other}" if each.path != "/" else None,
             )
-        if _overlap(each.s3, second.s3):  # GUIDE: no overlapping data repository paths
+        if overlap(each.s3, second.s3):  # GUIDE: no overlapping data repository paths
             yield InputError(
                 path=f"{at}.s3",
                 must=f"not overlap with {each.s3} of {name}",
@@ -128,7 +128,7 @@ def _own_path(name: str, named: Iterable[Repository]) -> str:
     return f"write a directory of its own, such as /{name}"
 
 
-def _overlap(one: str, other: str) -> bool:
+def overlap(one: str, other: str) -> bool:
     """Whether one path contains the other or is the same; a / at the end means nothing."""
     one, other = sorted((f"{path.rstrip('/')}/" for path in (one, other)), key=len)
     return other.startswith(one)

@@ -120,6 +120,7 @@ def chosen(
     *,
     blocking: bool = True,
     efa: bool = False,
+    on_disk: int = CHECKPOINTS_KEPT,
 ) -> Choice | None:
     """for_model, remembered: many jobs ask the same."""
     return for_model(
@@ -131,6 +132,7 @@ def chosen(
         bytes_per_parameter=bytes_per_parameter,
         blocking=blocking,
         efa=efa,
+        on_disk=on_disk,
     )
 
 
@@ -144,6 +146,7 @@ def proposal(
     *,
     blocking: bool,
     efa: bool,
+    on_disk: int,
 ) -> str:
     """The store that keeps a model at its goodput, in words."""
     choice = chosen(
@@ -155,6 +158,7 @@ def proposal(
         bytes_per_parameter,
         blocking=blocking,
         efa=efa,
+        on_disk=on_disk,
     )
     if choice is None:
         return "no Lustre is enough, so save asynchronously"
@@ -181,8 +185,9 @@ def for_model(
     efa: bool = False,
     bytes_per_parameter: float = CHECKPOINT_BYTES_PER_PARAMETER,
     blocking: bool = True,
+    on_disk: int = CHECKPOINTS_KEPT,
 ) -> Choice | None:
-    """The cheapest PERSISTENT_2 file system that reaches the goodput and holds three checkpoints;
+    """The cheapest PERSISTENT_2 file system that reaches the goodput and holds so many checkpoints;
     None: there is none.
 
     `goodput=None` asks for the best there is, at its lowest price. `efa`: created with EFA, and
@@ -203,7 +208,7 @@ def for_model(
     roomy = (
         Choice(store=store, verdict=given, usd_per_month=_usd(store, region))
         for store, given in verdicts
-        if (given.checkpoints_held or 0) >= CHECKPOINTS_KEPT
+        if (given.checkpoints_held or 0) >= on_disk
     )
     if goodput is None:
         return max(roomy, key=lambda choice: choice.verdict.goodput, default=None)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(
     not PROGRAM.exists(),
     reason="needs prometheus: `python -m rehearsal build --also prometheus` builds it",
 )
-TARGETS = ("gpus", "nodes", "containers")
+TARGETS = ("gpus", "nodes", "containers", "trainyard-history")
 
 
 class Files(SimpleHTTPRequestHandler):
@@ -84,7 +84,7 @@ def _config(served: int) -> Any:
                 "static_configs": [
                     {"targets": [f"127.0.0.1:{served}"], "labels": {"node": "n0", "pool": "h100"}}
                 ],
-                "metric_relabel_configs": found[job]["metric_relabel_configs"],
+                "metric_relabel_configs": found[job].get("metric_relabel_configs", []),
             }
             for job in TARGETS
         ],
@@ -129,6 +129,14 @@ def test_every_query_of_a_run_finds_its_series(port: int) -> None:
     empty = {"run out of memory"}  # nothing was killed
     for name in {name for panel in (page.numbers, *page.charts) for name in panel} - empty:
         assert until(lambda name=name: bool(_ask(port, query(name, chosen)))), name
+
+
+def test_every_query_of_what_a_run_prints_finds_its_series(port: int) -> None:
+    [page] = [each for each in DASHBOARDS if each.name == "run"]
+    chosen = 'namespace="training",run="t5"'
+    for name in {name for panel in page.followed for name in panel}:
+        assert until(lambda name=name: bool(_ask(port, query(name, chosen)))), name
+    assert _value(port, query("run goodput", chosen)) == 0.96
 
 
 def test_the_gpus_of_the_fleet_are_counted(port: int) -> None:

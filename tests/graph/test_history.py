@@ -6,10 +6,16 @@ import json
 
 import pytest
 
+from plans.parts import GOODPUT, INTERVAL
 from rehearsal.providers.kubernetes import kinds
 from tests.support.graphs import environment
 from tests.support.recording import Graph
 from tests.support.stackfile import at, errors
+
+PLANNED = {
+    "parameters_billion": 0.7,
+    "checkpoints": {"store": "scratch", "directory": "t5-large", "interval_minutes": 20},
+}
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +45,18 @@ def test_it_lists_and_writes_only_its_own_config_maps(recorded: Graph) -> None:
     assert "secrets" not in {kind for rule in rules for kind in rule["resources"]}
     [own] = recorded["Role history-remembers"].inputs["rules"]
     assert own["resources"] == ["configmaps"]
+
+
+def test_it_reads_logs_and_jobs_say_what_is_planned_only_where_runs_are_followed() -> None:
+    edits = [at(f"jobs.t5-large.{name}", value) for name, value in PLANNED.items()]
+    before = environment(*edits)
+    followed = environment(*edits, at("history", {"progress": True}))
+    rules = followed["ClusterRole history-looks"].inputs["rules"]
+    assert [rule["verbs"] for rule in rules if rule["resources"] == ["pods/log"]] == [["get"]]
+    planned = followed["TrainJob t5-large"].inputs["metadata"]["annotations"]
+    run = before["TrainJob t5-large"].inputs["metadata"]["annotations"]
+    assert planned.pop(INTERVAL) == "1200" and 0.5 < float(planned.pop(GOODPUT)) < 1
+    assert planned == run, "the run does not start again"
 
 
 def test_the_rehearsal_implements_every_kind_of_it(recorded: Graph) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from operations.printed import Printed
 from operations.records import KEPT, MISSING, runs_of
 from operations.snapshot import Snapshot
 from operations.target import TargetError
+from plans.parts import GOODPUT
 from tests.operations.finished import cluster, pod, train_job
 
 SAID = Printed(
@@ -66,6 +68,17 @@ def test_a_run_that_goes_on_tells_the_age_of_its_checkpoint_and_one_that_waits_t
     assert going.outcome == "Running" and going.checkpoint_age_seconds == int(age)
     assert (waits.outcome, waits.ran_seconds, waits.by_stack) == ("Waiting", None, False)
     assert waits.usd == 0, "it has no node yet"
+
+
+def test_a_run_whose_steps_are_known_says_what_was_planned_and_what_was_reached() -> None:
+    job = train_job()
+    job["metadata"]["annotations"][GOODPUT] = "0.953"
+    said = replace(SAID, step=1200, step_seconds=0.5234, goodput=0.9181)
+    lines = text(of(cluster(trainjobs=[job]), said), NOTES)
+    assert "  step: 1200, 0.523 s each; goodput: planned 95.3%, measured 91.8%" in lines
+    lines = text(of(cluster(), replace(SAID, step=3)), NOTES)
+    assert "  step: 3; goodput: planned not known, measured not known" in lines
+    assert not any("goodput" in line for line in text(of(cluster()), NOTES))
 
 
 def test_what_nobody_knows_is_said_to_be_not_known() -> None:

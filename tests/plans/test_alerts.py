@@ -122,6 +122,15 @@ def sick(state: str) -> Series:
     return always("trainyard_repair_sick", 1, **of)
 
 
+def unsaved(minutes: float, interval: float) -> Series:
+    """A run whose work was so long in no checkpoint, when it is looked at; the clock begins at 0."""
+    of = {"namespace": "team-vision", "run": "t5"}
+    at = (MINUTES - 5 - minutes) * 60
+    return always("trainyard_run_unsaved_since_seconds", at, **of) | always(
+        "trainyard_run_checkpoint_interval_seconds", interval * 60, **of
+    )
+
+
 CASES: dict[str, tuple[tuple[Series, ...], tuple[Series, ...]]] = {
     "Watchdog": (({},), ()),
     "NodeReplaced": ((sick("replacing"), sick("draining")), ({}, sick("held"))),
@@ -140,6 +149,10 @@ CASES: dict[str, tuple[tuple[Series, ...], tuple[Series, ...]]] = {
         (clocks(1980, 1980, 1830), clocks(1980, 1980, 345, work=0), clocks(1400, 1400)),
     ),
     "RunOutOfMemory": ((killed(1),), (killed(0),)),
+    "CheckpointOld": (
+        (unsaved(25, 10),),
+        ({}, unsaved(15, 10), dict([*unsaved(25, 10).items()][:1])),
+    ),
     "GpuXidApplication": ((xid(31),), (xid(79), xid(43), xid(0))),
     "GpuXidReset": ((xid(48), xid(95)), (xid(31), xid(63))),
     "GpuXidNVLink": ((xid(74), xid(147)), (xid(79),)),

@@ -66,7 +66,10 @@ def test_a_metric_that_nobody_serves_would_be_found() -> None:
 
 def test_every_query_is_in_a_dashboard_or_an_alert(plan: MetricsPlan) -> None:
     shown = {
-        name for page in DASHBOARDS for panel in (page.numbers, *page.charts) for name in panel
+        name
+        for page in DASHBOARDS
+        for panel in (page.numbers, *page.charts, *page.followed)
+        for name in panel
     }
     expressions = " ".join(alert.expression for alert in alerts(plan))
     unused = [

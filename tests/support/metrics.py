@@ -13,9 +13,9 @@ RECORDED = Path(__file__).parent / "exposition"
 
 
 def metrics_plan() -> MetricsPlan:
-    """Of an environment with queues, the training-operator and repair."""
+    """Of an environment with queues, the training-operator, repair, and a history that follows runs."""
     operator = at("training_operator", {"version": "1.8.1"})
-    repair = at("repair", {})
-    made = environment_plan(at("metrics", {}), with_queues, operator, repair).metrics
+    repair, history = at("repair", {}), at("history", {"progress": True})
+    made = environment_plan(at("metrics", {}), with_queues, operator, repair, history).metrics
     assert made
     return made

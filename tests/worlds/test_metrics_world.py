@@ -22,7 +22,10 @@ pytestmark = [
     pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
 ]
 
-CONTROLLERS = ("karpenter", "trainer", "jobset", "training-operator", "kueue")
+CONTROLLERS = (
+    *("karpenter", "trainer", "jobset", "training-operator", "kueue"),
+    "trainyard-history",
+)
 PATIENCE = 600
 SQS = 'aws sqs --endpoint-url "$AWS_ENDPOINT_URL"'
 """Version 1 of the AWS CLI does not read the variable for this service alone."""
@@ -31,6 +34,7 @@ SQS = 'aws sqs --endpoint-url "$AWS_ENDPOINT_URL"'
 STACK = with_l4(
     training_operator={"version": "1.8.1"},
     queues={},
+    history={"progress": True},
     teams={"vision": {"deployer": "arn:aws:iam::123456789012:role/vision"}},
     metrics={
         "push_gateway": True,

@@ -4,8 +4,10 @@ program at a real API server."""
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 import yaml
 
 from plans.history import APP
+from plans.parts import INTERVAL
 from rehearsal import world
 from tests.support.patience import until
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
@@ -29,7 +32,7 @@ JOB: Object = {
     "pool": "l4",
     "image": "trainer:1",
     "shared_memory_gib": 8,
-    "checkpoints": {"store": "home", "directory": "seen"},
+    "checkpoints": {"store": "home", "directory": "seen", "interval_minutes": 30},
     "env": {"TRAINYARD_STEPS": "20", "TRAINYARD_STEP_SECONDS": "0.2"},
     "torchrun": {"script": "/workspace/train/step.py"},
     "files": {"sources": ["step.py"], "path": "/workspace/train"},
@@ -54,7 +57,9 @@ print(said.decode(), started.wait())
 """
 """A person at a terminal, who types when the pod runs."""
 STACK = with_l4(
-    storage={"home": {"efs": {}, "data": "delete"}}, history={"days": 30}, logs={"days": 14}
+    storage={"home": {"efs": {}, "data": "delete"}},
+    history={"days": 30, "progress": True},
+    logs={"days": 14},
 )
 
 
@@ -91,6 +96,33 @@ def test_a_run_is_listed_and_recorded_with_what_it_took(harness: Harness) -> Non
         "",
     )
     assert run["by_stack"] and run["image"] == "trainer:1" and run["waited_seconds"] is not None
+
+
+def test_its_steps_are_those_of_its_own_log(harness: Harness) -> None:
+    """Step, time of a step, age and name of the checkpoint, by the times in the log of rank 0."""
+    pods = harness.get("pods -n training -l batch.kubernetes.io/job-completion-index=0")["items"]
+    said = harness.shell(f"kubectl logs -n training {pods[0]['metadata']['name']} --timestamps")
+    steps: dict[int, float] = {}
+    between: list[float] = []
+    clean = False
+    for when, line in (line.split(" ", 1) for line in said.splitlines() if " " in line):
+        at = datetime.fromisoformat(when).timestamp()
+        if found := re.match(r"step (\d+)/20", line):
+            between += [at - steps[int(found[1]) - 1]] if clean else []
+            steps[int(found[1])] = at
+        clean = bool(found)
+
+    def known() -> bool:
+        return _runs(harness)["runs"][0]["step"] == 20
+
+    assert until(known), harness.shell(f"kubectl logs -n {APP} deployment/{APP}", check=False)
+    [run] = _runs(harness)["runs"]
+    each = sorted(between)[len(between) // 2]
+    assert run["step_seconds"] == pytest.approx(each, rel=0.02)
+    assert run["goodput_measured"] == pytest.approx(19 * each / run["ran_seconds"], rel=0.02)
+    assert run["checkpoint"] == "step 19" and run["goodput_planned"] is None
+    notes = harness.get("trainjob seen -n training")["metadata"]["annotations"]
+    assert notes[INTERVAL] == "1800"
 
 
 def test_the_run_before_stays_known_when_another_one_replaces_its_job(harness: Harness) -> None:

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
+import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -88,7 +91,11 @@ def _job(harness: Harness, name: str, sample: str, env: dict[str, str]) -> Objec
 def harness() -> Iterator[Harness]:
     """A world with the runtime; the scripts in a ConfigMap and on the disk of every node."""
     config = stack_values("dev")
-    config["trainyard:environment"] |= {"pools": POOLS, "jobs": {}}
+    config["trainyard:environment"] |= {
+        "pools": POOLS,
+        "jobs": {},
+        "history": {"progress": True},
+    }
     scripts = [WORKLOADS / "ddp" / "train.py", WORKLOADS / "checkpoints.py"]
     with rehearsing(files={"Pulumi.dev.yaml": yaml.safe_dump({"config": config})}) as made:
         assert made.do("up") == 0, made.log.read_text()
@@ -187,6 +194,46 @@ def test_from_an_image_and_a_node_asked_to_leave(harness: Harness, tmp_path: Pat
     undisturbed = Run(sample="fsdp", folder=tmp_path, flags=FLAGS["fsdp"]).start()
     [step] = _ends_like(harness, "image", undisturbed)
     assert 20 <= step < 119, "saved because it was asked to stop"
+
+
+def test_what_is_measured_of_a_run_is_what_its_own_log_says(harness: Harness) -> None:
+    """Within 2 %: steps, their time, the newest checkpoint and its age, goodput."""
+    job = _job(harness, "configmap", "ddp", {"PYTHONPATH": "/workspace"})
+    job["metadata"]["name"] = "measured"
+    text = json.dumps(job["spec"]).replace('"subPath": "configmap"', '"subPath": "measured"')
+    harness.apply(job | {"spec": json.loads(text)})
+    assert until(lambda: harness.condition("measured")) == "Complete", _logs(harness, "measured")
+    log = harness.shell(f"kubectl logs -n training {_pod(harness, 'measured', 0)} --timestamps")
+    steps, between, saved = own_figures(log)
+
+    def of_run() -> Object | None:
+        said = json.loads(harness.shell(f"{sys.executable} -m operations.history dev --json"))
+        found = [run for run in said["runs"] if run["job"] == "measured"]
+        return found[0] if found and found[0]["step"] == 199 else None
+
+    run = until(of_run)
+    assert run, harness.shell("kubectl logs -n trainyard-history deployment/trainyard-history")
+    each = sorted(between)[len(between) // 2]
+    assert max(steps) == 190 and run["checkpoint"] == saved == "step-00000199.pt"
+    assert run["step_seconds"] == pytest.approx(each, rel=0.02)
+    assert run["goodput_measured"] == pytest.approx(199 * each / run["ran_seconds"], rel=0.02)
+
+
+def own_figures(log: str) -> tuple[dict[int, float], list[float], str]:
+    """Of a log with times: when each step was printed; the seconds of a step between two such lines
+    with no other between them; the newest checkpoint."""
+    steps: dict[int, float] = {}
+    between: list[float] = []
+    saved, before = "", None
+    for when, line in (line.split(" ", 1) for line in log.splitlines() if " " in line):
+        step = re.match(r"step (\d+) loss", line)
+        at = datetime.fromisoformat(when).timestamp()
+        if step and before is not None:
+            between.append((at - steps[before]) / (int(step[1]) - before))
+        before = int(step[1]) if step else None
+        steps |= {int(step[1]): at} if step else {}
+        saved = line.split()[-1] if line.startswith("saved ") else saved
+    return steps, between, saved
 
 
 def test_the_acceptance_job_resumes_and_names_a_slow_node(harness: Harness):

@@ -2,7 +2,8 @@
 
 It runs as one pod, with nothing but Python. Every few seconds it lists jobs, their pods and their
 nodes, and writes a ConfigMap for each run that has changed. It changes nothing else. What is kept:
-record.py. Who reads it: operations/records.py.
+record.py. Who reads it: operations/records.py. With history.progress it also reads what ranks print:
+follow.py.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import time
 from pathlib import Path
 
 from api_server import NOT_FOUND, Api, ApiError, say, serve
-from record import JOB_OF_POD, Object, Record, Settings, look, stamp
+from follow import Followed
+from record import JOB_OF_POD, Object, Record, Settings, gangs, look, of_gang, stamp
 
 JOBS = {
     "TrainJob": "/apis/trainer.kubeflow.org/v1alpha1/trainjobs",
@@ -34,12 +36,21 @@ class History:
         self._written: dict[str, str] = {}
         """Uid → the record as its ConfigMap has it."""
         self._pruned = 0.0
+        self._followed = Followed(api, settings, self.tick) if settings.words else None
+        self.tick()
+
+    def tick(self) -> None:
+        """It goes on."""
         self.looked = time.monotonic()
+
+    def metrics(self) -> str:
+        """As Prometheus reads it."""
+        return self._followed.metrics() if self._followed else ""
 
     def run(self) -> None:
         """For ever."""
         while True:
-            self.looked = time.monotonic()
+            self.tick()
             try:
                 self.step(time.time())
             except ApiError as error:
@@ -56,11 +67,11 @@ class History:
             for kind, path in JOBS.items()
             for job in self._served(path)
         ]
-        pods = [
+        pods = gangs(
             pod
             for label in JOB_OF_POD.values()
             for pod in self._api.items("/api/v1/pods", labelSelector=label)
-        ]
+        )
         nodes = self._api.items("/api/v1/nodes", labelSelector=self._settings.nodes_label)
         sets = self._served(JOBSETS)
         look(
@@ -73,6 +84,9 @@ class History:
             now,
         )
         there = {job["metadata"]["uid"] for job in jobs}
+        if self._followed:
+            own = {job["metadata"]["uid"]: pods.get(of_gang(job), []) for job in jobs}
+            self._followed.look(self._records, own, now)
         for uid, record in [*self._records.items()]:
             try:
                 self._write(record)
@@ -151,5 +165,9 @@ def _name(obj: Object) -> str:
 
 if __name__ == "__main__":
     looking = History(Api(), Settings.read(Path(sys.argv[1])))
-    serve(int(sys.argv[2]), lambda: time.monotonic() - looking.looked < STUCK_SECONDS)
+    serve(
+        int(sys.argv[2]),
+        lambda: time.monotonic() - looking.looked < STUCK_SECONDS,
+        looking.metrics,
+    )
     looking.run()

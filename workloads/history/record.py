@@ -42,7 +42,8 @@ NOT_KEPT = frozenset(
     }
 )
 """Fields of a job's spec, at any depth."""
-ENDS = ("Complete", "Succeeded", "Failed")
+SUCCESS = ("Complete", "Succeeded")
+ENDS = (*SUCCESS, "Failed")
 """Types of the conditions with which jobs end."""
 SEEN_FROM_THE_START = 60.0
 """A job that is first seen so many seconds after its creation has lost no pod by then."""
@@ -65,6 +66,13 @@ class Settings:
     look_seconds: float
     days: float
     most_runs: int
+    interval_note: str
+    """Annotation of a job: seconds between two checkpoints, by the plan."""
+    goodput_note: str
+    """Annotation of a job: the goodput of the plan."""
+    words: dict[str, list[tuple[str, bool]]] | None = None
+    """How scripts say how far they are, each with whether capital letters count; None: logs are not
+    read."""
 
     @staticmethod
     def read(path: Path) -> Settings:
@@ -86,6 +94,10 @@ class Record:
     """It was seen from its beginning on, without a gap."""
     deleted: str = ""
     """When the job was missed, if it had not ended."""
+    measured: Object = field(default_factory=dict)
+    """How far it was and how well it used its time, by what it has printed: for readers."""
+    progress: Object = field(default_factory=dict)
+    """The same as progress.py goes on from."""
 
     @property
     def uid(self) -> str:
@@ -102,6 +114,24 @@ class Record:
             ),
             self.deleted,
         )
+
+    @property
+    def succeeded(self) -> bool:
+        """It has ended, and not failed."""
+        conditions = self.job.get("status", {}).get("conditions") or []
+        true = {each["type"] for each in conditions if each["status"] == "True"}
+        return bool(true & {*SUCCESS})
+
+    @property
+    def began(self) -> float:
+        """When its first pod got a node, in seconds since 1970; 0 before that."""
+        scheduled = [
+            each["lastTransitionTime"]
+            for pod in self.pods.values()
+            for each in pod["status"]["conditions"]
+            if each["status"] == "True"
+        ]
+        return float(seconds(min(scheduled))) if scheduled else 0.0
 
     def packed(self) -> str:
         """As base64; the same record is the same text."""
@@ -178,10 +208,29 @@ def of_node(node: Object) -> Object:
     return {"metadata": {"name": node["metadata"]["name"], "labels": labels}}
 
 
+Gangs = Mapping[tuple[str, str, str], list[Object]]
+"""Kind, namespace and name of a job → its pods."""
+
+
+def gangs(pods: Iterable[Object]) -> Gangs:
+    """The pods of each job."""
+    found: dict[tuple[str, str, str], list[Object]] = {}
+    for pod in pods:
+        for kind, label in JOB_OF_POD.items():
+            if name := (pod["metadata"].get("labels") or {}).get(label):
+                found.setdefault((kind, pod["metadata"]["namespace"], name), []).append(pod)
+    return found
+
+
+def of_gang(job: Object) -> tuple[str, str, str]:
+    """What gangs() calls a job."""
+    return job["kind"], job["metadata"]["namespace"], job["metadata"]["name"]
+
+
 def look(
     records: dict[str, Record],
     jobs: Iterable[Object],
-    pods: Iterable[Object],
+    pods: Gangs,
     nodes: Mapping[str, Object],
     restarts: Mapping[str, int],
     settings: Settings,
@@ -190,22 +239,16 @@ def look(
     """Bring the records, by uid of the job, up to what is there. `nodes`: by name. `restarts`: by
     namespace/name of a TrainJob's JobSet."""
     there = {job["metadata"]["uid"]: job for job in jobs}
-    by_job: dict[tuple[str, str, str], list[Object]] = {}
-    for pod in pods:
-        for kind, label in JOB_OF_POD.items():
-            if name := (pod["metadata"].get("labels") or {}).get(label):
-                by_job.setdefault((kind, pod["metadata"]["namespace"], name), []).append(pod)
     for uid, job in there.items():
         meta = job["metadata"]
-        age = now - calendar.timegm(time.strptime(meta["creationTimestamp"], "%Y-%m-%dT%H:%M:%SZ"))
+        age = now - seconds(meta["creationTimestamp"])
         kept = of_job(job)
         record = records.setdefault(uid, Record(kept, complete=age <= SEEN_FROM_THE_START))
         record.job, record.deleted = kept, ""
-        own = by_job.get((job["kind"], meta["namespace"], meta["name"]), [])
         record.restarts = max(
             record.restarts, restarts.get(f"{meta['namespace']}/{meta['name']}", 0)
         )
-        _see(record, own, nodes, settings, now)
+        _see(record, pods.get(of_gang(job), []), nodes, settings, now)
     for uid, record in records.items():
         if uid not in there and not record.ended:
             record.deleted = stamp(now)
@@ -238,6 +281,11 @@ def _see(
 def stamp(now: float) -> str:
     """As Kubernetes writes a time."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+
+
+def seconds(moment: str) -> int:
+    """Since 1970, of a time as Kubernetes writes it."""
+    return calendar.timegm(time.strptime(moment, "%Y-%m-%dT%H:%M:%SZ"))
 
 
 def _trimmed(part: Any) -> Any:

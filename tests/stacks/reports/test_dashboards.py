@@ -23,6 +23,17 @@ def test_teams_have_a_page_where_the_environment_has_queues(tmp_path: Path) -> N
     assert "team.json" in [path.name for path in dashboards.write(plan, tmp_path)]
 
 
+def test_the_page_of_a_run_has_its_steps_where_the_history_follows_them(tmp_path: Path) -> None:
+    quiet = environment_plan(at("metrics", {}), at("history", {}))
+    follows = environment_plan(at("metrics", {}), at("history", {"progress": True}))
+    for plan, expected in ((quiet, False), (follows, True)):
+        dashboards.write(plan, tmp_path)
+        page = json.loads((tmp_path / "run.json").read_text())
+        titles = [panel["title"] for panel in page["panels"]]
+        assert ("Goodput, measured · Goodput, planned" in titles) is expected
+        assert [panel["id"] for panel in page["panels"]] == [*range(1, len(titles) + 1)]
+
+
 def test_a_stack_without_metrics_is_told_the_setting(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

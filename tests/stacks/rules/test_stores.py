@@ -168,3 +168,23 @@ def test_a_goodput_that_cannot_be_kept_is_refused_with_the_store_that_would() ->
 def test_backups_are_of_the_file_system() -> None:
     plan = environment_plan(at(f"{LUSTRE}.backup_days", 7))
     assert isinstance(plan, EnvironmentPlan) and lustre(plan).backup_days == 7
+
+
+def test_the_script_is_told_how_many_checkpoints_stay_and_a_stack_that_does_not_say_changes_nothing() -> (
+    None
+):
+    keeps = environment_plan(at(f"{JOB}.checkpoints.keep", 4)).jobs["t5-large"]
+    before = environment_plan().jobs["t5-large"]
+    assert {"name": "CHECKPOINT_KEEP", "value": "4"} in keeps.spec["trainer"]["env"]
+    assert "CHECKPOINT_KEEP" not in str(before.spec) and keeps.run != before.run
+
+
+def test_a_number_that_nothing_reads_is_a_warning() -> None:
+    keep, says = at(f"{JOB}.checkpoints.keep", 4), "names CHECKPOINT_KEEP"
+    assert says in warnings(keep)
+    assert says not in warnings()
+    handed = at(f"{JOB}.env", {"FLAGS": "--save_total_limit $(CHECKPOINT_KEEP)"})
+    assert says not in warnings(keep, handed)
+    brought = at(f"{JOB}.files", {"sources": ["workloads/checkpoints.py"]})
+    assert says not in warnings(keep, brought)
+    assert says in warnings(keep, at(f"{JOB}.files", {"sources": ["workloads/ddp/train.py"]}))

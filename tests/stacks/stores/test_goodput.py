@@ -353,3 +353,10 @@ def test_a_job_on_spot_nodes_is_interrupted_beside_its_failures() -> None:
     spot = environment_plan(model, at("pools.g6e.capacity", "spot")).checkpoints["t5-large"]
     assert (round(usual.mtbf_hours), round(spot.mtbf_hours)) == (1846, 918)
     assert spot.interval_seconds < usual.interval_seconds and spot.goodput < usual.goodput
+
+
+def test_a_store_that_keeps_more_checkpoints_is_larger() -> None:
+    wanted = {"parameters_billion": 70, "nodes": 2, "instance_type": "p5.48xlarge"}
+    few, many = (for_model(**wanted, region="us-east-1", on_disk=held) for held in (3, 61))
+    assert few and many and few.store.capacity_gib < many.store.capacity_gib
+    assert many.verdict.checkpoints_held and many.verdict.checkpoints_held >= 61

@@ -669,6 +669,12 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         f"{JOB}.checkpoints.store",
         "be a store of the environment",
     ),
+    "checkpoints where S3 deletes them": (
+        [_linked({"path": "/t5-large"})],
+        f"{JOB}.checkpoints.directory",
+        "must not be in /t5-large, where changes in s3://sets/a/ replace and delete checkpoints; got"
+        " t5-large. Fix: write auto_import: [] in environment.storage.scratch.lustre.repositories.r0",
+    ),
     "checkpoints outside of their store": (
         [at(f"{JOB}.checkpoints.directory", "a/../../b")],
         f"{JOB}.checkpoints.directory",
@@ -1091,6 +1097,17 @@ REFUSED |= {
         f"{JOB}.checkpoints.store",
         "must have room for 3 checkpoints of 2,100 GB each; got scratch, with room for "
         "2. Fix: write capacity_gib: 7200",
+    ),
+    "checkpoints that stay and do not fit": (
+        [*MODEL, at(f"{JOB}.checkpoints.keep", 11)],
+        f"{JOB}.checkpoints.store",
+        "must have room for 12 checkpoints of 840 GB each: 11 that stay, and the one being written; got"
+        " scratch, with room for 11. Fix: write capacity_gib: 12000",
+    ),
+    "fewer checkpoints than a damaged one leaves": (
+        [at(f"{JOB}.checkpoints.keep", 1)],
+        f"{JOB}.checkpoints.keep",
+        "must be at least 2; got 1. Fix: write 2",
     ),
     "saves that take longer than their interval": (
         [*MODEL, at(f"{JOB}.checkpoints.interval_minutes", 2)],

@@ -1,0 +1,66 @@
+"""How the log of a training script says how far it is: a step is done, it has resumed from a checkpoint,
+or has written one.
+
+Sources, read on 2026-11-23: workloads/checkpoints.py; transformers `Trainer` and its
+`ProgressCallback`; Lightning `checkpoint_connector` and `TQDMProgressBar`; DeepSpeed
+`TorchCheckpointEngine` and `_report_progress`; Megatron-LM `checkpointing.py` and `training_log`;
+torchtitan `checkpoint.py` and `metrics.py`; torchtune's recipes and checkpointers. Each begins a line
+or stands behind the prefix of a logger.
+"""
+
+from __future__ import annotations
+
+import re
+
+RESUMED = (
+    re.compile(r"\bresumed from (step \d+|\S+)", re.I),
+    re.compile(r"\bLoading model from (\S+?)\.?$"),
+    re.compile(r"\bRestored all states from the checkpoint(?: file)? at (\S+)"),
+    re.compile(r"\[Torch\] Loaded checkpoint from (\S+?)\.?$"),
+    re.compile(r"\bsuccessfully loaded checkpoint from (\S+)", re.I),
+    re.compile(r"\bLoading the checkpoint from (\S+?)\.?$"),
+)
+"""Each has one group: what the script resumed from."""
+SAVED = (
+    re.compile(r"\bsaved(?: checkpoint)? (step \d+|step-\S+)", re.I),
+    re.compile(r"\bSaving model checkpoint to (\S+)"),
+    re.compile(r"\[Torch\] Saved (\S+?)\.?$"),
+    re.compile(r"\bsuccessfully saved checkpoint from iteration +(\d+)", re.I),
+    re.compile(r"\bsaved checkpoint(?: to)?:? (\S+)", re.I),
+    re.compile(r"\bcheckpoint of size .* saved to (\S+)"),
+    re.compile(r"\bFinished saving the (checkpoint)\b"),
+)
+"""Each has one group: what the script wrote. transformers says it before it writes, the others after."""
+STEPS = (
+    re.compile(r"\biteration +(?P<step>\d+)/ *\d+ \|"),
+    re.compile(r"\b\d+\|(?P<step>\d+)\|Loss:"),
+    re.compile(r"\bEpoch (?P<epoch>\d+): +\d+%\|[^|]*\| (?P<step>\d+)/(?P<of>\d+) \["),
+    re.compile(r"(?:^|\r) *\d+%\|[^|]*\| (?P<step>\d+)/(?P<of>\d+) \["),
+    re.compile(r"(?<!per )(?<!\w)(?:global_)?step[\"']?[:= ] *\[?(?P<step>\d+)(?![\d.]*\d)", re.I),
+)
+"""Each has the group `step`. `of`: steps of the bar of progress, of which the longest is that of the
+training. `epoch`: the step counts from its beginning."""
+
+
+def resumed_from(line: str) -> str | None:
+    """What a line of a log says that the run resumed from; None where it says nothing."""
+    return _first(RESUMED, line)
+
+
+def saved(line: str) -> str | None:
+    """What a line of a log says that the run has written; None where it says nothing."""
+    return _first(SAVED, line)
+
+
+def as_text() -> dict[str, list[tuple[str, bool]]]:
+    """All of them for a program that has no catalog: each expression, and whether capital letters
+    count."""
+    words = {"resumed": RESUMED, "saved": SAVED, "steps": STEPS}
+    return {
+        name: [(word.pattern, not word.flags & re.IGNORECASE) for word in each]
+        for name, each in words.items()
+    }
+
+
+def _first(words: tuple[re.Pattern[str], ...], line: str) -> str | None:
+    return next((match[1] for word in words if (match := word.search(line))), None)
