@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +14,7 @@ from plans.efs import mount_statement, plain_text_statement
 from plans.policies import Document, document
 from rehearsal.aws import backends, principals
 from rehearsal.aws.efs import CLIENT, client_actions
+from tests.rehearsal.aws_world import Account, refused, served
 
 ARN = "arn:aws:elasticfilesystem:us-east-2:123456789012:file-system/fs-1"
 DRIVER, OTHER = (f"arn:aws:iam::123456789012:role/{name}" for name in ("driver", "other"))
@@ -54,3 +57,36 @@ def test_a_policy_can_let_somebody_in_by_itself(system: Any) -> None:
     }
     system.file_system_policy = json.dumps(document(statement))
     assert actions(OTHER) == ["ClientMount"] and actions("") == []
+
+
+@pytest.fixture
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    with served(tmp_path, monkeypatch) as account:
+        yield account
+
+
+def test_a_policy_is_put_read_and_deleted(account: Account) -> None:
+    efs = account.client("efs")
+    id_ = efs.create_file_system(CreationToken="home")["FileSystemId"]
+    policy = json.dumps(document(plain_text_statement(ARN)))
+    efs.put_file_system_policy(FileSystemId=id_, Policy=policy)
+    assert efs.describe_file_system_policy(FileSystemId=id_)["Policy"] == policy
+    efs.delete_file_system_policy(FileSystemId=id_)
+    with refused("PolicyNotFound"):
+        efs.describe_file_system_policy(FileSystemId=id_)
+    with refused("FileSystemNotFound"):
+        efs.put_file_system_policy(FileSystemId="fs-0123456789abcdef0", Policy=policy)
+
+
+def test_a_policy_of_a_role_has_each_id_once(account: Account) -> None:
+    iam = account.client("iam")
+    trust = {"Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    iam.create_role(RoleName="driver", AssumeRolePolicyDocument=json.dumps(document(trust)))
+    one = {"Sid": "List", "Action": "s3:ListBucket", "Resource": "*"}
+    with refused("MalformedPolicyDocument"):
+        iam.put_role_policy(
+            RoleName="driver", PolicyName="stores", PolicyDocument=json.dumps(document(one, one))
+        )
+    iam.put_role_policy(
+        RoleName="driver", PolicyName="stores", PolicyDocument=json.dumps(document(one))
+    )
