@@ -125,7 +125,7 @@ def client_actions(region: str, id_: str, role: str, *, tls: bool) -> list[str]:
         "aws:SecureTransport": str(tls).lower(),
         "elasticfilesystem:AccessedViaMountTarget": "true",
     }
-    arn = system.info_json["FileSystemArn"]
+    arn = system.file_system_arn
     return [
         action
         for action in CLIENT

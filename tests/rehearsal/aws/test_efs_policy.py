@@ -14,7 +14,7 @@ from plans.efs import mount_statement, plain_text_statement
 from plans.policies import Document, document
 from rehearsal.aws import backends, principals
 from rehearsal.aws.efs import CLIENT, client_actions
-from tests.rehearsal.aws_world import Account, refused, served
+from tests.rehearsal.aws_world import REGION, Account, refused, served
 
 ARN = "arn:aws:elasticfilesystem:us-east-2:123456789012:file-system/fs-1"
 DRIVER, OTHER = (f"arn:aws:iam::123456789012:role/{name}" for name in ("driver", "other"))
@@ -25,7 +25,7 @@ def system(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A file system with the product's policy, and a role with what the product gives the driver."""
     made = SimpleNamespace(
         file_system_policy=json.dumps(document(plain_text_statement(ARN))),
-        info_json={"FileSystemArn": ARN},
+        file_system_arn=ARN,
     )
     found = SimpleNamespace(file_systems_by_id={"fs-1": made})
     monkeypatch.setattr(backends, "efs", lambda _: found)
@@ -90,3 +90,27 @@ def test_a_policy_of_a_role_has_each_id_once(account: Account) -> None:
     iam.put_role_policy(
         RoleName="driver", PolicyName="stores", PolicyDocument=json.dumps(document(one))
     )
+
+
+def test_a_mount_is_judged_by_the_key_that_it_is_signed_with(account: Account) -> None:
+    """As the kubelet of the rehearsal asks."""
+    efs, iam = account.client("efs"), account.client("iam")
+    made = efs.create_file_system(CreationToken="home")
+    id_, arn = made["FileSystemId"], made["FileSystemArn"]
+    policy = json.dumps(document(plain_text_statement(arn)))
+    efs.put_file_system_policy(FileSystemId=id_, Policy=policy)
+    trust = {"Principal": {"Service": "pods.eks.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    role = iam.create_role(RoleName="driver", AssumeRolePolicyDocument=json.dumps(document(trust)))[
+        "Role"
+    ]["Arn"]
+    keys = principals.credentials(role, "pod")
+    asks = f"file-systems/{id_}/mount?region={REGION}&tls=true&key={keys['AccessKeyId']}"
+    assert account.world("GET", asks) == (200, {"allowed": []})
+    iam.put_role_policy(
+        RoleName="driver",
+        PolicyName="stores",
+        PolicyDocument=json.dumps(document(mount_statement(arn))),
+    )
+    assert account.world("GET", asks) == (200, {"allowed": [*CLIENT]})
+    nobody = f"file-systems/{id_}/mount?region={REGION}&tls=true&key="
+    assert account.world("GET", nobody) == (200, {"allowed": []})
