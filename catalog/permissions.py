@@ -41,6 +41,7 @@ CLOUDFORMATION = {
     "aws:ecr/repository:Repository": "AWS::ECR::Repository",
     "aws:efs/accessPoint:AccessPoint": "AWS::EFS::AccessPoint",
     "aws:efs/fileSystem:FileSystem": "AWS::EFS::FileSystem",
+    "aws:efs/fileSystemPolicy:FileSystemPolicy": "AWS::EFS::FileSystem",
     "aws:efs/mountTarget:MountTarget": "AWS::EFS::MountTarget",
     "aws:eks/accessEntry:AccessEntry": "AWS::EKS::AccessEntry",
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": "AWS::EKS::AccessEntry",
@@ -184,6 +185,12 @@ BESIDE: dict[str, dict[str, str]] = {
         "update": "s3:PutLifecycleConfiguration",
         "delete": "s3:PutLifecycleConfiguration",
     },
+    "aws:efs/fileSystemPolicy:FileSystemPolicy": {
+        "create": "elasticfilesystem:PutFileSystemPolicy",
+        "read": "elasticfilesystem:DescribeFileSystemPolicy",
+        "update": "elasticfilesystem:PutFileSystemPolicy",
+        "delete": "elasticfilesystem:DeleteFileSystemPolicy",
+    },
     "aws:s3/bucketPolicy:BucketPolicy": {
         "create": "s3:PutBucketPolicy",
         "read": "s3:GetBucketPolicy",
@@ -228,6 +235,7 @@ OWN_LISTS = {
     "aws:cloudwatch/logGroup:LogGroup",
     "aws:ec2/flowLog:FlowLog",
     "aws:ecr/lifecyclePolicy:LifecyclePolicy",
+    "aws:efs/fileSystemPolicy:FileSystemPolicy",
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
     "aws:s3/bucket:Bucket",
     "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",

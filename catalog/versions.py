@@ -292,6 +292,8 @@ class TrainerRelease:
     """The launcher of its MPI runtimes waits until the nodes are ready."""
     own_torchtune_claim: bool
     """JobSet makes the volume of its torchtune runtimes; otherwise a claim must exist."""
+    dispatches: bool
+    """It leaves a TrainJob alone that Kueue runs in another cluster (trainer#3681)."""
     more_runtimes: Mapping[str, tuple[str, str]]
     """Name of a runtime that not every release ships → its framework and its image."""
 
@@ -309,6 +311,7 @@ TRAINER_RELEASES: dict[str, TrainerRelease] = {
             torch_image="pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime",
             mpi_launcher_waits=False,
             own_torchtune_claim=False,
+            dispatches=False,
             more_runtimes={},
         ),
         TrainerRelease(
@@ -321,6 +324,7 @@ TRAINER_RELEASES: dict[str, TrainerRelease] = {
             torch_image="pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime",
             mpi_launcher_waits=True,
             own_torchtune_claim=True,
+            dispatches=True,
             more_runtimes={
                 "jax-distributed": ("jax", "nvcr.io/nvidia/jax:25.10-py3"),
                 "xgboost-distributed": (

@@ -15,7 +15,7 @@ from components.role import role
 from frozen import dataclass
 from plans.node_parts import AddOnPlan
 from plans.parts import Identity
-from plans.policies import ROLE_NAME, Document, document
+from plans.policies import ROLE_NAME, Document, document, unlike
 
 CNI_POLICY = "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"
 
@@ -76,7 +76,9 @@ class AddOns(pulumi.ComponentResource):
             identity.short_name(add_on.name, ROLE_NAME),
             roles.trusts,
             inline={
-                "stores": allowed.apply(lambda all_: json.dumps(document(*all_), sort_keys=True))
+                "stores": allowed.apply(
+                    lambda all_: json.dumps(document(*unlike(all_)), sort_keys=True)
+                )
             },
         )
         association = aws.eks.PodIdentityAssociation(

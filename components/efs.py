@@ -6,6 +6,8 @@ Its data's fate: `storage.<name>.data` in the stack file.
 
 from __future__ import annotations
 
+import json
+
 import pulumi
 import pulumi_aws as aws
 
@@ -14,6 +16,8 @@ from components.network import StorePlace
 from components.security_group import allow, security_group
 from components.store import Roots
 from plans.directories import DirectoryPlan
+from plans.efs import mount_statement, plain_text_statement
+from plans.policies import document
 from plans.stores import EfsPlan
 
 NFS = (2049, 2049)
@@ -68,10 +72,25 @@ class Efs(pulumi.ComponentResource):
         # The file system's id, taken from all mount targets: its DNS name resolves only in a zone
         # with a mount target (EFS user guide, mounting-fs-mount-cmd-dns-name), so a volume waits
         # for every one of them, and they outlive it.
-        ids = pulumi.Output.all(*(target.file_system_id for target in targets))
-        self.volume = Volume(handle=ids.apply(lambda same: same[0]))
+        # So does its policy: nobody mounts before it stands.
+        policy = [self._policy(name, file_system)] if plan.only_this_cluster else []
+        ids = pulumi.Output.all(*(each.file_system_id for each in (*targets, *policy)))
+        self.volume = Volume(
+            handle=ids.apply(lambda same: same[0]),
+            statements=(file_system.arn.apply(mount_statement),) if policy else (),
+        )
         self._file_system_id = file_system.id
         self.register_outputs({"file_system_id": file_system.id})
+
+    def _policy(self, name: str, file_system: aws.efs.FileSystem) -> aws.efs.FileSystemPolicy:
+        return aws.efs.FileSystemPolicy(
+            name,
+            file_system_id=file_system.id,
+            policy=file_system.arn.apply(
+                lambda arn: json.dumps(document(plain_text_statement(arn)), sort_keys=True)
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
 
     def directory(self, plan: DirectoryPlan, roots: Roots, opts: pulumi.ResourceOptions) -> Volume:
         """An access point: EFS makes the directory at the first mount, and gives every file there the

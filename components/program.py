@@ -1,6 +1,6 @@
 """A program of ours in the cluster: one pod, its files, its namespace, and what it may do.
 
-Which programs there are: repair.py, history.py.
+Which programs there are: repair.py, history.py, dispatch.py.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class ProgramArgs:
     folder: str
     command: tuple[str, ...]
     port: int
-    may: Sequence[tuple[str, str, tuple[str, ...]]]
+    may: Sequence[tuple[str, str, tuple[str, ...]]] = ()
     """API group, resource and verbs that it needs in the whole cluster."""
-    may_called: str
+    may_called: str = "acts"
     """What the role with these rights is called by."""
-    may_remember: Sequence[str]
+    may_remember: Sequence[str] = ()
     """Verbs on ConfigMaps of its namespace."""
 
 
@@ -70,7 +70,10 @@ class Program(pulumi.ComponentResource):
                 kind="ServiceAccount", name=account.metadata.name, namespace=self._namespace
             )
         ]
-        rights = [self._may(name, subjects), self._may_remember(name, subjects)]
+        rights = [
+            *([self._may(name, subjects)] if args.may else []),
+            *([self._may_remember(name, subjects)] if args.may_remember else []),
+        ]
         file = k8s.core.v1.ConfigMap(
             f"{name}-files", metadata=self._called(), data=args.files, opts=self._child
         )

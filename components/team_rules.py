@@ -27,10 +27,12 @@ class TeamRules(pulumi.ComponentResource):
         name: str,
         *,
         queues: bool,
+        managed: bool,
         secrets: bool,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`queues`: the environment has them. `secrets`: it mounts those of Secrets Manager."""
+        """`queues`: the environment has them. `managed`: another environment hands its jobs to
+        this one. `secrets`: it mounts those of Secrets Manager."""
         super().__init__("trainyard:teams:Rules", name, None, opts)
         roles = [
             self._role(
@@ -39,7 +41,7 @@ class TeamRules(pulumi.ComponentResource):
             for role in ROLES
         ]
         rules = policies(secrets=secrets) | (
-            {queue_admission.POLICY: queue_admission.policy()} if queues else {}
+            {queue_admission.POLICY: queue_admission.policy(managed=managed)} if queues else {}
         )
         self.ready = [*roles, self._everybody(name), *self._policies(name, rules)]
         self.register_outputs({})

@@ -13,6 +13,7 @@ from datetime import datetime
 from catalog.quantities import amount
 from operations.snapshot import Object, Snapshot, condition_of
 from operations.symptoms import GRACE_SECONDS, Finding
+from plans.dispatch import CHECK
 
 LACKS = re.compile(r"insufficient unused quota for \S+ in flavor (\S+), (\d+) more needed")
 NEVER = re.compile(r"insufficient quota for \S+ in flavor (\S+),.*maximum capacity \((\d+)\)")
@@ -28,9 +29,11 @@ def waiting_jobs(snapshot: Snapshot) -> Iterator[Finding]:
     """Jobs that their queue has not started."""
     for workload in snapshot.of("workloads"):
         seconds = snapshot.age(workload)
-        if seconds < GRACE_SECONDS or not _owner(workload) or _is(workload, "QuotaReserved"):
+        if seconds < GRACE_SECONDS or not _owner(workload) or _is(workload, "Finished"):
             continue
-        if not _is(workload, "Finished"):
+        if _is(workload, "QuotaReserved"):
+            yield from _handed_on(workload)
+        else:
             since = _since(workload)
             yield Finding(
                 what=(
@@ -40,6 +43,20 @@ def waiting_jobs(snapshot: Snapshot) -> Iterator[Finding]:
                 ),
                 **_why(snapshot, workload),
             )
+
+
+def _handed_on(workload: Object) -> Iterator[Finding]:
+    """A job that has its quota and that no worker has taken yet."""
+    checks = workload.get("status", {}).get("admissionChecks", [])
+    if any(each["name"] == CHECK and each["state"] in ("Pending", "Retry") for each in checks):
+        yield Finding(
+            what=(
+                f"{_owner(workload)} waits in the queue of team"
+                f" {workload['spec'].get('queueName', '')} for a worker with all its nodes free"
+            ),
+            why="no environment of queues.workers has taken it, or none is reached",
+            do="run make status of each worker; kubectl get multikueueclusters says which are reached",
+        )
 
 
 def _why(snapshot: Snapshot, workload: Object) -> dict[str, str]:

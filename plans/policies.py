@@ -296,6 +296,19 @@ def karpenter_discovery(*, region: str) -> Document:
     )
 
 
+def unlike(statements: Sequence[Document]) -> list[Document]:
+    """The statements, with a number behind an id that an earlier one has: IAM takes an id once in a
+    policy."""
+    seen: list[str] = []
+    found: list[Document] = []
+    for each in statements:
+        id_ = each.get("Sid")
+        number = seen.count(id_) if id_ else 0
+        found.append({**each, "Sid": f"{id_}{number}"} if number else each)
+        seen += [id_] if id_ else []
+    return found
+
+
 def document(*statements: Document) -> Document:
     """A policy of statements, which allow unless they say otherwise."""
     return {

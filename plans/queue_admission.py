@@ -8,7 +8,7 @@ team_admission.py.
 from __future__ import annotations
 
 from plans.parts import TEAM, Spec
-from plans.queues import CONTROLLER, NAMESPACE, QUEUE_LABEL, URGENCY_LABEL
+from plans.queues import CONTROLLER, MANAGERS, NAMESPACE, QUEUE_LABEL, URGENCY_LABEL
 from plans.team_admission import JOBS, Rule, annotated
 from plans.teams import ALLOWED_URGENCIES
 
@@ -51,10 +51,16 @@ RULES: dict[str, Rule] = {
     ),
 }
 """What each rule is about → the rule. A job that runs may stay as it runs."""
+_FROM_A_MANAGER = Rule(
+    expression=f"'{MANAGERS}' in request.userInfo.groups || {RULES['group'].expression}",
+    message=RULES["group"].message,
+)
+"""The manager makes the Workload first, and then the job that belongs to it."""
 
 
-def policy() -> Spec:
-    """The spec of the policy."""
+def policy(*, managed: bool) -> Spec:
+    """The spec of the policy. `managed`: another environment hands its jobs to this one."""
+    rules = RULES | ({"group": _FROM_A_MANAGER} if managed else {})
     return {
         "failurePolicy": "Fail",
         "matchConstraints": {
@@ -84,7 +90,7 @@ def policy() -> Spec:
             {"name": "waits", "expression": _suspended("object")},
             {"name": "waited", "expression": f"oldObject != null && {_suspended('oldObject')}"},
         ],
-        "validations": [rule.validation() for rule in RULES.values()],
+        "validations": [rule.validation() for rule in rules.values()],
     }
 
 

@@ -19,6 +19,11 @@ from plans.pod_template import EFA, GPU, POOL, TAINT_VALUE, TOLERATIONS
 API = "kueue.x-k8s.io/v1beta2"
 NAMESPACE, CONTROLLER = "kueue-system", "kueue-controller-manager"
 """Where the chart's controller runs, and its service account."""
+DISPATCHER = "kueue.x-k8s.io/multikueue"
+"""Who starts a job in another cluster: the controller of an AdmissionCheck, and `managedBy` of a
+TrainJob, which the Trainer then leaves alone (2.3.0)."""
+MANAGERS = "trainyard:queue-managers"
+"""Kubernetes group of the environment that hands its jobs to this one."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 URGENCY_LABEL = "kueue.x-k8s.io/priority-class"
 COHORT = "environment"
@@ -81,6 +86,10 @@ class QueuesPlan:
     fair_sharing: bool
     ready_minutes: int
     """A gang whose pods are not all ready after this time gives its nodes back."""
+    origin: str | None = None
+    """By what workers know the jobs of this environment; None: it hands none to others."""
+    manager: str | None = None
+    """ARN of the role with which another environment hands its jobs to this one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +116,8 @@ class TeamQueuePlan:
     """Whether other teams use its guaranteed nodes while they are idle."""
     preemption: Preemption
     fair_sharing: bool
+    check: str | None = None
+    """Name of the AdmissionCheck that its jobs pass before they start."""
 
     @property
     def possible_gpus(self) -> int:
@@ -174,6 +185,11 @@ def cluster_queue_spec(plan: TeamQueuePlan) -> Spec:
                 _OWN_JOBS_ONLY if by_urgency and not plan.fair_sharing else {"policy": "Never"}
             ),
         },
+        **(
+            {"admissionChecksStrategy": {"admissionChecks": [{"name": plan.check}]}}
+            if plan.check
+            else {}
+        ),
         **_group([_share(share, lends=plan.lends) for share in plan.shares]),
     }
 
@@ -226,6 +242,7 @@ def configuration(plan: QueuesPlan) -> dict[str, Any]:
         },
         "clientConnection": {"qps": 50, "burst": 100},
         **({"fairSharing": {"preemptionStrategies": _FAIR}} if plan.fair_sharing else {}),
+        **({"multiKueue": {"origin": plan.origin}} if plan.origin else {}),
     }
 
 

@@ -54,6 +54,8 @@ class EfsPlan(StorePlan):
     """Of provisioned throughput."""
     lifecycle: tuple[tuple[str, str], ...]
     """Transitions between storage classes, in EFS's words: (transition_to_ia, AFTER_30_DAYS)."""
+    only_this_cluster: bool = False
+    """Its policy refuses whoever has not the role of the cluster's CSI driver."""
 
 
 @dataclass(frozen=True, kw_only=True)

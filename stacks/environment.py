@@ -15,6 +15,7 @@ from components.brought_network import BroughtNetwork
 from components.cluster import Cluster
 from components.device_plugins import DevicePlugins
 from components.directory_roots import DirectoryRoots
+from components.dispatch import Dispatch
 from components.exporters import Exporters
 from components.gpu_nodes import GpuNodes
 from components.gpu_pool import GpuPool
@@ -30,6 +31,7 @@ from components.pod_logs import PodLogs
 from components.prefetch import Prefetch
 from components.priority import Priority
 from components.push_gateway import PushGateway
+from components.queue_manager import QueueManager
 from components.queues import Queues
 from components.registry import Registry
 from components.repair import Repair
@@ -49,6 +51,7 @@ from plans.team_network import Ranges
 from plans.tunnel import tunnel_command
 from stacks.outputs import job_outputs, job_starts
 from stacks.planned import EnvironmentPlan
+from stacks.reference import cluster_of
 from stacks.stores.kinds import plan_kind
 
 NETWORKS: dict[type, Callable[..., Network]] = {
@@ -210,6 +213,21 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         else None
     )
     admission = queues.admission if queues else []
+    dispatch = (
+        Dispatch(
+            "dispatch",
+            plan.dispatch,
+            identity=me,
+            cluster_name=name,
+            workers={worker: cluster_of(worker, me) for worker in plan.dispatch.workers},
+            trusts=trusts,
+            kueue=admission,
+            nodes=nodes,
+            opts=in_cluster,
+        )
+        if plan.dispatch
+        else None
+    )
     admits = {
         "TrainJob": [*trainer.ready, *admission],
         **{kind: [*each.ready, *admission] for kind, each in legacy.items()},
@@ -243,12 +261,14 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             opts=in_cluster,
         )
 
+    manager = plan.queues.manager if plan.queues else None
     # The VPC CNI enforces the network policies of teams.
     walls = (
         [
             *TeamRules(
                 "teams",
                 queues=queues is not None,
+                managed=manager is not None,
                 secrets=ADD_ON in add_ons,
                 opts=in_cluster,
             ).ready,
@@ -269,8 +289,8 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         if plan.directory_roots
         else Roots()
     )
-    for key, team in plan.teams.items():
-        Team(
+    teams = {
+        key: Team(
             f"team-{key}",
             team,
             cluster=_reached(cluster),
@@ -279,9 +299,20 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             drivers=add_ons,
             walls=walls,
             controllers=controllers,
-            queues=queues.ready if queues else [],
+            queues=[*(queues.ready if queues else []), *(dispatch.ready if dispatch else [])],
             trusts=trusts,
             ranges=Ranges(vpc=network.cidrs, services=cluster.service_cidr),
+            opts=in_cluster,
+        )
+        for key, team in plan.teams.items()
+    }
+    if manager:
+        QueueManager(
+            "queue-manager",
+            manager,
+            identity=me,
+            cluster_name=name,
+            teams={key: (plan.teams[key].workspace.namespace, made) for key, made in teams.items()},
             opts=in_cluster,
         )
 
@@ -293,6 +324,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         **({"metrics": VIEW} if plan.metrics else {}),
         **({"alerts_topic": alertmanager.topic_arn} if alertmanager else {}),
         **({"log_group": logs.group} if logs else {}),
+        **({"queues_role": dispatch.role_arn} if dispatch else {}),
         **_tunnel(plan, cluster),
         **({"deletion_protection": True} if protected(plan.cluster) else {}),
     }

@@ -38,7 +38,7 @@ from stacks.derive.mirror import mirrored
 from stacks.derive.namespace import directory_roots_plan, job_namespace_plan
 from stacks.derive.network import network_plan, network_zones
 from stacks.derive.pod_logs import pod_logs_plan
-from stacks.derive.queues import queued, queues_plan
+from stacks.derive.queues import dispatch_plan, queued, queues_plan
 from stacks.derive.repair import repair_plan
 from stacks.derive.secrets import job_pods_plan
 from stacks.derive.stores import job_verdicts, registry_plans
@@ -74,6 +74,7 @@ from stacks.rules.together import (
     team_errors_together,
     team_warnings_together,
 )
+from stacks.rules.workers import worker_errors, worker_warnings
 from stacks.settings.environment import EnvironmentConfig, StackConfig, TeamConfig
 from stacks.settings.job import typed
 from stacks.settings.problems import InputError
@@ -128,6 +129,7 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
         *encryption_errors(config.region, wanted, access),
         *export_errors(config.stack, wanted, folder),
         *entry_errors(wanted, access),
+        *worker_errors(config.stack, wanted, folder),
         *entry_secret_errors(wanted, config.region),
         *account_errors(wanted, access),
         *entries.errors,
@@ -138,6 +140,7 @@ def _plan_environment(config: StackConfig, folder: Path, now: datetime, *, build
         *access_warnings(access),
         *environment_warnings(config.region, wanted, now),
         *entry_warnings(wanted),
+        *worker_warnings(wanted, folder),
         *entries.warnings,
         *gang_warnings("environment.jobs", jobs.described(), wanted),
         *docker_hub_warnings("environment.jobs", jobs.described(), wanted),
@@ -286,7 +289,8 @@ def _environment(
         repair=repair_plan(wanted),
         history=history_plan(wanted),
         logs=pod_logs_plan(me, wanted),
-        queues=queues_plan(wanted),
+        queues=queues_plan(me, wanted),
+        dispatch=dispatch_plan(me, wanted),
         teams=team_entry_plans(me, wanted, promised),
         jobs=jobs.planned(wanted, wanted.namespace, config.region),
         allow_replace=wanted.allow_replace,

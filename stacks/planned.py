@@ -9,6 +9,7 @@ from typing import Any
 from frozen import dataclass
 from plans.access import AccessPlan
 from plans.clusters import AnyClusterPlan, OwnClusterPlan, own_log_days
+from plans.dispatch import DispatchPlan
 from plans.history import HistoryPlan
 from plans.images import Copy
 from plans.metrics import MetricsPlan
@@ -70,6 +71,8 @@ class EnvironmentPlan:
     history: HistoryPlan | None
     logs: PodLogsPlan | None
     queues: QueuesPlan | None
+    dispatch: DispatchPlan | None
+    """How jobs of teams get to other environments; None: they run in this one."""
     teams: Mapping[str, TeamEntryPlan]
     """Those that the environment lists."""
     jobs: Mapping[str, JobPlan]

@@ -17,6 +17,7 @@ from components.namespace import JobNamespace, Volume
 from plans.parts import JobNamespacePlan
 from stacks.outputs import job_outputs, job_starts
 from stacks.planned import TeamPlan
+from stacks.reference import contract_of
 from stacks.rules.access import account_of
 
 NOT_THERE = "couldn't find resource"
@@ -25,7 +26,11 @@ NOT_THERE = "couldn't find resource"
 
 def build(plan: TeamPlan) -> dict[str, Any]:
     """Make the team's share; returns the stack's outputs."""
-    published = _published(plan.parameter, plan) if plan.parameter else _outputs(plan)
+    published = (
+        _published(plan.parameter, plan)
+        if plan.parameter
+        else contract_of(plan.environment, plan.identity)
+    )
     contract = published.apply(lambda deployed: _as_planned(deployed or {}, plan))
     at = contract["cluster"]
     cluster = ClusterCoordinates(
@@ -59,16 +64,6 @@ def build(plan: TeamPlan) -> dict[str, Any]:
         "namespace": plan.workspace.namespace,
         "jobs": job_outputs(plan.jobs),
     }
-
-
-def _outputs(plan: TeamPlan) -> pulumi.Output[Any]:
-    """The contract in the outputs of the environment's stack."""
-    # The organization is the owner of the stack on Pulumi's own service, and the word "organization"
-    # on every other backend.
-    environment = pulumi.StackReference(
-        f"{pulumi.get_organization()}/{plan.identity.project}/{plan.environment}"
-    )
-    return environment.get_output("contract")
 
 
 def _published(parameter: str, plan: TeamPlan) -> pulumi.Output[Any]:

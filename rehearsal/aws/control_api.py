@@ -26,6 +26,7 @@ from rehearsal.aws import (
     storage,
 )
 from rehearsal.aws.clock import CLOCK
+from rehearsal.aws.efs import client_actions
 from rehearsal.aws.faults import FAULTS, Fault
 from rehearsal.aws.operations import LOCK, Fields, Refused, refuse
 from rehearsal.aws.wire import Environ, Reply
@@ -121,6 +122,12 @@ def _pod_credentials(given: Fields) -> Fields:
         f"no Pod Identity association for {given['namespace']}/{given['service_account']}",
     )
     return principals.credentials(role, f"eks-{given['cluster']}-{given['service_account']}"[:64])
+
+
+def _efs_mount(given: Fields) -> Fields:
+    """What a client of a file system may do, by the key that it signs with; nobody without one."""
+    role, tls = principals.role_of(given.get("key", "")), given["tls"] == "true"
+    return {"allowed": client_actions(given["region"], given["id"], role, tls=tls)}
 
 
 def _reach(given: Fields) -> Fields:
@@ -357,6 +364,7 @@ _ROUTES: dict[tuple[str, str], Callable[[Fields], Any]] = {
     ("POST", "instances/*/vanish"): _vanish,
     ("POST", "instances/*/notice"): _notice,
     ("GET", "pod-identity"): _pod_credentials,
+    ("GET", "file-systems/*/mount"): _efs_mount,
     ("GET", "inventory"): _inventory,
     ("GET", "faults"): lambda _: list(map(asdict, FAULTS)),
     ("POST", "faults"): _fault,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from rehearsal.aws import backends
+from rehearsal.aws import backends, principals
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.operations import Call, Fields, answers, follows, refuse, refuses
+from rehearsal.aws.policies import Ask
 
 refuses(
     "efs",
@@ -41,7 +42,8 @@ refuses(
 )
 refuses(
     "efs",
-    "UpdateFileSystem DescribeLifecycleConfiguration PutLifecycleConfiguration",
+    "UpdateFileSystem DescribeLifecycleConfiguration PutLifecycleConfiguration"
+    " PutFileSystemPolicy DescribeFileSystemPolicy DeleteFileSystemPolicy",
     "FileSystemNotFound",
     "File system '{FileSystemId}' does not exist.",
     lambda call: call["FileSystemId"] not in backends.efs(call.region).file_systems_by_id,
@@ -102,6 +104,38 @@ def _update(call: Call) -> Fields:
 _LOWERED: dict[str, float] = {}
 """File system → when its mode changed last, or its throughput became less."""
 A_DAY = 86_400
+
+
+@answers("efs", "DeleteFileSystemPolicy")
+def _delete_policy(call: Call) -> Fields:
+    backends.efs(call.region).file_systems_by_id[call["FileSystemId"]].file_system_policy = None
+    return {}
+
+
+CLIENT = ("ClientMount", "ClientWrite", "ClientRootAccess")
+
+
+def client_actions(region: str, id_: str, role: str, *, tls: bool) -> list[str]:
+    """What a client of a mount target may do: everything without a policy, whoever it is (user guide,
+    iam-access-control-nfs-efs). `role`: ARN; empty of a client that mounts without one."""
+    system = backends.efs(region).file_systems_by_id[id_]
+    if not system.file_system_policy:
+        return [*CLIENT]
+    context = {
+        "aws:SecureTransport": str(tls).lower(),
+        "elasticfilesystem:AccessedViaMountTarget": "true",
+    }
+    arn = system.file_system_arn
+    return [
+        action
+        for action in CLIENT
+        if principals.says(
+            role,
+            system.file_system_policy,
+            Ask(action=f"elasticfilesystem:{action}", resource=arn, context=context),
+        )
+        == "Allow"
+    ]
 
 
 @follows("efs", "CreateFileSystem")

@@ -75,6 +75,19 @@ def may(arn: str, ask: Ask) -> bool:
     return verdict(_documents(arn), ask) == "Allow"
 
 
+def role_of(key: str) -> str:
+    """ARN of the role whose key it is; empty where it is no role's."""
+    found = _owner(key)[0] if key else None
+    return found.entity if found and found.session else ""
+
+
+def says(arn: str, policy: str | Fields, ask: Ask) -> str:
+    """What the policies of a role and one of the resource say together; of the latter, statements for
+    everybody or for the role. `arn`: empty of somebody without a role."""
+    concerned = [one for one in statements(policy) if {name for _, name in named(one)} & {"*", arn}]
+    return verdict([*_documents(arn), {"Statement": concerned}], ask)
+
+
 def role(arn: str) -> Any:
     """moto's role, or None."""
     return next((role for role in backends.iam().get_roles() if role.arn == arn), None)

@@ -20,6 +20,10 @@ told over its own table and insists on one type and one metal type: no more is n
 _deleted_queues: set[tuple[str, str]] = set()
 
 
+def _ids(document: str) -> list[str]:
+    return [one["Sid"] for one in policies.statements(document) if "Sid" in one]
+
+
 refuses(
     "iam",
     "CreateRole",
@@ -31,6 +35,13 @@ refuses(
         for kind, who in policies.named(statement)
         if kind == "Service" and ".amazonaws.com" not in who
     ),
+)
+refuses(
+    "iam",
+    "PutRolePolicy",
+    "MalformedPolicyDocument",
+    "Statement IDs (SID) in a single policy must be unique.",
+    lambda call: len(ids := _ids(call["PolicyDocument"])) != len({*ids}),
 )
 refuses(
     "iam",

@@ -113,6 +113,22 @@ class Account:
         """A read of EFS."""
         return json.loads(self._send("elasticfilesystem", "GET", f"/2015-02-01{path}", "", {}))
 
+    def mounts(
+        self, system: str, *, tls: bool, keys: dict[str, str] | None = None, instance: str = ""
+    ) -> list[str]:
+        """What EFS lets a client of a file system do: with a pod's keys, with those of its instance
+        where the pod has none, or as nobody."""
+        who = _credentials(keys) if keys else self.as_instance(instance).role if instance else None
+        query = urlencode(
+            {
+                "region": self.region,
+                "tls": str(tls).lower(),
+                "key": who.access_key if who else "",
+            }
+        )
+        found = self.private(f"/file-systems/{system}/mount?{query}")
+        return found["allowed"] if found else []
+
     def lists(self, bucket: str, prefix: str, keys: dict[str, str]) -> None:
         """Lists objects of S3 with a pod's keys, by the names of their variables. AwsError where they
         may not."""

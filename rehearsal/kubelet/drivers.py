@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from rehearsal.kubelet.process import Mount
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """The id of a file system or the name of a bucket, which becomes a folder's name."""
+EFS_NODE = "aws-efs-csi-driver"
+"""Image of the driver's pod on each node."""
 NO_CREDENTIALS = "No signing credentials available"
 """What Mountpoint says where the pod has no identity."""
 
@@ -100,7 +103,25 @@ def efs(kubelet: Host, pod: Object, spec: Object) -> Mount:
         )
     if wall := kubelet.account.blocked(kubelet.id, name):
         raise NotReady(f"mount.nfs4: {name}: Connection timed out: {wall}")
-    return _root_of(kubelet, name, point) if point else Mount(source=str(_whole(name)))
+    allowed = _allowed(kubelet, name, spec)
+    if "ClientMount" not in allowed:
+        raise NotReady(f"mount.nfs4: access denied by server while mounting 127.0.0.1:/ ({name})")
+    found = _root_of(kubelet, name, point) if point else Mount(source=str(_whole(name)))
+    # The root of the file system is root's, and a directory of a team its access point's.
+    writes = {"ClientWrite"} if point else {"ClientWrite", "ClientRootAccess"}
+    return found if writes <= {*allowed} else replace(found, read_only=True)
+
+
+def _allowed(kubelet: Host, name: str, spec: Object) -> list[str]:
+    """What the policy of the file system lets the driver do: with the option `iam` as the role of its
+    own pod, or of the node where that has none (docs/parameters.md), else without a role."""
+    said = spec["csi"].get("volumeAttributes") or {}
+    tls = said.get("encryptInTransit", "true").lower() != "false"
+    if "iam" not in spec.get("mountOptions", ()):
+        return kubelet.account.mounts(name, tls=tls)
+    driver = kubelet.daemon(EFS_NODE)
+    keys = kubelet.pod_identity(driver) if driver else {}
+    return kubelet.account.mounts(name, tls=tls, keys=keys, instance=kubelet.id)
 
 
 def _root_of(kubelet: Host, name: str, point: str) -> Mount:
@@ -154,7 +175,7 @@ def _listed(kubelet: Host, pod: Object, bucket: str, prefix: str) -> None:
 
 DRIVERS: dict[str, tuple[str, Callable[[Host, Object, Object], Mount]]] = {
     "fsx.csi.aws.com": ("aws-fsx-csi-driver", lustre),
-    "efs.csi.aws.com": ("aws-efs-csi-driver", efs),
+    "efs.csi.aws.com": (EFS_NODE, efs),
     "s3.csi.aws.com": ("aws-mountpoint-s3-csi-driver", s3),
 }
 """CSI driver → the image of its node part, and what it mounts for a pod, by the spec of the volume."""

@@ -322,15 +322,17 @@ def gpus_of(job: JobConfig, environment: EnvironmentConfig) -> int:
 
 
 def node_selector(job: JobConfig, environment: EnvironmentConfig) -> dict[str, str]:
-    """Where the job's pods may run: the pool, and of it one type in one zone where it has no
-    more."""
+    """Where the job's pods may run: the pool, and of it one type in one zone where it has no more. A
+    worker has a zone of its own, and its pool of that name launches nodes there."""
     pool = environment.pools[job.pool]
     kind = (
         {"node.kubernetes.io/instance-type": pool.instance_types[0]}
         if len(pool.instance_types) == 1
         else {}
     )
-    zone = {} if pool.fallback_zones else {"topology.kubernetes.io/zone": environment.zone}
+    elsewhere = environment.queues is not None and environment.queues.workers
+    several = pool.fallback_zones or elsewhere
+    zone = {} if several else {"topology.kubernetes.io/zone": environment.zone}
     return {POOL: job.pool, **kind, **zone}
 
 

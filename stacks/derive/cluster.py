@@ -19,7 +19,7 @@ from stacks.derive.repair import agent_plan
 from stacks.derive.secrets import secrets_add_on
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.network import BroughtNetworkConfig
-from stacks.stores.kinds import drivers
+from stacks.stores.kinds import drivers, service_account
 
 SYSTEM_DISK_GIB = 50
 """Size of a system node's root volume."""
@@ -115,7 +115,7 @@ def all_add_ons(me: Identity, wanted: EnvironmentConfig) -> AddOnsPlan:
                     name=driver.add_on,
                     version=published[driver.add_on],
                     configuration=driver.configuration,
-                    service_account=driver.service_account,
+                    service_account=service_account(driver, wanted.storage),
                 )
                 for driver in drivers(wanted.storage)
             ),

@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from catalog.latencies import LATENCIES
-from catalog.versions import TRAINER_RELEASES
-from plans.parts import JobPlan
-from plans.queues import FlavorPlan, PoolShare, QueuesPlan, TeamQueuePlan, job_labels
+from catalog.versions import PYTHON_IMAGE, TRAINER_RELEASES
+from plans.dispatch import CHECK, DispatchPlan
+from plans.parts import Identity, JobPlan
+from plans.policies import ROLE_NAME
+from plans.queues import DISPATCHER, FlavorPlan, PoolShare, QueuesPlan, TeamQueuePlan, job_labels
 from stacks.derive.capacity import first_type, largest_gang
 from stacks.derive.controllers import job_kinds, kueue_chart
+from stacks.derive.programs import program_files
 from stacks.settings.environment import EnvironmentConfig, PoolConfig
 from stacks.settings.job import AnyJob
 from stacks.settings.team_entry import TeamEntryConfig
@@ -28,11 +31,12 @@ FETCH_MINUTES = 60
 too."""
 
 
-def queues_plan(wanted: EnvironmentConfig) -> QueuesPlan | None:
+def queues_plan(me: Identity, wanted: EnvironmentConfig) -> QueuesPlan | None:
     """Kueue as the pools and teams want it; None where the stack file wants no queues."""
     if wanted.queues is None:
         return None
     version = TRAINER_RELEASES[wanted.trainer.version].kueue
+    dispatches = bool(wanted.queues.workers)
     taken = guaranteed_nodes(wanted)
     return QueuesPlan(
         version=version,
@@ -50,6 +54,21 @@ def queues_plan(wanted: EnvironmentConfig) -> QueuesPlan | None:
         job_kinds=job_kinds(wanted),
         fair_sharing=wanted.queues.fair_sharing,
         ready_minutes=_ready_minutes(wanted),
+        origin=me.stack if dispatches else None,
+        manager=wanted.queues.manager,
+    )
+
+
+def dispatch_plan(me: Identity, wanted: EnvironmentConfig) -> DispatchPlan | None:
+    """How the jobs get to other environments; None where they run in this one."""
+    if wanted.queues is None or not wanted.queues.workers:
+        return None
+    return DispatchPlan(
+        workers=wanted.queues.workers,
+        role_name=me.short_name("queues", ROLE_NAME),
+        region=me.region,
+        image=PYTHON_IMAGE,
+        files=program_files("passes"),
     )
 
 
@@ -99,6 +118,7 @@ def team_queue_plan(
         lends=entry.lends_nodes,
         preemption=wanted.queues.preemption,
         fair_sharing=wanted.queues.fair_sharing,
+        check=CHECK if wanted.queues.workers else None,
     )
 
 
@@ -131,11 +151,16 @@ def _ready_minutes(wanted: EnvironmentConfig) -> int:
 def queued(
     plans: Mapping[str, JobPlan], jobs: Mapping[str, AnyJob], queue: TeamQueuePlan | None
 ) -> dict[str, JobPlan]:
-    """The jobs of a team with the labels of its queue. The labels are no part of a run's identity: a
-    new queue starts no run again."""
+    """The jobs of a team with the labels of its queue and, where they run elsewhere, whoever runs them.
+    Neither is part of a run's identity: a new queue starts no run again."""
     if queue is None:
         return dict(plans)
+    elsewhere = {"managedBy": DISPATCHER} if queue.check else {}
     return {
-        name: replace(plan, labels={**plan.labels, **job_labels(queue.team, jobs[name].urgency)})
+        name: replace(
+            plan,
+            labels={**plan.labels, **job_labels(queue.team, jobs[name].urgency)},
+            spec={**plan.spec, **elsewhere},
+        )
         for name, plan in plans.items()
     }

@@ -36,6 +36,7 @@ SOMETIMES = {
     "aws:ecr/repository:Repository",
     "aws:efs/accessPoint:AccessPoint",
     "aws:efs/fileSystem:FileSystem",
+    "aws:efs/fileSystemPolicy:FileSystemPolicy",
     "aws:efs/mountTarget:MountTarget",
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
     "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",

@@ -16,6 +16,7 @@ from catalog import versions
 from catalog.age import outdated
 from catalog.zones import SNAPSHOT
 from plans.directories import NAMESPACE as DIRECTORIES
+from plans.dispatch import APP as PASSES
 from plans.history import APP as HISTORY
 from plans.metrics import NAMESPACE as METRICS
 from plans.repair import APP as REPAIR
@@ -55,6 +56,7 @@ SYSTEM_NAMESPACES = (
     METRICS,
     REPAIR,
     HISTORY,
+    PASSES,
     DIRECTORIES,
 )
 """They exist before us, or a chart makes them."""

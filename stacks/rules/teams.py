@@ -18,6 +18,7 @@ from stacks.derive.teams import Share, principals
 from stacks.rules.environment import SYSTEM_NAMESPACES
 from stacks.rules.queues import outside_errors, queue_errors, queued_job_errors
 from stacks.rules.team_stores import past_the_wall_errors, read_only_errors, wall_warnings
+from stacks.rules.workers import dispatched_job_errors
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.job import AnyJob, JobConfig, manifests, typed
 from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
@@ -259,6 +260,8 @@ def listed_plan_errors(share: Share, plans: Mapping[str, JobPlan]) -> Iterator[I
     if share.entry:
         for name, plan in plans.items():
             yield from _beyond(f"team.jobs.{name}", share.entry, plan)
+            if share.queue and share.queue.check:
+                yield from dispatched_job_errors(f"team.jobs.{name}", plan)
 
 
 def _beyond(path: str, entry: TeamEntryConfig, plan: JobPlan) -> Iterator[InputError]:

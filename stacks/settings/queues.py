@@ -7,6 +7,8 @@ import pydantic
 
 from frozen import dataclass
 from plans.queues import Preemption
+from stacks.settings.aws import RoleArn
+from stacks.settings.job import Name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,3 +29,11 @@ class QueuesConfig:
     free there, else from neighbouring parts. All pools with GPUs must have `replicas`, of instance types
     for which EC2 names the parts. It cannot be taken back while `queues` exist. By default any free
     nodes are taken."""
+    workers: tuple[Name, ...] = ()
+    """Environments in whose clusters the jobs of teams run: of each job the first one that has all its
+    nodes free. Each has a stack file in this checkout, with the same teams, pools and runtimes, and
+    `queues.manager`. The pools with GPUs of this environment then say how many nodes its workers have
+    together, and launch none. Requires Trainer 2.3.0. By default the jobs run in this cluster."""
+    manager: RoleArn | None = None
+    """Role with which another environment hands the jobs of its teams to this one: the output
+    `queues_role` of that environment. By default nobody from outside enters the queues."""

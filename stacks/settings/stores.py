@@ -129,6 +129,10 @@ class EfsConfig:
     read. EFS lowers it at most once in 24 hours."""
     lifecycle: LifecycleConfig | None = None
     """When files move to cheaper storage. By default all of them stay in the standard class."""
+    only_this_cluster: Annotated[bool, pydantic.Field(strict=True)] = False
+    """Whether EFS refuses whoever mounts the file system without TLS, or without the IAM role of this
+    cluster's CSI driver. By default whoever reaches a mount target can mount it. A change gives the
+    store another claim: set it when the store is new, or while no job mounts it."""
 
 
 @dataclass(frozen=True, kw_only=True)

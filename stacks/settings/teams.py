@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from stacks.settings.environment import TeamConfig
+from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.problems import InputError
 from stacks.settings.reader import Reading, environments, read_file
 
@@ -48,6 +48,15 @@ def environment_of(team: TeamConfig, folder: Path) -> tuple[Reading, InputError 
     must = "be an environment, not a team"
     fix = _other_environment(folder, other.environment)
     return reading, InputError(path=path, must=must, got=got, **fix)
+
+
+def environment_named(stack: str, folder: Path) -> EnvironmentConfig | None:
+    """Another environment of the checkout; None where its stack file is missing or has errors."""
+    try:
+        reading = read_file(stack, folder)
+    except FileNotFoundError:
+        return None
+    return reading.config.environment if reading.config and not reading.errors else None
 
 
 def unsound(team: TeamConfig) -> InputError:

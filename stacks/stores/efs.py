@@ -32,6 +32,8 @@ from stacks.stores.kind import StoreKind, Surroundings
 
 TOKEN = 64
 """Characters of an EFS creation token, at most (EFS API, CreateFileSystem)."""
+NODE_ACCOUNT = "efs-csi-node-sa"
+"""Of the pods of the driver that mount (values.yaml of its chart, 3.4)."""
 CAPACITY = "1024Gi"
 """EFS grows by itself and ignores the figure, but a PersistentVolume must state one."""
 
@@ -82,6 +84,7 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
             throughput=settings.throughput,
             throughput_mibps=settings.throughput_mibps,
             lifecycle=tuple(_transitions(settings.lifecycle or LifecycleConfig())),
+            only_this_cluster=settings.only_this_cluster,
         )
 
     def component(self) -> Any:
@@ -90,7 +93,15 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
         return Component
 
     def made_from(self, settings: EfsConfig, zone: str) -> list[str]:
-        return ["efs"]
+        return ["efs", "iam"] if settings.only_this_cluster else ["efs"]
+
+    def mount_options(self, settings: EfsConfig) -> tuple[str, ...]:
+        """The driver asks for TLS by itself, and for its own role where it is told (pkg/driver/node.go,
+        docs/parameters.md, 3.4)."""
+        return ("iam",) if settings.only_this_cluster else ()
+
+    def service_account(self, settings: EfsConfig) -> str:
+        return NODE_ACCOUNT if settings.only_this_cluster else ""
 
     def capacity(self, settings: EfsConfig) -> str:
         return CAPACITY
@@ -143,7 +154,8 @@ class Efs(StoreKind[EfsConfig, EfsPlan]):
 
     def resource_types(self, plan: EfsPlan) -> tuple[str, ...]:
         points = ("aws:efs/accessPoint:AccessPoint",) if plan.apart else ()
-        return (self.holds_data, "aws:efs/mountTarget:MountTarget", *points)
+        policy = ("aws:efs/fileSystemPolicy:FileSystemPolicy",) if plan.only_this_cluster else ()
+        return (self.holds_data, "aws:efs/mountTarget:MountTarget", *points, *policy)
 
     def row(self, plan: EfsPlan) -> StoreRow:
         speed = f"{plan.throughput_mibps} MiB/s" if plan.throughput_mibps else plan.throughput

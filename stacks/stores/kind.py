@@ -95,6 +95,10 @@ class StoreKind(ABC, Generic[Settings, Plan]):
     def mount_options(self, settings: Settings) -> tuple[str, ...]:
         return ()
 
+    def service_account(self, settings: Settings) -> str:
+        """Of the pods that need a role to mount it; empty where they need none."""
+        return self.driver.service_account
+
     def read_only_options(self, settings: Settings) -> tuple[str, ...]:
         """Options of a mount that cannot write. An access mode would not do: the drivers of Lustre
         and EFS refuse ReadOnlyMany (volumeCaps, 1.9.0 and 3.4), and the kubelet does not hand

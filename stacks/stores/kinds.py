@@ -142,6 +142,17 @@ def drivers(stores: Stores) -> Iterator[Driver]:
     return (kind.driver for kind in KINDS.values() if of_kind(stores, kind))
 
 
+def service_account(driver: Driver, stores: Stores) -> str:
+    """Of the driver's pods that need a role for one of the stores; empty where they need none."""
+    wanted = (
+        whose(kind, settings).service_account(settings)
+        for kind in KINDS.values()
+        if kind.driver == driver
+        for settings in of_kind(stores, kind).values()
+    )
+    return next(filter(None, wanted), "")
+
+
 def made_for_efa(store: StoreConfig) -> bool:
     """Whether nodes can mount the store over EFA."""
     return any(kind.made_for_efa(settings) for kind, settings in kinds_of(store))

@@ -95,3 +95,11 @@ def test_a_stopped_job_says_that_it_was_stopped_and_waits_since_then() -> None:
 def test_a_job_that_runs_has_ended_or_came_just_now_does_not_wait() -> None:
     ended = workload("done", "nlp", condition("Finished", "True", 5))
     assert said(HOLDER, ended, waiting(minutes=0.1)) == []
+
+
+def test_a_job_that_no_worker_has_taken_says_where_to_look() -> None:
+    handed = workload("vit", "vision", condition("QuotaReserved", "True", 20), gpus=8)
+    for state, expected in (("Pending", 1), ("Ready", 0)):
+        handed["status"]["admissionChecks"] = [{"name": "workers", "state": state}]
+        found = [each for each in said(handed) if "for a worker with all its nodes free" in each]
+        assert len(found) == expected, said(handed)

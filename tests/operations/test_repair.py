@@ -493,6 +493,7 @@ TWICE = {
     "aws:ecr/lifecyclePolicy:LifecyclePolicy",
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
     "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",
+    "aws:efs/fileSystemPolicy:FileSystemPolicy",
     "aws:s3/bucketPolicy:BucketPolicy",
     "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",

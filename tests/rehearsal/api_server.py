@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from plans.queues import MANAGERS
 from rehearsal import paths
 from rehearsal.control_plane import pki
 from rehearsal.kube import Api
@@ -27,12 +28,13 @@ API_SERVER, MANAGER = (
 )
 PROGRAMS = ("etcd", API_SERVER, MANAGER)
 SERVICES = "172.20.0.0/16"
-TOKEN = "let-me-in"
+TOKEN, MANAGERS_TOKEN = "let-me-in", "take-my-jobs"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApiServer:
-    """A running API server; TOKEN is its administrator's."""
+    """A running API server; TOKEN is its administrator's, and MANAGERS_TOKEN that of an environment
+    that hands its jobs to this one."""
 
     url: str
     authority: str
@@ -78,7 +80,9 @@ def start(stack: ExitStack, folder: Path) -> ApiServer:
     port, etcd, peers, manager = (paths.free_port() for _ in range(4))
     url, authority = f"https://127.0.0.1:{port}", str(folder / "ca.crt")
     pki.write(folder, url, SERVICES)
-    (folder / "tokens.csv").write_text(f"{TOKEN},admin,admin,system:masters\n")
+    (folder / "tokens.csv").write_text(
+        f"{TOKEN},admin,admin,system:masters\n{MANAGERS_TOKEN},manager,manager,{MANAGERS}\n"
+    )
     _run(
         stack,
         folder,

@@ -259,6 +259,9 @@ SPECIAL: Mapping[str, Callable[[Properties], Properties]] = {
     "aws:ec2/flowLog:FlowLog": _flow_log,
     "aws:ec2/launchTemplate:LaunchTemplate": _launch_template,
     "aws:ecr/lifecyclePolicy:LifecyclePolicy": _lifecycle,
+    "aws:efs/fileSystemPolicy:FileSystemPolicy": lambda inputs: {
+        "FileSystemPolicy": json.loads(inputs["policy"])
+    },
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": _association,
     "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment": _attachment,

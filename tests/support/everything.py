@@ -158,6 +158,7 @@ _STORES: dict[str, Any] = {
             "throughput": "provisioned",
             "throughput_mibps": 128,
             "lifecycle": {"infrequent_after_days": 30, "back_on_access": True},
+            "only_this_cluster": True,
         },
     },
     "old": {"efs": {"lifecycle": {"infrequent_after_days": 30, "archive_after_days": 90}}},

@@ -41,7 +41,7 @@ STORES: dict[str, Any] = {
         "data": "delete",
         "teams": "apart",
     },
-    "home": {"efs": {}, "data": "delete", "teams": "apart"},
+    "home": {"efs": {"only_this_cluster": True}, "data": "delete", "teams": "apart"},
     "corpus": {
         "s3": {"writable": True, "versioning": True, "delete_after_days": {"old/": 30}},
         "data": "delete",
@@ -262,6 +262,7 @@ CHANGES: dict[str, Change] = {
         inputs=_renamed("FileSystem home", path="creationToken"),
         replaces=(
             "FileSystem home",
+            "FileSystemPolicy home",
             "MountTarget home",
             "AccessPoint team-vision-home",
             "PersistentVolume training-home-volume",

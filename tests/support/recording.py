@@ -439,6 +439,9 @@ def computed(kind: str, name: str) -> dict[str, Any]:
             "arn": f"arn:aws:logs:ap-northeast-2:111122223333:log-group:{name}"
         },
         "aws:ec2/launchTemplate:LaunchTemplate": {"latestVersion": 1},
+        "aws:efs/fileSystem:FileSystem": {
+            "arn": f"arn:aws:elasticfilesystem:ap-northeast-2:111122223333:file-system/{name}"
+        },
         "aws:fsx/lustreFileSystem:LustreFileSystem": {"dnsName": f"{name}.fsx", "mountName": "mnt"},
         "aws:ec2/vpc:Vpc": {"ownerId": "111122223333"},
         "aws:sqs/queue:Queue": {"url": f"https://sqs/{name}"},

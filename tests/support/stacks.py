@@ -68,6 +68,13 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("pools.h100.capacity", "spot"),
         at("storage.scratch.lustre.backup_days", 7),
     ),
+    "a store of this cluster only": (
+        at("storage.home.efs", {"only_this_cluster": True}),
+        at("storage.home.teams", "apart"),
+        at("storage.sets", {"s3": {"bucket": "our-sets"}}),
+        at("storage.more", {"s3": {"bucket": "more-sets"}}),
+        at("teams", {"vision": {"deployer": ROLE}}),
+    ),
     "stores that age": (
         at("storage.home.efs", {"throughput": "provisioned", "throughput_mibps": 128}),
         at("storage.old", {"efs": {"lifecycle": {"infrequent_after_days": 30}}}),

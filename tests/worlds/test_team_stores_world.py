@@ -36,7 +36,7 @@ STACK = with_l4(
             "data": "delete",
             "teams": "apart",
         },
-        "home": {"efs": {}, "data": "delete", "teams": "apart"},
+        "home": {"efs": {"only_this_cluster": True}, "data": "delete", "teams": "apart"},
         "corpus": {"s3": {"writable": True}, "data": "delete", "teams": "apart"},
     },
     teams={team: {"deployer": f"arn:aws:iam::123456789012:role/{team}"} for team in TEAMS},

@@ -220,6 +220,17 @@ KINDS = (
         minutes=10,
     ),
     Kind(
+        token="aws:efs/fileSystemPolicy:FileSystemPolicy",
+        service="efs",
+        create="put_file_system_policy",
+        read="describe_file_system_policy",
+        delete="delete_file_system_policy",
+        id="{FileSystemId}",
+        asks={"FileSystemId": "id"},
+        replaces=words("fileSystemId"),
+        updates={"policy": "put_file_system_policy"},
+    ),
+    Kind(
         token="aws:efs/accessPoint:AccessPoint",
         service="efs",
         create="create_access_point",

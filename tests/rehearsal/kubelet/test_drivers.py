@@ -53,6 +53,16 @@ class Account:
             "AccessPoints": [{"FileSystemId": "fs-2", **point}] if point else [],
         }
 
+    def mounts(self, system: str, *, tls: bool, **who: Any) -> list[str]:
+        """fs-2 has no policy; fs-3 lets in the role of the driver, with TLS; fs-4 reads only; fs-5 has
+        no root."""
+        every = ["ClientMount", "ClientWrite", "ClientRootAccess"]
+        if system == "fs-2":
+            return every
+        if not tls or who.get("keys") != KEYS:
+            return []
+        return {"fs-3": every, "fs-4": every[:1], "fs-5": every[:2]}[system]
+
     def lists(self, bucket: str, prefix: str, keys: dict[str, str]) -> None:
         if bucket == "elsewhere":
             raise AwsError("<Code>NoSuchBucket</Code>")
@@ -79,6 +89,7 @@ def host(*, zone: str = "ap-northeast-2a", keys: dict[str, str] | None = None) -
         zone=zone,
         account=Account(),
         pod_identity=lambda _: KEYS if keys is None else keys,
+        daemon=lambda image: {"image": image},
     )
 
 
@@ -210,3 +221,25 @@ def test_a_prefix_is_mounted_by_pods_that_may_list_it(disks: Path) -> None:
 def test_what_is_mounted_is_called_as_a_file_system_or_a_bucket(disks: Path, name: str) -> None:
     with pytest.raises(NotReady, match="the rehearsal mounts nothing that is called"):
         drivers._whole(name)
+
+
+def efs_of(
+    name: str, *options: str, keys: dict[str, str] | None = None, **attributes: str
+) -> Mount:
+    csi = {"volumeHandle": name, "volumeAttributes": attributes}
+    spec = {"csi": csi, "accessModes": ["ReadWriteMany"], "mountOptions": list(options)}
+    return drivers.efs(host(keys=keys), {}, spec)
+
+
+def test_a_file_system_with_a_policy_is_mounted_with_the_role_and_tls_only(disks: Path) -> None:
+    assert efs_of("fs-3", "iam").source == str(disks / "fs-3")
+    for refused in (
+        lambda: efs_of("fs-3"),
+        lambda: efs_of("fs-3", "iam", keys={}),
+        lambda: efs_of("fs-3", "iam", encryptInTransit="false"),
+    ):
+        with pytest.raises(NotReady, match="access denied by server while mounting"):
+            refused()
+    assert not efs_of("fs-3", "iam").read_only
+    assert efs_of("fs-4", "iam").read_only, "ClientWrite is missing"
+    assert efs_of("fs-5", "iam").read_only, "the root is root's"

@@ -361,9 +361,11 @@ def world(engine: Engine) -> dict[str, Thing]:
             "creationInfo": {"ownerUid": 1001, "ownerGid": 1001, "permissions": "0770"},
         },
     )
+    door = make("FileSystemPolicy", fileSystemId=home.id, policy=DOCUMENT)
     buckets = _bucket(make)
     made = (
         *buckets,
+        door,
         parameter,
         vpc,
         subnets[0],
