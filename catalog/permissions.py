@@ -343,9 +343,9 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-HANDLED: dict[str, dict[str, list[str]]] = (
-    json.loads(FILE.read_text())["handlers"] if FILE.exists() else {}
-)
+# The shell empties the file before the command above writes it anew.
+_WRITTEN = FILE.read_text() if FILE.exists() else ""
+HANDLED: dict[str, dict[str, list[str]]] = json.loads(_WRITTEN)["handlers"] if _WRITTEN else {}
 """CloudFormation's type → handler → calls."""
 
 
