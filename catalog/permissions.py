@@ -21,6 +21,8 @@ HANDLERS = ("create", "read", "update", "delete")
 READS = re.compile(r"[a-z0-9-]+:(Describe|Get|List)")
 
 CLOUDFORMATION = {
+    "aws:amp/workspace:Workspace": "AWS::APS::Workspace",
+    "aws:amp/workspaceConfiguration:WorkspaceConfiguration": "AWS::APS::Workspace",
     "aws:cloudwatch/eventRule:EventRule": "AWS::Events::Rule",
     "aws:cloudwatch/eventTarget:EventTarget": "AWS::Events::Rule",
     "aws:cloudwatch/logGroup:LogGroup": "AWS::Logs::LogGroup",
@@ -81,6 +83,20 @@ _RULE = {
     "update": "ec2:ModifySecurityGroupRules ec2:CreateTags ec2:DeleteTags",
 }
 BESIDE: dict[str, dict[str, str]] = {
+    # CloudFormation's handlers call for what no workspace of this program has: AWS's Alertmanager, and
+    # deliveries of logs.
+    "aws:amp/workspace:Workspace": {
+        "create": "aps:CreateWorkspace aps:TagResource",
+        "read": "aps:DescribeWorkspace aps:ListTagsForResource aps:ListWorkspaces",
+        "update": "aps:UpdateWorkspaceAlias aps:TagResource aps:UntagResource",
+        "delete": "aps:DeleteWorkspace",
+    },
+    # Its deletion leaves the workspace as it is.
+    "aws:amp/workspaceConfiguration:WorkspaceConfiguration": {
+        "create": "aps:UpdateWorkspaceConfiguration",
+        "read": "aps:DescribeWorkspaceConfiguration",
+        "update": "aps:UpdateWorkspaceConfiguration",
+    },
     # CloudFormation's handlers call for what no group of this program has: policies, transformers,
     # deliveries to S3.
     "aws:cloudwatch/logGroup:LogGroup": {
@@ -225,6 +241,8 @@ UNUSED = re.compile(
 """Calls of handlers for what no resource of this program has: lattices, VPN gateways, replication,
 address transfers, private NAT, IPv6, key pairs, encryption controls, SNS's data protection and boundaries."""
 OWN_LISTS = {
+    "aws:amp/workspace:Workspace",
+    "aws:amp/workspaceConfiguration:WorkspaceConfiguration",
     "aws:cloudwatch/logGroup:LogGroup",
     "aws:ec2/flowLog:FlowLog",
     "aws:ecr/lifecyclePolicy:LifecyclePolicy",
@@ -237,8 +255,8 @@ OWN_LISTS = {
     "aws:s3/bucketVersioning:BucketVersioning",
 }
 """Types that BESIDE covers wholly: CloudFormation has them as a property of another type, or its
-handlers call for what no bucket, log group or flow log of this program has, such as replication and
-inventories."""
+handlers call for what no bucket, log group, flow log or workspace of this program has, such as
+replication and inventories."""
 
 QUESTIONS = (
     "ec2:DescribeAddresses",

@@ -18,7 +18,7 @@ from plans.teams import parameter_name
 
 GROUPS = {
     "network": ("ec2", "route53"),
-    "cluster": ("eks", "sqs", "sns", "events", "logs", "ecr", "ssm"),
+    "cluster": ("eks", "sqs", "sns", "events", "logs", "ecr", "ssm", "aps"),
     "storage": ("fsx", "elasticfilesystem", "kms", "s3"),
     "identity": ("iam",),
 }
@@ -27,9 +27,12 @@ LARGEST = 6_144
 """Characters of a managed policy, blanks not counted (IAM quotas)."""
 ANYWHERE = {"eks:CreateCluster", "elasticfilesystem:CreateFileSystem"}
 """Calls that take no resource in a policy (Service Authorization Reference): in the region only."""
+IDS = ("aps", "ec2", "elasticfilesystem", "fsx")
+"""Services whose ARNs have ids that AWS chooses: in the region only, and deletions by the tag."""
 PARAMETER_NAMES = "ssm:DescribeParameters"
 """Takes no resource, and answers without values (Service Authorization Reference)."""
 OWN_TAGS = {
+    "aps:DeleteWorkspace",
     "ec2:DeleteFlowLogs",
     "ec2:DeleteInternetGateway",
     "ec2:DeleteNatGateway",
@@ -59,10 +62,13 @@ WIDEN = {"iam:CreateRole", "iam:PutRolePolicy", *BOUND}
 """Calls that widen what a role may do, and that take a condition on its boundary (Service
 Authorization Reference, IAM); attaching policies is the other one."""
 FLOW_LOGS = "vpc-flow-logs.amazonaws.com"
-KEY_CALLS = ("CreateGrant", "Decrypt", "DescribeKey", "GenerateDataKeyWithoutPlaintext")
-"""What services ask KMS as whoever creates a cluster, a file system or a log group (user guides of EKS,
-enable-kms; EFS, encryption-at-rest; FSx for Lustre, encryption-at-rest)."""
-KEY_SERVICES = ("eks", "elasticfilesystem", "fsx", "logs")
+KEY_CALLS = (
+    *("CreateGrant", "Decrypt", "DescribeKey", "GenerateDataKey"),
+    "GenerateDataKeyWithoutPlaintext",
+)
+"""What services ask KMS as whoever creates a cluster, a file system, a log group or a workspace (user
+guides of EKS, enable-kms; EFS, FSx for Lustre and AMP, encryption-at-rest)."""
+KEY_SERVICES = ("aps", "eks", "elasticfilesystem", "fsx", "logs")
 KEY_READS = ("kms:DescribeKey", "kms:GetKeyPolicy")
 """What `make check LIVE=1` asks about a key."""
 SECRET_READS = ("secretsmanager:DescribeSecret",)
@@ -194,9 +200,7 @@ def _statements(writes: set[str], scope: Scope) -> Iterable[Document]:
     """The writes of one policy. Each call is in one statement."""
     own = writes & OWN_TAGS
     free = (writes & ANYWHERE) | {
-        action
-        for action in writes - own
-        if action.partition(":")[0] in ("ec2", "fsx", "elasticfilesystem")
+        action for action in writes - own if action.partition(":")[0] in IDS
     }
     yield from _one("DeleteOwn", own, scope.own_tag(sorted({a.partition(":")[0] for a in own})))
     yield from _one("WriteInRegion", free, scope.in_region())

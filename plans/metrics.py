@@ -7,11 +7,13 @@ Queries: queries.py. Alerts: alerts.py. Dashboards: dashboards.py.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from frozen import dataclass
 from plans.alertmanager import APP as ALERTMANAGER
 from plans.alertmanager import PORT as ALERTMANAGER_PORT
 from plans.alertmanager import AlertmanagerPlan
+from plans.managed_prometheus import ManagedPrometheusPlan, remote_write
 from plans.parts import Spec
 from plans.pod_template import POOL
 from plans.push_gateway import APP as PUSH_GATEWAY
@@ -95,6 +97,8 @@ class MetricsPlan:
     controllers: tuple[Target, ...]
     retention_days: int
     remote_write_url: str | None
+    managed: ManagedPrometheusPlan | None
+    """None: AWS keeps no samples."""
     dcgm_port: int | None
     """Of a server of DCGM that each GPU node has already; None: the exporter brings its own."""
     alerts: AlertmanagerPlan | None
@@ -109,8 +113,8 @@ class MetricsPlan:
     """Of the history, on the disk of its node."""
 
 
-def prometheus_config(plan: MetricsPlan) -> str:
-    """prometheus.yml, as JSON, which is YAML."""
+def prometheus_config(plan: MetricsPlan, workspace: str | None = None) -> str:
+    """prometheus.yml, as JSON, which is YAML. `workspace`: endpoint of that of `plan.managed`."""
     config: Spec = {
         "global": {
             "scrape_interval": f"{INTERVAL_SECONDS}s",
@@ -130,9 +134,17 @@ def prometheus_config(plan: MetricsPlan) -> str:
     }
     if plan.alerts:
         config["alerting"] = {"alertmanagers": [_alertmanager()]}
-    if plan.remote_write_url:
-        config["remote_write"] = [{"url": plan.remote_write_url}]
+    if receivers := [*_receivers(plan, workspace)]:
+        config["remote_write"] = receivers
     return json.dumps(config, indent=1, sort_keys=True)
+
+
+def _receivers(plan: MetricsPlan, workspace: str | None) -> Iterator[Spec]:
+    """Who gets every sample."""
+    if plan.remote_write_url:
+        yield {"url": plan.remote_write_url}
+    if plan.managed and workspace:
+        yield remote_write(workspace, plan.managed.region)
 
 
 def _alertmanager() -> Spec:

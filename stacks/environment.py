@@ -21,6 +21,7 @@ from components.gpu_pool import GpuPool
 from components.history import History
 from components.jobs import Jobs
 from components.karpenter import Karpenter
+from components.managed_prometheus import ManagedPrometheus
 from components.metrics import Metrics
 from components.namespace import JobNamespace, Volume
 from components.network import Network
@@ -141,9 +142,18 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         if pool.images:
             Prefetch(key, pool, opts=in_cluster)
 
-    alertmanager = None
+    alertmanager = managed = None
     if plan.metrics:
-        metrics = Metrics("metrics", plan.metrics, nodes=nodes, opts=in_cluster)
+        if plan.metrics.managed:
+            managed = ManagedPrometheus(
+                "managed-prometheus",
+                plan.metrics.managed,
+                identity=me,
+                cluster_name=name,
+                trusts=trusts,
+                opts=on_aws,
+            )
+        metrics = Metrics("metrics", plan.metrics, nodes=nodes, managed=managed, opts=in_cluster)
         if plan.metrics.push_gateway:
             PushGateway(
                 "push-gateway",
@@ -291,6 +301,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         "jobs": job_outputs(plan.jobs),
         "registries": {key: registry.url for key, registry in registries.items()},
         **({"metrics": VIEW} if plan.metrics else {}),
+        **({"managed_prometheus": managed.endpoint} if managed else {}),
         **({"alerts_topic": alertmanager.topic_arn} if alertmanager else {}),
         **({"log_group": logs.group} if logs else {}),
         **_tunnel(plan, cluster),

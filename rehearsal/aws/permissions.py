@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from rehearsal.aws import backends, launch_templates
+from rehearsal.aws import backends, launch_templates, workspaces
 from rehearsal.aws.operations import Call, Fields
 from rehearsal.aws.policies import Ask
 
@@ -228,18 +228,24 @@ def _pairs(tags: object) -> dict[str, str]:
 def _by_name(call: Call) -> Iterator[Ask]:
     """Objects whose ARN follows from the call's parameters."""
     arns = _ARNS[call.service](call) if call.service in _ARNS else ()
-    context = _request(_pairs(call["Tags"] or call["tags"]))
+    context = _request(_pairs(call["Tags"] or call["tags"])) | _of_resource(_own_tags(call))
     if call["PolicyArn"]:
         context["iam:PolicyARN"] = call["PolicyArn"]
     if call.name in ("s3:ListObjects", "s3:ListObjectsV2"):
         context["s3:prefix"] = call["Prefix"] or ""
-    if call.service == "efs" and call["FileSystemId"]:
-        efs = backends.efs(call.region)
-        known = call["FileSystemId"] in efs.file_systems_by_id
-        tags = efs.list_tags_for_resource(call["FileSystemId"]) if known else []
-        context |= _of_resource(_pairs(tags))
     for arn in [*arns] or ["*"]:
         yield Ask(action=call.name, resource=arn, context=context)
+
+
+def _own_tags(call: Call) -> dict[str, str]:
+    """The tags of the file system or of the workspace that a call names."""
+    if call.service == "amp" and (workspace := workspaces.of(call)):
+        return workspace.tags
+    if call.service != "efs" or not call["FileSystemId"]:
+        return {}
+    efs = backends.efs(call.region)
+    known = call["FileSystemId"] in efs.file_systems_by_id
+    return _pairs(efs.list_tags_for_resource(call["FileSystemId"]) if known else [])
 
 
 def _of_iam(call: Call) -> Iterator[str]:
@@ -343,6 +349,11 @@ def _decrypting(call: Call) -> Iterator[Ask]:
         yield Ask(action="kms:Decrypt", resource=key, context=via)
 
 
+def _of_amp(call: Call) -> Iterator[str]:
+    if found := workspaces.of(call):
+        yield found.arn
+
+
 def _of_sts(call: Call) -> Iterator[str]:
     if call["RoleArn"]:
         yield call["RoleArn"]
@@ -358,6 +369,7 @@ def _at(call: Call, resource: str) -> str:
 
 
 _ARNS: dict[str, Callable[[Call], Iterator[str]]] = {
+    "amp": _of_amp,
     "ecr": _of_ecr,
     "efs": _of_efs,
     "eks": _of_eks,

@@ -47,7 +47,7 @@ def _history(metrics: MetricsConfig, series: int) -> Iterator[InputError]:
                 f" {series:,} series"
             ),
             got=f"{metrics.retention_days}, which need {need} GiB",
-            fix=f"write {most}, and set remote_write for more"
+            fix=f"write {most}, and set managed_prometheus or remote_write for more"
             if most
             else "lower max_nodes of pools",
             write=most or None,
@@ -142,11 +142,14 @@ def metrics_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
                 " the topic of the stack output alerts_topic"
             ),
         )
-    if wanted.metrics and wanted.metrics.remote_write is None:
+    elsewhere = wanted.metrics and (
+        wanted.metrics.remote_write or wanted.metrics.managed_prometheus
+    )
+    if wanted.metrics and not elsewhere:
         yield InputWarning(
             path=AT,
             text=(
                 "the history is on the disk of one system node, and another node begins without it;"
-                " set remote_write to keep it"
+                " set managed_prometheus or remote_write to keep it"
             ),
         )

@@ -263,9 +263,8 @@ class ArtifactsConfig:
     registries that images name."""
 
 
-Replaceable = Annotated[
-    str, pydantic.Field(pattern=r"^(cluster|(storage|pools|runtimes)\.[a-z][-.a-z0-9]*)$")
-]
+REPLACEABLE = r"^(cluster|metrics\.managed_prometheus|(storage|pools|runtimes)\.[a-z][-.a-z0-9]*)$"
+Replaceable = Annotated[str, pydantic.Field(pattern=REPLACEABLE)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,8 +316,8 @@ class EnvironmentConfig:
     """Whether jobs that can change while this file stays the same are refused: an image tagged
     `latest`, a git clone without a commit, packages installed at start."""
     allow_replace: tuple[Replaceable, ...] = ()
-    """What the next `pulumi up` can replace: `cluster`, `storage.<name>`, `pools.<name>`,
-    `runtimes.<name>`. A preview refuses to replace anything else of these kinds, and says which
+    """What the next `pulumi up` can replace: `cluster`, `metrics.managed_prometheus`, `storage.<name>`,
+    `pools.<name>`, `runtimes.<name>`. A preview refuses to replace anything else of these kinds, and says which
     setting would. Delete the entries afterwards."""
     artifacts: ArtifactsConfig | None = None
     """By default charts and images come from the public registries of their projects."""

@@ -71,3 +71,12 @@ def test_another_one_of_the_same_holder_is_not_it(
 ) -> None:
     _made(session)
     assert find(session, kind, CASES[kind][0] | other) is None
+
+
+def test_a_workspace_is_found_by_its_whole_name(session: boto3.Session) -> None:
+    """AWS gives it an id, and lists all whose names begin so."""
+    amp, kind = session.client("amp"), "aws:amp/workspace:Workspace"
+    amp.create_workspace(alias="dev-metrics-2")
+    assert find(session, kind, {"alias": "dev-metrics"}) is None
+    id_ = amp.create_workspace(alias="dev-metrics")["workspaceId"]
+    assert find(session, kind, {"alias": "dev-metrics"}) == ExistingObject(id=id_)

@@ -25,6 +25,7 @@ from rehearsal.aws import (
     quotas,
     services,
     storage,
+    workspaces,
 )
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.faults import FAULTS
@@ -180,6 +181,7 @@ def served(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Account]:
         storage.FILE_SYSTEMS,
         storage.ASSOCIATIONS,
         services._deleted_queues,
+        workspaces.WORKSPACES,
     ):
         held.clear()
     CLOCK.forget()

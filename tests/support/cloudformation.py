@@ -176,6 +176,11 @@ def _lifecycle(inputs: Properties) -> Properties:
     return {"RepositoryName": inputs["repository"], "LifecyclePolicy": policy}
 
 
+def _kept(inputs: Properties) -> Properties:
+    """A property of its workspace."""
+    return {"WorkspaceConfiguration": {"RetentionPeriodInDays": inputs["retentionPeriodInDays"]}}
+
+
 def _lustre(inputs: Properties) -> Properties:
     named = _properties("AWS::FSx::FileSystem", inputs)
     return {
@@ -255,6 +260,7 @@ def _cluster(inputs: Properties) -> Properties:
 
 
 SPECIAL: Mapping[str, Callable[[Properties], Properties]] = {
+    "aws:amp/workspaceConfiguration:WorkspaceConfiguration": _kept,
     "aws:cloudwatch/eventTarget:EventTarget": _target,
     "aws:ec2/flowLog:FlowLog": _flow_log,
     "aws:ec2/launchTemplate:LaunchTemplate": _launch_template,

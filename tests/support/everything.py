@@ -272,6 +272,7 @@ def everything() -> dict[str, Any]:
             "metrics": {
                 "retention_days": 7,
                 "remote_write": {"url": "https://metrics.example.com/api/v1/write"},
+                "managed_prometheus": {"retention_days": 400, "data": "delete"},
                 "push_gateway": True,
                 "alerts": {"emails": ["gpu-oncall@example.com"], "severity": "critical"},
             },

@@ -54,7 +54,11 @@ STACK = with_l4(
     network={"flow_logs": {"days": 7}},
     storage=STORES,
     registries={"images": {"data": "delete", "keep_images": 30}},
-    metrics={"alerts": {"emails": ["gpu-oncall@example.com"]}, "push_gateway": True},
+    metrics={
+        "alerts": {"emails": ["gpu-oncall@example.com"]},
+        "push_gateway": True,
+        "managed_prometheus": {"data": "delete"},
+    },
     repair={},
     priorities={"high": 1000},
     teams={TEAM: {"deployer": f"{ROLE}/{TEAM}", "s3_reads": ["s3://sets/images/"]}},
@@ -306,8 +310,10 @@ NO_INPUT = {
     "LocalQueue": _NAMED,
     "ResourceFlavor": _NAMED,
     "WorkloadPriorityClass": _NAMED,
+    "Workspace": "its key alone does, and the worlds of this table have no key; a preview refuses it",
+    "WorkspaceConfiguration": "it goes with its workspace",
 }
-"""Type → why no input of it replaces it."""
+"""Type → why no input of it replaces it here."""
 
 LATER_RELEASE = """\
 import copy, json, pathlib, re

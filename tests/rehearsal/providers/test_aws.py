@@ -316,6 +316,8 @@ def world(engine: Engine) -> dict[str, Thing]:
         protocol="email",
         endpoint="gpu-oncall@example.com",
     )
+    workspace = make("Workspace", alias="dev-metrics")
+    kept = make("WorkspaceConfiguration", workspaceId=workspace.id, retentionPeriodInDays=90)
     rule = make("EventRule", eventPattern=json.dumps({"source": ["aws.ec2"]}))
     target = make("EventTarget", rule=rule.id, targetId="karpenter", arn=queue.state["arn"])
     lustre, linked = (
@@ -391,6 +393,8 @@ def world(engine: Engine) -> dict[str, Thing]:
         queue_policy,
         topic,
         reader,
+        workspace,
+        kept,
         lines,
         flow,
         rule,
