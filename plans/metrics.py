@@ -86,6 +86,15 @@ class Target:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DayBudget:
+    """What nodes of pools can cost within 24 hours."""
+
+    dollars: float
+    prices: tuple[tuple[str, str], ...]
+    """Pool and USD an hour of one of its nodes."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class MetricsPlan:
     """Prometheus and its exporters."""
 
@@ -99,6 +108,10 @@ class MetricsPlan:
     remote_write_url: str | None
     managed: ManagedPrometheusPlan | None
     """None: AWS keeps no samples."""
+    ends: tuple[tuple[str, int], ...]
+    """Pool and end of its reservation or Capacity Block, in Unix seconds."""
+    budget: DayBudget | None
+    """None: no alert says what nodes cost."""
     dcgm_port: int | None
     """Of a server of DCGM that each GPU node has already; None: the exporter brings its own."""
     alerts: AlertmanagerPlan | None

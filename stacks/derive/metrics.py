@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from catalog import versions
+from catalog.prices import Price, price
 from frozen import dataclass
 from plans.alertmanager import AlertmanagerPlan
 from plans.managed_prometheus import ManagedPrometheusPlan
-from plans.metrics import APP, INTERVAL_SECONDS, MetricsPlan, Target
+from plans.metrics import APP, INTERVAL_SECONDS, DayBudget, MetricsPlan, Target
 from plans.parts import Identity
 from plans.push_gateway import PushGatewayPlan
 from plans.repair import APP as REPAIR
@@ -63,6 +64,12 @@ def metrics_plan(me: Identity, wanted: EnvironmentConfig) -> MetricsPlan | None:
         retention_days=wanted.metrics.retention_days,
         remote_write_url=remote.url if remote else None,
         managed=_managed(me, wanted.metrics),
+        ends=tuple(
+            (name, int(pool.reservation.ends.timestamp()))
+            for name, pool in wanted.pools.items()
+            if pool.reservation and pool.reservation.ends
+        ),
+        budget=_budget(me.region, wanted),
         dcgm_port=DCGM_PORT if wanted.repair else None,
         push_gateway=(
             PushGatewayPlan(image=versions.PUSHGATEWAY_IMAGE)
@@ -75,6 +82,25 @@ def metrics_plan(me: Identity, wanted: EnvironmentConfig) -> MetricsPlan | None:
         millicpus=millicpus(series),
         disk_gib=disk_gib(series, wanted.metrics.retention_days),
     )
+
+
+def node_prices(region: str, wanted: EnvironmentConfig) -> dict[str, Price | None]:
+    """Pool → an hour of one of its nodes, as `make plan` has it; None where no price of the region is
+    known. Capacity Blocks are paid in advance, and not among them."""
+    return {
+        name: price(
+            "ec2-spot" if pool.capacity == "spot" else "ec2", pool.instance_types[0], region
+        )
+        for name, pool in wanted.pools.items()
+        if pool.capacity != "block"
+    }
+
+
+def _budget(region: str, wanted: EnvironmentConfig) -> DayBudget | None:
+    dollars = wanted.metrics.dollars_a_day if wanted.metrics else None
+    found = node_prices(region, wanted) if dollars else {}
+    prices = tuple((name, str(one.usd)) for name, one in found.items() if one)
+    return DayBudget(dollars=dollars, prices=prices) if dollars and prices else None
 
 
 def _managed(me: Identity, wanted: MetricsConfig) -> ManagedPrometheusPlan | None:

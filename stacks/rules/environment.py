@@ -180,7 +180,7 @@ def environment_warnings(
         )
     yield from support_warnings(wanted, now.date())
     yield from pool_warnings(wanted, now)
-    yield from metrics_warnings(wanted)
+    yield from metrics_warnings(region, wanted)
     yield from repair_warnings(wanted)
     yield from store_warnings(wanted)
 

@@ -12,6 +12,7 @@ from stacks.derive.metrics import (
     disk_gib,
     memory_mib,
     millicpus,
+    node_prices,
     room,
     series_of,
 )
@@ -132,8 +133,19 @@ def _alerts(alerts: AlertsConfig, region: str) -> Iterator[InputError]:
         )
 
 
-def metrics_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
-    """Where the history ends with its node, and where nobody is told of an alert."""
+def metrics_warnings(region: str, wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """Where the history ends with its node, where nobody is told of an alert, and where an alert
+    counts less than is paid."""
+    if wanted.metrics and wanted.metrics.dollars_a_day:
+        unknown = [name for name, found in node_prices(region, wanted).items() if found is None]
+        if unknown:
+            yield InputWarning(
+                path=f"{AT}.dollars_a_day",
+                text=(
+                    f"no price of {region} is known for nodes of {', '.join(unknown)}, which the alert"
+                    " does not count"
+                ),
+            )
     if wanted.metrics and wanted.metrics.alerts == AlertsConfig():
         yield InputWarning(
             path=f"{AT}.alerts",

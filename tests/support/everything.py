@@ -274,6 +274,7 @@ def everything() -> dict[str, Any]:
                 "remote_write": {"url": "https://metrics.example.com/api/v1/write"},
                 "managed_prometheus": {"retention_days": 400, "data": "delete"},
                 "push_gateway": True,
+                "dollars_a_day": 2000,
                 "alerts": {"emails": ["gpu-oncall@example.com"], "severity": "critical"},
             },
             "repair": {"nodes_an_hour": 2, "hung_minutes": 30},

@@ -139,8 +139,18 @@ def test_samples_arrive_in_the_workspace_signed_by_the_role_and_by_nobody_else(
     iam.delete_role_policy(RoleName=role, PolicyName="write")
     try:
         assert processes.wait(lambda: values(rehearsal, failed)["prometheus"] > 0, PATIENCE)
+        assert processes.wait(
+            lambda: bool(values(rehearsal, 'ALERTS{alertname="SamplesLost"}')), 60
+        )
     finally:
         iam.put_role_policy(RoleName=role, PolicyName="write", PolicyDocument=json.dumps(written))
+
+
+def test_no_alert_fired_since_prometheus_began(rehearsal: Harness) -> None:
+    """But for those that say what is no fault."""
+    fired = 'count by (alertname) (count_over_time(ALERTS{alertstate="firing"}[1d]))'
+    found = asked(rehearsal, f"query?query={quote(fired)}")["result"]
+    assert {each["metric"]["alertname"] for each in found} == {"Watchdog"}, found
 
 
 def test_metrics_go_and_leave_nothing(rehearsal: Harness) -> None:

@@ -72,6 +72,11 @@ REFUSED: dict[str, tuple[tuple[Edit, ...], str, str]] = {
         "metrics.managed_prometheus.retention_days",
         "got 1096",
     ),
+    "a day that costs nothing": (
+        (at("metrics", {"dollars_a_day": 0}),),
+        "metrics.dollars_a_day",
+        "got 0",
+    ),
     "a namespace of the metrics' own": (
         (at("namespace", "trainyard-metrics"),),
         "namespace",
@@ -107,6 +112,18 @@ def test_a_history_without_a_second_copy_is_a_warning() -> None:
     assert not warned() and not warned(at(WRITE, address))
     assert not warned(at("metrics", {"managed_prometheus": {}}))
     assert not [each for each in errors(at(WRITE, address)) if "metrics" in each]
+
+
+def test_nodes_whose_price_is_not_known_are_a_warning() -> None:
+    def warned(*edits: Edit) -> list[str]:
+        found = planned(at("metrics", {"dollars_a_day": 500}), *edits).warnings
+        return [each.text for each in found if each.path == "environment.metrics.dollars_a_day"]
+
+    [said] = warned(at("pools.h100.capacity", "spot"))
+    assert said == (
+        "no price of ap-northeast-2 is known for nodes of h100, which the alert does not count"
+    )
+    assert warned() == []
 
 
 def test_every_rule_has_a_case() -> None:
