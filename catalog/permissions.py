@@ -18,11 +18,12 @@ import command_line
 
 FILE = Path(__file__).with_name("permissions.json")
 HANDLERS = ("create", "read", "update", "delete")
-READS = re.compile(r"[a-z0-9-]+:(Describe|Get|List)")
+READS = re.compile(r"[a-z0-9-]+:(Describe|Get|List|View)")
 
 CLOUDFORMATION = {
     "aws:amp/workspace:Workspace": "AWS::APS::Workspace",
     "aws:amp/workspaceConfiguration:WorkspaceConfiguration": "AWS::APS::Workspace",
+    "aws:budgets/budget:Budget": "AWS::Budgets::Budget",
     "aws:cloudwatch/eventRule:EventRule": "AWS::Events::Rule",
     "aws:cloudwatch/eventTarget:EventTarget": "AWS::Events::Rule",
     "aws:cloudwatch/logGroup:LogGroup": "AWS::Logs::LogGroup",
@@ -96,6 +97,12 @@ BESIDE: dict[str, dict[str, str]] = {
         "create": "aps:UpdateWorkspaceConfiguration",
         "read": "aps:DescribeWorkspaceConfiguration",
         "update": "aps:UpdateWorkspaceConfiguration",
+    },
+    "aws:budgets/budget:Budget": {
+        "create": "budgets:ModifyBudget budgets:TagResource",
+        "read": "budgets:ViewBudget budgets:ListTagsForResource",
+        "update": "budgets:ModifyBudget budgets:TagResource budgets:UntagResource",
+        "delete": "budgets:ModifyBudget",
     },
     # CloudFormation's handlers call for what no group of this program has: policies, transformers,
     # deliveries to S3.
@@ -243,6 +250,7 @@ address transfers, private NAT, IPv6, key pairs, encryption controls, SNS's data
 OWN_LISTS = {
     "aws:amp/workspace:Workspace",
     "aws:amp/workspaceConfiguration:WorkspaceConfiguration",
+    "aws:budgets/budget:Budget",
     "aws:cloudwatch/logGroup:LogGroup",
     "aws:ec2/flowLog:FlowLog",
     "aws:ecr/lifecyclePolicy:LifecyclePolicy",

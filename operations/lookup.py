@@ -155,6 +155,12 @@ def _workspace(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
     return None
 
 
+def _budget(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    account, name = session.client("sts").get_caller_identity()["Account"], inputs["name"]
+    session.client("budgets").describe_budget(AccountId=account, BudgetName=name)
+    return ExistingObject(id=f"{account}:{name}")
+
+
 def _queue(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
     return ExistingObject(
         id=session.client("sqs").get_queue_url(QueueName=inputs["name"])["QueueUrl"]
@@ -333,6 +339,7 @@ _FINDERS: dict[str, Callable[[boto3.Session, Inputs], ExistingObject | None]] = 
     "aws:cloudwatch/eventRule:EventRule": _event_rule,
     "aws:cloudwatch/eventTarget:EventTarget": _event_target,
     "aws:amp/workspace:Workspace": _workspace,
+    "aws:budgets/budget:Budget": _budget,
     "aws:sns/topic:Topic": _topic,
     "aws:sqs/queue:Queue": _queue,
     "aws:eks/cluster:Cluster": _cluster,

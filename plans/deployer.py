@@ -18,7 +18,7 @@ from plans.teams import parameter_name
 
 GROUPS = {
     "network": ("ec2", "route53"),
-    "cluster": ("eks", "sqs", "sns", "events", "logs", "ecr", "ssm", "aps"),
+    "cluster": ("eks", "sqs", "sns", "events", "logs", "ecr", "ssm", "aps", "budgets"),
     "storage": ("fsx", "elasticfilesystem", "kms", "s3"),
     "identity": ("iam",),
 }
@@ -174,10 +174,10 @@ def team_policies(stack: str, region: str, parameter: str) -> dict[str, Document
 
 
 def _reading(read: Iterable[str], scope: Scope) -> list[Document]:
-    """Reads, of everything in the region; IAM has no region. Of parameters only AWS's own about the
+    """Reads, of everything in the region; IAM and Budgets have no region. Of parameters only AWS's own about the
     AMIs of EKS, and the contracts of teams: others may be secrets of the account."""
     every = sorted(a for a in read if not (scope.key and a.startswith("kms:")))
-    everywhere = [action for action in every if action.startswith("iam:")]
+    everywhere = [action for action in every if action.startswith(("budgets:", "iam:"))]
     parameters = [a for a in every if a.startswith("ssm:") and a != PARAMETER_NAMES]
     regional = [action for action in every if action not in (*everywhere, *parameters)]
     allowed = [f"arn:aws:ssm:{scope.region}::parameter/aws/service/eks/optimized-ami/*"]
@@ -252,6 +252,7 @@ def _names(scope: Scope) -> dict[str, str | list[str]]:
         ],
         "events": f"arn:aws:events:{at}:rule/{scope.stack}-*",
         "ecr": f"arn:aws:ecr:{at}:repository/{scope.stack}/*",
+        "budgets": f"arn:aws:budgets::*:budget/{scope.stack}-*",
         "ssm": f"arn:aws:ssm:{at}:parameter{parameter_name(scope.stack, '*')}",
     }
 

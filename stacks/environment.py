@@ -12,6 +12,7 @@ from components.add_ons import AddOns, CniIdentity, PodRoles
 from components.alertmanager import Alertmanager
 from components.brought_cluster import BroughtCluster
 from components.brought_network import BroughtNetwork
+from components.budget import Budget
 from components.cluster import Cluster
 from components.device_plugins import DevicePlugins
 from components.directory_roots import DirectoryRoots
@@ -175,6 +176,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             )
         Exporters("exporters", plan.metrics, opts=in_cluster)
 
+    _budget(plan, on_aws)
     if plan.repair:
         Repair("repair", plan.repair, nodes=nodes, opts=in_cluster)
     if plan.history:
@@ -307,6 +309,12 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         **_tunnel(plan, cluster),
         **({"deletion_protection": True} if protected(plan.cluster) else {}),
     }
+
+
+def _budget(plan: EnvironmentPlan, opts: pulumi.ResourceOptions) -> None:
+    """Who is told what a month costs."""
+    if plan.budget:
+        Budget("budget", plan.budget, identity=plan.identity, opts=opts)
 
 
 def _statements(

@@ -8,6 +8,7 @@ from typing import Any
 
 from frozen import dataclass
 from plans.access import AccessPlan
+from plans.budget import BudgetPlan
 from plans.clusters import AnyClusterPlan, OwnClusterPlan, own_log_days
 from plans.history import HistoryPlan
 from plans.images import Copy
@@ -69,6 +70,7 @@ class EnvironmentPlan:
     repair: RepairPlan | None
     history: HistoryPlan | None
     logs: PodLogsPlan | None
+    budget: BudgetPlan | None
     queues: QueuesPlan | None
     teams: Mapping[str, TeamEntryPlan]
     """Those that the environment lists."""

@@ -15,6 +15,7 @@ from rehearsal.aws import (
     access,
     backends,
     backups,
+    budgets,
     capacity,
     eks,
     instances,
@@ -322,6 +323,7 @@ def _of_messages() -> Iterator[Row]:
         yield from (
             ("sqs-queue", one.queue_arn, name, "", one.tags) for name, one in sqs.queues.items()
         )
+    yield from (("budget", name, name, "", one.tags) for name, one in budgets.BUDGETS.items())
     yield from (
         ("aps-workspace", one.id, one.alias or "", one.status, one.tags)
         for one in workspaces.WORKSPACES.values()

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from rehearsal.aws import backends, launch_templates, workspaces
+from rehearsal.aws import backends, budgets, launch_templates, workspaces
+from rehearsal.aws.iam_actions import IAM_ACTIONS
 from rehearsal.aws.operations import Call, Fields
 from rehearsal.aws.policies import Ask
 
@@ -31,22 +32,6 @@ KINDS = {
     "vpce": "vpc-endpoint",
 }
 """What an id of EC2 begins with → the resource type in its ARN."""
-IAM_ACTIONS = {
-    "s3:DeleteBucketEncryption": "s3:PutEncryptionConfiguration",
-    "s3:DeleteBucketLifecycle": "s3:PutLifecycleConfiguration",
-    "s3:DeletePublicAccessBlock": "s3:PutBucketPublicAccessBlock",
-    "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
-    "s3:GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration",
-    "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
-    "s3:HeadBucket": "s3:ListBucket",
-    "s3:ListObjectsV2": "s3:ListBucket",
-    "s3:ListObjectVersions": "s3:ListBucketVersions",
-    "s3:PutBucketEncryption": "s3:PutEncryptionConfiguration",
-    "s3:PutBucketLifecycleConfiguration": "s3:PutLifecycleConfiguration",
-    "s3:PutPublicAccessBlock": "s3:PutBucketPublicAccessBlock",
-}
-"""Call of S3 → the action that a policy names for it, where the two differ (Service Authorization
-Reference, Amazon S3)."""
 LAUNCHES = ("ec2:RunInstances", "ec2:CreateFleet")
 PASSES = {
     "ec2:CreateFlowLogs": ("DeliverLogsPermissionArn", "vpc-flow-logs.amazonaws.com"),
@@ -354,6 +339,11 @@ def _of_amp(call: Call) -> Iterator[str]:
         yield found.arn
 
 
+def _of_budgets(call: Call) -> Iterator[str]:
+    if name := budgets.name_of(call):
+        yield budgets.arn(name)
+
+
 def _of_sts(call: Call) -> Iterator[str]:
     if call["RoleArn"]:
         yield call["RoleArn"]
@@ -370,6 +360,7 @@ def _at(call: Call, resource: str) -> str:
 
 _ARNS: dict[str, Callable[[Call], Iterator[str]]] = {
     "amp": _of_amp,
+    "budgets": _of_budgets,
     "ecr": _of_ecr,
     "efs": _of_efs,
     "eks": _of_eks,

@@ -29,6 +29,7 @@ SERVICES = {"aps": "amp", "elasticfilesystem": "efs", "servicequotas": "service-
     name: name
     for name in (
         "arc-zonal-shift",
+        "budgets",
         "ec2",
         "ecr",
         "eks",

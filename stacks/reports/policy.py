@@ -32,6 +32,7 @@ from stacks.stores.kinds import plan_kind
 SOMETIMES = {
     "aws:amp/workspace:Workspace",
     "aws:amp/workspaceConfiguration:WorkspaceConfiguration",
+    "aws:budgets/budget:Budget",
     "aws:cloudwatch/logGroup:LogGroup",
     "aws:ec2/flowLog:FlowLog",
     "aws:ec2/placementGroup:PlacementGroup",
@@ -205,6 +206,8 @@ def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
     if any(registry.keep_images for registry in plan.registries.values()):
         yield "aws:ecr/lifecyclePolicy:LifecyclePolicy"
     yield from _of_metrics(plan.metrics)
+    if plan.budget:
+        yield "aws:budgets/budget:Budget"
     if plan.teams:
         yield "aws:ssm/parameter:Parameter"
     if plan.cluster.admins:

@@ -29,6 +29,7 @@ from stacks.rules.cluster import (
     trainer_errors,
     training_operator_errors,
 )
+from stacks.rules.emails import email_errors
 from stacks.rules.endpoint import endpoint_warnings
 from stacks.rules.isolated import isolation_errors, isolation_warnings
 from stacks.rules.metrics import metrics_errors, metrics_warnings
@@ -102,6 +103,9 @@ def environment_errors(
     yield from trainer_errors(wanted)
     yield from training_operator_errors(wanted)
     yield from metrics_errors(region, wanted)
+    yield from email_errors(
+        "environment.budget.emails", wanted.budget.emails if wanted.budget else ()
+    )
 
 
 def team_errors(

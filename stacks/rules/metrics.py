@@ -16,6 +16,7 @@ from stacks.derive.metrics import (
     room,
     series_of,
 )
+from stacks.rules.emails import email_errors
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.metrics import AlertsConfig, MetricsConfig, RemoteWriteConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
@@ -104,15 +105,7 @@ def _address(remote: RemoteWriteConfig) -> Iterator[InputError]:
 
 def _alerts(alerts: AlertsConfig, region: str) -> Iterator[InputError]:
     at = f"{AT}.alerts"
-    for number, address in enumerate(alerts.emails):
-        if not re.fullmatch(r"[^@\s]+@[\w-]+(\.[\w-]+)+", address):
-            yield InputError(
-                path=f"{at}.emails[{number}]",
-                must="be an e-mail address",
-                got=address,
-                fix="write such as gpu-oncall@example.com",
-                write="gpu-oncall@example.com",
-            )
+    yield from email_errors(f"{at}.emails", alerts.emails)
     if alerts.topic_arn is None:
         return
     if alerts.emails:

@@ -80,3 +80,16 @@ def test_a_workspace_is_found_by_its_whole_name(session: boto3.Session) -> None:
     assert find(session, kind, {"alias": "dev-metrics"}) is None
     id_ = amp.create_workspace(alias="dev-metrics")["workspaceId"]
     assert find(session, kind, {"alias": "dev-metrics"}) == ExistingObject(id=id_)
+
+
+def test_a_budget_is_found_by_its_name_in_the_account(session: boto3.Session) -> None:
+    kind, inputs = "aws:budgets/budget:Budget", {"name": "dev-month"}
+    assert find(session, kind, inputs) is None
+    budget = {
+        "BudgetName": "dev-month",
+        "BudgetType": "COST",
+        "TimeUnit": "MONTHLY",
+        "BudgetLimit": {"Amount": "100", "Unit": "USD"},
+    }
+    session.client("budgets").create_budget(AccountId="123456789012", Budget=budget)
+    assert find(session, kind, inputs) == ExistingObject(id="123456789012:dev-month")

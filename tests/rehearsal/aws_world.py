@@ -18,6 +18,7 @@ from rehearsal import paths
 from rehearsal.aws import (
     backends,
     backups,
+    budgets,
     eks,
     identity,
     keeper,
@@ -182,6 +183,7 @@ def served(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Account]:
         storage.ASSOCIATIONS,
         services._deleted_queues,
         workspaces.WORKSPACES,
+        budgets.BUDGETS,
     ):
         held.clear()
     CLOCK.forget()

@@ -280,6 +280,7 @@ def everything() -> dict[str, Any]:
             "repair": {"nodes_an_hour": 2, "hung_minutes": 30},
             "history": {"days": 30},
             "logs": {"days": 90},
+            "budget": {"dollars_a_month": 20000, "emails": ["gpu-budget@example.com"]},
             "teams": {"vision": copy.deepcopy(_TEAM)},
             "tags": {"team": "vision"},
         }

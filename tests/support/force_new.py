@@ -60,6 +60,7 @@ STACK = with_l4(
         "managed_prometheus": {"data": "delete"},
     },
     repair={},
+    budget={"dollars_a_month": 100, "emails": ["gpu-budget@example.com"]},
     priorities={"high": 1000},
     teams={TEAM: {"deployer": f"{ROLE}/{TEAM}", "s3_reads": ["s3://sets/images/"]}},
     jobs={"short": JOB},
@@ -115,6 +116,9 @@ CHANGES: dict[str, Change] = {
             "Topic alertmanager-topic",
             "TopicSubscription alertmanager-gpu-oncall@example.com",
         ),
+    ),
+    "another name of the budget": Change(
+        inputs=_renamed("Budget budget"), replaces=("Budget budget",)
     ),
     "another name of the repository": Change(
         inputs=_renamed("Repository images"),

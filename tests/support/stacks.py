@@ -110,6 +110,7 @@ STACKS: dict[str, tuple[Edit, ...]] = {
     "broken nodes replaced": (at("repair", {}),),
     "runs recorded": (at("history", {}),),
     "logs of pods kept": (at("logs", {}),),
+    "a budget": (at("budget", {"dollars_a_month": 900.5, "emails": ["a@example.com"]}),),
     "no store": (at("storage", {}), at("jobs", {})),
 }
 """What it is → how its environment differs from Pulumi.dev.yaml's."""

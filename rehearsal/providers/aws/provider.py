@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from rehearsal.providers.aws import (
     buckets,
+    budgets,
     eks,
     events,
     iam,
@@ -48,6 +49,7 @@ KINDS = {
         topics,
         logs,
         workspaces,
+        budgets,
     )
     for kind in module.KINDS
 }

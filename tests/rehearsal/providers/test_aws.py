@@ -318,6 +318,24 @@ def world(engine: Engine) -> dict[str, Thing]:
     )
     workspace = make("Workspace", alias="dev-metrics")
     kept = make("WorkspaceConfiguration", workspaceId=workspace.id, retentionPeriodInDays=90)
+    budget = make(
+        "Budget",
+        name="dev-month",
+        budgetType="COST",
+        timeUnit="MONTHLY",
+        limitAmount="100",
+        limitUnit="USD",
+        costFilters=[{"name": "TagKeyValue", "values": ["user:trainyard:stack$dev"]}],
+        notifications=[
+            {
+                "comparisonOperator": "GREATER_THAN",
+                "threshold": 80,
+                "thresholdType": "PERCENTAGE",
+                "notificationType": "ACTUAL",
+                "subscriberEmailAddresses": ["a@example.com"],
+            }
+        ],
+    )
     rule = make("EventRule", eventPattern=json.dumps({"source": ["aws.ec2"]}))
     target = make("EventTarget", rule=rule.id, targetId="karpenter", arn=queue.state["arn"])
     lustre, linked = (
@@ -395,6 +413,7 @@ def world(engine: Engine) -> dict[str, Thing]:
         reader,
         workspace,
         kept,
+        budget,
         lines,
         flow,
         rule,
