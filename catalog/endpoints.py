@@ -24,6 +24,8 @@ ALWAYS: dict[str, str] = {
 ALERTS, LOGS, EFS_API, SECRETS = "sns", "logs", "elasticfilesystem", "secretsmanager"
 """Called by Alertmanager; by Fluent Bit; by the CSI driver of EFS; by that of Secrets Manager. That of Lustre calls no
 API: the file systems are there before it."""
+SAMPLES = "aps-workspaces"
+"""Called by Prometheus (AMP user guide, AMP-and-interface-VPC)."""
 TUNNEL: tuple[str, ...] = ("ssmmessages", "ec2messages")
 """Called, beside ssm, by the agent of Systems Manager that opens a tunnel on a system node."""
 NONE: dict[str, str] = {

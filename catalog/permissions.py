@@ -18,9 +18,12 @@ import command_line
 
 FILE = Path(__file__).with_name("permissions.json")
 HANDLERS = ("create", "read", "update", "delete")
-READS = re.compile(r"[a-z0-9-]+:(Describe|Get|List)")
+READS = re.compile(r"[a-z0-9-]+:(Describe|Get|List|View)")
 
 CLOUDFORMATION = {
+    "aws:amp/workspace:Workspace": "AWS::APS::Workspace",
+    "aws:amp/workspaceConfiguration:WorkspaceConfiguration": "AWS::APS::Workspace",
+    "aws:budgets/budget:Budget": "AWS::Budgets::Budget",
     "aws:cloudwatch/eventRule:EventRule": "AWS::Events::Rule",
     "aws:cloudwatch/eventTarget:EventTarget": "AWS::Events::Rule",
     "aws:cloudwatch/logGroup:LogGroup": "AWS::Logs::LogGroup",
@@ -82,6 +85,26 @@ _RULE = {
     "update": "ec2:ModifySecurityGroupRules ec2:CreateTags ec2:DeleteTags",
 }
 BESIDE: dict[str, dict[str, str]] = {
+    # CloudFormation's handlers call for what no workspace of this program has: AWS's Alertmanager, and
+    # deliveries of logs.
+    "aws:amp/workspace:Workspace": {
+        "create": "aps:CreateWorkspace aps:TagResource",
+        "read": "aps:DescribeWorkspace aps:ListTagsForResource aps:ListWorkspaces",
+        "update": "aps:UpdateWorkspaceAlias aps:TagResource aps:UntagResource",
+        "delete": "aps:DeleteWorkspace",
+    },
+    # Its deletion leaves the workspace as it is.
+    "aws:amp/workspaceConfiguration:WorkspaceConfiguration": {
+        "create": "aps:UpdateWorkspaceConfiguration",
+        "read": "aps:DescribeWorkspaceConfiguration",
+        "update": "aps:UpdateWorkspaceConfiguration",
+    },
+    "aws:budgets/budget:Budget": {
+        "create": "budgets:ModifyBudget budgets:TagResource",
+        "read": "budgets:ViewBudget budgets:ListTagsForResource",
+        "update": "budgets:ModifyBudget budgets:TagResource budgets:UntagResource",
+        "delete": "budgets:ModifyBudget",
+    },
     # CloudFormation's handlers call for what no group of this program has: policies, transformers,
     # deliveries to S3.
     "aws:cloudwatch/logGroup:LogGroup": {
@@ -232,6 +255,9 @@ UNUSED = re.compile(
 """Calls of handlers for what no resource of this program has: lattices, VPN gateways, replication,
 address transfers, private NAT, IPv6, key pairs, encryption controls, SNS's data protection and boundaries."""
 OWN_LISTS = {
+    "aws:amp/workspace:Workspace",
+    "aws:amp/workspaceConfiguration:WorkspaceConfiguration",
+    "aws:budgets/budget:Budget",
     "aws:cloudwatch/logGroup:LogGroup",
     "aws:ec2/flowLog:FlowLog",
     "aws:ecr/lifecyclePolicy:LifecyclePolicy",
@@ -245,8 +271,8 @@ OWN_LISTS = {
     "aws:s3/bucketVersioning:BucketVersioning",
 }
 """Types that BESIDE covers wholly: CloudFormation has them as a property of another type, or its
-handlers call for what no bucket, log group or flow log of this program has, such as replication and
-inventories."""
+handlers call for what no bucket, log group, flow log or workspace of this program has, such as
+replication and inventories."""
 
 QUESTIONS = (
     "ec2:DescribeAddresses",

@@ -25,7 +25,7 @@ class Price:
 
     usd: Decimal
     unit: str
-    """hour, GB, GB-month, IOPS-month or MB/s-month."""
+    """hour, GB, GB-month, IOPS-month, MB/s-month or million samples."""
     kind: str
     """on_demand, capacity_block, spot_snapshot, storage or usage."""
     as_of: str
@@ -72,11 +72,13 @@ UNITS: dict[tuple[str, str], tuple[str, str]] = {
     ("fsx-lustre", "metadata"): ("IOPS-month", "storage"),
     ("fsx-lustre", "backup"): ("GB-month", "storage"),
     ("logs", "ingested"): ("GB", "usage"),
+    ("prometheus", "samples"): ("million samples", "usage"),
     ("transfer", "between-zones"): ("GB", "usage"),
 }
 """Service and SKU → unit and kind of its price. `extended-support` is added to `cluster`. A
 `public-ipv4` costs the same in use and idle, an `endpoint-hour` counts for each zone, and
-`between-zones` is paid in each direction. EFS counts provisioned throughput in
+`between-zones` is paid in each direction. `samples` is the price of the first 2 billion a month, of
+which 40 million are free. EFS counts provisioned throughput in
 MiB/s."""
 
 

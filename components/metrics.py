@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.managed_prometheus import ManagedPrometheus
 from components.one_pod import one_pod
 from components.unprivileged import container_security, pod_security, probe
 from plans.alerts import rules
@@ -41,9 +42,10 @@ class Metrics(pulumi.ComponentResource):
         plan: MetricsPlan,
         *,
         nodes: Sequence[pulumi.Resource],
+        managed: ManagedPrometheus | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`nodes`: that it runs on."""
+        """`nodes`: that it runs on. `managed`: the workspace that gets its samples, too."""
         super().__init__("trainyard:metrics:Metrics", name, None, opts)
         self._child = pulumi.ResourceOptions(parent=self)
         namespace = k8s.core.v1.Namespace(
@@ -61,12 +63,23 @@ class Metrics(pulumi.ComponentResource):
         files = k8s.core.v1.ConfigMap(
             f"{name}-files",
             metadata=self._called("prometheus"),
-            data={"prometheus.yml": prometheus_config(plan), RULES: rules(plan)},
+            data={"prometheus.yml": _config(plan, managed), RULES: rules(plan)},
             opts=self._child,
         )
-        # An edge that no input shows: without nodes the wait for its pod gives up after 10 minutes.
-        with_nodes = pulumi.ResourceOptions(parent=self, depends_on=list(nodes))
-        self._deployment(name, plan, account.metadata.name, files.metadata.name, with_nodes)
+        # Edges that no input shows: without nodes the wait for its pod gives up after 10 minutes, and
+        # a pod that starts before its identity has none.
+        needs = [*nodes, *(managed.ready if managed else ())]
+        k8s.apps.v1.Deployment(
+            f"{name}-prometheus",
+            metadata=self._called("prometheus"),
+            spec=one_pod(
+                LABELS,
+                _pod(plan, account.metadata.name, files.metadata.name),
+                # A pod gets its identity when it starts: another identity is another pod.
+                annotations={"trainyard/writes-as": managed.writer} if managed else None,
+            ),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=needs),
+        )
         k8s.core.v1.Service(
             f"{name}-service",
             metadata=k8s.meta.v1.ObjectMetaArgs(
@@ -114,39 +127,35 @@ class Metrics(pulumi.ComponentResource):
             opts=self._child,
         )
 
-    def _deployment(
-        self,
-        name: str,
-        plan: MetricsPlan,
-        account: pulumi.Output[str],
-        files: pulumi.Output[str],
-        opts: pulumi.ResourceOptions,
-    ) -> None:
-        pod = k8s.core.v1.PodSpecArgs(
-            service_account_name=account,
-            node_selector={NODES_FOR: "system"},
-            enable_service_links=False,
-            security_context=pod_security(),
-            containers=[_container(plan)],
-            volumes=[
-                k8s.core.v1.VolumeArgs(
-                    name="files", config_map=k8s.core.v1.ConfigMapVolumeSourceArgs(name=files)
+
+def _config(plan: MetricsPlan, managed: ManagedPrometheus | None) -> pulumi.Input[str]:
+    if managed is None:
+        return prometheus_config(plan)
+    return managed.endpoint.apply(lambda endpoint: prometheus_config(plan, endpoint))
+
+
+def _pod(
+    plan: MetricsPlan, account: pulumi.Output[str], files: pulumi.Output[str]
+) -> k8s.core.v1.PodSpecArgs:
+    return k8s.core.v1.PodSpecArgs(
+        service_account_name=account,
+        node_selector={NODES_FOR: "system"},
+        enable_service_links=False,
+        security_context=pod_security(),
+        containers=[_container(plan)],
+        volumes=[
+            k8s.core.v1.VolumeArgs(
+                name="files", config_map=k8s.core.v1.ConfigMapVolumeSourceArgs(name=files)
+            ),
+            k8s.core.v1.VolumeArgs(
+                name="data",
+                # The newest hours and what is being written come on top of the history.
+                empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(
+                    size_limit=f"{plan.disk_gib + plan.disk_gib // 4 + 1}Gi"
                 ),
-                k8s.core.v1.VolumeArgs(
-                    name="data",
-                    # The newest hours and what is being written come on top of the history.
-                    empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(
-                        size_limit=f"{plan.disk_gib + plan.disk_gib // 4 + 1}Gi"
-                    ),
-                ),
-            ],
-        )
-        k8s.apps.v1.Deployment(
-            f"{name}-prometheus",
-            metadata=self._called("prometheus"),
-            spec=one_pod(LABELS, pod),
-            opts=opts,
-        )
+            ),
+        ],
+    )
 
 
 def _container(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:

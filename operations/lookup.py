@@ -144,6 +144,23 @@ def _topic(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
     return ExistingObject(id=arn)
 
 
+def _workspace(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    """By its name, which is the stack's own: AWS lists those whose names begin with it."""
+    for page in (
+        session.client("amp").get_paginator("list_workspaces").paginate(alias=inputs["alias"])
+    ):
+        for one in page["workspaces"]:
+            if one["alias"] == inputs["alias"]:
+                return _state(one["workspaceId"], one["status"]["statusCode"])
+    return None
+
+
+def _budget(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    account, name = session.client("sts").get_caller_identity()["Account"], inputs["name"]
+    session.client("budgets").describe_budget(AccountId=account, BudgetName=name)
+    return ExistingObject(id=f"{account}:{name}")
+
+
 def _queue(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
     return ExistingObject(
         id=session.client("sqs").get_queue_url(QueueName=inputs["name"])["QueueUrl"]
@@ -321,6 +338,8 @@ _FINDERS: dict[str, Callable[[boto3.Session, Inputs], ExistingObject | None]] = 
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment": _attached_policy,
     "aws:cloudwatch/eventRule:EventRule": _event_rule,
     "aws:cloudwatch/eventTarget:EventTarget": _event_target,
+    "aws:amp/workspace:Workspace": _workspace,
+    "aws:budgets/budget:Budget": _budget,
     "aws:sns/topic:Topic": _topic,
     "aws:sqs/queue:Queue": _queue,
     "aws:eks/cluster:Cluster": _cluster,

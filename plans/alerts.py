@@ -6,13 +6,14 @@ Queries: queries.py. Who is told: alertmanager.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from catalog.xids import REPLACE, XID_CLASSES, XidClass
 from frozen import dataclass
 from plans.history import APP as HISTORY
 from plans.metrics import MetricsPlan
 from plans.parts import Spec
+from plans.push_gateway import NAMESPACE
 from plans.queries import BUSY, query
 from plans.repair import APP as REPAIR
 
@@ -29,6 +30,8 @@ SLOW, SLOW_MINUTES = 0.9, 4
 their power limit differ by less; one that is hot, or has lost power, by more."""
 OLD = 2
 """A checkpoint is old after so many intervals: one save was missed, and not only late."""
+ENDING_HOURS = 6
+"""Before the end of a reservation: enough to save, and to find other nodes."""
 FULL = 0.9
 """Fill of Lustre: one full OST is an error of every file with a stripe on it, and OSTs fill
 unevenly."""
@@ -82,6 +85,7 @@ def alerts(plan: MetricsPlan) -> Iterator[Alert]:
     if any(target.job == REPAIR for target in plan.controllers):
         yield from _nodes()
     yield from _pools()
+    yield from _money(plan)
     yield from _stores()
     yield from _platform(plan)
 
@@ -251,7 +255,64 @@ def _nodes() -> Iterator[Alert]:
     )
 
 
+def _money(plan: MetricsPlan) -> Iterator[Alert]:
+    """Of nodes that end by the calendar, or cost more than they may."""
+    if plan.ends:
+        left = _by_pool({name: f"{end} - time()" for name, end in plan.ends})
+        yield Alert(
+            name="ReservationEnds",
+            severity="warning",
+            expression=(
+                f"0 < min by (nodepool) ({left}) < {ENDING_HOURS * 3600}"
+                f" and on (nodepool) {query('pool nodes')} > 0"
+            ),
+            minutes=0,
+            says=(
+                "the reservation of pool {{ $labels.nodepool }} ends in {{ $value | humanizeDuration }},"
+                " and its nodes with it"
+            ),
+            fix=(
+                "let runs save a checkpoint before, and extend the reservation, or name another pool in"
+                " their jobs"
+            ),
+        )
+    if plan.budget:
+        prices = _by_pool(dict(plan.budget.prices))
+        yield Alert(
+            name="BudgetOfTheDay",
+            severity="warning",
+            expression=(
+                f"sum({query('node hours')} * on (nodepool) ({prices})) > {plan.budget.dollars:g}"
+            ),
+            minutes=0,
+            says=(
+                "nodes of pools have cost {{ $value | humanize }} USD within 24 hours, and"
+                f" metrics.dollars_a_day is {plan.budget.dollars:g}"
+            ),
+            fix="make spent lists what each run took, and make stop ends one; or raise dollars_a_day",
+        )
+
+
+def _by_pool(values: Mapping[str, str]) -> str:
+    """A number for each pool, as series with its name."""
+    return " or ".join(
+        f'label_replace(vector({value}), "nodepool", "{name}", "", "")'
+        for name, value in values.items()
+    )
+
+
 def _pools() -> Iterator[Alert]:
+    yield Alert(
+        name="NodesTakenBack",
+        severity="warning",
+        expression=query("taken back"),
+        minutes=0,
+        says=(
+            "AWS takes nodes of pool {{ $labels.nodepool }} back ({{ $labels.reason }}): gangs on them"
+            " start anew from their last checkpoint"
+        ),
+        fix="nothing: Karpenter replaces the nodes; make status shows the runs",
+    )
     yield Alert(
         name="NodesCannotLaunch",
         severity="critical",
@@ -307,3 +368,16 @@ def _platform(plan: MetricsPlan) -> Iterator[Alert]:
         says="no pod of {{ $labels.job }} answers: what it does for jobs and nodes is not done",
         fix="make status lists the controllers that do not run, and why",
     )
+    if plan.remote_write_url or plan.managed:
+        yield Alert(
+            name="SamplesLost",
+            severity="warning",
+            expression=f"{query('samples lost')} > 0",
+            minutes=5,
+            says="{{ $labels.url }} refuses samples of Prometheus, and they are lost there",
+            fix=(
+                f"kubectl --namespace {NAMESPACE} logs deployment/prometheus says why; a workspace of"
+                " managed Prometheus refuses samples with 403 where the role lacks its policy, which"
+                " pulumi up --refresh brings back"
+            ),
+        )

@@ -18,7 +18,7 @@ from plans.teams import parameter_name
 
 GROUPS = {
     "network": ("ec2", "route53"),
-    "cluster": ("eks", "sqs", "sns", "events", "logs", "ecr", "ssm"),
+    "cluster": ("eks", "sqs", "sns", "events", "logs", "ecr", "ssm", "aps", "budgets"),
     "storage": ("fsx", "elasticfilesystem", "kms", "s3"),
     "identity": ("iam",),
 }
@@ -27,9 +27,12 @@ LARGEST = 6_144
 """Characters of a managed policy, blanks not counted (IAM quotas)."""
 ANYWHERE = {"eks:CreateCluster", "elasticfilesystem:CreateFileSystem"}
 """Calls that take no resource in a policy (Service Authorization Reference): in the region only."""
+IDS = ("aps", "ec2", "elasticfilesystem", "fsx")
+"""Services whose ARNs have ids that AWS chooses: in the region only, and deletions by the tag."""
 PARAMETER_NAMES = "ssm:DescribeParameters"
 """Takes no resource, and answers without values (Service Authorization Reference)."""
 OWN_TAGS = {
+    "aps:DeleteWorkspace",
     "ec2:DeleteFlowLogs",
     "ec2:DeleteInternetGateway",
     "ec2:DeleteNatGateway",
@@ -59,10 +62,13 @@ WIDEN = {"iam:CreateRole", "iam:PutRolePolicy", *BOUND}
 """Calls that widen what a role may do, and that take a condition on its boundary (Service
 Authorization Reference, IAM); attaching policies is the other one."""
 FLOW_LOGS = "vpc-flow-logs.amazonaws.com"
-KEY_CALLS = ("CreateGrant", "Decrypt", "DescribeKey", "GenerateDataKeyWithoutPlaintext")
-"""What services ask KMS as whoever creates a cluster, a file system or a log group (user guides of EKS,
-enable-kms; EFS, encryption-at-rest; FSx for Lustre, encryption-at-rest)."""
-KEY_SERVICES = ("eks", "elasticfilesystem", "fsx", "logs")
+KEY_CALLS = (
+    *("CreateGrant", "Decrypt", "DescribeKey", "GenerateDataKey"),
+    "GenerateDataKeyWithoutPlaintext",
+)
+"""What services ask KMS as whoever creates a cluster, a file system, a log group or a workspace (user
+guides of EKS, enable-kms; EFS, FSx for Lustre and AMP, encryption-at-rest)."""
+KEY_SERVICES = ("aps", "eks", "elasticfilesystem", "fsx", "logs")
 KEY_READS = ("kms:DescribeKey", "kms:GetKeyPolicy")
 """What `make check LIVE=1` asks about a key."""
 SECRET_READS = ("secretsmanager:DescribeSecret",)
@@ -168,10 +174,10 @@ def team_policies(stack: str, region: str, parameter: str) -> dict[str, Document
 
 
 def _reading(read: Iterable[str], scope: Scope) -> list[Document]:
-    """Reads, of everything in the region; IAM has no region. Of parameters only AWS's own about the
+    """Reads, of everything in the region; IAM and Budgets have no region. Of parameters only AWS's own about the
     AMIs of EKS, and the contracts of teams: others may be secrets of the account."""
     every = sorted(a for a in read if not (scope.key and a.startswith("kms:")))
-    everywhere = [action for action in every if action.startswith("iam:")]
+    everywhere = [action for action in every if action.startswith(("budgets:", "iam:"))]
     parameters = [a for a in every if a.startswith("ssm:") and a != PARAMETER_NAMES]
     regional = [action for action in every if action not in (*everywhere, *parameters)]
     allowed = [f"arn:aws:ssm:{scope.region}::parameter/aws/service/eks/optimized-ami/*"]
@@ -194,9 +200,7 @@ def _statements(writes: set[str], scope: Scope) -> Iterable[Document]:
     """The writes of one policy. Each call is in one statement."""
     own = writes & OWN_TAGS
     free = (writes & ANYWHERE) | {
-        action
-        for action in writes - own
-        if action.partition(":")[0] in ("ec2", "fsx", "elasticfilesystem")
+        action for action in writes - own if action.partition(":")[0] in IDS
     }
     yield from _one("DeleteOwn", own, scope.own_tag(sorted({a.partition(":")[0] for a in own})))
     yield from _one("WriteInRegion", free, scope.in_region())
@@ -248,6 +252,7 @@ def _names(scope: Scope) -> dict[str, str | list[str]]:
         ],
         "events": f"arn:aws:events:{at}:rule/{scope.stack}-*",
         "ecr": f"arn:aws:ecr:{at}:repository/{scope.stack}/*",
+        "budgets": f"arn:aws:budgets::*:budget/{scope.stack}-*",
         "ssm": f"arn:aws:ssm:{at}:parameter{parameter_name(scope.stack, '*')}",
     }
 

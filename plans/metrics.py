@@ -7,11 +7,13 @@ Queries: queries.py. Alerts: alerts.py. Dashboards: dashboards.py.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from frozen import dataclass
 from plans.alertmanager import APP as ALERTMANAGER
 from plans.alertmanager import PORT as ALERTMANAGER_PORT
 from plans.alertmanager import AlertmanagerPlan
+from plans.managed_prometheus import ManagedPrometheusPlan, remote_write
 from plans.parts import Spec
 from plans.pod_template import POOL
 from plans.push_gateway import APP as PUSH_GATEWAY
@@ -84,6 +86,15 @@ class Target:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DayBudget:
+    """What nodes of pools can cost within 24 hours."""
+
+    dollars: float
+    prices: tuple[tuple[str, str], ...]
+    """Pool and USD an hour of one of its nodes."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class MetricsPlan:
     """Prometheus and its exporters."""
 
@@ -95,6 +106,12 @@ class MetricsPlan:
     controllers: tuple[Target, ...]
     retention_days: int
     remote_write_url: str | None
+    managed: ManagedPrometheusPlan | None
+    """None: AWS keeps no samples."""
+    ends: tuple[tuple[str, int], ...]
+    """Pool and end of its reservation or Capacity Block, in Unix seconds."""
+    budget: DayBudget | None
+    """None: no alert says what nodes cost."""
     dcgm_port: int | None
     """Of a server of DCGM that each GPU node has already; None: the exporter brings its own."""
     alerts: AlertmanagerPlan | None
@@ -109,8 +126,8 @@ class MetricsPlan:
     """Of the history, on the disk of its node."""
 
 
-def prometheus_config(plan: MetricsPlan) -> str:
-    """prometheus.yml, as JSON, which is YAML."""
+def prometheus_config(plan: MetricsPlan, workspace: str | None = None) -> str:
+    """prometheus.yml, as JSON, which is YAML. `workspace`: endpoint of that of `plan.managed`."""
     config: Spec = {
         "global": {
             "scrape_interval": f"{INTERVAL_SECONDS}s",
@@ -130,9 +147,17 @@ def prometheus_config(plan: MetricsPlan) -> str:
     }
     if plan.alerts:
         config["alerting"] = {"alertmanagers": [_alertmanager()]}
-    if plan.remote_write_url:
-        config["remote_write"] = [{"url": plan.remote_write_url}]
+    if receivers := [*_receivers(plan, workspace)]:
+        config["remote_write"] = receivers
     return json.dumps(config, indent=1, sort_keys=True)
+
+
+def _receivers(plan: MetricsPlan, workspace: str | None) -> Iterator[Spec]:
+    """Who gets every sample."""
+    if plan.remote_write_url:
+        yield {"url": plan.remote_write_url}
+    if plan.managed and workspace:
+        yield remote_write(workspace, plan.managed.region)
 
 
 def _alertmanager() -> Spec:

@@ -62,6 +62,10 @@ RANK, RUN, POOL, NODE, QUEUE, JOB = (
 )
 _SM, _TENSOR, _DRAM = (f"DCGM_FI_PROF_{name}_ACTIVE" for name in ("SM", "PIPE_TENSOR", "DRAM"))
 
+_NOTICES = "spot_interrupted|capacity_reservation_interrupted|scheduled_change|event_status"
+"""Karpenter 1.14.1, pkg/controllers/interruption/messages/types.go."""
+_TAKEN = f'karpenter_nodeclaims_disrupted_total{{reason=~"{_NOTICES}",WHERE}}'
+
 QUERIES: dict[str, Query] = {
     # ---- nodes
     "sick nodes": Query(
@@ -247,6 +251,26 @@ QUERIES: dict[str, Query] = {
         unit="short",
         legend="{{nodepool}} {{reason}}",
     ),
+    "taken back": Query(
+        # A counter begins at 1, of which increase() sees nothing: so what was there 15 minutes ago
+        # counts as 0, if Karpenter was seen then.
+        promql=(
+            f"sum by (nodepool, reason) ({_TAKEN} - ({_TAKEN} offset 15m or {_TAKEN} * 0)) > 0"
+            ' and on () max(up{job="karpenter"} offset 15m)'
+        ),
+        title="Nodes that AWS takes back",
+        unit="short",
+        legend="{{nodepool}} {{reason}}",
+    ),
+    "node hours": Query(
+        promql=(
+            "sum_over_time((max by (nodepool)"
+            ' (karpenter_nodepools_usage{resource_type="nodes",WHERE}))[1d:5m]) / 12'
+        ),
+        title="Hours of nodes in a day",
+        unit="short",
+        legend=POOL,
+    ),
     "launch errors": Query(
         promql=(
             "sum by (error)"
@@ -361,6 +385,12 @@ QUERIES: dict[str, Query] = {
         title="Requests to the API server a second",
         unit="reqps",
         legend="{{verb}}",
+    ),
+    "samples lost": Query(
+        promql="sum by (url) (rate(prometheus_remote_storage_samples_failed_total{WHERE}[5m]))",
+        title="Samples that another place refuses, a second",
+        unit="short",
+        legend="{{url}}",
     ),
     "series": Query(
         promql="max(prometheus_tsdb_head_series{WHERE})", title="Series in Prometheus", unit="short"

@@ -12,6 +12,7 @@ from components.add_ons import AddOns, CniIdentity, PodRoles
 from components.alertmanager import Alertmanager
 from components.brought_cluster import BroughtCluster
 from components.brought_network import BroughtNetwork
+from components.budget import Budget
 from components.cluster import Cluster
 from components.device_plugins import DevicePlugins
 from components.directory_roots import DirectoryRoots
@@ -22,6 +23,7 @@ from components.gpu_pool import GpuPool
 from components.history import History
 from components.jobs import Jobs
 from components.karpenter import Karpenter
+from components.managed_prometheus import ManagedPrometheus
 from components.metrics import Metrics
 from components.namespace import JobNamespace, Volume
 from components.network import Network
@@ -144,9 +146,18 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         if pool.images:
             Prefetch(key, pool, opts=in_cluster)
 
-    alertmanager = None
+    alertmanager = managed = None
     if plan.metrics:
-        metrics = Metrics("metrics", plan.metrics, nodes=nodes, opts=in_cluster)
+        if plan.metrics.managed:
+            managed = ManagedPrometheus(
+                "managed-prometheus",
+                plan.metrics.managed,
+                identity=me,
+                cluster_name=name,
+                trusts=trusts,
+                opts=on_aws,
+            )
+        metrics = Metrics("metrics", plan.metrics, nodes=nodes, managed=managed, opts=in_cluster)
         if plan.metrics.push_gateway:
             PushGateway(
                 "push-gateway",
@@ -168,6 +179,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             )
         Exporters("exporters", plan.metrics, opts=in_cluster)
 
+    _budget(plan, on_aws)
     if plan.repair:
         Repair("repair", plan.repair, nodes=nodes, opts=in_cluster)
     if plan.history:
@@ -322,12 +334,19 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         "jobs": job_outputs(plan.jobs),
         "registries": {key: registry.url for key, registry in registries.items()},
         **({"metrics": VIEW} if plan.metrics else {}),
+        **({"managed_prometheus": managed.endpoint} if managed else {}),
         **({"alerts_topic": alertmanager.topic_arn} if alertmanager else {}),
         **({"log_group": logs.group} if logs else {}),
         **({"queues_role": dispatch.role_arn} if dispatch else {}),
         **_tunnel(plan, cluster),
         **({"deletion_protection": True} if protected(plan.cluster) else {}),
     }
+
+
+def _budget(plan: EnvironmentPlan, opts: pulumi.ResourceOptions) -> None:
+    """Who is told what a month costs."""
+    if plan.budget:
+        Budget("budget", plan.budget, identity=plan.identity, opts=opts)
 
 
 def _statements(

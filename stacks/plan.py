@@ -15,6 +15,7 @@ from frozen import dataclass
 from plans.access import AccessPlan
 from plans.parts import Identity
 from stacks.derive.access import access_plan
+from stacks.derive.budget import budget_plan
 from stacks.derive.capacity import pool_plans, pool_uses, team_at_once
 from stacks.derive.cluster import (
     add_ons_plan,
@@ -289,6 +290,7 @@ def _environment(
         repair=repair_plan(wanted),
         history=history_plan(wanted),
         logs=pod_logs_plan(me, wanted),
+        budget=budget_plan(me, wanted),
         queues=queues_plan(me, wanted),
         dispatch=dispatch_plan(me, wanted),
         teams=team_entry_plans(me, wanted, promised),

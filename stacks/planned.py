@@ -8,6 +8,7 @@ from typing import Any
 
 from frozen import dataclass
 from plans.access import AccessPlan
+from plans.budget import BudgetPlan
 from plans.clusters import AnyClusterPlan, OwnClusterPlan, own_log_days
 from plans.dispatch import DispatchPlan
 from plans.history import HistoryPlan
@@ -70,6 +71,7 @@ class EnvironmentPlan:
     repair: RepairPlan | None
     history: HistoryPlan | None
     logs: PodLogsPlan | None
+    budget: BudgetPlan | None
     queues: QueuesPlan | None
     dispatch: DispatchPlan | None
     """How jobs of teams get to other environments; None: they run in this one."""

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from frozen import dataclass
 from plans.networks import BroughtNetworkPlan, BroughtZonePlan
 from plans.stores import StorePlan
 from plans.upstream_runtimes import upstream_runtimes
 from stacks import immutable
 from stacks.deployed import Deployed, read_deployed
+from stacks.guarded import Change, Guarded, Setting, shown
 from stacks.planned import EnvironmentPlan, Planned
 from stacks.settings.problems import InputError, InputWarning
 from stacks.settings.yaml_file import Lines
@@ -27,6 +27,8 @@ CLUSTER = ("aws:eks/cluster:Cluster", "cluster-eksCluster")
 """Inside pulumi-eks's component."""
 NODES = ("aws:eks/nodeGroup:NodeGroup", "system")
 """Names the cluster, whether the stack makes it or not."""
+MANAGED = "metrics.managed_prometheus"
+WORKSPACE = ("aws:amp/workspace:Workspace", "managed-prometheus")
 KMS_KEY = "environment.kms_key_arn"
 KEY = "encryptionConfig.provider.keyArn"
 """Place of its KMS key in its outputs."""
@@ -38,65 +40,8 @@ POOL = "trainyard:nodes:GpuPool"
 RUNTIME = "kubernetes:trainer.kubeflow.org/v1alpha1:ClusterTrainingRuntime"
 POLICY = "spec.template.spec.failurePolicy"
 STORES = tuple(kind.holds_data for kind in KINDS.values())
-TYPES = frozenset({CLUSTER[0], NODES[0], VPC[0], SUBNET, POOL, RUNTIME, *STORES})
+TYPES = frozenset({CLUSTER[0], NODES[0], VPC[0], WORKSPACE[0], SUBNET, POOL, RUNTIME, *STORES})
 """Types of resources that the rules look at."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Guarded:
-    """Something that is deployed and that an update must not replace by accident."""
-
-    entry: str
-    """What `environment.allow_replace` calls it."""
-    lost: str
-    """What a replacement ends, as a sentence."""
-    kept: bool = False
-    """Its `data` is `keep`, which no entry overrules."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Change:
-    """A setting that makes another object of something that is deployed."""
-
-    guarded: Guarded
-    path: str
-    must: str
-    """What the setting must do for the object to stay."""
-    got: str
-    back: str
-    """What to write for the object to stay."""
-    at_once: bool = True
-    """One update can do it. Where not, no entry allows it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """A setting whose value is another one than that of what is deployed."""
-
-    path: str
-    was: Any
-    wanted: Any
-    at_once: bool = True
-
-    def change(self, guarded: Guarded) -> Change:
-        """The same, as what it replaces."""
-        was = _shown(self.was)
-        return Change(
-            guarded=guarded,
-            path=self.path,
-            must=f"stay {was}",
-            got=_shown(self.wanted),
-            back=was,
-            at_once=self.at_once,
-        )
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:g}"
-    return "nothing" if value is None else str(value)
 
 
 def compared(planned: Planned, lines: Lines) -> Planned:
@@ -163,7 +108,7 @@ def growing_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Inpu
                 yield InputWarning(
                     path=fixed.path,
                     text=(
-                        f"this update grows {name} from {_shown(was)} to {fixed.wanted}: jobs wait for"
+                        f"this update grows {name} from {shown(was)} to {fixed.wanted}: jobs wait for"
                         " some minutes, FSx then moves data for hours, and takes the next change of"
                         " size or speed after 6 hours. It cannot become smaller again"
                     ),
@@ -186,6 +131,7 @@ def changes(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
         )
         yield _rename(pool, "environment.pools", name, plan.pools)
     yield from _runtimes(plan, deployed)
+    yield from _history(plan, deployed)
 
 
 def _cluster(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
@@ -333,6 +279,16 @@ def _key_of(
             got=key,
             back="no kms_key_arn, or the key that the stack had",
         )
+
+
+def _history(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
+    """The workspace of managed Prometheus, which keeps the key that it was made with."""
+    managed = plan.metrics.managed if plan.metrics else None
+    was, key = deployed.output(*WORKSPACE, "kmsKeyArn") or None, plan.identity.kms_key_arn
+    if managed and WORKSPACE in deployed.resources and was != key:
+        lost = "the workspace is replaced, and the history of metrics is lost"
+        guarded = Guarded(entry=MANAGED, lost=lost, kept=managed.keep)
+        yield Setting(path=KMS_KEY, was=was, wanted=key).change(guarded)
 
 
 def _of_another(kind: AnyKind, other: AnyKind) -> str:

@@ -41,6 +41,7 @@ FLOORS = (
     ("stacks/plan",),
     ("stacks/deployed",),
     ("stacks/immutable",),
+    ("stacks/guarded",),
     ("stacks/replacing",),
     ("stacks/reports",),
     ("stacks/outputs",),

@@ -15,6 +15,7 @@ from catalog.latencies import TYPICAL
 from rehearsal import paths
 
 _ALSO: dict[str, float] = {
+    "aps.workspace": 10,
     "eks.update": 60,
     "eks.cluster.upgrade": 434,
     "eks.nodegroup.upgrade": 402,

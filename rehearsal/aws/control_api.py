@@ -15,6 +15,7 @@ from rehearsal.aws import (
     access,
     backends,
     backups,
+    budgets,
     capacity,
     eks,
     instances,
@@ -24,6 +25,7 @@ from rehearsal.aws import (
     quotas,
     reach,
     storage,
+    workspaces,
 )
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.efs import client_actions
@@ -328,6 +330,11 @@ def _of_messages() -> Iterator[Row]:
         yield from (
             ("sqs-queue", one.queue_arn, name, "", one.tags) for name, one in sqs.queues.items()
         )
+    yield from (("budget", name, name, "", one.tags) for name, one in budgets.BUDGETS.items())
+    yield from (
+        ("aps-workspace", one.id, one.alias or "", one.status, one.tags)
+        for one in workspaces.WORKSPACES.values()
+    )
     for sns in backends.used("sns"):
         yield from (
             ("sns-topic", one.arn, one.name, "", sns.list_tags_for_resource(one.arn))

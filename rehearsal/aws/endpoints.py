@@ -16,7 +16,16 @@ from rehearsal.aws.operations import Call, Fields, answers, follows, refuse, ref
 
 INTERFACE = "Interface"
 SERVICES = {
-    *("autoscaling", "ec2", "ec2messages", "ecr.api", "ecr.dkr", "eks", "eks-auth"),
+    *(
+        "aps-workspaces",
+        "autoscaling",
+        "ec2",
+        "ec2messages",
+        "ecr.api",
+        "ecr.dkr",
+        "eks",
+        "eks-auth",
+    ),
     *("elasticfilesystem", "elasticloadbalancing", "fsx", "kms", "logs", "monitoring", "s3"),
     *("secretsmanager", "sns", "sqs", "ssm", "ssmmessages", "sts"),
 }

@@ -73,6 +73,11 @@ GROUP = Use(
     code="InvalidParameterException",
 )
 USES: Mapping[str, Use] = {
+    "aps:CreateWorkspace": Use(
+        key=lambda call: call["kmsKeyArn"],
+        via="aps",
+        actions=(*MADE, "Decrypt", "GenerateDataKey"),
+    ),
     "eks:CreateCluster": CLUSTER,
     "eks:AssociateEncryptionConfig": CLUSTER,
     "elasticfilesystem:CreateFileSystem": Use(

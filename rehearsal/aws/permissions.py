@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from rehearsal.aws import backends, launch_templates
+from rehearsal.aws import backends, budgets, launch_templates, workspaces
+from rehearsal.aws.iam_actions import IAM_ACTIONS
 from rehearsal.aws.operations import Call, Fields
 from rehearsal.aws.policies import Ask
 
@@ -31,22 +32,6 @@ KINDS = {
     "vpce": "vpc-endpoint",
 }
 """What an id of EC2 begins with → the resource type in its ARN."""
-IAM_ACTIONS = {
-    "s3:DeleteBucketEncryption": "s3:PutEncryptionConfiguration",
-    "s3:DeleteBucketLifecycle": "s3:PutLifecycleConfiguration",
-    "s3:DeletePublicAccessBlock": "s3:PutBucketPublicAccessBlock",
-    "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
-    "s3:GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration",
-    "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
-    "s3:HeadBucket": "s3:ListBucket",
-    "s3:ListObjectsV2": "s3:ListBucket",
-    "s3:ListObjectVersions": "s3:ListBucketVersions",
-    "s3:PutBucketEncryption": "s3:PutEncryptionConfiguration",
-    "s3:PutBucketLifecycleConfiguration": "s3:PutLifecycleConfiguration",
-    "s3:PutPublicAccessBlock": "s3:PutBucketPublicAccessBlock",
-}
-"""Call of S3 → the action that a policy names for it, where the two differ (Service Authorization
-Reference, Amazon S3)."""
 LAUNCHES = ("ec2:RunInstances", "ec2:CreateFleet")
 PASSES = {
     "ec2:CreateFlowLogs": ("DeliverLogsPermissionArn", "vpc-flow-logs.amazonaws.com"),
@@ -228,18 +213,24 @@ def _pairs(tags: object) -> dict[str, str]:
 def _by_name(call: Call) -> Iterator[Ask]:
     """Objects whose ARN follows from the call's parameters."""
     arns = _ARNS[call.service](call) if call.service in _ARNS else ()
-    context = _request(_pairs(call["Tags"] or call["tags"]))
+    context = _request(_pairs(call["Tags"] or call["tags"])) | _of_resource(_own_tags(call))
     if call["PolicyArn"]:
         context["iam:PolicyARN"] = call["PolicyArn"]
     if call.name in ("s3:ListObjects", "s3:ListObjectsV2"):
         context["s3:prefix"] = call["Prefix"] or ""
-    if call.service == "efs" and call["FileSystemId"]:
-        efs = backends.efs(call.region)
-        known = call["FileSystemId"] in efs.file_systems_by_id
-        tags = efs.list_tags_for_resource(call["FileSystemId"]) if known else []
-        context |= _of_resource(_pairs(tags))
     for arn in [*arns] or ["*"]:
         yield Ask(action=call.name, resource=arn, context=context)
+
+
+def _own_tags(call: Call) -> dict[str, str]:
+    """The tags of the file system or of the workspace that a call names."""
+    if call.service == "amp" and (workspace := workspaces.of(call)):
+        return workspace.tags
+    if call.service != "efs" or not call["FileSystemId"]:
+        return {}
+    efs = backends.efs(call.region)
+    known = call["FileSystemId"] in efs.file_systems_by_id
+    return _pairs(efs.list_tags_for_resource(call["FileSystemId"]) if known else [])
 
 
 def _of_iam(call: Call) -> Iterator[str]:
@@ -343,6 +334,16 @@ def _decrypting(call: Call) -> Iterator[Ask]:
         yield Ask(action="kms:Decrypt", resource=key, context=via)
 
 
+def _of_amp(call: Call) -> Iterator[str]:
+    if found := workspaces.of(call):
+        yield found.arn
+
+
+def _of_budgets(call: Call) -> Iterator[str]:
+    if name := budgets.name_of(call):
+        yield budgets.arn(name)
+
+
 def _of_sts(call: Call) -> Iterator[str]:
     if call["RoleArn"]:
         yield call["RoleArn"]
@@ -358,6 +359,8 @@ def _at(call: Call, resource: str) -> str:
 
 
 _ARNS: dict[str, Callable[[Call], Iterator[str]]] = {
+    "amp": _of_amp,
+    "budgets": _of_budgets,
     "ecr": _of_ecr,
     "efs": _of_efs,
     "eks": _of_eks,

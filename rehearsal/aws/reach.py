@@ -20,6 +20,8 @@ from rehearsal.kubelet.aws import PEERS
 
 HTTPS, NFS, LUSTRE = 443, 2049, (988, *range(1018, 1024))
 INTERNET, AWS, ANYWHERE = "internet", "aws:", "0.0.0.0/0"
+CALLED = {"aps": "aps-workspaces", "ecr": "ecr.api"}
+"""What a service signs with → what its endpoint for pods is called."""
 EFA = -1
 """In the place of a TCP port: EFA has none."""
 
@@ -166,7 +168,7 @@ def from_pod(session: str, api: str) -> str:
     ec2 = backends.ec2(found[0].region)
     there = [ec2.get_subnet(id_) for id_ in found[0].view["resourcesVpcConfig"]["subnetIds"]]
     walls = [
-        no_api(ec2, _in(subnet, ec2.enis[found[0].interfaces[0]]), {"ecr": "ecr.api"}.get(api, api))
+        no_api(ec2, _in(subnet, ec2.enis[found[0].interfaces[0]]), CALLED.get(api, api))
         for subnet in [one for one in there if not _is_public(ec2, one)] or there
     ]
     return "" if "" in walls else walls[0]

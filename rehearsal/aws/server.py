@@ -47,7 +47,9 @@ from rehearsal.aws.faults import FAULTS
 from rehearsal.aws.operations import ANSWERS, CHECKS, FOLLOWS, LOCK, Call, NotBuilt, Refused
 from rehearsal.aws.wire import Environ, Reply
 
-_OURS = frozenset({"eks", "fsx", "ssm", "pricing", "arc-zonal-shift", "service-quotas"})
+_OURS = frozenset(
+    {"amp", "budgets", "eks", "fsx", "ssm", "pricing", "arc-zonal-shift", "service-quotas"}
+)
 """Services of which moto is not asked."""
 POLL_SECONDS = 0.05
 """How often a server looks whether it is to stop."""
@@ -70,6 +72,8 @@ for _module in (
     "nodegroups",
     "upgrades",
     "addons",
+    "workspaces",
+    "budgets",
 ):
     importlib.import_module(f"rehearsal.aws.{_module}")
 

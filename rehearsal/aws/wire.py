@@ -19,15 +19,17 @@ from moto.core.utils import get_service_model
 from werkzeug.exceptions import NotFound
 
 from rehearsal.aws.operations import Call, Fields, NotBuilt, Refused
+from rehearsal.aws.remote_write import data_call
 
 warnings.filterwarnings(
     "ignore", message=".*does not match an error shape.*"
 )  # most of EC2's are in no model
 _CREDENTIAL = re.compile(r"Credential=([A-Z0-9]+)/\d{8}/([a-z0-9-]+)/([a-z0-9-]+)/aws4_request")
-SERVICES = {"elasticfilesystem": "efs", "servicequotas": "service-quotas"} | {
+SERVICES = {"aps": "amp", "elasticfilesystem": "efs", "servicequotas": "service-quotas"} | {
     name: name
     for name in (
         "arc-zonal-shift",
+        "budgets",
         "ec2",
         "ecr",
         "eks",
@@ -70,10 +72,12 @@ def read(environ: Environ, body: bytes) -> Call:
         raise Refused(
             "MissingAuthenticationToken", "Request is missing Authentication Token", status=403
         )
-    key, region, prefix = signed.groups()
+    prefix = signed[3]
     if prefix not in SERVICES:
         raise NotBuilt(f"the service {prefix}")
     service, request = SERVICES[prefix], Request(environ | {"wsgi.input": io.BytesIO(body)})
+    if service == "amp" and (data := data_call(environ["REQUEST_METHOD"], environ["PATH_INFO"])):
+        return _call(environ, signed, "rest-json", data[0], data[1] | {"body": body})
     try:
         operation, uri = get_service_router(service).match(request)
     except NotFound as unknown:
@@ -93,8 +97,15 @@ def read(environ: Environ, body: bytes) -> Call:
             "url_params": uri,
         }
     )
+    return _call(environ, signed, protocol, operation, params)
+
+
+def _call(
+    environ: Environ, signed: re.Match[str], protocol: str, operation: Any, params: Fields
+) -> Call:
+    key, region, prefix = signed.groups()
     return Call(
-        service=service,
+        service=SERVICES[prefix],
         prefix=prefix,
         operation=operation,
         protocol=protocol,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from catalog.endpoints import ALERTS, ALWAYS, LOGS, SECRETS, TUNNEL
+from catalog.endpoints import ALERTS, ALWAYS, LOGS, SAMPLES, SECRETS, TUNNEL
 from stacks.derive.secrets import mounts_secrets
 from stacks.settings.environment import EnvironmentConfig
 from stacks.stores.kinds import drivers
@@ -24,6 +24,8 @@ def _from_settings(wanted: EnvironmentConfig) -> Iterator[str]:
         yield SECRETS
     if wanted.metrics and wanted.metrics.alerts:
         yield ALERTS
+    if wanted.metrics and wanted.metrics.managed_prometheus:
+        yield SAMPLES
     if wanted.logs:
         yield LOGS
     if wanted.cluster.tunnel_port is not None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 from catalog import versions
+from catalog.prices import Price, price
 from frozen import dataclass
 from plans.alertmanager import AlertmanagerPlan
 from plans.history import APP as HISTORY
 from plans.history import PORT as HISTORY_PORT
-from plans.metrics import APP, INTERVAL_SECONDS, MetricsPlan, Target
+from plans.managed_prometheus import ManagedPrometheusPlan
+from plans.metrics import APP, INTERVAL_SECONDS, DayBudget, MetricsPlan, Target
 from plans.parts import Identity
 from plans.push_gateway import PushGatewayPlan
 from plans.repair import APP as REPAIR
@@ -17,7 +19,7 @@ from plans.repair import DCGM_PORT
 from plans.repair import PORT as REPAIR_PORT
 from stacks.derive.capacity import STANDARD, first_type
 from stacks.settings.environment import EnvironmentConfig
-from stacks.settings.metrics import AlertsConfig
+from stacks.settings.metrics import AlertsConfig, MetricsConfig
 
 SERIES_BASE, SERIES_A_NODE, SERIES_A_GPU = 20_000, 450, 30
 """Estimates: controllers, which were 14,578 with Kueue and the training-operator in a world (2026-11-22),
@@ -63,6 +65,13 @@ def metrics_plan(me: Identity, wanted: EnvironmentConfig) -> MetricsPlan | None:
         controllers=_controllers(wanted),
         retention_days=wanted.metrics.retention_days,
         remote_write_url=remote.url if remote else None,
+        managed=_managed(me, wanted.metrics),
+        ends=tuple(
+            (name, int(pool.reservation.ends.timestamp()))
+            for name, pool in wanted.pools.items()
+            if pool.reservation and pool.reservation.ends
+        ),
+        budget=_budget(me.region, wanted),
         dcgm_port=DCGM_PORT if wanted.repair else None,
         push_gateway=(
             PushGatewayPlan(image=versions.PUSHGATEWAY_IMAGE)
@@ -74,6 +83,38 @@ def metrics_plan(me: Identity, wanted: EnvironmentConfig) -> MetricsPlan | None:
         memory_mib=memory_mib(series),
         millicpus=millicpus(series),
         disk_gib=disk_gib(series, wanted.metrics.retention_days),
+    )
+
+
+def node_prices(region: str, wanted: EnvironmentConfig) -> dict[str, Price | None]:
+    """Pool → an hour of one of its nodes, as `make plan` has it; None where no price of the region is
+    known. Capacity Blocks are paid in advance, and not among them."""
+    return {
+        name: price(
+            "ec2-spot" if pool.capacity == "spot" else "ec2", pool.instance_types[0], region
+        )
+        for name, pool in wanted.pools.items()
+        if pool.capacity != "block"
+    }
+
+
+def _budget(region: str, wanted: EnvironmentConfig) -> DayBudget | None:
+    dollars = wanted.metrics.dollars_a_day if wanted.metrics else None
+    found = node_prices(region, wanted) if dollars else {}
+    prices = tuple((name, str(one.usd)) for name, one in found.items() if one)
+    return DayBudget(dollars=dollars, prices=prices) if dollars and prices else None
+
+
+def _managed(me: Identity, wanted: MetricsConfig) -> ManagedPrometheusPlan | None:
+    managed = wanted.managed_prometheus
+    if managed is None:
+        return None
+    return ManagedPrometheusPlan(
+        role_name=me.name("prometheus"),
+        alias=me.name("metrics"),
+        region=me.region,
+        retention_days=managed.retention_days,
+        keep=managed.data == "keep",
     )
 
 
@@ -136,6 +177,11 @@ def series_of(wanted: EnvironmentConfig) -> int:
         kind = first_type(pool)
         gpus += most * (kind.gpus if kind else 0)
     return math.ceil((SERIES_BASE + nodes * SERIES_A_NODE + gpus * SERIES_A_GPU) / 1000) * 1000
+
+
+def samples_a_month(series: int) -> int:
+    """Samples that so many series give in 730 hours."""
+    return series * 730 * 3600 // INTERVAL_SECONDS
 
 
 def memory_mib(series: int) -> int:

@@ -234,6 +234,8 @@ def _usage(plan: EnvironmentPlan) -> Iterable[Line]:
     rates = [*by_use(plan.network)]
     if plan.logs:
         rates.append(UsageCost(what="logs of pods", service="logs", sku="ingested"))
+    if plan.metrics and plan.metrics.managed:
+        rates.append(UsageCost(what="managed Prometheus", service="prometheus", sku="samples"))
     if not plan.own_cluster:
         yield _not_ours(f"control plane of {plan.cluster.name}")
     for name, store in plan.stores.items():

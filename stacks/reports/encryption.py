@@ -9,6 +9,7 @@ from typing import Any
 
 import command_line
 from plans.encryption import key_policy
+from plans.metrics import MetricsPlan
 from plans.policies import Document, account_of
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account
@@ -118,14 +119,13 @@ def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
         return []
     stores = [name for name, store in plan.stores.items() if plan_kind(store).keeps_its_key]
     buckets = [name for name, store in plan.stores.items() if plan_kind(store).own_buckets(store)]
-    topic = plan.metrics and plan.metrics.alerts and not plan.metrics.alerts.topic_arn
     encrypts = (
         *_secrets(plan),
         "disks of nodes",
         *(f"store {name}" for name in [*stores, *buckets]),
         *(["log groups"] if plan.has_log_groups else []),
         "the interruption queue",
-        *(["the topic of alerts"] if topic else []),
+        *(_of_metrics(plan.metrics) if plan.metrics else ()),
     )
     notes = (
         "EKS never changes or removes the key of a cluster; a store keeps the key that it was made with",
@@ -133,6 +133,13 @@ def encryption(plan: EnvironmentPlan | TeamPlan) -> list[str]:
     )
     lines = [f"{key} encrypts {', '.join(encrypts)}", *notes]
     return ["encryption", *(line for each in lines for line in command_line.wrapped(each))]
+
+
+def _of_metrics(metrics: MetricsPlan) -> Iterator[str]:
+    if metrics.alerts and not metrics.alerts.topic_arn:
+        yield "the topic of alerts"
+    if metrics.managed:
+        yield "the history of metrics"
 
 
 def _secrets(plan: EnvironmentPlan) -> list[str]:

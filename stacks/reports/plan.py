@@ -16,7 +16,6 @@ import command_line
 from catalog.instances import QUOTA_NAMES
 from catalog.versions import known_good
 from plans.directories import PARENT
-from plans.metrics import MetricsPlan
 from plans.parts import Spec
 from plans.pod_template import GPU, pod_requests
 from stacks.derive.capacity import quota_needed, quota_takers
@@ -24,6 +23,7 @@ from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.cost import estimate
 from stacks.reports.encryption import encryption
 from stacks.reports.healing import healing
+from stacks.reports.metrics import metrics
 from stacks.reports.money import at_least, money
 from stacks.reports.stack_file import errors_of, report_on
 from stacks.reports.timeline import Timeline, other_jobs, schedule
@@ -310,36 +310,6 @@ def queues(plan: Plan) -> list[str]:
     if near := [each.pool for each in plan.queues.flavors if each.by_topology]:
         limit += f"; nodes are chosen by their place in the network of AWS: pools {', '.join(near)}"
     return ["queues", *command_line.table(rows), *command_line.wrapped(limit)]
-
-
-def metrics(plan: Plan) -> list[str]:
-    """What Prometheus takes of its system node. It is in the price of the system nodes."""
-    if isinstance(plan, TeamPlan) or plan.metrics is None:
-        return []
-    m = plan.metrics
-    rows = [
-        ("metrics", "series", "vCPUs", "memory", "disk", "history"),
-        (
-            "Prometheus",
-            f"{m.series:,}",
-            f"{m.millicpus / 1000:g}",
-            f"{m.memory_mib // 1024} GiB",
-            f"{m.disk_gib} GiB",
-            f"{m.retention_days} days",
-        ),
-    ]
-    note = "on a system node, which is paid already; where all pools are full"
-    return [*command_line.table(rows), *command_line.wrapped(note), *_told(m)]
-
-
-def _told(plan: MetricsPlan) -> list[str]:
-    """Who is told of alerts."""
-    if plan.alerts is None:
-        return command_line.wrapped("nobody is told of alerts: set environment.metrics.alerts")
-    topic = plan.alerts.topic_arn or f"the topic {plan.alerts.topic_name}"
-    readers = f", with {', '.join(plan.alerts.emails)}" if plan.alerts.emails else ""
-    sent = " and ".join(plan.alerts.severities)
-    return command_line.wrapped(f"alerts ({sent}) are sent to {topic}{readers}")
 
 
 def _block_starts(plan: Plan) -> list[str]:

@@ -21,6 +21,7 @@ from plans.deployer import (
     team_policies,
 )
 from plans.encryption import key_policy
+from plans.metrics import MetricsPlan
 from plans.networks import AnyNetworkPlan, BroughtNetworkPlan, has_flow_logs
 from plans.policies import Document
 from stacks.planned import EnvironmentPlan, TeamPlan
@@ -29,6 +30,9 @@ from stacks.settings.reader import Reading
 from stacks.stores.kinds import plan_kind
 
 SOMETIMES = {
+    "aws:amp/workspace:Workspace",
+    "aws:amp/workspaceConfiguration:WorkspaceConfiguration",
+    "aws:budgets/budget:Budget",
     "aws:cloudwatch/logGroup:LogGroup",
     "aws:ec2/flowLog:FlowLog",
     "aws:ec2/placementGroup:PlacementGroup",
@@ -202,16 +206,25 @@ def _from_settings(plan: EnvironmentPlan) -> Iterator[str]:
         yield "aws:ecr/repository:Repository"
     if any(registry.keep_images for registry in plan.registries.values()):
         yield "aws:ecr/lifecyclePolicy:LifecyclePolicy"
-    if plan.metrics and plan.metrics.alerts and not plan.metrics.alerts.topic_arn:
-        yield "aws:sns/topic:Topic"
-        if plan.metrics.alerts.emails:
-            yield "aws:sns/topicSubscription:TopicSubscription"
+    yield from _of_metrics(plan.metrics)
+    if plan.budget:
+        yield "aws:budgets/budget:Budget"
     if plan.teams:
         yield "aws:ssm/parameter:Parameter"
     if plan.cluster.admins:
         yield "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
     if any(pool.own_placement_group for pool in plan.pools.values()):
         yield "aws:ec2/placementGroup:PlacementGroup"
+
+
+def _of_metrics(metrics: MetricsPlan | None) -> Iterator[str]:
+    if metrics and metrics.managed:
+        yield "aws:amp/workspace:Workspace"
+        yield "aws:amp/workspaceConfiguration:WorkspaceConfiguration"
+    if metrics and metrics.alerts and not metrics.alerts.topic_arn:
+        yield "aws:sns/topic:Topic"
+        if metrics.alerts.emails:
+            yield "aws:sns/topicSubscription:TopicSubscription"
 
 
 def _of_logs(plan: EnvironmentPlan) -> Iterator[str]:

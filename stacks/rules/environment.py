@@ -30,6 +30,7 @@ from stacks.rules.cluster import (
     trainer_errors,
     training_operator_errors,
 )
+from stacks.rules.emails import email_errors
 from stacks.rules.endpoint import endpoint_warnings
 from stacks.rules.isolated import isolation_errors, isolation_warnings
 from stacks.rules.metrics import metrics_errors, metrics_warnings
@@ -104,6 +105,9 @@ def environment_errors(
     yield from trainer_errors(wanted)
     yield from training_operator_errors(wanted)
     yield from metrics_errors(region, wanted)
+    yield from email_errors(
+        "environment.budget.emails", wanted.budget.emails if wanted.budget else ()
+    )
 
 
 def team_errors(
@@ -182,7 +186,7 @@ def environment_warnings(
         )
     yield from support_warnings(wanted, now.date())
     yield from pool_warnings(wanted, now)
-    yield from metrics_warnings(wanted)
+    yield from metrics_warnings(region, wanted)
     yield from repair_warnings(wanted)
     yield from store_warnings(wanted)
 

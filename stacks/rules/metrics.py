@@ -12,9 +12,11 @@ from stacks.derive.metrics import (
     disk_gib,
     memory_mib,
     millicpus,
+    node_prices,
     room,
     series_of,
 )
+from stacks.rules.emails import email_errors
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.metrics import AlertsConfig, MetricsConfig, RemoteWriteConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
@@ -47,7 +49,7 @@ def _history(metrics: MetricsConfig, series: int) -> Iterator[InputError]:
                 f" {series:,} series"
             ),
             got=f"{metrics.retention_days}, which need {need} GiB",
-            fix=f"write {most}, and set remote_write for more"
+            fix=f"write {most}, and set managed_prometheus or remote_write for more"
             if most
             else "lower max_nodes of pools",
             write=most or None,
@@ -103,15 +105,7 @@ def _address(remote: RemoteWriteConfig) -> Iterator[InputError]:
 
 def _alerts(alerts: AlertsConfig, region: str) -> Iterator[InputError]:
     at = f"{AT}.alerts"
-    for number, address in enumerate(alerts.emails):
-        if not re.fullmatch(r"[^@\s]+@[\w-]+(\.[\w-]+)+", address):
-            yield InputError(
-                path=f"{at}.emails[{number}]",
-                must="be an e-mail address",
-                got=address,
-                fix="write such as gpu-oncall@example.com",
-                write="gpu-oncall@example.com",
-            )
+    yield from email_errors(f"{at}.emails", alerts.emails)
     if alerts.topic_arn is None:
         return
     if alerts.emails:
@@ -132,8 +126,19 @@ def _alerts(alerts: AlertsConfig, region: str) -> Iterator[InputError]:
         )
 
 
-def metrics_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
-    """Where the history ends with its node, and where nobody is told of an alert."""
+def metrics_warnings(region: str, wanted: EnvironmentConfig) -> Iterator[InputWarning]:
+    """Where the history ends with its node, where nobody is told of an alert, and where an alert
+    counts less than is paid."""
+    if wanted.metrics and wanted.metrics.dollars_a_day:
+        unknown = [name for name, found in node_prices(region, wanted).items() if found is None]
+        if unknown:
+            yield InputWarning(
+                path=f"{AT}.dollars_a_day",
+                text=(
+                    f"no price of {region} is known for nodes of {', '.join(unknown)}, which the alert"
+                    " does not count"
+                ),
+            )
     if wanted.metrics and wanted.metrics.alerts == AlertsConfig():
         yield InputWarning(
             path=f"{AT}.alerts",
@@ -142,11 +147,14 @@ def metrics_warnings(wanted: EnvironmentConfig) -> Iterator[InputWarning]:
                 " the topic of the stack output alerts_topic"
             ),
         )
-    if wanted.metrics and wanted.metrics.remote_write is None:
+    elsewhere = wanted.metrics and (
+        wanted.metrics.remote_write or wanted.metrics.managed_prometheus
+    )
+    if wanted.metrics and not elsewhere:
         yield InputWarning(
             path=AT,
             text=(
                 "the history is on the disk of one system node, and another node begins without it;"
-                " set remote_write to keep it"
+                " set managed_prometheus or remote_write to keep it"
             ),
         )

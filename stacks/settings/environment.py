@@ -12,6 +12,7 @@ import pydantic
 
 from frozen import dataclass
 from stacks.settings.aws import AwsConfig, PolicyArn, RoleArn
+from stacks.settings.budget import BudgetConfig
 from stacks.settings.history import HistoryConfig
 from stacks.settings.job import AnyJob, JobConfig, Name, Positive, PullPolicy, TorchtuneConfig
 from stacks.settings.logs import LogsConfig
@@ -263,9 +264,8 @@ class ArtifactsConfig:
     registries that images name."""
 
 
-Replaceable = Annotated[
-    str, pydantic.Field(pattern=r"^(cluster|(storage|pools|runtimes)\.[a-z][-.a-z0-9]*)$")
-]
+REPLACEABLE = r"^(cluster|metrics\.managed_prometheus|(storage|pools|runtimes)\.[a-z][-.a-z0-9]*)$"
+Replaceable = Annotated[str, pydantic.Field(pattern=REPLACEABLE)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,6 +308,8 @@ class EnvironmentConfig:
     """What records runs. By default a run is forgotten as soon as its job is deleted."""
     logs: LogsConfig | None = None
     """What keeps the logs of pods. By default a log goes with its pod."""
+    budget: BudgetConfig | None = None
+    """By default AWS tells nobody what the environment costs."""
     teams: dict[Name, TeamEntryConfig] = field(default_factory=dict)
     """Teams that the environment admits, by name. By default a team's stack creates its namespace
     itself, with the rights of an admin of the cluster."""
@@ -317,9 +319,9 @@ class EnvironmentConfig:
     """Whether jobs that can change while this file stays the same are refused: an image tagged
     `latest`, a git clone without a commit, packages installed at start."""
     allow_replace: tuple[Replaceable, ...] = ()
-    """What the next `pulumi up` can replace: `cluster`, `storage.<name>`, `pools.<name>`,
-    `runtimes.<name>`. A preview refuses to replace anything else of these kinds, and says which
-    setting would. Delete the entries afterwards."""
+    """What the next `pulumi up` can replace: `cluster`, `metrics.managed_prometheus`, `storage.<name>`,
+    `pools.<name>`, `runtimes.<name>`. A preview refuses to replace anything else of these kinds, and
+    says which setting would. Delete the entries afterwards."""
     artifacts: ArtifactsConfig | None = None
     """By default charts and images come from the public registries of their projects."""
     tags: dict[str, str] = field(default_factory=dict)
@@ -385,9 +387,7 @@ SETTING_HINTS = {
     **{("network", key): hint for key, hint in NETWORK_HINTS.items()},
     ("reservation", "instancetype"): _FROM_POOL,
     ("reservation", "instancetypes"): _FROM_POOL,
-    ("environment", "allowedregistries"): (
-        "delete it; images may come from every registry that the nodes reach"
-    ),
+    ("environment", "allowedregistries"): "delete it; images may come from every registry in reach",
     ("environment", "networkpolicies"): "delete it; this program creates no NetworkPolicy",
     ("own_runtimes", "secrets"): _OF_JOBS,
     ("token", "secretsmanager"): (

@@ -23,6 +23,8 @@ _MIRROR = "111122223333.dkr.ecr.ap-northeast-2.amazonaws.com/mirror"
 _KUBERNETES, _TRAINER = versions.DEFAULT_KUBERNETES, [*versions.TRAINERS][0]
 _POOL = {"instance_types": ["g6e.48xlarge"], "max_nodes": 4}
 EXAMPLES: dict[str, Any] = {
+    "budget": {"dollars_a_month": 20000, "emails": ["gpu-budget@example.com"]},
+    "emails": ["gpu-budget@example.com"],
     "zone": "ap-northeast-2a",
     "cluster": {"version": _KUBERNETES},
     "cluster.version": _KUBERNETES,

@@ -18,6 +18,18 @@ class RemoteWriteConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ManagedPrometheusConfig:
+    """A workspace of Amazon Managed Service for Prometheus, which gets every sample. AWS bills it by
+    the sample: `make plan` prints how many. Write `{}` for the defaults."""
+
+    retention_days: Annotated[int, pydantic.Field(ge=1, le=1095, strict=True)] = 150
+    """Number of days that the workspace keeps samples."""
+    data: Literal["keep", "delete"] = "keep"
+    """`keep`: the workspace is protected, and `pulumi destroy` leaves it and prints its name.
+    `delete`: the workspace and its history are deleted with the stack."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class AlertsConfig:
     """Where alerts are sent: to an SNS topic, which e-mail, Slack (Amazon Q in chat applications) and
     PagerDuty can subscribe to. Write `{}` for a topic of the environment."""
@@ -43,8 +55,14 @@ class MetricsConfig:
     begins with an empty history: `remote_write` keeps it elsewhere."""
     remote_write: RemoteWriteConfig | None = None
     """By default samples stay in the cluster."""
+    managed_prometheus: ManagedPrometheusConfig | None = None
+    """By default AWS keeps no samples."""
     push_gateway: bool = False
     """Whether jobs can send figures of their own, such as the loss, to a Prometheus Pushgateway. Jobs
     find its address in the variable PROMETHEUS_PUSHGATEWAY."""
+    dollars_a_day: Annotated[float, pydantic.Field(gt=0)] | None = None
+    """USD that nodes of pools can cost within 24 hours before an alert says so: nodes that ran, by the
+    prices of `make plan`. Capacity Blocks, which are paid in advance, do not count. By default there is
+    no such alert."""
     alerts: AlertsConfig | None = None
     """By default alerts stand in Prometheus, and nobody is told."""

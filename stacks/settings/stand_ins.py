@@ -24,6 +24,8 @@ OTHERS: dict[str, Any] = {
     "zone": "ap-northeast-2c",
     "cluster": {"version": _KUBERNETES},
     "cluster.version": _KUBERNETES,
+    "budget": {"dollars_a_month": 1, "emails": ["other@example.com"]},
+    "budget.emails": ["other@example.com"],
     "deployer_role_arn": _ROLE,
     "duration": "30m",
     "vpc_id": "vpc-0123456789abcdef1",

@@ -51,8 +51,8 @@ def test_each_selector_finds_its_one_price(key: tuple[str, str]) -> None:
 
 
 def test_every_price_that_lists_have_has_a_selector() -> None:
-    """No list was seen that names backups, or EFS's archive."""
-    unseen = {("fsx-lustre", "backup"), ("efs", "archive")}
+    """No list was seen that names backups, EFS's archive, or samples of Prometheus."""
+    unseen = {("fsx-lustre", "backup"), ("efs", "archive"), ("prometheus", "samples")}
     assert {each.key for each in price_list.SELECTORS} == set(UNITS) - unseen
 
 

@@ -179,7 +179,7 @@ def test_every_service_price_has_a_known_unit_and_stands_once() -> None:
 
 def test_what_is_stored_is_paid_by_the_month_and_what_runs_by_the_hour() -> None:
     """A month has 730 hours: the other unit makes a store 730 times too dear."""
-    ends = {"storage": r"(GB|IOPS|MB/s)-month", "on_demand": "hour", "usage": "GB"}
+    ends = {"storage": r"(GB|IOPS|MB/s)-month", "on_demand": "hour", "usage": "GB|million samples"}
     wrong = {key for key, (unit, kind) in UNITS.items() if not re.fullmatch(ends[kind], unit)}
     assert wrong == set()
 

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from catalog.prices import price
+from plans.metrics import RULES
 from stacks.planned import EnvironmentPlan
 from stacks.reports import plan as report
 from tests.support.graphs import environment
 from tests.support.recording import Graph
-from tests.support.stackfile import at, environment_plan
+from tests.support.stackfile import Edit, at, environment_plan
+from tests.support.stacks import BLOCK, H100
 from tests.support.teams import with_queues
 
 ON = at("metrics", {})
@@ -136,3 +139,23 @@ def test_the_plan_says_what_prometheus_takes_and_the_stack_how_to_see_it(watched
     lines = [" ".join(line.split()) for line in report.text(made).splitlines()]
     assert "Prometheus 26,000 0.5 1 GiB 3 GiB 15 days" in lines
     assert watched.outputs["metrics"].startswith("kubectl --namespace trainyard-metrics")
+
+
+def test_the_budget_of_a_day_counts_nodes_by_the_prices_of_the_plan() -> None:
+    def prices(*edits: Edit) -> dict[str, str]:
+        made = environment_plan(at("metrics", {"dollars_a_day": 500}), *edits).metrics
+        assert made and made.budget
+        return dict(made.budget.prices)
+
+    known = price("ec2", "p5.48xlarge", "ap-northeast-2")
+    assert known and prices()["h100"] == str(known.usd)
+    block = at("pools.h100", H100 | {"capacity": "block", "reservation": BLOCK})
+    assert "h100" not in prices(block), "it is paid in advance"
+
+
+def test_the_end_of_a_reservation_is_in_the_rules() -> None:
+    block = at("pools.h100", H100 | {"capacity": "block", "reservation": BLOCK})
+    named = [each["alert"] for each in file(environment(ON, block), RULES)["groups"][0]["rules"]]
+    assert "ReservationEnds" in named
+    plain = [each["alert"] for each in file(environment(ON), RULES)["groups"][0]["rules"]]
+    assert not {"ReservationEnds", "BudgetOfTheDay", "SamplesLost"} & {*plain}

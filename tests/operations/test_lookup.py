@@ -71,3 +71,25 @@ def test_another_one_of_the_same_holder_is_not_it(
 ) -> None:
     _made(session)
     assert find(session, kind, CASES[kind][0] | other) is None
+
+
+def test_a_workspace_is_found_by_its_whole_name(session: boto3.Session) -> None:
+    """AWS gives it an id, and lists all whose names begin so."""
+    amp, kind = session.client("amp"), "aws:amp/workspace:Workspace"
+    amp.create_workspace(alias="dev-metrics-2")
+    assert find(session, kind, {"alias": "dev-metrics"}) is None
+    id_ = amp.create_workspace(alias="dev-metrics")["workspaceId"]
+    assert find(session, kind, {"alias": "dev-metrics"}) == ExistingObject(id=id_)
+
+
+def test_a_budget_is_found_by_its_name_in_the_account(session: boto3.Session) -> None:
+    kind, inputs = "aws:budgets/budget:Budget", {"name": "dev-month"}
+    assert find(session, kind, inputs) is None
+    budget = {
+        "BudgetName": "dev-month",
+        "BudgetType": "COST",
+        "TimeUnit": "MONTHLY",
+        "BudgetLimit": {"Amount": "100", "Unit": "USD"},
+    }
+    session.client("budgets").create_budget(AccountId="123456789012", Budget=budget)
+    assert find(session, kind, inputs) == ExistingObject(id="123456789012:dev-month")

@@ -490,6 +490,7 @@ def test_what_aws_lets_us_make_twice_is_not_looked_for():
 
 
 TWICE = {
+    "aws:amp/workspaceConfiguration:WorkspaceConfiguration",
     "aws:ecr/lifecyclePolicy:LifecyclePolicy",
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
     "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,24 @@ def unsaved(minutes: float, interval: float) -> Series:
     )
 
 
+def lost(step: float) -> Series:
+    url = "https://aps-workspaces/workspaces/ws-0/api/v1/remote_write"
+    return steadily("prometheus_remote_storage_samples_failed_total", 0, step, url=url)
+
+
+def taken(reason: str, *, at_minute: int = MINUTES - 15) -> Series:
+    """A counter that begins with its first event, beside a Karpenter that was there before."""
+    before, after = 2 * at_minute, 2 * (MINUTES - at_minute)
+    series = f'karpenter_nodeclaims_disrupted_total{{nodepool="h100",reason="{reason}"}}'
+    return {series: f"_x{before} 1x{after}"} | always("up", 1, job="karpenter", node="s0")
+
+
+NEW_PROMETHEUS = {
+    series: f"_x{2 * (MINUTES - 15)} {'3x60' if 'karpenter_' in series else '1x60'}"
+    for series in taken("spot_interrupted")
+}
+"""It sees old events, and Karpenter, for the first time."""
+
 CASES: dict[str, tuple[tuple[Series, ...], tuple[Series, ...]]] = {
     "Watchdog": (({},), ()),
     "NodeReplaced": ((sick("replacing"), sick("draining")), ({}, sick("held"))),
@@ -177,9 +196,16 @@ CASES: dict[str, tuple[tuple[Series, ...], tuple[Series, ...]]] = {
         (launch_errors("Create", 1),),
         (launch_errors("Create", 0), launch_errors("Get", 1)),
     ),
+    "NodesTakenBack": (
+        (taken("spot_interrupted"), taken("capacity_reservation_interrupted")),
+        ({}, taken("empty"), taken("spot_interrupted", at_minute=20), NEW_PROMETHEUS),
+    ),
+    "ReservationEnds": ((pool(8), pool(1)), ({}, pool(0))),
+    "BudgetOfTheDay": ((pool(8),), (pool(1), pool(0))),
     "PoolFull": ((pool(8),), (pool(7), pool(0))),
     "StoreFull": ((lustre(5e9, 0),), (lustre(50e9, 0),)),
     "StoreFills": ((lustre(60e9, -0.4e9),), (lustre(60e9, -1e6), lustre(5e9, 0))),
+    "SamplesLost": ((lost(1),), (lost(0), {})),
     "ControllerDown": (
         (answering(karpenter=0), answering(kueue=-1)),
         (answering(),),
@@ -231,6 +257,17 @@ def test_every_alert_fires_by_its_fault_and_not_without_it(folder: Path) -> None
     whole = {"rule_files": ["rules.json"], "evaluation_interval": "30s", "tests": tests}
     (folder / "fires.json").write_text(json.dumps(whole))
     promtool(folder, "test", "rules", "fires.json")
+
+
+@pytest.mark.parametrize(("ends", "fires"), [(7200, True), (3000, False), (40_000, False)])
+def test_the_end_of_a_reservation_is_told_hours_before_and_not_after(
+    tmp_path: Path, ends: int, *, fires: bool
+) -> None:
+    (tmp_path / "rules.json").write_text(rules(replace(metrics_plan(), ends=(("h100", ends),))))
+    tests = [_firing("ReservationEnds", pool(8), fires=fires)]
+    whole = {"rule_files": ["rules.json"], "evaluation_interval": "30s", "tests": tests}
+    (tmp_path / "ends.json").write_text(json.dumps(whole))
+    promtool(tmp_path, "test", "rules", "ends.json")
 
 
 def test_a_still_run_is_named_with_the_word_that_ends_it(folder: Path) -> None:

@@ -18,6 +18,7 @@ from rehearsal import paths
 from rehearsal.aws import (
     backends,
     backups,
+    budgets,
     eks,
     identity,
     keeper,
@@ -25,6 +26,7 @@ from rehearsal.aws import (
     quotas,
     services,
     storage,
+    workspaces,
 )
 from rehearsal.aws.clock import CLOCK
 from rehearsal.aws.faults import FAULTS
@@ -180,6 +182,8 @@ def served(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Account]:
         storage.FILE_SYSTEMS,
         storage.ASSOCIATIONS,
         services._deleted_queues,
+        workspaces.WORKSPACES,
+        budgets.BUDGETS,
     ):
         held.clear()
     CLOCK.forget()

@@ -41,6 +41,8 @@ PERSISTENT = {"capacity_gib": 9600, "throughput_mbps_per_tib": 500}
 KEEP = at("storage.scratch.data", "keep")
 BUCKET = at("storage.sets", {"s3": {}, "data": "delete"})
 ALONE = at("jobs", {})
+BARE = (ALONE, at("storage", {}))
+HISTORY = {"managed_prometheus": {"data": "delete"}}
 
 
 def renamed(path: str, old: str, new: str) -> Edit:
@@ -102,6 +104,11 @@ REPLACED: dict[str, tuple[tuple[Edit, ...], tuple[Edit, ...], dict[str, set[str]
             ),
         ),
         {"environment.network.private_subnets.ap-northeast-2a": {"storage.scratch"}},
+    ),
+    "a key of the company that comes late, for the history of metrics": (
+        (*BARE, at("metrics", HISTORY)),
+        (*BARE, at("metrics", HISTORY), at("kms_key_arn", KEY)),
+        {"environment.kms_key_arn": {"metrics.managed_prometheus"}},
     ),
     "a boundary that comes late": (
         (),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plans.policies import Document
 from rehearsal.aws import identity
-from rehearsal.aws.permissions import IAM_ACTIONS
+from rehearsal.aws.iam_actions import IAM_ACTIONS
 
 
 def asked(logs: Path) -> set[str]:

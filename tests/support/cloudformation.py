@@ -176,6 +176,37 @@ def _lifecycle(inputs: Properties) -> Properties:
     return {"RepositoryName": inputs["repository"], "LifecyclePolicy": policy}
 
 
+def _kept(inputs: Properties) -> Properties:
+    """A property of its workspace."""
+    return {"WorkspaceConfiguration": {"RetentionPeriodInDays": inputs["retentionPeriodInDays"]}}
+
+
+def _budget(inputs: Properties) -> Properties:
+    """Notifications stand beside the budget."""
+    told = [
+        {
+            "Notification": {
+                _title(key): value
+                for key, value in each.items()
+                if key != "subscriberEmailAddresses"
+            },
+            "Subscribers": [
+                {"SubscriptionType": "EMAIL", "Address": address}
+                for address in each["subscriberEmailAddresses"]
+            ],
+        }
+        for each in inputs["notifications"]
+    ]
+    budget = {
+        "BudgetName": inputs["name"],
+        "BudgetType": inputs["budgetType"],
+        "TimeUnit": inputs["timeUnit"],
+        "BudgetLimit": {"Amount": float(inputs["limitAmount"]), "Unit": inputs["limitUnit"]},
+        "CostFilters": {each["name"]: each["values"] for each in inputs["costFilters"]},
+    }
+    return {"Budget": budget, "NotificationsWithSubscribers": told}
+
+
 def _lustre(inputs: Properties) -> Properties:
     named = _properties("AWS::FSx::FileSystem", inputs)
     return {
@@ -255,6 +286,8 @@ def _cluster(inputs: Properties) -> Properties:
 
 
 SPECIAL: Mapping[str, Callable[[Properties], Properties]] = {
+    "aws:amp/workspaceConfiguration:WorkspaceConfiguration": _kept,
+    "aws:budgets/budget:Budget": _budget,
     "aws:cloudwatch/eventTarget:EventTarget": _target,
     "aws:ec2/flowLog:FlowLog": _flow_log,
     "aws:ec2/launchTemplate:LaunchTemplate": _launch_template,

@@ -274,12 +274,15 @@ def everything() -> dict[str, Any]:
             "metrics": {
                 "retention_days": 7,
                 "remote_write": {"url": "https://metrics.example.com/api/v1/write"},
+                "managed_prometheus": {"retention_days": 400, "data": "delete"},
                 "push_gateway": True,
+                "dollars_a_day": 2000,
                 "alerts": {"emails": ["gpu-oncall@example.com"], "severity": "critical"},
             },
             "repair": {"nodes_an_hour": 2, "hung_minutes": 30},
             "history": {"days": 30, "progress": True},
             "logs": {"days": 90},
+            "budget": {"dollars_a_month": 20000, "emails": ["gpu-budget@example.com"]},
             "teams": {"vision": copy.deepcopy(_TEAM)},
             "tags": {"team": "vision"},
         }

@@ -54,8 +54,13 @@ STACK = with_l4(
     network={"flow_logs": {"days": 7}},
     storage=STORES,
     registries={"images": {"data": "delete", "keep_images": 30}},
-    metrics={"alerts": {"emails": ["gpu-oncall@example.com"]}, "push_gateway": True},
+    metrics={
+        "alerts": {"emails": ["gpu-oncall@example.com"]},
+        "push_gateway": True,
+        "managed_prometheus": {"data": "delete"},
+    },
     repair={},
+    budget={"dollars_a_month": 100, "emails": ["gpu-budget@example.com"]},
     priorities={"high": 1000},
     teams={TEAM: {"deployer": f"{ROLE}/{TEAM}", "s3_reads": ["s3://sets/images/"]}},
     jobs={"short": JOB},
@@ -111,6 +116,9 @@ CHANGES: dict[str, Change] = {
             "Topic alertmanager-topic",
             "TopicSubscription alertmanager-gpu-oncall@example.com",
         ),
+    ),
+    "another name of the budget": Change(
+        inputs=_renamed("Budget budget"), replaces=("Budget budget",)
     ),
     "another name of the repository": Change(
         inputs=_renamed("Repository images"),
@@ -307,8 +315,10 @@ NO_INPUT = {
     "LocalQueue": _NAMED,
     "ResourceFlavor": _NAMED,
     "WorkloadPriorityClass": _NAMED,
+    "Workspace": "its key alone does, and the worlds of this table have no key; a preview refuses it",
+    "WorkspaceConfiguration": "it goes with its workspace",
 }
-"""Type → why no input of it replaces it."""
+"""Type → why no input of it replaces it here."""
 
 LATER_RELEASE = """\
 import copy, json, pathlib, re

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from plans.metrics import MetricsPlan
+from plans.metrics import DayBudget, MetricsPlan
 from tests.support.stackfile import at, environment_plan
 from tests.support.teams import with_queues
 
@@ -13,9 +14,12 @@ RECORDED = Path(__file__).parent / "exposition"
 
 
 def metrics_plan() -> MetricsPlan:
-    """Of an environment with queues, the training-operator, repair, and a history that follows runs."""
+    """Of an environment with queues, the training-operator, repair, and a history that follows runs. A
+    reservation of its pool ends 2 hours after 1970 began, when promtool's clock does."""
     operator = at("training_operator", {"version": "1.8.1"})
     repair, history = at("repair", {}), at("history", {"progress": True})
-    made = environment_plan(at("metrics", {}), with_queues, operator, repair, history).metrics
-    assert made
-    return made
+    wanted = at("metrics", {"dollars_a_day": 100, "managed_prometheus": {}})
+    made = environment_plan(wanted, with_queues, operator, repair, history).metrics
+    assert made and made.budget
+    budget = DayBudget(dollars=made.budget.dollars, prices=(("h100", "70.5"),))
+    return replace(made, ends=(("h100", 7200),), budget=budget)

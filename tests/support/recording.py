@@ -435,6 +435,10 @@ def computed(kind: str, name: str) -> dict[str, Any]:
     """What AWS and Kubernetes would add to the inputs, as far as the program reads it."""
     table: dict[str, dict[str, Any]] = {
         "eks:index:Cluster": {"clusterSecurityGroupId": "sg-cluster"},
+        "aws:amp/workspace:Workspace": {
+            "arn": f"arn:aws:aps:ap-northeast-2:111122223333:workspace/{name}",
+            "prometheusEndpoint": f"https://aps-workspaces/workspaces/{name}/",
+        },
         "aws:cloudwatch/logGroup:LogGroup": {
             "arn": f"arn:aws:logs:ap-northeast-2:111122223333:log-group:{name}"
         },

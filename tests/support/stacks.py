@@ -84,7 +84,14 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("network.internet", "none"),
         at("network.endpoints", "private"),
         at("artifacts.images", MIRROR),
-        at("metrics", {"alerts": {"emails": ["gpu-oncall@example.com"]}, "push_gateway": True}),
+        at(
+            "metrics",
+            {
+                "alerts": {"emails": ["gpu-oncall@example.com"]},
+                "push_gateway": True,
+                "managed_prometheus": {"data": "delete"},
+            },
+        ),
         at("repair", {}),
         at("training_operator", {"version": "1.8.1"}),
         at("cluster.tunnel_port", 8443),
@@ -100,13 +107,17 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("cluster.log_retention_days", 90),
         at("cluster.deletion_protection", True),
         at("network.flow_logs", {"days": 14}),
-        at("metrics", {"alerts": {"emails": ["gpu-oncall@example.com"]}}),
+        at(
+            "metrics",
+            {"alerts": {"emails": ["gpu-oncall@example.com"]}, "managed_prometheus": {}},
+        ),
     ),
     "brought VPC": (BROUGHT, at("network.s3_endpoint", True)),
     "brought cluster": IN_CLUSTER,
     "broken nodes replaced": (at("repair", {}),),
     "runs recorded": (at("history", {}),),
     "logs of pods kept": (at("logs", {}),),
+    "a budget": (at("budget", {"dollars_a_month": 900.5, "emails": ["a@example.com"]}),),
     "no store": (at("storage", {}), at("jobs", {})),
 }
 """What it is → how its environment differs from Pulumi.dev.yaml's."""

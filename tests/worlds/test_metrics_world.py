@@ -38,6 +38,7 @@ STACK = with_l4(
     teams={"vision": {"deployer": "arn:aws:iam::123456789012:role/vision"}},
     metrics={
         "push_gateway": True,
+        "managed_prometheus": {"data": "delete"},
         "alerts": {"emails": ["gpu-oncall@example.com"], "severity": "info"},
     },
 )
@@ -121,6 +122,41 @@ def test_what_a_run_pushes_is_in_prometheus_under_its_own_name(
     ), asked(rehearsal, "targets?state=active")
 
 
+def test_samples_arrive_in_the_workspace_signed_by_the_role_and_by_nobody_else(
+    rehearsal: Harness,
+) -> None:
+    """What Prometheus sent with the keys of its pod. Without the policy of the role it is refused."""
+    [workspace] = rehearsal.aws("amp").list_workspaces()["workspaces"]
+    path = f"workspaces/{workspace['workspaceId']}/api/v1/label/__name__/values"
+    keys = '--user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY"'
+    asked_for = f'curl -s --aws-sigv4 "aws:amz:$AWS_REGION:aps" {keys} "$AWS_ENDPOINT_URL/{path}"'
+
+    def arrived() -> bool:
+        return "karpenter_build_info" in json.loads(rehearsal.shell(asked_for)).get("data", ())
+
+    failed = "max by (job) (prometheus_remote_storage_samples_failed_total)"
+    assert processes.wait(arrived, PATIENCE), asked(rehearsal, f"query?query={quote(failed)}")
+    assert values(rehearsal, failed) == {"prometheus": 0}
+    iam = rehearsal.aws("iam")
+    [role] = [r["RoleName"] for r in iam.list_roles()["Roles"] if "-prometheus-" in r["RoleName"]]
+    written = iam.get_role_policy(RoleName=role, PolicyName="write")["PolicyDocument"]
+    iam.delete_role_policy(RoleName=role, PolicyName="write")
+    try:
+        assert processes.wait(lambda: values(rehearsal, failed)["prometheus"] > 0, PATIENCE)
+        assert processes.wait(
+            lambda: bool(values(rehearsal, 'ALERTS{alertname="SamplesLost"}')), 60
+        )
+    finally:
+        iam.put_role_policy(RoleName=role, PolicyName="write", PolicyDocument=json.dumps(written))
+
+
+def test_no_alert_fired_since_prometheus_began(rehearsal: Harness) -> None:
+    """But for those that say what is no fault."""
+    fired = 'count by (alertname) (count_over_time(ALERTS{alertstate="firing"}[1d]))'
+    found = asked(rehearsal, f"query?query={quote(fired)}")["result"]
+    assert {each["metric"]["alertname"] for each in found} == {"Watchdog"}, found
+
+
 def test_metrics_go_and_leave_nothing(rehearsal: Harness) -> None:
     less = copy.deepcopy(STACK)
     del less["trainyard:environment"]["metrics"]
@@ -129,3 +165,4 @@ def test_metrics_go_and_leave_nothing(rehearsal: Harness) -> None:
     assert NAMESPACE not in rehearsal.shell("kubectl get namespaces --output name")
     assert NAMESPACE not in rehearsal.shell("kubectl get clusterroles --output name")
     assert json.loads(rehearsal.shell("aws sns list-topics"))["Topics"] == []
+    assert rehearsal.aws("amp").list_workspaces()["workspaces"] == []

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from rehearsal.providers.aws import (
     buckets,
+    budgets,
     eks,
     events,
     iam,
@@ -23,6 +24,7 @@ from rehearsal.providers.aws import (
     parameters,
     storage,
     topics,
+    workspaces,
 )
 from rehearsal.providers.aws.account import Account, Clients
 from rehearsal.providers.aws.comparison import filled, same, shaped
@@ -46,6 +48,8 @@ KINDS = {
         parameters,
         topics,
         logs,
+        workspaces,
+        budgets,
     )
     for kind in module.KINDS
 }
@@ -165,6 +169,8 @@ class Aws(Plugin):
 
     def delete(self, call: Call, state: Properties) -> None:
         kind = _kind(call)
+        if not kind.delete:
+            return
         aws = self._account(call, state)
         seconds = kind.minutes * 60
         aws.patiently(seconds, lambda: kind.remove(aws, call.id, state))

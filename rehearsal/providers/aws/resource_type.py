@@ -23,7 +23,7 @@ NONE: frozenset[str] = frozenset()
 MAPS = words("tags labels")
 """Properties whose keys are the user's: a missing key was taken away, while a missing field is left
 to AWS."""
-LOWER = ("ecr", "eks")
+LOWER = ("amp", "ecr", "eks")
 """Services whose words begin in lower case, as the plugin's do."""
 NAMES = ("name", "nodeGroupName", "creationToken")
 """Inputs that get a name of our making where the program gives none."""
@@ -87,6 +87,7 @@ class Kind:
     create: str
     read: str
     delete: str
+    """Empty: it goes with what it belongs to, and not before."""
     made: str = ""
     """Where the new object stands in the answer of `create`."""
     found: str = ""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plans import encryption, policies
+from plans.deployer import KEY_CALLS
 from rehearsal.aws import keys, services
 from tests.rehearsal.aws.test_eks import create_group, template
 from tests.rehearsal.aws.test_instances import Fleet
@@ -169,6 +171,19 @@ def test_a_log_group_needs_the_key_to_let_cloudwatch_in(account: Account, key: K
     with refused("InvalidParameterException"):
         logs.create_log_group(logGroupName="/aws/eks/other/cluster", kmsKeyId=key.arn)
     logs.create_log_group(logGroupName=f"{encryption.POD_LOGS}{STACK}-pod-logs-0", kmsKeyId=key.arn)
+
+
+@pytest.mark.parametrize("lost", ["", "GenerateDataKey", "Decrypt"])
+def test_a_workspace_of_metrics_needs_what_its_deployer_may_do_with_the_key(
+    account: Account, key: Key, lost: str
+) -> None:
+    calls = [f"kms:{call}" for call in KEY_CALLS if call != lost]
+    somebody = Somebody(account, "deployer")
+    creates = {"Action": ["aps:CreateWorkspace", "aps:TagResource"], "Resource": "*"}
+    uses = {"Action": calls, "Resource": key.arn}
+    somebody.may(*policies.document(creates, uses)["Statement"])
+    with refused("AccessDeniedException") if lost else nullcontext():
+        somebody.client("amp").create_workspace(alias="dev-metrics", kmsKeyArn=key.arn)
 
 
 @pytest.mark.parametrize("arn", ["another region", "gone"])

@@ -316,6 +316,26 @@ def world(engine: Engine) -> dict[str, Thing]:
         protocol="email",
         endpoint="gpu-oncall@example.com",
     )
+    workspace = make("Workspace", alias="dev-metrics")
+    kept = make("WorkspaceConfiguration", workspaceId=workspace.id, retentionPeriodInDays=90)
+    budget = make(
+        "Budget",
+        name="dev-month",
+        budgetType="COST",
+        timeUnit="MONTHLY",
+        limitAmount="100",
+        limitUnit="USD",
+        costFilters=[{"name": "TagKeyValue", "values": ["user:trainyard:stack$dev"]}],
+        notifications=[
+            {
+                "comparisonOperator": "GREATER_THAN",
+                "threshold": 80,
+                "thresholdType": "PERCENTAGE",
+                "notificationType": "ACTUAL",
+                "subscriberEmailAddresses": ["a@example.com"],
+            }
+        ],
+    )
     rule = make("EventRule", eventPattern=json.dumps({"source": ["aws.ec2"]}))
     target = make("EventTarget", rule=rule.id, targetId="karpenter", arn=queue.state["arn"])
     lustre, linked = (
@@ -393,6 +413,9 @@ def world(engine: Engine) -> dict[str, Thing]:
         queue_policy,
         topic,
         reader,
+        workspace,
+        kept,
+        budget,
         lines,
         flow,
         rule,

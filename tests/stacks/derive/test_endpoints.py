@@ -33,6 +33,10 @@ MORE: dict[str, tuple[tuple[Edit, ...], set[str]]] = {
         (*NO_STORES, at("metrics", {"alerts": {"emails": ["a@example.com"]}})),
         {"sns"},
     ),
+    "managed Prometheus": (
+        (*NO_STORES, at("metrics", {"managed_prometheus": {}})),
+        {"aps-workspaces"},
+    ),
     "metrics without alerts": ((*NO_STORES, at("metrics", {})), set()),
     "a tunnel": ((*NO_STORES, at("cluster.tunnel_port", 8443)), {"ssmmessages", "ec2messages"}),
 }

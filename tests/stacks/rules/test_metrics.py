@@ -16,7 +16,7 @@ REFUSED: dict[str, tuple[tuple[Edit, ...], str, str]] = {
         (at("metrics.retention_days", 90), at("pools.h100.max_nodes", 256)),
         "metrics.retention_days",
         "must need at most 25 GiB, which the disk of a system node has for 201,000 series; got 90, which"
-        " need 98 GiB. Fix: write 23, and set remote_write for more",
+        " need 98 GiB. Fix: write 23, and set managed_prometheus or remote_write for more",
     ),
     "pools whose history of a day fits on no disk": (
         (at("metrics", {}), at("pools.h100.max_nodes", 8000)),
@@ -67,6 +67,16 @@ REFUSED: dict[str, tuple[tuple[Edit, ...], str, str]] = {
         "metrics.retention_days",
         "got 0",
     ),
+    "a history that AWS does not keep": (
+        (at("metrics", {"managed_prometheus": {"retention_days": 1096}}),),
+        "metrics.managed_prometheus.retention_days",
+        "got 1096",
+    ),
+    "a day that costs nothing": (
+        (at("metrics", {"dollars_a_day": 0}),),
+        "metrics.dollars_a_day",
+        "got 0",
+    ),
     "a namespace of the metrics' own": (
         (at("namespace", "trainyard-metrics"),),
         "namespace",
@@ -100,7 +110,20 @@ def test_a_history_without_a_second_copy_is_a_warning() -> None:
     address = {"url": "https://metrics.example.com:9009/api/v1/write"}
     assert warned(at("metrics", {}))
     assert not warned() and not warned(at(WRITE, address))
+    assert not warned(at("metrics", {"managed_prometheus": {}}))
     assert not [each for each in errors(at(WRITE, address)) if "metrics" in each]
+
+
+def test_nodes_whose_price_is_not_known_are_a_warning() -> None:
+    def warned(*edits: Edit) -> list[str]:
+        found = planned(at("metrics", {"dollars_a_day": 500}), *edits).warnings
+        return [each.text for each in found if each.path == "environment.metrics.dollars_a_day"]
+
+    [said] = warned(at("pools.h100.capacity", "spot"))
+    assert said == (
+        "no price of ap-northeast-2 is known for nodes of h100, which the alert does not count"
+    )
+    assert warned() == []
 
 
 def test_every_rule_has_a_case() -> None:

@@ -1,0 +1,77 @@
+"""A workspace of Amazon Managed Service for Prometheus, and the AWS identity of the Prometheus that
+writes to it.
+
+Settings: `metrics.managed_prometheus` in the stack file. What it writes: plans/managed_prometheus.py.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pulumi
+import pulumi_aws as aws
+
+from components.role import role
+from plans.managed_prometheus import SERVICE_ACCOUNT, ManagedPrometheusPlan, writing
+from plans.parts import Identity
+from plans.policies import Document
+from plans.push_gateway import NAMESPACE
+from plans.team_identity import pod_trust
+
+
+class ManagedPrometheus(pulumi.ComponentResource):
+    """Where AWS keeps the samples of an environment."""
+
+    endpoint: pulumi.Output[str]
+    """Address of the workspace, with a slash at its end."""
+    writer: pulumi.Output[str]
+    """ARN of the role that may write to it."""
+    ready: list[pulumi.Resource]
+    """What a pod needs before it starts, or it has no identity."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: ManagedPrometheusPlan,
+        *,
+        identity: Identity,
+        cluster_name: pulumi.Input[str],
+        trusts: pulumi.Output[Document],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`trusts`: of a role that any pod of the cluster could get."""
+        super().__init__("trainyard:metrics:ManagedPrometheus", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        workspace = aws.amp.Workspace(
+            name,
+            alias=plan.alias,
+            kms_key_arn=identity.kms_key_arn,
+            tags=identity.tags(name),
+            opts=pulumi.ResourceOptions(parent=self, protect=plan.keep),
+        )
+        aws.amp.WorkspaceConfiguration(
+            name,
+            workspace_id=workspace.id,
+            retention_period_in_days=plan.retention_days,
+            opts=child,
+        )
+        pods, attached = role(
+            self,
+            name,
+            identity,
+            plan.role_name,
+            trusts.apply(lambda trust: pod_trust(trust, NAMESPACE, SERVICE_ACCOUNT)),
+            inline={"write": workspace.arn.apply(lambda arn: json.dumps(writing(arn)))},
+        )
+        association = aws.eks.PodIdentityAssociation(
+            name,
+            cluster_name=cluster_name,
+            namespace=NAMESPACE,
+            service_account=SERVICE_ACCOUNT,
+            role_arn=pods.arn,
+            tags=identity.tags(name),
+            opts=child,
+        )
+        self.endpoint, self.writer = workspace.prometheus_endpoint, pods.arn
+        self.ready = [*attached, association]
+        self.register_outputs({})
