@@ -318,14 +318,19 @@ def _complete(stack: str, steps: dict[str, Entry]) -> None:
     for urn, each in adopted.items():
         needs = steps[urn].get("dependencies") or []
         each["dependencies"] = [other for other in needs if other in known]
-        untold = UNTOLD.get(each["type"])
-        if untold and (value := (steps[urn].get("inputs") or {}).get(untold)):
-            each["inputs"][untold] = each["outputs"][untold] = value
+        _tell(each, steps[urn].get("inputs") or {})
     sorter = TopologicalSorter({urn: each["dependencies"] for urn, each in adopted.items()})
     others = [each for each in every if each["urn"] not in adopted]
     last = [adopted[urn] for urn in sorter.static_order() if urn in adopted]
     state["deployment"]["resources"] = [*others, *last]
     pulumi(stack, "stack", "import", text=json.dumps(state))
+
+
+def _tell(imported: Entry, inputs: Entry) -> None:
+    """Add the input of UNTOLD to an imported object, where the program has it."""
+    untold = UNTOLD.get(imported["type"])
+    if untold and untold in inputs:
+        imported["inputs"][untold] = imported["outputs"][untold] = inputs[untold]
 
 
 def _kind(urn: str) -> str:
