@@ -94,8 +94,6 @@ IN_NAMESPACE = (
     "LimitRange team-vision-requests",
     "ResourceQuota team-vision-objects",
     "NetworkPolicy team-vision-network",
-    "PersistentVolumeClaim team-vision-home-claim",
-    "PersistentVolume team-vision-home-volume",
     "PodIdentityAssociation team-vision-pods",
 )
 CHANGES: dict[str, Change] = {
