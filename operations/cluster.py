@@ -24,12 +24,22 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """A Helm release whose installation has not ended."""
+    """A Helm release whose installation or upgrade has not ended."""
 
     namespace: str
     name: str
     status: str
     """Helm's own word, such as pending-install."""
+
+    @property
+    def upgraded(self) -> bool:
+        """Whether there is an earlier revision that it can go back to."""
+        return self.status in ("pending-upgrade", "pending-rollback")
+
+    @property
+    def way_out(self) -> str:
+        """What ends it, as a line of a list."""
+        return f"{'rolls back' if self.upgraded else 'uninstalls'} {self}"
 
     def __str__(self) -> str:
         return f"release {self.namespace}/{self.name}, which is {self.status}"
@@ -91,16 +101,18 @@ class Cluster:
             return ExistingObject(id=f"{namespace}/{name}")
         return Release(namespace=namespace, name=name, status=status)
 
-    def uninstall(self, release: Release) -> None:
-        """Uninstall a release, so that it can be installed again; not one whose status has changed."""
+    def end(self, release: Release) -> None:
+        """Roll back an upgrade, or uninstall what was never installed, so that Helm takes the next one;
+        not a release whose status has changed."""
         inputs = {"name": release.name, "namespace": release.namespace}
         if self.release(inputs) == release:
-            self._run(
-                *("helm", "uninstall", release.name, "--namespace", release.namespace),
-                *("--no-hooks", "--wait"),
-            )
-            if self.release(inputs) is not None:
-                print(f"not uninstalled: {release}", flush=True)
+            where = (release.name, "--namespace", release.namespace, "--no-hooks")
+            if release.upgraded:
+                self._run("helm", "rollback", *where)
+            else:
+                self._run("helm", "uninstall", *where, "--wait")
+            if isinstance(left := self.release(inputs), Release):
+                print(f"not ended: {left}", flush=True)
 
     def _run(self, *command: str) -> str:
         """The output of a command; empty where it fails, and where there is no cluster."""

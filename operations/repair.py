@@ -5,10 +5,10 @@ Pulumi records when it starts to create an object, and records the id when the o
 engine or a plugin is killed in between, or an answer is lost, the object exists and is not in the
 state: the next `up` would fail because its name is taken, or create it twice. This command finds
 such objects by their names and tags and imports them into the state; then `pulumi up` continues. It
-changes four things in the account: it uninstalls Helm releases whose installation has not ended,
-removes the egress rule that AWS adds to a new security group, deletes a role that has no name in the
-program, and after a failed destroy deletes the network interfaces that the VPC CNI left in the stack's
-subnets (interfaces.py).
+changes five things in the account: it uninstalls Helm releases whose installation has not ended, rolls
+back those whose upgrade has not ended, removes the egress rule that AWS adds to a new security group,
+deletes a role that has no name in the program, and after a failed destroy deletes the network
+interfaces that the VPC CNI left in the stack's subnets (interfaces.py).
 
 It first lists its changes and asks. After a yes it makes these changes and no others, and only if
 no update has run in between.
@@ -53,6 +53,9 @@ PATIENCE_SECONDS = 1800
 """How long to wait for an object that AWS is still creating. A cluster takes ten minutes."""
 NOTHING = "Nothing was changed."
 ROLE = "aws:iam/role:Role"
+RELEASE = "kubernetes:helm.sh/v3:Release"
+UNTOLD = {"aws:fsx/lustreFileSystem:LustreFileSystem": "backupId"}
+"""Type → the input that would replace an object and that AWS does not tell, so that an import has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +70,8 @@ class Repair:
     """What the program would create: the engine's own import file."""
     adopted: dict[str, ExistingObject]
     """Name in `wanted` → the object, which exists and is not in the state."""
-    needs: dict[str, list[str]]
-    """URN of what the program would create → URNs of what must outlive it."""
+    steps: dict[str, Entry]
+    """What the program would create, by URN, as its state would have it."""
     unfinished_releases: list[Release]
     with_egress_rule: frozenset[str]
     """Names of adopted security groups that still have the egress rule of AWS."""
@@ -81,7 +84,7 @@ class Repair:
         """A line for each change."""
         return [
             *(f"removes the pending operation: {_began(it)}" for it in self.pending),
-            *(f"uninstalls {release}" for release in self.unfinished_releases),
+            *(release.way_out for release in self.unfinished_releases),
             *(f"imports {name} ({it.id})" for name, it in self.adopted.items()),
             *(
                 f"removes from {name} ({self.adopted[name].id}) the egress rule that AWS added"
@@ -101,7 +104,7 @@ class Repair:
             state["deployment"]["pending_operations"] = []
             pulumi(self.stack, "stack", "import", text=json.dumps(state))
         for release in self.unfinished_releases:
-            cluster.uninstall(release)
+            cluster.end(release)
         for name in self.with_egress_rule:
             remove_unwanted_egress_rules(
                 self.session, _kinds(self.wanted)[name], self.adopted[name].id
@@ -112,7 +115,7 @@ class Repair:
             interfaces.delete(self.session, interface)
         if self.adopted:
             _adopt(self.stack, self.wanted, {name: it.id for name, it in self.adopted.items()})
-            _connect(self.stack, self.needs)
+            _complete(self.stack, self.steps)
 
 
 def repair(stack: str, *, yes: bool) -> int:
@@ -155,8 +158,8 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
         pending=_pending(state),
         wanted=wanted,
         adopted=adopted,
-        needs={urn: step.get("dependencies") or [] for urn, step in steps.items()},
-        unfinished_releases=unfinished_releases,
+        steps=steps,
+        unfinished_releases=[*unfinished_releases, *_half_upgraded(cluster, resources)],
         with_egress_rule=frozenset(
             name
             for name, it in adopted.items()
@@ -268,7 +271,7 @@ def _settled(
 def _find(
     session: boto3.Session, cluster: Cluster, kind: str, inputs: Entry
 ) -> ExistingObject | Release | None:
-    if kind == "kubernetes:helm.sh/v3:Release":
+    if kind == RELEASE:
         return cluster.release(inputs)
     return cluster.object(inputs) if kind.startswith("kubernetes:") else find(session, kind, inputs)
 
@@ -295,20 +298,39 @@ def _adopt(stack: str, wanted: Entry, ids: dict[str, str]) -> None:
         )
 
 
-def _connect(stack: str, needs: dict[str, list[str]]) -> None:
-    """Write what each adopted object needs into the state, where an import leaves it out. A destroy
-    would else delete a security group before the rules that hold it, and fail."""
+def _half_upgraded(cluster: Cluster, resources: list[Entry]) -> Iterator[Release]:
+    """Releases of the state whose last upgrade was killed. Helm refuses the next one."""
+    for each in resources:
+        if each["type"] == RELEASE and each.get("id"):
+            namespace, _, name = each["id"].rpartition("/")
+            found = cluster.release({"name": name, "namespace": namespace})
+            if isinstance(found, Release) and found.upgraded:
+                yield found
+
+
+def _complete(stack: str, steps: dict[str, Entry]) -> None:
+    """Write into the state what an import leaves out of an adopted object: what it needs, or a destroy
+    would delete a security group before the rules that hold it, and fail; and UNTOLD."""
     state = deployment(stack)
     every = state["deployment"]["resources"]
-    adopted = {each["urn"]: each for each in every if each["urn"] in needs and each.get("custom")}
+    adopted = {each["urn"]: each for each in every if each["urn"] in steps and each.get("custom")}
     known = {each["urn"] for each in every}
     for urn, each in adopted.items():
-        each["dependencies"] = [other for other in needs[urn] if other in known]
+        needs = steps[urn].get("dependencies") or []
+        each["dependencies"] = [other for other in needs if other in known]
+        _tell(each, steps[urn].get("inputs") or {})
     sorter = TopologicalSorter({urn: each["dependencies"] for urn, each in adopted.items()})
     others = [each for each in every if each["urn"] not in adopted]
     last = [adopted[urn] for urn in sorter.static_order() if urn in adopted]
     state["deployment"]["resources"] = [*others, *last]
     pulumi(stack, "stack", "import", text=json.dumps(state))
+
+
+def _tell(imported: Entry, inputs: Entry) -> None:
+    """Add the input of UNTOLD to an imported object, where the program has it."""
+    untold = UNTOLD.get(imported["type"])
+    if untold and untold in inputs:
+        imported["inputs"][untold] = imported["outputs"][untold] = inputs[untold]
 
 
 def _kind(urn: str) -> str:

@@ -173,16 +173,12 @@ def _create_cluster(call: Call) -> Fields:
             INVALID, f"unsupported Kubernetes version {call['version']}: {error}"
         ) from error
     group = network.cluster_group(call.region, subnets[0].vpc_id, call["name"])
-    groups = [group, *call["resourcesVpcConfig"].get("securityGroupIds", ())]
-    zones = list({subnet.availability_zone: subnet.id for subnet in reversed(subnets)}.values())[:2]
+    view = _view(call, group, subnets[0].vpc_id)
     made = CLUSTERS[call["name"]] = Cluster(
         region=call.region,
         plane=control_plane,
-        view=_view(call, group, subnets[0].vpc_id),
-        interfaces=[
-            network.own_interface(call.region, one, groups, f"Amazon EKS {call['name']}")
-            for one in zones
-        ],
+        view=view,
+        interfaces=network.control_plane_interfaces(call.region, view, subnets),
     )
     CLOCK.later("eks.cluster", lambda: _cluster_up(made), ready=control_plane.ready)
     return {"cluster": made.view}
@@ -310,8 +306,9 @@ answers("eks", "ListClusters")(
 
 @answers("eks", "UpdateClusterConfig")
 def _update_cluster(call: Call) -> Fields:
-    """Who may reach the API server and from where, its logs, upgrade policy or deletion protection."""
-    view = cluster(call, active=True).view
+    """Who may reach the API server, its subnets, its logs, upgrade policy or deletion protection."""
+    found = cluster(call, active=True)
+    view = found.view
     only(call, "name resourcesVpcConfig logging upgradePolicy deletionProtection")
     refuse_second_update(view)
     changes = {name: call[name] for name in UPDATABLE if call[name] is not None}
@@ -320,11 +317,14 @@ def _update_cluster(call: Call) -> Fields:
     if name == "deletionProtection":
         return updated(view, deletionProtection=change)
     refuse(change.items() <= view[name].items(), INVALID, "No changes needed")
-    if name == "resourcesVpcConfig":
-        _placed(call.region, view[name] | change)
+    if name != "resourcesVpcConfig":
+        view[name] = view[name] | change
+        return updated(view)
+    subnets = _placed(call.region, view[name] | change)
     view[name] = view[name] | change
-    if name == "resourcesVpcConfig":
-        _place_endpoint(view)
+    network.drop_interfaces(call.region, found.interfaces)
+    found.interfaces = network.control_plane_interfaces(call.region, view, subnets)
+    _place_endpoint(view)
     return updated(view)
 
 

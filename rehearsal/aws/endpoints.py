@@ -129,6 +129,15 @@ def _moves(call: Call, answer: Fields) -> None:
     if endpoint.vpc_endpoint_type == INTERFACE:
         drop_interfaces(call.region, endpoint.network_interface_ids)
         _place(call, endpoint)
+        return
+    # moto writes its routes when it is made only, and cannot delete it where one is missing.
+    prefix = endpoint.destination_prefix_list_id
+    for table in call["AddRouteTableIds"] or ():
+        call.ec2.create_route(
+            table, None, gateway_id=endpoint.id, destination_prefix_list_id=prefix
+        )
+    for table in call["RemoveRouteTableIds"] or ():
+        call.ec2.delete_route(table, prefix)
 
 
 def _place(call: Call, endpoint: Any) -> None:

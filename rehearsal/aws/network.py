@@ -7,7 +7,7 @@ mount targets, file systems, clusters and instances all own some here too.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from catalog.instances import ADDRESS_QUOTA
@@ -28,6 +28,15 @@ def own_interface(region: str, subnet: str, groups: Iterable[str], description: 
     )
     eni.requester_managed, eni.status = True, "in-use"
     return eni.id
+
+
+def control_plane_interfaces(region: str, cluster: Fields, subnets: Sequence[Any]) -> list[str]:
+    """What EKS puts into subnets of two zones to reach nodes; their ids. `cluster`: as EKS tells it."""
+    config = cluster["resourcesVpcConfig"]
+    groups = [config["clusterSecurityGroupId"], *config.get("securityGroupIds", ())]
+    zones = {subnet.availability_zone: subnet.id for subnet in reversed(subnets)}
+    about = f"Amazon EKS {cluster['name']}"
+    return [own_interface(region, one, groups, about) for one in [*zones.values()][:2]]
 
 
 def drop_interfaces(region: str, ids: Iterable[str]) -> None:

@@ -45,4 +45,5 @@ def by_use(network: AnyNetworkPlan) -> Iterator[UsageCost]:
     if network.endpoints:
         yield UsageCost(what="data of interface endpoints", service="vpc", sku="endpoint-gb")
     if has_flow_logs(network):
-        yield UsageCost(what="flow logs", service="logs", sku="vended")
+        # Up to 10 TB a month of a service's own logs cost what any logs cost (CloudWatch pricing).
+        yield UsageCost(what="flow logs", service="logs", sku="ingested")

@@ -115,9 +115,9 @@ def test_make_plan_says_what_the_key_encrypts() -> None:
     assert "encryption" not in report.text(planned_stack("dev")).splitlines()
 
 
-def test_make_plan_names_what_flow_logs_cost() -> None:
-    names = [line.what for line in cost.estimate(planned_stack(SEALED)).usage]
-    assert "flow logs" in names
+def test_make_plan_says_what_a_gigabyte_of_flow_logs_costs() -> None:
+    rates = {line.what: line.assumption for line in cost.estimate(planned_stack(SEALED)).usage}
+    assert rates["flow logs"] == "0.76 USD a GB, by use"
     assert "flow logs" not in [line.what for line in cost.estimate(planned_stack("dev")).usage]
 
 

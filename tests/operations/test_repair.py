@@ -205,6 +205,25 @@ def test_what_is_imported_needs_in_the_state_what_the_program_says_it_needs(
     ]
 
 
+def test_the_backup_that_an_imported_file_system_was_made_of_is_kept_in_the_state(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """FSx does not tell it, and with another one the next update would replace the file system."""
+    lustre = {"urn": URN, "type": next(iter(repair.UNTOLD)), "custom": True}
+    stack = Stack(
+        monkeypatch,
+        found=ExistingObject(id="fs-1"),
+        resources=({**lustre, "inputs": {}, "outputs": {"backupId": ""}},),
+    )
+    for backup in ("backup-1", None):
+        inputs = {"backupId": backup} if backup else {}
+        stack.steps = [{"op": "create", "urn": URN, "newState": {"inputs": inputs}}]
+        assert repair.repair("dev", yes=True) == 0
+        [written] = stack.written
+        assert written["inputs"] == inputs
+        assert written["outputs"] == {"backupId": backup or ""}
+
+
 def test_what_was_never_made_is_left_to_the_next_update(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -310,6 +329,8 @@ class Helm:
         self.words.append(tuple(words[:3]))
         if words[1] == "uninstall":
             self.status = ""
+        if words[1] == "rollback":
+            self.status = "deployed"
         if not self.status:
             return subprocess.CompletedProcess(words, 1, "", "Error: release: not found")
         return subprocess.CompletedProcess(
@@ -346,10 +367,25 @@ def test_a_release_that_stands_is_adopted_and_one_that_came_up_meanwhile_stays(
     assert repair.repair("dev", yes=True) == 0
     assert stack.imported["resources"][1]["id"] == "kube-system/karpenter"
     with repair.Cluster.of(stack.state) as cluster:
-        cluster.uninstall(
+        cluster.end(
             repair.Release(namespace="kube-system", name="karpenter", status="pending-install")
         )
     assert {words[1] for words in helm.words} == {"status"}
+
+
+@pytest.mark.parametrize("status", ["pending-upgrade", "pending-rollback", "deployed", "failed"])
+def test_a_release_of_the_state_that_hangs_half_upgraded_goes_back(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], status: str
+):
+    """Helm says of the next upgrade that another operation is in progress."""
+    helm = Helm(monkeypatch, status)
+    karpenter = {"type": repair.RELEASE, "urn": "k", "id": "kube-system/karpenter"}
+    Stack(monkeypatch, pending=False, resources=(CLUSTER, karpenter))
+    assert repair.repair("dev", yes=True) == 0
+    back = ("helm", "rollback", "karpenter") in helm.words
+    assert back == status.startswith("pending")
+    said = f"rolls back release kube-system/karpenter, which is {status}\n"
+    assert (said in capsys.readouterr().out) == back
 
 
 def test_a_cluster_that_cannot_be_looked_at_is_named(

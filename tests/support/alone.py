@@ -50,7 +50,8 @@ class Alone:
         return status
 
     def pulumi(self, *words: str) -> str:
-        """What the engine prints, whatever comes of it."""
+        """What the engine prints about the stack file as it is now, whatever comes of it."""
+        engine.refresh_copy(self.stack)
         done = subprocess.run(
             [paths.BIN / "pulumi", *words, "--non-interactive", "--stack", self.stack.name],
             cwd=self.checkout,

@@ -6,7 +6,7 @@ that takes a tenth of the time.
 
 An operation is hit once. Operations that run beside each other are hit together, up to --together of
 them. The end must be what it is without kills: the job Complete, nothing made twice, the account
-empty. --every destroys what each killed `up` left, in a world of its own.
+empty. --every destroys what each killed `up` left.
 """
 
 from __future__ import annotations
@@ -141,29 +141,26 @@ def _wrong_after_up(place: Place) -> list[str]:
 
 
 def partial(wanted: Range, every: int, *, without_cluster: bool) -> list[str]:
-    """`up` is killed at every so many operations, and `down` must leave an empty account."""
-    wrong: list[str] = []
-    with crawling() as crawl:
+    """`up` is killed at every so many operations, and `down` must leave an empty account, in which the
+    next one begins."""
+    with crawling() as crawl, _account(without_cluster) as place:
         for number in range(wanted.first, wanted.last, every):
-            with _account(without_cluster) as place:
-                began = time.monotonic()
-                crawl.forget()
-                crawl.aim(wanted.when, number, 1)
-                status, killed = place.do("up"), crawl.hits()
-                crawl.rest()
-                left = place.do("down")
-                print(
-                    f"  {number:3} {names(killed) or 'not killed'}, up ended {status}, then down"
-                    f" {left}, {time.monotonic() - began:.0f} s",
-                    flush=True,
-                )
-                if left:
-                    wrong.append(
-                        f"down after {number} ended {left}:\n{place.log.read_text()[-3000:]}"
-                    )
-                if not killed:
-                    break
-    return wrong
+            began = time.monotonic()
+            crawl.forget()
+            crawl.aim(wanted.when, number, wanted.together)
+            status, killed = place.do("up"), crawl.hits()
+            crawl.rest()
+            half, left = time.monotonic(), place.do("down")
+            print(
+                f"  {number:3} {names(killed) or 'not killed'}, up ended {status} after"
+                f" {half - began:.0f} s, then down {left} after {time.monotonic() - half:.0f} s",
+                flush=True,
+            )
+            if left:
+                return [f"down after {number} ended {left}:\n{place.log.read_text()[-3000:]}"]
+            if not killed:
+                break
+    return []
 
 
 def main(arguments: list[str]) -> int:

@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.soak,
     pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
 ]
-PATIENCE_SECONDS = 150
+PATIENCE_SECONDS = 300
 """For one `up`. The longest that converges replaces the cluster."""
 
 

@@ -1,5 +1,6 @@
 """Settings that no other world has: runtimes of `kind: cpu` and `kind: mpi`, the launcher of DeepSpeed on
-upstream's runtime, an elastic job that meets by etcd, Lustre of SCRATCH_2 and one whose size follows from a model."""
+upstream's runtime, an elastic job that meets by etcd, Lustre of SCRATCH_2 and one whose size follows from a model,
+stores that age, a gateway in each zone, and a registry. Then all of it goes."""
 
 from __future__ import annotations
 
@@ -20,6 +21,14 @@ pytestmark = [
 ]
 PREPARE, TRAIN, GROWS, MPI, DEEP, ETCD = ("prepare", "train", "grows", "ranks", "deep", "etcd")
 MODEL = {"parameters_billion": 8, "nodes": 2}
+AGING: Object = {
+    "home": {"data": "delete", "efs": {"throughput": "provisioned", "throughput_mibps": 128}},
+    "old": {"data": "delete", "efs": {"lifecycle": {"infrequent_after_days": 30}}},
+    "corpus": {
+        "data": "delete",
+        "s3": {"writable": True, "versioning": True, "delete_after_days": {"old/": 30}},
+    },
+}
 SCRIPT = (
     "echo rank $JOB_COMPLETION_INDEX wrote > /scratch/$JOB_COMPLETION_INDEX.txt; cat /scratch/*.txt"
 )
@@ -74,8 +83,19 @@ def _stack() -> Object:
                 "data": "delete",
                 "lustre": {"capacity_gib": 1200, "deployment": "SCRATCH_2"},
             },
-            "checkpoints": {"data": "delete", "lustre": {"for_model": MODEL}},
+            "checkpoints": {
+                "data": "delete",
+                "lustre": {
+                    "for_model": MODEL,
+                    "maintenance_window": "sunday 16:30",
+                    "backup_days": 7,
+                },
+            },
+            **AGING,
         },
+        network={"nat": "each_zone"},
+        registries={"images": {"data": "delete", "keep_images": 30}},
+        tags={"cost-center": "17"},
         training_operator={"version": "1.8.1"},
         jobs={PREPARE: prepare, TRAIN: train, ETCD: etcd, GROWS: grows, MPI: ranks, DEEP: deep},
     )
@@ -156,3 +176,14 @@ def test_a_store_whose_size_follows_from_a_model_holds_its_checkpoints(trial: Ha
 
 def test_nothing_changes_after_that(trial: Harness) -> None:
     trial.shell("pulumi preview --non-interactive --expect-no-changes --refresh")
+
+
+def test_it_has_a_gateway_in_each_zone_and_stores_that_age(trial: Harness) -> None:
+    gateways = trial.aws("ec2").describe_nat_gateways()["NatGateways"]
+    assert len({one["SubnetId"] for one in gateways}) == len(gateways) > 1
+    told = trial.aws("efs").describe_file_systems()["FileSystems"]
+    assert {one["ThroughputMode"] for one in told} == {"provisioned", "elastic"}
+
+
+def test_down_leaves_nothing(trial: Harness) -> None:
+    assert trial.do("down") == 0, trial.log.read_text()

@@ -11,6 +11,12 @@ from rehearsal.providers.wire import Properties, words
 
 @dataclass(frozen=True, kw_only=True)
 class Role(Kind):
+    def update(
+        self, aws: Account, operation: str, which: Properties, given: Properties, new: Properties
+    ) -> None:
+        """IAM calls the trust of a role otherwise when it changes."""
+        aws.call("iam", operation, **which, PolicyDocument=given["AssumeRolePolicyDocument"])
+
     def remove(self, aws: Account, id_: str, state: Properties) -> None:
         """Out of its instance profiles first, as the genuine provider does."""
         told = aws.seen("iam", "list_instance_profiles_for_role", RoleName=id_) or {}
@@ -34,7 +40,8 @@ KINDS = (
         id="{RoleName}",
         asks={"RoleName": "id"},
         replaces=words("name"),
-        fixed=words("assumeRolePolicy description permissionsBoundary"),
+        fixed=words("description permissionsBoundary"),
+        updates={"assumeRolePolicy": "update_assume_role_policy"},
         unread=words("permissionsBoundary"),
         names={"name": "RoleName", "assumeRolePolicy": "AssumeRolePolicyDocument"},
         outputs={"arn": "Arn", "uniqueId": "RoleId"},

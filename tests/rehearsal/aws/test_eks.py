@@ -217,6 +217,17 @@ def test_an_update_of_the_endpoints_keeps_the_rest_and_must_change_something(
         )
 
 
+def test_an_update_of_the_subnets_moves_the_interfaces_of_the_control_plane(
+    account: Account, network: Network, eks: Any
+) -> None:
+    others = [network.subnet(f"10.20.{128 + 16 * n}.0/20", zone) for n, zone in enumerate("ac")]
+    eks.update_cluster_config(name="demo", resourcesVpcConfig={"subnetIds": others})
+    told = network.ec2.describe_network_interfaces()["NetworkInterfaces"]
+    assert sorted(one["SubnetId"] for one in told) == sorted(others)
+    for subnet in network.subnets:
+        network.ec2.delete_subnet(SubnetId=subnet)
+
+
 def test_the_machine_reaches_a_public_endpoint_only(account: Account, eks: Any) -> None:
     private = {"endpointPublicAccess": False, "endpointPrivateAccess": True}
     assert not paths.private_endpoint().exists()

@@ -62,6 +62,26 @@ def test_an_endpoint_has_an_interface_in_each_of_its_subnets_until_it_is_gone(
         network.ec2.delete_vpc_endpoints(VpcEndpointIds=["vpce-0"])
 
 
+def test_a_gateway_endpoint_leads_from_the_tables_that_it_has_now(network: Network) -> None:
+    ec2 = network.ec2
+    tables = [
+        ec2.create_route_table(VpcId=network.vpc)["RouteTable"]["RouteTableId"] for _ in range(2)
+    ]
+    made = ec2.create_vpc_endpoint(
+        VpcId=network.vpc, ServiceName=f"com.amazonaws.{REGION}.s3", RouteTableIds=tables[:1]
+    )["VpcEndpoint"]["VpcEndpointId"]
+    ec2.modify_vpc_endpoint(
+        VpcEndpointId=made, AddRouteTableIds=tables[1:], RemoveRouteTableIds=tables[:1]
+    )
+    told = ec2.describe_route_tables(RouteTableIds=tables)["RouteTables"]
+    assert {
+        table["RouteTableId"]: [route.get("GatewayId") for route in table["Routes"]][1:]
+        for table in told
+    } == {tables[0]: [], tables[1]: [made]}
+    ec2.delete_vpc_endpoints(VpcEndpointIds=[made])
+    assert ec2.describe_vpc_endpoints()["VpcEndpoints"] == []
+
+
 @pytest.mark.parametrize("api", NONE)
 def test_an_api_without_an_endpoint_has_none(network: Network, api: str) -> None:
     with refused("InvalidServiceName"):

@@ -547,6 +547,7 @@ def test_a_change_replaces_where_no_update_can_do_it(
     [
         ("Vpc", {"enableDnsHostnames": False, "enableDnsSupport": False}),
         ("Subnet", {"mapPublicIpOnLaunch": False}),
+        ("Role", {"assumeRolePolicy": trust("ec2.amazonaws.com", "pods.eks.amazonaws.com")}),
         ("RolePolicy", {"policy": DOCUMENT.replace("Get", "Put")}),
         ("EventRule", {"eventPattern": json.dumps({"source": ["aws.health"]})}),
         (
@@ -587,11 +588,7 @@ def test_an_update_is_there_when_the_object_is_read_again(
 @pytest.mark.parametrize(
     ("type_", "change", "named"),
     [
-        (
-            "Role",
-            {"assumeRolePolicy": DOCUMENT, "description": "x"},
-            "assumeRolePolicy, description of a aws:iam/role",
-        ),
+        ("Role", {"description": "x"}, "description of a aws:iam/role"),
         ("NodeGroup", {"labels": {"role": "x"}}, "labels of a aws:eks/nodeGroup"),
         (
             "LustreFileSystem",
