@@ -182,7 +182,7 @@ def dispatched_job_errors(path: str, plan: JobPlan) -> Iterator[InputError]:
     if brings:
         yield InputError(
             path=path,
-            must="bring nothing beside itself where the environment hands its jobs to workers: Kueue"
+            must="have nothing beside itself where the environment hands its jobs to workers: Kueue"
             " copies the job alone",
             got=", ".join(brings),
             fix="put files into the image or into a store, and runtimes into the environments",

@@ -131,7 +131,7 @@ def with_files(folder: Path) -> Path:
 def test_a_job_that_brings_files_is_refused(tmp_path: Path) -> None:
     found = planned("team-vision", with_files(tmp_path)).errors
     assert [error.path for error in found] == ["team.jobs.vit-base"], list(map(str, found))
-    assert "must bring nothing beside itself" in str(found[0]) and "got files" in str(found[0])
+    assert "must have nothing beside itself" in str(found[0]) and "got files" in str(found[0])
 
 
 def test_every_line_of_the_rules_is_reached_by_a_case_above(tmp_path: Path) -> None:
