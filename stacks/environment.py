@@ -9,34 +9,25 @@ import pulumi
 
 from components.account import aws_provider
 from components.add_ons import AddOns, CniIdentity, PodRoles
-from components.alertmanager import Alertmanager
 from components.brought_cluster import BroughtCluster
 from components.brought_network import BroughtNetwork
-from components.budget import Budget
 from components.cluster import Cluster
 from components.device_plugins import DevicePlugins
 from components.directory_roots import DirectoryRoots
 from components.dispatch import Dispatch
-from components.exporters import Exporters
 from components.gpu_nodes import GpuNodes
 from components.gpu_pool import GpuPool
-from components.history import History
 from components.jobs import Jobs
 from components.karpenter import Karpenter
-from components.managed_prometheus import ManagedPrometheus
-from components.metrics import Metrics
 from components.namespace import JobNamespace, Volume
 from components.network import Network
 from components.own_cluster import OwnCluster
 from components.own_network import OwnNetwork
-from components.pod_logs import PodLogs
 from components.prefetch import Prefetch
 from components.priority import Priority
-from components.push_gateway import PushGateway
 from components.queue_manager import QueueManager
 from components.queues import Queues
 from components.registry import Registry
-from components.repair import Repair
 from components.store import Roots
 from components.system_nodes import SystemNodes
 from components.team import Team
@@ -45,7 +36,6 @@ from components.team_rules import TeamRules
 from components.trainer import Runtimes, Trainer
 from components.training_operator import TrainingOperator
 from plans.clusters import BroughtClusterPlan, OwnClusterPlan, protected
-from plans.metrics import VIEW
 from plans.networks import BroughtNetworkPlan, OwnNetworkPlan
 from plans.policies import Document
 from plans.secrets import ADD_ON
@@ -55,6 +45,7 @@ from stacks.outputs import job_outputs, job_starts
 from stacks.planned import EnvironmentPlan
 from stacks.reference import cluster_of
 from stacks.stores.kinds import plan_kind
+from stacks.watching import watch
 
 NETWORKS: dict[type, Callable[..., Network]] = {
     OwnNetworkPlan: OwnNetwork,
@@ -146,50 +137,13 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         if pool.images:
             Prefetch(key, pool, opts=in_cluster)
 
-    alertmanager = managed = None
-    if plan.metrics:
-        if plan.metrics.managed:
-            managed = ManagedPrometheus(
-                "managed-prometheus",
-                plan.metrics.managed,
-                identity=me,
-                cluster_name=name,
-                trusts=trusts,
-                opts=on_aws,
-            )
-        metrics = Metrics("metrics", plan.metrics, nodes=nodes, managed=managed, opts=in_cluster)
-        if plan.metrics.push_gateway:
-            PushGateway(
-                "push-gateway",
-                plan.metrics.push_gateway,
-                namespace=metrics.namespace,
-                nodes=nodes,
-                opts=in_cluster,
-            )
-        if plan.metrics.alerts:
-            alertmanager = Alertmanager(
-                "alertmanager",
-                plan.metrics.alerts,
-                identity=me,
-                namespace=metrics.namespace,
-                cluster_name=name,
-                trusts=trusts,
-                nodes=nodes,
-                opts=in_cluster,
-            )
-        Exporters("exporters", plan.metrics, opts=in_cluster)
-
-    _budget(plan, on_aws)
-    if plan.repair:
-        Repair("repair", plan.repair, nodes=nodes, opts=in_cluster)
-    if plan.history:
-        History("history", plan.history, nodes=nodes, opts=in_cluster)
-    logs = (
-        PodLogs(
-            "pod-logs", plan.logs, identity=me, cluster_name=name, trusts=trusts, opts=in_cluster
-        )
-        if plan.logs
-        else None
+    watched = watch(
+        plan,
+        cluster_name=name,
+        trusts=trusts,
+        nodes=nodes,
+        on_aws=on_aws,
+        in_cluster=in_cluster,
     )
 
     workspace = JobNamespace(
@@ -333,20 +287,11 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         "contract": _contract(plan, cluster, volumes),
         "jobs": job_outputs(plan.jobs),
         "registries": {key: registry.url for key, registry in registries.items()},
-        **({"metrics": VIEW} if plan.metrics else {}),
-        **({"managed_prometheus": managed.endpoint} if managed else {}),
-        **({"alerts_topic": alertmanager.topic_arn} if alertmanager else {}),
-        **({"log_group": logs.group} if logs else {}),
+        **watched,
         **({"queues_role": dispatch.role_arn} if dispatch else {}),
         **_tunnel(plan, cluster),
         **({"deletion_protection": True} if protected(plan.cluster) else {}),
     }
-
-
-def _budget(plan: EnvironmentPlan, opts: pulumi.ResourceOptions) -> None:
-    """Who is told what a month costs."""
-    if plan.budget:
-        Budget("budget", plan.budget, identity=plan.identity, opts=opts)
 
 
 def _statements(

@@ -1,0 +1,97 @@
+"""What looks after an environment: metrics, alerts, a budget, repair, history and logs. Each exists where
+the stack file asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pulumi
+
+from components.alertmanager import Alertmanager
+from components.budget import Budget
+from components.exporters import Exporters
+from components.history import History
+from components.managed_prometheus import ManagedPrometheus
+from components.metrics import Metrics
+from components.pod_logs import PodLogs
+from components.push_gateway import PushGateway
+from components.repair import Repair
+from plans.metrics import VIEW, MetricsPlan
+from plans.parts import Identity
+from plans.policies import Document
+from stacks.planned import EnvironmentPlan
+
+
+def watch(
+    plan: EnvironmentPlan,
+    *,
+    cluster_name: pulumi.Input[str],
+    trusts: pulumi.Output[Document],
+    nodes: Sequence[pulumi.Resource],
+    on_aws: pulumi.ResourceOptions,
+    in_cluster: pulumi.ResourceOptions,
+) -> dict[str, Any]:
+    """Make it; returns its outputs. `trusts`: of a role that any pod of the cluster could get. `nodes`:
+    that pods without GPUs run on. `on_aws`, `in_cluster`: with the providers of both."""
+    me, outputs = plan.identity, dict[str, Any]()
+    if plan.metrics:
+        outputs |= _measure(plan.metrics, me, cluster_name, trusts, nodes, in_cluster)
+    if plan.budget:
+        Budget("budget", plan.budget, identity=me, opts=on_aws)
+    if plan.repair:
+        Repair("repair", plan.repair, nodes=nodes, opts=in_cluster)
+    if plan.history:
+        History("history", plan.history, nodes=nodes, opts=in_cluster)
+    if plan.logs:
+        logs = PodLogs(
+            "pod-logs",
+            plan.logs,
+            identity=me,
+            cluster_name=cluster_name,
+            trusts=trusts,
+            opts=in_cluster,
+        )
+        outputs["log_group"] = logs.group
+    return outputs
+
+
+def _measure(
+    plan: MetricsPlan,
+    me: Identity,
+    cluster_name: pulumi.Input[str],
+    trusts: pulumi.Output[Document],
+    nodes: Sequence[pulumi.Resource],
+    opts: pulumi.ResourceOptions,
+) -> dict[str, Any]:
+    outputs: dict[str, Any] = {"metrics": VIEW}
+    managed = None
+    if plan.managed:
+        managed = ManagedPrometheus(
+            "managed-prometheus",
+            plan.managed,
+            identity=me,
+            cluster_name=cluster_name,
+            trusts=trusts,
+            opts=opts,
+        )
+        outputs["managed_prometheus"] = managed.endpoint
+    metrics = Metrics("metrics", plan, nodes=nodes, managed=managed, opts=opts)
+    if plan.push_gateway:
+        PushGateway(
+            "push-gateway", plan.push_gateway, namespace=metrics.namespace, nodes=nodes, opts=opts
+        )
+    if plan.alerts:
+        alertmanager = Alertmanager(
+            "alertmanager",
+            plan.alerts,
+            identity=me,
+            namespace=metrics.namespace,
+            cluster_name=cluster_name,
+            trusts=trusts,
+            nodes=nodes,
+            opts=opts,
+        )
+        outputs["alerts_topic"] = alertmanager.topic_arn
+    Exporters("exporters", plan, opts=opts)
+    return outputs
