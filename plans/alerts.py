@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from catalog.xids import REPLACE, XID_CLASSES, XidClass
 from frozen import dataclass
+from plans.budget import plain
 from plans.history import APP as HISTORY
 from plans.metrics import MetricsPlan
 from plans.parts import Spec
@@ -277,17 +278,15 @@ def _money(plan: MetricsPlan) -> Iterator[Alert]:
             ),
         )
     if plan.budget:
-        prices = _by_pool(dict(plan.budget.prices))
+        prices, dollars = _by_pool(dict(plan.budget.prices)), plain(plan.budget.dollars)
         yield Alert(
             name="BudgetOfTheDay",
             severity="warning",
-            expression=(
-                f"sum({query('node hours')} * on (nodepool) ({prices})) > {plan.budget.dollars:g}"
-            ),
+            expression=(f"sum({query('node hours')} * on (nodepool) ({prices})) > {dollars}"),
             minutes=0,
             says=(
                 "nodes of pools have cost {{ $value | humanize }} USD within 24 hours, and"
-                f" metrics.dollars_a_day is {plan.budget.dollars:g}"
+                f" metrics.dollars_a_day is {dollars}"
             ),
             fix="make spent lists what each run took, and make stop ends one; or raise dollars_a_day",
         )

@@ -5,10 +5,17 @@ Source: AWS Cost Management user guide, budgets-create and budgets-create-filter
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from frozen import dataclass
 
 TOLD_AT = ((80, "ACTUAL"), (100, "ACTUAL"), (100, "FORECASTED"))
 """Percent of the budget, and whether it is spent or expected."""
+
+
+def plain(dollars: float) -> str:
+    """All digits and no exponent: AWS reads no other number."""
+    return format(Decimal(str(dollars)).normalize(), "f")
 
 
 @dataclass(frozen=True, kw_only=True)

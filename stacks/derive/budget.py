@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plans.budget import BudgetPlan
+from plans.budget import BudgetPlan, plain
 from plans.parts import Identity
 from stacks.settings.environment import EnvironmentConfig
 
@@ -13,7 +13,7 @@ def budget_plan(me: Identity, wanted: EnvironmentConfig) -> BudgetPlan | None:
         return None
     return BudgetPlan(
         name=me.name("month"),
-        dollars=f"{wanted.budget.dollars_a_month:g}",
+        dollars=plain(wanted.budget.dollars_a_month),
         emails=wanted.budget.emails,
         tag=f"user:trainyard:stack${me.stack}",
     )

@@ -35,6 +35,12 @@ def test_it_counts_what_has_the_tag_of_the_stack(told: Graph) -> None:
     assert told["Vpc network"].inputs["tags"]["trainyard:stack"] == "dev"
 
 
+@pytest.mark.parametrize(("dollars", "written"), [(12345678, "12345678"), (99.5, "99.5")])
+def test_the_amount_has_all_its_digits(dollars: float, written: str) -> None:
+    graph = environment(TOLD, at("budget.dollars_a_month", dollars))
+    assert graph["Budget budget"].inputs["limitAmount"] == written
+
+
 def test_everybody_is_told_before_and_when_it_is_spent_and_when_aws_expects_it(
     told: Graph,
 ) -> None:
