@@ -218,7 +218,7 @@ def _on_base(
     if errors or not build or base.plan is None:
         return Planned(plan=None, errors=errors, warnings=warnings)
     plan = _team(config, team, base.environment, base.plan, access, jobs, share)
-    errors = tuple(listed_plan_errors(share, plan.jobs))
+    errors = tuple(listed_plan_errors(share, plan.jobs, base.environment, folder))
     return Planned(plan=None if errors else plan, errors=errors, warnings=warnings)
 
 

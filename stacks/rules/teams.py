@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 
 from plans.access import AccessPlan
 from plans.parts import JobPlan
@@ -18,7 +19,7 @@ from stacks.derive.teams import Share, principals
 from stacks.rules.environment import SYSTEM_NAMESPACES
 from stacks.rules.queues import outside_errors, queue_errors, queued_job_errors
 from stacks.rules.team_stores import past_the_wall_errors, read_only_errors, wall_warnings
-from stacks.rules.workers import dispatched_job_errors
+from stacks.rules.workers import dispatched_job_errors, nodes_of_workers
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.job import AnyJob, JobConfig, manifests, typed
 from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
@@ -255,13 +256,19 @@ def _not_for_teams(path: str, got: str) -> InputError:
     )
 
 
-def listed_plan_errors(share: Share, plans: Mapping[str, JobPlan]) -> Iterator[InputError]:
-    """Jobs of a listed team that take what is not the team's."""
-    if share.entry:
-        for name, plan in plans.items():
-            yield from _beyond(f"team.jobs.{name}", share.entry, plan)
-            if share.queue and share.queue.check:
-                yield from dispatched_job_errors(f"team.jobs.{name}", plan)
+def listed_plan_errors(
+    share: Share, plans: Mapping[str, JobPlan], environment: EnvironmentConfig, folder: Path
+) -> Iterator[InputError]:
+    """Jobs of a listed team that take what is not the team's, or that no worker of its environment can
+    take. `folder`: with the stack files."""
+    if share.entry is None:
+        return
+    handed = share.queue is not None and share.queue.check
+    nodes = nodes_of_workers(environment, folder) if handed else {}
+    for name, plan in plans.items():
+        yield from _beyond(f"team.jobs.{name}", share.entry, plan)
+        if handed:
+            yield from dispatched_job_errors(f"team.jobs.{name}", plan, nodes)
 
 
 def _beyond(path: str, entry: TeamEntryConfig, plan: JobPlan) -> Iterator[InputError]:

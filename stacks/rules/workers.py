@@ -9,7 +9,7 @@ clusters run the job.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ def worker_errors(stack: str, wanted: EnvironmentConfig, folder: Path) -> Iterat
     yield from _manager(wanted, wanted.queues)
     yield from _names(stack, wanted.queues.workers)
     yield from _pools(wanted)
+    yield from _guarantees(wanted, folder)
     for name in dict.fromkeys(wanted.queues.workers):
         if name != stack:
             yield from _worker(name, wanted, folder)
@@ -104,6 +105,30 @@ def _pools(wanted: EnvironmentConfig) -> Iterator[InputError]:
                     fix="set it in the stack files of the workers, and max_nodes here",
                     write=REMOVE,
                 )
+
+
+def nodes_of_workers(wanted: EnvironmentConfig, folder: Path) -> dict[str, list[int]]:
+    """Pool → its nodes in each worker that has it."""
+    found: dict[str, list[int]] = {}
+    for name in dict.fromkeys(wanted.queues.workers if wanted.queues else ()):
+        worker = environment_named(name, folder)
+        for pool, each in (queued_pools(worker) if worker else {}).items():
+            found.setdefault(pool, []).append(each.max_nodes)
+    return found
+
+
+def _guarantees(wanted: EnvironmentConfig, folder: Path) -> Iterator[InputError]:
+    """Quotas of nodes that exist nowhere."""
+    nodes = nodes_of_workers(wanted, folder)
+    for name, pool in queued_pools(wanted).items():
+        if name in nodes and pool.max_nodes > (most := sum(nodes[name])):
+            yield InputError(
+                path=f"environment.pools.{name}.max_nodes",
+                must=f"be at most {most}, which the workers have together",
+                got=str(pool.max_nodes),
+                fix=f"write {most}",
+                write=most,
+            )
 
 
 def _worker(name: str, wanted: EnvironmentConfig, folder: Path) -> Iterator[InputError]:
@@ -176,8 +201,20 @@ def _runtimes(wanted: EnvironmentConfig) -> dict[str, Any]:
     return {each.name: digest(each.spec)[:8] for each in runtime_plans(wanted)}
 
 
-def dispatched_job_errors(path: str, plan: JobPlan) -> Iterator[InputError]:
-    """What a job brings beside itself, which stays behind: its files, its secrets, its runtime."""
+def dispatched_job_errors(
+    path: str, plan: JobPlan, nodes: Mapping[str, list[int]]
+) -> Iterator[InputError]:
+    """A gang that no worker has the nodes for, and what a job brings beside itself, which stays behind:
+    its files, its secrets, its runtime. `nodes`: of each pool, in each worker."""
+    most = max(nodes.get(plan.pool, [plan.nodes]))
+    if plan.nodes > most:
+        yield InputError(
+            path=path,
+            must=f"have at most {most} nodes, as many as one worker has in {plan.pool}: all of them run in"
+            " one cluster",
+            got=str(plan.nodes),
+            fix=f"write nodes: {most}, or raise max_nodes of a worker",
+        )
     brings = [*(["files"] if plan.files else []), *(each["kind"] for each in plan.objects)]
     if brings:
         yield InputError(

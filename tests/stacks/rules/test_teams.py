@@ -12,6 +12,7 @@ import yaml
 from plans.teams import PARAMETER_BYTES
 from stacks.rules import teams
 from stacks.rules.teams import REACHED_BYTES
+from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.reader import read_file
 from tests.support.stackfile import Edit, at
 from tests.support.sweep import lines_not_reached
@@ -263,16 +264,18 @@ def test_a_listed_team_cannot_bring_an_object_of_the_whole_cluster(tmp_path: Pat
         "metadata: {name: mine}\nspec: {}\n"
     )
     plan = planned("team-vision", checkout(tmp_path, listed, by_name)).accepted()
-    share = teams.Share(namespace="n", max_gpus=None, limit="", entry=_vision(tmp_path))
+    environment = _environment(tmp_path)
+    entry = environment.teams["vision"]
+    share = teams.Share(namespace="n", max_gpus=None, limit="", entry=entry)
     job = dataclasses.replace(plan.jobs["vit-base"], objects=(yaml.safe_load(runtime),))
-    [error] = teams.listed_plan_errors(share, {"vit-base": job})
+    [error] = teams.listed_plan_errors(share, {"vit-base": job}, environment, tmp_path)
     assert "must contain no ClusterTrainingRuntime" in str(error)
 
 
-def _vision(folder: Path) -> Any:
+def _environment(folder: Path) -> EnvironmentConfig:
     config = read_file("dev", folder).config
     assert config and config.environment
-    return config.environment.teams["vision"]
+    return config.environment
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import yaml
 from stacks.rules import workers
 from tests.support.dispatching import MANAGER, WORKER, checkout, nothing, planned
 from tests.support.recording import stack_values
-from tests.support.stackfile import TEAM, Edit, at, without
+from tests.support.stackfile import ENVIRONMENT, TEAM, Edit, at, without
 from tests.support.sweep import lines_not_reached
 from tests.support.teams import both, by_name
 
@@ -76,6 +76,12 @@ CASES: dict[str, tuple[Edit, Edit, str, str]] = {
         AT,
         "must have the same runtime ours",
     ),
+    "a guarantee of nodes that exist nowhere": (
+        nothing,
+        at("pools.g6e.max_nodes", 3),
+        "pools.g6e.max_nodes",
+        "must be at most 3, which the workers have together; got 4. Fix: write 3",
+    ),
     "a store in another zone": (
         nothing,
         both(at("zone", "ap-northeast-2c"), at("storage.scratch.lustre.capacity_gib", 4800)),
@@ -134,10 +140,35 @@ def test_a_job_that_brings_files_is_refused(tmp_path: Path) -> None:
     assert "must have nothing beside itself" in str(found[0]) and "got files" in str(found[0])
 
 
+def with_a_large_gang(folder: Path) -> Path:
+    """A checkout with two workers of two nodes each, and a job of four."""
+    with_files(folder)
+    worker = (folder / f"Pulumi.{WORKER}.yaml").read_text()
+    for name in (WORKER, "osaka"):
+        (folder / f"Pulumi.{name}.yaml").write_text(worker.replace("max_nodes: 4", "max_nodes: 2"))
+    for stack, edit in (
+        (MANAGER, at(AT, [WORKER, "osaka"])),
+        ("team-vision", both(without("jobs.vit-base.files"), at("jobs.vit-base.nodes", 4))),
+    ):
+        file = folder / f"Pulumi.{stack}.yaml"
+        values: dict[str, Any] = yaml.safe_load(file.read_text())
+        edit(values["config"][ENVIRONMENT if stack == MANAGER else TEAM])
+        file.write_text(yaml.safe_dump(values, sort_keys=False))
+    return folder
+
+
+def test_a_gang_that_no_worker_has_the_nodes_for_is_refused(tmp_path: Path) -> None:
+    """Kueue would hand it to none of them, and it would wait for ever."""
+    assert planned(MANAGER, with_a_large_gang(tmp_path)).errors == ()
+    [error] = planned("team-vision", tmp_path).errors
+    assert "must have at most 2 nodes, as many as one worker has in g6e" in str(error)
+
+
 def test_every_line_of_the_rules_is_reached_by_a_case_above(tmp_path: Path) -> None:
     def run() -> None:
         for manager, worker, _, _ in CASES.values():
             planned(MANAGER, checkout(tmp_path, manager, worker))
         planned("team-vision", with_files(tmp_path))
+        planned("team-vision", with_a_large_gang(tmp_path))
 
     assert lines_not_reached((workers,), run) == []
