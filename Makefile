@@ -129,9 +129,10 @@ worlds: $(DEVELOP)        ## run the tests of capacity, of access to the cluster
 lint: $(DEVELOP)          ## check format, style and types
 	@.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/pyright
 
-soak: $(DEVELOP)          ## run long tests: every known misconfiguration, 40 things left out, and 20 random process kills
+soak: $(DEVELOP)          ## run long tests: every known misconfiguration, 40 things left out, and 24 random process kills, 4 of them on a busy machine
 	@.venv/bin/pytest -m soak
 	@.venv/bin/python -m tests.worlds.soak
+	@.venv/bin/python -m tests.worlds.soak --no-leave-outs --kills 4 --busy 6
 
 bench: $(DEVELOP)         ## measure time and memory
 	@.venv/bin/python -m benchmarks

@@ -3,13 +3,16 @@
 First the leave-outs, one at a time in one world: the job must not complete, and `make status` must
 name the cause. Then kills at random moments of `up` and `down`: the next `up` must end Complete
 with nothing made twice, the next `down` with an empty account. The seed is printed; --seed repeats
-a soak.
+a soak. With --busy other programs take the machine's time meanwhile: whoever waits for something by
+the clock fails then.
 """
 
 from __future__ import annotations
 
 import random
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -89,6 +92,20 @@ def a_world() -> Iterator[Harness]:
         shutil.rmtree(harness.state, ignore_errors=True)
 
 
+@contextmanager
+def busy(programs: int) -> Iterator[None]:
+    """So many programs that compute all the time."""
+    running = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(programs)
+    ]
+    try:
+        yield
+    finally:
+        for each in running:
+            each.kill()
+            each.wait()
+
+
 def main(arguments: list[str]) -> int:
     """Soak; 0 when everything held."""
     parser = command_line.parser(
@@ -119,10 +136,17 @@ def main(arguments: list[str]) -> int:
         metavar="WORDS",
         help="leave out only what is called so; several are separated by commas",
     )
+    parser.add_argument(
+        "--busy",
+        type=int,
+        default=0,
+        metavar="N",
+        help="let N programs compute beside it all the time (none by default)",
+    )
     options = parser.parse_args(arguments)
     chance, wrong = random.Random(options.seed), []
     print(f"seed {options.seed}, {options.kills} kills")
-    with a_world() as harness:
+    with busy(options.busy), a_world() as harness:
         if not options.no_leave_outs:
             wrong += [] if harness.do("up") == 0 else ["the first up failed"]
             wrong += leave_outs(harness, options.only.split(","))
