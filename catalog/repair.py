@@ -20,6 +20,11 @@ EVENTS = ("BlockDeviceIOError",)
 """Reasons that the agent tells in an event and in no condition, and that a node does not survive: a
 disk that cannot be read or written, on which containers lie (monitors/storage). `EFAErrorMetric` is
 not one: the peers of a broken device count the same errors, and a busy network counts them, too."""
+LEFT_ALONE = (
+    "nothing replaces the node for this, because the peers of a broken device say the same. Where the job"
+    " keeps crashing, replace one node, and the next one only if that does not help"
+)
+"""What to do about a link of EFA that fails."""
 NOTICES = ("SpotInterrupted",)
 """Reasons of Karpenter's events with which EC2 takes the instance in two minutes (karpenter-provider-aws
 1.14.1, pkg/controllers/interruption). Karpenter deletes the node, and neither ends pods that must not

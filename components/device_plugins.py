@@ -6,6 +6,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.chart import release
+from components.pool_daemon import of_types
 from plans.parts import DevicePluginsPlan
 from plans.pod_template import GPU
 
@@ -75,7 +76,7 @@ class DevicePlugins(pulumi.ComponentResource):
             host_network=True,
             priority_class_name="system-node-critical",
             containers=[container],
-            affinity=_on("node.kubernetes.io/instance-type", *plan.efa_instance_types),
+            affinity=of_types(plan.efa_instance_types),
             tolerations=[
                 k8s.core.v1.TolerationArgs(key=GPU, operator="Exists", effect="NoSchedule")
             ],
@@ -97,22 +98,6 @@ class DevicePlugins(pulumi.ComponentResource):
             ),
             opts=pulumi.ResourceOptions(parent=self),
         )
-
-
-def _on(label: str, *values: str) -> k8s.core.v1.AffinityArgs:
-    """Affinity to nodes that carry one of a label's values."""
-    term = k8s.core.v1.NodeSelectorTermArgs(
-        match_expressions=[
-            k8s.core.v1.NodeSelectorRequirementArgs(key=label, operator="In", values=list(values))
-        ]
-    )
-    return k8s.core.v1.AffinityArgs(
-        node_affinity=k8s.core.v1.NodeAffinityArgs(
-            required_during_scheduling_ignored_during_execution=k8s.core.v1.NodeSelectorArgs(
-                node_selector_terms=[term]
-            )
-        )
-    )
 
 
 def _host_path(name: str, path: str) -> k8s.core.v1.VolumeArgs:

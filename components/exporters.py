@@ -1,7 +1,7 @@
-"""What reads metrics on the nodes of pools: NVIDIA's exporter of its GPUs, and Prometheus's of the node
-and its mounts.
+"""What reads metrics on the nodes of pools: NVIDIA's exporter of its GPUs, Prometheus's of the node and
+its mounts, and one of ours of EFA.
 
-Fields and collectors: plans/metrics.py.
+Fields and collectors: plans/metrics.py. Counters of EFA: workloads/efa.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.pool_daemon import on_node, pool_daemon
-from components.unprivileged import container_security
+from components.unprivileged import NOBODY, container_security
 from plans.metrics import (
+    EFA,
+    EFA_PORT,
     EXPORTERS,
     GPU_COUNTERS,
     GPU_PORT,
@@ -19,18 +21,21 @@ from plans.metrics import (
     NODE_COLLECTORS,
     NODE_PORT,
     NODES,
+    EfaExporter,
     MetricsPlan,
     exporter,
 )
+from plans.parts import digest
 from plans.pod_template import NODES_FOR
 
-COUNTERS = "/etc/trainyard"
+FOLDER = "/etc/trainyard"
+"""Of an exporter's own files."""
 POD_RESOURCES = "/var/lib/kubelet/pod-resources"
 """Where kubelet says which pod has which GPU."""
 
 
 class Exporters(pulumi.ComponentResource):
-    """A DaemonSet for GPUs and one for nodes. A node without metrics is an alert."""
+    """A DaemonSet for GPUs, one for nodes and one for EFA. A node without metrics is an alert."""
 
     def __init__(
         self, name: str, plan: MetricsPlan, opts: pulumi.ResourceOptions | None = None
@@ -48,13 +53,7 @@ class Exporters(pulumi.ComponentResource):
             _gpus(plan),
             namespace=EXPORTERS,
             on={"karpenter.k8s.aws/instance-gpu-manufacturer": "nvidia"},
-            volumes=[
-                k8s.core.v1.VolumeArgs(
-                    name="counters",
-                    config_map=k8s.core.v1.ConfigMapVolumeSourceArgs(name=counters.metadata.name),
-                ),
-                on_node("pod-resources", POD_RESOURCES),
-            ],
+            volumes=[_file("counters", counters), on_node("pod-resources", POD_RESOURCES)],
             opts=child,
         )
         pool_daemon(
@@ -65,7 +64,35 @@ class Exporters(pulumi.ComponentResource):
             volumes=[on_node("proc", "/proc"), on_node("sys", "/sys"), on_node("root", "/")],
             opts=child,
         )
+        if plan.efa:
+            self._efa(f"{name}-efa", plan.efa)
         self.register_outputs({})
+
+    def _efa(self, name: str, plan: EfaExporter) -> None:
+        child = pulumi.ResourceOptions(parent=self)
+        program = k8s.core.v1.ConfigMap(
+            name,
+            metadata=k8s.meta.v1.ObjectMetaArgs(name=exporter(EFA), namespace=EXPORTERS),
+            data=plan.files,
+            opts=child,
+        )
+        pool_daemon(
+            exporter(EFA),
+            _efa(plan),
+            namespace=EXPORTERS,
+            on={NODES_FOR: "training"},
+            types=plan.instance_types,
+            volumes=[_file("program", program), on_node("sys", "/sys")],
+            # It reads its files once: other files are other pods.
+            annotations={"trainyard/file": digest(sorted(plan.files.values()))},
+            opts=child,
+        )
+
+
+def _file(name: str, file: k8s.core.v1.ConfigMap) -> k8s.core.v1.VolumeArgs:
+    return k8s.core.v1.VolumeArgs(
+        name=name, config_map=k8s.core.v1.ConfigMapVolumeSourceArgs(name=file.metadata.name)
+    )
 
 
 def _gpus(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
@@ -73,7 +100,7 @@ def _gpus(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
     return k8s.core.v1.ContainerArgs(
         name=GPUS,
         image=plan.gpu_image,
-        args=["-f", f"{COUNTERS}/counters.csv"],
+        args=["-f", f"{FOLDER}/counters.csv"],
         env=[
             k8s.core.v1.EnvVarArgs(name="DCGM_EXPORTER_KUBERNETES", value="true"),
             k8s.core.v1.EnvVarArgs(name="DCGM_EXPORTER_LISTEN", value=f":{GPU_PORT}"),
@@ -95,7 +122,7 @@ def _gpus(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
             capabilities=k8s.core.v1.CapabilitiesArgs(add=["SYS_ADMIN"]),
         ),
         volume_mounts=[
-            k8s.core.v1.VolumeMountArgs(name="counters", mount_path=COUNTERS),
+            k8s.core.v1.VolumeMountArgs(name="counters", mount_path=FOLDER),
             k8s.core.v1.VolumeMountArgs(
                 name="pod-resources", mount_path=POD_RESOURCES, read_only=True
             ),
@@ -146,5 +173,24 @@ def _nodes(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
                 read_only=True,
                 mount_propagation="HostToContainer",  # of file systems that come later
             ),
+        ],
+    )
+
+
+def _efa(plan: EfaExporter) -> k8s.core.v1.ContainerArgs:
+    """It runs as a user without rights, who may read counters, in the node's /sys: the container's own has
+    the devices without them (is_full_dev in drivers/infiniband/core/sysfs.c of Linux)."""
+    return k8s.core.v1.ContainerArgs(
+        name=EFA,
+        image=plan.image,
+        command=["python3", "-B", f"{FOLDER}/efa.py", "/host/sys", str(EFA_PORT)],
+        ports=[k8s.core.v1.ContainerPortArgs(name="metrics", container_port=EFA_PORT)],
+        resources=k8s.core.v1.ResourceRequirementsArgs(
+            requests={"cpu": "10m", "memory": "32Mi"}, limits={"memory": "128Mi"}
+        ),
+        security_context=container_security(user=NOBODY, group=NOBODY),
+        volume_mounts=[
+            k8s.core.v1.VolumeMountArgs(name="program", mount_path=FOLDER),
+            k8s.core.v1.VolumeMountArgs(name="sys", mount_path="/host/sys", read_only=True),
         ],
     )

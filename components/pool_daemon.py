@@ -19,12 +19,14 @@ def pool_daemon(
     on: Mapping[str, str],
     volumes: Sequence[k8s.core.v1.VolumeArgs],
     opts: pulumi.ResourceOptions,
+    types: Sequence[str] = (),
     account: pulumi.Input[str] | None = None,
     annotations: Mapping[str, pulumi.Input[str]] | None = None,
 ) -> None:
-    """One pod on each node with the labels `on`. `account`: its service account, if it has one of its
-    own; `annotations`: of its pods. It requests less than stacks/derive/pod_resources.py keeps for
-    DaemonSets, so a job that takes a whole node fits as before."""
+    """One pod on each node with the labels `on`. `types`: which instance types they have, if not any.
+    `account`: its service account, if it has one of its own; `annotations`: of its pods. It
+    requests less than stacks/derive/pod_resources.py keeps for DaemonSets, so a job that takes a whole
+    node fits as before."""
     labels = {APP: name}
     k8s.apps.v1.DaemonSet(
         name,
@@ -42,6 +44,7 @@ def pool_daemon(
                     containers=[container],
                     volumes=list(volumes),
                     node_selector=on,
+                    affinity=of_types(types) if types else None,
                     priority_class_name="system-node-critical",
                     service_account_name=account,
                     automount_service_account_token=False,
@@ -57,6 +60,24 @@ def pool_daemon(
             ),
         ),
         opts=opts,
+    )
+
+
+def of_types(types: Sequence[str]) -> k8s.core.v1.AffinityArgs:
+    """Affinity to nodes of these instance types."""
+    term = k8s.core.v1.NodeSelectorTermArgs(
+        match_expressions=[
+            k8s.core.v1.NodeSelectorRequirementArgs(
+                key="node.kubernetes.io/instance-type", operator="In", values=[*types]
+            )
+        ]
+    )
+    return k8s.core.v1.AffinityArgs(
+        node_affinity=k8s.core.v1.NodeAffinityArgs(
+            required_during_scheduling_ignored_during_execution=k8s.core.v1.NodeSelectorArgs(
+                node_selector_terms=[term]
+            )
+        )
     )
 
 

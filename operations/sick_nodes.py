@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from catalog.repair import CONDITIONS, EVENTS
+from catalog.repair import CONDITIONS, EVENTS, LEFT_ALONE
 from operations.snapshot import Object, Snapshot, about
 from operations.symptoms import Finding
 from plans.pod_template import NODES_FOR
@@ -61,11 +61,7 @@ def warned(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding(
                 what=f"node {name} has warned, and a job on it has started anew",
                 why=message,
-                do=(
-                    "nothing replaces the node for this, because the peers of a broken device say"
-                    " the same. Where the job keeps crashing, replace one node, and the next one only"
-                    f" if that does not help: {_by_hand(snapshot, name)}"
-                ),
+                do=f"{LEFT_ALONE}: {_by_hand(snapshot, name)}",
             )
 
 

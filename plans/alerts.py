@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from catalog.repair import LEFT_ALONE
 from catalog.xids import REPLACE, XID_CLASSES, XidClass
-from frozen import dataclass
+from plans.alert import Alert
 from plans.budget import plain
 from plans.history import APP as HISTORY
 from plans.metrics import MetricsPlan
-from plans.parts import Spec
 from plans.push_gateway import NAMESPACE
 from plans.queries import BUSY, query
 from plans.repair import APP as REPAIR
@@ -31,35 +31,20 @@ SLOW, SLOW_MINUTES = 0.9, 4
 their power limit differ by less; one that is hot, or has lost power, by more."""
 OLD = 2
 """A checkpoint is old after so many intervals: one save was missed, and not only late."""
+UNANSWERED, UNANSWERED_MINUTES = 1, 5
+"""Events a second of an EFA device, for so long. As many the agent of EKS takes for usual in the long run
+(eks-node-monitoring-agent 1.7.0, monitors/networking/efa/efa.go: rate.Every(time.Second)); AWS names no limit.
+The minutes are a choice: a gang whose node is gone has started anew by then."""
 ENDING_HOURS = 6
 """Before the end of a reservation: enough to save, and to find other nodes."""
+BY_HAND = (
+    "kubectl delete nodeclaim --wait=false the one of {{ $labels.node }}, then kubectl delete pod the rank's,"
+    " for which Karpenter waits: the gang starts anew from its last checkpoint"
+)
+"""How a node of a run is replaced."""
 FULL = 0.9
 """Fill of Lustre: one full OST is an error of every file with a stripe on it, and OSTs fill
 unevenly."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Alert:
-    """Something that somebody must know."""
-
-    name: str
-    severity: str
-    """critical: money is lost now. warning: it will be. info: nothing is wrong."""
-    expression: str
-    minutes: int
-    """For which it must hold."""
-    says: str
-    fix: str
-
-    def rule(self) -> Spec:
-        """As Prometheus reads it."""
-        return {
-            "alert": self.name,
-            "expr": self.expression,
-            "for": f"{self.minutes}m",
-            "labels": {"severity": self.severity},
-            "annotations": {"summary": self.says, "fix": self.fix},
-        }
 
 
 def rules(plan: MetricsPlan) -> str:
@@ -83,6 +68,8 @@ def alerts(plan: MetricsPlan) -> Iterator[Alert]:
         yield _checkpoint()
     yield from map(_xid, XID_CLASSES)
     yield from _gpus()
+    if plan.efa:
+        yield _efa()
     if any(target.job == REPAIR for target in plan.controllers):
         yield from _nodes()
     yield from _pools()
@@ -141,11 +128,7 @@ def _ranks() -> Iterator[Alert]:
             "rank {{ $labels.rank }} of run {{ $labels.run }} in {{ $labels.namespace }}, on node"
             " {{ $labels.node }}, has GPUs that clock lower than those of the others, and all wait for it"
         ),
-        fix=(
-            "make accept on the pool judges its nodes; to replace this one: kubectl delete nodeclaim"
-            " --wait=false the one of {{ $labels.node }}, then kubectl delete pod the rank's, for which"
-            " Karpenter waits: the gang starts anew from its last checkpoint"
-        ),
+        fix=f"make accept on the pool judges its nodes; to replace this one: {BY_HAND}",
     )
     yield Alert(
         name="RunOutOfMemory",
@@ -218,6 +201,23 @@ def _gpus() -> Iterator[Alert]:
         ),
         fix="kubectl --namespace kube-system describe pods --selector app.kubernetes.io/name=trainyard-"
         "{{ $labels.job }}",
+    )
+
+
+def _efa() -> Alert:
+    """It names the link: the peers of a broken device count the same (docs/decisions/0018)."""
+    return Alert(
+        name="EfaRetransmits",
+        severity="warning",
+        expression=(
+            f"{query('efa timeouts')} > {UNANSWERED} or {query('efa unresponsive')} > {UNANSWERED}"
+        ),
+        minutes=UNANSWERED_MINUTES,
+        says=(
+            "a link of EFA at node {{ $labels.node }} fails: {{ $value | humanize }} times a second its"
+            " packets get no answer in time; the fault is at this end, at the other or between them"
+        ),
+        fix=f"{LEFT_ALONE}: {BY_HAND}",
     )
 
 

@@ -71,6 +71,8 @@ DASHBOARDS: tuple[Dashboard, ...] = (
             ("gpu power",),
             ("gpu temperature",),
             ("xids", "gpu memory errors"),
+            ("efa sent",),
+            ("efa retransmissions",),
         ),
     ),
     Dashboard(
@@ -94,6 +96,7 @@ DASHBOARDS: tuple[Dashboard, ...] = (
             ("run power",),
             ("run clock",),
             ("run nvlink",),
+            ("run efa",),
             ("run gpu memory",),
             ("run memory",),
             ("run cpu",),

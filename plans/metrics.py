@@ -7,7 +7,7 @@ Queries: queries.py. Alerts: alerts.py. Dashboards: dashboards.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from frozen import dataclass
 from plans.alertmanager import APP as ALERTMANAGER
@@ -22,7 +22,7 @@ from plans.push_gateway import PORT as PUSH_PORT
 
 EXPORTERS = "kube-system"
 """Namespace of the exporters: that of Prometheus admits no pod with rights on its node."""
-PORT, GPU_PORT, NODE_PORT = 9090, 9400, 9100
+PORT, GPU_PORT, NODE_PORT, EFA_PORT = 9090, 9400, 9100, 8080
 FOLDER = "/etc/prometheus"
 """Of Prometheus's files."""
 RULES = "rules.json"
@@ -30,7 +30,7 @@ INTERVAL_SECONDS = 30
 """The GPU exporter reads its GPUs as often (dcgm-exporter, pkg/cmd/app.go): faster shows nothing more."""
 VIEW = f"kubectl --namespace {NAMESPACE} port-forward service/prometheus {PORT}"
 """Command that shows Prometheus at http://localhost:9090."""
-GPUS, NODES = "gpus", "nodes"
+GPUS, NODES, EFA = "gpus", "nodes", "efa"
 """Names of the exporters: their label `job`, and the label of their pods."""
 APP = "app.kubernetes.io/name"
 
@@ -95,6 +95,17 @@ class DayBudget:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EfaExporter:
+    """A program of ours on nodes with EFA: workloads/efa."""
+
+    image: str
+    files: Mapping[str, str]
+    """Name → text of its program."""
+    instance_types: tuple[str, ...]
+    """Of these nodes."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class MetricsPlan:
     """Prometheus and its exporters."""
 
@@ -103,6 +114,8 @@ class MetricsPlan:
     image: str
     gpu_image: str
     node_image: str
+    efa: EfaExporter | None
+    """None: no pool has EFA."""
     controllers: tuple[Target, ...]
     retention_days: int
     remote_write_url: str | None
@@ -140,6 +153,7 @@ def prometheus_config(plan: MetricsPlan, workspace: str | None = None) -> str:
             *map(_controller, plan.controllers),
             _exporter(GPUS, GPU_PORT),
             _exporter(NODES, NODE_PORT),
+            *([_exporter(EFA, EFA_PORT)] if plan.efa else []),
             _containers(),
             _api_server(),
             *([_pushed()] if plan.push_gateway else []),

@@ -83,7 +83,7 @@ PLATFORM: dict[str, Query] = {
         promql="max by (job) (up{WHERE})", title="Programs that answer", unit="short", legend=JOB
     ),
     "exporters": Query(
-        promql='min by (job, node) (up{job=~"gpus|nodes",WHERE})',
+        promql='min by (job, node) (up{job=~"gpus|nodes|efa",WHERE})',
         title="Exporters that answer",
         unit="short",
         legend="{{job}} {{node}}",

@@ -29,6 +29,11 @@ def _since(metric: str) -> str:
     return f"time() - {_by_run(f'{metric}_seconds')}"
 
 
+def _worst_device(counter: str) -> str:
+    """Events a second of an EFA device, for each node those of its worst one."""
+    return f"max by (node, pool) (rate(node_amazonefa_{counter}{{WHERE}}[2m]))"
+
+
 _SM, _TENSOR, _DRAM = (f"DCGM_FI_PROF_{name}_ACTIVE" for name in ("SM", "PIPE_TENSOR", "DRAM"))
 
 _NOTICES = "spot_interrupted|capacity_reservation_interrupted|scheduled_change|event_status"
@@ -86,6 +91,31 @@ QUERIES: dict[str, Query] = {
         unit="short",
         legend="{{node}} GPU {{gpu}} Xid {{xid}}",
     ),
+    # ---- EFA
+    "efa sent": Query(
+        promql="sum by (node) (rate(node_amazonefa_tx_bytes{WHERE}[5m]))",
+        title="EFA, sent",
+        unit="Bps",
+        legend=NODE,
+    ),
+    "efa retransmissions": Query(
+        promql="sum by (node) (rate(node_amazonefa_retrans_pkts{WHERE}[5m]))",
+        title="EFA, packets sent again",
+        unit="pps",
+        legend=NODE,
+    ),
+    "efa timeouts": Query(
+        promql=_worst_device("retrans_timeout_events"),
+        title="EFA, packets without an answer in time",
+        unit="cps",
+        legend=NODE,
+    ),
+    "efa unresponsive": Query(
+        promql=_worst_device("unresponsive_remote_events"),
+        title="EFA, other ends that do not answer",
+        unit="cps",
+        legend=NODE,
+    ),
     # ---- runs
     "run sm": Query(promql=_by_rank(_SM), title="SMs at work", unit="percentunit", legend=RANK),
     "run tensor": Query(
@@ -124,6 +154,16 @@ QUERIES: dict[str, Query] = {
     "run nvlink": Query(
         promql=_by_rank("DCGM_FI_PROF_NVLINK_TX_BYTES", of="sum"),
         title="NVLink, sent",
+        unit="Bps",
+        legend=RANK,
+    ),
+    "run efa": Query(
+        # Counters of EFA know no pod: a rank has those of its node, whose devices one gang holds.
+        promql=(
+            f"{_by_rank('DCGM_FI_DEV_POWER_USAGE', of='count')} * 0 + on (node) group_left ()"
+            " sum by (node) (rate(node_amazonefa_tx_bytes[5m]))"
+        ),
+        title="EFA, sent",
         unit="Bps",
         legend=RANK,
     ),

@@ -260,6 +260,7 @@ def _environment(
     me = identity(config, wanted)
     cluster = cluster_name(me, wanted, zones)
     pools = pool_plans(me, wanted, access)
+    plugins = device_plugins_plan(pools, wanted.artifacts)
     runtimes = runtime_plans(wanted)
     described = typed(wanted.jobs)
     promised = contract(config.region, wanted, pools, runtimes)
@@ -276,7 +277,7 @@ def _environment(
         gpu_nodes=gpu_nodes_plan(me, cluster, wanted),
         karpenter=karpenter_plan(me, cluster, wanted),
         pools=pools,
-        device_plugins=device_plugins_plan(pools, wanted.artifacts),
+        device_plugins=plugins,
         trainer=trainer_plan(wanted.trainer.version, wanted.artifacts),
         runtimes=runtimes,
         training_operators=training_operator_plans(wanted.training_operator, wanted.artifacts),
@@ -286,7 +287,7 @@ def _environment(
         ),
         job_pods=job_pods_plan(me, wanted),
         directory_roots=directory_roots_plan(wanted),
-        metrics=metrics_plan(me, wanted),
+        metrics=metrics_plan(me, wanted, plugins.efa_instance_types),
         repair=repair_plan(wanted),
         history=history_plan(wanted),
         logs=pod_logs_plan(me, wanted),

@@ -11,20 +11,21 @@ from plans.alertmanager import AlertmanagerPlan
 from plans.history import APP as HISTORY
 from plans.history import PORT as HISTORY_PORT
 from plans.managed_prometheus import ManagedPrometheusPlan
-from plans.metrics import APP, INTERVAL_SECONDS, DayBudget, MetricsPlan, Target
+from plans.metrics import APP, INTERVAL_SECONDS, DayBudget, EfaExporter, MetricsPlan, Target
 from plans.parts import Identity
 from plans.push_gateway import PushGatewayPlan
 from plans.repair import APP as REPAIR
 from plans.repair import DCGM_PORT
 from plans.repair import PORT as REPAIR_PORT
 from stacks.derive.capacity import STANDARD, first_type
+from stacks.derive.programs import program_files
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.metrics import AlertsConfig, MetricsConfig
 
-SERIES_BASE, SERIES_A_NODE, SERIES_A_GPU = 20_000, 450, 30
+SERIES_BASE, SERIES_A_NODE, SERIES_A_GPU, SERIES_AN_EFA = 20_000, 450, 30, 10
 """Estimates: controllers, which were 14,578 with Kueue and the training-operator in a world (2026-11-22),
-and API server; of a node its exporter, its containers and its network; of a
-GPU the fields of plans/metrics.py, and what names them."""
+and API server; of a node its exporter, its containers and its network; of a GPU the fields of
+plans/metrics.py, and what names them; of an EFA device the counters of workloads/efa."""
 SEVERITIES = ("critical", "warning", "info")
 """Of alerts, the worst first."""
 BYTES_A_SAMPLE = 2
@@ -51,9 +52,11 @@ class Room:
     memory_mib: int
 
 
-def metrics_plan(me: Identity, wanted: EnvironmentConfig) -> MetricsPlan | None:
+def metrics_plan(
+    me: Identity, wanted: EnvironmentConfig, efa_types: tuple[str, ...]
+) -> MetricsPlan | None:
     """Prometheus as large as all pools at their limits need; None where the stack file wants no
-    metrics."""
+    metrics. `efa_types`: instance types of pools that have EFA devices."""
     if wanted.metrics is None:
         return None
     series, remote = series_of(wanted), wanted.metrics.remote_write
@@ -62,6 +65,7 @@ def metrics_plan(me: Identity, wanted: EnvironmentConfig) -> MetricsPlan | None:
         image=versions.PROMETHEUS_IMAGE,
         gpu_image=versions.DCGM_EXPORTER_IMAGE,
         node_image=versions.NODE_EXPORTER_IMAGE,
+        efa=_efa(efa_types),
         controllers=_controllers(wanted),
         retention_days=wanted.metrics.retention_days,
         remote_write_url=remote.url if remote else None,
@@ -83,6 +87,14 @@ def metrics_plan(me: Identity, wanted: EnvironmentConfig) -> MetricsPlan | None:
         memory_mib=memory_mib(series),
         millicpus=millicpus(series),
         disk_gib=disk_gib(series, wanted.metrics.retention_days),
+    )
+
+
+def _efa(types: tuple[str, ...]) -> EfaExporter | None:
+    if not types:
+        return None
+    return EfaExporter(
+        image=versions.PYTHON_IMAGE, files=program_files("efa"), instance_types=types
     )
 
 
@@ -170,13 +182,15 @@ def _controllers(wanted: EnvironmentConfig) -> tuple[Target, ...]:
 def series_of(wanted: EnvironmentConfig) -> int:
     """Series of an environment whose pools are full, to the next thousand."""
     nodes = wanted.system_nodes.nodes
-    gpus = 0
+    gpus = efas = 0
     for pool in wanted.pools.values():
         most = (pool.max_nodes + pool.warm_spares) * len(pool.instance_types)
         nodes += most
         kind = first_type(pool)
         gpus += most * (kind.gpus if kind else 0)
-    return math.ceil((SERIES_BASE + nodes * SERIES_A_NODE + gpus * SERIES_A_GPU) / 1000) * 1000
+        efas += most * (kind.efa if kind else 0)
+    of_nodes = nodes * SERIES_A_NODE + gpus * SERIES_A_GPU + efas * SERIES_AN_EFA
+    return math.ceil((SERIES_BASE + of_nodes) / 1000) * 1000
 
 
 def samples_a_month(series: int) -> int:

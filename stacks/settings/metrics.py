@@ -48,7 +48,7 @@ class AlertsConfig:
 @dataclass(frozen=True, kw_only=True)
 class MetricsConfig:
     """Metrics of GPUs, nodes, controllers and runs, and alerts on them: a Prometheus on the system
-    nodes, and two exporters on every node of a pool. Write `{}` for the defaults."""
+    nodes, and exporters on every node of a pool. Write `{}` for the defaults."""
 
     retention_days: Annotated[int, pydantic.Field(ge=1, le=90, strict=True)] = 15
     """Number of days that Prometheus keeps samples, on the disk of its system node. A new system node

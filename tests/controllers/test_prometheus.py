@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(
     not PROGRAM.exists(),
     reason="needs prometheus: `python -m rehearsal build --also prometheus` builds it",
 )
-TARGETS = ("gpus", "nodes", "containers", "trainyard-history")
+TARGETS = ("gpus", "nodes", "efa", "containers", "trainyard-history")
 
 
 class Files(SimpleHTTPRequestHandler):

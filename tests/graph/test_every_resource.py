@@ -30,6 +30,7 @@ CONTAINERS = {
     "efa-device-plugin": "efa",
     "metrics-prometheus": "prometheus",
     "repair": "repair",
+    "trainyard-efa": "efa",
     "trainyard-gpus": "gpus",
     "trainyard-nodes": "nodes",
 }

@@ -20,6 +20,10 @@ from tests.support.teams import with_queues
 
 ON = at("metrics", {})
 OPERATOR = at("training_operator", {"version": "1.8.1"})
+WITHOUT_EFA = (
+    at("pools", {"l40s": {"instance_types": ["g6e.4xlarge"], "max_nodes": 2}}),
+    at("jobs", {}),
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +59,7 @@ def test_metrics_change_nothing_else() -> None:
 
 def test_prometheus_asks_every_controller_of_the_environment(watched: Graph) -> None:
     everything = {"karpenter", "trainer", "jobset", "training-operator", "kueue"}
-    own = {"prometheus", "gpus", "nodes", "containers", "kube-apiserver"}
+    own = {"prometheus", "gpus", "nodes", "efa", "containers", "kube-apiserver"}
     assert {*asked(watched)} == everything | own
     assert {*asked(environment(ON))} == {"karpenter", "trainer", "jobset"} | own
 
@@ -71,7 +75,7 @@ def test_what_asks_who_reads_gets_the_token_of_prometheus(watched: Graph) -> Non
 
 
 def test_an_exporter_is_found_by_the_label_of_its_pods(watched: Graph) -> None:
-    for name in ("gpus", "nodes"):
+    for name in ("gpus", "nodes", "efa"):
         labels = watched[f"DaemonSet trainyard-{name}"].inputs["spec"]["template"]["metadata"][
             "labels"
         ]
@@ -97,10 +101,34 @@ def test_exporters_fit_beside_a_job_that_takes_a_whole_node(watched: Graph) -> N
     """pod_resources.py keeps 500m and 1024 MiB for all DaemonSets, of which the others take half."""
     requests = [
         pod(watched, f"DaemonSet trainyard-{name}")["containers"][0]["resources"]["requests"]
-        for name in ("gpus", "nodes")
+        for name in ("gpus", "nodes", "efa")
     ]
     assert sum(int(each["cpu"].removesuffix("m")) for each in requests) <= 100
-    assert sum(int(each["memory"].removesuffix("Mi")) for each in requests) <= 300
+    assert sum(int(each["memory"].removesuffix("Mi")) for each in requests) <= 350
+
+
+def test_the_exporter_of_efa_runs_on_types_with_efa_and_has_no_rights(watched: Graph) -> None:
+    spec = pod(watched, "DaemonSet trainyard-efa")
+    assert spec["nodeSelector"] == {"trainyard.io/nodes": "training"}
+    assert spec["affinity"] == pod(watched, "DaemonSet efa-device-plugin")["affinity"]
+    [container] = spec["containers"]
+    assert container["securityContext"]["runAsUser"] > 0
+    assert all(mount["readOnly"] for mount in container["volumeMounts"] if mount["name"] == "sys")
+    files = watched["ConfigMap exporters-efa"].inputs["data"]
+    program, system, port = container["command"][-3:]
+    [folder] = [
+        each["mountPath"] for each in container["volumeMounts"] if each["name"] == "program"
+    ]
+    assert program.removeprefix(f"{folder}/") in files and system == "/host/sys"
+    assert {"name": "metrics", "containerPort": int(port)} in container["ports"]
+
+
+def test_only_a_pool_with_efa_has_an_exporter_and_an_alert_of_it() -> None:
+    plain = environment(ON, *WITHOUT_EFA)
+    assert "efa" not in asked(plain)
+    assert not [each for each in json.loads(plain.golden()) if "trainyard-efa" in str(each)]
+    named = [each["alert"] for each in file(plain, RULES)["groups"][0]["rules"]]
+    assert "EfaRetransmits" not in named and "GpuMemoryBroken" in named
 
 
 def test_a_changed_file_is_no_new_pod(watched: Graph) -> None:
@@ -131,6 +159,12 @@ def test_more_nodes_are_more_series_and_seldom_another_pod() -> None:
     assert few.series < some.series < many.series
     assert (few.memory_mib, few.millicpus) == (some.memory_mib, some.millicpus)
     assert few.memory_mib < many.memory_mib and few.disk_gib < many.disk_gib
+
+
+def test_a_node_counts_with_its_gpus_and_its_efa_devices() -> None:
+    few, many = (environment_plan(ON, at("pools.h100.max_nodes", n)).metrics for n in (2, 102))
+    assert few and many
+    assert many.series - few.series == 100 * (450 + 8 * 30 + 32 * 10)
 
 
 def test_the_plan_says_what_prometheus_takes_and_the_stack_how_to_see_it(watched: Graph) -> None:

@@ -108,6 +108,25 @@ def answering(**values: int) -> Series:
     return found
 
 
+def efa(timeouts: float, unresponsive: float = 0, *, devices: int = 1) -> Series:
+    """A node of whose EFA devices each counts so many events a second."""
+    a_second = {"retrans_timeout_events": timeouts, "unresponsive_remote_events": unresponsive}
+    return {
+        name: values
+        for device in range(devices)
+        for counter, events in a_second.items()
+        for name, values in steadily(
+            f"node_amazonefa_{counter}",
+            7000,
+            30 * events,
+            node="n0",
+            pool="h100",
+            device=f"rdmap{device}s0",
+            port="1",
+        ).items()
+    }
+
+
 def launch_errors(method: str, step: float) -> Series:
     labels = {"error": "InsufficientCapacityError", "method": method, "controller": "nodeclaim"}
     return steadily("karpenter_cloudprovider_errors_total", 1, step, **labels)
@@ -188,8 +207,12 @@ CASES: dict[str, tuple[tuple[Series, ...], tuple[Series, ...]]] = {
             gpu("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", 0, 9),
         ),
     ),
+    "EfaRetransmits": (
+        (efa(5), efa(0, 5), efa(9, 9), dict([*efa(0, 5).items()][1:])),
+        ({}, efa(0), efa(0.2, 0.2), efa(0.5, devices=32)),
+    ),
     "ExporterDown": (
-        (always("up", 0, job="gpus", node="n0"),),
+        (always("up", 0, job="gpus", node="n0"), always("up", 0, job="efa", node="n0")),
         (always("up", 1, job="gpus", node="n0"), always("up", 0, job="karpenter", node="s0")),
     ),
     "NodesCannotLaunch": (
@@ -330,6 +353,18 @@ def test_a_rank_that_hangs_or_is_slow_is_named_within_5_minutes(
     file = folder / f"{alert}.json"
     file.write_text(json.dumps({"rule_files": ["rules.json"], "tests": [test]}))
     promtool(folder, "test", "rules", file.name)
+
+
+def test_a_link_of_efa_that_recovers_within_minutes_is_silent(folder: Path) -> None:
+    """A gang whose node is gone waits for it until it starts anew."""
+    [name, *_] = efa(9)
+    tests = [
+        _firing("EfaRetransmits", {name: f"0x{before} 900+900x4 4500x{MINUTES}"}, fires=False)
+        for before in range(2 * MINUTES - 26, 2 * MINUTES - 18)
+    ]
+    whole = {"rule_files": ["rules.json"], "evaluation_interval": "30s", "tests": tests}
+    (folder / "recovers.json").write_text(json.dumps(whole))
+    promtool(folder, "test", "rules", "recovers.json")
 
 
 def test_prometheus_reads_every_rule_and_every_query(folder: Path) -> None:

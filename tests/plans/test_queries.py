@@ -21,7 +21,14 @@ from tests.support.recording import CHECKOUT
 OF_PROMETHEUS = {"up"}
 WORDS = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*_[a-zA-Z0-9_]*")
 FUNCTIONS = {
-    *("histogram_quantile", "label_values", "max_over_time", "predict_linear", "sum_over_time")
+    *(
+        "group_left",
+        "histogram_quantile",
+        "label_values",
+        "max_over_time",
+        "predict_linear",
+        "sum_over_time",
+    )
 }
 LABELS = {"sick_node", "sick_pool", "cluster_queue", "job_namespace", "resource_type", "__name__"}
 

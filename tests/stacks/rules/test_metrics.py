@@ -15,8 +15,8 @@ REFUSED: dict[str, tuple[tuple[Edit, ...], str, str]] = {
     "a history that is longer than the disk": (
         (at("metrics.retention_days", 90), at("pools.h100.max_nodes", 256)),
         "metrics.retention_days",
-        "must need at most 25 GiB, which the disk of a system node has for 201,000 series; got 90, which"
-        " need 98 GiB. Fix: write 23, and set managed_prometheus or remote_write for more",
+        "must need at most 25 GiB, which the disk of a system node has for 283,000 series; got 90, which"
+        " need 137 GiB. Fix: write 16, and set managed_prometheus or remote_write for more",
     ),
     "pools whose history of a day fits on no disk": (
         (at("metrics", {}), at("pools.h100.max_nodes", 8000)),
@@ -26,7 +26,7 @@ REFUSED: dict[str, tuple[tuple[Edit, ...], str, str]] = {
     "a Prometheus larger than half of a system node": (
         (at("metrics", {"retention_days": 1}), HUGE),
         "system_nodes.instance_type",
-        "for Prometheus in half of a node, for 2,784,000 series; got m7i.xlarge, half of which has 8192"
+        "for Prometheus in half of a node, for 4,064,000 series; got m7i.xlarge, half of which has 8192"
         " MiB and 2 vCPUs. Fix: write m7i.8xlarge",
     ),
     "a password in the address": (
