@@ -35,15 +35,30 @@ class Deployed:
 
 def read_deployed(types: Collection[str]) -> Deployed:
     """Ask the engine which resources of these types the stack holds. Nothing before the first
-    `pulumi up`. The answer has secrets in clear, so the other types are dropped here."""
-    import pulumi  # only here: `make check` needs no SDK
+    `pulumi up`. The answer has secrets in clear, so the other types are dropped here.
 
+    The engine is asked without references to resources, which the SDK's own call demands. pulumi-eks has
+    some among its outputs, and the SDK asks for each of them at once: in an update that has just begun
+    the engine knows none of them.
+    """
+    import pulumi  # only here: `make check` needs no SDK
+    from google.protobuf import struct_pb2
+    from pulumi.runtime import rpc, settings
+    from pulumi.runtime.proto import resource_pb2
+
+    asked = struct_pb2.Struct()
     stack = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
-    answer = pulumi.runtime.invoke(OF_A_STACK, {"stackName": stack}).value
+    asked.update({"stackName": stack})
+    monitor = settings.get_monitor()
+    assert monitor
+    answer = monitor.Invoke(
+        resource_pb2.ResourceInvokeRequest(tok=OF_A_STACK, args=asked, acceptResources=False)
+    )
+    told, _ = rpc.deserialize_properties_unwrap_secrets(getattr(answer, "return"))
     return Deployed(
         resources={
             (found["type"], urn.split("::")[-1]): found.get("outputs") or {}
-            for urn, found in answer["outputs"].items()
+            for urn, found in told["outputs"].items()
             if found["type"] in types
         }
     )

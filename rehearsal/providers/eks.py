@@ -94,7 +94,8 @@ class Cluster(pulumi.ComponentResource):
         self.kubeconfig = pulumi.Output.all(*facts).apply(lambda all_: kubeconfig(*all_))
         text = pulumi.Output.json_dumps(self.kubeconfig)
         self.provider = _KubernetesProvider(f"{name}-eks-k8s", {"kubeconfig": text}, mine)
-        self.register_outputs({})
+        # As the genuine component does: the state then has references to its children.
+        self.register_outputs(self.outputs())
 
     def _control_plane(self, first: list[pulumi.Resource]) -> aws.eks.Cluster:
         given = self.given

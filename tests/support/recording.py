@@ -219,6 +219,13 @@ class RecordingMonitor(mocks.MockMonitor):
         self.resources[urn] = self.ResourceRegistration(urn, found, {**inputs, **made})
         return resource_pb2.RegisterResourceResponse(urn=urn, id=found, object=answer)
 
+    def Invoke(self, request: Any) -> resource_pb2.ResourceInvokeResponse:
+        """As the engine: whoever accepts no references to resources gets their ids."""
+        answer = super().Invoke(request)
+        if not request.acceptResources:
+            _without_references(getattr(answer, "return"))
+        return answer
+
     def RegisterResourceOutputs(self, request: Any) -> empty_pb2.Empty:
         self.graph.registered.add(request.urn)
         if request.urn.split("::")[2] == "pulumi:pulumi:Stack":
@@ -265,6 +272,25 @@ class RecordingMonitor(mocks.MockMonitor):
         return {SIGNATURE: REFERENCE, "urn": urn, "id": inputs["name"], "packageVersion": ""}
 
 
+def _without_references(struct: struct_pb2.Struct) -> None:
+    for value in struct.fields.values():
+        inside = value.struct_value
+        if SIGNATURE in inside.fields:
+            value.string_value = inside.fields["id"].string_value
+        else:
+            _without_references(inside)
+
+
+CHILD = "urn:pulumi:dev::trainyard::eks:index:Cluster$aws:eks/cluster:Cluster::cluster-eksCluster"
+CLUSTER = {
+    "urn:pulumi:dev::trainyard::eks:index:Cluster::cluster": {
+        "type": "eks:index:Cluster",
+        "outputs": {"eksCluster": {SIGNATURE: REFERENCE, "urn": CHILD, "id": ""}},
+    }
+}
+"""What pulumi-eks leaves in the state of every environment: a reference to a resource."""
+
+
 class NoLookups(pulumi.runtime.Mocks):
     """The only look-ups of the program are those of what is deployed, of a listed team's contract and
     of a brought VPC. Each of AWS names its provider: without one it asks whatever account and region
@@ -283,12 +309,11 @@ class NoLookups(pulumi.runtime.Mocks):
 
     def call(self, args: Any) -> Any:
         if args.token == OF_A_STACK:
-            return {
-                "outputs": {
-                    f"urn:pulumi:dev::trainyard::{kind}::{name}": {"type": kind, "outputs": outputs}
-                    for (kind, name), outputs in self.deployed.resources.items()
-                }
+            held = {
+                f"urn:pulumi:dev::trainyard::{kind}::{name}": {"type": kind, "outputs": outputs}
+                for (kind, name), outputs in self.deployed.resources.items()
             }
+            return {"outputs": held | (CLUSTER if held else {})}
         assert args.provider, f"{args.token} names no provider"
         if args.token == "aws:ssm/getParameter:getParameter" and self.parameters:
             name = args.args["name"]
