@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from types import SimpleNamespace
 from typing import Any
 
 import pulumi
+import pulumi_aws as aws
 import pytest
 from pulumi.runtime import mocks, settings
 
@@ -47,7 +47,7 @@ class Recorder(pulumi.runtime.Mocks):
     ) -> tuple[str | None, dict[str, Any]]:
         self.made[args.name] = args
         answers = {
-            "aws:iam/role:Role": {"arn": "arn:aws:iam::1:role/eks"},
+            "aws:iam/role:Role": {"arn": f"arn:aws:iam::1:role/{args.name}"},
             "aws:eks/cluster:Cluster": {
                 "arn": "arn:aws:eks:ap-northeast-2:1:cluster/demo",
                 "endpoint": "https://127.0.0.1:6443",
@@ -64,13 +64,15 @@ class Recorder(pulumi.runtime.Mocks):
         return {"partition": "aws", "dnsSuffix": "amazonaws.com"}, []
 
 
-def build(given: dict[str, Any]) -> tuple[Recorder, dict[str, Any]]:
-    """The component in a recording engine: what it made, and its outputs' values."""
+def build(given: dict[str, Any], role: str = "") -> tuple[Recorder, dict[str, Any]]:
+    """The component in a recording engine: what it made, and its outputs' values. `role`: name of one
+    that exists already."""
     recorder, values = Recorder(), {}
 
     async def run() -> None:
         mocks.set_mocks(recorder)
-        cluster = eks.Cluster("main", given, None)
+        roles = {"serviceRole": aws.iam.Role(role, assume_role_policy="{}")} if role else {}
+        cluster = eks.Cluster("main", given | roles, None)
         outputs = {
             key: pulumi.Output.from_input(value)
             for key, value in cluster.outputs().items()
@@ -122,9 +124,9 @@ def test_the_cluster_is_asked_for_as_the_genuine_component_does(
 
 
 def test_a_role_that_is_given_takes_the_place_of_its_own() -> None:
-    arn = "arn:aws:iam::111122223333:role/dev-control-plane"
-    recorder, _ = build({**WANTED, "serviceRole": SimpleNamespace(arn=arn)})
-    assert recorder.made.keys() == {"main", "main-eksCluster", "main-eks-k8s"}
+    recorder, _ = build(WANTED, role="control-plane")
+    assert recorder.made.keys() == {"control-plane", "main", "main-eksCluster", "main-eks-k8s"}
+    arn = "arn:aws:iam::1:role/control-plane"
     assert recorder.made["main-eksCluster"].inputs["roleArn"] == arn
 
 
