@@ -146,7 +146,9 @@ def _missing(results: Results, promise: Promise) -> Iterable[Verdict]:
     """Lines without which nobody knows whether the nodes do what was promised."""
     wanted: dict[str, Word] = dict.fromkeys(ERRORS, "warn") if results.gpus else {}
     if promise.efa and results.nodes > 1:
-        wanted |= {SENT: "fail"}
+        # Linux has counters only on a device of the node's own network (is_full_dev in
+        # drivers/infiniband/core/sysfs.c), so a pod may see none. The speed of all-reduces is judged.
+        wanted |= {SENT: "warn"}
     if promise.gpus and not results.gpus:
         wanted |= {"matrix product on GPUs": "fail"}
     for line in sorted(wanted.keys() - {measure.line for measure in results.now}):
