@@ -13,7 +13,7 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from components.one_pod import one_pod
-from components.role import role
+from components.role import pod_role
 from components.unprivileged import container_security, pod_security, probe
 from plans.alertmanager import (
     APP,
@@ -124,19 +124,18 @@ class Alertmanager(pulumi.ComponentResource):
         statement = self.topic_arn.apply(
             lambda arn: json.dumps(document(publishing(arn), *keys), sort_keys=True)
         )
-        pods, attached = role(
-            self, name, self._identity, self._plan.role_name, trust, inline={"topic": statement}
-        )
-        association = aws.eks.PodIdentityAssociation(
+        _, ready = pod_role(
+            self,
             name,
+            self._identity,
+            self._plan.role_name,
+            trust,
             cluster_name=cluster_name,
             namespace=self._namespace,
             service_account=account,
-            role_arn=pods.arn,
-            tags=self._identity.tags(name),
-            opts=self._child,
+            inline={"topic": statement},
         )
-        return [*attached, association]
+        return ready
 
 
 def _pod(

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pulumi
-import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from components.program import RBAC, Program, ProgramArgs
-from components.role import role
+from components.role import pod_role
 from plans.dispatch import (
     APP,
     CHECK,
@@ -114,19 +113,18 @@ class Dispatch(pulumi.ComponentResource):
         """The role of the program's pod. It has no policy: everybody may ask STS who they are, and the
         workers say what it may do."""
         trusted = pulumi.Output.from_input(trusts).apply(lambda each: pod_trust(each, APP, APP))
-        made, _ = role(self, name, identity, plan.role_name, trusted)
+        made, ready = pod_role(
+            self,
+            name,
+            identity,
+            plan.role_name,
+            trusted,
+            cluster_name=cluster_name,
+            namespace=APP,
+            service_account=APP,
+        )
         self.role_arn = made.arn
-        return [
-            aws.eks.PodIdentityAssociation(
-                name,
-                cluster_name=cluster_name,
-                namespace=APP,
-                service_account=APP,
-                role_arn=made.arn,
-                tags=identity.tags(name),
-                opts=pulumi.ResourceOptions(parent=self),
-            )
-        ]
+        return ready
 
     def _may_renew(self, name: str, plan: DispatchPlan) -> list[pulumi.Resource]:
         called = k8s.meta.v1.ObjectMetaArgs(name=APP, namespace=NAMESPACE)

@@ -15,7 +15,7 @@ import pulumi_kubernetes as k8s
 
 from components.chart import WITH_THE_NODES, release
 from components.cluster import ClusterCoordinates
-from components.role import role
+from components.role import pod_role
 from plans import policies
 from plans.encryption import node_volumes
 from plans.parts import KarpenterPlan
@@ -114,12 +114,15 @@ class Karpenter(pulumi.ComponentResource):
         reads = pulumi.Output.all(
             node_role_arn=node_role_arn, cluster_arn=cluster.arn, queue_arn=queue.arn
         ).apply(lambda arns: json.dumps(policies.karpenter_identity(**arns), sort_keys=True))
-        controller, attached = role(
+        _, ready = pod_role(
             self,
             name,
             self._plan.identity,
             self._plan.role_name,
             trusts,
+            cluster_name=cluster.name,
+            namespace=NAMESPACE,
+            service_account=SERVICE_ACCOUNT,
             inline={
                 "nodes": json.dumps(
                     policies.karpenter_nodes(region=region, cluster=self._plan.cluster_name),
@@ -132,16 +135,7 @@ class Karpenter(pulumi.ComponentResource):
                 **({"volumes": json.dumps(node_volumes(key), sort_keys=True)} if key else {}),
             },
         )
-        association = aws.eks.PodIdentityAssociation(
-            name,
-            cluster_name=cluster.name,
-            namespace=NAMESPACE,
-            service_account=SERVICE_ACCOUNT,
-            role_arn=controller.arn,
-            tags=self._plan.identity.tags(name),
-            opts=pulumi.ResourceOptions(parent=self),
-        )
-        return [*attached, association]
+        return ready
 
     def _controller(
         self,

@@ -11,7 +11,7 @@ import json
 import pulumi
 import pulumi_aws as aws
 
-from components.role import role
+from components.role import pod_role
 from plans.managed_prometheus import SERVICE_ACCOUNT, ManagedPrometheusPlan, writing
 from plans.parts import Identity
 from plans.policies import Document
@@ -41,7 +41,6 @@ class ManagedPrometheus(pulumi.ComponentResource):
     ) -> None:
         """`trusts`: of a role that any pod of the cluster could get."""
         super().__init__("trainyard:metrics:ManagedPrometheus", name, None, opts)
-        child = pulumi.ResourceOptions(parent=self)
         workspace = aws.amp.Workspace(
             name,
             alias=plan.alias,
@@ -53,25 +52,18 @@ class ManagedPrometheus(pulumi.ComponentResource):
             name,
             workspace_id=workspace.id,
             retention_period_in_days=plan.retention_days,
-            opts=child,
+            opts=pulumi.ResourceOptions(parent=self),
         )
-        pods, attached = role(
+        pods, self.ready = pod_role(
             self,
             name,
             identity,
             plan.role_name,
             trusts.apply(lambda trust: pod_trust(trust, NAMESPACE, SERVICE_ACCOUNT)),
-            inline={"write": workspace.arn.apply(lambda arn: json.dumps(writing(arn)))},
-        )
-        association = aws.eks.PodIdentityAssociation(
-            name,
             cluster_name=cluster_name,
             namespace=NAMESPACE,
             service_account=SERVICE_ACCOUNT,
-            role_arn=pods.arn,
-            tags=identity.tags(name),
-            opts=child,
+            inline={"write": workspace.arn.apply(lambda arn: json.dumps(writing(arn)))},
         )
         self.endpoint, self.writer = workspace.prometheus_endpoint, pods.arn
-        self.ready = [*attached, association]
         self.register_outputs({})

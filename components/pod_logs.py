@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 
 import pulumi
-import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from components.log_group import log_group
 from components.pool_daemon import on_node, pool_daemon
-from components.role import role
+from components.role import pod_role
 from components.unprivileged import container_security
 from plans.parts import Identity, digest
 from plans.pod_logs import (
@@ -93,24 +92,18 @@ class PodLogs(pulumi.ComponentResource):
         account: pulumi.Output[str],
     ) -> list[pulumi.Resource]:
         """What gives its pods the right to write to the group."""
-        pods, attached = role(
+        _, ready = pod_role(
             self,
             name,
             self._identity,
             self._plan.role_name,
             trusts.apply(lambda trust: pod_trust(trust, NAMESPACE, APP)),
-            inline={"write": group_arn.apply(lambda arn: json.dumps(writing(arn), sort_keys=True))},
-        )
-        association = aws.eks.PodIdentityAssociation(
-            name,
             cluster_name=cluster_name,
             namespace=NAMESPACE,
             service_account=account,
-            role_arn=pods.arn,
-            tags=self._identity.tags(name),
-            opts=self._child,
+            inline={"write": group_arn.apply(lambda arn: json.dumps(writing(arn), sort_keys=True))},
         )
-        return [*attached, association]
+        return ready
 
 
 def _container(plan: PodLogsPlan) -> k8s.core.v1.ContainerArgs:

@@ -1,4 +1,4 @@
-"""An IAM role with what is attached to it."""
+"""An IAM role with what is attached to it, and who gets it."""
 
 from __future__ import annotations
 
@@ -50,3 +50,30 @@ def role(
         for key, document in (inline or {}).items()
     ]
     return made, attached
+
+
+def pod_role(
+    parent: pulumi.Resource,
+    name: str,
+    identity: Identity,
+    physical_name: str,
+    trusts: pulumi.Input[Document],
+    *,
+    cluster_name: pulumi.Input[str],
+    namespace: pulumi.Input[str],
+    service_account: pulumi.Input[str],
+    inline: Mapping[str, pulumi.Input[str]] | None = None,
+) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
+    """The role of a service account's pods, and what must exist before they start: a pod gets its
+    identity when it starts."""
+    made, attached = role(parent, name, identity, physical_name, trusts, inline=inline)
+    association = aws.eks.PodIdentityAssociation(
+        name,
+        cluster_name=cluster_name,
+        namespace=namespace,
+        service_account=service_account,
+        role_arn=made.arn,
+        tags=identity.tags(name),
+        opts=pulumi.ResourceOptions(parent=parent),
+    )
+    return made, [*attached, association]
