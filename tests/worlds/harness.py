@@ -22,6 +22,8 @@ import yaml
 
 from operations.drain import KIND
 from operations.kubectl import Login, login
+from plans.history import APP as HISTORY
+from plans.history import RECORD
 from plans.policies import document
 from rehearsal import paths, processes
 
@@ -143,6 +145,14 @@ class Harness:
             .get("conditions", [])
         )
         return next((c["type"] for c in found if c["status"] == "True"), "")
+
+    def recorded(self, job: str) -> bool:
+        """Whether the history has the end of the job. What it said before that is of an earlier
+        moment."""
+        kept = self.get(f"configmaps --namespace {HISTORY} --selector {RECORD}=run")["items"]
+        return any(
+            each["data"]["job"].endswith(f"/{job}") and each["data"]["ended"] for each in kept
+        )
 
     def copy_of(
         self, job: str, name: str, *, script: Callable[[str], str] = str, **env: str

@@ -112,12 +112,12 @@ def test_its_steps_are_those_of_its_own_log(harness: Harness) -> None:
             steps[int(found[1])] = at
         clean = bool(found)
 
-    def known() -> bool:
-        return _runs(harness)["runs"][0]["step"] == 20
-
-    assert until(known), harness.shell(f"kubectl logs -n {APP} deployment/{APP}", check=False)
+    assert until(lambda: harness.recorded("seen")), harness.shell(
+        f"kubectl logs -n {APP} deployment/{APP}", check=False
+    )
     [run] = _runs(harness)["runs"]
     each = sorted(between)[len(between) // 2]
+    assert run["step"] == 20
     assert run["step_seconds"] == pytest.approx(each, rel=0.02)
     assert run["goodput_measured"] == pytest.approx(19 * each / run["ran_seconds"], rel=0.02)
     assert run["checkpoint"] == "step 19" and run["goodput_planned"] is None

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from plans.history import APP as HISTORY
 from plans.pod_template import TOLERATIONS
 from rehearsal import processes, world
 from tests.support.patience import until
@@ -206,15 +207,14 @@ def test_what_is_measured_of_a_run_is_what_its_own_log_says(harness: Harness) ->
     log = harness.shell(f"kubectl logs -n training {_pod(harness, 'measured', 0)} --timestamps")
     steps, between, saved = own_figures(log)
 
-    def of_run() -> Object | None:
-        said = json.loads(harness.shell(f"{sys.executable} -m operations.history dev --json"))
-        found = [run for run in said["runs"] if run["job"] == "measured"]
-        return found[0] if found and found[0]["step"] == 199 else None
-
-    run = until(of_run)
-    assert run, harness.shell("kubectl logs -n trainyard-history deployment/trainyard-history")
+    assert until(lambda: harness.recorded("measured")), harness.shell(
+        f"kubectl logs -n {HISTORY} deployment/{HISTORY}"
+    )
+    said = json.loads(harness.shell(f"{sys.executable} -m operations.history dev --json"))
+    [run] = [run for run in said["runs"] if run["job"] == "measured"]
     each = sorted(between)[len(between) // 2]
-    assert max(steps) == 190 and run["checkpoint"] == saved == "step-00000199.pt"
+    assert max(steps) == 190 and run["step"] == 199
+    assert run["checkpoint"] == saved == "step-00000199.pt"
     assert run["step_seconds"] == pytest.approx(each, rel=0.02)
     assert run["goodput_measured"] == pytest.approx(199 * each / run["ran_seconds"], rel=0.02)
 
