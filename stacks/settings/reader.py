@@ -99,11 +99,16 @@ def _secret_errors(secrets: Sequence[Secret], project: str) -> Iterator[InputErr
 def environments(folder: Path = Path(".")) -> list[str]:
     """The stacks of a checkout whose stack files describe an environment."""
     key = re.compile(rf"^\s+{re.escape(_project(folder))}:environment:", re.MULTILINE)
-    return [
-        file.name.removeprefix("Pulumi.").removesuffix(".yaml")
+    return [stack for stack, file in stack_files(folder).items() if key.search(text_of(file))]
+
+
+def stack_files(folder: Path) -> dict[str, Path]:
+    """Name of each stack of a checkout → its stack file."""
+    return {
+        file.name.removeprefix("Pulumi.").removesuffix(".yaml"): file
         for file in sorted(folder.glob("Pulumi.*.yaml"))
-        if key.search(text_of(file))
-    ]
+        if file.is_file()
+    }
 
 
 def _project(folder: Path) -> str:

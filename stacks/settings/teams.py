@@ -9,27 +9,26 @@ from typing import Any
 
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.problems import InputError
-from stacks.settings.reader import Reading, environments, read_file
+from stacks.settings.reader import Reading, environments, read_file, stack_files
 
 
 def other_teams(stack: str, environment: str, folder: Path) -> dict[str, TeamConfig]:
     """Name of the stack → its team, of each team of the environment but the stack's own. A stack
     file with errors may be missing: they are its own team's business."""
     teams: dict[str, TeamConfig] = {}
-    for file in sorted(folder.glob("Pulumi.*.yaml")):
-        name = file.name.removeprefix("Pulumi.").removesuffix(".yaml")
-        team = None if name in (stack, environment) else _team(file, file.stat().st_mtime_ns)
+    for name, file in stack_files(folder).items():
+        team = None if name in (stack, environment) else _team(name, file, file.stat().st_mtime_ns)
         if team and team.environment == environment:
             teams[name] = team
     return teams
 
 
 @cache
-def _team(file: Path, changed: int) -> TeamConfig | None:
+def _team(name: str, file: Path, changed: int) -> TeamConfig | None:
     """The team of a stack file, which was last changed then; None for another stack file."""
     if b":team:" not in file.read_bytes():
         return None
-    config = read_file(file.name.removeprefix("Pulumi.").removesuffix(".yaml"), file.parent).config
+    config = read_file(name, file.parent).config
     return config.team if config else None
 
 
@@ -52,10 +51,14 @@ def environment_of(team: TeamConfig, folder: Path) -> tuple[Reading, InputError 
 
 def environment_named(stack: str, folder: Path) -> EnvironmentConfig | None:
     """Another environment of the checkout; None where its stack file is missing or has errors."""
-    try:
-        reading = read_file(stack, folder)
-    except FileNotFoundError:
-        return None
+    file = stack_files(folder).get(stack)
+    return _environment(stack, file, file.stat().st_mtime_ns) if file else None
+
+
+@cache
+def _environment(name: str, file: Path, changed: int) -> EnvironmentConfig | None:
+    """The environment of a stack file, which was last changed then."""
+    reading = read_file(name, file.parent)
     return reading.config.environment if reading.config and not reading.errors else None
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import JobConfig
 from stacks.settings.problems import InputError
-from stacks.settings.reader import read_file
+from stacks.settings.reader import read_file, stack_files
 from stacks.stores.lustre_repositories import overlap
 
 
@@ -63,21 +63,19 @@ def other_exports(stack: str, folder: Path) -> dict[str, tuple[str, ...]]:
     """Name of each other stack → S3 prefixes that its file systems export to. A stack file with errors
     may be missing: they are its own business."""
     found = {
-        file.name.removeprefix("Pulumi.").removesuffix(".yaml"): _exports(
-            file, file.stat().st_mtime_ns
-        )
-        for file in sorted(folder.glob("Pulumi.*.yaml"))
-        if file.name != f"Pulumi.{stack}.yaml"
+        name: _exports(name, file, file.stat().st_mtime_ns)
+        for name, file in stack_files(folder).items()
+        if name != stack
     }
     return {name: prefixes for name, prefixes in found.items() if prefixes}
 
 
 @cache
-def _exports(file: Path, changed: int) -> tuple[str, ...]:
+def _exports(name: str, file: Path, changed: int) -> tuple[str, ...]:
     """Those of a stack file, which was last changed then."""
     if b"auto_export" not in file.read_bytes():
         return ()
-    config = read_file(file.name.removeprefix("Pulumi.").removesuffix(".yaml"), file.parent).config
+    config = read_file(name, file.parent).config
     stores = config.environment.storage.values() if config and config.environment else ()
     return tuple(
         link.s3
