@@ -16,11 +16,9 @@ from components.role import pod_role
 from plans.dispatch import (
     APP,
     CHECK,
-    FOLDER,
     MAIN,
     MAY_RENEW,
     PORT,
-    SETTINGS,
     DispatchPlan,
     check_spec,
     cluster_spec,
@@ -156,8 +154,8 @@ def _program(plan: DispatchPlan) -> ProgramArgs:
         app=APP,
         container="passes",
         image=plan.image,
-        files={**plan.files, SETTINGS: settings(plan)},
-        folder=FOLDER,
-        command=("python3", "-B", f"{FOLDER}/{MAIN}", f"{FOLDER}/{SETTINGS}", str(PORT)),
+        files=plan.files,
+        main=MAIN,
+        settings=settings(plan),
         port=PORT,
     )

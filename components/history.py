@@ -12,11 +12,9 @@ import pulumi
 from components.program import Program, ProgramArgs
 from plans.history import (
     APP,
-    FOLDER,
     MAIN,
     MAY_REMEMBER,
     PORT,
-    SETTINGS,
     HistoryPlan,
     settings,
 )
@@ -38,9 +36,9 @@ class History(Program):
             app=APP,
             container="history",
             image=plan.image,
-            files={**plan.files, SETTINGS: settings(plan)},
-            folder=FOLDER,
-            command=("python3", "-B", f"{FOLDER}/{MAIN}", f"{FOLDER}/{SETTINGS}", str(PORT)),
+            files=plan.files,
+            main=MAIN,
+            settings=settings(plan),
             port=PORT,
             may=plan.may,
             may_called="looks",

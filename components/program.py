@@ -17,6 +17,8 @@ from plans.metrics import APP as LABEL
 from plans.parts import digest
 
 RBAC = "rbac.authorization.k8s.io"
+SETTINGS = "settings.json"
+"""The file with the settings of a program, beside its others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +30,11 @@ class ProgramArgs:
     container: str
     image: str
     files: Mapping[str, str]
-    """Name → text, in the folder."""
-    folder: str
-    command: tuple[str, ...]
+    """Name → text."""
+    main: str
+    """The file that runs. It is told where its settings are, and the port."""
+    settings: str
+    """As JSON."""
     port: int
     may: Sequence[tuple[str, str, tuple[str, ...]]] = ()
     """API group, resource and verbs that it needs in the whole cluster."""
@@ -74,20 +78,22 @@ class Program(pulumi.ComponentResource):
             *([self._may(name, subjects)] if args.may else []),
             *([self._may_remember(name, subjects)] if args.may_remember else []),
         ]
+        files = {**args.files, SETTINGS: args.settings}
         file = k8s.core.v1.ConfigMap(
-            f"{name}-files", metadata=self._called(), data=args.files, opts=self._child
+            f"{name}-files", metadata=self._called(), data=files, opts=self._child
         )
+        folder = f"/etc/{args.app}"
         pod = program_pod(
             args.container,
             args.image,
-            args.command,
+            ("python3", "-B", f"{folder}/{args.main}", f"{folder}/{SETTINGS}", str(args.port)),
             port=args.port,
-            folder=args.folder,
+            folder=folder,
             account=account.metadata.name,
             file=file.metadata.name,
         )
         # It reads its files once: other files are another pod.
-        notes = {"trainyard/file": digest(sorted(args.files.values()))}
+        notes = {"trainyard/file": digest(sorted(files.values()))}
         k8s.apps.v1.Deployment(
             name,
             metadata=self._called(),

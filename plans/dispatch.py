@@ -22,7 +22,7 @@ MOST_WORKERS = 20
 APP = "trainyard-passes"
 """Name of the program's namespace, its Deployment, its service account, and the label of its pod."""
 PORT = 8080
-FOLDER, SETTINGS, MAIN = "/etc/trainyard-passes", "settings.json", "passes.py"
+MAIN = "passes.py"
 RENEW_SECONDS = 300
 """A third of the 15 minutes for which EKS takes a token. With each new pass Kueue connects again."""
 MAY_RENEW = ("get", "patch")

@@ -16,7 +16,6 @@ from plans.pod_template import NODES_FOR, POOL
 APP = "trainyard-history"
 """Name of its namespace, its Deployment, its service account, and the label of its pod."""
 PORT = 8080
-FOLDER, SETTINGS = "/etc/trainyard-history", "settings.json"
 MAIN = "history.py"
 RECORD = "trainyard.io/history"
 """Label of the ConfigMap of a run."""

@@ -34,7 +34,6 @@ DCGM_PORT = 5555
 """Of the agent's server of DCGM, on the address of its node. A second one on a node would disturb it
 (NVIDIA/dcgm-exporter#61)."""
 PORT = 8080
-FOLDER, SETTINGS = "/etc/trainyard-repair", "settings.json"
 MAIN = "repair.py"
 NOTE = "trainyard.io/repair"
 """Annotation of a sick node: what becomes of it."""

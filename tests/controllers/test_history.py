@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from components.program import SETTINGS
 from operations.records import KEPT, records, runs_of
 from operations.snapshot import Snapshot
-from plans.history import APP, SETTINGS
+from plans.history import APP
 from rehearsal import paths
 from rehearsal.kube import ApiError, Object
 from tests.operations.finished import pod, train_job

@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from plans.repair import APP, NOTE, SETTINGS, TAINT
+from components.program import SETTINGS
+from plans.repair import APP, NOTE, TAINT
 from rehearsal import paths
 from rehearsal.kube import ApiError, Object
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import yaml
 
-from plans.dispatch import SETTINGS
+from components.program import SETTINGS
 from rehearsal.kube import Api, Object
 from stacks.plan import plan_stack
 from stacks.planned import EnvironmentPlan, Planned
