@@ -17,7 +17,7 @@ from stacks.derive.acceptance import Promise
 
 RESULT, BEFORE, END = "ACCEPT ", "ACCEPT-BEFORE ", "ACCEPT-END "
 """How lines of the script begin: workloads/accept/measure.py."""
-START, SENT = "pod start", "sent over EFA"
+START, OVER_EFA, SENT = "pod start", "ranks over EFA", "sent over EFA"
 Word = Literal["pass", "warn", "fail", "measured"]
 
 
@@ -146,9 +146,9 @@ def _missing(results: Results, promise: Promise) -> Iterable[Verdict]:
     """Lines without which nobody knows whether the nodes do what was promised."""
     wanted: dict[str, Word] = dict.fromkeys(ERRORS, "warn") if results.gpus else {}
     if promise.efa and results.nodes > 1:
-        # Linux has counters only on a device of the node's own network (is_full_dev in
-        # drivers/infiniband/core/sysfs.c), so a pod may see none. The speed of all-reduces is judged.
-        wanted |= {SENT: "warn"}
+        # Nobody misses SENT: Linux has counters only on a device of the node's own network
+        # (is_full_dev in drivers/infiniband/core/sysfs.c), so a pod may see none.
+        wanted |= {OVER_EFA: "warn"}
     if promise.gpus and not results.gpus:
         wanted |= {"matrix product on GPUs": "fail"}
     for line in sorted(wanted.keys() - {measure.line for measure in results.now}):
@@ -224,6 +224,12 @@ def _all_reduce(measure: Measure, results: Results, promise: Promise) -> Bound:
     )
 
 
+def _over_efa(measure: Measure, results: Results, promise: Promise) -> Bound:
+    if not promise.efa:
+        return Bound(why="the pods have no EFA devices")
+    return Bound(fail=promise.gpus, why="NCCL takes another network: is aws-ofi-nccl in the image?")
+
+
 def _sent(measure: Measure, results: Results, promise: Promise) -> Bound:
     if not promise.efa:
         return Bound(why="the pods have no EFA devices")
@@ -271,6 +277,7 @@ JUDGES: Mapping[str, Judge] = {
     "matrix product": _product,
     "SM clock": _clock,
     "all-reduce": _all_reduce,
+    OVER_EFA: _over_efa,
     SENT: _sent,
     "pair of nodes": _pair,
     "write": _store,

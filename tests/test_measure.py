@@ -155,6 +155,30 @@ def test_bytes_are_those_of_all_efa_devices_and_unknown_without_one(
 
 
 @pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("p:1:9 [0] NCCL INFO NET/OFI Selected provider is efa, fabric is efa (found 32 nics)", 1),
+        ("p:1:9 [0] NCCL INFO NET/OFI Selected Provider is efa-direct (found 16 nics)", 1),
+        ("p:1:9 [0] NCCL INFO NET/OFI Selected Provider is tcp;ofi_rxm (found 1 nics)", 0),
+        ("p:1:9 [0] NCCL INFO Using network Socket", 0),
+        ("p:1:9 [0] NCCL INFO Using network IB", None),
+        ("", None),
+    ],
+)
+def test_the_log_of_nccl_says_whether_it_takes_efa(
+    script: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    said: str,
+    found: float | None,
+) -> None:
+    monkeypatch.setattr(script, "NCCL_SAYS", tmp_path / "nccl")
+    assert script.takes_efa() is None
+    (tmp_path / f"nccl.{os.getpid()}").write_text(f"NCCL version 2.27.7\n{said}\n")
+    assert script.takes_efa() == found
+
+
+@pytest.mark.parametrize(
     ("share", "nodes", "found"), [(1.0, 2, 1.0), (0.5, 2, 0.5), (1.0, 1, None)]
 )
 def test_what_went_over_efa_is_compared_with_the_data_that_each_node_sends(

@@ -40,6 +40,7 @@ def healthy() -> list[Line]:
         ("rows that cannot be remapped", 0, ""),
         ("matrix product", 700, "TFLOPS"),
         ("SM clock", 1980, "MHz"),
+        ("ranks over EFA", 8, "ranks"),
         ("sent over EFA", 1.0, "of what it must send"),
         ("pair of nodes", 300, "GB/s"),
     ]
@@ -99,16 +100,16 @@ def test_healthy_nodes_pass_and_what_nobody_promised_is_measured() -> None:
     }
 
 
-def test_nodes_that_fell_back_to_tcp_fail_by_their_speed_and_their_counters() -> None:
+def test_nodes_that_fell_back_to_tcp_fail_by_speed_by_nccls_log_and_by_counters() -> None:
     now = [
         each | {"value": 12.0 if each["line"] == "all-reduce" else 0.0}
-        if each["line"] in ("all-reduce", "sent over EFA")
+        if each["line"] in ("all-reduce", "ranks over EFA", "sent over EFA")
         else each
         for each in healthy()
     ]
     assert _bad(_judged(now)) == {
         ("all-reduce", "", "fail"),
-        *(("sent over EFA", node, "fail") for node in NODES),
+        *((line, n, "fail") for line in ("ranks over EFA", "sent over EFA") for n in NODES),
     }
 
 
@@ -124,6 +125,7 @@ def test_nodes_that_fell_back_to_tcp_fail_by_their_speed_and_their_counters() ->
         ("matrix product", 590, "fail"),
         ("SM clock", 1800, "warn"),
         ("pair of nodes", 200, "fail"),
+        ("ranks over EFA", 7, "fail"),
         ("sent over EFA", 0.8, "fail"),
     ],
 )
@@ -150,12 +152,16 @@ def _without(*lines: str) -> list[Line]:
 
 
 def test_what_could_not_be_measured_is_not_passed_over() -> None:
-    found = _judged(_without("sent over EFA", "uncorrected ECC errors"))
-    assert _bad(found) == {("sent over EFA", "", "warn"), ("uncorrected ECC errors", "", "warn")}
+    found = _judged(_without("ranks over EFA", "uncorrected ECC errors"))
+    assert _bad(found) == {("ranks over EFA", "", "warn"), ("uncorrected ECC errors", "", "warn")}
+
+
+def test_counters_of_efa_that_a_pod_cannot_see_are_not_missed() -> None:
+    assert _bad(_judged(_without("sent over EFA"))) == set()
 
 
 def test_torch_that_sees_no_gpu_of_a_gpu_node_fails() -> None:
-    found = _judged(_without("GPUs", "sent over EFA"), on="cpu")
+    found = _judged(_without("GPUs", "ranks over EFA", "sent over EFA"), on="cpu")
     assert ("matrix product on GPUs", "", "fail") in _bad(found)
 
 

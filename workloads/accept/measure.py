@@ -13,10 +13,12 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -56,6 +58,12 @@ IN_CONTAINER, OF_NODE = Path("/dev/infiniband"), Path("/sys/class/infiniband")
 """The EFA devices that this container may open, and all of the node with their counters."""
 EFA_SENT = ("tx_bytes", "rdma_write_bytes")
 """Counters of an EFA device of what it sent."""
+NCCL_SAYS = Path(tempfile.gettempdir()) / "nccl"
+"""Where each process's NCCL writes what network it takes: with a dot and the process's number behind."""
+PROVIDER = re.compile(r"NET/OFI Selected Provider is ([\w-]+)", re.I)
+"""The line of aws-ofi-nccl (nccl_ofi_net.c). Releases write it with and without capital letters."""
+TCP = "Using network Socket"
+"""The line of NCCL where it takes no other network."""
 
 Measure = dict[str, Any]
 
@@ -75,6 +83,8 @@ class Gang:
         self.device = torch.device("cuda", local) if self.kind == "cuda" else torch.device("cpu")
         if self.kind == "cuda":
             torch.cuda.set_device(self.device)
+        os.environ |= {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET"}
+        os.environ["NCCL_DEBUG_FILE"] = f"{NCCL_SAYS}.%p"
         dist.init_process_group("nccl" if self.kind == "cuda" else "gloo")
         self.rank, self.ranks, self.first = dist.get_rank(), dist.get_world_size(), local == 0
         self.memory = (
@@ -185,19 +195,32 @@ def bus_speed(gang: Gang, size: int, ranks: int, group: Any = None) -> float:
 
 
 def all_reduces(gang: Gang) -> Iterator[Measure]:
-    """All-reduce of all ranks by size; of what each node must send for it, the part that its EFA
-    devices sent."""
+    """All-reduce of all ranks by size; which ranks take EFA for it, and of what each node must send,
+    the part that its EFA devices sent."""
     room = gang.agreed(gang.memory)
     sizes = [size for size in SIZES[gang.kind] if room is None or 5 * size <= room]
     sent_before = sent()
     for size in sizes:
         yield measure("all-reduce", bus_speed(gang, size, gang.ranks), "GB/s", of=str(size))
     nodes, part = len(gang.nodes), None
+    yield from gang.by_node("ranks over EFA", takes_efa() if nodes > 1 else None, "ranks", sum)
     if nodes > 1 and sent_before is not None:
         # A node that is a leaf of both of NCCL's trees sends the data once, in a ring nearly twice.
         must = sum(sizes) * (TURNS + WARM_UP)
         part = ((sent() or 0) - sent_before) / must
     yield from gang.by_node("sent over EFA", part, "of what it must send", min)
+
+
+def takes_efa() -> float | None:
+    """1 where NCCL of this process sends by EFA, 0 where it sends by another way; None where its log
+    does not say."""
+    try:
+        said = Path(f"{NCCL_SAYS}.{os.getpid()}").read_text(errors="replace")
+    except OSError:
+        return None
+    if providers := PROVIDER.findall(said):
+        return float(all(each.startswith("efa") for each in providers))
+    return 0.0 if TCP in said else None
 
 
 def sent() -> int | None:
