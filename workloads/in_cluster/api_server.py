@@ -1,5 +1,5 @@
 """The API server as a program in a pod calls it, with nothing but Python, and the port at which kubelet
-asks whether the program goes on. Who uses it: workloads/history, workloads/repair."""
+asks whether the program goes on: for the folders beside this one."""
 
 from __future__ import annotations
 
