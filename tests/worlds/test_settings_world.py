@@ -1,9 +1,10 @@
 """Settings that no other world has: runtimes of `kind: cpu` and `kind: mpi`, the launcher of DeepSpeed on
 upstream's runtime, an elastic job that meets by etcd, Lustre of SCRATCH_2 and one whose size follows from a model,
-stores that age, a gateway in each zone, and a registry. Then all of it goes."""
+stores that age, a gateway in each zone, a registry, flow logs and a budget. Then all of it goes."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,7 +94,8 @@ def _stack() -> Object:
             },
             **AGING,
         },
-        network={"nat": "each_zone"},
+        network={"nat": "each_zone", "flow_logs": {"days": 30}},
+        budget={"dollars_a_month": 40_000, "emails": ["ml@example.com"]},
         registries={"images": {"data": "delete", "keep_images": 30}},
         tags={"cost-center": "17"},
         training_operator={"version": "1.8.1"},
@@ -183,6 +185,15 @@ def test_it_has_a_gateway_in_each_zone_and_stores_that_age(trial: Harness) -> No
     assert len({one["SubnetId"] for one in gateways}) == len(gateways) > 1
     told = trial.aws("efs").describe_file_systems()["FileSystems"]
     assert {one["ThroughputMode"] for one in told} == {"provisioned", "elastic"}
+
+
+def test_a_budget_counts_what_the_stack_is_billed(trial: Harness) -> None:
+    state = json.loads(trial.shell("pulumi stack export"))["deployment"]["resources"]
+    [made] = [each for each in state if each["type"] == "aws:budgets/budget:Budget"]
+    account, name = made["id"].split(":")
+    budget = trial.aws("budgets").describe_budget(AccountId=account, BudgetName=name)["Budget"]
+    assert float(budget["BudgetLimit"]["Amount"]) == 40_000
+    assert budget["CostFilters"]["TagKeyValue"] == ["user:trainyard:stack$settings"]
 
 
 def test_down_leaves_nothing(trial: Harness) -> None:
