@@ -122,7 +122,7 @@ test: $(DEVELOP)          ## run the tests; tests that need a rehearsal are skip
 	@.venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
 	@test -e $(TRAIN) || echo "skipped: real training with torch; make train-real installs torch (3.8 GB) and trains"
 
-worlds: $(DEVELOP)        ## run the tests of capacity, of access to the cluster and of Kueue, each in a rehearsal of its own
+worlds: $(DEVELOP)        ## run the tests of jobs, of capacity, of access to the cluster and of Kueue, each in a rehearsal of its own
 	@$(REHEARSAL) build --also kueue --also kueue-0.19
 	@.venv/bin/pytest -n 2 --dist loadfile -m "apart and not soak"
 

@@ -24,6 +24,7 @@ from tests.worlds.harness import Harness, Object, rehearsing
 
 pytestmark = [
     pytest.mark.world,
+    pytest.mark.apart,
     pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
 ]
 
