@@ -72,7 +72,7 @@ def _why(snapshot: Snapshot, workload: Object) -> dict[str, str]:
         }
     if match := LACKS.search(message):
         pool, lacking = match.groups()
-        held = "; ".join(_holders(snapshot, pool)) or "other jobs hold them"
+        held = "; ".join([*_holders(snapshot, pool), *_hidden(snapshot)]) or "other jobs hold them"
         return {
             "why": f"{before}{before and '; '}pool {pool} has {lacking} GPUs too few for it: {held}",
             "do": (
@@ -89,7 +89,7 @@ def _why(snapshot: Snapshot, workload: Object) -> dict[str, str]:
 def _at_the_latest(snapshot: Snapshot, workload: Object, pool: str) -> str:
     """When it starts, as far as it can be known. All GPUs of the pool are free when the time limit of the
     last holder is over; whoever waits for them, too, can get them first."""
-    if others := list(_others_waiting(snapshot, workload, pool)):
+    if others := [*_others_waiting(snapshot, workload, pool), *_hidden(snapshot)]:
         return f"and no time is known: {', '.join(others)}"
     ends = {_owner(each): _end(snapshot, each) for each, _ in _holding(snapshot, pool)}
     if endless := [job for job, end in ends.items() if end is None]:
@@ -102,6 +102,11 @@ def _at_the_latest(snapshot: Snapshot, workload: Object, pool: str) -> str:
         f"at {limited[last]:%H:%M:%S} at the latest, when the time limit of {last} is over, if no other"
         " job comes first"
     )
+
+
+def _hidden(snapshot: Snapshot) -> tuple[str, ...]:
+    """That a team sees its own jobs only."""
+    return ("jobs of other teams are not shown",) if "nodes" in snapshot.unseen else ()
 
 
 def _others_waiting(snapshot: Snapshot, workload: Object, pool: str) -> Iterator[str]:

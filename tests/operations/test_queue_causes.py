@@ -59,9 +59,11 @@ def job(name: str, namespace: str, **spec: Any) -> Object:
     }
 
 
-def said(*workloads: Object, jobs: tuple[Object, ...] = ()) -> list[str]:
+def said(
+    *workloads: Object, jobs: tuple[Object, ...] = (), unseen: frozenset[str] = frozenset()
+) -> list[str]:
     objects = {"trainjobs": [job("a", "n"), *jobs], "workloads": [*workloads]}
-    found = diagnose(Snapshot(objects=objects, taken_at=NOW))
+    found = diagnose(Snapshot(objects=objects, taken_at=NOW, unseen=unseen))
     return [str(each) for each in found if "queue of team" in each.what]
 
 
@@ -165,3 +167,12 @@ def test_jobs_that_wait_for_the_same_gpus_are_named_and_promise_no_time() -> Non
     assert when(waiting(), urgent, foreign, elsewhere, HOLDER, jobs=limited) == (
         "and no time is known: TrainJob urgent goes first, TrainJob gpt of team nlp waits for them, too"
     )
+
+
+def test_a_team_that_sees_its_own_jobs_only_is_told_so() -> None:
+    """Others may hold the rest, so no time follows from the limits of its own."""
+    own = workload("bert", "vision", condition("QuotaReserved", "True", 20), gpus=8)
+    limited = (job("bert", "team-vision", activeDeadlineSeconds=3600),)
+    [found] = said(waiting(), own, jobs=limited, unseen=frozenset({"nodes", "deployments"}))
+    assert "TrainJob bert of team vision has 8 since 11:40:00; jobs of other teams are not" in found
+    assert "when they are free, and no time is known: jobs of other teams are not shown;" in found
