@@ -1,6 +1,7 @@
 """Trainyard: a training environment, or a team on one, from a stack file."""
 
 import gc
+from typing import Any
 
 import pulumi
 
@@ -23,6 +24,12 @@ except Refused as refused:
     raise pulumi.RunError(str(refused)) from None
 for line in told(planned.warnings):
     pulumi.warn(line)
-outputs = environment.build(plan) if isinstance(plan, EnvironmentPlan) else team.build(plan)
-for name, value in (outputs | {"plan": summary(plan)}).items():
-    pulumi.export(name, value)
+
+
+async def program() -> dict[str, Any]:
+    """Make everything; returns the stack's outputs."""
+    made = await environment.build(plan) if isinstance(plan, EnvironmentPlan) else team.build(plan)
+    return made | {"plan": summary(plan)}
+
+
+pulumi.run(program)

@@ -35,6 +35,13 @@ class JobKind:
     """Variables with which ranks find each other, as a message proposes them."""
     keeps_variables: bool
     """The controller leaves variables alone that the pod sets itself."""
+    time_limit: tuple[str, ...]
+    """Where a job has the seconds after which it fails. They count from when its queue starts it (Trainer
+    2.3.0, trainjob_controller.go; training-operator, common/job.go)."""
+    ready_as_a_whole: bool
+    """Kueue takes a gang for complete only when all its pods run. It takes a PyTorchJob for it that is
+    Running, as soon as its Master runs, or one Worker where there is no Master (kueue 0.16.2 and
+    0.19.2, kubeflowjob_controller.go; training-operator, pytorchjob_controller.go)."""
 
 
 JOB_KINDS: dict[str, JobKind] = {
@@ -49,6 +56,8 @@ JOB_KINDS: dict[str, JobKind] = {
         restarts_as_job_set=True,
         rank_variables="PET_MASTER_ADDR, PET_NODE_RANK, PET_NNODES",
         keeps_variables=False,
+        time_limit=("spec", "activeDeadlineSeconds"),
+        ready_as_a_whole=True,
     ),
     "PyTorchJob": JobKind(
         api_version="kubeflow.org/v1",
@@ -61,6 +70,8 @@ JOB_KINDS: dict[str, JobKind] = {
         restarts_as_job_set=False,
         rank_variables="$(MASTER_ADDR), $(MASTER_PORT)",
         keeps_variables=True,
+        time_limit=("spec", "runPolicy", "activeDeadlineSeconds"),
+        ready_as_a_whole=False,
     ),
 }
 
@@ -68,6 +79,14 @@ JOB_KINDS: dict[str, JobKind] = {
 def job_kind(kind: str) -> JobKind:
     """The kind of a job, or that of the jobs which refer to an object of `kind`: runtimes."""
     return JOB_KINDS.get(kind, JOB_KINDS["TrainJob"])
+
+
+def time_limit(kind: str, job: Mapping[str, Any]) -> int | None:
+    """Seconds after which a job fails; None: nothing ends it."""
+    found: Any = job
+    for name in JOB_KINDS[kind].time_limit:
+        found = (found or {}).get(name)
+    return found or None
 
 
 SUCCEEDED = tuple(kind.succeeded for kind in JOB_KINDS.values())

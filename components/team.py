@@ -31,6 +31,9 @@ its pods."""
 class Team(pulumi.ComponentResource):
     """Namespace, limits, roles, access entries and contract of one team."""
 
+    ready: pulumi.Resource
+    """The deployer's way in, before which everything else stands."""
+
     def __init__(
         self,
         name: str,
@@ -62,7 +65,7 @@ class Team(pulumi.ComponentResource):
         inside = [
             self._count(name, plan, space.namespace),
             self._requests(name, space.namespace),
-            *self._bindings(name, plan.workspace.namespace, space.namespace),
+            *self._bindings(name, plan, space.namespace),
             self._network(name, plan, ranges, space.namespace),
         ]
         if plan.queue:
@@ -79,7 +82,8 @@ class Team(pulumi.ComponentResource):
                 opts=own,
             )
             inside.append(pods.ready)
-        self._entries(name, plan, cluster["name"], [*walls, *inside, space])
+        entries = self._entries(name, plan, cluster["name"], [*walls, *inside, space])
+        self.ready = entries["deployer"]
         aws.ssm.Parameter(
             name,
             name=plan.parameter,
@@ -97,9 +101,9 @@ class Team(pulumi.ComponentResource):
         plan: TeamEntryPlan,
         cluster_name: pulumi.Input[str],
         walls: Sequence[pulumi.Resource],
-    ) -> None:
-        for entrant, wanted in plan.entrants.items():
-            aws.eks.AccessEntry(
+    ) -> dict[str, pulumi.Resource]:
+        return {
+            entrant: aws.eks.AccessEntry(
                 f"{name}-{entrant}",
                 cluster_name=cluster_name,
                 principal_arn=wanted.role_arn,
@@ -110,6 +114,8 @@ class Team(pulumi.ComponentResource):
                 # knows nothing of objects in the cluster.
                 opts=pulumi.ResourceOptions(parent=self, depends_on=[*walls]),
             )
+            for entrant, wanted in plan.entrants.items()
+        }
 
     def _count(
         self, name: str, plan: TeamEntryPlan, namespace: pulumi.Input[str]
@@ -145,9 +151,10 @@ class Team(pulumi.ComponentResource):
         )
 
     def _bindings(
-        self, name: str, called: str, namespace: pulumi.Input[str]
+        self, name: str, plan: TeamEntryPlan, namespace: pulumi.Input[str]
     ) -> list[pulumi.Resource]:
-        """A RoleBinding of each role, to its group. `called`: the name of the namespace."""
+        """A RoleBinding of each role that somebody has, to its group."""
+        taken = {entrant.role for entrant in plan.entrants.values()}
         return [
             k8s.rbac.v1.RoleBinding(
                 f"{name}-{role}s",
@@ -161,10 +168,11 @@ class Team(pulumi.ComponentResource):
                     {
                         "kind": "Group",
                         "api_group": "rbac.authorization.k8s.io",
-                        "name": group_name(called, role),
+                        "name": group_name(plan.workspace.namespace, role),
                     }
                 ],
                 opts=pulumi.ResourceOptions(parent=self),
             )
             for role in ROLES
+            if role in taken
         ]

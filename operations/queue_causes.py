@@ -1,4 +1,5 @@
-"""Why a job waits in the queue of its team: which quota it lacks, who holds it, and since when.
+"""Why a job waits in the queue of its team: which quota it lacks, who holds it, since when, and when at the
+latest the job starts.
 
 What Kueue says of it: conditions of the job's Workload (Kueue 0.16.2, pkg/scheduler/flavorassigner and
 pkg/workload).
@@ -8,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from catalog.job_kinds import time_limit
 from catalog.quantities import amount
 from operations.snapshot import Object, Snapshot, condition_of
 from operations.symptoms import GRACE_SECONDS, Finding
@@ -70,10 +72,13 @@ def _why(snapshot: Snapshot, workload: Object) -> dict[str, str]:
         }
     if match := LACKS.search(message):
         pool, lacking = match.groups()
-        held = "; ".join(_holders(snapshot, pool)) or "other jobs hold them"
+        held = "; ".join([*_holders(snapshot, pool), *_hidden(snapshot)]) or "other jobs hold them"
         return {
             "why": f"{before}{before and '; '}pool {pool} has {lacking} GPUs too few for it: {held}",
-            "do": "it starts by itself when they are free; urgency: high puts it before others of its team",
+            "do": (
+                f"it starts by itself when they are free, {_at_the_latest(snapshot, workload, pool)};"
+                " urgency: high puts it before others of its team"
+            ),
         }
     return {
         "why": f"{before}{before and '; '}{message or 'Kueue has not looked at it yet'}",
@@ -81,9 +86,64 @@ def _why(snapshot: Snapshot, workload: Object) -> dict[str, str]:
     }
 
 
-def _holders(snapshot: Snapshot, pool: str) -> list[str]:
-    """Who holds GPUs of a pool, how many, and since when."""
-    held: list[str] = []
+def _at_the_latest(snapshot: Snapshot, workload: Object, pool: str) -> str:
+    """When it starts, as far as it can be known. All GPUs of the pool are free when the time limit of the
+    last holder is over; whoever waits for them, too, can get them first."""
+    if others := [*_others_waiting(snapshot, workload, pool), *_hidden(snapshot)]:
+        return f"and no time is known: {', '.join(others)}"
+    ends = {_owner(each): _end(snapshot, each) for each, _ in _holding(snapshot, pool)}
+    if endless := [job for job, end in ends.items() if end is None]:
+        return f"and no time is known: time_limit_minutes is not set for {', '.join(endless)}"
+    limited = {job: end for job, end in ends.items() if end}
+    if not limited:
+        return "and no time is known: nobody can be seen who holds them"
+    last = max(limited, key=limited.__getitem__)
+    return (
+        f"at {limited[last]:%H:%M:%S} at the latest, when the time limit of {last} is over, if no other"
+        " job comes first"
+    )
+
+
+def _hidden(snapshot: Snapshot) -> tuple[str, ...]:
+    """That a team sees its own jobs only."""
+    return ("jobs of other teams are not shown",) if "nodes" in snapshot.unseen else ()
+
+
+def _others_waiting(snapshot: Snapshot, workload: Object, pool: str) -> Iterator[str]:
+    """Who waits for GPUs of the pool and can get them earlier: of the own team those before it, of other
+    teams all, because their guarantees decide and not their order."""
+    team = workload["spec"].get("queueName", "")
+    for each in snapshot.of("workloads"):
+        lacks = LACKS.search(condition_of(each, "QuotaReserved").get("message", ""))
+        waits = lacks and lacks[1] == pool and not _is(each, "QuotaReserved")
+        if each is workload or not waits or _is(each, "Finished"):
+            continue
+        theirs = each["spec"].get("queueName", "")
+        if theirs != team:
+            yield f"{_owner(each)} of team {theirs} waits for them, too"
+        elif _turn(each) < _turn(workload):
+            yield f"{_owner(each)} goes first"
+
+
+def _turn(workload: Object) -> tuple[int, datetime]:
+    """Its place in the queue of its team: the most urgent first, then who has waited longest."""
+    return -workload["spec"].get("priority", 0), _since(workload)
+
+
+def _end(snapshot: Snapshot, workload: Object) -> datetime | None:
+    """When its time limit ends a job that has started; None where it has none, or cannot be seen."""
+    for job in snapshot.jobs():
+        if (
+            _owner(workload) == f"{job.kind} {job.name}"
+            and job.namespace == workload["metadata"]["namespace"]
+        ):
+            limit = time_limit(job.kind, job.body)
+            return _held_since(workload) + timedelta(seconds=limit) if limit else None
+    return None
+
+
+def _holding(snapshot: Snapshot, pool: str) -> Iterator[tuple[Object, int]]:
+    """Who holds GPUs of a pool, and how many."""
     for workload in snapshot.of("workloads"):
         if not _is(workload, "QuotaReserved") or _is(workload, "Finished"):
             continue
@@ -94,10 +154,19 @@ def _holders(snapshot: Snapshot, pool: str) -> list[str]:
             if each.get("flavors", {}).get(GPU) == pool
         )
         if gpus:
-            since = _time(condition_of(workload, "QuotaReserved"))
-            team = workload["spec"].get("queueName", "")
-            held.append(f"{_owner(workload)} of team {team} has {gpus} since {since:%H:%M:%S}")
-    return held
+            yield workload, gpus
+
+
+def _holders(snapshot: Snapshot, pool: str) -> Iterator[str]:
+    """Who holds GPUs of a pool, how many, and since when, as text."""
+    for workload, gpus in _holding(snapshot, pool):
+        team = workload["spec"].get("queueName", "")
+        since = _held_since(workload)
+        yield f"{_owner(workload)} of team {team} has {gpus} since {since:%H:%M:%S}"
+
+
+def _held_since(workload: Object) -> datetime:
+    return _time(condition_of(workload, "QuotaReserved"))
 
 
 def _since(workload: Object) -> datetime:

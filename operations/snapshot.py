@@ -15,13 +15,14 @@ from catalog.job_kinds import ENDED, JOB_KINDS, SUCCEEDED, true_conditions
 from operations.kubectl import Kubectl, Object, kubectl_with, logged_in, logged_in_to
 from plans.history import DELETED
 
+QUEUED = "workloads.kueue.x-k8s.io"
 KINDS = (
     "trainjobs.trainer.kubeflow.org",
     "pytorchjobs.kubeflow.org",
     "clustertrainingruntimes.trainer.kubeflow.org",
     "trainingruntimes.trainer.kubeflow.org",
     "jobsets.jobset.x-k8s.io",
-    "workloads.kueue.x-k8s.io",
+    QUEUED,
     "pods",
     "events",
     "nodes",
@@ -41,7 +42,8 @@ OF_TEAM = (
     "events",
     "persistentvolumeclaims",
 )
-"""What everybody of a listed team may read in its namespace: plans/team_access.py."""
+"""What everybody of a listed team may read in its namespace: plans/team_access.py. Where the environment
+has queues, QUEUED besides."""
 FORBIDDEN = "forbidden"
 """Part of kubectl's message where the API server does not permit a call."""
 JOB_LABELS = {name: kind.pod_label for name, kind in JOB_KINDS.items()}
@@ -149,8 +151,8 @@ def read(kubectl: Kubectl, *, logs: bool = True, namespace: str | None = None) -
     """Read the cluster; with `logs` those of jobs and controllers, too. The number of calls grows
     with the jobs, not with their pods. `namespace`: of a team that can read no other."""
     served = set(kubectl("api-resources", "--output=name").split())
-    kinds = OF_TEAM if namespace else KINDS
     scope = f"--namespace={namespace}" if namespace else "--all-namespaces"
+    kinds = _of_team(kubectl, served, scope) if namespace else KINDS
     objects = _objects(kubectl, [kind for kind in kinds if kind in served], scope)
     unserved = frozenset(kind.partition(".")[0] for kind in KINDS if kind not in served)
     unseen = frozenset(kind.partition(".")[0] for kind in KINDS if kind not in kinds)
@@ -172,6 +174,17 @@ def read(kubectl: Kubectl, *, logs: bool = True, namespace: str | None = None) -
         },
         logs=_logs_of_pods(kubectl, _controllers(pods)) | of_jobs,
     )
+
+
+def _of_team(kubectl: Kubectl, served: set[str], scope: str) -> tuple[str, ...]:
+    """The kinds that a listed team may read. A Kueue in the cluster is not always that of queues."""
+    if QUEUED not in served:
+        return OF_TEAM
+    try:
+        kubectl("auth", "can-i", "list", QUEUED, scope)
+    except RuntimeError:  # the answer is no
+        return OF_TEAM
+    return (*OF_TEAM, QUEUED)
 
 
 def _objects(kubectl: Kubectl, kinds: list[str], scope: str) -> dict[str, list[Object]]:

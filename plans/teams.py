@@ -25,6 +25,8 @@ class EntrantPlan:
     """An IAM role that enters the cluster for a team."""
 
     role_arn: str
+    role: str
+    """In the team: a key of plans/team_access.py, ROLES."""
     groups: tuple[str, ...]
     """Kubernetes groups of whoever has the role."""
 

@@ -42,6 +42,7 @@ from plans.secrets import ADD_ON
 from plans.team_network import Ranges
 from plans.tunnel import tunnel_command
 from stacks.outputs import job_outputs, job_starts
+from stacks.pace import answered
 from stacks.planned import EnvironmentPlan
 from stacks.reference import cluster_of
 from stacks.stores.kinds import plan_kind
@@ -59,7 +60,7 @@ CLUSTERS: dict[type, Callable[..., Cluster]] = {
 """Plan of a cluster → its component."""
 
 
-def build(plan: EnvironmentPlan) -> dict[str, Any]:
+async def build(plan: EnvironmentPlan) -> dict[str, Any]:
     """Make everything; returns the stack's outputs."""
     me = plan.identity
     account = aws_provider("aws", plan.access)
@@ -255,8 +256,9 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
         if plan.directory_roots
         else Roots()
     )
-    teams = {
-        key: Team(
+    teams: dict[str, Team] = {}
+    for key, team in plan.teams.items():
+        teams[key] = Team(
             f"team-{key}",
             team,
             cluster=_reached(cluster),
@@ -270,8 +272,7 @@ def build(plan: EnvironmentPlan) -> dict[str, Any]:
             ranges=Ranges(vpc=network.cidrs, services=cluster.service_cidr),
             opts=in_cluster,
         )
-        for key, team in plan.teams.items()
-    }
+        await answered(teams[key].ready)
     if manager:
         QueueManager(
             "queue-manager",

@@ -58,6 +58,7 @@ from stacks.rules.environment import (
 )
 from stacks.rules.isolated import offline_warnings
 from stacks.rules.network import stack_errors
+from stacks.rules.queues import endless_gang_warnings
 from stacks.rules.secrets import account_errors, entry_secret_errors, team_secret_errors
 from stacks.rules.teams import (
     contract_errors,
@@ -219,6 +220,7 @@ def _on_base(
         return Planned(plan=None, errors=errors, warnings=warnings)
     plan = _team(config, team, base.environment, base.plan, access, jobs, share)
     errors = tuple(listed_plan_errors(share, plan.jobs, base.environment, folder))
+    warnings = (*warnings, *endless_gang_warnings(share, plan.jobs))
     return Planned(plan=None if errors else plan, errors=errors, warnings=warnings)
 
 

@@ -198,7 +198,9 @@ def _entrants(name: str, entry: TeamEntryConfig) -> dict[str, EntrantPlan]:
     """By logical names that do not change with the order of a list."""
     return {
         role if role == "deployer" else f"{role}-{digest([arn])[:8]}": EntrantPlan(
-            role_arn=arn, groups=(group_name(entry.namespace_of(name), role), EVERYBODY)
+            role_arn=arn,
+            role=role,
+            groups=(group_name(entry.namespace_of(name), role), EVERYBODY),
         )
         for role, arn in principals(entry)
     }

@@ -12,6 +12,7 @@ import pytest
 from catalog import versions
 from plans.team_network import Ranges, policy_spec
 from plans.teams import PARAMETER_BYTES
+from stacks import pace
 from stacks.rules.teams import REACHED_BYTES
 from tests.support.recording import UNKNOWN, Graph, Node, deploy
 from tests.support.stackfile import ENVIRONMENT, Edit, at
@@ -56,9 +57,32 @@ def test_a_team_is_its_own_resources_and_changes_no_other(with_teams: Graph, dev
     assert {f"{each['type']} {each['name']}" for each in added if "team-audio" in each["name"]} == {
         f"{each['type']} {each['name']}" for each in added
     }
-    assert len(of_team(more, "audio")) == 1 + 2 * 2 + 2 + 1 + 3 + 1 + 1
-    """Namespace, two stores, quota and smallest requests, network policy, bindings, entry,
+    assert len(of_team(more, "audio")) == 1 + 2 * 2 + 2 + 1 + 1 + 1 + 1
+    """Namespace, two stores, quota and smallest requests, network policy, binding, entry,
     contract."""
+
+
+def test_a_role_that_nobody_has_is_not_bound(with_teams: Graph) -> None:
+    """Of a team with everybody, all three are; of one with a deployer only, the one."""
+    everybody = {"members": [f"{ROLE}/m"], "viewers": [f"{ROLE}/v"]}
+    more = environment(
+        at("teams.audio", {"deployer": f"{ROLE}/audio", **everybody}),
+        at("teams.speech", {"deployer": f"{ROLE}/speech"}),
+    )
+    bound = [node.name for node in more.of("RoleBinding")]
+    assert [name for name in bound if "audio" in name] == [
+        f"team-audio-{role}s" for role in ("deployer", "member", "viewer")
+    ]
+    assert [name for name in bound if "speech" in name] == ["team-speech-deployers"]
+
+
+def test_a_team_is_asked_for_before_the_next_one_is_planned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hundred teams that are asked for at once take 70 MiB more."""
+    monkeypatch.setattr(pace, "PATIENCE", 60)
+    names = [node.name for node in environment().nodes.values()]
+    assert names.index("team-nlp-deployer") < names.index("team-vision")
 
 
 def test_teams_change_the_policy_engine_of_the_cni_and_nothing_else(

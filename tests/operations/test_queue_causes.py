@@ -50,15 +50,20 @@ def workload(
 HOLDER = workload("bert", "nlp", condition("QuotaReserved", "True", 20), gpus=24)
 
 
-def said(*workloads: Object) -> list[str]:
-    running = {
+def job(name: str, namespace: str, **spec: Any) -> Object:
+    return {
         "kind": "TrainJob",
-        "metadata": {"name": "a", "namespace": "n", "creationTimestamp": before(1)},
-        "spec": {"runtimeRef": {"name": "torch"}},
+        "metadata": {"name": name, "namespace": namespace, "creationTimestamp": before(1)},
+        "spec": {"runtimeRef": {"name": "torch"}, **spec},
         "status": {},
     }
-    objects = {"trainjobs": [running], "workloads": [*workloads]}
-    found = diagnose(Snapshot(objects=objects, taken_at=NOW))
+
+
+def said(
+    *workloads: Object, jobs: tuple[Object, ...] = (), unseen: frozenset[str] = frozenset()
+) -> list[str]:
+    objects = {"trainjobs": [job("a", "n"), *jobs], "workloads": [*workloads]}
+    found = diagnose(Snapshot(objects=objects, taken_at=NOW, unseen=unseen))
     return [str(each) for each in found if "queue of team" in each.what]
 
 
@@ -103,3 +108,71 @@ def test_a_job_that_no_worker_has_taken_says_where_to_look() -> None:
         handed["status"]["admissionChecks"] = [{"name": "workers", "state": state}]
         found = [each for each in said(handed) if "for a worker with all its nodes free" in each]
         assert len(found) == expected, said(handed)
+
+
+def when(*workloads: Object, jobs: tuple[Object, ...] = ()) -> str:
+    """What the first of them is told of its start."""
+    [found, *_] = said(*workloads, jobs=jobs)
+    return found.splitlines()[-1].split("when they are free, ")[1].split("; urgency")[0]
+
+
+def test_a_waiting_job_says_when_it_starts_at_the_latest() -> None:
+    """Kueue started bert at 11:40 and a second job at 11:50; both have a limit, and the later end counts,
+    whichever of them is first."""
+    other = workload("gpt", "nlp", condition("QuotaReserved", "True", 10), gpus=8)
+    limits = (
+        job("bert", "team-nlp", activeDeadlineSeconds=3600),
+        job("gpt", "team-nlp", activeDeadlineSeconds=1800),
+    )
+    for held in ((HOLDER, other), (other, HOLDER)):
+        assert when(waiting(), *held, jobs=limits) == (
+            "at 12:40:00 at the latest, when the time limit of TrainJob bert is over, if no other job"
+            " comes first"
+        )
+
+
+def test_a_pytorchjob_has_its_time_limit_elsewhere() -> None:
+    legacy = {**job("bert", "team-nlp"), "kind": "PyTorchJob"}
+    legacy["spec"] = {"runPolicy": {"activeDeadlineSeconds": 3600}, "pytorchReplicaSpecs": {}}
+    holder = workload("bert", "nlp", condition("QuotaReserved", "True", 20), gpus=24)
+    holder["metadata"]["ownerReferences"][0]["kind"] = "PyTorchJob"
+    objects = {"pytorchjobs": [legacy], "workloads": [waiting(), holder]}
+    [found] = [
+        str(each)
+        for each in diagnose(Snapshot(objects=objects, taken_at=NOW))
+        if "queue of team" in each.what
+    ]
+    assert "at 12:40:00 at the latest, when the time limit of PyTorchJob bert is over" in found
+
+
+def test_no_time_is_promised_that_nobody_knows() -> None:
+    endless = job("bert", "team-nlp")
+    namesake = job("bert", "team-vision", activeDeadlineSeconds=60)
+    for jobs in ((endless, namesake), (namesake,)):
+        assert when(waiting(), HOLDER, jobs=jobs) == (
+            "and no time is known: time_limit_minutes is not set for TrainJob bert"
+        )
+    assert "nobody can be seen who holds them" in when(waiting())
+
+
+def test_jobs_that_wait_for_the_same_gpus_are_named_and_promise_no_time() -> None:
+    limited = (job("bert", "team-nlp", activeDeadlineSeconds=3600),)
+    reserved = condition("QuotaReserved", "False", 10, reason="Pending", message=LACKS)
+    later = workload("later", "vision", reserved, minutes=10)
+    assert "at 12:40:00 at the latest" in when(waiting(), later, HOLDER, jobs=limited)
+    urgent = workload("urgent", "vision", reserved, minutes=10)
+    urgent["spec"]["priority"] = 900
+    foreign = workload("gpt", "nlp", reserved, minutes=10)
+    elsewhere = workload("small", "nlp", {**reserved, "message": LACKS.replace("h100", "g6e")})
+    assert when(waiting(), urgent, foreign, elsewhere, HOLDER, jobs=limited) == (
+        "and no time is known: TrainJob urgent goes first, TrainJob gpt of team nlp waits for them, too"
+    )
+
+
+def test_a_team_that_sees_its_own_jobs_only_is_told_so() -> None:
+    """Others may hold the rest, so no time follows from the limits of its own."""
+    own = workload("bert", "vision", condition("QuotaReserved", "True", 20), gpus=8)
+    limited = (job("bert", "team-vision", activeDeadlineSeconds=3600),)
+    [found] = said(waiting(), own, jobs=limited, unseen=frozenset({"nodes", "deployments"}))
+    assert "TrainJob bert of team vision has 8 since 11:40:00; jobs of other teams are not" in found
+    assert "when they are free, and no time is known: jobs of other teams are not shown;" in found

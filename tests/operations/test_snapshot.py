@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from operations import snapshot
-from plans.team_access import ROLES
+from plans.team_access import IN_QUEUES, ROLES
 
 RANKS = 512
 LABELS = {
@@ -27,8 +27,10 @@ def _pod(name: str, phase: str = "Running", **labels: str) -> dict[str, Any]:
 class Kubectl:
     """Two gangs, each of `ranks` pods, and a controller; every line of their logs names its pod."""
 
-    def __init__(self, ranks: int = RANKS) -> None:
+    def __init__(self, ranks: int = RANKS, *, queued: bool = False) -> None:
+        """`queued`: whoever asks may list what waits in queues."""
         self.calls: list[tuple[str, ...]] = []
+        self.queued = queued
         self.gangs = {
             f"{label}={kind.lower()}": [
                 _pod(f"{kind.lower()}-{n}", **{label: kind.lower()}) for n in range(ranks)
@@ -40,6 +42,11 @@ class Kubectl:
         self.calls.append(words)
         if words[0] == "api-resources":
             return "\n".join(snapshot.KINDS)
+        if words[:2] == ("auth", "can-i"):
+            assert words[2:] == ("list", snapshot.QUEUED, "--namespace=team-a")
+            if not self.queued:
+                raise RuntimeError("kubectl auth failed")
+            return "yes\n"
         pods = [pod for gang in self.gangs.values() for pod in gang]
         if words[0] == "get":
             return json.dumps(
@@ -103,6 +110,15 @@ def test_of_a_team_only_its_namespace_is_read_and_what_it_may_read() -> None:
         for resource in grant.resources
     }
     assert {kind.partition(".")[0] for kind in snapshot.OF_TEAM} <= allowed
+
+
+def test_a_team_in_a_queue_reads_why_its_jobs_wait() -> None:
+    kubectl = Kubectl(ranks=2, queued=True)
+    taken = snapshot.read(kubectl, namespace="team-a", logs=False)
+    [get] = [call for call in kubectl.calls if call[0] == "get"]
+    assert get[1].split(",") == [*snapshot.OF_TEAM, snapshot.QUEUED]
+    assert "workloads" not in taken.unseen and "list" in IN_QUEUES.verbs
+    assert f"{IN_QUEUES.resources[-1]}.{IN_QUEUES.group}" == snapshot.QUEUED
 
 
 def test_logs_are_read_for_those_who_want_them_only():
