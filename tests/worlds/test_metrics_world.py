@@ -6,14 +6,17 @@ import copy
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 import yaml
 
+from plans import grafana
 from plans.metrics import APP, NAMESPACE, PORT
 from plans.push_gateway import PORT as PUSH_PORT
 from rehearsal import processes, world
+from tests.support.grafana import panels
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
 
 pytestmark = [
@@ -27,27 +30,45 @@ CONTROLLERS = (
     "trainyard-history",
 )
 PATIENCE = 600
+UNDISTURBED_MINUTES = 15
 SQS = 'aws sqs --endpoint-url "$AWS_ENDPOINT_URL"'
 """Version 1 of the AWS CLI does not read the variable for this service alone."""
 
 
 STACK = with_l4(
+    max_nodes=3,  # more than the job takes, or its pool is full, which is an alert
     training_operator={"version": "1.8.1"},
     queues={},
     history={"progress": True},
+    storage={"home": {"efs": {}, "data": "delete"}},
     teams={"vision": {"deployer": "arn:aws:iam::123456789012:role/vision"}},
     metrics={
         "push_gateway": True,
+        "grafana": True,
         "managed_prometheus": {"data": "delete"},
         "alerts": {"emails": ["gpu-oncall@example.com"], "severity": "info"},
     },
 )
 
 
+CALM: Object = {
+    "runtime": "torch-distributed",
+    "nodes": 2,
+    "pool": "l4",
+    "image": "trainer:1",
+    "shared_memory_gib": 8,
+    "checkpoints": {"store": "home", "directory": "calm", "interval_minutes": 5},
+    "env": {"TRAINYARD_STEPS": str(UNDISTURBED_MINUTES * 60), "TRAINYARD_STEP_SECONDS": "1"},
+    "torchrun": {"script": "/workspace/train/step.py"},
+    "files": {"sources": ["step.py"], "path": "/workspace/train"},
+}
+"""A job that trains as long as nobody disturbs it."""
+
+
 @pytest.fixture(scope="module")
 def rehearsal() -> Iterator[Harness]:
-    later = ("queues", "teams", "metrics")
-    with rehearsing_teams("watched", STACK, later=later) as made:
+    later, files = ("queues", "teams", "metrics"), {"step.py": "import torch\n"}
+    with rehearsing_teams("watched", STACK, later=later, files=files) as made:
         yield made
 
 
@@ -60,8 +81,13 @@ def asked(rehearsal: Harness, path: str) -> Object:
 
 def values(rehearsal: Harness, promql: str) -> dict[str, float]:
     """The value of a query for each program."""
+    return values_by(rehearsal, promql, "job")
+
+
+def values_by(rehearsal: Harness, promql: str, label: str) -> dict[str, float]:
+    """The value of a query for each value of a label."""
     found = asked(rehearsal, f"query?query={quote(promql)}")["result"]
-    return {each["metric"].get("job", ""): float(each["value"][1]) for each in found}
+    return {each["metric"].get(label, ""): float(each["value"][1]) for each in found}
 
 
 def test_every_controller_answers(rehearsal: Harness) -> None:
@@ -155,6 +181,47 @@ def test_no_alert_fired_since_prometheus_began(rehearsal: Harness) -> None:
     fired = 'count by (alertname) (count_over_time(ALERTS{alertstate="firing"}[1d]))'
     found = asked(rehearsal, f"query?query={quote(fired)}")["result"]
     assert {each["metric"]["alertname"] for each in found} == {"Watchdog"}, found
+
+
+def test_every_panel_of_grafana_is_answered_by_prometheus(
+    rehearsal: Harness, tmp_path: Path
+) -> None:
+    """Grafana is a stand-in; its files, its data source and Prometheus are not."""
+    at = f"/api/v1/namespaces/{NAMESPACE}/services/{grafana.APP}:{grafana.PORT}/proxy/api"
+
+    def ask(path: str, body: Any) -> Any:
+        (file := tmp_path / "body.json").write_text(json.dumps(body))
+        verb = "get" if body is None else f"create -f {file}"
+        return json.loads(rehearsal.shell(f"kubectl {verb} --raw '{at}/{path}'"))
+
+    found = [*panels(ask)]
+    assert {page for page, _, _ in found} == {
+        f"{name} of watched" for name in ("Fleet", "Team", "Run", "Platform")
+    }
+    assert [each for each in found if each[2]["status"] != 200] == []
+    shown = {panel for _, panel, answer in found if answer["frames"]}
+    of_controllers = {"Series in Prometheus", "Programs that answer", "Memory of programs"}
+    assert of_controllers | {"GPUs guaranteed"} <= shown, shown
+
+
+def test_a_run_that_nobody_disturbs_raises_no_alert(rehearsal: Harness) -> None:
+    """A gang trains, saves and ends, and nothing but Watchdog has fired since it began."""
+    training = copy.deepcopy(STACK)
+    training["trainyard:environment"]["jobs"] = {"calm": CALM}
+    (rehearsal.checkout / "Pulumi.watched.yaml").write_text(yaml.safe_dump({"config": training}))
+    most = str(2 * UNDISTURBED_MINUTES * 60)  # seconds without a change of a pod
+    process = rehearsal.start("up", "--stack", "watched", "--wait", most)
+    try:
+        assert process.wait(timeout=3 * UNDISTURBED_MINUTES * 60) == 0, rehearsal.log.read_text()
+    finally:
+        process.kill()
+    span = f"[{UNDISTURBED_MINUTES}m]"
+    fired = f'count_over_time(ALERTS{{alertstate="firing"}}{span})'
+    assert {*values_by(rehearsal, fired, "alertname")} == {"Watchdog"}
+    steps = values_by(rehearsal, f"max_over_time(trainyard_run_step{span})", "run")
+    assert steps["calm"] > UNDISTURBED_MINUTES * 60 - 10, "the run was not followed to its end"
+    nodes = values_by(rehearsal, f'max_over_time(up{{job="nodes"}}{span}) == 1', "node")
+    assert len(nodes) == 2, "the nodes of the run were never asked"
 
 
 def test_metrics_go_and_leave_nothing(rehearsal: Harness) -> None:
