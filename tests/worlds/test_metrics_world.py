@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ import yaml
 from plans import grafana
 from plans.metrics import APP, NAMESPACE, PORT
 from plans.push_gateway import PORT as PUSH_PORT
+from plans.queries import QUERIES, query
 from rehearsal import processes, world
 from tests.support.grafana import panels
+from tests.support.plot import Chart, Points, plot
+from tests.support.recording import CHECKOUT
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
 
 pytestmark = [
@@ -31,6 +35,14 @@ CONTROLLERS = (
 )
 PATIENCE = 600
 UNDISTURBED_MINUTES = 15
+PICTURE = CHECKOUT / "docs/pictures/run.svg"
+DRAWN = (
+    ("run step",),
+    ("run step seconds",),
+    ("run unsaved", "run interval"),
+    ("run goodput", "run planned goodput"),
+)
+"""Names of queries."""
 SQS = 'aws sqs --endpoint-url "$AWS_ENDPOINT_URL"'
 """Version 1 of the AWS CLI does not read the variable for this service alone."""
 
@@ -204,8 +216,11 @@ def test_every_panel_of_grafana_is_answered_by_prometheus(
     assert of_controllers | {"GPUs guaranteed"} <= shown, shown
 
 
-def test_a_run_that_nobody_disturbs_raises_no_alert(rehearsal: Harness) -> None:
-    """A gang trains, saves and ends, and nothing but Watchdog has fired since it began."""
+def test_a_run_that_nobody_disturbs_raises_no_alert(
+    rehearsal: Harness, request: pytest.FixtureRequest
+) -> None:
+    """A gang trains, saves and ends, and nothing but Watchdog has fired since it began. `--golden`
+    draws it for docs/runs.md."""
     training = copy.deepcopy(STACK)
     training["trainyard:environment"]["jobs"] = {"calm": CALM}
     (rehearsal.checkout / "Pulumi.watched.yaml").write_text(yaml.safe_dump({"config": training}))
@@ -222,6 +237,20 @@ def test_a_run_that_nobody_disturbs_raises_no_alert(rehearsal: Harness) -> None:
     assert steps["calm"] > UNDISTURBED_MINUTES * 60 - 10, "the run was not followed to its end"
     nodes = values_by(rehearsal, f'max_over_time(up{{job="nodes"}}{span}) == 1', "node")
     assert len(nodes) == 2, "the nodes of the run were never asked"
+    if request.config.getoption("--golden"):
+        PICTURE.write_text(plot([_charted(rehearsal, *names) for names in DRAWN]))
+
+
+def _charted(rehearsal: Harness, *names: str) -> Chart:
+    """Queries of the calm run, as the page of a run shows them."""
+    lines: dict[str, Points] = {}
+    now = int(time.time())
+    span = f"start={now - 60 * (UNDISTURBED_MINUTES + 5)}&end={now}&step=15"
+    for name in names:
+        asked_for = quote(query(name, 'run="calm"'))
+        [found] = asked(rehearsal, f"query_range?query={asked_for}&{span}")["result"]
+        lines[QUERIES[name].title] = [(at, float(value)) for at, value in found["values"]]
+    return Chart(lines=lines, unit=QUERIES[names[0]].unit)
 
 
 def test_metrics_go_and_leave_nothing(rehearsal: Harness) -> None:
