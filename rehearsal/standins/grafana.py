@@ -178,7 +178,7 @@ class Answer(BaseHTTPRequestHandler):
         return self._say(404, {"message": "Not found"})
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self._body()
         if (status := self.grafana.admits(self.headers["Authorization"])) != 200:
             return self._say(status, {"message": "Unauthorized"})
         if self.path != "/api/ds/query":
@@ -187,6 +187,16 @@ class Answer(BaseHTTPRequestHandler):
         times = {key: asked[key] for key in ("from", "to")}
         found = {each["refId"]: self.grafana.query(times | each) for each in asked["queries"]}
         return self._say(200, {"results": found})
+
+    def _body(self) -> bytes:
+        """By its length, or in chunks, as the API server's proxy sends it."""
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        chunks: list[bytes] = []
+        while size := int(self.rfile.readline(), 16):
+            chunks.append(self.rfile.read(size))
+            self.rfile.readline()
+        return b"".join(chunks)
 
     def _forward(self, uid: str, path: str) -> None:
         try:

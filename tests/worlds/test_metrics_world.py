@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,12 @@ import pytest
 import yaml
 
 from plans import grafana
-from plans.metrics import APP, NAMESPACE, PORT
+from plans.metrics import APP, NAMESPACE
 from plans.push_gateway import PORT as PUSH_PORT
-from plans.queries import QUERIES, query
 from rehearsal import processes, world
 from tests.support.grafana import panels
-from tests.support.plot import Chart, Points, plot
-from tests.support.recording import CHECKOUT
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
+from tests.worlds.prometheus import asked, values
 
 pytestmark = [
     pytest.mark.world,
@@ -34,25 +31,14 @@ CONTROLLERS = (
     "trainyard-history",
 )
 PATIENCE = 600
-UNDISTURBED_MINUTES = 15
-PICTURE = CHECKOUT / "docs/pictures/run.svg"
-DRAWN = (
-    ("run step",),
-    ("run step seconds",),
-    ("run unsaved", "run interval"),
-    ("run goodput", "run planned goodput"),
-)
-"""Names of queries."""
 SQS = 'aws sqs --endpoint-url "$AWS_ENDPOINT_URL"'
 """Version 1 of the AWS CLI does not read the variable for this service alone."""
 
 
 STACK = with_l4(
-    max_nodes=3,  # more than the job takes, or its pool is full, which is an alert
     training_operator={"version": "1.8.1"},
     queues={},
     history={"progress": True},
-    storage={"home": {"efs": {}, "data": "delete"}},
     teams={"vision": {"deployer": "arn:aws:iam::123456789012:role/vision"}},
     metrics={
         "push_gateway": True,
@@ -63,43 +49,11 @@ STACK = with_l4(
 )
 
 
-CALM: Object = {
-    "runtime": "torch-distributed",
-    "nodes": 2,
-    "pool": "l4",
-    "image": "trainer:1",
-    "shared_memory_gib": 8,
-    "checkpoints": {"store": "home", "directory": "calm", "interval_minutes": 5},
-    "env": {"TRAINYARD_STEPS": str(UNDISTURBED_MINUTES * 60), "TRAINYARD_STEP_SECONDS": "1"},
-    "torchrun": {"script": "/workspace/train/step.py"},
-    "files": {"sources": ["step.py"], "path": "/workspace/train"},
-}
-"""A job that trains as long as nobody disturbs it."""
-
-
 @pytest.fixture(scope="module")
 def rehearsal() -> Iterator[Harness]:
-    later, files = ("queues", "teams", "metrics"), {"step.py": "import torch\n"}
-    with rehearsing_teams("watched", STACK, later=later, files=files) as made:
+    later = ("queues", "teams", "metrics")
+    with rehearsing_teams("watched", STACK, later=later) as made:
         yield made
-
-
-def asked(rehearsal: Harness, path: str) -> Object:
-    """An answer of Prometheus, through the API server."""
-    pods = rehearsal.get(f"pods --namespace {NAMESPACE} --selector {APP}=prometheus")["items"]
-    at = f"/api/v1/namespaces/{NAMESPACE}/pods/{pods[0]['metadata']['name']}:{PORT}/proxy/api/v1"
-    return json.loads(rehearsal.shell(f"kubectl get --raw '{at}/{path}'"))["data"]
-
-
-def values(rehearsal: Harness, promql: str) -> dict[str, float]:
-    """The value of a query for each program."""
-    return values_by(rehearsal, promql, "job")
-
-
-def values_by(rehearsal: Harness, promql: str, label: str) -> dict[str, float]:
-    """The value of a query for each value of a label."""
-    found = asked(rehearsal, f"query?query={quote(promql)}")["result"]
-    return {each["metric"].get(label, ""): float(each["value"][1]) for each in found}
 
 
 def test_every_controller_answers(rehearsal: Harness) -> None:
@@ -214,43 +168,6 @@ def test_every_panel_of_grafana_is_answered_by_prometheus(
     shown = {panel for _, panel, answer in found if answer["frames"]}
     of_controllers = {"Series in Prometheus", "Programs that answer", "Memory of programs"}
     assert of_controllers | {"GPUs guaranteed"} <= shown, shown
-
-
-def test_a_run_that_nobody_disturbs_raises_no_alert(
-    rehearsal: Harness, request: pytest.FixtureRequest
-) -> None:
-    """A gang trains, saves and ends, and nothing but Watchdog has fired since it began. `--golden`
-    draws it for docs/runs.md."""
-    training = copy.deepcopy(STACK)
-    training["trainyard:environment"]["jobs"] = {"calm": CALM}
-    (rehearsal.checkout / "Pulumi.watched.yaml").write_text(yaml.safe_dump({"config": training}))
-    most = str(2 * UNDISTURBED_MINUTES * 60)  # seconds without a change of a pod
-    process = rehearsal.start("up", "--stack", "watched", "--wait", most)
-    try:
-        assert process.wait(timeout=3 * UNDISTURBED_MINUTES * 60) == 0, rehearsal.log.read_text()
-    finally:
-        process.kill()
-    span = f"[{UNDISTURBED_MINUTES}m]"
-    fired = f'count_over_time(ALERTS{{alertstate="firing"}}{span})'
-    assert {*values_by(rehearsal, fired, "alertname")} == {"Watchdog"}
-    steps = values_by(rehearsal, f"max_over_time(trainyard_run_step{span})", "run")
-    assert steps["calm"] > UNDISTURBED_MINUTES * 60 - 10, "the run was not followed to its end"
-    nodes = values_by(rehearsal, f'max_over_time(up{{job="nodes"}}{span}) == 1', "node")
-    assert len(nodes) == 2, "the nodes of the run were never asked"
-    if request.config.getoption("--golden"):
-        PICTURE.write_text(plot([_charted(rehearsal, *names) for names in DRAWN]))
-
-
-def _charted(rehearsal: Harness, *names: str) -> Chart:
-    """Queries of the calm run, as the page of a run shows them."""
-    lines: dict[str, Points] = {}
-    now = int(time.time())
-    span = f"start={now - 60 * (UNDISTURBED_MINUTES + 5)}&end={now}&step=15"
-    for name in names:
-        asked_for = quote(query(name, 'run="calm"'))
-        [found] = asked(rehearsal, f"query_range?query={asked_for}&{span}")["result"]
-        lines[QUERIES[name].title] = [(at, float(value)) for at, value in found["values"]]
-    return Chart(lines=lines, unit=QUERIES[names[0]].unit)
 
 
 def test_metrics_go_and_leave_nothing(rehearsal: Harness) -> None:

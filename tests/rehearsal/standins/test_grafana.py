@@ -108,6 +108,16 @@ def test_a_query_is_asked_of_the_data_source_and_its_error_is_told(served: str) 
     assert found["C"]["status"] == 404
 
 
+def test_a_question_in_chunks_is_read_as_the_api_server_sends_it(served: str) -> None:
+    source = {"type": "prometheus", "uid": "prometheus"}
+    asked = {"refId": "A", "expr": "up", "instant": True, "datasource": source}
+    body = json.dumps({"queries": [asked], "from": "0", "to": "60000"}).encode()
+    parts = iter([body[:7], body[7:]])
+    request = urllib.request.Request(f"{served}/api/ds/query", parts)  # no length: in chunks
+    with urllib.request.urlopen(request, timeout=10) as answered:
+        assert json.load(answered)["results"]["A"]["status"] == 200
+
+
 def test_it_is_ready_only_while_its_data_source_answers(
     served: str, prometheus: ThreadingHTTPServer
 ) -> None:
