@@ -37,6 +37,7 @@ JOB: Object = {
     "pool": "l4",
     "image": "trainer:1",
     "shared_memory_gib": 8,
+    "parameters_billion": 1,
     "checkpoints": {"store": "home", "directory": "calm", "interval_minutes": 5},
     "env": {"TRAINYARD_STEPS": str(UNDISTURBED_MINUTES * 60), "TRAINYARD_STEP_SECONDS": "1"},
     "torchrun": {"script": "/workspace/train/step.py"},
@@ -87,6 +88,6 @@ def _charted(calm: Harness, *names: str) -> Chart:
     span = f"start={now - 60 * (UNDISTURBED_MINUTES + 5)}&end={now}&step=15"
     for name in names:
         asked_for = quote(query(name, 'run="calm"'))
-        [found] = asked(calm, f"query_range?query={asked_for}&{span}")["result"]
-        lines[QUERIES[name].title] = [(at, float(value)) for at, value in found["values"]]
+        for found in asked(calm, f"query_range?query={asked_for}&{span}")["result"]:
+            lines[QUERIES[name].title] = [(at, float(value)) for at, value in found["values"]]
     return Chart(lines=lines, unit=QUERIES[names[0]].unit)
