@@ -29,6 +29,12 @@ ALERTMANAGER_IMAGE = "quay.io/prometheus/alertmanager:v0.31.0"
 """The newest that can be had as a Go module (2026-11): later ones lack the files of their page."""
 PUSHGATEWAY_IMAGE = "quay.io/prometheus/pushgateway:v1.11.3"
 """The newest in 2026-11, as a Go module, too."""
+GRAFANA_IMAGE = (
+    "docker.io/grafana/grafana:13.2.3"
+    "@sha256:b28bae15e219c998fb0e0424ed724930cc61b1f61fb404d47c862f9a23f9e572"
+)
+"""The newest in 2026-11, of 2026-09-29, with its data source for Prometheus, which the image -slim
+lacks. Docker Hub is the only registry that has it."""
 BUSYBOX_IMAGE = "public.ecr.aws/docker/library/busybox:1.37.0"
 """2 MB with mkdir, at an address that counts no pulls as Docker Hub does."""
 PYTHON_IMAGE = "public.ecr.aws/docker/library/python:3.13.9-alpine3.22"

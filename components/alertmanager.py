@@ -154,8 +154,8 @@ def _pod(
         resources=k8s.core.v1.ResourceRequirementsArgs(
             requests=SIZE, limits={"memory": SIZE["memory"]}
         ),
-        readiness_probe=probe("ready"),
-        liveness_probe=probe("healthy"),
+        readiness_probe=probe("/-/ready"),
+        liveness_probe=probe("/-/healthy"),
         security_context=container_security(),
         volume_mounts=[
             k8s.core.v1.VolumeMountArgs(name="file", mount_path=FOLDER),

@@ -176,8 +176,8 @@ def _container(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
         resources=k8s.core.v1.ResourceRequirementsArgs(
             requests=size, limits={"memory": size["memory"]}
         ),
-        readiness_probe=probe("ready"),
-        liveness_probe=probe("healthy"),
+        readiness_probe=probe("/-/ready"),
+        liveness_probe=probe("/-/healthy"),
         security_context=container_security(),
         volume_mounts=[
             k8s.core.v1.VolumeMountArgs(name="files", mount_path=FOLDER),

@@ -67,8 +67,8 @@ def _pod(plan: PushGatewayPlan) -> k8s.core.v1.PodSpecArgs:
         resources=k8s.core.v1.ResourceRequirementsArgs(
             requests=SIZE, limits={"memory": SIZE["memory"]}
         ),
-        readiness_probe=probe("ready"),
-        liveness_probe=probe("healthy"),
+        readiness_probe=probe("/-/ready"),
+        liveness_probe=probe("/-/healthy"),
         security_context=container_security(),
     )
     return k8s.core.v1.PodSpecArgs(

@@ -35,10 +35,10 @@ def container_security(
     )
 
 
-def probe(question: str) -> k8s.core.v1.ProbeArgs:
-    """Ask Prometheus, or Alertmanager, whether it is `ready`, or `healthy`."""
+def probe(path: str) -> k8s.core.v1.ProbeArgs:
+    """Ask a program at a path of HTTP whether it is ready, or healthy."""
     return k8s.core.v1.ProbeArgs(
-        http_get=k8s.core.v1.HTTPGetActionArgs(path=f"/-/{question}", port="http"),
+        http_get=k8s.core.v1.HTTPGetActionArgs(path=path, port="http"),
         timeout_seconds=5,
         failure_threshold=6,
     )

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 
 from frozen import dataclass
-from plans.parts import Spec
+from plans.parts import Spec, digest
 from plans.queries import QUERIES
 
 WIDTH, HEIGHT, COLUMNS = 12, 8, 24
@@ -141,7 +141,7 @@ def grafana(dashboard: Dashboard, stack: str, *, follows: bool = True) -> str:
     panels = [*_numbers(dashboard), *_charts(dashboard, charts)]
     return json.dumps(
         {
-            "uid": f"trainyard-{stack}-{dashboard.name}"[:40],
+            "uid": _uid(stack, dashboard.name),
             "title": f"{dashboard.title} of {stack}",
             "description": dashboard.says,
             "tags": ["trainyard", stack],
@@ -157,6 +157,21 @@ def grafana(dashboard: Dashboard, stack: str, *, follows: bool = True) -> str:
         },
         indent=1,
     )
+
+
+def pages(stack: str, *, queues: bool, follows: bool) -> dict[str, str]:
+    """Name → page, of those that the environment has data for."""
+    return {
+        page.name: grafana(page, stack, follows=follows) + "\n"
+        for page in DASHBOARDS
+        if queues or not page.queues
+    }
+
+
+def _uid(stack: str, page: str) -> str:
+    """Grafana takes 40 characters, and no two pages with the same ones."""
+    whole = f"trainyard-{stack}-{page}"
+    return whole if len(whole) <= 40 else f"{whole[:31]}-{digest([whole])[:8]}"
 
 
 def _source() -> Spec:

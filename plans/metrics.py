@@ -106,6 +106,17 @@ class EfaExporter:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GrafanaPlan:
+    """Grafana: grafana.py."""
+
+    image: str
+    files: Mapping[str, str]
+    """Path below its folder → text."""
+    millicpus: int
+    memory_mib: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class MetricsPlan:
     """Prometheus and its exporters."""
 
@@ -131,6 +142,8 @@ class MetricsPlan:
     """None: alerts stand in Prometheus, and nobody is told."""
     push_gateway: PushGatewayPlan | None
     """None: jobs push nothing."""
+    grafana: GrafanaPlan | None
+    """None: pages are shown elsewhere."""
     series: int
     """Estimate for all pools full."""
     memory_mib: int

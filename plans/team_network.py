@@ -27,6 +27,11 @@ RESOLVER = {
 """The pods of CoreDNS, as its EKS add-on labels them. The Service kube-dns has the same selector,
 so the engine admits the Service's address, too."""
 
+RESOLVES = {
+    "to": [RESOLVER],
+    "ports": [{"protocol": protocol, "port": DNS} for protocol in ("UDP", "TCP")],
+}
+"""Names are found."""
 PUSHED_TO = {
     "to": [
         {
@@ -66,10 +71,7 @@ def policy_spec(ranges: Ranges, *, pod_identity: bool, pushes: bool = False) -> 
         "ingress": [{"from": [own]}],
         "egress": [
             {"to": [own]},
-            {
-                "to": [RESOLVER],
-                "ports": [{"protocol": protocol, "port": DNS} for protocol in ("UDP", "TCP")],
-            },
+            RESOLVES,
             {
                 "to": [{"ipBlock": {"cidr": api_server}}, {"ipBlock": outside}],
                 "ports": [{"protocol": "TCP", "port": HTTPS}],

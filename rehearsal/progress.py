@@ -42,6 +42,7 @@ SIMULATED = (
         " Lustre over EFA, do not run"
     ),
     "Lustre, EFS and S3 volumes: folders under {state}; links to S3 copy no data",
+    "Grafana: a stand-in reads its files and asks Prometheus; exporters of GPUs and nodes count nothing",
     (
         "images: no container runtime; controllers and jobs run as processes, and other pods only"
         " have the phase Running"

@@ -11,12 +11,14 @@ import pulumi
 from components.alertmanager import Alertmanager
 from components.budget import Budget
 from components.exporters import Exporters
+from components.grafana import Grafana
 from components.history import History
 from components.managed_prometheus import ManagedPrometheus
 from components.metrics import Metrics
 from components.pod_logs import PodLogs
 from components.push_gateway import PushGateway
 from components.repair import Repair
+from plans import grafana
 from plans.metrics import VIEW, MetricsPlan
 from plans.parts import Identity
 from plans.policies import Document
@@ -81,6 +83,9 @@ def _measure(
         PushGateway(
             "push-gateway", plan.push_gateway, namespace=metrics.namespace, nodes=nodes, opts=opts
         )
+    if plan.grafana:
+        Grafana("grafana", plan.grafana, namespace=metrics.namespace, nodes=nodes, opts=opts)
+        outputs["grafana"] = grafana.VIEW
     if plan.alerts:
         alertmanager = Alertmanager(
             "alertmanager",

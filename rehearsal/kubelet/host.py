@@ -52,6 +52,10 @@ class Host(Protocol):
         """Whether DNS works, and knows pods by this headless service."""
         ...
 
+    def services(self, namespace: str) -> list[Object]:
+        """The services that a pod of a namespace can serve, where DNS and kube-proxy work."""
+        ...
+
     def log(self, line: str) -> None:
         """One line in the kubelet's log."""
         ...

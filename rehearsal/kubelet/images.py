@@ -69,6 +69,13 @@ PROGRAMS = {
 """By the end of the image's name, so that a mirror's prefix does not matter; with its tag where
 there are several."""
 
+ENTRYPOINTS = {
+    "grafana/grafana": f"{STAND_INS_AT}/grafana.py",
+    "k8s/dcgm-exporter": f"{STAND_INS_AT}/exporter.py",
+    "prometheus/node-exporter": f"{STAND_INS_AT}/exporter.py",
+}
+"""Images whose own program has a stand-in, by the end of their name."""
+
 INTERPRETERS = ("/docker/library/python",)
 """Images that are a language and nothing else."""
 
@@ -92,6 +99,15 @@ def program(image: str) -> Program | None:
     return next(
         (p for end, p in PROGRAMS.items() if any(name.endswith(f"/{end}") for name in names)), None
     )
+
+
+def entrypoint(image: str) -> list[str]:
+    """The command that an image runs by itself: a controller, or what stands for its program. Nothing
+    of any other image is known."""
+    if found := program(image):
+        return [found.entrypoint]
+    ends = (end for end in ENTRYPOINTS if f"/{repository(image)}".endswith(f"/{end}"))
+    return [ENTRYPOINTS[end] for end in ends]
 
 
 def interprets(image: str) -> bool:

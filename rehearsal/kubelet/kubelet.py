@@ -149,15 +149,24 @@ class Kubelet:
 
     def names_pods(self, namespace: str, service: str) -> bool:
         """Whether DNS works, and knows pods by this headless service."""
-        if time.monotonic() - self._dns[1] > DNS_SECONDS:
-            servers = self._found("kube-system", "endpoints", "kube-dns").get("subsets", ())
-            self._dns = any(part.get("addresses") for part in servers), time.monotonic()
-        service_of = f"{namespace}/{service}"
-        if self._dns[0] and service_of not in self._headless:
+        works, service_of = self._dns_works(), f"{namespace}/{service}"
+        if works and service_of not in self._headless:
             found = self._found(namespace, "services", service)
             if found.get("spec", {}).get("clusterIP") == "None":
                 self._headless.add(service_of)
-        return self._dns[0] and service_of in self._headless
+        return works and service_of in self._headless
+
+    def services(self, namespace: str) -> list[Object]:
+        """The services that a pod of a namespace can serve, where DNS and kube-proxy work."""
+        if not self._dns_works() or not self.has_daemon(images.SERVICES):
+            return []
+        return self.api.request("GET", f"/api/v1/namespaces/{namespace}/services")["items"]
+
+    def _dns_works(self) -> bool:
+        if time.monotonic() - self._dns[1] > DNS_SECONDS:
+            servers = self._found("kube-system", "endpoints", "kube-dns").get("subsets", ())
+            self._dns = any(part.get("addresses") for part in servers), time.monotonic()
+        return self._dns[0]
 
     def _found(self, namespace: str, kind: str, name: str) -> Object:
         """The object, or nothing where there is none."""

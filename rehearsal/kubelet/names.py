@@ -1,7 +1,8 @@
 """What each pod can resolve: kubelet's /etc/hosts and the answers of CoreDNS, in one file a pod.
 
-A pod has a record while CoreDNS has an endpoint and the pod's headless service is there. Its
-namespace knows it by a short name, the others by one with the namespace.
+A pod has a record while CoreDNS has an endpoint and the pod's headless service is there, or a
+service with an address of its own, for which kube-proxy is needed. Its namespace knows it by a short
+name, the others by one with the namespace.
 """
 
 from __future__ import annotations
@@ -60,10 +61,11 @@ class Names:
 
     def tell(self) -> None:
         """The others know it, as long as DNS does."""
-        if (found := record_of(self._pod)) is None:
-            return
-        known = self._kubelet.names_pods(self._pod["metadata"]["namespace"], found[0])
-        wanted = [found[1]] if known else []
+        space = self._pod["metadata"]["namespace"]
+        if found := record_of(self._pod):
+            wanted = [found[1]] if self._kubelet.names_pods(space, found[0]) else []
+        else:
+            wanted = services_of(self._pod, self._kubelet.services(space))
         if wanted != self._told:
             self._told = wanted
             change(lambda records: [self._with(one, wanted) for one in records])
@@ -127,6 +129,19 @@ def record_of(pod: Object) -> tuple[str, str] | None:
     if host and domain:
         return domain, f"{host}.{domain}"
     return (name, name) if belongs_to(pod, "PyTorchJob") else None
+
+
+def services_of(pod: Object, services: list[Object]) -> list[str]:
+    """The services of other pods' calls that arrive at this one. Their addresses are those of their
+    pods here, so a service that changes the port is not among them."""
+    labels = pod["metadata"].get("labels", {}).items()
+    return [
+        service["metadata"]["name"]
+        for service in services
+        if (selector := service["spec"].get("selector"))
+        and selector.items() <= labels
+        and all(port["port"] == port["targetPort"] for port in service["spec"]["ports"])
+    ]
 
 
 def own_names(pod: Object) -> list[str]:

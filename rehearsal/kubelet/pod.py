@@ -226,10 +226,10 @@ class Pod:
     # ----------------------------------------------------------------------------------------------
 
     def _has_program(self, spec: Object) -> bool:
-        """Whether something of a container runs here: a controller, or a command of its own in a Job
-        or an interpreter."""
+        """Whether something of a container runs here: the program of its image, or a command of its own
+        in a Job or an interpreter."""
         own = self._of_job or images.interprets(spec["image"])
-        return bool(images.program(spec["image"]) or (own and spec.get("command")))
+        return bool(images.entrypoint(spec["image"]) or (own and spec.get("command")))
 
     def _start(self, container: Container) -> process.Process:
         place, log = self.folder / container.name, self.log_file(container.name, container.runs)
@@ -259,7 +259,7 @@ class Pod:
         seen = self.obj | {"status": {"podIP": self.address, "hostIP": self.kubelet.address}}
         env = environment(seen, spec, base, self.kubelet.allocatable, self._volumes.data)
         own = images.at_hand(spec.get("command", []))
-        command = own or ([program.entrypoint] if program else [])
+        command = own or images.entrypoint(spec["image"])
         return process.Plan(
             root=str(place / "root"),
             hostname=hostname,

@@ -7,11 +7,21 @@ import math
 from catalog import versions
 from catalog.prices import Price, price
 from frozen import dataclass
+from plans import grafana
 from plans.alertmanager import AlertmanagerPlan
+from plans.dashboards import pages
 from plans.history import APP as HISTORY
 from plans.history import PORT as HISTORY_PORT
 from plans.managed_prometheus import ManagedPrometheusPlan
-from plans.metrics import APP, INTERVAL_SECONDS, DayBudget, EfaExporter, MetricsPlan, Target
+from plans.metrics import (
+    APP,
+    INTERVAL_SECONDS,
+    DayBudget,
+    EfaExporter,
+    GrafanaPlan,
+    MetricsPlan,
+    Target,
+)
 from plans.parts import Identity
 from plans.push_gateway import PushGatewayPlan
 from plans.repair import APP as REPAIR
@@ -46,7 +56,7 @@ controllers."""
 
 @dataclass(frozen=True, kw_only=True)
 class Room:
-    """What Prometheus may take of a system node."""
+    """A part of a system node."""
 
     millicpus: int
     memory_mib: int
@@ -82,6 +92,7 @@ def metrics_plan(
             if wanted.metrics.push_gateway
             else None
         ),
+        grafana=_grafana(me.stack, wanted) if wanted.metrics.grafana else None,
         alerts=_alerts(me, wanted.metrics.alerts) if wanted.metrics.alerts else None,
         series=series,
         memory_mib=memory_mib(series),
@@ -127,6 +138,16 @@ def _managed(me: Identity, wanted: MetricsConfig) -> ManagedPrometheusPlan | Non
         region=me.region,
         retention_days=managed.retention_days,
         keep=managed.data == "keep",
+    )
+
+
+def _grafana(stack: str, wanted: EnvironmentConfig) -> GrafanaPlan:
+    follows = bool(wanted.history and wanted.history.progress)
+    return GrafanaPlan(
+        image=versions.GRAFANA_IMAGE,
+        files=grafana.files(pages(stack, queues=bool(wanted.queues), follows=follows)),
+        millicpus=grafana.MILLICPUS,
+        memory_mib=grafana.MEMORY_MIB,
     )
 
 
@@ -218,6 +239,15 @@ def disk_gib(series: int, days: int) -> int:
 def days_on_disk(series: int) -> int:
     """Days whose history fits on the disk of a system node; 0 where no day does."""
     return int(LARGEST_DISK_GIB * 2**30 * INTERVAL_SECONDS / (series * BYTES_A_SAMPLE * 86400))
+
+
+def taken(metrics: MetricsConfig, series: int) -> Room:
+    """What Prometheus takes of a system node, and Grafana beside it."""
+    shown = metrics.grafana
+    return Room(
+        millicpus=millicpus(series) + grafana.MILLICPUS * shown,
+        memory_mib=memory_mib(series) + grafana.MEMORY_MIB * shown,
+    )
 
 
 def room(instance_type: str) -> Room | None:

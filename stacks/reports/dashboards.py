@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import command_line
-from plans.dashboards import DASHBOARDS, grafana
+from plans.dashboards import pages
 from plans.metrics import VIEW
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.stack_file import report_on
@@ -50,12 +50,12 @@ def write(plan: EnvironmentPlan, folder: Path) -> list[Path]:
     """One file a dashboard; that of teams only where the environment has queues."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for page in DASHBOARDS:
-        if plan.queues or not page.queues:
-            path = folder / f"{page.name}.json"
-            follows = bool(plan.history and plan.history.progress)
-            path.write_text(grafana(page, plan.identity.stack, follows=follows) + "\n")
-            written.append(path)
+    follows = bool(plan.history and plan.history.progress)
+    found = pages(plan.identity.stack, queues=bool(plan.queues), follows=follows)
+    for name, page in found.items():
+        path = folder / f"{name}.json"
+        path.write_text(page)
+        written.append(path)
     return written
 
 

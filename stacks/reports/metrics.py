@@ -9,7 +9,7 @@ from stacks.planned import EnvironmentPlan, TeamPlan
 
 
 def metrics(plan: EnvironmentPlan | TeamPlan) -> list[str]:
-    """What Prometheus takes of its system node. It is in the price of the system nodes."""
+    """What programs take of a system node. It is in the price of the system nodes."""
     if isinstance(plan, TeamPlan) or plan.metrics is None:
         return []
     m = plan.metrics
@@ -24,6 +24,9 @@ def metrics(plan: EnvironmentPlan | TeamPlan) -> list[str]:
             f"{m.retention_days} days",
         ),
     ]
+    if m.grafana:
+        of = f"{m.grafana.millicpus / 1000:g}", f"{m.grafana.memory_mib // 1024} GiB"
+        rows.append(("Grafana", "", *of, "", ""))
     note = "on a system node, which is paid already; where all pools are full"
     return [*table(rows), *wrapped(note), *_kept_by_aws(m), *_told(m)]
 

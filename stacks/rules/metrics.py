@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from stacks.derive.metrics import (
     LARGEST_DISK_GIB,
+    Room,
     days_on_disk,
     disk_gib,
-    memory_mib,
-    millicpus,
     node_prices,
     room,
     series_of,
+    taken,
 )
 from stacks.rules.emails import email_errors
 from stacks.settings.environment import EnvironmentConfig
@@ -32,7 +32,7 @@ def metrics_errors(region: str, wanted: EnvironmentConfig) -> Iterator[InputErro
         return
     series = series_of(wanted)
     yield from _history(wanted.metrics, series)
-    yield from _node(wanted.system_nodes.instance_type, series)
+    yield from _node(wanted.system_nodes.instance_type, wanted.metrics, series)
     if wanted.metrics.remote_write:
         yield from _address(wanted.metrics.remote_write)
     if wanted.metrics.alerts:
@@ -56,15 +56,16 @@ def _history(metrics: MetricsConfig, series: int) -> Iterator[InputError]:
         )
 
 
-def _node(instance_type: str, series: int) -> Iterator[InputError]:
-    has = room(instance_type)
-    if has and not _fits(instance_type, series):
-        larger = next((kind for kind in LARGER if _fits(kind, series)), None)
+def _node(instance_type: str, metrics: MetricsConfig, series: int) -> Iterator[InputError]:
+    has, need = room(instance_type), taken(metrics, series)
+    if has and not _fits(instance_type, need):
+        larger = next((kind for kind in LARGER if _fits(kind, need)), None)
+        programs = "Prometheus and Grafana" if metrics.grafana else "Prometheus"
         yield InputError(
             path="environment.system_nodes.instance_type",
             must=(
-                f"have {memory_mib(series)} MiB of memory and {millicpus(series) / 1000:g} vCPUs for"
-                f" Prometheus in half of a node, for {series:,} series"
+                f"have {need.memory_mib} MiB of memory and {need.millicpus / 1000:g} vCPUs for"
+                f" {programs} in half of a node, for {series:,} series"
             ),
             got=f"{instance_type}, half of which has {has.memory_mib} MiB and"
             f" {has.millicpus / 1000:g} vCPUs",
@@ -73,13 +74,9 @@ def _node(instance_type: str, series: int) -> Iterator[InputError]:
         )
 
 
-def _fits(instance_type: str, series: int) -> bool:
+def _fits(instance_type: str, need: Room) -> bool:
     has = room(instance_type)
-    return (
-        has is not None
-        and has.memory_mib >= memory_mib(series)
-        and has.millicpus >= millicpus(series)
-    )
+    return has is not None and has.memory_mib >= need.memory_mib and has.millicpus >= need.millicpus
 
 
 def _address(remote: RemoteWriteConfig) -> Iterator[InputError]:

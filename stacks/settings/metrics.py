@@ -60,6 +60,9 @@ class MetricsConfig:
     push_gateway: bool = False
     """Whether jobs can send figures of their own, such as the loss, to a Prometheus Pushgateway. Jobs
     find its address in the variable PROMETHEUS_PUSHGATEWAY."""
+    grafana: bool = False
+    """Whether a Grafana on the system nodes shows the dashboards. Whoever can forward a port of the
+    cluster can look, and nobody can change anything."""
     dollars_a_day: Annotated[float, pydantic.Field(gt=0)] | None = None
     """USD that nodes of pools can cost within 24 hours before an alert says so: nodes that ran, by the
     prices of `make plan`. Capacity Blocks, which are paid in advance, do not count. By default there is

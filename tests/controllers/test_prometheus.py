@@ -19,6 +19,7 @@ from plans.dashboards import DASHBOARDS
 from plans.metrics import prometheus_config
 from plans.queries import query
 from rehearsal import paths
+from tests.support.grafana import laid_out, panels, start
 from tests.support.metrics import RECORDED, metrics_plan
 from tests.support.patience import until
 
@@ -149,3 +150,34 @@ def test_the_fill_of_lustre_is_that_of_its_mounts(port: int) -> None:
     [fill] = _ask(port, query("store fill"))
     assert fill["metric"]["device"] == "172.31.4.2@tcp:/abcdefgh"
     assert float(fill["value"][1]) == pytest.approx(1 - 3.1 / 4.8)
+
+
+def test_every_panel_of_grafana_is_answered(port: int, tmp_path: Path) -> None:
+    """By its stand-in, from the files of the graph, as a browser asks."""
+    url = f"http://127.0.0.1:{port}"
+    process = start(laid_out(tmp_path, url), free := paths.free_port())
+
+    def ask(path: str, body: Any) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        with urllib.request.urlopen(f"http://127.0.0.1:{free}/api/{path}", data) as answer:
+            return json.load(answer)
+
+    def ready() -> bool:
+        try:
+            return ask("health", None)["database"] == "ok"
+        except OSError:
+            return False
+
+    try:
+        assert until(ready)
+        found = [*panels(ask)]
+    finally:
+        process.kill()
+        process.communicate()
+    assert [each for each in found if each[2]["status"] != 200] == []
+    shown = {(page, panel) for page, panel, answer in found if answer["frames"]}
+    assert {
+        ("Fleet of dev", "GPUs that compute"),
+        ("Run of dev", "SMs at work"),
+        ("Platform of dev", "Fill of Lustre"),
+    } <= shown

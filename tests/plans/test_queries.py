@@ -131,6 +131,13 @@ def test_a_dashboard_is_one_that_grafana_imports(page: Dashboard) -> None:
         assert panel["datasource"] == {"type": "prometheus", "uid": "${source}"}
 
 
+@pytest.mark.parametrize("stack", ["dev", "training-of-the-large-language-models"])
+def test_each_page_has_a_uid_of_its_own(stack: str) -> None:
+    """Of two pages with one uid Grafana shows neither (provisioning/dashboards)."""
+    uids = [json.loads(grafana(page, stack))["uid"] for page in DASHBOARDS]
+    assert len({*uids}) == len(uids) and all(len(uid) <= 40 for uid in uids)
+
+
 @pytest.mark.parametrize("page", DASHBOARDS, ids=lambda page: page.name)
 def test_no_panel_lies_on_another(page: Dashboard) -> None:
     places = [panel["gridPos"] for panel in json.loads(grafana(page, "dev"))["panels"]]

@@ -276,6 +276,7 @@ def everything() -> dict[str, Any]:
                 "remote_write": {"url": "https://metrics.example.com/api/v1/write"},
                 "managed_prometheus": {"retention_days": 400, "data": "delete"},
                 "push_gateway": True,
+                "grafana": True,
                 "dollars_a_day": 2000,
                 "alerts": {"emails": ["gpu-oncall@example.com"], "severity": "critical"},
             },

@@ -6,15 +6,19 @@ import copy
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 import yaml
 
-from plans.metrics import APP, NAMESPACE, PORT
+from plans import grafana
+from plans.metrics import APP, NAMESPACE
 from plans.push_gateway import PORT as PUSH_PORT
 from rehearsal import processes, world
+from tests.support.grafana import panels
 from tests.worlds.harness import Harness, Object, rehearsing_teams, with_l4
+from tests.worlds.prometheus import asked, values
 
 pytestmark = [
     pytest.mark.world,
@@ -38,6 +42,7 @@ STACK = with_l4(
     teams={"vision": {"deployer": "arn:aws:iam::123456789012:role/vision"}},
     metrics={
         "push_gateway": True,
+        "grafana": True,
         "managed_prometheus": {"data": "delete"},
         "alerts": {"emails": ["gpu-oncall@example.com"], "severity": "info"},
     },
@@ -49,19 +54,6 @@ def rehearsal() -> Iterator[Harness]:
     later = ("queues", "teams", "metrics")
     with rehearsing_teams("watched", STACK, later=later) as made:
         yield made
-
-
-def asked(rehearsal: Harness, path: str) -> Object:
-    """An answer of Prometheus, through the API server."""
-    pods = rehearsal.get(f"pods --namespace {NAMESPACE} --selector {APP}=prometheus")["items"]
-    at = f"/api/v1/namespaces/{NAMESPACE}/pods/{pods[0]['metadata']['name']}:{PORT}/proxy/api/v1"
-    return json.loads(rehearsal.shell(f"kubectl get --raw '{at}/{path}'"))["data"]
-
-
-def values(rehearsal: Harness, promql: str) -> dict[str, float]:
-    """The value of a query for each program."""
-    found = asked(rehearsal, f"query?query={quote(promql)}")["result"]
-    return {each["metric"].get("job", ""): float(each["value"][1]) for each in found}
 
 
 def test_every_controller_answers(rehearsal: Harness) -> None:
@@ -155,6 +147,27 @@ def test_no_alert_fired_since_prometheus_began(rehearsal: Harness) -> None:
     fired = 'count by (alertname) (count_over_time(ALERTS{alertstate="firing"}[1d]))'
     found = asked(rehearsal, f"query?query={quote(fired)}")["result"]
     assert {each["metric"]["alertname"] for each in found} == {"Watchdog"}, found
+
+
+def test_every_panel_of_grafana_is_answered_by_prometheus(
+    rehearsal: Harness, tmp_path: Path
+) -> None:
+    """Grafana is a stand-in; its files, its data source and Prometheus are not."""
+    at = f"/api/v1/namespaces/{NAMESPACE}/services/{grafana.APP}:{grafana.PORT}/proxy/api"
+
+    def ask(path: str, body: Any) -> Any:
+        (file := tmp_path / "body.json").write_text(json.dumps(body))
+        verb = "get" if body is None else f"create -f {file}"
+        return json.loads(rehearsal.shell(f"kubectl {verb} --raw '{at}/{path}'"))
+
+    found = [*panels(ask)]
+    assert {page for page, _, _ in found} == {
+        f"{name} of watched" for name in ("Fleet", "Team", "Run", "Platform")
+    }
+    assert [each for each in found if each[2]["status"] != 200] == []
+    shown = {panel for _, panel, answer in found if answer["frames"]}
+    of_controllers = {"Series in Prometheus", "Programs that answer", "Memory of programs"}
+    assert of_controllers | {"GPUs guaranteed"} <= shown, shown
 
 
 def test_metrics_go_and_leave_nothing(rehearsal: Harness) -> None:

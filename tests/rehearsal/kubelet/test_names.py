@@ -23,10 +23,13 @@ class Node:
     """Its kubelet."""
 
     def __init__(self, name: str = "i-1") -> None:
-        self.id, self.dns = name, True
+        self.id, self.dns, self.found = name, True, list[Any]()
 
     def names_pods(self, namespace: str, service: str) -> bool:
         return self.dns
+
+    def services(self, namespace: str) -> list[Any]:
+        return self.found
 
 
 def a_pod(space: str, host: str, address: str, node: Any, *, domain: str = "t5") -> Names:
@@ -93,6 +96,31 @@ def test_a_pod_of_a_pytorchjob_has_the_name_of_its_own_service() -> None:
     owned = {"metadata": {**meta, "ownerReferences": [{"kind": "PyTorchJob"}]}, "spec": {}}
     assert names.record_of(owned) == ("v1-master-0", "v1-master-0")
     assert names.record_of({"metadata": meta, "spec": {}}) is None, "no service is asked for"
+
+
+def service(name: str, port: int, target: int, **selector: str) -> dict[str, Any]:
+    ports = [{"port": port, "targetPort": target}]
+    return {"metadata": {"name": name}, "spec": {"selector": selector, "ports": ports}}
+
+
+def test_a_service_has_the_address_of_its_pod_where_it_keeps_the_port() -> None:
+    node = Node()
+    node.found = [
+        service("prometheus", 9090, 9090, app="prometheus"),
+        service("other", 9090, 9090, app="other"),
+        service("webhook", 443, 9443, app="prometheus"),
+        {"metadata": {"name": "by-hand"}, "spec": {"ports": []}},
+    ]
+    labels = {"app": "prometheus", "hash": "1"}
+    meta = {"namespace": "metrics", "name": "p-1", "uid": "p-1", "labels": labels}
+    served = Names({"metadata": meta, "spec": {}}, node)  # pyright: ignore[reportArgumentType]
+    served.admit("10.244.1.1")
+    known = answers(a_pod("nlp", "a-0", "10.244.1.2", Node()))
+    assert known["prometheus.metrics"] == "10.244.1.1" and "prometheus" not in known
+    assert not {"other.metrics", "webhook.metrics", "by-hand.metrics"} & {*known}
+    node.found = []
+    served.tell()
+    assert "prometheus.metrics" not in answers(a_pod("nlp", "a-1", "10.244.1.3", Node()))
 
 
 def test_names_of_a_machine_are_forgotten_together() -> None:

@@ -29,6 +29,15 @@ REFUSED: dict[str, tuple[tuple[Edit, ...], str, str]] = {
         "for Prometheus in half of a node, for 4,064,000 series; got m7i.xlarge, half of which has 8192"
         " MiB and 2 vCPUs. Fix: write m7i.8xlarge",
     ),
+    "a Grafana for which half of a system node has no room": (
+        (
+            at("metrics", {"grafana": True, "retention_days": 1}),
+            at("pools.h100.max_nodes", 512),
+            at("system_nodes.instance_type", "c7i.xlarge"),
+        ),
+        "system_nodes.instance_type",
+        "must have 5120 MiB of memory and 2.6 vCPUs for Prometheus and Grafana in half of a node",
+    ),
     "a password in the address": (
         (at(WRITE, {"url": "https://me:hunter2@metrics.example.com/api/v1/write"}),),
         "metrics.remote_write.url",
