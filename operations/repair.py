@@ -184,15 +184,19 @@ def _forgotten_roles(session: boto3.Session, state: Entry, steps: dict[str, Entr
     pulumi-eks. The next update makes another one: with the old one imported the provider would choose a
     new name all the same, and EKS makes another cluster for another role."""
     begun = {
-        operation["resource"]["urn"]: (operation["resource"].get("inputs") or {}).get("name")
+        operation["resource"]["urn"]: _role_name(operation["resource"])
         for operation in _pending(state)
         if operation["type"] == "creating" and _kind(operation["resource"]["urn"]) == ROLE
     }
     return [
         name
         for urn, name in begun.items()
-        if name and name != steps.get(urn, {}).get("name") and find(session, ROLE, {"name": name})
+        if name and name != _role_name(steps.get(urn, {})) and find(session, ROLE, {"name": name})
     ]
+
+
+def _role_name(resource: Entry) -> str | None:
+    return (resource.get("inputs") or {}).get("name")
 
 
 def _began(operation: Entry) -> str:

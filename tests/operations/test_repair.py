@@ -177,13 +177,15 @@ def test_a_role_that_the_program_does_not_name_is_deleted_and_not_imported(
     urn, name = URN.replace(ENTRY["type"], repair.ROLE), "cluster-eksRole-role-1a2b3c4"
     operation["resource"] = {"urn": urn, "inputs": {"name": name}}
     there = {name: ExistingObject(id=name)}
-    monkeypatch.setattr(repair, "find", lambda _, __, inputs: there.get(inputs["name"]))
+    monkeypatch.setattr(repair, "find", lambda _, __, inputs, *___: there.get(inputs["name"]))
     assert repair.repair("dev", yes=True) == 0
     assert f"deletes role {name}, which a killed update made\n" in capsys.readouterr().out
     assert (stack.account.deleted, stack.imported) == ([name], {})
     operation["resource"]["inputs"]["name"] = "karpenter"  # as the program names it
+    there["karpenter"] = ExistingObject(id="karpenter")
     assert repair.repair("dev", yes=True) == 0
-    assert stack.account.deleted == [name]
+    assert stack.account.deleted == [name], "the other one is imported"
+    assert stack.imported["resources"][-1]["id"] == "karpenter"
 
 
 def test_what_is_imported_needs_in_the_state_what_the_program_says_it_needs(
