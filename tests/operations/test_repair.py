@@ -75,8 +75,8 @@ class Stack:
     ) -> None:
         self.commands: list[tuple[str, ...]] = []
         self.imported: dict[str, Any] = {}
-        self.written: list[dict[str, Any]] = []
-        """Resources of the state, as it was last written."""
+        self.writes: list[list[dict[str, Any]]] = []
+        """Resources of the state, each time that it was written."""
         self.steps: list[dict[str, Any]] = []
         """Of a preview, beside the one of the network."""
         self.kind, self.account = kind, Account(account)
@@ -101,7 +101,7 @@ class Stack:
     def pulumi(self, stack: str, *words: str, text: str | None = None) -> str:
         self.commands.append(words)
         if words[:2] == ("stack", "import"):
-            self.written = json.loads(text or "")["deployment"]["resources"]
+            self.writes.append(json.loads(text or "")["deployment"]["resources"])
         if words[0] == "preview":
             entry = {**ENTRY, "type": self.kind}
             with open(words[words.index("--import-file") + 1], "w") as file:
@@ -115,6 +115,11 @@ class Stack:
             with open(words[words.index("--file") + 1]) as file:
                 self.imported = json.load(file)
         return ""
+
+    @property
+    def written(self) -> list[dict[str, Any]]:
+        """Resources of the state, as it was last written."""
+        return self.writes[-1]
 
     @property
     def changed(self) -> bool:
@@ -224,6 +229,38 @@ def test_the_backup_that_an_imported_file_system_was_made_of_is_kept_in_the_stat
         [written] = stack.written
         assert written["inputs"] == inputs
         assert written["outputs"] == {"backupId": backup or ""}
+
+
+def test_the_new_object_of_a_killed_replacement_is_taken_and_the_old_one_deleted_later(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Else the next update would make a second one, and nobody would know of the first."""
+    old = {"urn": URN, "type": ENTRY["type"], "custom": True, "id": "vpc-1"}
+    user = {"urn": "subnet", "type": "x", "custom": True, "dependencies": [URN]}
+    stack = Stack(monkeypatch, resources=(old, user), kind="aws:ec2/eip:Eip")
+    held: list[set[str]] = []
+
+    def find(_: Any, __: str, inputs: dict[str, Any], others: set[str]) -> ExistingObject | None:
+        held.append(others)
+        return ExistingObject(id="vpc-2") if inputs == {"cidrBlock": "10.9.0.0/16"} else None
+
+    monkeypatch.setattr(repair, "find", find)
+    [operation] = stack.state["deployment"]["pending_operations"]
+    operation["resource"] |= {
+        "type": ENTRY["type"],
+        "custom": True,
+        "parent": URN.replace("$aws:ec2/vpc:Vpc", ""),
+        "provider": "urn:pulumi:dev::trainyard::pulumi:providers:aws::account::1",
+        "inputs": {"cidrBlock": "10.9.0.0/16"},
+    }
+    assert repair.repair("dev", yes=True) == 0
+    assert {"vpc-1"} in held
+    assert "imports networkVpc (vpc-2)\n" in capsys.readouterr().out
+    assert not stack.imported, "an import gives no resource of the state another object"
+    [[new, *others]] = stack.writes
+    assert (new["urn"], new["id"]) == (URN, "vpc-2")
+    assert others == [user, old | {"delete": True}]
+    assert stack.commands[-1][-2:] == ("--target", URN) and stack.commands[-1][0] == "refresh"
 
 
 def test_what_was_never_made_is_left_to_the_next_update(
