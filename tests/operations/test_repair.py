@@ -547,12 +547,11 @@ class Fsx:
 
 
 def test_a_link_to_s3_that_a_killed_update_left_is_found_by_its_tags_on_any_page():
-    found = lookup.find(
-        Fsx(),  # type: ignore[arg-type]
-        "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
-        {"tags": Fsx.TAGS},
-    )
+    session: Any = Fsx()
+    kind = "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
+    found = lookup.find(session, kind, {"tags": Fsx.TAGS})
     assert found == ExistingObject(id="dra-3", settled=False)
+    assert lookup.find(session, kind, {"tags": Fsx.TAGS}, {"dra-3"}) is None, "the state holds it"
 
 
 def test_an_object_whose_inputs_are_not_known_yet_cannot_exist():
@@ -607,6 +606,7 @@ def test_a_template_a_placement_group_and_a_parameter_are_found():
         ("aws:ssm/parameter:Parameter", {"name": "/it"}, "/it"),
     ):
         assert lookup.find(session, kind, inputs) == ExistingObject(id=id_)
+        assert lookup.find(session, kind, inputs, {id_}) is None, "the state holds it"
 
 
 @pytest.mark.parametrize(
