@@ -4,7 +4,8 @@ stack's state.
 Pulumi records when it starts to create an object, and records the id when the object exists. If the
 engine or a plugin is killed in between, or an answer is lost, the object exists and is not in the
 state: the next `up` would fail because its name is taken, or create it twice. This command finds
-such objects by their names and tags and imports them into the state; then `pulumi up` continues. It
+such objects by their names and tags and imports them into the state; then `pulumi up` continues. The
+new object of a killed replacement takes the place of the old one there (replacements.py). It
 changes five things in the account: it uninstalls Helm releases whose installation has not ended, rolls
 back those whose upgrade has not ended, removes the egress rule that AWS adds to a new security group,
 deletes a role that has no name in the program, and after a failed destroy deletes the network
