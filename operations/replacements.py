@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 Entry = dict[str, Any]
@@ -52,12 +53,13 @@ def candidates(begun: Mapping[str, Entry]) -> Iterator[tuple[Entry, Entry]]:
 def take(state: Entry, ids: Mapping[str, str]) -> None:
     """Let the state hold the new objects, URN → id. The next update deletes the old ones, as it does
     where the engine was killed later, but for those that are gone."""
-    created = begun(state)
+    started, now = begun(state), datetime.now(UTC).isoformat()
     resources = state["deployment"].get("resources") or []
     old = [each for each in resources if each["urn"] in ids and not each.get("delete")]
     for each in old:
-        id_, resource = ids[each["urn"]], created[each["urn"]]
+        id_, resource = ids[each["urn"]], started[each["urn"]]
         new = resource | {"id": id_, "outputs": {**resource["inputs"], "id": id_}}
+        new |= {"created": now, "modified": now}
         resources[resources.index(each)] = new
     resources += [each | {"delete": True} for each in old if not each.get(GONE)]
 
