@@ -6,7 +6,7 @@ Types that are not listed can be created twice with the same result, and end wit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,14 +37,18 @@ class ExistingObject:
     """False while AWS is still creating it."""
 
 
-def find(session: boto3.Session, kind: str, inputs: Inputs) -> ExistingObject | None:
+def find(
+    session: boto3.Session, kind: str, inputs: Inputs, held: Collection[str] = ()
+) -> ExistingObject | None:
     """The object that the inputs describe; None where it does not exist, or its type needs no
-    finder."""
+    finder. `held`: ids of other objects, which can have the same tags."""
     finder = _FINDERS.get(kind)
     if finder is None or _unknown(inputs):
         return None
     try:
-        return finder(session, inputs)
+        found = finder(session, inputs)
+        every = found if isinstance(found, list) else [found]
+        return next((it for it in every if it and it.id not in held), None)
     except ClientError as error:
         if any(word in error.response["Error"]["Code"] for word in ABSENT):
             return None
@@ -68,14 +72,14 @@ def _state(id_: str, state: str) -> ExistingObject | None:
 
 def _by_tags(
     call: str, items: str, key: str, argument: str = "Filters"
-) -> Callable[..., ExistingObject | None]:
+) -> Callable[..., list[ExistingObject | None]]:
     """A finder for EC2: by the tags for project, stack and logical name."""
 
-    def finder(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    def finder(session: boto3.Session, inputs: Inputs) -> list[ExistingObject | None]:
         filters = [{"Name": f"tag:{tag}", "Values": [inputs["tags"][tag]]} for tag in TAGS]
         objects = getattr(session.client("ec2"), call)(**{argument: filters})[items]
         alive = [item for item in objects if item.get("State", "available") not in DELETED]
-        return _state(alive[0][key], str(alive[0].get("State", "available"))) if alive else None
+        return [_state(item[key], str(item.get("State", "available"))) for item in alive]
 
     return finder
 
@@ -200,12 +204,13 @@ def _pod_identity(session: boto3.Session, inputs: Inputs) -> ExistingObject | No
     )
 
 
-def _of_fsx(call: str, items: str, key: str) -> Callable[..., ExistingObject | None]:
+def _of_fsx(call: str, items: str, key: str) -> Callable[..., list[ExistingObject | None]]:
     """A finder for FSx: by the tags for project, stack and logical name, without objects that are
     being deleted."""
 
-    def finder(session: boto3.Session, inputs: Inputs) -> ExistingObject | None:
+    def finder(session: boto3.Session, inputs: Inputs) -> list[ExistingObject | None]:
         describe, token = getattr(session.client("fsx"), call), {}
+        found: list[ExistingObject | None] = []
         while True:
             page = describe(**token)
             for item in page[items]:
@@ -214,9 +219,9 @@ def _of_fsx(call: str, items: str, key: str) -> Callable[..., ExistingObject | N
                     all(tags.get(tag) == inputs["tags"][tag] for tag in TAGS)
                     and item["Lifecycle"] != "DELETING"
                 ):
-                    return _state(item[key], item["Lifecycle"])
+                    found.append(_state(item[key], item["Lifecycle"]))
             if not (following := page.get("NextToken")):
-                return None
+                return found
             token = {"NextToken": following}
 
     return finder
@@ -296,7 +301,8 @@ def remove_unwanted_egress_rules(session: boto3.Session, kind: str, id_: str) ->
         session.client("ec2").revoke_security_group_egress(GroupId=id_, SecurityGroupRuleIds=rules)
 
 
-_FINDERS: dict[str, Callable[[boto3.Session, Inputs], ExistingObject | None]] = {
+_Found = ExistingObject | list[ExistingObject | None] | None
+_FINDERS: dict[str, Callable[[boto3.Session, Inputs], _Found]] = {
     "aws:ec2/vpc:Vpc": _by_tags("describe_vpcs", "Vpcs", "VpcId"),
     "aws:ec2/subnet:Subnet": _by_tags("describe_subnets", "Subnets", "SubnetId"),
     "aws:ec2/internetGateway:InternetGateway": _by_tags(

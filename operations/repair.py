@@ -4,7 +4,8 @@ stack's state.
 Pulumi records when it starts to create an object, and records the id when the object exists. If the
 engine or a plugin is killed in between, or an answer is lost, the object exists and is not in the
 state: the next `up` would fail because its name is taken, or create it twice. This command finds
-such objects by their names and tags and imports them into the state; then `pulumi up` continues. It
+such objects by their names and tags and imports them into the state; then `pulumi up` continues. The
+new object of a killed replacement takes the place of the old one there (replacements.py). It
 changes five things in the account: it uninstalls Helm releases whose installation has not ended, rolls
 back those whose upgrade has not ended, removes the egress rule that AWS adds to a new security group,
 deletes a role that has no name in the program, and after a failed destroy deletes the network
@@ -25,7 +26,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -34,7 +35,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 import command_line
-from operations import interfaces
+from operations import interfaces, replacements
 from operations.cluster import Cluster, Entry, Release
 from operations.consent import ask
 from operations.interfaces import LeakedInterface
@@ -69,7 +70,11 @@ class Repair:
     wanted: Entry
     """What the program would create: the engine's own import file."""
     adopted: dict[str, ExistingObject]
-    """Name in `wanted` → the object, which exists and is not in the state."""
+    """Name → the object, which exists and is not in the state."""
+    kinds: dict[str, str]
+    """Name → its type."""
+    replaced: dict[str, str]
+    """URN → id of adopted objects in whose place the state holds older ones."""
     steps: dict[str, Entry]
     """What the program would create, by URN, as its state would have it."""
     unfinished_releases: list[Release]
@@ -101,19 +106,21 @@ class Repair:
         if _pending(state) != self.pending:
             raise PulumiError(f"an update of {self.stack} has run in between. {NOTHING}")
         if self.pending:
+            replacements.take(state, self.replaced)
             state["deployment"]["pending_operations"] = []
             pulumi(self.stack, "stack", "import", text=json.dumps(state))
         for release in self.unfinished_releases:
             cluster.end(release)
         for name in self.with_egress_rule:
-            remove_unwanted_egress_rules(
-                self.session, _kinds(self.wanted)[name], self.adopted[name].id
-            )
+            remove_unwanted_egress_rules(self.session, self.kinds[name], self.adopted[name].id)
         for name in self.forgotten_roles:
             self.session.client("iam").delete_role(RoleName=name)
         for interface in self.leaked_interfaces:
             interfaces.delete(self.session, interface)
-        if self.adopted:
+        if self.replaced:
+            targets = (word for urn in self.replaced for word in ("--target", urn))
+            pulumi(self.stack, "refresh", "--yes", "--skip-preview", *targets)
+        if len(self.adopted) > len(self.replaced):
             _adopt(self.stack, self.wanted, {name: it.id for name, it in self.adopted.items()})
             _complete(self.stack, self.steps)
 
@@ -145,19 +152,24 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
     """The changes of a repair. It only reads, and waits for objects that AWS is still creating."""
     wanted, steps, region = _wanted(stack)
     session = session_of(state, region)
-    candidates = list(_existing(wanted, steps))
+    begun = replacements.begun(state)
+    candidates = [*_existing(wanted, steps), *replacements.candidates(begun)]
     resources = state["deployment"].get("resources") or []
     in_aws = [*(it for it, _ in candidates), *resources]
     if any(entry["type"].startswith("aws:") for entry in in_aws):
         _same_account(stack, state, session)
-    adopted, unfinished_releases = _settled(session, candidates, cluster)
-    kinds = _kinds(wanted)
+    held = replacements.held_ids(state)
+    adopted, unfinished_releases = _settled(session, candidates, cluster, held)
+    kinds = {entry["name"]: entry["type"] for entry, _ in candidates}
+    named = {urn: adopted.get(replacements.name_of(urn)) for urn in begun}
     return Repair(
         stack=stack,
         session=session,
         pending=_pending(state),
         wanted=wanted,
         adopted=adopted,
+        kinds=kinds,
+        replaced={urn: new.id for urn, new in named.items() if new},
         steps=steps,
         unfinished_releases=[*unfinished_releases, *_half_upgraded(cluster, resources)],
         with_egress_rule=frozenset(
@@ -165,14 +177,9 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
             for name, it in adopted.items()
             if unwanted_egress_rules(session, kinds[name], it.id)
         ),
-        forgotten_roles=_forgotten_roles(session, state, steps),
+        forgotten_roles=_forgotten_roles(session, state, steps | begun),
         leaked_interfaces=interfaces.leaked(session, resources),
     )
-
-
-def _kinds(wanted: Entry) -> dict[str, str]:
-    """Name → type token of the resources in the import file."""
-    return {entry["name"]: entry["type"] for entry in wanted.get("resources", [])}
 
 
 def _pending(state: Entry) -> list[Entry]:
@@ -184,15 +191,19 @@ def _forgotten_roles(session: boto3.Session, state: Entry, steps: dict[str, Entr
     pulumi-eks. The next update makes another one: with the old one imported the provider would choose a
     new name all the same, and EKS makes another cluster for another role."""
     begun = {
-        operation["resource"]["urn"]: (operation["resource"].get("inputs") or {}).get("name")
+        operation["resource"]["urn"]: _role_name(operation["resource"])
         for operation in _pending(state)
         if operation["type"] == "creating" and _kind(operation["resource"]["urn"]) == ROLE
     }
     return [
         name
         for urn, name in begun.items()
-        if name and name != steps.get(urn, {}).get("name") and find(session, ROLE, {"name": name})
+        if name and name != _role_name(steps.get(urn, {})) and find(session, ROLE, {"name": name})
     ]
+
+
+def _role_name(resource: Entry) -> str | None:
+    return (resource.get("inputs") or {}).get("name")
 
 
 def _began(operation: Entry) -> str:
@@ -247,16 +258,19 @@ def _existing(wanted: Entry, steps: dict[str, Entry]) -> Iterator[tuple[Entry, E
 
 
 def _settled(
-    session: boto3.Session, candidates: list[tuple[Entry, Entry]], cluster: Cluster
+    session: boto3.Session,
+    candidates: list[tuple[Entry, Entry]],
+    cluster: Cluster,
+    held: Mapping[str, Collection[str]],
 ) -> tuple[dict[str, ExistingObject], list[Release]]:
     """The objects that exist, by name, once AWS has created them; and releases whose installation has
-    not ended."""
+    not ended. `held`: type → ids of the state, which are other objects."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         results = {
             entry["name"]: result
             for entry, inputs in candidates
-            if (result := _find(session, cluster, entry["type"], inputs))
+            if (result := _find(session, cluster, entry["type"], inputs, held))
         }
         objects = {name: it for name, it in results.items() if isinstance(it, ExistingObject)}
         unsettled = ", ".join(name for name, it in objects.items() if not it.settled)
@@ -269,11 +283,19 @@ def _settled(
 
 
 def _find(
-    session: boto3.Session, cluster: Cluster, kind: str, inputs: Entry
+    session: boto3.Session,
+    cluster: Cluster,
+    kind: str,
+    inputs: Entry,
+    held: Mapping[str, Collection[str]],
 ) -> ExistingObject | Release | None:
     if kind == RELEASE:
         return cluster.release(inputs)
-    return cluster.object(inputs) if kind.startswith("kubernetes:") else find(session, kind, inputs)
+    others = held.get(kind, ())
+    if kind.startswith("kubernetes:"):
+        found = cluster.object(inputs)
+        return None if found and found.id in others else found
+    return find(session, kind, inputs, others)
 
 
 def _adopt(stack: str, wanted: Entry, ids: dict[str, str]) -> None:

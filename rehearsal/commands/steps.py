@@ -17,6 +17,7 @@ from rehearsal.toolchain.programs import wanted
 
 REFUSED, FAILED = 2, 1
 """Exit codes: the machine or the words do not allow the command; the command did not succeed."""
+UNREPAIRED = "could not compare the state of the stack with the account"
 
 
 def open_world(stack: Stack, display: Display, **how: Any) -> bool:
@@ -39,11 +40,13 @@ def build_programs(display: Display, programs: Iterable[str] = toolchain.DEFAULT
     charts.ensure(display.reporter("charts"))
 
 
-def repair(stack: Stack, display: Display) -> None:
-    """Import the objects of a killed update, before the next update creates them twice."""
+def repair(stack: Stack, display: Display) -> int:
+    """Import the objects of a killed update, before the next update creates them twice; the exit
+    status of the repair."""
     doing = "compares the state of the stack with the account"
-    if operate(stack, display, "repair", doing, stack.name, "--yes"):
-        display.line("repair", "could not compare the state of the stack with the account")
+    if status := operate(stack, display, "repair", doing, stack.name, "--yes"):
+        display.line("repair", UNREPAIRED)
+    return status
 
 
 def operate(stack: Stack, display: Display, operation: str, doing: str, *words: str) -> int:

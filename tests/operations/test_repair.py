@@ -75,8 +75,8 @@ class Stack:
     ) -> None:
         self.commands: list[tuple[str, ...]] = []
         self.imported: dict[str, Any] = {}
-        self.written: list[dict[str, Any]] = []
-        """Resources of the state, as it was last written."""
+        self.writes: list[list[dict[str, Any]]] = []
+        """Resources of the state, each time that it was written."""
         self.steps: list[dict[str, Any]] = []
         """Of a preview, beside the one of the network."""
         self.kind, self.account = kind, Account(account)
@@ -101,7 +101,7 @@ class Stack:
     def pulumi(self, stack: str, *words: str, text: str | None = None) -> str:
         self.commands.append(words)
         if words[:2] == ("stack", "import"):
-            self.written = json.loads(text or "")["deployment"]["resources"]
+            self.writes.append(json.loads(text or "")["deployment"]["resources"])
         if words[0] == "preview":
             entry = {**ENTRY, "type": self.kind}
             with open(words[words.index("--import-file") + 1], "w") as file:
@@ -115,6 +115,11 @@ class Stack:
             with open(words[words.index("--file") + 1]) as file:
                 self.imported = json.load(file)
         return ""
+
+    @property
+    def written(self) -> list[dict[str, Any]]:
+        """Resources of the state, as it was last written."""
+        return self.writes[-1]
 
     @property
     def changed(self) -> bool:
@@ -177,13 +182,15 @@ def test_a_role_that_the_program_does_not_name_is_deleted_and_not_imported(
     urn, name = URN.replace(ENTRY["type"], repair.ROLE), "cluster-eksRole-role-1a2b3c4"
     operation["resource"] = {"urn": urn, "inputs": {"name": name}}
     there = {name: ExistingObject(id=name)}
-    monkeypatch.setattr(repair, "find", lambda _, __, inputs: there.get(inputs["name"]))
+    monkeypatch.setattr(repair, "find", lambda _, __, inputs, *___: there.get(inputs["name"]))
     assert repair.repair("dev", yes=True) == 0
     assert f"deletes role {name}, which a killed update made\n" in capsys.readouterr().out
     assert (stack.account.deleted, stack.imported) == ([name], {})
     operation["resource"]["inputs"]["name"] = "karpenter"  # as the program names it
+    there["karpenter"] = ExistingObject(id="karpenter")
     assert repair.repair("dev", yes=True) == 0
-    assert stack.account.deleted == [name]
+    assert stack.account.deleted == [name], "the other one is imported"
+    assert stack.imported["resources"][-1]["id"] == "karpenter"
 
 
 def test_what_is_imported_needs_in_the_state_what_the_program_says_it_needs(
@@ -222,6 +229,38 @@ def test_the_backup_that_an_imported_file_system_was_made_of_is_kept_in_the_stat
         [written] = stack.written
         assert written["inputs"] == inputs
         assert written["outputs"] == {"backupId": backup or ""}
+
+
+def test_the_new_object_of_a_killed_replacement_is_taken_and_the_old_one_deleted_later(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Else the next update would make a second one, and nobody would know of the first."""
+    old = {"urn": URN, "type": ENTRY["type"], "custom": True, "id": "vpc-1"}
+    user = {"urn": "subnet", "type": "x", "custom": True, "dependencies": [URN]}
+    stack = Stack(monkeypatch, resources=(old, user), kind="aws:ec2/eip:Eip")
+    held: list[set[str]] = []
+
+    def find(_: Any, __: str, inputs: dict[str, Any], others: set[str]) -> ExistingObject | None:
+        held.append(others)
+        return ExistingObject(id="vpc-2") if inputs == {"cidrBlock": "10.9.0.0/16"} else None
+
+    monkeypatch.setattr(repair, "find", find)
+    [operation] = stack.state["deployment"]["pending_operations"]
+    operation["resource"] |= {
+        "type": ENTRY["type"],
+        "custom": True,
+        "parent": URN.replace("$aws:ec2/vpc:Vpc", ""),
+        "provider": "urn:pulumi:dev::trainyard::pulumi:providers:aws::account::1",
+        "inputs": {"cidrBlock": "10.9.0.0/16"},
+    }
+    assert repair.repair("dev", yes=True) == 0
+    assert {"vpc-1"} in held
+    assert "imports networkVpc (vpc-2)\n" in capsys.readouterr().out
+    assert not stack.imported, "an import gives no resource of the state another object"
+    [[new, *others]] = stack.writes
+    assert (new["urn"], new["id"]) == (URN, "vpc-2")
+    assert others == [user, old | {"delete": True}]
+    assert stack.commands[-1][-2:] == ("--target", URN) and stack.commands[-1][0] == "refresh"
 
 
 def test_what_was_never_made_is_left_to_the_next_update(
@@ -508,12 +547,11 @@ class Fsx:
 
 
 def test_a_link_to_s3_that_a_killed_update_left_is_found_by_its_tags_on_any_page():
-    found = lookup.find(
-        Fsx(),  # type: ignore[arg-type]
-        "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation",
-        {"tags": Fsx.TAGS},
-    )
+    session: Any = Fsx()
+    kind = "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
+    found = lookup.find(session, kind, {"tags": Fsx.TAGS})
     assert found == ExistingObject(id="dra-3", settled=False)
+    assert lookup.find(session, kind, {"tags": Fsx.TAGS}, {"dra-3"}) is None, "the state holds it"
 
 
 def test_an_object_whose_inputs_are_not_known_yet_cannot_exist():
@@ -568,6 +606,7 @@ def test_a_template_a_placement_group_and_a_parameter_are_found():
         ("aws:ssm/parameter:Parameter", {"name": "/it"}, "/it"),
     ):
         assert lookup.find(session, kind, inputs) == ExistingObject(id=id_)
+        assert lookup.find(session, kind, inputs, {id_}) is None, "the state holds it"
 
 
 @pytest.mark.parametrize(

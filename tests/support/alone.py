@@ -42,7 +42,7 @@ class Alone:
         """`up` or `down`, as the rehearsal does it; the exit status."""
         display = Display()
         engine.prepare(self.stack, display.reporter("engine"))
-        steps.repair(self.stack, display)
+        assert steps.repair(self.stack, display) == 0, (paths.LOGS / "repair.log").read_text()
         way = ("up",) if word == "up" else ("destroy", "--exclude-protected")
         status = steps.update(self.stack, Stages(display), *way)
         if word == "down" and status == 0 and self.left():

@@ -24,7 +24,7 @@ import command_line
 from rehearsal import paths
 from tests.support.alone import Alone, alone
 from tests.worlds.harness import Harness
-from tests.worlds.soak import a_world, made_twice
+from tests.worlds.soak import a_world, made_twice, unrepaired
 
 KILLER = paths.CHECKOUT / "tests" / "support" / "killer"
 JOB, STACK = "t5-large", "dev"
@@ -124,7 +124,8 @@ def whole(wanted: Range, *, without_cluster: bool) -> list[str]:
         print(f"{hit} operations of {wanted.word} hit {wanted.when} their answers", flush=True)
         if hit < 0:
             return [f"{wanted.word} did not get to its end: {place.log.read_text()[-4000:]}"]
-        return _wrong_after_up(place) if wanted.word == "up" else []
+        wrong = _wrong_after_up(place) if wanted.word == "up" else []
+        return wrong + (unrepaired(place) if isinstance(place, Harness) else [])
 
 
 def _account(without_cluster: bool) -> AbstractContextManager[Place]:

@@ -1,0 +1,68 @@
+"""Replacements that a killed update began: the new object exists, and the state holds the old one only.
+
+The engine notes before it creates the new object with which inputs it does so. Most old objects are
+deleted after that; where both cannot exist, the old one is gone and marked `pendingReplacement`.
+`pulumi import` cannot give a resource of the state another object, so the new one is written into the
+state, and a refresh reads the rest.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+Entry = dict[str, Any]
+GONE = "pendingReplacement"
+
+
+def begun(state: Entry) -> dict[str, Entry]:
+    """What the killed update was creating in the place of a resource that the state holds, by URN."""
+    held = {each["urn"] for each in _resources(state) if not each.get("delete")}
+    return {
+        operation["resource"]["urn"]: operation["resource"]
+        for operation in state["deployment"].get("pending_operations") or []
+        if operation["type"] == "creating"
+        and operation["resource"].get("custom")
+        and operation["resource"]["urn"] in held
+    }
+
+
+def held_ids(state: Entry) -> Mapping[str, Collection[str]]:
+    """Type → ids of the objects that the state holds and that have not been deleted for a new one."""
+    ids = defaultdict[str, set[str]](set)
+    for each in _resources(state):
+        if each.get("id") and not each.get(GONE):
+            ids[each["type"]].add(each["id"])
+    return ids
+
+
+def name_of(urn: str) -> str:
+    """What a repair calls the new object."""
+    kind, name = urn.split("::", 3)[2:]
+    return f"{name}{kind.rpartition(':')[2]}"
+
+
+def candidates(begun: Mapping[str, Entry]) -> Iterator[tuple[Entry, Entry]]:
+    """(name and type, inputs) of every new object that may exist."""
+    for urn, resource in begun.items():
+        yield {"name": name_of(urn), "type": resource["type"]}, resource["inputs"]
+
+
+def take(state: Entry, ids: Mapping[str, str]) -> None:
+    """Let the state hold the new objects, URN → id. The next update deletes the old ones, as it does
+    where the engine was killed later, but for those that are gone."""
+    started, now = begun(state), datetime.now(UTC).isoformat()
+    resources = state["deployment"].get("resources") or []
+    old = [each for each in resources if each["urn"] in ids and not each.get("delete")]
+    for each in old:
+        id_, resource = ids[each["urn"]], started[each["urn"]]
+        new = resource | {"id": id_, "outputs": {**resource["inputs"], "id": id_}}
+        new |= {"created": now, "modified": now}
+        resources[resources.index(each)] = new
+    resources += [each | {"delete": True} for each in old if not each.get(GONE)]
+
+
+def _resources(state: Entry) -> list[Entry]:
+    return state["deployment"].get("resources") or []
