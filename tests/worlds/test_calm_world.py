@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from urllib.parse import quote
 
 import pytest
 import yaml
 
 from plans.metrics import INTERVAL_SECONDS
-from plans.queries import QUERIES, query
 from rehearsal import world
-from tests.support.plot import Chart, Points, plot
-from tests.support.recording import CHECKOUT
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
-from tests.worlds.prometheus import asked, values
+from tests.worlds.prometheus import values
 
 pytestmark = [
     pytest.mark.world,
@@ -24,14 +19,6 @@ pytestmark = [
 ]
 
 UNDISTURBED_MINUTES = 15
-PICTURE = CHECKOUT / "docs/pictures/run.svg"
-DRAWN = (
-    ("run step",),
-    ("run step seconds",),
-    ("run unsaved", "run interval"),
-    ("run goodput", "run planned goodput"),
-)
-"""Names of queries."""
 JOB: Object = {
     "runtime": "torch-distributed",
     "nodes": 2,
@@ -66,32 +53,13 @@ def calm() -> Iterator[Harness]:
         yield made
 
 
-def test_a_run_that_nobody_disturbs_raises_no_alert(
-    calm: Harness, request: pytest.FixtureRequest
-) -> None:
-    """A gang trains, saves and ends, and nothing but Watchdog has fired meanwhile. `--golden` draws it for
-    docs/runs.md."""
+def test_a_run_that_nobody_disturbs_raises_no_alert(calm: Harness) -> None:
+    """A gang trains, saves and ends, and nothing but Watchdog has fired meanwhile."""
     span = f"[{UNDISTURBED_MINUTES}m]"
     fired = f'count_over_time(ALERTS{{alertstate="firing"}}{span})'
     assert {*values(calm, fired, "alertname")} == {"Watchdog"}
     steps = values(calm, f"max_over_time(trainyard_run_step{span})", "run")
-    unseen = (
-        2 * INTERVAL_SECONDS
-    )  # at the end of a run: it is read every 15 s, and asked for less often
+    unseen = 2 * INTERVAL_SECONDS  # the last steps: nobody asks again after the end
     assert steps["calm"] > UNDISTURBED_MINUTES * 60 - unseen, "it was not followed to its end"
     nodes = values(calm, f'max_over_time(up{{job="nodes"}}{span}) == 1', "node")
     assert len(nodes) == 2, "the nodes of the run were never asked"
-    if request.config.getoption("--golden"):
-        PICTURE.write_text(plot([_charted(calm, *names) for names in DRAWN]))
-
-
-def _charted(calm: Harness, *names: str) -> Chart:
-    """Queries of the calm run, as the page of a run shows them."""
-    lines: dict[str, Points] = {}
-    now = int(time.time())
-    span = f"start={now - 60 * (UNDISTURBED_MINUTES + 5)}&end={now}&step=15"
-    for name in names:
-        asked_for = quote(query(name, 'run="calm"'))
-        for found in asked(calm, f"query_range?query={asked_for}&{span}")["result"]:
-            lines[QUERIES[name].title] = [(at, float(value)) for at, value in found["values"]]
-    return Chart(lines=lines, unit=QUERIES[names[0]].unit)
