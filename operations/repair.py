@@ -3,13 +3,14 @@ stack's state.
 
 Pulumi records when it starts to create an object, and records the id when the object exists. If the
 engine or a plugin is killed in between, or an answer is lost, the object exists and is not in the
-state: the next `up` would fail because its name is taken, or create it twice. This command finds
-such objects by their names and tags and imports them into the state; then `pulumi up` continues. The
-new object of a killed replacement takes the place of the old one there (replacements.py). It
-changes five things in the account: it uninstalls Helm releases whose installation has not ended, rolls
-back those whose upgrade has not ended, removes the egress rule that AWS adds to a new security group,
-deletes a role that has no name in the program, and after a failed destroy deletes the network
-interfaces that the VPC CNI left in the stack's subnets (interfaces.py).
+state: the next `up` would fail because its name is taken, or create it twice. This command finds such
+objects by their names and tags and imports them into the state; then `pulumi up` continues. The new
+object of a killed replacement takes the place of the old one there (replacements.py). AWS objects whose
+update was killed are read again. It changes five things in the account: it uninstalls Helm releases
+whose installation has not ended, rolls back those whose upgrade has not ended, removes the egress rule
+that AWS adds to a new security group, deletes a role that has no name in the program, and after a
+failed destroy deletes the network interfaces that the VPC CNI left in the stack's subnets
+(interfaces.py).
 
 It first lists its changes and asks. After a yes it makes these changes and no others, and only if
 no update has run in between.
@@ -75,6 +76,8 @@ class Repair:
     """Name → its type."""
     replaced: dict[str, str]
     """URN → id of adopted objects in whose place the state holds older ones."""
+    updating: list[str]
+    """URNs of AWS objects whose update was killed, and may have happened."""
     steps: dict[str, Entry]
     """What the program would create, by URN, as its state would have it."""
     unfinished_releases: list[Release]
@@ -91,6 +94,7 @@ class Repair:
             *(f"removes the pending operation: {_began(it)}" for it in self.pending),
             *(release.way_out for release in self.unfinished_releases),
             *(f"imports {name} ({it.id})" for name, it in self.adopted.items()),
+            *(f"reads {_name(urn)}, whose update was killed" for urn in self.updating),
             *(
                 f"removes from {name} ({self.adopted[name].id}) the egress rule that AWS added"
                 for name in sorted(self.with_egress_rule)
@@ -117,8 +121,8 @@ class Repair:
             self.session.client("iam").delete_role(RoleName=name)
         for interface in self.leaked_interfaces:
             interfaces.delete(self.session, interface)
-        if self.replaced:
-            targets = (word for urn in self.replaced for word in ("--target", urn))
+        if read := [*self.replaced, *self.updating]:
+            targets = (word for urn in read for word in ("--target", urn))
             pulumi(self.stack, "refresh", "--yes", "--skip-preview", *targets)
         if len(self.adopted) > len(self.replaced):
             _adopt(self.stack, self.wanted, {name: it.id for name, it in self.adopted.items()})
@@ -170,6 +174,7 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
         adopted=adopted,
         kinds=kinds,
         replaced={urn: new.id for urn, new in named.items() if new},
+        updating=replacements.updating(state),
         steps=steps,
         unfinished_releases=[*unfinished_releases, *_half_upgraded(cluster, resources)],
         with_egress_rule=frozenset(

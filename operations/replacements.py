@@ -1,5 +1,6 @@
-"""Replacements that a killed update began: the new object exists, and the state holds the old one only.
+"""What a killed update had begun with objects that the state holds: replacements, and updates.
 
+In a replacement, the new object exists, and the state holds the old one only.
 The engine notes before it creates the new object with which inputs it does so. Most old objects are
 deleted after that; where both cannot exist, the old one is gone and marked `pendingReplacement`.
 `pulumi import` cannot give a resource of the state another object, so the new one is written into the
@@ -27,6 +28,17 @@ def begun(state: Entry) -> dict[str, Entry]:
         and operation["resource"].get("custom")
         and operation["resource"]["urn"] in held
     }
+
+
+def updating(state: Entry) -> list[str]:
+    """URNs of AWS objects whose update was killed, and may have happened. AWS refuses some updates that
+    change nothing, such as one of a cluster's endpoint."""
+    return [
+        operation["resource"]["urn"]
+        for operation in state["deployment"].get("pending_operations") or []
+        if operation["type"] == "updating"
+        and operation["resource"]["urn"].split("::")[2].rpartition("$")[2].startswith("aws:")
+    ]
 
 
 def held_ids(state: Entry) -> Mapping[str, Collection[str]]:

@@ -263,6 +263,20 @@ def test_the_new_object_of_a_killed_replacement_is_taken_and_the_old_one_deleted
     assert stack.commands[-1][-2:] == ("--target", URN) and stack.commands[-1][0] == "refresh"
 
 
+def test_what_a_killed_update_was_changing_is_read_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """EKS answers the same change a second time with an error, and every later update would fail."""
+    stack = Stack(monkeypatch)
+    other = URN.replace(ENTRY["type"], "kubernetes:core/v1:ConfigMap")
+    stack.state["deployment"]["pending_operations"] = [
+        {"type": "updating", "resource": {"urn": urn}} for urn in (URN, other)
+    ]
+    assert repair.repair("dev", yes=True) == 0
+    assert "reads network, whose update was killed\n" in capsys.readouterr().out
+    assert stack.commands[-1] == ("refresh", "--yes", "--skip-preview", "--target", URN)
+
+
 def test_what_was_never_made_is_left_to_the_next_update(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

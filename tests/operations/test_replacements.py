@@ -38,6 +38,18 @@ def test_what_was_created_in_the_place_of_another_object_is_a_replacement() -> N
     assert replacements.begun({"deployment": {}}) == {}
 
 
+def test_only_objects_of_aws_are_read_after_an_update_that_was_killed() -> None:
+    """Kubernetes takes the same update twice."""
+    made = state()
+    assert replacements.updating(made) == [], "it is being created"
+    other = {"urn": URN.replace(KIND, "kubernetes:core/v1:Secret")}
+    made["deployment"]["pending_operations"] = [
+        {"type": "updating", "resource": resource} for resource in (NEW, other)
+    ]
+    assert replacements.updating(made) == [URN]
+    assert replacements.updating({"deployment": {}}) == []
+
+
 def test_only_objects_that_still_exist_are_held() -> None:
     assert replacements.held_ids(state()) == {KIND: {"fs-1"}}
     assert replacements.held_ids(state(delete=True)) == {KIND: {"fs-1"}}
