@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from urllib.parse import quote
 
+import pygal
 import pytest
 import yaml
 
 from plans.metrics import INTERVAL_SECONDS
+from plans.queries import QUERIES, query
 from rehearsal import world
+from tests.support.recording import CHECKOUT
 from tests.worlds.harness import Harness, Object, rehearsing, with_l4
-from tests.worlds.prometheus import values
+from tests.worlds.prometheus import asked, values
 
 pytestmark = [
     pytest.mark.world,
@@ -19,6 +24,14 @@ pytestmark = [
 ]
 
 UNDISTURBED_MINUTES = 15
+PICTURES = CHECKOUT / "docs" / "pictures"
+DRAWN = {
+    "run-step": ("run step",),
+    "run-step-seconds": ("run step seconds",),
+    "run-unsaved": ("run unsaved", "run interval"),
+    "run-goodput": ("run goodput", "run planned goodput"),
+}
+"""Name of a picture → names of its queries."""
 JOB: Object = {
     "runtime": "torch-distributed",
     "nodes": 2,
@@ -53,8 +66,11 @@ def calm() -> Iterator[Harness]:
         yield made
 
 
-def test_a_run_that_nobody_disturbs_raises_no_alert(calm: Harness) -> None:
-    """A gang trains, saves and ends, and nothing but Watchdog has fired meanwhile."""
+def test_a_run_that_nobody_disturbs_raises_no_alert(
+    calm: Harness, request: pytest.FixtureRequest
+) -> None:
+    """A gang trains, saves and ends, and nothing but Watchdog has fired meanwhile. `--golden` draws the run
+    for docs/metrics.md."""
     span = f"[{UNDISTURBED_MINUTES}m]"
     fired = f'count_over_time(ALERTS{{alertstate="firing"}}{span})'
     assert {*values(calm, fired, "alertname")} == {"Watchdog"}
@@ -63,3 +79,31 @@ def test_a_run_that_nobody_disturbs_raises_no_alert(calm: Harness) -> None:
     assert steps["calm"] > UNDISTURBED_MINUTES * 60 - unseen, "it was not followed to its end"
     nodes = values(calm, f'max_over_time(up{{job="nodes"}}{span}) == 1', "node")
     assert len(nodes) == 2, "the nodes of the run were never asked"
+    pictures = {name: _picture(calm, *names) for name, names in DRAWN.items()}
+    if request.config.getoption("--golden"):
+        for name, picture in pictures.items():
+            (PICTURES / f"{name}.svg").write_bytes(picture)
+
+
+def _picture(calm: Harness, *names: str) -> bytes:
+    """Queries of the calm run, as the page of a run shows them."""
+    chart = pygal.XY(
+        js=(),
+        width=480,
+        height=280,
+        show_dots=False,
+        include_x_axis=True,
+        truncate_legend=-1,
+        legend_at_bottom=True,
+        legend_at_bottom_columns=1,
+        x_title="minutes",
+    )
+    now = int(time.time())
+    span = f"start={now - 60 * (UNDISTURBED_MINUTES + 5)}&end={now}&step=15"
+    for name in names:
+        asked_for = quote(query(name, 'run="calm"'))
+        [found] = asked(calm, f"query_range?query={asked_for}&{span}")["result"]
+        began = found["values"][0][0]
+        points = [((at - began) / 60, float(value)) for at, value in found["values"]]
+        chart.add(QUERIES[name].title, points)
+    return chart.render()
