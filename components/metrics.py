@@ -12,7 +12,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.managed_prometheus import ManagedPrometheus
-from components.one_pod import one_pod
+from components.one_pod import one_pod, one_pod_service
 from components.unprivileged import container_security, pod_security, probe
 from plans.alerts import rules
 from plans.metrics import APP, FOLDER, NAMESPACE, PORT, RULES, MetricsPlan, prometheus_config
@@ -80,18 +80,8 @@ class Metrics(pulumi.ComponentResource):
             ),
             opts=pulumi.ResourceOptions(parent=self, depends_on=needs),
         )
-        k8s.core.v1.Service(
-            f"{name}-service",
-            metadata=k8s.meta.v1.ObjectMetaArgs(
-                name="prometheus",
-                namespace=self.namespace,
-                annotations={"pulumi.com/skipAwait": "true"},  # of its pod, which has no nodes yet
-            ),
-            spec=k8s.core.v1.ServiceSpecArgs(
-                selector=LABELS, ports=[k8s.core.v1.ServicePortArgs(name="http", port=PORT)]
-            ),
-            opts=self._child,
-        )
+        service = f"{name}-service"
+        one_pod_service(service, "prometheus", self.namespace, LABELS, PORT, self._child)
         self.register_outputs({})
 
     def _called(self, name: str) -> k8s.meta.v1.ObjectMetaArgs:

@@ -1,4 +1,5 @@
-"""A Deployment of one pod: a program of which two at a time would share its data, or both act."""
+"""A Deployment of one pod, and its Service: a program of which two at a time would share its data, or both
+act."""
 
 from __future__ import annotations
 
@@ -22,4 +23,27 @@ def one_pod(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(labels=labels, annotations=annotations), spec=pod
         ),
+    )
+
+
+def one_pod_service(
+    name: str,
+    called: str,
+    namespace: pulumi.Output[str],
+    labels: Mapping[str, str],
+    port: int,
+    opts: pulumi.ResourceOptions,
+) -> k8s.core.v1.Service:
+    """Its Service. `called`: its name in the cluster."""
+    return k8s.core.v1.Service(
+        name,
+        metadata=k8s.meta.v1.ObjectMetaArgs(
+            name=called,
+            namespace=namespace,
+            annotations={"pulumi.com/skipAwait": "true"},  # of its pod, which has no nodes yet
+        ),
+        spec=k8s.core.v1.ServiceSpecArgs(
+            selector=labels, ports=[k8s.core.v1.ServicePortArgs(name="http", port=port)]
+        ),
+        opts=opts,
     )

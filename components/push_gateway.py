@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
-from components.one_pod import one_pod
+from components.one_pod import one_pod, one_pod_service
 from components.unprivileged import container_security, pod_security, probe
 from plans.metrics import APP as LABEL
 from plans.pod_template import NODES_FOR
@@ -44,18 +44,8 @@ class PushGateway(pulumi.ComponentResource):
             # An edge that no input shows: without nodes the wait for its pod gives up after 10 minutes.
             opts=pulumi.ResourceOptions(parent=self, depends_on=list(nodes)),
         )
-        k8s.core.v1.Service(
-            f"{name}-service",
-            metadata=k8s.meta.v1.ObjectMetaArgs(
-                name=APP,
-                namespace=namespace,
-                annotations={"pulumi.com/skipAwait": "true"},  # of its pod, which has no nodes yet
-            ),
-            spec=k8s.core.v1.ServiceSpecArgs(
-                selector=LABELS, ports=[k8s.core.v1.ServicePortArgs(name="http", port=PORT)]
-            ),
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        child = pulumi.ResourceOptions(parent=self)
+        one_pod_service(f"{name}-service", APP, namespace, LABELS, PORT, child)
         self.register_outputs({})
 
 
