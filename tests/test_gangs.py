@@ -211,7 +211,8 @@ def test_an_elastic_gang_is_half_below_its_fewest_pods(
         {"QuotaReserved": True, "Admitted": True, "PodsReady": False},
         {"QuotaReserved": True, "Admitted": True, "PodsReady": True, "Evicted": True},
         {"QuotaReserved": True, "Admitted": True, "PodsReady": True, "Finished": True},
-        {"QuotaReserved": False, "Admitted": False},
+        {"QuotaReserved": False, "Admitted": False, "PodsReady": True},
+        {},
     ],
 )
 def test_what_kueue_stops_itself_what_waits_and_what_ended_is_left_to_it(
