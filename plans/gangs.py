@@ -20,7 +20,7 @@ TRIES = "trainyard.io/gang-tries"
 """Annotation of a Workload: how often its gang has given its nodes back since it last ran whole."""
 AGAIN = "trainyard.io/gang-again"
 """Annotation of a Workload that the program has deactivated: when it activates it."""
-LOOK_SECONDS = 5
+LOOK_SECONDS = 15
 MAY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("kueue.x-k8s.io", "workloads", ("list", "patch")),
     ("", "pods", ("list",)),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import calendar
 import json
 import time
+import urllib.parse
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -95,12 +96,23 @@ class Server:
     def notes(self) -> dict[str, str]:
         return self.workload["metadata"].get("annotations", {})
 
-    def items(self, path: str, **query: str) -> list[Object]:
+    def listed(self, path: str) -> Object:
+        """A page of one object."""
         if self.away:
             raise self.program.ApiError(0, "away")
-        return [*self.pods.values()] if path == "/api/v1/pods" else [self.workload]
+        at, _, asked = path.partition("?")
+        query = dict(urllib.parse.parse_qsl(asked))
+        if at == "/api/v1/pods":
+            assert query["labelSelector"] == "training.kubeflow.org/job-name"
+        found = [*self.pods.values()] if at == "/api/v1/pods" else [self.workload]
+        place = int(query.get("continue", 0))
+        more = {"continue": str(place + 1)} if place + 1 < len(found) else {}
+        return {"items": found[place : place + 1], "metadata": more}
 
-    def ask(self, method: str, path: str, body: Object, kind: str = "json") -> Object:
+    def ask(self, method: str, path: str, body: Object | None = None, kind: str = "json") -> Object:
+        if method == "GET":
+            return self.listed(path)
+        assert body is not None
         if method == "POST":
             assert path == "/api/v1/namespaces/t/events"
             self.events.append(body)

@@ -191,7 +191,7 @@ def half_a_gang() -> Object:
 def test_half_a_pytorchjob_gives_its_node_back_and_is_tried_again(harness: Harness) -> None:
     """With seconds in the place of the program's minutes."""
     files = harness.get(f"configmap {GANGS} --namespace {GANGS}")
-    quick = {"ready_seconds": 10, "backoff_seconds": 10}
+    quick = {"look_seconds": 2, "ready_seconds": 10, "backoff_seconds": 10}
     files["data"][SETTINGS] = json.dumps(json.loads(files["data"][SETTINGS]) | quick)
     harness.shell(f"kubectl replace --filename - <<'EOF'\n{json.dumps(files)}\nEOF")
     harness.shell(f"kubectl --namespace {GANGS} delete pod --all")

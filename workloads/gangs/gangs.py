@@ -12,14 +12,18 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable
+import urllib.parse
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from api_server import Api, ApiError, Object, say, serve
 
-WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/workloads"
+PODS, WORKLOADS = "/api/v1/pods", "/apis/kueue.x-k8s.io/v1beta2/workloads"
+PAGE = 100
+"""Objects in memory at once. Each Workload has the templates of its pods, and both stay until their job
+is deleted."""
 JOB = "PyTorchJob"
 NODES = "PET_NNODES"
 """Variable of each container of a PyTorchJob: how many pods torchrun waits for, of an elastic job
@@ -50,6 +54,33 @@ class Settings:
         return Settings(**json.loads(path.read_text()))
 
 
+@dataclass
+class Gang:
+    """The pods of a job."""
+
+    there: int = 0
+    """How many run or have succeeded."""
+    fewest: int = 0
+    """How many torchrun waits for; 0: nobody says."""
+
+    def add(self, pod: Object) -> None:
+        phase, leaves = pod["status"].get("phase"), pod["metadata"].get("deletionTimestamp")
+        self.there += phase == "Succeeded" or (phase == "Running" and not leaves)
+        said = [
+            each.get("value", "").partition(":")[0]
+            for container in pod["spec"]["containers"]
+            for each in container.get("env", [])
+            if each["name"] == NODES
+        ]
+        # The operator writes it behind what a container says itself.
+        self.fewest = int(said[-1]) if said and said[-1].isdigit() else self.fewest
+
+    def needs(self, workload: Object) -> int:
+        """How many pods it must have."""
+        whole = sum(each["count"] for each in workload["spec"]["podSets"])
+        return min(self.fewest or whole, whole)
+
+
 class Gangs:
     """Looks at the gangs that their queues have started, and at those that it has sent back."""
 
@@ -75,17 +106,17 @@ class Gangs:
             self._lacking = {}  # Kubelets could not say either what runs: patience begins anew.
 
     def _step(self, now: float) -> None:
-        pods: dict[str, list[Object]] = {}
-        for pod in self._api.items("/api/v1/pods", labelSelector=self._settings.pod_label):
-            pods.setdefault(_owner(pod).get("uid", ""), []).append(pod)
+        gangs: dict[str, Gang] = {}
+        for pod in self._all(PODS, labelSelector=self._settings.pod_label):
+            gangs.setdefault(_owner(pod).get("uid", ""), Gang()).add(pod)
         before, self._lacking = self._lacking, {}
-        for workload in self._api.items(WORKLOADS):
+        for workload in self._all(WORKLOADS):
             job = _owner(workload)
             if job.get("kind") != JOB or _is(workload, "Finished"):
                 continue
             try:
                 if workload["spec"].get("active", True):
-                    self._judge(workload, pods.get(job["uid"], []), before, now)
+                    self._judge(workload, gangs.get(job["uid"], Gang()), before, now)
                 else:
                     self._try_again(workload)
             except ApiError as error:  # the next look tries again; others need not wait for it
@@ -100,7 +131,7 @@ class Gangs:
             say(f"{_name(workload)} waits in its queue again")
 
     def _judge(
-        self, workload: Object, pods: list[Object], before: dict[tuple[str, str], float], now: float
+        self, workload: Object, gang: Gang, before: dict[tuple[str, str], float], now: float
     ) -> None:
         notes = _notes(workload)
         if self._settings.again_note in notes:  # somebody else has activated it
@@ -108,8 +139,8 @@ class Gangs:
             return
         if not _is(workload, "Admitted") or _is(workload, "Evicted"):
             return
-        runs, needed = counted(workload, pods)
-        if runs >= needed:
+        needed = gang.needs(workload)
+        if gang.there >= needed:
             if self._settings.tries_note in notes:
                 self._write(workload, {self._settings.tries_note: None})
             return
@@ -117,13 +148,10 @@ class Gangs:
         since = self._lacking[key] = before.get(key, now)
         # Kueue itself takes back what it does not take for complete.
         if now - since > self._settings.ready_seconds and _is(workload, "PodsReady"):
-            self._give_back(
-                workload,
-                f"{runs} of {needed} pods run",
-                int(notes.get(self._settings.tries_note, 0)),
-            )
+            self._give_back(workload, f"{gang.there} of {needed} pods run")
 
-    def _give_back(self, workload: Object, why: str, tries: int) -> None:
+    def _give_back(self, workload: Object, why: str) -> None:
+        tries = int(_notes(workload).get(self._settings.tries_note, 0))
         wait = min(
             self._settings.backoff_seconds * 2**tries, self._settings.longest_backoff_seconds
         )
@@ -137,6 +165,15 @@ class Gangs:
         say(f"{_name(workload)}: {said}")
         events = f"/api/v1/namespaces/{workload['metadata']['namespace']}/events"
         self._api.ask("POST", events, event(workload, said))
+
+    def _all(self, path: str, **query: str) -> Iterator[Object]:
+        """A list, page by page."""
+        more = ""
+        while more is not None:
+            asked = urllib.parse.urlencode({"limit": PAGE, "continue": more, **query})
+            page = self._api.ask("GET", f"{path}?{asked}")
+            yield from page["items"]
+            more = page["metadata"].get("continue") or None
 
     def _write(
         self, workload: Object, notes: dict[str, Any], *, active: bool | None = None
@@ -152,27 +189,6 @@ class Gangs:
             "workloads", f"namespaces/{meta['namespace']}/workloads/{meta['name']}"
         )
         self._api.ask("PATCH", path, change, "merge-patch+json")
-
-
-def counted(workload: Object, pods: Iterable[Object]) -> tuple[int, int]:
-    """How many pods of a gang run or have succeeded, and how many it needs."""
-    pods = list(pods)
-    said = [
-        each.get("value", "").partition(":")[0]
-        for pod in pods
-        for container in pod["spec"]["containers"]
-        for each in container.get("env", [])
-        if each["name"] == NODES
-    ]
-    # The operator writes it behind what a container says itself.
-    fewest = int(said[-1]) if said and said[-1].isdigit() else 0
-    whole = sum(each["count"] for each in workload["spec"]["podSets"])
-    return sum(map(_there, pods)), min(fewest or whole, whole)
-
-
-def _there(pod: Object) -> bool:
-    phase, leaves = pod["status"].get("phase"), pod["metadata"].get("deletionTimestamp")
-    return phase == "Succeeded" or (phase == "Running" and not leaves)
 
 
 def event(workload: Object, words: str) -> Object:
