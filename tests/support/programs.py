@@ -13,6 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from urllib.parse import urlsplit
 
+import pytest
+
 from components.program import SETTINGS
 from rehearsal import paths
 from stacks.derive.programs import SHARED, program_files, program_folder
@@ -34,6 +36,47 @@ def imported(name: str) -> Iterator[ModuleType]:
             sys.modules.pop(file.removesuffix(".py"), None)
 
 
+def installed(
+    server: ApiServer, graph: Graph, name: str, folder: Path, **settings: object
+) -> dict[str, str]:
+    """The objects of a program's component, but for its pod; into the folder what the pod has: its files
+    and its service account. Returns the variables of the pod. `settings`: in place of those."""
+    made = [
+        json.loads(json.dumps(node.inputs))
+        for node in graph.starting("kubernetes:")
+        if node.options.parent.endswith(f"::{name}") and node.inputs["kind"] != "Deployment"
+    ]
+    for each in sorted(made, key=lambda one: one["kind"] != "Namespace"):
+        server.admin.apply(each, manager="tests")
+    [file] = [each for each in made if each["kind"] == "ConfigMap"]
+    app = file["metadata"]["name"]
+    account = f"/api/v1/namespaces/{app}/serviceaccounts/{app}/token"
+    token = server.admin.request("POST", account, {"spec": {"expirationSeconds": 3600}})
+    for written, text in {
+        **file["data"],
+        SETTINGS: json.dumps(json.loads(file["data"][SETTINGS]) | settings),
+        "token": token["status"]["token"],
+        "ca.crt": Path(server.authority).read_text(),
+    }.items():
+        (folder / written).write_text(text)
+    at = urlsplit(server.url)
+    return {
+        "KUBERNETES_SERVICE_HOST": str(at.hostname),
+        "KUBERNETES_SERVICE_PORT": str(at.port),
+    }
+
+
+@contextmanager
+def entered(server: ApiServer, graph: Graph, name: str, folder: Path) -> Iterator[ModuleType]:
+    """The program as a module that calls the API server with the rights of its pod."""
+    where = installed(server, graph, name, folder)
+    with imported(name) as module, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["api_server"], "ACCOUNT", folder)
+        for variable, value in where.items():
+            patch.setenv(variable, value)
+        yield module
+
+
 _START = """
 import pathlib, runpy, sys
 sys.path.insert(0, sys.argv[1])
@@ -49,42 +92,15 @@ runpy.run_path(main, run_name="__main__")
 def running(
     server: ApiServer, graph: Graph, name: str, folder: Path, **settings: object
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The program of a component as a process, with the objects, files and rights that the graph gives
-    it. `settings`: in place of those."""
-    made = [
-        json.loads(json.dumps(node.inputs))
-        for node in graph.starting("kubernetes:")
-        if node.options.parent.endswith(f"::{name}")
-    ]
-    [deployment] = [each for each in made if each["kind"] == "Deployment"]
-    for each in sorted(made, key=lambda one: one["kind"] != "Namespace"):
-        if each is not deployment:
-            server.admin.apply(each, manager="tests")
-    [file] = [each for each in made if each["kind"] == "ConfigMap"]
-    said = json.dumps(json.loads(file["data"][SETTINGS]) | settings)
-    meta = deployment["metadata"]
-    account = f"/api/v1/namespaces/{meta['namespace']}/serviceaccounts/{meta['name']}/token"
-    token = server.admin.request("POST", account, {"spec": {"expirationSeconds": 3600}})
+    """The program as a process with the rights of its pod. `settings`: in place of the graph's."""
     folder.mkdir(exist_ok=True)
-    for written, text in {
-        **file["data"],
-        SETTINGS: said,
-        "token": token["status"]["token"],
-        "ca.crt": Path(server.authority).read_text(),
-    }.items():
-        (folder / written).write_text(text)
-    [container] = deployment["spec"]["template"]["spec"]["containers"]
-    main, port = folder / Path(container["command"][2]).name, paths.free_port()
-    at = urlsplit(server.url)
-    where = {
-        "KUBERNETES_SERVICE_HOST": str(at.hostname),
-        "KUBERNETES_SERVICE_PORT": str(at.port),
-    }
+    where = installed(server, graph, name, folder, **settings)
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(
             [
                 *("setpriv", "--pdeathsig", "KILL", sys.executable, "-B", "-c", _START),
-                *(str(each) for each in (folder, main, folder / SETTINGS, port)),
+                *(str(folder), str(folder / f"{name}.py"), str(folder / SETTINGS)),
+                str(paths.free_port()),
             ],
             stdout=log,
             stderr=log,
