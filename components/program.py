@@ -1,6 +1,6 @@
 """A program of ours in the cluster: one pod, its files, its namespace, and what it may do.
 
-Which programs there are: repair.py, history.py, dispatch.py.
+Which programs there are: repair.py, history.py, dispatch.py, gangs.py.
 """
 
 from __future__ import annotations

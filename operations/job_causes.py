@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from catalog.job_kinds import JOB_KINDS
 from catalog.prices import price
 from operations.last_words import why_it_ended
 from operations.snapshot import Job, Object, Snapshot, about, container_statuses, full_name
@@ -20,7 +19,6 @@ from operations.symptoms import (
     Finding,
     read,
 )
-from plans.queues import QUEUE_LABEL
 from stacks.manifests.context import live_view
 from stacks.rules.jobs import WHY_RANKS_DO_NOT_MEET
 from stacks.settings.problems import InputError, InputWarning
@@ -114,21 +112,14 @@ def pending_gangs(snapshot: Snapshot) -> Iterator[Finding]:
         why, do = read(PENDING, message, "kubectl describe nodepools", namespace=job.namespace)
         since = snapshot.taken_at - timedelta(seconds=age)
         idle = f"; it has {len(placed)} idle, {_cost(snapshot, placed)}" if placed else ""
-        kept = "; its queue leaves them to it, as it does not see that pods are missing"
         yield Finding(
             what=(
                 f"{job} has waited for {len(waiting)} of {len(pods)} nodes since {since:%H:%M:%S}"
-                f" ({age} s){idle}{kept if placed and _never_given_up(job) else ''}"
+                f" ({age} s){idle}"
             ),
             why=why,
             do=f"{do}; to give up: kubectl -n {job.namespace} delete {job.kind.lower()} {job.name}",
         )
-
-
-def _never_given_up(job: Job) -> bool:
-    """Whether it is in a queue that takes it for complete with a part of its pods."""
-    in_queue = QUEUE_LABEL in job.body["metadata"].get("labels", {})
-    return in_queue and not JOB_KINDS[job.kind].ready_as_a_whole
 
 
 def stuck_containers(snapshot: Snapshot) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ pkg/workload).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from catalog.job_kinds import time_limit
@@ -16,6 +16,7 @@ from catalog.quantities import amount
 from operations.snapshot import Object, Snapshot, condition_of
 from operations.symptoms import GRACE_SECONDS, Finding
 from plans.dispatch import CHECK
+from plans.gangs import AGAIN, TRIES
 
 LACKS = re.compile(r"insufficient unused quota for \S+ in flavor (\S+), (\d+) more needed")
 NEVER = re.compile(r"insufficient quota for \S+ in flavor (\S+),.*maximum capacity \((\d+)\)")
@@ -25,6 +26,7 @@ EVICTED = {
     "PodsReadyTimeout": "it did not get all its pods in time and gave its nodes back",
 }
 """Reason of the condition Evicted → what happened."""
+HALF = "a part of its pods ran without the others, and it gave its nodes back"
 
 
 def waiting_jobs(snapshot: Snapshot) -> Iterator[Finding]:
@@ -61,9 +63,29 @@ def _handed_on(workload: Object) -> Iterator[Finding]:
         )
 
 
+def _stopped(workload: Object) -> dict[str, str]:
+    """Why a job waits whose Workload is deactivated: by workloads/gangs, or by a person."""
+    meta, notes = workload["metadata"], _notes(workload)
+    if again := notes.get(AGAIN):
+        return {
+            "why": f"{HALF} (try {notes.get(TRIES, '1')})",
+            "do": f"its next try begins by itself at {datetime.fromisoformat(again):%H:%M:%S}",
+        }
+    return {
+        "why": "somebody has deactivated its Workload (active: false)",
+        "do": (
+            f"an admin of the cluster activates it: kubectl -n {meta['namespace']} patch workload"
+            f""" {meta["name"]} --type=merge -p '{{"spec": {{"active": true}}}}'"""
+        ),
+    }
+
+
 def _why(snapshot: Snapshot, workload: Object) -> dict[str, str]:
+    if not workload["spec"].get("active", True):
+        return _stopped(workload)
     message = condition_of(workload, "QuotaReserved").get("message", "")
-    before = EVICTED.get(condition_of(workload, "Evicted").get("reason", ""), "")
+    half = HALF if TRIES in _notes(workload) else ""
+    before = EVICTED.get(condition_of(workload, "Evicted").get("reason", ""), half)
     if match := NEVER.search(message):
         pool, most = match.groups()
         return {
@@ -175,6 +197,10 @@ def _since(workload: Object) -> datetime:
     if evicted.get("status") == "True" or evicted.get("reason") in EVICTED:
         return _time(evicted)
     return datetime.fromisoformat(workload["metadata"]["creationTimestamp"])
+
+
+def _notes(workload: Object) -> Mapping[str, str]:
+    return workload["metadata"].get("annotations") or {}
 
 
 def _owner(workload: Object) -> str:

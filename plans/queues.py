@@ -54,7 +54,7 @@ flavorassigner.go, canPreemptWhileBorrowing). No job of another team has so low 
 takes no such policy, and needs none."""
 _FAIR = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 """Kueue's own default: whom a team that has borrowed less may stop."""
-_BACKOFF_SECONDS, _LONGEST_BACKOFF_SECONDS = 60, 3600
+BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 60, 3600
 """Between two attempts of a gang that did not get its nodes. There is no last attempt: Kueue would
 deactivate the job for good."""
 
@@ -236,8 +236,8 @@ def configuration(plan: QueuesPlan) -> dict[str, Any]:
             "blockAdmission": False,
             "requeuingStrategy": {
                 "timestamp": "Eviction",
-                "backoffBaseSeconds": _BACKOFF_SECONDS,
-                "backoffMaxSeconds": _LONGEST_BACKOFF_SECONDS,
+                "backoffBaseSeconds": BACKOFF_SECONDS,
+                "backoffMaxSeconds": LONGEST_BACKOFF_SECONDS,
             },
         },
         "clientConnection": {"qps": 50, "burst": 100},

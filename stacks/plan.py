@@ -39,7 +39,7 @@ from stacks.derive.mirror import mirrored
 from stacks.derive.namespace import directory_roots_plan, job_namespace_plan
 from stacks.derive.network import network_plan, network_zones
 from stacks.derive.pod_logs import pod_logs_plan
-from stacks.derive.queues import dispatch_plan, queued, queues_plan
+from stacks.derive.queues import dispatch_plan, gangs_plan, queued, queues_plan
 from stacks.derive.repair import repair_plan
 from stacks.derive.secrets import job_pods_plan
 from stacks.derive.stores import job_verdicts, registry_plans
@@ -58,7 +58,6 @@ from stacks.rules.environment import (
 )
 from stacks.rules.isolated import offline_warnings
 from stacks.rules.network import stack_errors
-from stacks.rules.queues import endless_gang_warnings
 from stacks.rules.secrets import account_errors, entry_secret_errors, team_secret_errors
 from stacks.rules.teams import (
     contract_errors,
@@ -220,7 +219,6 @@ def _on_base(
         return Planned(plan=None, errors=errors, warnings=warnings)
     plan = _team(config, team, base.environment, base.plan, access, jobs, share)
     errors = tuple(listed_plan_errors(share, plan.jobs, base.environment, folder))
-    warnings = (*warnings, *endless_gang_warnings(share, plan.jobs))
     return Planned(plan=None if errors else plan, errors=errors, warnings=warnings)
 
 
@@ -295,6 +293,7 @@ def _environment(
         logs=pod_logs_plan(me, wanted),
         budget=budget_plan(me, wanted),
         queues=queues_plan(me, wanted),
+        gangs=gangs_plan(wanted),
         dispatch=dispatch_plan(me, wanted),
         teams=team_entry_plans(me, wanted, promised),
         jobs=jobs.planned(wanted, wanted.namespace, config.region),

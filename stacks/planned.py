@@ -11,6 +11,7 @@ from plans.access import AccessPlan
 from plans.budget import BudgetPlan
 from plans.clusters import AnyClusterPlan, OwnClusterPlan, own_log_days
 from plans.dispatch import DispatchPlan
+from plans.gangs import GangsPlan
 from plans.history import HistoryPlan
 from plans.images import Copy
 from plans.metrics import MetricsPlan
@@ -73,6 +74,8 @@ class EnvironmentPlan:
     logs: PodLogsPlan | None
     budget: BudgetPlan | None
     queues: QueuesPlan | None
+    gangs: GangsPlan | None
+    """What Kueue does not do for the gangs of PyTorchJobs; None: there are no such jobs in queues."""
     dispatch: DispatchPlan | None
     """How jobs of teams get to other environments; None: they run in this one."""
     teams: Mapping[str, TeamEntryPlan]

@@ -1,5 +1,5 @@
-"""What looks after an environment: metrics, alerts, a budget, repair, history and logs. Each exists where
-the stack file asks for it."""
+"""What looks after an environment: metrics, alerts, a budget, repair, half gangs, history and logs. Each
+exists where the stack file asks for it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pulumi
 from components.alertmanager import Alertmanager
 from components.budget import Budget
 from components.exporters import Exporters
+from components.gangs import Gangs
 from components.grafana import Grafana
 from components.history import History
 from components.managed_prometheus import ManagedPrometheus
@@ -43,6 +44,8 @@ def watch(
         Budget("budget", plan.budget, identity=me, opts=on_aws)
     if plan.repair:
         Repair("repair", plan.repair, nodes=nodes, opts=in_cluster)
+    if plan.gangs:
+        Gangs("gangs", plan.gangs, nodes=nodes, opts=in_cluster)
     if plan.history:
         History("history", plan.history, nodes=nodes, opts=in_cluster)
     if plan.logs:

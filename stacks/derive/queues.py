@@ -7,9 +7,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from catalog.job_kinds import JOB_KINDS
 from catalog.latencies import LATENCIES
 from catalog.versions import PYTHON_IMAGE, TRAINER_RELEASES
 from plans.dispatch import CHECK, DispatchPlan
+from plans.gangs import GangsPlan
 from plans.parts import Identity, JobPlan
 from plans.policies import ROLE_NAME
 from plans.queues import DISPATCHER, FlavorPlan, PoolShare, QueuesPlan, TeamQueuePlan, job_labels
@@ -69,6 +71,18 @@ def dispatch_plan(me: Identity, wanted: EnvironmentConfig) -> DispatchPlan | Non
         region=me.region,
         image=PYTHON_IMAGE,
         files=program_files("passes"),
+    )
+
+
+def gangs_plan(wanted: EnvironmentConfig) -> GangsPlan | None:
+    """The program that counts pods where Kueue does not; None where queues start no job of such a
+    kind."""
+    if wanted.queues is None or all(JOB_KINDS[each].ready_as_a_whole for each in job_kinds(wanted)):
+        return None
+    return GangsPlan(
+        image=PYTHON_IMAGE,
+        files=program_files("gangs"),
+        ready_minutes=_ready_minutes(wanted),
     )
 
 

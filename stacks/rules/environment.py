@@ -17,6 +17,7 @@ from catalog.age import outdated
 from catalog.zones import SNAPSHOT
 from plans.directories import NAMESPACE as DIRECTORIES
 from plans.dispatch import APP as PASSES
+from plans.gangs import APP as GANGS
 from plans.history import APP as HISTORY
 from plans.metrics import NAMESPACE as METRICS
 from plans.repair import APP as REPAIR
@@ -58,6 +59,7 @@ SYSTEM_NAMESPACES = (
     REPAIR,
     HISTORY,
     PASSES,
+    GANGS,
     DIRECTORIES,
 )
 """They exist before us, or a chart makes them."""

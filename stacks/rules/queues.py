@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from catalog.fabric import NETWORK_LAYERS, network_layers
-from catalog.job_kinds import JOB_KINDS, time_limit
-from plans.parts import JobPlan
 from plans.queues import URGENCIES
 from stacks.derive.capacity import gpus_of, largest_gang
 from stacks.derive.queues import kept_nodes, queued_pools, team_queue_plan
 from stacks.derive.teams import Share
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.job import AnyJob, JobConfig
-from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
+from stacks.settings.problems import REMOVE, InputError, one_of
 from stacks.settings.team_entry import TeamEntryConfig
 
 AT = "environment.queues"
@@ -236,22 +234,4 @@ def queued_job_errors(
                 fix=f"write {of.possible}, or raise the team's max_nodes in the environment"
                 if of.possible
                 else "take another pool: other teams keep all nodes of this one",
-            )
-
-
-def endless_gang_warnings(share: Share, plans: Mapping[str, JobPlan]) -> Iterator[InputWarning]:
-    """Jobs of several pods that nothing ends when they get a part of their nodes."""
-    for name, plan in plans.items():
-        if share.queue is None or JOB_KINDS[plan.kind].ready_as_a_whole:
-            continue
-        replicas = plan.spec["pytorchReplicaSpecs"].values()
-        pods = sum(each.get("replicas") or 1 for each in replicas)
-        if pods > 1 and time_limit(plan.kind, {"spec": plan.spec}) is None:
-            yield InputWarning(
-                path=f"team.jobs.{name}",
-                text=(
-                    "a queue does not see whether the Workers of a PyTorchJob run: a gang that gets a part"
-                    " of its nodes keeps them until the job ends. Set time_limit_minutes (in a YAML file"
-                    " runPolicy.activeDeadlineSeconds), or use a runtime in place of pytorch_job"
-                ),
             )

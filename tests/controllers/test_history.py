@@ -4,13 +4,10 @@ no others."""
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -25,7 +22,7 @@ from tests.operations.finished import pod, train_job
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.support.crds import FILES, upstream
 from tests.support.patience import until
-from tests.support.programs import imported
+from tests.support.programs import entered
 from tests.support.recording import deploy
 from tests.support.stackfile import ENVIRONMENT
 from tests.support.team_server import As
@@ -42,32 +39,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ApiServer
         pytest.skip(f"needs {', '.join(missing)} of the rehearsal's toolchain")
     folder = tmp_path_factory.mktemp("history")
     graph = deploy("dev", lambda values: values[ENVIRONMENT].update(history={}))
-    objects = [
-        json.loads(json.dumps(node.inputs))
-        for node in graph.starting("kubernetes:")
-        if node.options.parent.endswith("::history") and node.inputs["kind"] != "Deployment"
-    ]
     with ExitStack() as stack:
         started = start(stack, folder)
         crd = yaml.safe_load(upstream(FILES["TrainJob"].format(trainer="2.1.0")).read_text())
         started.admin.apply(crd, manager="tests")
         until(lambda: _served(started))
-        for each in sorted(objects, key=lambda one: one["kind"] != "Namespace"):
-            started.admin.apply(each, manager="tests")
-        [file] = [each for each in objects if each["kind"] == "ConfigMap"]
-        for name, text in file["data"].items():
-            (folder / name).write_text(text)
-        account = f"/api/v1/namespaces/{APP}/serviceaccounts/{APP}/token"
-        asked = {"spec": {"expirationSeconds": 3600}}
-        token = started.admin.request("POST", account, asked)["status"]["token"]
-        (folder / "token").write_text(token)
-        (folder / "ca.crt").write_text(Path(started.authority).read_text())
-        patch = stack.enter_context(pytest.MonkeyPatch.context())
-        module = stack.enter_context(imported("history"))
-        patch.setattr(sys.modules["api_server"], "ACCOUNT", folder)
-        at = urlsplit(started.url)
-        patch.setenv("KUBERNETES_SERVICE_HOST", str(at.hostname))
-        patch.setenv("KUBERNETES_SERVICE_PORT", str(at.port))
+        module = stack.enter_context(entered(started, graph, "history", folder))
 
         def program() -> Any:
             return module.History(module.Api(), module.Settings.read(folder / SETTINGS))

@@ -4,7 +4,6 @@ and no others."""
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -23,7 +21,7 @@ from rehearsal import paths
 from rehearsal.kube import ApiError, Object
 from tests.rehearsal.api_server import PROGRAMS, ApiServer, start
 from tests.support.crds import KARPENTER, upstream
-from tests.support.programs import imported
+from tests.support.programs import entered
 from tests.support.recording import deploy
 from tests.support.stackfile import ENVIRONMENT
 from tests.support.team_server import As
@@ -66,33 +64,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         pytest.skip(f"needs {', '.join(missing)} of the rehearsal's toolchain")
     folder = tmp_path_factory.mktemp("repair")
     graph = deploy("dev", lambda values: values[ENVIRONMENT].update(repair={}))
-    objects = [
-        json.loads(json.dumps(node.inputs))
-        for node in graph.starting("kubernetes:")
-        if node.options.parent.endswith("::repair") and node.inputs["kind"] != "Deployment"
-    ]
     with ExitStack() as stack:
         server = start(stack, folder)
         crd = yaml.safe_load(upstream(f"{KARPENTER}/karpenter.sh_nodeclaims.yaml").read_text())
         server.admin.apply(crd, manager="tests")
-        for each in sorted(objects, key=lambda one: one["kind"] != "Namespace"):
-            server.admin.apply(each, manager="tests")
-        [file] = [each for each in objects if each["kind"] == "ConfigMap"]
-        for name, text in file["data"].items():
-            (folder / name).write_text(text)
-        token = server.admin.request(
-            "POST",
-            f"/api/v1/namespaces/{APP}/serviceaccounts/{APP}/token",
-            {"spec": {"expirationSeconds": 3600}},
-        )["status"]["token"]
-        (folder / "token").write_text(token)
-        (folder / "ca.crt").write_text(Path(server.authority).read_text())
-        patch = stack.enter_context(pytest.MonkeyPatch.context())
-        module = stack.enter_context(imported("repair"))
-        patch.setattr(sys.modules["api_server"], "ACCOUNT", folder)
-        at = urlsplit(server.url)
-        patch.setenv("KUBERNETES_SERVICE_HOST", str(at.hostname))
-        patch.setenv("KUBERNETES_SERVICE_PORT", str(at.port))
+        module = stack.enter_context(entered(server, graph, "repair", folder))
         yield Cluster(server=server, module=module, files=folder)
 
 

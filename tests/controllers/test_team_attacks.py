@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from plans.directories import NAMESPACE
+from plans.gangs import AGAIN
+from plans.gangs import APP as GANGS
 from plans.secrets import DRIVER
 from plans.team_access import group_name, role_name
 from plans.team_admission import RULES
@@ -183,6 +185,16 @@ REQUESTS: dict[str, tuple[str, str, Object | None]] = {
     ),
     "A19 change the own LocalQueue": ("PATCH", f"{KUEUE}/{OWN}/localqueues/vision", {"spec": {}}),
     "A19 admit a Workload": ("PATCH", f"{KUEUE}/{OWN}/workloads/w/status", {"status": {}}),
+    "A19 stop a gang of another team": (
+        "PATCH",
+        f"{KUEUE}/{FOREIGN}/workloads/w",
+        {"spec": {"active": False}},
+    ),
+    "A19 start half a gang before its time": (
+        "PATCH",
+        f"{KUEUE}/{OWN}/workloads/w",
+        {"spec": {"active": True}, "metadata": {"annotations": {AGAIN: None}}},
+    ),
     "A19 delete the network policy": (
         "DELETE",
         f"{NETWORKING}/{OWN}/networkpolicies/network",
@@ -270,6 +282,21 @@ REQUESTS: dict[str, tuple[str, str, Object | None]] = {
         "POST",
         f"apis/discovery.k8s.io/v1/{OWN}/endpointslices",
         named("discovery.k8s.io/v1", "EndpointSlice", **SLICE),
+    ),
+    "A21 a token of the program that stops half gangs": (
+        "POST",
+        f"api/v1/namespaces/{GANGS}/serviceaccounts/{GANGS}/token",
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
+    ),
+    "A21 a pod with the rights of that program": (
+        "POST",
+        f"api/v1/namespaces/{GANGS}/pods",
+        named("v1", "Pod", spec={"serviceAccountName": GANGS}),
+    ),
+    "A21 change that program": (
+        "PATCH",
+        f"api/v1/namespaces/{GANGS}/configmaps/{GANGS}",
+        {"data": {"gangs.py": ""}},
     ),
     "A21 a token of a service account": (
         "POST",

@@ -28,6 +28,7 @@ CLUSTER_WIDE = {
 
 CONTAINERS = {
     "efa-device-plugin": "efa",
+    "gangs": "gangs",
     "metrics-prometheus": "prometheus",
     "repair": "repair",
     "trainyard-efa": "efa",
@@ -36,7 +37,11 @@ CONTAINERS = {
 }
 """Workload → its container. `kubectl logs --container`, dashboards and alerts of a company know it by
 name."""
-ACCOUNTS = {"metrics-account": "prometheus", "repair-account": "trainyard-repair"}
+ACCOUNTS = {
+    "gangs-account": "trainyard-gangs",
+    "metrics-account": "prometheus",
+    "repair-account": "trainyard-repair",
+}
 """Service account → its name. Audit rules and associations of Pod Identity know it by name."""
 
 

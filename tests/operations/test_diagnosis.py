@@ -3,7 +3,6 @@ finding."""
 
 from __future__ import annotations
 
-import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from operations import status
 from operations.diagnosis import SILENCE, diagnose
 from operations.snapshot import Snapshot
-from plans.queues import QUEUE_LABEL
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 Object = dict[str, Any]
@@ -300,28 +298,6 @@ def test_half_a_gang_is_named_with_its_missing_nodes_its_time_and_its_cost():
     assert "it has 1 idle, their price is not known" in _printed(
         pods=pods, nodes=[_node("ap-northeast-3")]
     ), "never a neighbour's price"
-
-
-def test_half_a_pytorchjob_in_a_queue_is_told_to_keep_its_nodes():
-    """A TrainJob gives them back in time, and so does a PyTorchJob whose pods all wait."""
-    kept = "1 idle, 30.13 USD an hour; its queue leaves them to it"
-    queued = {"labels": {QUEUE_LABEL: "vision"}}
-
-    def printed(metadata: Object, node: str | None) -> str:
-        job = copy.deepcopy(PYTORCH_JOB)
-        job["metadata"] |= metadata
-        pods = [_pod("old-master-0", node=node), _pod("old-worker-0")]
-        for pod in pods:
-            pod["metadata"]["labels"] = {"training.kubeflow.org/job-name": "old"}
-        return _printed(trainjobs=[], pytorchjobs=[job], pods=pods, nodes=[_node("us-east-1")])
-
-    assert kept in printed(queued, "n1")
-    assert "waited for 1 of 2" in (alone := printed({}, "n1")) and "its queue" not in alone
-    assert "waited for 2 of 2" in (all_wait := printed(queued, None)) and "queue" not in all_wait
-    run = _job()
-    run["metadata"] |= queued
-    pods = [_pod("run-node-0-0-x", node="n1", phase="Running"), _pod("run-node-0-1-x")]
-    assert "its queue" not in _printed(trainjobs=[run], pods=pods, nodes=[_node("us-east-1")])
 
 
 def test_what_karpenter_says_of_capacity_comes_before_what_the_scheduler_says():

@@ -7,6 +7,7 @@ from typing import Any
 
 from operations.diagnosis import diagnose
 from operations.snapshot import KINDS, Snapshot
+from plans.gangs import AGAIN, TRIES
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 Object = dict[str, Any]
@@ -95,6 +96,30 @@ def test_a_stopped_job_says_that_it_was_stopped_and_waits_since_then() -> None:
     assert "since 11:55:00 (300 s)" in found and "it was stopped for a job with the right" in found
     late = condition("Evicted", "True", 5, reason="PodsReadyTimeout")
     assert "it did not get all its pods in time" in said(waiting(late, message=""))[0]
+
+
+def test_half_a_gang_says_that_it_gave_its_nodes_back_and_when_it_is_tried_again() -> None:
+    stopped = condition("Evicted", "True", 5, reason="Deactivated")
+    half = waiting(stopped, message="The workload is deactivated")
+    half["metadata"]["annotations"] = {TRIES: "2", AGAIN: "2026-11-22T12:03:00Z"}
+    half["spec"]["active"] = False
+    [found] = said(half, HOLDER)
+    assert found.splitlines() == [
+        "TrainJob vit waits in the queue of team vision since 11:55:00 (300 s)",
+        "    a part of its pods ran without the others, and it gave its nodes back (try 2)",
+        "    → its next try begins by itself at 12:03:00",
+    ]
+    tried = waiting(stopped)
+    tried["metadata"]["annotations"] = {TRIES: "2"}
+    assert "gave its nodes back; pool h100 has 16 GPUs too few" in said(tried, HOLDER)[0]
+
+
+def test_a_job_that_a_person_deactivated_says_who_can_activate_it() -> None:
+    stopped = waiting(condition("Evicted", "True", 5, reason="Deactivated"))
+    stopped["spec"]["active"] = False
+    [found] = said(stopped, HOLDER)
+    assert "somebody has deactivated its Workload" in found
+    assert "-n team-vision patch workload trainjob-vit-1 --type=merge -p" in found
 
 
 def test_a_job_that_runs_has_ended_or_came_just_now_does_not_wait() -> None:

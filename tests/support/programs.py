@@ -1,14 +1,25 @@
-"""Programs of ours that run in the cluster, as modules of a test."""
+"""Programs of ours that run in the cluster, as modules of a test and as processes."""
 
 from __future__ import annotations
 
 import importlib
+import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
+from urllib.parse import urlsplit
 
+import pytest
+
+from components.program import SETTINGS
+from rehearsal import paths
 from stacks.derive.programs import SHARED, program_files, program_folder
+from tests.rehearsal.api_server import ApiServer
+from tests.support.recording import Graph
 
 
 @contextmanager
@@ -23,3 +34,80 @@ def imported(name: str) -> Iterator[ModuleType]:
             sys.path.remove(folder)
         for file in program_files(name):
             sys.modules.pop(file.removesuffix(".py"), None)
+
+
+def installed(
+    server: ApiServer, graph: Graph, name: str, folder: Path, **settings: object
+) -> dict[str, str]:
+    """The objects of a program's component, but for its pod; into the folder what the pod has: its files
+    and its service account. Returns the variables of the pod. `settings`: in place of those."""
+    made = [
+        json.loads(json.dumps(node.inputs))
+        for node in graph.starting("kubernetes:")
+        if node.options.parent.endswith(f"::{name}") and node.inputs["kind"] != "Deployment"
+    ]
+    for each in sorted(made, key=lambda one: one["kind"] != "Namespace"):
+        server.admin.apply(each, manager="tests")
+    [file] = [each for each in made if each["kind"] == "ConfigMap"]
+    app = file["metadata"]["name"]
+    account = f"/api/v1/namespaces/{app}/serviceaccounts/{app}/token"
+    token = server.admin.request("POST", account, {"spec": {"expirationSeconds": 3600}})
+    for written, text in {
+        **file["data"],
+        SETTINGS: json.dumps(json.loads(file["data"][SETTINGS]) | settings),
+        "token": token["status"]["token"],
+        "ca.crt": Path(server.authority).read_text(),
+    }.items():
+        (folder / written).write_text(text)
+    at = urlsplit(server.url)
+    return {
+        "KUBERNETES_SERVICE_HOST": str(at.hostname),
+        "KUBERNETES_SERVICE_PORT": str(at.port),
+    }
+
+
+@contextmanager
+def entered(server: ApiServer, graph: Graph, name: str, folder: Path) -> Iterator[ModuleType]:
+    """The program as a module that calls the API server with the rights of its pod."""
+    where = installed(server, graph, name, folder)
+    with imported(name) as module, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["api_server"], "ACCOUNT", folder)
+        for variable, value in where.items():
+            patch.setenv(variable, value)
+        yield module
+
+
+_START = """
+import pathlib, runpy, sys
+sys.path.insert(0, sys.argv[1])
+import api_server
+api_server.ACCOUNT = pathlib.Path(sys.argv[1])
+main, sys.argv = sys.argv[2], sys.argv[2:]
+runpy.run_path(main, run_name="__main__")
+"""
+"""The program, with its service account in another folder than that of a pod."""
+
+
+@contextmanager
+def running(
+    server: ApiServer, graph: Graph, name: str, folder: Path, **settings: object
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The program as a process with the rights of its pod. `settings`: in place of the graph's."""
+    folder.mkdir(exist_ok=True)
+    where = installed(server, graph, name, folder, **settings)
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(
+            [
+                *("setpriv", "--pdeathsig", "KILL", sys.executable, "-B", "-c", _START),
+                *(str(folder), str(folder / f"{name}.py"), str(folder / SETTINGS)),
+                str(paths.free_port()),
+            ],
+            stdout=log,
+            stderr=log,
+            env=os.environ | where,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()

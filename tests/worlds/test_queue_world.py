@@ -1,17 +1,23 @@
 """Three teams with twelve jobs of one to four nodes on one pool of four nodes, with Kueue as the pod of
-its chart: never more nodes than the pool has, no job on a part of its nodes, and all Complete."""
+its chart: never more nodes than the pool has, no job on a part of its nodes, and all Complete. Half a
+gang of a PyTorchJob gives its node back."""
 
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
+from catalog.job_kinds import JOB_KINDS
 from catalog.versions import TRAINER_RELEASES
+from components.program import SETTINGS
 from operations.snapshot import condition_of
+from plans.gangs import AGAIN, TRIES
+from plans.gangs import APP as GANGS
 from plans.pod_template import GPU, POOL, TOLERATIONS
 from plans.queues import job_labels
 from plans.trainer import changed_pods
@@ -48,6 +54,7 @@ JOBS = [
 STACK = with_l4(
     max_nodes=NODES,
     queues={},
+    training_operator={"version": "1.8.1"},
     teams={
         team: {
             "deployer": f"{ROLE}/{team}",
@@ -151,6 +158,64 @@ def test_twelve_jobs_share_four_nodes_and_all_end(harness: Harness, release: str
 def test_an_up_after_all_that_changes_nothing(harness: Harness) -> None:
     """Kueue has written to quotas and jobs."""
     harness.shell("pulumi up --stack queues --refresh --yes --skip-preview --expect-no-changes")
+
+
+def half_a_gang() -> Object:
+    """A Master, and a Worker that fits no node."""
+    gpus = {GPU: str(GPUS)}
+    container = {
+        "name": "pytorch",
+        "image": "trainer:1",
+        "command": ["/bin/bash", "-c", "sleep 3600"],
+        "resources": {"limits": gpus, "requests": gpus},
+    }
+    pod = {"nodeSelector": {POOL: "l4"}, "tolerations": TOLERATIONS, "containers": [container]}
+    nowhere = pod | {"nodeSelector": {POOL: "l4", "kubernetes.io/os": "plan9"}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {
+            "name": "half",
+            "namespace": "team-vision",
+            "labels": job_labels("vision", "normal"),
+        },
+        "spec": {
+            "pytorchReplicaSpecs": {
+                role: {"replicas": 1, "restartPolicy": "Never", "template": {"spec": spec}}
+                for role, spec in (("Master", pod), ("Worker", nowhere))
+            }
+        },
+    }
+
+
+def test_half_a_pytorchjob_gives_its_node_back_and_is_tried_again(harness: Harness) -> None:
+    """With seconds in the place of the program's minutes."""
+    files = harness.get(f"configmap {GANGS} --namespace {GANGS}")
+    quick = {"look_seconds": 2, "ready_seconds": 10, "backoff_seconds": 10}
+    files["data"][SETTINGS] = json.dumps(json.loads(files["data"][SETTINGS]) | quick)
+    harness.shell(f"kubectl replace --filename - <<'EOF'\n{json.dumps(files)}\nEOF")
+    harness.shell(f"kubectl --namespace {GANGS} delete pod --all")
+    harness.apply(half_a_gang())
+
+    def workload() -> Object:
+        found = harness.get("workloads --namespace team-vision")["items"]
+        return next(each for each in found if "pytorchjob-half" in each["metadata"]["name"])
+
+    def pods() -> list[str]:
+        selector = f"{JOB_KINDS['PyTorchJob'].pod_label}=half"
+        found = harness.get(f"pods --namespace team-vision --selector {selector}")["items"]
+        return sorted(each["status"]["phase"] for each in found)
+
+    def log() -> str:
+        return harness.shell(f"kubectl --namespace {GANGS} logs deployment/{GANGS}", check=False)
+
+    assert processes.wait(lambda: pods() == ["Pending", "Running"], 180, 1), log()
+    assert processes.wait(lambda: not workload()["spec"]["active"], 60, 1), log()
+    assert processes.wait(lambda: pods() == [] and not _is(workload(), "QuotaReserved"), 60, 1)
+    assert processes.wait(lambda: pods() == ["Pending", "Running"], 180, 1), log()
+    notes = workload()["metadata"]["annotations"]
+    assert TRIES in notes and AGAIN not in notes
+    harness.shell("kubectl --namespace team-vision delete pytorchjob half")
 
 
 def test_a_team_goes_with_its_queue_and_down_leaves_nothing(

@@ -183,44 +183,6 @@ def test_sound_queues_are_not_refused(edit: Edit, tmp_path: Path) -> None:
     assert planned("team-vision", folder).errors == ()
 
 
-def legacy(**more: Any) -> Edit:
-    """The team's job as a PyTorchJob of two nodes, with other settings besides."""
-
-    def edit(settings: dict[str, Any]) -> None:
-        job = settings["jobs"]["vit-base"]
-        del job["runtime"]
-        job |= {"pytorch_job": {}, "nodes": 2, **more}
-
-    return edit
-
-
-@pytest.mark.parametrize(
-    ("environment", "job", "warned"),
-    [
-        (with_queues, legacy(), True),
-        (with_queues, legacy(elastic={"min_nodes": 2, "max_nodes": 2}), True),
-        (with_queues, legacy(pytorch_job={"coordinator": True}, nodes=1), True),
-        (with_queues, legacy(nodes=1), False),
-        (with_queues, legacy(time_limit_minutes=600), False),
-        (with_queues, nothing, False),
-        (listed, legacy(), False),
-    ],
-)
-def test_a_pytorchjob_that_nothing_ends_in_a_queue_is_a_warning(
-    environment: Edit, job: Edit, warned: bool, tmp_path: Path
-) -> None:
-    """A job of one pod has no part of its nodes, and without queues nobody waits for them."""
-    operator = at("training_operator", {"version": "1.8.1"})
-    folder = checkout(tmp_path, both(environment, operator), both(by_name, job))
-    found = planned("team-vision", folder)
-    assert found.errors == ()
-    said = [str(each) for each in found.warnings if "a queue does not see" in str(each)]
-    assert len(said) == warned
-    if warned:
-        assert said[0].startswith("team.jobs.vit-base")
-        assert "Set time_limit_minutes (in a YAML file runPolicy.activeDeadlineSeconds)" in said[0]
-
-
 def test_every_line_of_the_rules_is_reached_by_a_case_above(tmp_path: Path) -> None:
     def run() -> None:
         for edit, _, _ in ENVIRONMENTS.values():
