@@ -2,7 +2,7 @@
 minutes."""
 
 import command_line
-from benchmarks import check, estate, manifests, program
+from benchmarks import check, destroy, estate, manifests, program
 
 
 def main(arguments: list[str]) -> int:
@@ -10,7 +10,7 @@ def main(arguments: list[str]) -> int:
     command_line.parser(
         "benchmarks", "Run every measurement, each beside its comparison."
     ).parse_args(arguments)
-    for module in (check, manifests, estate, program):
+    for module in (check, manifests, estate, program, destroy):
         module.main([])
     return 0
 

@@ -50,6 +50,10 @@ SERVICES_FILE = Path(__file__).with_name("service_prices.json")
 UNITS: dict[tuple[str, str], tuple[str, str]] = {
     ("eks", "cluster"): ("hour", "on_demand"),
     ("eks", "extended-support"): ("hour", "on_demand"),
+    ("eks", "tier-xl"): ("hour", "on_demand"),
+    ("eks", "tier-2xl"): ("hour", "on_demand"),
+    ("eks", "tier-4xl"): ("hour", "on_demand"),
+    ("eks", "tier-8xl"): ("hour", "on_demand"),
     ("nat", "hour"): ("hour", "on_demand"),
     ("nat", "gb"): ("GB", "usage"),
     ("vpc", "public-ipv4"): ("hour", "on_demand"),
@@ -75,7 +79,7 @@ UNITS: dict[tuple[str, str], tuple[str, str]] = {
     ("prometheus", "samples"): ("million samples", "usage"),
     ("transfer", "between-zones"): ("GB", "usage"),
 }
-"""Service and SKU → unit and kind of its price. `extended-support` is added to `cluster`. A
+"""Service and SKU → unit and kind of its price. `extended-support` and a tier are added to `cluster`. A
 `public-ipv4` costs the same in use and idle, an `endpoint-hour` counts for each zone, and
 `between-zones` is paid in each direction. `samples` is the price of the first 2 billion a month, of
 which 40 million are free. EFS counts provisioned throughput in

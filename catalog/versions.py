@@ -165,10 +165,13 @@ DEFAULT_KUBERNETES = "1.35"
 """What examples and corrections propose: the newest release in KNOWN_GOOD."""
 
 
-def control_plane_prices(region: str, support: Support) -> list[Price | None]:
+def control_plane_prices(
+    region: str, support: Support, tier: str = "standard"
+) -> list[Price | None]:
     """What an hour of a control plane costs, as the prices that are added up; EKS adds extended
-    support to the price of the cluster. None where no price of the region is known."""
+    support and the tier to the price of the cluster. None where no price of the region is known."""
     extra = [] if support == "standard" else ["extended-support"]
+    extra += [] if tier == "standard" else [tier]
     return [price("eks", sku, region) for sku in ("cluster", *extra)]
 
 

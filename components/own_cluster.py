@@ -5,6 +5,8 @@ Version, endpoint and admins: `cluster` in the stack file.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pulumi
 import pulumi_aws as aws
 import pulumi_eks as eks
@@ -68,6 +70,7 @@ class OwnCluster(Cluster):
                 parent=self,
                 depends_on=[*attached, *self._log_group(name, plan)],
                 protect=plan.deletion_protection,
+                transforms=[_scaled(plan.scaling_tier)] if plan.scaling_tier else None,
             ),
         )
         made = control_plane.eks_cluster
@@ -104,6 +107,21 @@ class OwnCluster(Cluster):
             trust("eks.amazonaws.com", "sts:TagSession"),
             managed=[CLUSTER_POLICY],
         )
+
+
+def _scaled(
+    tier: str,
+) -> Callable[[pulumi.ResourceTransformArgs], pulumi.ResourceTransformResult | None]:
+    """What gives the control plane its tier: eks.Cluster has no argument for it (pulumi-eks 4.4.0), and
+    makes an aws.eks.Cluster, which has one."""
+
+    def scale(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
+        if args.type_ != "aws:eks/cluster:Cluster":
+            return None
+        props = {**args.props, "controlPlaneScalingConfig": {"tier": tier}}
+        return pulumi.ResourceTransformResult(props, args.opts)
+
+    return scale
 
 
 def _coordinates(made: pulumi.Output[aws.eks.Cluster], access: AccessPlan) -> ClusterCoordinates:

@@ -47,6 +47,8 @@ class OwnClusterPlan(ClusterPlan):
     """How long CloudWatch keeps them; None: the log group is EKS's own."""
     deletion_protection: bool | None
     """None: the cluster keeps what it has."""
+    scaling_tier: str | None
+    """None: the cluster keeps the one it has."""
     public_access_cidrs: tuple[str, ...]
     """Empty without a public endpoint."""
     role_name: str | None

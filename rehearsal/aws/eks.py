@@ -33,7 +33,7 @@ WITHOUT_EKS = ("use1-az3", "usw1-az2", "cac1-az3")
 """Zone ids in which EKS places no control plane (eksctl, pkg/az/az.go); a list of its own, so that
 an error in the program's is seen."""
 LOGS = ["api", "audit", "authenticator", "controllerManager", "scheduler"]
-UPDATABLE = ("resourcesVpcConfig", "logging", "upgradePolicy", "deletionProtection")
+UPDATABLE = "resourcesVpcConfig logging upgradePolicy deletionProtection controlPlaneScalingConfig"
 INVALID, IN_USE, ABSENT = (
     "InvalidParameterException",
     "ResourceInUseException",
@@ -186,11 +186,8 @@ def _create_cluster(call: Call) -> Fields:
 
 def _check_new(call: Call) -> list[Any]:
     """The subnets, if the cluster can be made."""
-    only(
-        call,
-        "name version roleArn resourcesVpcConfig kubernetesNetworkConfig accessConfig upgradePolicy"
-        " logging tags encryptionConfig deletionProtection",
-    )
+    more = "version roleArn kubernetesNetworkConfig accessConfig tags encryptionConfig"
+    only(call, f"name {UPDATABLE} {more}")
     refuse(call["name"] in CLUSTERS, IN_USE, f"Cluster already exists with name: {call['name']}")
     if CLUSTERS:
         raise NotBuilt(f"a second cluster beside {next(iter(CLUSTERS))}")
@@ -268,6 +265,7 @@ def _view(call: Call, group: str, vpc: str) -> Fields:
         "upgradePolicy": call["upgradePolicy"] or {"supportType": "EXTENDED"},
         "logging": call["logging"] or {"clusterLogging": [{"types": LOGS, "enabled": False}]},
         "deletionProtection": bool(call["deletionProtection"]),
+        "controlPlaneScalingConfig": call["controlPlaneScalingConfig"] or {"tier": "standard"},
         **({"encryptionConfig": call["encryptionConfig"]} if call["encryptionConfig"] else {}),
     }
 
@@ -306,12 +304,12 @@ answers("eks", "ListClusters")(
 
 @answers("eks", "UpdateClusterConfig")
 def _update_cluster(call: Call) -> Fields:
-    """Who may reach the API server, its subnets, its logs, upgrade policy or deletion protection."""
+    """Who may reach the API server, its subnets, its logs, upgrade policy, deletion protection or tier."""
     found = cluster(call, active=True)
     view = found.view
-    only(call, "name resourcesVpcConfig logging upgradePolicy deletionProtection")
+    only(call, f"name {UPDATABLE}")
     refuse_second_update(view)
-    changes = {name: call[name] for name in UPDATABLE if call[name] is not None}
+    changes = {name: call[name] for name in UPDATABLE.split() if call[name] is not None}
     refuse(len(changes) != 1, INVALID, "Only one type of update can be performed at a time")
     [(name, change)] = changes.items()
     if name == "deletionProtection":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from plans.access import AccessPlan, AssumedRole
 from stacks.settings.aws import AwsConfig
-from stacks.settings.environment import ClusterConfig
+from stacks.settings.cluster import ClusterConfig
 
 
 def access_plan(

@@ -68,6 +68,7 @@ def cluster_plan(
         logs=tuple(sorted(set(cluster.logs))),
         log_days=cluster.log_retention_days,
         deletion_protection=cluster.deletion_protection,
+        scaling_tier=cluster.scaling_tier,
         public_access_cidrs=cluster.public_access_cidrs,
         role_name=me.name("control-plane") if me.permissions_boundary else None,
     )

@@ -16,6 +16,7 @@ from catalog.prices import Price, price
 from catalog.storage import GP3_INCLUDED_IOPS, GP3_INCLUDED_MBPS
 from catalog.versions import control_plane_prices
 from frozen import dataclass
+from plans.clusters import OwnClusterPlan
 from plans.parts import JobPlan
 from stacks.derive.capacity import PoolUse
 from stacks.planned import EnvironmentPlan, TeamPlan
@@ -158,9 +159,11 @@ def estimate(plan: EnvironmentPlan | TeamPlan) -> Estimate:
 
 def _fixed(plan: EnvironmentPlan) -> Iterable[Line]:
     region, system, support = plan.identity.region, plan.system_nodes, plan.cluster.support
-    if plan.own_cluster:
-        prices = [(each, 1) for each in control_plane_prices(region, support)]
-        yield _line("control plane", prices, f"in {support} support")
+    if isinstance(plan.cluster, OwnClusterPlan):
+        tier = plan.cluster.scaling_tier or "standard"
+        prices = [(each, 1) for each in control_plane_prices(region, support, tier)]
+        scaled = "" if tier == "standard" else f", {tier}"
+        yield _line("control plane", prices, f"in {support} support{scaled}")
     for cost in by_hour(plan.network):
         yield _line(cost.what, [(price(cost.service, cost.sku, region), cost.units)])
     yield _line(

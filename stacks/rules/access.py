@@ -10,7 +10,7 @@ from plans.policies import ADMIN_POLICY
 from stacks.derive.credentials import NotAssumed
 from stacks.rules.environment import TAGS, tag_errors
 from stacks.settings.aws import AwsConfig
-from stacks.settings.environment import ClusterConfig
+from stacks.settings.cluster import ClusterConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
 
 

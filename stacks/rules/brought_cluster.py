@@ -14,7 +14,8 @@ from plans.clusters import ALWAYS_THERE
 from plans.node_parts import AddOnPlan
 from plans.parts import Identity
 from stacks.derive.cluster import all_add_ons
-from stacks.settings.environment import ClusterConfig, EnvironmentConfig
+from stacks.settings.cluster import ClusterConfig
+from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.network import BroughtNetworkConfig
 from stacks.settings.problems import REMOVE, InputError
 from stacks.settings.yaml_file import as_yaml
@@ -25,6 +26,7 @@ OF_THE_OWNER = (
     "logs",
     "log_retention_days",
     "deletion_protection",
+    "scaling_tier",
     "public_access_cidrs",
 )
 """Settings of a control plane, which only its owner changes."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from stacks.rules.network import RFC_1918, is_range, within, without_host_bits
-from stacks.settings.environment import ClusterConfig
+from stacks.settings.cluster import ClusterConfig
 from stacks.settings.problems import REMOVE, InputError, InputWarning
 from stacks.settings.yaml_file import as_yaml
 

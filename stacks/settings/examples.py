@@ -10,7 +10,8 @@ from catalog import versions
 from frozen import dataclass
 from plans.secrets import KeyArn, SecretName, SecretPrefix
 from stacks.settings.aws import AccountId, PolicyArn, RoleArn
-from stacks.settings.environment import MIRROR, ClusterName, Replaceable
+from stacks.settings.cluster import ClusterName
+from stacks.settings.environment import MIRROR, Replaceable
 from stacks.settings.job import Name
 from stacks.settings.network import SubnetId, VpcId
 from stacks.settings.stores import BackupId, FileSystemId, MaintenanceWindow

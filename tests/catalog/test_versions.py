@@ -74,6 +74,12 @@ def test_an_hour_in_extended_support_costs_both_prices() -> None:
     assert (usd("standard"), usd("extended")) == (["0.10"], ["0.10", "0.50"])
 
 
+def test_an_hour_in_a_tier_costs_the_tier_too() -> None:
+    found = versions.control_plane_prices("us-east-1", "extended", "tier-4xl")
+    assert [f"{each.usd:.2f}" for each in found if each] == ["0.10", "0.50", "6.90"]
+    assert versions.control_plane_prices("eu-north-1", "standard", "tier-xl")[1] is None
+
+
 def test_versions_that_were_never_tried_together_are_a_notice_and_nothing_is_said_to_go_with_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -101,6 +101,17 @@ def test_deletion_protection_reaches_eks_and_the_engine(sealed: Graph, dev: Grap
     assert "deletion_protection" not in dev.outputs
 
 
+def test_the_tier_reaches_the_control_plane_inside_of_pulumi_eks(sealed: Graph, dev: Graph) -> None:
+    def scaled(graph: Graph, type_: str) -> object:
+        found = graph.inside(graph["eks:index:Cluster cluster"], type_, {"name": "demo"})
+        assert found["name"] == "demo"
+        return found.get("controlPlaneScalingConfig")
+
+    assert scaled(sealed, "aws:eks/cluster:Cluster") == {"tier": "tier-xl"}
+    assert scaled(sealed, "aws:iam/role:Role") is None
+    assert scaled(dev, "aws:eks/cluster:Cluster") is None
+
+
 def test_protection_that_is_taken_away_is_said_to_eks() -> None:
     """EKS keeps what is left out."""
     cluster = environment_plan(at("cluster.deletion_protection", False)).cluster

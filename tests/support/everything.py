@@ -238,6 +238,7 @@ def everything() -> dict[str, Any]:
         "logs": ["audit"],
         "log_retention_days": 90,
         "deletion_protection": True,
+        "scaling_tier": "tier-xl",
         "upgrade_policy": "standard",
         "deployer_role_arn": f"{_ROLE}/deployer",
     }

@@ -24,7 +24,7 @@ import pulumi
 import yaml
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime import mocks, rpc, settings
-from pulumi.runtime.proto import resource_pb2
+from pulumi.runtime.proto import callback_pb2, resource_pb2
 from pulumi.runtime.stack import run_in_stack
 from pulumi.runtime.sync_await import _sync_await
 
@@ -83,6 +83,8 @@ class Graph:
     outputs: dict[str, Any] = field(default_factory=dict)
     registered: set[str] = field(default_factory=set)
     """URNs of components that have registered their outputs."""
+    transforms: dict[str, pulumi.ResourceTransform] = field(default_factory=dict)
+    """By the token that the engine calls it by."""
 
     def __getitem__(self, label: str) -> Node:
         """The one resource that a label names: graph["Addon coredns"]."""
@@ -123,6 +125,16 @@ class Graph:
 
     def waits_for(self, later: Node, earlier: Node) -> bool:
         return str(earlier) in self.before(later)
+
+    def inside(self, component: Node, type_: str, props: dict[str, Any]) -> dict[str, Any]:
+        """Inputs of a resource inside a remote component, as its transforms leave them."""
+        for each in component.options.transforms:
+            args = pulumi.ResourceTransformArgs(
+                True, type_, component.name, props, pulumi.ResourceOptions()
+            )
+            result: Any = self.transforms[each.token](args)
+            props = dict(result.props) if result else props
+        return props
 
     def golden(self) -> str:
         """The graph as text that does not depend on the order of registration."""
@@ -186,6 +198,11 @@ class RecordingMonitor(mocks.MockMonitor):
         """In the place of the callbacks that the engine would reach by gRPC."""
         assert hook.name not in self._hooks, f"two hooks are called {hook.name}"
         self._hooks[hook.name] = hook
+
+    def register_transform(self, transform: pulumi.ResourceTransform) -> callback_pb2.Callback:
+        token = str(len(self.graph.transforms))
+        self.graph.transforms[token] = transform
+        return callback_pb2.Callback(token=token)
 
     def _before_create(self, request: Any, urn: str) -> None:
         for hook in (self._hooks[name] for name in request.hooks.before_create):

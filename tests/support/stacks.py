@@ -106,6 +106,7 @@ STACKS: dict[str, tuple[Edit, ...]] = {
         at("kms_key_arn", KEY),
         at("cluster.log_retention_days", 90),
         at("cluster.deletion_protection", True),
+        at("cluster.scaling_tier", "tier-xl"),
         at("network.flow_logs", {"days": 14}),
         at(
             "metrics",

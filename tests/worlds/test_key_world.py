@@ -48,6 +48,7 @@ def stack(key: str, *, protected: bool = True) -> str:
     )
     cluster = config["trainyard:environment"]["cluster"]
     cluster |= {"log_retention_days": 30, "deletion_protection": protected}
+    cluster["scaling_tier"] = "tier-xl"
     return yaml.safe_dump({"config": config})
 
 
@@ -119,6 +120,14 @@ def test_the_printed_policy_lets_everything_run(harness: Harness, key: str) -> N
     assert harness.do("up", "--stack", STACK) == 0, harness.log.read_text()
     refreshed = f"pulumi up --stack {STACK} --refresh --yes --skip-preview --expect-no-changes"
     harness.shell(refreshed)
+
+
+def test_the_control_plane_has_the_tier_that_the_stack_file_names(
+    harness: Harness, key: str
+) -> None:
+    name = harness.shell("aws eks list-clusters --query 'clusters[0]' --output text").strip()
+    told = f"aws eks describe-cluster --name {name} --query cluster.controlPlaneScalingConfig.tier"
+    assert json.loads(harness.shell(told)) == "tier-xl"
 
 
 def test_what_the_stack_stores_is_encrypted_with_the_key(harness: Harness, key: str) -> None:

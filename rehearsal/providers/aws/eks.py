@@ -128,6 +128,7 @@ KINDS = (
                 "vpcConfig": "update_cluster_config",
                 "upgradePolicy": "update_cluster_config",
                 "deletionProtection": "update_cluster_config",
+                "controlPlaneScalingConfig": "update_cluster_config",
                 "encryptionConfig": "associate_encryption_config",
                 "enabledClusterLogTypes": "update_cluster_config",
             },
@@ -135,6 +136,7 @@ KINDS = (
             names={"vpcConfig": "resourcesVpcConfig", "encryptionConfig": "encryptionConfig.0"},
             chosen=words(
                 "accessConfig kubernetesNetworkConfig vpcConfig version upgradePolicy deletionProtection"
+                " controlPlaneScalingConfig"
             ),
             defaults={
                 "vpcConfig": {

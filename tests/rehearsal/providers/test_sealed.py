@@ -122,6 +122,12 @@ def test_a_cluster_is_made_with_its_key_and_its_protection(
     assert thing.state["encryptionConfig"] == sealed and unchanged(engine, thing)
     assert engine.change(thing, deletionProtection=False)["deletionProtection"] is False
     assert unchanged(engine, thing)
+    assert thing.state["controlPlaneScalingConfig"] == {"tier": "standard"}
+    large = {"tier": "tier-xl"}
+    assert (
+        engine.change(thing, controlPlaneScalingConfig=large)["controlPlaneScalingConfig"] == large
+    )
+    assert unchanged(engine, thing)
     engine.plugin.delete(thing.call(), thing.state)
 
 

@@ -412,6 +412,11 @@ REFUSED: dict[str, tuple[list[Edit], str, str]] = {
         "cluster.deletion_protection",
         "Fix: delete it; the owner of the cluster decides it",
     ),
+    "a tier of a brought cluster": (
+        [*IN_CLUSTER, at("cluster.scaling_tier", "tier-xl")],
+        "cluster.scaling_tier",
+        "Fix: delete it; the owner of the cluster decides it",
+    ),
     "a tunnel into a brought cluster": (
         [*IN_CLUSTER, at("cluster.tunnel_port", 8443)],
         "cluster.tunnel_port",
