@@ -24,7 +24,7 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """A Helm release whose installation or upgrade has not ended."""
+    """A Helm release whose installation, upgrade or deletion has not ended."""
 
     namespace: str
     name: str
@@ -35,6 +35,11 @@ class Release:
     def upgraded(self) -> bool:
         """Whether there is an earlier revision that it can go back to."""
         return self.status in ("pending-upgrade", "pending-rollback")
+
+    @property
+    def uninstalled(self) -> bool:
+        """Whether half of it is gone."""
+        return self.status == "uninstalling"
 
     @property
     def way_out(self) -> str:
@@ -102,7 +107,7 @@ class Cluster:
         return Release(namespace=namespace, name=name, status=status)
 
     def end(self, release: Release) -> None:
-        """Roll back an upgrade, or uninstall what was never installed, so that Helm takes the next one;
+        """Roll back an upgrade, or uninstall what is not whole, so that Helm takes the next one;
         not a release whose status has changed."""
         inputs = {"name": release.name, "namespace": release.namespace}
         if self.release(inputs) == release:

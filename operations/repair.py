@@ -6,11 +6,11 @@ engine or a plugin is killed in between, or an answer is lost, the object exists
 state: the next `up` would fail because its name is taken, or create it twice. This command finds such
 objects by their names and tags and imports them into the state; then `pulumi up` continues. The new
 object of a killed replacement takes the place of the old one there (replacements.py). AWS objects whose
-update was killed are read again. It changes five things in the account: it uninstalls Helm releases
-whose installation has not ended, rolls back those whose upgrade has not ended, removes the egress rule
-that AWS adds to a new security group, deletes a role that has no name in the program, and after a
-failed destroy deletes the network interfaces that the VPC CNI left in the stack's subnets
-(interfaces.py).
+update was killed, and objects whose deletion was, are read again. It changes five things in the account:
+it uninstalls Helm releases whose installation or deletion has not ended, rolls back those whose upgrade
+has not ended, removes the egress rule that AWS adds to a new security group, deletes a role that has no
+name in the program, and after a failed destroy deletes the network interfaces that the VPC CNI left in
+the stack's subnets (interfaces.py).
 
 It first lists its changes and asks. After a yes it makes these changes and no others, and only if
 no update has run in between.
@@ -76,8 +76,8 @@ class Repair:
     """Name → its type."""
     replaced: dict[str, str]
     """URN → id of adopted objects in whose place the state holds older ones."""
-    updating: list[str]
-    """URNs of AWS objects whose update was killed, and may have happened."""
+    changing: list[str]
+    """URNs of objects whose update or deletion was killed, and may have happened."""
     steps: dict[str, Entry]
     """What the program would create, by URN, as its state would have it."""
     unfinished_releases: list[Release]
@@ -94,7 +94,7 @@ class Repair:
             *(f"removes the pending operation: {_began(it)}" for it in self.pending),
             *(release.way_out for release in self.unfinished_releases),
             *(f"imports {name} ({it.id})" for name, it in self.adopted.items()),
-            *(f"reads {_name(urn)}, whose update was killed" for urn in self.updating),
+            *(f"reads {_name(urn)}, whose change was killed" for urn in self.changing),
             *(
                 f"removes from {name} ({self.adopted[name].id}) the egress rule that AWS added"
                 for name in sorted(self.with_egress_rule)
@@ -121,7 +121,7 @@ class Repair:
             self.session.client("iam").delete_role(RoleName=name)
         for interface in self.leaked_interfaces:
             interfaces.delete(self.session, interface)
-        if read := [*self.replaced, *self.updating]:
+        if read := [*self.replaced, *self.changing]:
             targets = (word for urn in read for word in ("--target", urn))
             pulumi(self.stack, "refresh", "--yes", "--skip-preview", *targets)
         if len(self.adopted) > len(self.replaced):
@@ -174,9 +174,9 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
         adopted=adopted,
         kinds=kinds,
         replaced={urn: new.id for urn, new in named.items() if new},
-        updating=replacements.updating(state),
+        changing=replacements.changing(state),
         steps=steps,
-        unfinished_releases=[*unfinished_releases, *_half_upgraded(cluster, resources)],
+        unfinished_releases=[*unfinished_releases, *_half_changed(cluster, resources)],
         with_egress_rule=frozenset(
             name
             for name, it in adopted.items()
@@ -325,13 +325,13 @@ def _adopt(stack: str, wanted: Entry, ids: dict[str, str]) -> None:
         )
 
 
-def _half_upgraded(cluster: Cluster, resources: list[Entry]) -> Iterator[Release]:
-    """Releases of the state whose last upgrade was killed. Helm refuses the next one."""
+def _half_changed(cluster: Cluster, resources: list[Entry]) -> Iterator[Release]:
+    """Releases of the state whose last upgrade or deletion was killed. Helm refuses the next upgrade."""
     for each in resources:
         if each["type"] == RELEASE and each.get("id"):
             namespace, _, name = each["id"].rpartition("/")
             found = cluster.release({"name": name, "namespace": namespace})
-            if isinstance(found, Release) and found.upgraded:
+            if isinstance(found, Release) and (found.upgraded or found.uninstalled):
                 yield found
 
 

@@ -1,4 +1,4 @@
-"""What a killed update had begun with objects that the state holds: replacements, and updates.
+"""What a killed update had begun with objects that the state holds: replacements, updates, deletions.
 
 In a replacement, the new object exists, and the state holds the old one only.
 The engine notes before it creates the new object with which inputs it does so. Most old objects are
@@ -30,14 +30,18 @@ def begun(state: Entry) -> dict[str, Entry]:
     }
 
 
-def updating(state: Entry) -> list[str]:
-    """URNs of AWS objects whose update was killed, and may have happened. AWS refuses some updates that
-    change nothing, such as one of a cluster's endpoint."""
+def changing(state: Entry) -> list[str]:
+    """URNs of objects whose deletion was killed, and of AWS objects whose update was: it may have
+    happened. Helm refuses to delete what is gone, and an update would take what is gone for an object
+    that exists. AWS refuses some updates that change nothing, such as one of a cluster's endpoint."""
+    read = {"updating": ("aws:",), "deleting": ("aws:", "kubernetes:")}
     return [
         operation["resource"]["urn"]
         for operation in state["deployment"].get("pending_operations") or []
-        if operation["type"] == "updating"
-        and operation["resource"]["urn"].split("::")[2].rpartition("$")[2].startswith("aws:")
+        if operation["resource"]["urn"]
+        .split("::")[2]
+        .rpartition("$")[2]
+        .startswith(read.get(operation["type"], ()))
     ]
 
 

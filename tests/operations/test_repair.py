@@ -273,8 +273,24 @@ def test_what_a_killed_update_was_changing_is_read_again(
         {"type": "updating", "resource": {"urn": urn}} for urn in (URN, other)
     ]
     assert repair.repair("dev", yes=True) == 0
-    assert "reads network, whose update was killed\n" in capsys.readouterr().out
+    assert "reads network, whose change was killed\n" in capsys.readouterr().out
     assert stack.commands[-1] == ("refresh", "--yes", "--skip-preview", "--target", URN)
+
+
+@pytest.mark.parametrize("status", ["", "uninstalling", "deployed"])
+def test_a_release_whose_deletion_was_killed_is_deleted_to_its_end_and_forgotten(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], status: str
+):
+    """The next destroy fails where Helm has no such release; an update takes half a one for whole."""
+    helm = Helm(monkeypatch, status)
+    urn = URN.replace(ENTRY["type"], repair.RELEASE)
+    karpenter = {"type": repair.RELEASE, "urn": urn, "id": "kube-system/karpenter"}
+    stack = Stack(monkeypatch, resources=(CLUSTER, karpenter))
+    stack.state["deployment"]["pending_operations"] = [{"type": "deleting", "resource": karpenter}]
+    assert repair.repair("dev", yes=True) == 0
+    assert (("helm", "uninstall", "karpenter") in helm.words) == (status == "uninstalling")
+    assert "reads network, whose change was killed\n" in capsys.readouterr().out
+    assert stack.commands[-1] == ("refresh", "--yes", "--skip-preview", "--target", urn)
 
 
 def test_what_was_never_made_is_left_to_the_next_update(

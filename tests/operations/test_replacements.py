@@ -38,16 +38,18 @@ def test_what_was_created_in_the_place_of_another_object_is_a_replacement() -> N
     assert replacements.begun({"deployment": {}}) == {}
 
 
-def test_only_objects_of_aws_are_read_after_an_update_that_was_killed() -> None:
-    """Kubernetes takes the same update twice."""
+@pytest.mark.parametrize("verb", ["updating", "deleting"])
+def test_what_was_updated_in_aws_or_deleted_anywhere_is_read(verb: str) -> None:
+    """Kubernetes takes the same update twice. Helm does not take the same deletion twice."""
     made = state()
-    assert replacements.updating(made) == [], "it is being created"
-    other = {"urn": URN.replace(KIND, "kubernetes:core/v1:Secret")}
+    assert replacements.changing(made) == [], "it is being created"
+    other = URN.replace(KIND, "kubernetes:helm.sh/v3:Release")
+    provider, component = f"{ACCOUNT}::0b1c", OWNER
     made["deployment"]["pending_operations"] = [
-        {"type": "updating", "resource": resource} for resource in (NEW, other)
+        {"type": verb, "resource": {"urn": urn}} for urn in (URN, other, provider, component)
     ]
-    assert replacements.updating(made) == [URN]
-    assert replacements.updating({"deployment": {}}) == []
+    assert replacements.changing(made) == [URN, other][: 1 + (verb == "deleting")]
+    assert replacements.changing({"deployment": {}}) == []
 
 
 def test_only_objects_that_still_exist_are_held() -> None:

@@ -224,10 +224,9 @@ def _cannot_preview(error: ApiError) -> bool:
 
 
 def _keeping(live: Object, new: Object, ignored: tuple[str, ...]) -> Object:
-    """The inputs with the live values of what ignoreChanges names."""
-    wanted = deepcopy(new)
+    """The inputs with the live values of what ignoreChanges names, as the inputs of an import may not
+    have."""
     for path in ignored:
-        if path not in new:
+        if not path.isalpha():
             raise Refused(f"{NOT_OURS} ignoreChanges of {path}, of whole fields of an object only")
-        wanted[path] = live.get(path)
-    return wanted
+    return deepcopy(new) | {path: live[path] for path in ignored if path in live}

@@ -381,6 +381,19 @@ def test_an_update_leaves_ignored_fields_to_whoever_wrote_them(
     assert updated["spec"] == {"size": 7} and updated["metadata"]["annotations"]["run"] == "2"
 
 
+def test_an_update_after_an_import_leaves_ignored_fields_as_they_are(plugin, widgets):
+    """An import reads the identity of a custom resource only, and the engine keeps what that has."""
+    id_, state = created(plugin, "example.com/v1:Widget", widget(unique("w"), size=1))
+    new = widget(state["metadata"]["name"], {"run": "1"})
+    del new["spec"]
+    ignoring = call("example.com/v1:Widget", id=id_, ignored=("spec", "data"))
+    updated = plugin.update(ignoring, new, new, state)
+    assert updated["spec"] == {"size": 1} and "data" not in updated
+    inside = call("example.com/v1:Widget", id=id_, ignored=("spec.size",))
+    with pytest.raises(Refused, match="ignoreChanges of spec.size"):
+        plugin.update(inside, new, new, state)
+
+
 def test_what_the_api_server_calls_immutable_fails_the_update(plugin):
     name = unique("v")
     created(plugin, "core/v1:PersistentVolume", volume(name))
