@@ -59,8 +59,6 @@ def _measure() -> None:
             "stack of 1 of 1 team": [*ME, "of_one", "1"],
             "stack of 1 of 100": [*ME, "of_one", "100"],
             "check, 100 listed": [*ME, "checked", "100"],
-            "program, 1 listed": [*ME, "made", "1"],
-            "program, 100 listed": [*ME, "made", "100"],
             "50 pools, 200 jobs": [*ME, "pools", "50"],
             "50 pools, 200 jobs, shown": [*ME, "shown", "50"],
         }
@@ -107,16 +105,6 @@ def checked(count: int) -> None:
         assert check.main(["dev"]) == 0
 
 
-def made(count: int) -> None:
-    """All resources of an environment that lists that many teams, with the recording engine of the
-    tests."""
-    from tests.support.recording import deploy
-
-    gc.set_threshold(200_000)  # as __main__.py does
-    values = _environment_of(count)["config"]["trainyard:environment"]
-    deploy("dev", lambda given: given["trainyard:environment"].update(values))
-
-
 @contextlib.contextmanager
 def _of_teams(count: int) -> Iterator[Path]:
     """A folder with the stack files of an environment of that many teams and of its team t0."""
@@ -127,12 +115,12 @@ def _of_teams(count: int) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "Pulumi.yaml").write_text((CHECKOUT / "Pulumi.yaml").read_text())
-        for stack, value in {"dev": _environment_of(count), "team-vision": team}.items():
+        for stack, value in {"dev": environment_of(count), "team-vision": team}.items():
             (folder / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump(value))
         yield folder
 
 
-def _environment_of(count: int) -> dict[str, Any]:
+def environment_of(count: int) -> dict[str, Any]:
     """The dev stack with queues and that many teams, each with a directory of Lustre, of EFS and of
     S3, an AWS identity and a NetworkPolicy."""
     values: dict[str, Any] = yaml.safe_load((CHECKOUT / "Pulumi.dev.yaml").read_text())
@@ -180,7 +168,6 @@ ESTATES: dict[str, Callable[[int], object]] = {
     "listed": listed,
     "of_one": of_one,
     "checked": checked,
-    "made": made,
     "pools": pools,
     "shown": shown,
 }

@@ -5,17 +5,16 @@ Versions: catalog/versions.py.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_aws as aws
 
-from components.role import role
+from components.role import role, together
 from frozen import dataclass
 from plans.node_parts import AddOnPlan
 from plans.parts import Identity
-from plans.policies import ROLE_NAME, Document, document, unlike
+from plans.policies import ROLE_NAME, Document, as_text, document, unlike
 
 CNI_POLICY = "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"
 
@@ -24,8 +23,8 @@ CNI_POLICY = "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"
 class PodRoles:
     """What the roles of add-ons' pods trust and may do."""
 
-    trusts: pulumi.Input[Document]
-    statements: Mapping[str, Sequence[pulumi.Input[Document]]]
+    trusts: pulumi.Output[Document]
+    statements: Mapping[str, Sequence[pulumi.Output[list[Document]]]]
     """Add-on → what its pods may do."""
 
 
@@ -68,18 +67,14 @@ class AddOns(pulumi.ComponentResource):
         """A role for the pods of an add-on that call AWS, in place before they start."""
         if roles is None or not add_on.service_account:
             return []
-        allowed = pulumi.Output.all(*roles.statements[add_on.name])
+        allowed = together(roles.statements[add_on.name])
         pods, attached = role(
             self,
             add_on.name,
             identity,
             identity.short_name(add_on.name, ROLE_NAME),
             roles.trusts,
-            inline={
-                "stores": allowed.apply(
-                    lambda all_: json.dumps(document(*unlike(all_)), sort_keys=True)
-                )
-            },
+            inline={"stores": allowed.apply(lambda all_: as_text(document(*unlike(all_))))},
         )
         association = aws.eks.PodIdentityAssociation(
             add_on.name,
@@ -126,7 +121,7 @@ class CniIdentity(pulumi.ComponentResource):
         identity: Identity,
         *,
         cluster_name: pulumi.Input[str],
-        trusts: pulumi.Input[Document],
+        trusts: pulumi.Output[Document],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:cluster:CniIdentity", name, None, opts)

@@ -41,10 +41,10 @@ class BroughtEfs(pulumi.ComponentResource):
         nodes = clients(plan.zones, place, ask)
         refuse(name, efs_faults(plan, str(place.vpc_id), nodes, found))
         self._plan = plan
-        self.volume = Volume(handle=id_)
+        self.volume = Volume(handle=pulumi.Output.from_input(id_))
         self.register_outputs({"file_system_id": id_})
 
     def directory(self, plan: DirectoryPlan, roots: Roots, opts: pulumi.ResourceOptions) -> Volume:
         """An access point of the stack. It goes with the stack; the directory stays."""
-        point = access_point(plan, self._plan.file_system_id, opts)
-        return Volume(handle=pulumi.Output.concat(self._plan.file_system_id, "::", point.id))
+        id_ = self._plan.file_system_id
+        return Volume(handle=access_point(plan, id_, opts).id.apply(lambda at: f"{id_}::{at}"))

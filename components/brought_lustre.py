@@ -49,7 +49,7 @@ class BroughtLustre(pulumi.ComponentResource):
         self._servers = subnet.cidr_block
         self._open_to_makers: list[pulumi.Resource] = []
         self.volume = Volume(
-            handle=plan.file_system_id,
+            handle=pulumi.Output.from_input(plan.file_system_id),
             needs=tuple(self._servers_call(name, place.clients)),
             attributes={"dnsname": read.dns_name, "mountname": read.mount_name},
         )

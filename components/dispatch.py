@@ -48,7 +48,7 @@ class Dispatch(pulumi.ComponentResource):
         identity: Identity,
         cluster_name: pulumi.Input[str],
         workers: Mapping[str, Mapping[str, pulumi.Input[str]]],
-        trusts: pulumi.Input[Document],
+        trusts: pulumi.Output[Document],
         kueue: Sequence[pulumi.Resource],
         nodes: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
@@ -106,11 +106,11 @@ class Dispatch(pulumi.ComponentResource):
         plan: DispatchPlan,
         identity: Identity,
         cluster_name: pulumi.Input[str],
-        trusts: pulumi.Input[Document],
+        trusts: pulumi.Output[Document],
     ) -> list[pulumi.Resource]:
         """The role of the program's pod. It has no policy: everybody may ask STS who they are, and the
         workers say what it may do."""
-        trusted = pulumi.Output.from_input(trusts).apply(lambda each: pod_trust(each, APP, APP))
+        trusted = trusts.apply(lambda each: pod_trust(each, APP, APP))
         made, ready = pod_role(
             self,
             name,

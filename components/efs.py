@@ -77,7 +77,9 @@ class Efs(pulumi.ComponentResource):
         ids = pulumi.Output.all(*(each.file_system_id for each in (*targets, *policy)))
         self.volume = Volume(
             handle=ids.apply(lambda same: same[0]),
-            statements=(file_system.arn.apply(mount_statement),) if policy else (),
+            statements=file_system.arn.apply(lambda arn: [mount_statement(arn)])
+            if policy
+            else None,
         )
         self._file_system_id = file_system.id
         self.register_outputs({"file_system_id": file_system.id})
@@ -96,7 +98,7 @@ class Efs(pulumi.ComponentResource):
         """An access point: EFS makes the directory at the first mount, and gives every file there the
         owner of the point, whoever the client says it is (user guide, efs-access-points)."""
         point = access_point(plan, self._file_system_id, opts)
-        return Volume(handle=pulumi.Output.concat(self.volume.handle, "::", point.id))
+        return Volume(handle=pulumi.Output.all(self.volume.handle, point.id).apply("::".join))
 
 
 def access_point(

@@ -45,7 +45,7 @@ class Karpenter(pulumi.ComponentResource):
         *,
         cluster: ClusterCoordinates,
         node_role_arn: pulumi.Input[str],
-        trusts: pulumi.Input[policies.Document],
+        trusts: pulumi.Output[policies.Document],
         nodes: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -108,7 +108,7 @@ class Karpenter(pulumi.ComponentResource):
         cluster: ClusterCoordinates,
         node_role_arn: pulumi.Input[str],
         queue: aws.sqs.Queue,
-        trusts: pulumi.Input[policies.Document],
+        trusts: pulumi.Output[policies.Document],
     ) -> list[pulumi.Resource]:
         region, key = self._plan.identity.region, self._plan.identity.kms_key_arn
         reads = pulumi.Output.all(

@@ -34,12 +34,13 @@ def directory_of(
     name of the file system (aws-fsx-csi-driver 1.9.0, pkg/driver/node.go). `rules`: that let the node
     of the Job mount the store."""
     made = directory_job(plan, roots.claims[plan.store], whole.handle, rules, opts)
+    mount_name = whole.attributes["mountname"]
     return Volume(
         # Free text to the driver, but the kubelet takes two volumes of one handle for one.
-        handle=pulumi.Output.concat(whole.handle, "-", plan.team),
+        handle=whole.handle.apply(lambda id_: f"{id_}-{plan.team}"),
         attributes={
             **whole.attributes,
-            "mountname": pulumi.Output.concat(whole.attributes["mountname"], "/", plan.path),
+            "mountname": mount_name.apply(lambda root: f"{root}/{plan.path}"),
         },
         # A mount of a directory that does not exist fails, and no data says that it does.
         needs=(*whole.needs, made),
@@ -60,7 +61,7 @@ def directory_job(
     return k8s.batch.v1.Job(
         plan.name,
         metadata=k8s.meta.v1.ObjectMetaArgs(
-            name=pulumi.Output.concat(plan.team, "-", claim), namespace=root.metadata.namespace
+            name=claim.apply(lambda name: f"{plan.team}-{name}"), namespace=root.metadata.namespace
         ),
         spec=k8s.batch.v1.JobSpecArgs(
             template=k8s.core.v1.PodTemplateSpecArgs(spec=_pod(plan, claim)),

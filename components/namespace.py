@@ -18,11 +18,11 @@ from plans.policies import Document
 class Volume:
     """A store as its CSI driver addresses it."""
 
-    handle: pulumi.Input[str]
-    attributes: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    handle: pulumi.Output[str]
+    attributes: Mapping[str, pulumi.Output[str]] = field(default_factory=dict)
     needs: tuple[pulumi.Resource, ...] = ()
     """What brings its data: in place before anybody mounts it, and gone after."""
-    statements: tuple[pulumi.Input[Document], ...] = ()
+    statements: pulumi.Output[list[Document]] | None = None
     """What IAM must allow the CSI driver, so that it can mount it."""
 
 

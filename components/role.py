@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 
 import pulumi
 import pulumi_aws as aws
 
 from plans.parts import Identity
-from plans.policies import Document
+from plans.policies import Document, as_text
 
 
 def role(
@@ -16,7 +17,7 @@ def role(
     name: str,
     identity: Identity,
     physical_name: str,
-    trusts: pulumi.Input[Document],
+    trusts: Document | pulumi.Output[Document],
     *,
     managed: Sequence[str] = (),
     inline: Mapping[str, pulumi.Input[str]] | None = None,
@@ -25,7 +26,10 @@ def role(
     made = aws.iam.Role(
         name,
         name=physical_name,
-        assume_role_policy=pulumi.Output.json_dumps(trusts, sort_keys=True),
+        # Output.json_dumps would make an output of each word of what it is given, 44 of a trust policy.
+        assume_role_policy=(
+            trusts.apply(as_text) if isinstance(trusts, pulumi.Output) else as_text(trusts)
+        ),
         permissions_boundary=identity.permissions_boundary,
         tags=identity.tags(name),
         opts=pulumi.ResourceOptions(parent=parent),
@@ -52,12 +56,23 @@ def role(
     return made, attached
 
 
+def together(
+    lists: Iterable[pulumi.Output[list[Document]]],
+) -> pulumi.Output[list[Document]]:
+    """All statements in one list. They go there as text: Output.all would make an output of each
+    word in them."""
+    texts = (each.apply(json.dumps) for each in lists)
+    return pulumi.Output.all(*texts).apply(
+        lambda all_: [one for text in all_ for one in json.loads(text)]
+    )
+
+
 def pod_role(
     parent: pulumi.Resource,
     name: str,
     identity: Identity,
     physical_name: str,
-    trusts: pulumi.Input[Document],
+    trusts: Document | pulumi.Output[Document],
     *,
     cluster_name: pulumi.Input[str],
     namespace: pulumi.Input[str],

@@ -16,8 +16,7 @@ from components.namespace import Volume
 from components.network import StorePlace
 from components.store import Roots
 from plans.directories import DirectoryPlan
-from plans.policies import Document
-from plans.s3 import S3Plan, key_statement, list_statement, object_statement, tls_only
+from plans.s3 import S3Plan, mount_statements, tls_only
 
 
 class S3(pulumi.ComponentResource):
@@ -42,7 +41,7 @@ class S3(pulumi.ComponentResource):
             handle=bucket,
             attributes={"bucketName": bucket},
             needs=tuple(safe),
-            statements=_statements(plan, bucket),
+            statements=bucket.apply(lambda made: mount_statements(plan, made)),
         )
         self._plan = plan
         self.register_outputs({"bucket": bucket})
@@ -50,13 +49,16 @@ class S3(pulumi.ComponentResource):
     def directory(self, plan: DirectoryPlan, roots: Roots, opts: pulumi.ResourceOptions) -> Volume:
         """The team's prefix, which its mount options name. Pods mount it with their own AWS identity,
         which may do nothing elsewhere in the bucket; the driver's may."""
-        whole, prefix = self.volume, f"{plan.path}/"
+        whole, store, prefix = self.volume, self._plan, f"{plan.path}/"
         return Volume(
             # A Kubernetes node mounts one volume of a handle (docs/CONFIGURATION.md of the driver).
-            handle=pulumi.Output.concat(whole.handle, "-", plan.team),
-            attributes={**whole.attributes, "authenticationSource": "pod"},
+            handle=whole.handle.apply(lambda bucket: f"{bucket}-{plan.team}"),
+            attributes={
+                **whole.attributes,
+                "authenticationSource": pulumi.Output.from_input("pod"),
+            },
             needs=whole.needs,
-            statements=_statements(self._plan, pulumi.Output.from_input(whole.handle), prefix),
+            statements=whole.handle.apply(lambda bucket: mount_statements(store, bucket, prefix)),
         )
 
     def _bucket(self, name: str, plan: S3Plan, place: StorePlace) -> aws.s3.Bucket:
@@ -152,17 +154,4 @@ def _encryption(plan: S3Plan) -> aws.s3.BucketServerSideEncryptionConfigurationR
         apply_server_side_encryption_by_default=default,
         # One request to KMS for many objects, instead of one each.
         bucket_key_enabled=bool(plan.kms_key_arn),
-    )
-
-
-def _statements(
-    plan: S3Plan, bucket: pulumi.Output[str], prefix: str = ""
-) -> tuple[pulumi.Input[Document], ...]:
-    """What whoever mounts the bucket may do with it. `prefix`: up to a slash, and all that it
-    sees."""
-    key = [key_statement(plan.kms_key_arn, writable=plan.writable)] if plan.kms_key_arn else []
-    return (
-        bucket.apply(lambda made: list_statement(made, prefix)),
-        bucket.apply(lambda made: object_statement(made, writable=plan.writable, prefix=prefix)),
-        *key,
     )

@@ -6,6 +6,7 @@ Which teams there are: `teams` in the stack file. What a role may do: plans/team
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,21 +40,22 @@ class Team(pulumi.ComponentResource):
         name: str,
         plan: TeamEntryPlan,
         *,
-        cluster: Mapping[str, pulumi.Input[Any]],
+        cluster_name: pulumi.Input[str],
+        reached: pulumi.Output[dict[str, Any]],
         stores: Mapping[str, Store],
         roots: Roots,
         drivers: Mapping[str, pulumi.Resource],
         walls: Sequence[pulumi.Resource],
         controllers: Sequence[pulumi.Resource],
         queues: Sequence[pulumi.Resource],
-        trusts: pulumi.Input[Document],
+        trusts: pulumi.Output[Document],
         ranges: Ranges,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`cluster`: how to reach it, as the contract says it. `roots`: from which directories of the
-        team are made. `walls`: what must stand before
-        anybody of the team enters. `controllers`: of jobs. `queues`: what a queue needs. `trusts`:
-        of a role that pods of the cluster get. `ranges`: of the network."""
+        """`reached`: how the cluster is reached, as the contract says it. `roots`: from which
+        directories of the team are made. `walls`: what must stand before anybody of the team
+        enters. `controllers`: of jobs. `queues`: what a queue needs. `trusts`: of a role that pods
+        of the cluster get. `ranges`: of the network."""
         super().__init__("trainyard:teams:Team", name, None, opts)
         self._controllers = controllers
         own = pulumi.ResourceOptions(parent=self)
@@ -76,24 +78,31 @@ class Team(pulumi.ComponentResource):
                 name,
                 plan.pods,
                 identity=plan.identity,
-                cluster_name=cluster["name"],
+                cluster_name=cluster_name,
                 trusts=trusts,
-                mounts=[one for each in directories.values() for one in each.statements],
+                mounts=[each.statements for each in directories.values() if each.statements],
                 opts=own,
             )
             inside.append(pods.ready)
-        entries = self._entries(name, plan, cluster["name"], [*walls, *inside, space])
+        entries = self._entries(name, plan, cluster_name, [*walls, *inside, space])
         self.ready = entries["deployer"]
+        self._publish(name, plan, reached)
+        self.register_outputs({})
+
+    def _publish(
+        self, name: str, plan: TeamEntryPlan, reached: pulumi.Output[dict[str, Any]]
+    ) -> None:
         aws.ssm.Parameter(
             name,
             name=plan.parameter,
             type="String",
             # Nothing in it is secret, and a preview shows what changes.
-            insecure_value=pulumi.Output.json_dumps({**plan.contract, "cluster": dict(cluster)}),
+            insecure_value=reached.apply(
+                lambda cluster: json.dumps({**plan.contract, "cluster": cluster})
+            ),
             tags=plan.identity.tags(name),
-            opts=own,
+            opts=pulumi.ResourceOptions(parent=self),
         )
-        self.register_outputs({})
 
     def _entries(
         self,

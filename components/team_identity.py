@@ -3,15 +3,14 @@ may do: plans/team_identity.py."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import pulumi
 import pulumi_aws as aws
 
-from components.role import role
+from components.role import role, together
 from plans.parts import Identity
-from plans.policies import Document, document, trusted_account
+from plans.policies import Document, as_text, document, trusted_account
 from plans.secrets import secret_statements
 from plans.team_identity import SERVICE_ACCOUNT, TeamIdentityPlan, pod_trust
 
@@ -29,8 +28,8 @@ class TeamIdentity(pulumi.ComponentResource):
         *,
         identity: Identity,
         cluster_name: pulumi.Input[str],
-        trusts: pulumi.Input[Document],
-        mounts: Sequence[pulumi.Input[Document]],
+        trusts: pulumi.Output[Document],
+        mounts: Sequence[pulumi.Output[list[Document]]],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`trusts`: of a role that any pod of the cluster could get. `mounts`: what it must be allowed
@@ -41,10 +40,8 @@ class TeamIdentity(pulumi.ComponentResource):
             f"{name}-pods",
             identity,
             plan.role_name,
-            pulumi.Output.from_input(trusts).apply(
-                lambda cluster: pod_trust(cluster, plan.namespace)
-            ),
-            inline=_policies(plan, mounts, identity.region, pulumi.Output.from_input(trusts)),
+            trusts.apply(lambda cluster: pod_trust(cluster, plan.namespace)),
+            inline=_policies(plan, mounts, identity.region, trusts),
         )
         self.ready = aws.eks.PodIdentityAssociation(
             f"{name}-pods",
@@ -61,17 +58,17 @@ class TeamIdentity(pulumi.ComponentResource):
 
 def _policies(
     plan: TeamIdentityPlan,
-    mounts: Sequence[pulumi.Input[Document]],
+    mounts: Sequence[pulumi.Output[list[Document]]],
     region: str,
     trusts: pulumi.Output[Document],
 ) -> dict[str, pulumi.Input[str]]:
     """Name → document of each policy of the role."""
     found: dict[str, pulumi.Input[str]] = {}
     if plan.statements:
-        found["s3"] = json.dumps(document(*plan.statements), sort_keys=True)
+        found["s3"] = as_text(document(*plan.statements))
     if plan.secrets:
         found["secrets"] = trusts.apply(
-            lambda cluster: json.dumps(
+            lambda cluster: as_text(
                 document(
                     *secret_statements(
                         plan.secrets,
@@ -79,18 +76,16 @@ def _policies(
                         region=region,
                         account=trusted_account(cluster),
                     )
-                ),
-                sort_keys=True,
+                )
             )
         )
     if mounts:
-        found["stores"] = pulumi.Output.all(*mounts).apply(
+        found["stores"] = together(mounts).apply(
             # Each store has the same ids of statements, and a policy has an id once.
-            lambda all_: json.dumps(
+            lambda all_: as_text(
                 document(
                     *({**each, "Sid": f"{each['Sid']}{number}"} for number, each in enumerate(all_))
-                ),
-                sort_keys=True,
+                )
             )
         )
     return found

@@ -309,6 +309,11 @@ def unlike(statements: Sequence[Document]) -> list[Document]:
     return found
 
 
+def as_text(made: Document) -> str:
+    """JSON with its keys in order: the same document is the same text in every run."""
+    return json.dumps(made, sort_keys=True)
+
+
 def document(*statements: Document) -> Document:
     """A policy of statements, which allow unless they say otherwise."""
     return {

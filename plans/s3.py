@@ -29,6 +29,17 @@ class S3Plan(StorePlan):
     """Days that a version stays which is deleted or overwritten; None: the bucket has none."""
 
 
+def mount_statements(plan: S3Plan, bucket: str, prefix: str = "") -> list[Document]:
+    """What whoever mounts the bucket may do with it. `prefix`: up to a slash, and all that it
+    sees."""
+    key = [key_statement(plan.kms_key_arn, writable=plan.writable)] if plan.kms_key_arn else []
+    return [
+        list_statement(bucket, prefix),
+        object_statement(bucket, writable=plan.writable, prefix=prefix),
+        *key,
+    ]
+
+
 def list_statement(bucket: str, prefix: str = "") -> Document:
     """See which objects there are. `prefix`: up to a slash, which limits it to what is below."""
     limit = {"Condition": {"StringLike": {"s3:prefix": [prefix, f"{prefix}*"]}}} if prefix else {}

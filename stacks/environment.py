@@ -256,12 +256,14 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
         if plan.directory_roots
         else Roots()
     )
+    reached = pulumi.Output.all(**_reached(cluster))
     teams: dict[str, Team] = {}
     for key, team in plan.teams.items():
         teams[key] = Team(
             f"team-{key}",
             team,
-            cluster=_reached(cluster),
+            cluster_name=name,
+            reached=reached,
             stores=stores,
             roots=roots,
             drivers=add_ons,
@@ -297,11 +299,12 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
 
 def _statements(
     plan: EnvironmentPlan, volumes: Mapping[str, Volume]
-) -> dict[str, list[pulumi.Input[Document]]]:
+) -> dict[str, list[pulumi.Output[list[Document]]]]:
     """Add-on → what IAM must allow it, so that it can mount the stores."""
-    found: dict[str, list[pulumi.Input[Document]]] = {}
+    found: dict[str, list[pulumi.Output[list[Document]]]] = {}
     for claim in plan.workspace.claims:
-        found.setdefault(claim.driver.add_on, []).extend(volumes[claim.store].statements)
+        if needed := volumes[claim.store].statements:
+            found.setdefault(claim.driver.add_on, []).append(needed)
     return found
 
 
