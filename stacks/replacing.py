@@ -117,7 +117,9 @@ def growing_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Inpu
 
 def changes(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Change]:
     """Everything that the update would replace, whether it is allowed or not."""
-    yield from _cluster(plan, deployed)
+    # A cluster goes before the next one comes. With it the engine ends the Kubernetes provider that must
+    # delete what is in it (pulumi 3.259, Registry.Diff), and every `up` stops there.
+    yield from (replace(change, at_once=False) for change in _cluster(plan, deployed))
     for name, store in plan.stores.items():
         yield from _store(name, store, plan, deployed)
     made = {name for name, store in plan.stores.items() if _has_resource(store)}
@@ -164,7 +166,7 @@ def _born_with(plan: EnvironmentPlan, deployed: Deployed, cluster: Guarded) -> I
     had_key, key = deployed.output(*CLUSTER, KEY), plan.identity.kms_key_arn
     if had_key and had_key != key:
         # EKS associates a key once: there is no call that changes it or takes it away.
-        yield Setting(path=KMS_KEY, was=had_key, wanted=key, at_once=False).change(cluster)
+        yield Setting(path=KMS_KEY, was=had_key, wanted=key).change(cluster)
     own, boundary = plan.identity.name("control-plane"), plan.identity.permissions_boundary
     had = str(deployed.output(*CLUSTER, "roleArn")).endswith(f"/{own}")
     if had != bool(boundary):
@@ -189,7 +191,6 @@ def _other_cluster(
             must="not be set later" if own else f"stay {name}",
             got=plan.cluster.name if not plan.own_cluster else "nothing",
             back="no name" if own else f"name: {name}",
-            at_once=False,
         )
 
 

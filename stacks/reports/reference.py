@@ -61,7 +61,7 @@ PATTERNS = {
     KEY_ARN: "ARN of a KMS key",
     NAMES: "name or ARN of a secret",
     PREFIXES: "name or ARN of secrets",
-    REPLACEABLE: "cluster or <section>.<name>",
+    REPLACEABLE: "<section>.<name>",
     MIRROR: "registry of ECR, / and a beginning of repositories",
     r"^cr-[0-9a-f]{8,17}$": "cr-…",
     r"^[0-9A-Za-z][-_0-9A-Za-z]{0,99}$": "name of an EKS cluster",

@@ -193,7 +193,7 @@ class ArtifactsConfig:
     registries that images name."""
 
 
-REPLACEABLE = r"^(cluster|metrics\.managed_prometheus|(storage|pools|runtimes)\.[a-z][-.a-z0-9]*)$"
+REPLACEABLE = r"^(metrics\.managed_prometheus|(storage|pools|runtimes)\.[a-z][-.a-z0-9]*)$"
 Replaceable = Annotated[str, pydantic.Field(pattern=REPLACEABLE)]
 
 
@@ -248,9 +248,9 @@ class EnvironmentConfig:
     """Whether jobs that can change while this file stays the same are refused: an image tagged
     `latest`, a git clone without a commit, packages installed at start."""
     allow_replace: tuple[Replaceable, ...] = ()
-    """What the next `pulumi up` can replace: `cluster`, `metrics.managed_prometheus`, `storage.<name>`,
-    `pools.<name>`, `runtimes.<name>`. A preview refuses to replace anything else of these kinds, and
-    says which setting would. Delete the entries afterwards."""
+    """What the next `pulumi up` can replace: `metrics.managed_prometheus`, `storage.<name>`,
+    `pools.<name>`, `runtimes.<name>`. A preview refuses to replace anything else of these kinds, and the
+    cluster always, and says which setting would. Delete the entries afterwards."""
     artifacts: ArtifactsConfig | None = None
     """By default charts and images come from the public registries of their projects."""
     tags: dict[str, str] = field(default_factory=dict)

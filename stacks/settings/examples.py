@@ -272,10 +272,9 @@ PATTERNS: dict[str, Pattern] = {
         versions.KUBERNETES[_KUBERNETES].system_nodes,
     ),
     _pattern(Replaceable): Pattern(
-        "cluster, or a section, a dot and a name: storage.scratch, pools.h100,"
-        " runtimes.torch-distributed",
+        "a section, a dot and a name: storage.scratch, pools.h100, runtimes.torch-distributed",
         _replaceable,
-        "cluster",
+        "storage.scratch",
     ),
     MIRROR: Pattern(
         "a registry of ECR, a slash, and the beginning of its repositories",

@@ -29,8 +29,8 @@ class NetworkConfig:
     it."""
     zones: tuple[str, ...] = ()
     """Names of the zones that get subnets, at least two. `environment.zone` is always one of them.
-    By default they are that zone and the region's first two other zones. A changed list replaces
-    the cluster: EKS cannot leave the zones it was created in."""
+    By default they are that zone and the region's first two other zones. A changed list is
+    refused once the cluster exists: EKS cannot leave the zones it was created in."""
     nat: Literal["single", "each_zone"] = "single"
     """Where NAT gateways are, through which nodes reach the internet. `single`, the recommended value:
     one, in `environment.zone`, where the GPU nodes are. `each_zone`: one in each zone, so that nodes
@@ -55,7 +55,7 @@ class BroughtNetworkConfig:
     or deletes it: see docs/network.md."""
 
     vpc_id: VpcId
-    """ID of the VPC: vpc-0123456789abcdef0. Another VPC replaces the cluster."""
+    """ID of the VPC: vpc-0123456789abcdef0. The cluster cannot move to another VPC."""
     private_subnets: dict[str, SubnetId]
     """Zone and ID of the subnet for nodes and stores in it, at least two, `environment.zone` among
     them. Each subnet needs a route out, such as a NAT gateway, and gives no public addresses. Other

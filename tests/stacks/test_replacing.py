@@ -72,25 +72,10 @@ def _answers(edits: tuple[Edit, ...]) -> Brought | None:
 
 
 REPLACED: dict[str, tuple[tuple[Edit, ...], tuple[Edit, ...], dict[str, set[str]]]] = {
-    "other zones": (
-        (),
-        (at("network.zones", ["ap-northeast-2a", "ap-northeast-2b"]),),
-        {"environment.network": {"cluster"}},
-    ),
     "another training zone": (
         (),
         (at("zone", "ap-northeast-2b"),),
         {"environment.zone": {"storage.scratch"}},
-    ),
-    "a brought VPC": (
-        (),
-        (BROUGHT,),
-        {"environment.network.vpc_id": {"cluster", "storage.scratch"}},
-    ),
-    "an own VPC after a brought one": (
-        (BROUGHT,),
-        (),
-        {"environment.network.cidr": {"cluster", "storage.scratch"}},
     ),
     "another subnet of a brought VPC": (
         (BROUGHT,),
@@ -109,16 +94,6 @@ REPLACED: dict[str, tuple[tuple[Edit, ...], tuple[Edit, ...], dict[str, set[str]
         (*BARE, at("metrics", HISTORY)),
         (*BARE, at("metrics", HISTORY), at("kms_key_arn", KEY)),
         {"environment.kms_key_arn": {"metrics.managed_prometheus"}},
-    ),
-    "a boundary that comes late": (
-        (),
-        (at("permissions_boundary", BOUNDARY),),
-        {"environment.permissions_boundary": {"cluster"}},
-    ),
-    "a boundary that goes": (
-        (at("permissions_boundary", BOUNDARY),),
-        (),
-        {"environment.permissions_boundary": {"cluster"}},
     ),
     "a key that comes late": (
         (),
@@ -246,22 +221,40 @@ def test_what_is_changed_added_or_removed_without_a_replacement_is_not_refused(c
 @pytest.mark.parametrize(
     ("before", "after", "got"),
     [
-        ((BROUGHT,), IN_CLUSTER, "must not be set later, or the cluster is replaced"),
-        (IN_CLUSTER, (BROUGHT,), "must stay research, or the cluster is replaced"),
+        (
+            (),
+            (at("network.zones", ["ap-northeast-2a", "ap-northeast-2b"]),),
+            "network: must have the zones that dev-cluster-",
+        ),
+        ((), (BROUGHT,), "network.vpc_id: must stay 10.0.0.0/16, or the cluster is replaced"),
+        ((BROUGHT,), (), f"network.cidr: must stay {NETWORK['vpc_id']}, or the cluster"),
+        (
+            (),
+            (at("permissions_boundary", BOUNDARY),),
+            "permissions_boundary: must not be set later, or the cluster is replaced",
+        ),
+        (
+            (at("permissions_boundary", BOUNDARY),),
+            (),
+            "permissions_boundary: must stay, as the control plane's role has one, or the cluster",
+        ),
+        ((BROUGHT,), IN_CLUSTER, "cluster.name: must not be set later, or the cluster is replaced"),
+        (IN_CLUSTER, (BROUGHT,), "cluster.name: must stay research, or the cluster is replaced"),
         (
             IN_CLUSTER,
             (*IN_CLUSTER, at("cluster.name", "other")),
-            "must stay research, or the cluster is replaced, and every node and job in it ends; got"
-            " other. Fix: write name: research again; otherwise run pulumi destroy first",
+            "cluster.name: must stay research, or the cluster is replaced, and every node and job in"
+            " it ends; got other. Fix: write name: research again; otherwise run pulumi destroy first",
         ),
     ],
 )
 def test_no_entry_lets_a_stack_move_to_another_cluster(
     before: tuple[Edit, ...], after: tuple[Edit, ...], got: str
 ) -> None:
-    plan = environment_plan(*after, at("allow_replace", ["cluster"]))
+    plan = environment_plan(*after, at("allow_replace", ["storage.scratch"]))
     [error] = errors_of(plan, deployed(graph_of(*before)))
-    assert error.startswith(f"environment.cluster.name: {got}")
+    assert error.startswith(f"environment.{got}")
+    assert "run pulumi destroy first" in error
 
 
 def test_an_update_that_grows_a_file_system_says_what_that_means() -> None:
@@ -332,7 +325,7 @@ def test_the_plugin_replaces_the_stores_that_the_rule_names_and_no_others(case: 
 
 def test_another_range_of_the_own_vpc_is_refused_whatever_is_allowed() -> None:
     """Tried with the engine: EC2 refuses to move the gateways."""
-    other, entries = at("network.cidr", "10.1.0.0/16"), ["cluster", "storage.scratch"]
+    other, entries = at("network.cidr", "10.1.0.0/16"), ["storage.scratch"]
     found = deployed(graph_of())
     for edits in ((other,), (other, at("allow_replace", entries))):
         refused = [*replacing_errors(environment_plan(*edits), found)]
@@ -346,7 +339,7 @@ def test_another_range_of_the_own_vpc_is_refused_whatever_is_allowed() -> None:
 @pytest.mark.parametrize("after", [(), (at("kms_key_arn", f"{KEY[:-1]}1"),)])
 def test_a_cluster_keeps_the_key_that_it_got_whatever_is_allowed(after: tuple[Edit, ...]) -> None:
     """The provider has no call for another key, and would report an update that changes nothing."""
-    entries = at("allow_replace", ["cluster", "storage.scratch", "storage.home"])
+    entries = at("allow_replace", ["storage.scratch", "storage.home"])
     found = deployed(graph_of(at("kms_key_arn", KEY)))
     refused = [*replacing_errors(environment_plan(*after, entries), found)]
     assert [error.path for error in refused] == ["environment.kms_key_arn"]
@@ -396,19 +389,24 @@ def test_an_entry_does_not_allow_to_lose_data_that_is_kept() -> None:
 
 
 def test_nothing_is_refused_before_the_first_up_and_no_entry_is_called_idle() -> None:
-    plan = environment_plan(at("allow_replace", ["cluster"]))
+    plan = environment_plan(at("allow_replace", ["storage.scratch"]))
     assert [*replacing_errors(plan, Deployed()), *replacing_warnings(plan, Deployed())] == []
 
 
 def test_an_entry_that_allows_nothing_is_said() -> None:
-    plan = environment_plan(at("allow_replace", ["cluster", "pools.none"]))
+    plan = environment_plan(at("allow_replace", ["storage.scratch", "pools.none"]))
     said = [str(warning) for warning in replacing_warnings(plan, deployed(graph_of()))]
-    assert len(said) == 2 and "this update does not replace cluster. Delete the entry" in said[0]
+    assert (
+        len(said) == 2
+        and "this update does not replace storage.scratch. Delete the entry" in said[0]
+    )
 
 
 def test_an_entry_that_is_no_noun_is_refused_when_the_file_is_read() -> None:
+    [cluster] = planned(at("allow_replace", ["cluster"])).errors
+    assert cluster.path == "environment.allow_replace.0"
     [error] = planned(at("allow_replace", ["scratch"])).errors
-    assert "must be cluster, or a section, a dot and a name" in str(error)
+    assert "must be a section, a dot and a name" in str(error)
     [path] = planned(at("allow_replace", ["environment.storage.scratch"])).errors
     assert path.fix == "write storage.scratch"
 

@@ -279,7 +279,7 @@ CHANGES: dict[str, Change] = {
     ),
     "other zones": Change(
         settings=(at("network.zones", ["us-east-2a", "us-east-2b"]),),
-        allow="cluster",
+        never=True,
         replaces=("Cluster cluster-eksCluster", "NodeGroup system", "Addon vpc-cni"),
     ),
     # From here on volumes and claims of the jobs have other names, which follow from the namespace.
@@ -288,7 +288,6 @@ CHANGES: dict[str, Change] = {
     ),
     "another range of the VPC": Change(
         settings=(at("network.cidr", "10.9.0.0/16"),),
-        allow="cluster",
         never=True,
         replaces=(
             "Vpc network",
@@ -387,7 +386,7 @@ def make(change: Change, stack: dict[str, Any], place: Place) -> None:
         edit(settings)
     if change.allow:
         write(place.checkout, wanted)
-        assert "allow_replace" in (said := place.preview()) or change.never, said
+        assert "allow_replace" in (said := place.preview()), said
         settings["allow_replace"] = [change.allow]
     write(place.checkout, wanted)
     if change.never:

@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
 ]
 PATIENCE_SECONDS = 300
-"""For one `up`. The longest that converges replaces the cluster."""
+"""For one `up`."""
 
 
 @pytest.fixture(scope="module")
