@@ -25,18 +25,16 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
-from pathlib import Path
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 import command_line
 from operations import interfaces, replacements
+from operations.adoption import Wanted
 from operations.cluster import Cluster, Entry, Release
 from operations.consent import ask
 from operations.interfaces import LeakedInterface
@@ -49,6 +47,7 @@ from operations.lookup import (
 from operations.pulumi import PulumiError, deployment, last_update_failed, pulumi
 from operations.stack_account import session_of
 from operations.target import TargetError, add_live, require_account
+from operations.urn import name_of, type_of
 from stacks.derive.credentials import NotAssumed
 
 PATIENCE_SECONDS = 1800
@@ -56,8 +55,6 @@ PATIENCE_SECONDS = 1800
 NOTHING = "Nothing was changed."
 ROLE = "aws:iam/role:Role"
 RELEASE = "kubernetes:helm.sh/v3:Release"
-UNTOLD = {"aws:fsx/lustreFileSystem:LustreFileSystem": "backupId"}
-"""Type → the input that would replace an object and that AWS does not tell, so that an import has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +65,7 @@ class Repair:
     session: boto3.Session
     pending: list[Entry]
     """Operations that an engine started and did not end."""
-    wanted: Entry
-    """What the program would create: the engine's own import file."""
+    wanted: Wanted
     adopted: dict[str, ExistingObject]
     """Name → the object, which exists and is not in the state."""
     kinds: dict[str, str]
@@ -78,8 +74,6 @@ class Repair:
     """URN → id of adopted objects in whose place the state holds older ones."""
     changing: list[str]
     """URNs of objects whose update or deletion was killed, and may have happened."""
-    steps: dict[str, Entry]
-    """What the program would create, by URN, as its state would have it."""
     unfinished_releases: list[Release]
     with_egress_rule: frozenset[str]
     """Names of adopted security groups that still have the egress rule of AWS."""
@@ -94,7 +88,7 @@ class Repair:
             *(f"removes the pending operation: {_began(it)}" for it in self.pending),
             *(release.way_out for release in self.unfinished_releases),
             *(f"imports {name} ({it.id})" for name, it in self.adopted.items()),
-            *(f"reads {_name(urn)}, whose change was killed" for urn in self.changing),
+            *(f"reads {name_of(it)}, whose change was killed" for it in self.changing),
             *(
                 f"removes from {name} ({self.adopted[name].id}) the egress rule that AWS added"
                 for name in sorted(self.with_egress_rule)
@@ -125,8 +119,7 @@ class Repair:
             targets = (word for urn in read for word in ("--target", urn))
             pulumi(self.stack, "refresh", "--yes", "--skip-preview", *targets)
         if len(self.adopted) > len(self.replaced):
-            _adopt(self.stack, self.wanted, {name: it.id for name, it in self.adopted.items()})
-            _complete(self.stack, self.steps)
+            self.wanted.adopt(self.stack, {name: it.id for name, it in self.adopted.items()})
 
 
 def repair(stack: str, *, yes: bool) -> int:
@@ -154,10 +147,10 @@ def repair(stack: str, *, yes: bool) -> int:
 
 def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
     """The changes of a repair. It only reads, and waits for objects that AWS is still creating."""
-    wanted, steps, region = _wanted(stack)
-    session = session_of(state, region)
+    wanted = Wanted.by(stack)
+    session = session_of(state, wanted.region)
     begun = replacements.begun(state)
-    candidates = [*_existing(wanted, steps), *replacements.candidates(begun)]
+    candidates = [*wanted.candidates(), *replacements.candidates(begun)]
     resources = state["deployment"].get("resources") or []
     in_aws = [*(it for it, _ in candidates), *resources]
     if any(entry["type"].startswith("aws:") for entry in in_aws):
@@ -165,7 +158,7 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
     held = replacements.held_ids(state)
     adopted, unfinished_releases = _settled(session, candidates, cluster, held)
     kinds = {entry["name"]: entry["type"] for entry, _ in candidates}
-    named = {urn: adopted.get(replacements.name_of(urn)) for urn in begun}
+    named = {urn: adopted.get(replacements.new_name(urn)) for urn in begun}
     return Repair(
         stack=stack,
         session=session,
@@ -175,14 +168,13 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
         kinds=kinds,
         replaced={urn: new.id for urn, new in named.items() if new},
         changing=replacements.changing(state),
-        steps=steps,
         unfinished_releases=[*unfinished_releases, *_half_changed(cluster, resources)],
         with_egress_rule=frozenset(
             name
             for name, it in adopted.items()
             if unwanted_egress_rules(session, kinds[name], it.id)
         ),
-        forgotten_roles=_forgotten_roles(session, state, steps | begun),
+        forgotten_roles=_forgotten_roles(session, state, wanted.states | begun),
         leaked_interfaces=interfaces.leaked(session, resources),
     )
 
@@ -191,19 +183,19 @@ def _pending(state: Entry) -> list[Entry]:
     return state["deployment"].get("pending_operations") or []
 
 
-def _forgotten_roles(session: boto3.Session, state: Entry, steps: dict[str, Entry]) -> list[str]:
+def _forgotten_roles(session: boto3.Session, state: Entry, states: dict[str, Entry]) -> list[str]:
     """Names of roles that a killed engine made and that the program does not name, as the one of
     pulumi-eks. The next update makes another one: with the old one imported the provider would choose a
     new name all the same, and EKS makes another cluster for another role."""
     begun = {
         operation["resource"]["urn"]: _role_name(operation["resource"])
         for operation in _pending(state)
-        if operation["type"] == "creating" and _kind(operation["resource"]["urn"]) == ROLE
+        if operation["type"] == "creating" and type_of(operation["resource"]["urn"]) == ROLE
     }
     return [
         name
         for urn, name in begun.items()
-        if name and name != _role_name(steps.get(urn, {})) and find(session, ROLE, {"name": name})
+        if name and name != _role_name(states.get(urn, {})) and find(session, ROLE, {"name": name})
     ]
 
 
@@ -212,7 +204,7 @@ def _role_name(resource: Entry) -> str | None:
 
 
 def _began(operation: Entry) -> str:
-    return f"{operation['type']} {_name(operation['resource']['urn'])}"
+    return f"{operation['type']} {name_of(operation['resource']['urn'])}"
 
 
 def _same_account(stack: str, state: Entry, session: boto3.Session) -> None:
@@ -236,30 +228,6 @@ def accounts(state: Entry) -> set[str]:
     ]
     parts = [arn.split(":") for arn in arns if isinstance(arn, str)]
     return {part[4] for part in parts if len(part) > 5 and part[4].isdecimal()}
-
-
-def _wanted(stack: str) -> tuple[Entry, dict[str, Entry], str | None]:
-    """What the program would create: the engine's own import file, the states that its steps lead to
-    by URN, and the stack's region."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "import.json"
-        shown = json.loads(pulumi(stack, "preview", "--json", "--import-file", str(file)))
-        steps = {
-            step["urn"]: step["newState"]
-            for step in shown.get("steps", [])
-            if step["op"] == "create"
-        }
-        region = (shown.get("config") or {}).get("aws:region")
-        return json.loads(file.read_text()), steps, region
-
-
-def _existing(wanted: Entry, steps: dict[str, Entry]) -> Iterator[tuple[Entry, Entry]]:
-    """(import entry, inputs) of every resource that may exist already."""
-    by_name = {(_kind(urn), _name(urn)): s.get("inputs") or {} for urn, s in steps.items()}
-    for entry in wanted.get("resources", []):
-        inputs = by_name.get((entry["type"], entry.get("logicalName") or entry["name"]))
-        if inputs is not None and not entry.get("component"):
-            yield entry, inputs
 
 
 def _settled(
@@ -303,28 +271,6 @@ def _find(
     return find(session, kind, inputs, others)
 
 
-def _adopt(stack: str, wanted: Entry, ids: dict[str, str]) -> None:
-    """`pulumi import` of these objects, under the components of the program."""
-    resources = [
-        entry | {"id": ids[entry["name"]]} if entry["name"] in ids else entry
-        for entry in wanted["resources"]
-        if entry["name"] in ids or entry.get("component")
-    ]
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(wanted | {"resources": resources}, file)
-        file.flush()
-        pulumi(
-            stack,
-            "import",
-            "--file",
-            file.name,
-            "--yes",
-            "--generate-code=false",
-            "--protect=false",
-            "--skip-preview",
-        )
-
-
 def _half_changed(cluster: Cluster, resources: list[Entry]) -> Iterator[Release]:
     """Releases of the state whose last upgrade or deletion was killed. Helm refuses the next upgrade."""
     for each in resources:
@@ -333,39 +279,6 @@ def _half_changed(cluster: Cluster, resources: list[Entry]) -> Iterator[Release]
             found = cluster.release({"name": name, "namespace": namespace})
             if isinstance(found, Release) and (found.upgraded or found.uninstalled):
                 yield found
-
-
-def _complete(stack: str, steps: dict[str, Entry]) -> None:
-    """Write into the state what an import leaves out of an adopted object: what it needs, or a destroy
-    would delete a security group before the rules that hold it, and fail; and UNTOLD."""
-    state = deployment(stack)
-    every = state["deployment"]["resources"]
-    adopted = {each["urn"]: each for each in every if each["urn"] in steps and each.get("custom")}
-    known = {each["urn"] for each in every}
-    for urn, each in adopted.items():
-        needs = steps[urn].get("dependencies") or []
-        each["dependencies"] = [other for other in needs if other in known]
-        _tell(each, steps[urn].get("inputs") or {})
-    sorter = TopologicalSorter({urn: each["dependencies"] for urn, each in adopted.items()})
-    others = [each for each in every if each["urn"] not in adopted]
-    last = [adopted[urn] for urn in sorter.static_order() if urn in adopted]
-    state["deployment"]["resources"] = [*others, *last]
-    pulumi(stack, "stack", "import", text=json.dumps(state))
-
-
-def _tell(imported: Entry, inputs: Entry) -> None:
-    """Add the input of UNTOLD to an imported object, where the program has it."""
-    untold = UNTOLD.get(imported["type"])
-    if untold and untold in inputs:
-        imported["inputs"][untold] = imported["outputs"][untold] = inputs[untold]
-
-
-def _kind(urn: str) -> str:
-    return urn.split("::")[2].rpartition("$")[2]
-
-
-def _name(urn: str) -> str:
-    return urn.split("::", 3)[3]
 
 
 def main(arguments: list[str]) -> int:

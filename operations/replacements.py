@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from operations.urn import name_of, type_of
+
 Entry = dict[str, Any]
 GONE = "pendingReplacement"
 
@@ -38,10 +40,7 @@ def changing(state: Entry) -> list[str]:
     return [
         operation["resource"]["urn"]
         for operation in state["deployment"].get("pending_operations") or []
-        if operation["resource"]["urn"]
-        .split("::")[2]
-        .rpartition("$")[2]
-        .startswith(read.get(operation["type"], ()))
+        if type_of(operation["resource"]["urn"]).startswith(read.get(operation["type"], ()))
     ]
 
 
@@ -54,16 +53,15 @@ def held_ids(state: Entry) -> Mapping[str, Collection[str]]:
     return ids
 
 
-def name_of(urn: str) -> str:
+def new_name(urn: str) -> str:
     """What a repair calls the new object."""
-    kind, name = urn.split("::", 3)[2:]
-    return f"{name}{kind.rpartition(':')[2]}"
+    return f"{name_of(urn)}{type_of(urn).rpartition(':')[2]}"
 
 
 def candidates(begun: Mapping[str, Entry]) -> Iterator[tuple[Entry, Entry]]:
     """(name and type, inputs) of every new object that may exist."""
     for urn, resource in begun.items():
-        yield {"name": name_of(urn), "type": resource["type"]}, resource["inputs"]
+        yield {"name": new_name(urn), "type": resource["type"]}, resource["inputs"]
 
 
 def take(state: Entry, ids: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ import moto
 import pytest
 from botocore.exceptions import ClientError
 
-from operations import lookup, repair
+from operations import adoption, lookup, repair
 from operations.lookup import ExistingObject
 from operations.stack_account import session_of
 from tests.operations.terminal import Terminal
@@ -88,9 +88,10 @@ class Stack:
                 "pending_operations": [operation] if pending else [],
             }
         }
-        monkeypatch.setattr(repair, "deployment", lambda _: json.loads(json.dumps(self.state)))
+        for module in (repair, adoption):
+            monkeypatch.setattr(module, "deployment", lambda _: json.loads(json.dumps(self.state)))
+            monkeypatch.setattr(module, "pulumi", self.pulumi)
         monkeypatch.setattr(repair, "last_update_failed", lambda _: failed)
-        monkeypatch.setattr(repair, "pulumi", self.pulumi)
         monkeypatch.setattr(repair, "find", lambda *_: found)
         monkeypatch.setattr(repair.boto3, "Session", self.session)
 
@@ -216,7 +217,7 @@ def test_the_backup_that_an_imported_file_system_was_made_of_is_kept_in_the_stat
     monkeypatch: pytest.MonkeyPatch,
 ):
     """FSx does not tell it, and with another one the next update would replace the file system."""
-    lustre = {"urn": URN, "type": next(iter(repair.UNTOLD)), "custom": True}
+    lustre = {"urn": URN, "type": next(iter(adoption.UNTOLD)), "custom": True}
     stack = Stack(
         monkeypatch,
         found=ExistingObject(id="fs-1"),

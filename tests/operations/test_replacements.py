@@ -60,7 +60,7 @@ def test_only_objects_that_still_exist_are_held() -> None:
 
 def test_the_new_object_is_looked_for_with_the_inputs_that_it_was_made_with() -> None:
     [(entry, inputs)] = replacements.candidates({URN: NEW})
-    assert entry == {"name": replacements.name_of(URN), "type": KIND}
+    assert entry == {"name": replacements.new_name(URN), "type": KIND}
     assert inputs == NEW["inputs"]
 
 

@@ -1,0 +1,11 @@
+"""What a URN says of a resource: `urn:pulumi:<stack>::<project>::<types of its parents and its own>::<name>`."""
+
+
+def type_of(urn: str) -> str:
+    """The type of the resource itself."""
+    return urn.split("::")[2].rpartition("$")[2]
+
+
+def name_of(urn: str) -> str:
+    """The name that the program gave it."""
+    return urn.split("::", 3)[3]
