@@ -14,7 +14,7 @@ import pulumi_kubernetes as k8s
 
 from components.one_pod import one_pod
 from components.role import pod_role
-from components.unprivileged import container_security, pod_security, probe
+from components.unprivileged import files_of, scratch, server, system_pod
 from plans.alertmanager import (
     APP,
     FILE,
@@ -27,7 +27,6 @@ from plans.alertmanager import (
 from plans.encryption import publishing_key
 from plans.metrics import APP as LABEL
 from plans.parts import Identity, digest
-from plans.pod_template import NODES_FOR
 from plans.policies import Document, document
 from plans.team_identity import pod_trust
 
@@ -68,18 +67,15 @@ class Alertmanager(pulumi.ComponentResource):
         file = k8s.core.v1.ConfigMap(
             f"{name}-file", metadata=self._called(), data={FILE: config}, opts=self._child
         )
-        k8s.apps.v1.Deployment(
+        one_pod(
             name,
-            metadata=self._called(),
-            spec=one_pod(
-                LABELS,
-                _pod(plan, account.metadata.name, file.metadata.name),
-                # It reads its file once: another file is another pod.
-                annotations={"trainyard/file": config.apply(lambda text: digest([text]))},
-            ),
-            # Edges that no input shows. Pods that start before the association have no identity;
-            # without nodes the wait for its pod gives up after 10 minutes.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[*association, *nodes]),
+            self._called(),
+            LABELS,
+            _pod(plan, account.metadata.name, file.metadata.name),
+            parent=self,
+            needs=[*association, *nodes],
+            # It reads its file once: another file is another pod.
+            annotations={"trainyard/file": config.apply(lambda text: digest([text]))},
         )
         self.register_outputs({})
 
@@ -141,40 +137,23 @@ class Alertmanager(pulumi.ComponentResource):
 def _pod(
     plan: AlertmanagerPlan, account: pulumi.Output[str], file: pulumi.Output[str]
 ) -> k8s.core.v1.PodSpecArgs:
-    container = k8s.core.v1.ContainerArgs(
-        name=APP,
-        image=plan.image,
+    container = server(
+        APP,
+        plan.image,
+        port=PORT,
+        size=SIZE,
+        healthy="/-/healthy",
+        ready="/-/ready",
         # One replica needs no cluster of Alertmanagers.
         args=[
             f"--config.file={FOLDER}/{FILE}",
             f"--storage.path={DATA}",
             "--cluster.listen-address=",
         ],
-        ports=[k8s.core.v1.ContainerPortArgs(name="http", container_port=PORT)],
-        resources=k8s.core.v1.ResourceRequirementsArgs(
-            requests=SIZE, limits={"memory": SIZE["memory"]}
-        ),
-        readiness_probe=probe("/-/ready"),
-        liveness_probe=probe("/-/healthy"),
-        security_context=container_security(),
-        volume_mounts=[
+        mounts=[
             k8s.core.v1.VolumeMountArgs(name="file", mount_path=FOLDER),
             k8s.core.v1.VolumeMountArgs(name="data", mount_path=DATA),
         ],
     )
-    return k8s.core.v1.PodSpecArgs(
-        service_account_name=account,
-        automount_service_account_token=False,  # of the API server, which it does not ask
-        node_selector={NODES_FOR: "system"},
-        enable_service_links=False,
-        security_context=pod_security(),
-        containers=[container],
-        volumes=[
-            k8s.core.v1.VolumeArgs(
-                name="file", config_map=k8s.core.v1.ConfigMapVolumeSourceArgs(name=file)
-            ),
-            k8s.core.v1.VolumeArgs(
-                name="data", empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(size_limit="1Gi")
-            ),
-        ],
-    )
+    volumes = [files_of("file", file), scratch("data", "1Gi")]
+    return system_pod(container, volumes=volumes, account=account)

@@ -11,24 +11,23 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
-from components.program import RBAC, Program, ProgramArgs
+from components.program import RBAC, Program
+from components.queues import kueue_object
 from components.role import pod_role
 from plans.dispatch import (
     APP,
     CHECK,
-    MAIN,
     MAY_RENEW,
-    PORT,
     DispatchPlan,
     check_spec,
     cluster_spec,
     config_spec,
+    program,
     secret_name,
-    settings,
 )
-from plans.parts import Identity, Spec
+from plans.parts import Identity
 from plans.policies import Document
-from plans.queues import API, NAMESPACE
+from plans.queues import NAMESPACE
 from plans.team_identity import pod_trust
 
 
@@ -57,21 +56,23 @@ class Dispatch(pulumi.ComponentResource):
         that pods of the cluster get. `kueue`: its chart. `nodes`: that the program runs on."""
         super().__init__("trainyard:queues:Dispatch", name, None, opts)
         # Kinds, webhook and namespace come with the chart.
-        self._in_kueue = pulumi.ResourceOptions(parent=self, depends_on=list(kueue))
+        in_kueue = self._in_kueue = pulumi.ResourceOptions(parent=self, depends_on=list(kueue))
         passes = [self._pass(worker, workers[worker]) for worker in plan.workers]
         clusters = [
-            self._object(f"worker-{worker}", "MultiKueueCluster", worker, cluster_spec(worker))
+            kueue_object(
+                f"worker-{worker}", "MultiKueueCluster", worker, cluster_spec(worker), in_kueue
+            )
             for worker in plan.workers
         ]
-        config = self._object(name, "MultiKueueConfig", CHECK, config_spec(plan.workers))
-        check = self._object(f"{name}-check", "AdmissionCheck", CHECK, check_spec())
+        config = kueue_object(name, "MultiKueueConfig", CHECK, config_spec(plan.workers), in_kueue)
+        check = kueue_object(f"{name}-check", "AdmissionCheck", CHECK, check_spec(), in_kueue)
         self.ready = [*clusters, config, check]
         enters = self._enters(name, plan, identity, cluster_name, trusts)
         rights = self._may_renew(name, plan)
         Program(
             "trainyard:queues:Passes",
             f"{name}-passes",
-            _program(plan),
+            program(plan),
             nodes=[*nodes, *passes, *enters, *rights],
             opts=pulumi.ResourceOptions(parent=self),
         )
@@ -87,16 +88,6 @@ class Dispatch(pulumi.ComponentResource):
                 "server": at["endpoint"],
                 "authority": at["certificate_authority"],
             },
-            opts=self._in_kueue,
-        )
-
-    def _object(self, name: str, kind: str, called: str, spec: Spec) -> pulumi.Resource:
-        return k8s.apiextensions.CustomResource(
-            name,
-            api_version=API,
-            kind=kind,
-            metadata={"name": called},
-            spec=spec,
             opts=self._in_kueue,
         )
 
@@ -147,15 +138,3 @@ class Dispatch(pulumi.ComponentResource):
             opts=self._in_kueue,
         )
         return [bound]
-
-
-def _program(plan: DispatchPlan) -> ProgramArgs:
-    return ProgramArgs(
-        app=APP,
-        container="passes",
-        image=plan.image,
-        files=plan.files,
-        main=MAIN,
-        settings=settings(plan),
-        port=PORT,
-    )

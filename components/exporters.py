@@ -10,7 +10,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.pool_daemon import on_node, pool_daemon
-from components.unprivileged import NOBODY, container_security
+from components.unprivileged import NOBODY, container_security, files_of
 from plans.metrics import (
     EFA,
     EFA_PORT,
@@ -53,7 +53,10 @@ class Exporters(pulumi.ComponentResource):
             _gpus(plan),
             namespace=EXPORTERS,
             on={"karpenter.k8s.aws/instance-gpu-manufacturer": "nvidia"},
-            volumes=[_file("counters", counters), on_node("pod-resources", POD_RESOURCES)],
+            volumes=[
+                files_of("counters", counters.metadata.name),
+                on_node("pod-resources", POD_RESOURCES),
+            ],
             opts=child,
         )
         pool_daemon(
@@ -82,17 +85,11 @@ class Exporters(pulumi.ComponentResource):
             namespace=EXPORTERS,
             on={NODES_FOR: "training"},
             types=plan.instance_types,
-            volumes=[_file("program", program), on_node("sys", "/sys")],
+            volumes=[files_of("program", program.metadata.name), on_node("sys", "/sys")],
             # It reads its files once: other files are other pods.
             annotations={"trainyard/file": digest(sorted(plan.files.values()))},
             opts=child,
         )
-
-
-def _file(name: str, file: k8s.core.v1.ConfigMap) -> k8s.core.v1.VolumeArgs:
-    return k8s.core.v1.VolumeArgs(
-        name=name, config_map=k8s.core.v1.ConfigMapVolumeSourceArgs(name=file.metadata.name)
-    )
 
 
 def _gpus(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:

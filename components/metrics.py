@@ -13,12 +13,12 @@ import pulumi_kubernetes as k8s
 
 from components.managed_prometheus import ManagedPrometheus
 from components.one_pod import one_pod, one_pod_service
-from components.unprivileged import container_security, pod_security, probe
+from components.unprivileged import files_of, scratch, server, system_pod
 from plans.alerts import rules
 from plans.metrics import APP, FOLDER, NAMESPACE, PORT, RULES, MetricsPlan, prometheus_config
-from plans.pod_template import NODES_FOR
 
-LABELS = {APP: "prometheus"}
+PROMETHEUS = "prometheus"
+LABELS = {APP: PROMETHEUS}
 DATA = "/prometheus"
 RELOAD_SECONDS = 30
 READS = (
@@ -56,36 +56,27 @@ class Metrics(pulumi.ComponentResource):
             opts=self._child,
         )
         self.namespace = namespace.metadata.name
-        account = k8s.core.v1.ServiceAccount(
-            f"{name}-account", metadata=self._called("prometheus"), opts=self._child
-        )
+        called = k8s.meta.v1.ObjectMetaArgs(name=PROMETHEUS, namespace=self.namespace)
+        account = k8s.core.v1.ServiceAccount(f"{name}-account", metadata=called, opts=self._child)
         self._may_read(name, account)
         files = k8s.core.v1.ConfigMap(
             f"{name}-files",
-            metadata=self._called("prometheus"),
+            metadata=called,
             data={"prometheus.yml": _config(plan, managed), RULES: rules(plan)},
             opts=self._child,
         )
-        # Edges that no input shows: without nodes the wait for its pod gives up after 10 minutes, and
-        # a pod that starts before its identity has none.
-        needs = [*nodes, *(managed.ready if managed else ())]
-        k8s.apps.v1.Deployment(
+        one_pod(
             f"{name}-prometheus",
-            metadata=self._called("prometheus"),
-            spec=one_pod(
-                LABELS,
-                _pod(plan, account.metadata.name, files.metadata.name),
-                # A pod gets its identity when it starts: another identity is another pod.
-                annotations={"trainyard/writes-as": managed.writer} if managed else None,
-            ),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=needs),
+            called,
+            LABELS,
+            _pod(plan, account.metadata.name, files.metadata.name),
+            parent=self,
+            needs=[*nodes, *(managed.ready if managed else ())],
+            # A pod gets its identity when it starts: another identity is another pod.
+            annotations={"trainyard/writes-as": managed.writer} if managed else None,
         )
-        service = f"{name}-service"
-        one_pod_service(service, "prometheus", self.namespace, LABELS, PORT, self._child)
+        one_pod_service(f"{name}-service", called, LABELS, PORT, parent=self)
         self.register_outputs({})
-
-    def _called(self, name: str) -> k8s.meta.v1.ObjectMetaArgs:
-        return k8s.meta.v1.ObjectMetaArgs(name=name, namespace=self.namespace)
 
     def _may_read(self, name: str, account: k8s.core.v1.ServiceAccount) -> None:
         called = k8s.meta.v1.ObjectMetaArgs(name=NAMESPACE)
@@ -127,32 +118,13 @@ def _config(plan: MetricsPlan, managed: ManagedPrometheus | None) -> pulumi.Inpu
 def _pod(
     plan: MetricsPlan, account: pulumi.Output[str], files: pulumi.Output[str]
 ) -> k8s.core.v1.PodSpecArgs:
-    return k8s.core.v1.PodSpecArgs(
-        service_account_name=account,
-        node_selector={NODES_FOR: "system"},
-        enable_service_links=False,
-        security_context=pod_security(),
-        containers=[_container(plan)],
-        volumes=[
-            k8s.core.v1.VolumeArgs(
-                name="files", config_map=k8s.core.v1.ConfigMapVolumeSourceArgs(name=files)
-            ),
-            k8s.core.v1.VolumeArgs(
-                name="data",
-                # The newest hours and what is being written come on top of the history.
-                empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(
-                    size_limit=f"{plan.disk_gib + plan.disk_gib // 4 + 1}Gi"
-                ),
-            ),
-        ],
-    )
-
-
-def _container(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
-    size = {"cpu": f"{plan.millicpus}m", "memory": f"{plan.memory_mib}Mi"}
-    return k8s.core.v1.ContainerArgs(
-        name="prometheus",
-        image=plan.image,
+    container = server(
+        PROMETHEUS,
+        plan.image,
+        port=PORT,
+        size={"cpu": f"{plan.millicpus}m", "memory": f"{plan.memory_mib}Mi"},
+        healthy="/-/healthy",
+        ready="/-/ready",
         args=[
             f"--config.file={FOLDER}/prometheus.yml",
             f"--storage.tsdb.path={DATA}",
@@ -162,15 +134,12 @@ def _container(plan: MetricsPlan) -> k8s.core.v1.ContainerArgs:
             "--config.auto-reload",
             f"--config.auto-reload-interval={RELOAD_SECONDS}s",
         ],
-        ports=[k8s.core.v1.ContainerPortArgs(name="http", container_port=PORT)],
-        resources=k8s.core.v1.ResourceRequirementsArgs(
-            requests=size, limits={"memory": size["memory"]}
-        ),
-        readiness_probe=probe("/-/ready"),
-        liveness_probe=probe("/-/healthy"),
-        security_context=container_security(),
-        volume_mounts=[
+        mounts=[
             k8s.core.v1.VolumeMountArgs(name="files", mount_path=FOLDER),
             k8s.core.v1.VolumeMountArgs(name="data", mount_path=DATA),
         ],
     )
+    # The newest hours and what is being written come on top of the history.
+    data = scratch("data", f"{plan.disk_gib + plan.disk_gib // 4 + 1}Gi")
+    volumes = [files_of("files", files), data]
+    return system_pod(container, volumes=volumes, account=account, asks_api_server=True)

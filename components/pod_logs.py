@@ -13,7 +13,7 @@ import pulumi_kubernetes as k8s
 from components.log_group import log_group
 from components.pool_daemon import on_node, pool_daemon
 from components.role import pod_role
-from components.unprivileged import container_security
+from components.unprivileged import container_security, files_of
 from plans.parts import Identity, digest
 from plans.pod_logs import (
     APP,
@@ -71,10 +71,7 @@ class PodLogs(pulumi.ComponentResource):
             # It reads its file once: another file is another pod.
             annotations={"trainyard/file": digest([config])},
             volumes=[
-                k8s.core.v1.VolumeArgs(
-                    name="file",
-                    config_map=k8s.core.v1.ConfigMapVolumeSourceArgs(name=file.metadata.name),
-                ),
+                files_of("file", file.metadata.name),
                 on_node("logs", LOGS),
                 on_node("state", STATE, made=True),
             ],

@@ -1,47 +1,27 @@
 """A program of ours in the cluster: one pod, its files, its namespace, and what it may do.
 
-Which programs there are: repair.py, history.py, dispatch.py, gangs.py.
+Which programs there are, and how they differ: plans/program.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pulumi
 import pulumi_kubernetes as k8s
 
 from components.one_pod import one_pod
-from components.program_pod import program_pod
-from frozen import dataclass
+from components.unprivileged import files_of, server, system_pod
 from plans.metrics import APP as LABEL
 from plans.parts import digest
+from plans.program import PORT, ProgramPlan
 
 RBAC = "rbac.authorization.k8s.io"
 SETTINGS = "settings.json"
 """The file with the settings of a program, beside its others."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProgramArgs:
-    """What one program differs by from another."""
-
-    app: str
-    """Its name in the cluster, and that of its namespace."""
-    container: str
-    image: str
-    files: Mapping[str, str]
-    """Name → text."""
-    main: str
-    """The file that runs. It is told where its settings are, and the port."""
-    settings: str
-    """As JSON."""
-    port: int
-    may: Sequence[tuple[str, str, tuple[str, ...]]] = ()
-    """API group, resource and verbs that it needs in the whole cluster."""
-    may_called: str = "acts"
-    """What the role with these rights is called by."""
-    may_remember: Sequence[str] = ()
-    """Verbs on ConfigMaps of its namespace."""
+SIZE = {"cpu": "50m", "memory": "128Mi"}
+AWAY_SECONDS = 30
+"""How long its pod stays on a system node that died. The default of Kubernetes is 300."""
 
 
 class Program(pulumi.ComponentResource):
@@ -51,18 +31,18 @@ class Program(pulumi.ComponentResource):
         self,
         type_: str,
         name: str,
-        args: ProgramArgs,
+        plan: ProgramPlan,
         *,
         nodes: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`nodes`: that it runs on."""
         super().__init__(type_, name, None, opts)
-        self._args, self._child = args, pulumi.ResourceOptions(parent=self)
+        self._plan, self._child = plan, pulumi.ResourceOptions(parent=self)
         self._namespace = k8s.core.v1.Namespace(
             name,
             metadata=k8s.meta.v1.ObjectMetaArgs(
-                name=args.app, labels={"pod-security.kubernetes.io/enforce": "restricted"}
+                name=plan.app, labels={"pod-security.kubernetes.io/enforce": "restricted"}
             ),
             opts=self._child,
         ).metadata.name
@@ -75,51 +55,41 @@ class Program(pulumi.ComponentResource):
             )
         ]
         rights = [
-            *([self._may(name, subjects)] if args.may else []),
-            *([self._may_remember(name, subjects)] if args.may_remember else []),
+            *([self._may(name, subjects)] if plan.may else []),
+            *([self._may_remember(name, subjects)] if plan.may_remember else []),
         ]
-        files = {**args.files, SETTINGS: args.settings}
+        files = {**plan.files, SETTINGS: plan.settings}
         file = k8s.core.v1.ConfigMap(
             f"{name}-files", metadata=self._called(), data=files, opts=self._child
         )
-        folder = f"/etc/{args.app}"
-        pod = program_pod(
-            args.container,
-            args.image,
-            ("python3", "-B", f"{folder}/{args.main}", f"{folder}/{SETTINGS}", str(args.port)),
-            port=args.port,
-            folder=folder,
-            account=account.metadata.name,
-            file=file.metadata.name,
-        )
-        # It reads its files once: other files are another pod.
-        notes = {"trainyard/file": digest(sorted(files.values()))}
-        k8s.apps.v1.Deployment(
+        one_pod(
             name,
-            metadata=self._called(),
-            spec=one_pod({LABEL: args.app}, pod, annotations=notes),
-            # Edges that no input shows: without rights it does nothing, and without nodes the wait for
-            # its pod gives up after 10 minutes.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[*rights, *nodes]),
+            self._called(),
+            {LABEL: plan.app},
+            _pod(plan, account.metadata.name, file.metadata.name),
+            parent=self,
+            needs=[*rights, *nodes],
+            # It reads its files once: other files are another pod.
+            annotations={"trainyard/file": digest(sorted(files.values()))},
         )
         self.register_outputs({})
 
     def _called(self) -> k8s.meta.v1.ObjectMetaArgs:
-        return k8s.meta.v1.ObjectMetaArgs(name=self._args.app, namespace=self._namespace)
+        return k8s.meta.v1.ObjectMetaArgs(name=self._plan.app, namespace=self._namespace)
 
     def _may(self, name: str, subjects: Sequence[k8s.rbac.v1.SubjectArgs]) -> pulumi.Resource:
-        called = k8s.meta.v1.ObjectMetaArgs(name=self._args.app)
+        called = k8s.meta.v1.ObjectMetaArgs(name=self._plan.app)
         role = k8s.rbac.v1.ClusterRole(
-            f"{name}-{self._args.may_called}",
+            f"{name}-{self._plan.may_called}",
             metadata=called,
             rules=[
                 k8s.rbac.v1.PolicyRuleArgs(api_groups=[group], resources=[kind], verbs=list(verbs))
-                for group, kind, verbs in self._args.may
+                for group, kind, verbs in self._plan.may
             ],
             opts=self._child,
         )
         return k8s.rbac.v1.ClusterRoleBinding(
-            f"{name}-{self._args.may_called}",
+            f"{name}-{self._plan.may_called}",
             metadata=called,
             role_ref=k8s.rbac.v1.RoleRefArgs(
                 api_group=RBAC, kind="ClusterRole", name=role.metadata.name
@@ -136,7 +106,7 @@ class Program(pulumi.ComponentResource):
             metadata=self._called(),
             rules=[
                 k8s.rbac.v1.PolicyRuleArgs(
-                    api_groups=[""], resources=["configmaps"], verbs=list(self._args.may_remember)
+                    api_groups=[""], resources=["configmaps"], verbs=list(self._plan.may_remember)
                 )
             ],
             opts=self._child,
@@ -148,3 +118,34 @@ class Program(pulumi.ComponentResource):
             subjects=subjects,
             opts=self._child,
         )
+
+
+def _pod(
+    plan: ProgramPlan, account: pulumi.Output[str], file: pulumi.Output[str]
+) -> k8s.core.v1.PodSpecArgs:
+    folder = f"/etc/{plan.app}"
+    container = server(
+        plan.name,
+        plan.image,
+        port=PORT,
+        size=SIZE,
+        healthy="/healthz",
+        command=("python3", "-B", f"{folder}/{plan.name}.py", f"{folder}/{SETTINGS}", str(PORT)),
+        mounts=[k8s.core.v1.VolumeMountArgs(name="files", mount_path=folder)],
+    )
+    return system_pod(
+        container,
+        volumes=[files_of("files", file)],
+        account=account,
+        asks_api_server=True,
+        priority_class="system-cluster-critical",
+        tolerations=[
+            k8s.core.v1.TolerationArgs(
+                key=f"node.kubernetes.io/{key}",
+                operator="Exists",
+                effect="NoExecute",
+                toleration_seconds=AWAY_SECONDS,
+            )
+            for key in ("unreachable", "not-ready")
+        ],
+    )

@@ -11,9 +11,8 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from components.one_pod import one_pod, one_pod_service
-from components.unprivileged import container_security, pod_security, probe
+from components.unprivileged import server, system_pod
 from plans.metrics import APP as LABEL
-from plans.pod_template import NODES_FOR
 from plans.push_gateway import APP, PORT, PushGatewayPlan
 
 LABELS = {LABEL: APP}
@@ -36,35 +35,9 @@ class PushGateway(pulumi.ComponentResource):
         """`nodes`: that it runs on."""
         super().__init__("trainyard:metrics:PushGateway", name, None, opts)
         called = k8s.meta.v1.ObjectMetaArgs(name=APP, namespace=namespace)
-        k8s.apps.v1.Deployment(
-            name,
-            metadata=called,
-            # Two at a time would share the pushes of a run between them.
-            spec=one_pod(LABELS, _pod(plan)),
-            # An edge that no input shows: without nodes the wait for its pod gives up after 10 minutes.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=list(nodes)),
+        container = server(
+            APP, plan.image, port=PORT, size=SIZE, healthy="/-/healthy", ready="/-/ready"
         )
-        child = pulumi.ResourceOptions(parent=self)
-        one_pod_service(f"{name}-service", APP, namespace, LABELS, PORT, child)
+        one_pod(name, called, LABELS, system_pod(container), parent=self, needs=nodes)
+        one_pod_service(f"{name}-service", called, LABELS, PORT, parent=self)
         self.register_outputs({})
-
-
-def _pod(plan: PushGatewayPlan) -> k8s.core.v1.PodSpecArgs:
-    container = k8s.core.v1.ContainerArgs(
-        name=APP,
-        image=plan.image,
-        ports=[k8s.core.v1.ContainerPortArgs(name="http", container_port=PORT)],
-        resources=k8s.core.v1.ResourceRequirementsArgs(
-            requests=SIZE, limits={"memory": SIZE["memory"]}
-        ),
-        readiness_probe=probe("/-/ready"),
-        liveness_probe=probe("/-/healthy"),
-        security_context=container_security(),
-    )
-    return k8s.core.v1.PodSpecArgs(
-        automount_service_account_token=False,  # of the API server, which it does not ask
-        node_selector={NODES_FOR: "system"},
-        enable_service_links=False,
-        security_context=pod_security(),
-        containers=[container],
-    )

@@ -61,28 +61,20 @@ class Queues(pulumi.ComponentResource):
             minutes=WITH_THE_NODES,
         )
         # Controller and webhooks: a deletion waits for a finalizer that Kueue takes off.
-        self._opts = pulumi.ResourceOptions(parent=self, depends_on=[chart])
+        opts = self._opts = pulumi.ResourceOptions(parent=self, depends_on=[chart])
         self.admission = [chart]
         if any(each.by_topology for each in plan.flavors):
-            self._object(f"{name}-topology", "Topology", TOPOLOGY, topology_spec())
+            kueue_object(f"{name}-topology", "Topology", TOPOLOGY, topology_spec(), opts)
         flavors = [
-            self._object(f"flavor-{each.pool}", "ResourceFlavor", each.pool, flavor_spec(each))
+            kueue_object(
+                f"flavor-{each.pool}", "ResourceFlavor", each.pool, flavor_spec(each), opts
+            )
             for each in plan.flavors
         ]
-        cohort = self._object(f"{name}-cohort", "Cohort", COHORT, cohort_spec(plan.flavors))
+        cohort = kueue_object(f"{name}-cohort", "Cohort", COHORT, cohort_spec(plan.flavors), opts)
         classes = [self._urgency(called, value) for called, value in URGENCIES.items()]
         self.ready = [*flavors, cohort, *classes, *controllers]
         self.register_outputs({})
-
-    def _object(self, name: str, kind: str, called: str, spec: Spec) -> pulumi.Resource:
-        return k8s.apiextensions.CustomResource(
-            name,
-            api_version=API,
-            kind=kind,
-            metadata={"name": called},
-            spec=spec,
-            opts=self._opts,
-        )
 
     def _urgency(self, called: str, value: int) -> pulumi.Resource:
         """A WorkloadPriorityClass has no spec, which the SDK's own class of custom resources
@@ -100,6 +92,15 @@ class Queues(pulumi.ComponentResource):
             },
             self._opts,
         )
+
+
+def kueue_object(
+    name: str, kind: str, called: str, spec: Spec, opts: pulumi.ResourceOptions
+) -> pulumi.Resource:
+    """An object of Kueue in no namespace. `called`: its name in the cluster."""
+    return k8s.apiextensions.CustomResource(
+        name, api_version=API, kind=kind, metadata={"name": called}, spec=spec, opts=opts
+    )
 
 
 def _values(plan: QueuesPlan) -> Spec:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as k8s
 
+from components.queues import kueue_object
 from plans.queues import API, TeamQueuePlan, cluster_queue_spec
 
 
@@ -30,14 +31,10 @@ class TeamQueue(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("trainyard:queues:TeamQueue", name, None, opts)
-        share = k8s.apiextensions.CustomResource(
-            f"{name}-share",
-            api_version=API,
-            kind="ClusterQueue",
-            metadata={"name": plan.team},
-            spec=cluster_queue_spec(plan),
-            # Flavors and cohort are named in the spec only.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=list(needs)),
+        # Flavors and cohort are named in the spec only.
+        after = pulumi.ResourceOptions(parent=self, depends_on=list(needs))
+        share = kueue_object(
+            f"{name}-share", "ClusterQueue", plan.team, cluster_queue_spec(plan), after
         )
         self.ready = k8s.apiextensions.CustomResource(
             f"{name}-queue",

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from frozen import dataclass
 from plans.parts import Spec
+from plans.program import ProgramPlan
 from plans.queues import DISPATCHER, NAMESPACE
 from plans.team_access import READ, Grant
 
@@ -21,8 +22,6 @@ MOST_WORKERS = 20
 """MultiKueueConfig.spec.clusters."""
 APP = "trainyard-passes"
 """Name of the program's namespace, its Deployment, its service account, and the label of its pod."""
-PORT = 8080
-MAIN = "passes.py"
 RENEW_SECONDS = 300
 """A third of the 15 minutes for which EKS takes a token. With each new pass Kueue connects again."""
 MAY_RENEW = ("get", "patch")
@@ -83,6 +82,18 @@ def check_spec() -> Spec:
     """AdmissionCheck.spec."""
     parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": CHECK}
     return {"controllerName": DISPATCHER, "parameters": parameters}
+
+
+def program(plan: DispatchPlan) -> ProgramPlan:
+    """What its pod runs. Kubernetes gives it no right: its AWS role does, and a Role in Kueue's
+    namespace."""
+    return ProgramPlan(
+        app=APP,
+        name="passes",
+        image=plan.image,
+        files=plan.files,
+        settings=settings(plan),
+    )
 
 
 def settings(plan: DispatchPlan) -> str:

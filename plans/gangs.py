@@ -10,12 +10,11 @@ from collections.abc import Mapping
 
 from catalog.job_kinds import JOB_KINDS
 from frozen import dataclass
+from plans.program import ProgramPlan
 from plans.queues import BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS
 
 APP = "trainyard-gangs"
 """Name of its namespace, its Deployment, its service account, and the label of its pod."""
-PORT = 8080
-MAIN = "gangs.py"
 TRIES = "trainyard.io/gang-tries"
 """Annotation of a Workload: how often its gang has given its nodes back since it last ran whole."""
 AGAIN = "trainyard.io/gang-again"
@@ -38,6 +37,18 @@ class GangsPlan:
     """Name → text of its program."""
     ready_minutes: int
     """A gang that lacks pods for longer gives its nodes back: as in plans/queues.py."""
+
+
+def program(plan: GangsPlan) -> ProgramPlan:
+    """What its pod runs, and may do."""
+    return ProgramPlan(
+        app=APP,
+        name="gangs",
+        image=plan.image,
+        files=plan.files,
+        settings=settings(plan),
+        may=MAY,
+    )
 
 
 def settings(plan: GangsPlan) -> str:

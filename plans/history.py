@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from frozen import dataclass
 from plans.parts import GOODPUT, INTERVAL
 from plans.pod_template import NODES_FOR, POOL
+from plans.program import ProgramPlan
 
 APP = "trainyard-history"
 """Name of its namespace, its Deployment, its service account, and the label of its pod."""
-PORT = 8080
-MAIN = "history.py"
 RECORD = "trainyard.io/history"
 """Label of the ConfigMap of a run."""
 LEFT = "trainyard.io/left"
@@ -53,10 +52,19 @@ class HistoryPlan:
     progress: bool = False
     """It follows what runs print."""
 
-    @property
-    def may(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-        """API group, resource and verbs that it needs in the whole cluster."""
-        return (*MAY, MAY_READ_LOGS) if self.progress else MAY
+
+def program(plan: HistoryPlan) -> ProgramPlan:
+    """What its pod runs, and may do."""
+    return ProgramPlan(
+        app=APP,
+        name="history",
+        image=plan.image,
+        files=plan.files,
+        settings=settings(plan),
+        may=(*MAY, MAY_READ_LOGS) if plan.progress else MAY,
+        may_called="looks",
+        may_remember=MAY_REMEMBER,
+    )
 
 
 def settings(plan: HistoryPlan) -> str:

@@ -22,6 +22,7 @@ from catalog.repair import (
 from frozen import dataclass
 from plans.parts import SHELL, Spec
 from plans.pod_template import NODES_FOR, POOL
+from plans.program import ProgramPlan
 
 APP = "trainyard-repair"
 """Name of its namespace, its Deployment, its service account, and the label of its pod."""
@@ -33,8 +34,6 @@ then calls each healthy GPU node broken (its values.yaml)."""
 DCGM_PORT = 5555
 """Of the agent's server of DCGM, on the address of its node. A second one on a node would disturb it
 (NVIDIA/dcgm-exporter#61)."""
-PORT = 8080
-MAIN = "repair.py"
 NOTE = "trainyard.io/repair"
 """Annotation of a sick node: what becomes of it."""
 TAINT = "trainyard.io/sick"
@@ -64,10 +63,18 @@ class RepairPlan:
     hung_minutes: int | None = None
     """None: a run that stands still is told, and goes on."""
 
-    @property
-    def may(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-        """API group, resource and verbs that it needs in the whole cluster."""
-        return (*MAY, MAY_READ_LOGS) if self.hung_minutes else MAY
+
+def program(plan: RepairPlan) -> ProgramPlan:
+    """What its pod runs, and may do."""
+    return ProgramPlan(
+        app=APP,
+        name="repair",
+        image=plan.image,
+        files=plan.files,
+        settings=settings(plan),
+        may=(*MAY, MAY_READ_LOGS) if plan.hung_minutes else MAY,
+        may_remember=MAY_REMEMBER,
+    )
 
 
 def settings(plan: RepairPlan) -> str:

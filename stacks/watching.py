@@ -11,15 +11,13 @@ import pulumi
 from components.alertmanager import Alertmanager
 from components.budget import Budget
 from components.exporters import Exporters
-from components.gangs import Gangs
 from components.grafana import Grafana
-from components.history import History
 from components.managed_prometheus import ManagedPrometheus
 from components.metrics import Metrics
 from components.pod_logs import PodLogs
+from components.program import Program
 from components.push_gateway import PushGateway
-from components.repair import Repair
-from plans import grafana
+from plans import gangs, grafana, history, repair
 from plans.metrics import VIEW, MetricsPlan
 from plans.parts import Identity
 from plans.policies import Document
@@ -43,11 +41,14 @@ def watch(
     if plan.budget:
         Budget("budget", plan.budget, identity=me, opts=on_aws)
     if plan.repair:
-        Repair("repair", plan.repair, nodes=nodes, opts=in_cluster)
+        sick = repair.program(plan.repair)
+        Program("trainyard:nodes:Repair", "repair", sick, nodes=nodes, opts=in_cluster)
     if plan.gangs:
-        Gangs("gangs", plan.gangs, nodes=nodes, opts=in_cluster)
+        half = gangs.program(plan.gangs)
+        Program("trainyard:queues:Gangs", "gangs", half, nodes=nodes, opts=in_cluster)
     if plan.history:
-        History("history", plan.history, nodes=nodes, opts=in_cluster)
+        runs = history.program(plan.history)
+        Program("trainyard:jobs:History", "history", runs, nodes=nodes, opts=in_cluster)
     if plan.logs:
         logs = PodLogs(
             "pod-logs",

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -16,15 +15,10 @@ from rehearsal import paths
 from stacks.derive.programs import program_files
 from tests.support.metrics import RECORDED
 from tests.support.patience import until
-from tests.support.programs import imported
+from tests.support.programs import program_fixture
 
 DEVICES = ("rdmap79s0", "rdmap80s0")
-
-
-@pytest.fixture(scope="module")
-def program() -> Iterator[ModuleType]:
-    with imported("efa") as module:
-        yield module
+program = program_fixture("efa")
 
 
 def device(system: Path, name: str, **counters: int | str) -> Path:

@@ -4,7 +4,6 @@ of their records, and metrics."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any
@@ -18,16 +17,11 @@ from plans.history import HistoryPlan, settings
 from plans.parts import GOODPUT, INTERVAL
 from tests.operations.finished import pod, train_job
 from tests.support.metrics import RECORDED
-from tests.support.programs import imported
+from tests.support.programs import program_fixture
 from tests.test_history import JOBS, Server, minutes
 
 Object = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def program() -> Iterator[ModuleType]:
-    with imported("history") as module:
-        yield module
+program = program_fixture("history")
 
 
 class Talking(Server):

@@ -7,7 +7,6 @@ import calendar
 import json
 import time
 import urllib.parse
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -15,18 +14,13 @@ import pytest
 
 from plans.gangs import AGAIN, LOOK_SECONDS, TRIES, GangsPlan, settings
 from plans.queues import BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS
-from tests.support.programs import imported
+from tests.support.programs import program_fixture
 
 Object = dict[str, Any]
 MINUTES = 19
 JOB = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "bert", "uid": "j"}
 ADMITTED = "2026-11-23T10:00:00Z"
-
-
-@pytest.fixture(scope="module")
-def program() -> Iterator[ModuleType]:
-    with imported("gangs") as module:
-        yield module
+program = program_fixture("gangs")
 
 
 class Server:

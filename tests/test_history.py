@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -15,18 +14,13 @@ from operations.runs import AT_LEAST, EXACT
 from operations.snapshot import Snapshot
 from plans.history import APP, HistoryPlan, settings
 from tests.operations.finished import BEGAN, node, pod, train_job
-from tests.support.programs import imported
+from tests.support.programs import program_fixture
 
 Object = dict[str, Any]
 PLACE = f"/api/v1/namespaces/{APP}/configmaps"
 JOBS = "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"
 SECRET = "hunter2"
-
-
-@pytest.fixture(scope="module")
-def program() -> Iterator[ModuleType]:
-    with imported("history") as module:
-        yield module
+program = program_fixture("history")
 
 
 class Server:

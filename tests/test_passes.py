@@ -6,7 +6,6 @@ import base64
 import datetime
 import json
 import urllib.parse
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -19,17 +18,12 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from plans.dispatch import DispatchPlan, settings
-from tests.support.programs import imported
+from tests.support.programs import program_fixture
 
 NOW = datetime.datetime(2026, 11, 23, 12, 30, 5, tzinfo=datetime.UTC)
 REGION, STS = "ap-northeast-2", "https://sts.ap-northeast-2.amazonaws.com"
 SESSION = "a+session/token=="
-
-
-@pytest.fixture(scope="module")
-def program() -> Iterator[ModuleType]:
-    with imported("passes") as module:
-        yield module
+program = program_fixture("passes")
 
 
 def who(program: ModuleType) -> Any:

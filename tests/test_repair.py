@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import time
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -14,18 +13,13 @@ import pytest
 from plans.parts import SHELL
 from plans.repair import NOTE, TAINT, RepairPlan, settings
 from tests.support.metrics import RECORDED
-from tests.support.programs import imported
+from tests.support.programs import program_fixture
 
 Object = dict[str, Any]
 POOL = "trainyard.io/pool"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
-
-
-@pytest.fixture(scope="module")
-def program() -> Iterator[ModuleType]:
-    with imported("repair") as module:
-        yield module
+program = program_fixture("repair")
 
 
 class Server:

@@ -11,7 +11,6 @@ from plans import grafana
 from plans.alertmanager import AlertmanagerPlan
 from plans.dashboards import pages
 from plans.history import APP as HISTORY
-from plans.history import PORT as HISTORY_PORT
 from plans.managed_prometheus import ManagedPrometheusPlan
 from plans.metrics import (
     APP,
@@ -23,10 +22,10 @@ from plans.metrics import (
     Target,
 )
 from plans.parts import Identity
+from plans.program import PORT as PROGRAM_PORT
 from plans.push_gateway import PushGatewayPlan
 from plans.repair import APP as REPAIR
 from plans.repair import DCGM_PORT
-from plans.repair import PORT as REPAIR_PORT
 from stacks.derive.capacity import STANDARD, first_type
 from stacks.derive.programs import program_files
 from stacks.settings.environment import EnvironmentConfig
@@ -193,10 +192,10 @@ def _controllers(wanted: EnvironmentConfig) -> tuple[Target, ...]:
         )
     if wanted.repair:
         label = f"{APP}={REPAIR}"
-        found.append(Target(job=REPAIR, namespace=REPAIR, label=label, port=REPAIR_PORT))
+        found.append(Target(job=REPAIR, namespace=REPAIR, label=label, port=PROGRAM_PORT))
     if wanted.history and wanted.history.progress:
         label = f"{APP}={HISTORY}"
-        found.append(Target(job=HISTORY, namespace=HISTORY, label=label, port=HISTORY_PORT))
+        found.append(Target(job=HISTORY, namespace=HISTORY, label=label, port=PROGRAM_PORT))
     return tuple(found)
 
 

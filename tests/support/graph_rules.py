@@ -16,8 +16,9 @@ CALLED = frozenset(
     "Workspace" if name == "JobNamespace" else name
     for path in (CHECKOUT / "components").glob("*.py")
     for name in re.findall(r"^class (\w+)\(", path.read_text(), re.MULTILINE)
-)
-"""Classes of components/, whose tokens may leave out words before. A namespace keeps its first token."""
+) | {"Gangs", "History", "Passes", "Repair"}
+"""Classes of components/, whose tokens may leave out words before, and programs, each with a token of its
+own. A namespace keeps its first token."""
 Rule = Callable[[Graph], Iterator[str]]
 LAST: tuple[tuple[str, str], ...] = (
     ("Release karpenter", "PodIdentityAssociation karpenter"),

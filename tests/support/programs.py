@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -34,6 +35,17 @@ def imported(name: str) -> Iterator[ModuleType]:
             sys.path.remove(folder)
         for file in program_files(name):
             sys.modules.pop(file.removesuffix(".py"), None)
+
+
+def program_fixture(name: str) -> Any:
+    """A fixture: the program, as one module for all tests of a file."""
+
+    @pytest.fixture(scope="module")
+    def program() -> Iterator[ModuleType]:
+        with imported(name) as module:
+            yield module
+
+    return program
 
 
 def installed(
