@@ -15,6 +15,7 @@ from components.managed_prometheus import ManagedPrometheus
 from components.one_pod import one_pod, one_pod_service
 from components.unprivileged import container_security, pod_security, probe
 from plans.alerts import rules
+from plans.managed_prometheus import SERVICE_ACCOUNT
 from plans.metrics import APP, FOLDER, NAMESPACE, PORT, RULES, MetricsPlan, prometheus_config
 from plans.pod_template import NODES_FOR
 
@@ -57,7 +58,7 @@ class Metrics(pulumi.ComponentResource):
         )
         self.namespace = namespace.metadata.name
         account = k8s.core.v1.ServiceAccount(
-            f"{name}-account", metadata=self._called("prometheus"), opts=self._child
+            f"{name}-account", metadata=self._called(SERVICE_ACCOUNT), opts=self._child
         )
         self._may_read(name, account)
         files = k8s.core.v1.ConfigMap(
