@@ -15,6 +15,7 @@ from components.managed_prometheus import ManagedPrometheus
 from components.one_pod import one_pod, one_pod_service
 from components.unprivileged import files_of, scratch, server, system_pod
 from plans.alerts import rules
+from plans.managed_prometheus import SERVICE_ACCOUNT
 from plans.metrics import APP, FOLDER, NAMESPACE, PORT, RULES, MetricsPlan, prometheus_config
 
 PROMETHEUS = "prometheus"
@@ -56,8 +57,12 @@ class Metrics(pulumi.ComponentResource):
             opts=self._child,
         )
         self.namespace = namespace.metadata.name
-        called = k8s.meta.v1.ObjectMetaArgs(name=PROMETHEUS, namespace=self.namespace)
-        account = k8s.core.v1.ServiceAccount(f"{name}-account", metadata=called, opts=self._child)
+called = k8s.meta.v1.ObjectMetaArgs(name=PROMETHEUS, namespace=self.namespace)
+        account = k8s.core.v1.ServiceAccount(
+            f"{name}-account",
+            metadata=k8s.meta.v1.ObjectMetaArgs(name=SERVICE_ACCOUNT, namespace=self.namespace),
+            opts=self._child,
+        )
         self._may_read(name, account)
         files = k8s.core.v1.ConfigMap(
             f"{name}-files",

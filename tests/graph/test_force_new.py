@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.force_new import CHANGES, NO_INPUT, STACK
-from tests.support.recording import Graph, deploy
+from tests.support.recording import CHECKOUT, Graph, deploy
 from tests.support.stacks import STACKS, recorded
 
 ELSEWHERE = {"Cluster"}
@@ -45,4 +45,6 @@ def test_a_change_is_of_resources_that_the_stack_has(what: str, graph: Graph) ->
     change = CHANGES[what]
     for label in {*change.replaces, *change.inputs} - {"Cluster cluster-eksCluster"}:
         assert graph[label]
-    assert bool(change.settings) != bool(change.inputs)
+    assert [bool(change.settings), bool(change.inputs), bool(change.program)].count(True) == 1
+    for file, (old, _) in change.program.items():
+        assert (CHECKOUT / file).read_text().count(old) == 1

@@ -83,6 +83,9 @@ class Change:
     inputs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Else "type name" → path → new value, in which {} is the old one: a later release of the
     program."""
+    program: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Else file → text of the program, and what a later release has in its place: for a name that
+    several resources have."""
     allow: str = ""
     """What the preview refuses to replace until `allow_replace` lists it."""
     never: bool = False
@@ -206,8 +209,12 @@ CHANGES: dict[str, Change] = {
         replaces=("Role repair-remembers",),
     ),
     "another account of pods": Change(
-        inputs=_renamed("ServiceAccount metrics-account", path="metadata.name"),
-        replaces=("ServiceAccount metrics-account",),
+        # Its AWS identity follows, or the new pod could not sign what it sends to the workspace.
+        program={"plans/managed_prometheus.py": ('= "prometheus"', '= "prometheus-2"')},
+        replaces=(
+            "ServiceAccount metrics-account",
+            "PodIdentityAssociation managed-prometheus",
+        ),
     ),
     "another name of a Service": Change(
         inputs=_renamed("Service push-gateway-service", path="metadata.name"),
@@ -396,6 +403,9 @@ def make(change: Change, stack: dict[str, Any], place: Place) -> None:
     file = place.checkout / EDITS
     edits = json.loads(file.read_text())
     file.write_text(json.dumps(edits | {name: dict(to) for name, to in change.inputs.items()}))
+    for name, (old, new) in change.program.items():
+        part = place.checkout / name
+        part.write_text(part.read_text().replace(old, new))
     assert not (wrong := place.up()), wrong
     settings.pop("allow_replace", None)
     stack.clear()
