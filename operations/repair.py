@@ -6,7 +6,7 @@ engine or a plugin is killed in between, or an answer is lost, the object exists
 state: the next `up` would fail because its name is taken, or create it twice. This command finds such
 objects by their names and tags and imports them into the state; then `pulumi up` continues. The new
 object of a killed replacement takes the place of the old one there (replacements.py). AWS objects whose
-update was killed, and objects whose deletion was, are read again. It changes five things in the account:
+update was killed, and objects whose deletion was, are read again (deletions.py). It changes five things in the account:
 it uninstalls Helm releases whose installation or deletion has not ended, rolls back those whose upgrade
 has not ended, removes the egress rule that AWS adds to a new security group, deletes a role that has no
 name in the program, and after a failed destroy deletes the network interfaces that the VPC CNI left in
@@ -36,7 +36,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 import command_line
-from operations import interfaces, replacements
+from operations import deletions, interfaces, replacements
 from operations.cluster import Cluster, Entry, Release
 from operations.consent import ask
 from operations.interfaces import LeakedInterface
@@ -77,7 +77,7 @@ class Repair:
     replaced: dict[str, str]
     """URN → id of adopted objects in whose place the state holds older ones."""
     changing: list[str]
-    """URNs of objects whose update or deletion was killed, and may have happened."""
+    """URNs of objects whose update or deletion has not ended in the state, and may have in AWS."""
     steps: dict[str, Entry]
     """What the program would create, by URN, as its state would have it."""
     unfinished_releases: list[Release]
@@ -153,7 +153,7 @@ def repair(stack: str, *, yes: bool) -> int:
 
 
 def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
-    """The changes of a repair. It only reads, and waits for objects that AWS is still creating."""
+    """The changes of a repair. It only reads, and waits for what is still being created or deleted."""
     wanted, steps, region = _wanted(stack)
     session = session_of(state, region)
     begun = replacements.begun(state)
@@ -162,6 +162,7 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
     in_aws = [*(it for it, _ in candidates), *resources]
     if any(entry["type"].startswith("aws:") for entry in in_aws):
         _same_account(stack, state, session)
+    going = deletions.awaited(session, cluster, state, PATIENCE_SECONDS)
     held = replacements.held_ids(state)
     adopted, unfinished_releases = _settled(session, candidates, cluster, held)
     kinds = {entry["name"]: entry["type"] for entry, _ in candidates}
@@ -174,7 +175,7 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
         adopted=adopted,
         kinds=kinds,
         replaced={urn: new.id for urn, new in named.items() if new},
-        changing=replacements.changing(state),
+        changing=sorted({*replacements.changing(state), *going}),
         steps=steps,
         unfinished_releases=[*unfinished_releases, *_half_changed(cluster, resources)],
         with_egress_rule=frozenset(
