@@ -57,7 +57,7 @@ class Metrics(pulumi.ComponentResource):
             opts=self._child,
         )
         self.namespace = namespace.metadata.name
-called = k8s.meta.v1.ObjectMetaArgs(name=PROMETHEUS, namespace=self.namespace)
+        called = k8s.meta.v1.ObjectMetaArgs(name=PROMETHEUS, namespace=self.namespace)
         account = k8s.core.v1.ServiceAccount(
             f"{name}-account",
             metadata=k8s.meta.v1.ObjectMetaArgs(name=SERVICE_ACCOUNT, namespace=self.namespace),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,8 @@ from operations.pulumi import PulumiError
 
 ABSENT = ("not found", "NotFound", UNSERVED, "no matches for kind")
 """Parts of the messages of kubectl and helm where an object does not exist."""
+NAMING = ("apiVersion", "kind", "metadata")
+"""What a kubectl that reads from its input must be told of an object."""
 Entry = dict[str, Any]
 """A resource, or the inputs of one, in the JSON of Pulumi."""
 
@@ -94,6 +96,19 @@ class Cluster:
             return None
         return ExistingObject(id=f"{namespace}/{name}" if namespace else name)
 
+    def leaving(self, objects: Mapping[str, Entry]) -> list[str]:
+        """Keys of the objects that are being deleted, such as a NodePool that waits for its nodes."""
+        if not objects:
+            return []
+        asked = "\n".join(
+            json.dumps({word: it[word] for word in NAMING}) for it in objects.values()
+        )
+        words = ("kubectl", "get", "--filename=-", "--ignore-not-found", "--output=json")
+        found = json.loads(self._run(*words, text=asked, partial=True) or "{}")
+        every = found.get("items", [found] if found else [])
+        going = {_identity(it) for it in every if it["metadata"].get("deletionTimestamp")}
+        return [key for key, it in objects.items() if _identity(it) in going]
+
     def release(self, inputs: Entry) -> ExistingObject | Release | None:
         """The release as an object where it is deployed, else as a Release; None where it does not
         exist."""
@@ -119,14 +134,24 @@ class Cluster:
             if isinstance(left := self.release(inputs), Release):
                 print(f"not ended: {left}", flush=True)
 
-    def _run(self, *command: str) -> str:
-        """The output of a command; empty where it fails, and where there is no cluster."""
+    def _run(self, *command: str, text: str | None = None, partial: bool = False) -> str:
+        """The output of a command; empty where it fails, and where there is no cluster. `partial`: of
+        one that fails for some objects, what it prints of the others."""
         if self._login is None:
             return ""
         try:
-            done = subprocess.run(command, capture_output=True, text=True, env=self._login())
+            done = subprocess.run(
+                command, input=text, capture_output=True, text=True, env=self._login()
+            )
         except FileNotFoundError:
             raise PulumiError(f"{command[0]} is not on PATH") from None
-        if done.returncode and not any(text in done.stderr for text in ABSENT):
+        if done.returncode and not any(word in done.stderr for word in ABSENT):
             self.failure = (done.stderr.strip() or f"{command[0]} failed").splitlines()[-1]
-        return done.stdout.strip() if done.returncode == 0 else ""
+        return done.stdout.strip() if partial or done.returncode == 0 else ""
+
+
+def _identity(it: Entry) -> tuple[str, ...]:
+    """Group, kind, namespace and name."""
+    meta = it["metadata"]
+    group = it["apiVersion"].rpartition("/")[0]
+    return (group, it["kind"], meta.get("namespace") or "", meta["name"])

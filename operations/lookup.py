@@ -24,7 +24,8 @@ ABSENT = (
     "NonExistentQueue",
     "DoesNotExist",
 )
-CREATING, DELETED = ("creating", "pending", "updating"), ("deleting", "deleted", "delete_complete")
+CREATING, DELETING = ("creating", "pending", "updating"), "deleting"
+DELETED = ("deleted", "delete_complete")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,24 +36,36 @@ class ExistingObject:
     """The id that `pulumi import` takes."""
     settled: bool = True
     """False while AWS is still creating it."""
+    leaving: bool = False
+    """True while AWS is still deleting it."""
 
 
 def find(
     session: boto3.Session, kind: str, inputs: Inputs, held: Collection[str] = ()
 ) -> ExistingObject | None:
-    """The object that the inputs describe; None where it does not exist, or its type needs no
-    finder. `held`: ids of other objects, which can have the same tags."""
+    """The object that the inputs describe; None where it does not exist, or leaves, or its type needs
+    no finder. `held`: ids of other objects, which can have the same tags."""
+    every = _every(session, kind, inputs)
+    return next((it for it in every if not it.leaving and it.id not in held), None)
+
+
+def leaves(session: boto3.Session, kind: str, inputs: Inputs, id_: str) -> bool:
+    """Whether AWS is still deleting the object with this id, which the inputs describe."""
+    return any(it.leaving and it.id == id_ for it in _every(session, kind, inputs))
+
+
+def _every(session: boto3.Session, kind: str, inputs: Inputs) -> list[ExistingObject]:
+    """What the inputs describe: one object, or several with the same tags."""
     finder = _FINDERS.get(kind)
     if finder is None or _unknown(inputs):
-        return None
+        return []
     try:
         found = finder(session, inputs)
-        every = found if isinstance(found, list) else [found]
-        return next((it for it in every if it and it.id not in held), None)
     except ClientError as error:
         if any(word in error.response["Error"]["Code"] for word in ABSENT):
-            return None
+            return []
         raise
+    return [it for it in (found if isinstance(found, list) else [found]) if it]
 
 
 def _unknown(value: Any) -> bool:
@@ -65,9 +78,10 @@ def _unknown(value: Any) -> bool:
 
 
 def _state(id_: str, state: str) -> ExistingObject | None:
-    if state.lower() in DELETED:
+    now = state.lower()
+    if now in DELETED:
         return None
-    return ExistingObject(id=id_, settled=state.lower() not in CREATING)
+    return ExistingObject(id=id_, settled=now not in CREATING, leaving=now == DELETING)
 
 
 def _by_tags(
@@ -78,8 +92,7 @@ def _by_tags(
     def finder(session: boto3.Session, inputs: Inputs) -> list[ExistingObject | None]:
         filters = [{"Name": f"tag:{tag}", "Values": [inputs["tags"][tag]]} for tag in TAGS]
         objects = getattr(session.client("ec2"), call)(**{argument: filters})[items]
-        alive = [item for item in objects if item.get("State", "available") not in DELETED]
-        return [_state(item[key], str(item.get("State", "available"))) for item in alive]
+        return [_state(item[key], str(item.get("State", "available"))) for item in objects]
 
     return finder
 
@@ -205,8 +218,7 @@ def _pod_identity(session: boto3.Session, inputs: Inputs) -> ExistingObject | No
 
 
 def _of_fsx(call: str, items: str, key: str) -> Callable[..., list[ExistingObject | None]]:
-    """A finder for FSx: by the tags for project, stack and logical name, without objects that are
-    being deleted."""
+    """A finder for FSx: by the tags for project, stack and logical name."""
 
     def finder(session: boto3.Session, inputs: Inputs) -> list[ExistingObject | None]:
         describe, token = getattr(session.client("fsx"), call), {}
@@ -215,10 +227,7 @@ def _of_fsx(call: str, items: str, key: str) -> Callable[..., list[ExistingObjec
             page = describe(**token)
             for item in page[items]:
                 tags = {tag["Key"]: tag["Value"] for tag in item.get("Tags", [])}
-                if (
-                    all(tags.get(tag) == inputs["tags"][tag] for tag in TAGS)
-                    and item["Lifecycle"] != "DELETING"
-                ):
+                if all(tags.get(tag) == inputs["tags"][tag] for tag in TAGS):
                     found.append(_state(item[key], item["Lifecycle"]))
             if not (following := page.get("NextToken")):
                 return found

@@ -6,11 +6,11 @@ engine or a plugin is killed in between, or an answer is lost, the object exists
 state: the next `up` would fail because its name is taken, or create it twice. This command finds such
 objects by their names and tags and imports them into the state; then `pulumi up` continues. The new
 object of a killed replacement takes the place of the old one there (replacements.py). AWS objects whose
-update was killed, and objects whose deletion was, are read again. It changes five things in the account:
-it uninstalls Helm releases whose installation or deletion has not ended, rolls back those whose upgrade
-has not ended, removes the egress rule that AWS adds to a new security group, deletes a role that has no
-name in the program, and after a failed destroy deletes the network interfaces that the VPC CNI left in
-the stack's subnets (interfaces.py).
+update was killed, and objects whose deletion has not ended (deletions.py), are read again. It changes
+five things in the account: it uninstalls Helm releases whose installation or deletion has not ended,
+rolls back those whose upgrade has not ended, removes the egress rule that AWS adds to a new security
+group, deletes a role that has no name in the program, and after a failed destroy deletes the network
+interfaces that the VPC CNI left in the stack's subnets (interfaces.py).
 
 It first lists its changes and asks. After a yes it makes these changes and no others, and only if
 no update has run in between.
@@ -33,7 +33,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 import command_line
-from operations import interfaces, replacements
+from operations import deletions, interfaces, replacements
 from operations.adoption import Wanted
 from operations.cluster import Cluster, Entry, Release
 from operations.consent import ask
@@ -73,7 +73,7 @@ class Repair:
     replaced: dict[str, str]
     """URN → id of adopted objects in whose place the state holds older ones."""
     changing: list[str]
-    """URNs of objects whose update or deletion was killed, and may have happened."""
+    """URNs of objects whose update or deletion has not ended in the state, and may have in AWS."""
     unfinished_releases: list[Release]
     with_egress_rule: frozenset[str]
     """Names of adopted security groups that still have the egress rule of AWS."""
@@ -88,7 +88,7 @@ class Repair:
             *(f"removes the pending operation: {_began(it)}" for it in self.pending),
             *(release.way_out for release in self.unfinished_releases),
             *(f"imports {name} ({it.id})" for name, it in self.adopted.items()),
-            *(f"reads {name_of(it)}, whose change was killed" for it in self.changing),
+            *(f"reads {name_of(it)}, whose change has not ended" for it in self.changing),
             *(
                 f"removes from {name} ({self.adopted[name].id}) the egress rule that AWS added"
                 for name in sorted(self.with_egress_rule)
@@ -146,7 +146,7 @@ def repair(stack: str, *, yes: bool) -> int:
 
 
 def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
-    """The changes of a repair. It only reads, and waits for objects that AWS is still creating."""
+    """The changes of a repair. It only reads, and waits for what is still being created or deleted."""
     wanted = Wanted.by(stack)
     session = session_of(state, wanted.region)
     begun = replacements.begun(state)
@@ -155,6 +155,7 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
     in_aws = [*(it for it, _ in candidates), *resources]
     if any(entry["type"].startswith("aws:") for entry in in_aws):
         _same_account(stack, state, session)
+    going = deletions.awaited(session, cluster, state, PATIENCE_SECONDS)
     held = replacements.held_ids(state)
     adopted, unfinished_releases = _settled(session, candidates, cluster, held)
     kinds = {entry["name"]: entry["type"] for entry, _ in candidates}
@@ -167,7 +168,7 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
         adopted=adopted,
         kinds=kinds,
         replaced={urn: new.id for urn, new in named.items() if new},
-        changing=replacements.changing(state),
+        changing=sorted({*replacements.changing(state), *going}),
         unfinished_releases=[*unfinished_releases, *_half_changed(cluster, resources)],
         with_egress_rule=frozenset(
             name

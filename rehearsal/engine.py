@@ -366,12 +366,16 @@ def stacks() -> list[Stack]:
 
 def resources(stack: Stack) -> list[dict[str, Any]]:
     """What the engine believes to exist."""
-    return (
-        json.loads(call(stack, "stack", "export", "--stack", stack.name))["deployment"].get(
-            "resources"
-        )
-        or []
-    )
+    return _deployment(stack).get("resources") or []
+
+
+def interrupted(stack: Stack) -> bool:
+    """Whether an engine was killed in operations whose end the state does not know."""
+    return bool(_deployment(stack).get("pending_operations"))
+
+
+def _deployment(stack: Stack) -> dict[str, Any]:
+    return json.loads(call(stack, "stack", "export", "--stack", stack.name))["deployment"]
 
 
 def outputs(stack: Stack) -> dict[str, Any]:

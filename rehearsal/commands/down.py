@@ -46,10 +46,11 @@ def _destroy(stack: Stack, display: Display) -> int:
     if not engine.resources(stack):
         return 0
     display.line("engine", f"destroys stack {stack.name}")
-    repair(stack, display)
     if stack.refers_to is None and engine.outputs(stack).get("kubeconfig"):
         # jobs that no stack owns would keep their runtime and their nodes
         operate(stack, display, "drain", "deletes jobs that no stack owns", stack.name, "--yes")
+    # A NodePool that a killed destroy deletes waits for those jobs, and the repair waits for the NodePool.
+    repair(stack, display)
     stages = Stages(display)
     status = update(stack, stages, "destroy", "--exclude-protected")
     return failed(stack, stages, status) if status else 0

@@ -30,7 +30,8 @@ def up(options: argparse.Namespace) -> int:
     if not open_world(stack, display, speed=options.speed):
         return REFUSED
     engine.prepare(stack, display.reporter("engine"))
-    repair(stack, display)
+    if repair(stack, display) and engine.interrupted(stack):
+        return FAILED
     stages = Stages(display)
     if status := update(stack, stages, "up"):
         return failed(stack, stages, status)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from typing import Any
 
 import pytest
@@ -44,3 +46,24 @@ def test_an_object_of_the_whole_cluster_has_no_namespace(asked: list[tuple[str, 
 def test_an_object_whose_name_nobody_knows_is_not_looked_for(asked: list[tuple[str, ...]]) -> None:
     assert Cluster(None).object(_inputs(namespace="training")) is None
     assert asked == []
+
+
+def test_what_the_cluster_is_deleting_is_told_in_one_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where another object has a kind that is not served any more."""
+    asked: list[str] = []
+    going = _inputs(name="a", namespace="training", deletionTimestamp="2026-11-24T00:00:00Z")
+    whole = _inputs(name="b", namespace="training")
+
+    def run(words: list[str], *, input: str, **_: Any) -> subprocess.CompletedProcess[str]:
+        asked.append(input)
+        answer = json.dumps({"kind": "List", "items": [going, whole]})
+        return subprocess.CompletedProcess(words, 1, answer, "no matches for kind NodePool")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    cluster = Cluster(dict)
+    named = {name: _inputs(name=name, namespace="training") for name in "ab"}
+    assert cluster.leaving(named) == ["a"] and not cluster.failure
+    assert [json.loads(line)["metadata"]["name"] for line in asked[0].splitlines()] == ["a", "b"]
+    assert cluster.leaving({}) == [] and len(asked) == 1

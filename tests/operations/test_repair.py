@@ -274,7 +274,7 @@ def test_what_a_killed_update_was_changing_is_read_again(
         {"type": "updating", "resource": {"urn": urn}} for urn in (URN, other)
     ]
     assert repair.repair("dev", yes=True) == 0
-    assert "reads network, whose change was killed\n" in capsys.readouterr().out
+    assert "reads network, whose change has not ended\n" in capsys.readouterr().out
     assert stack.commands[-1] == ("refresh", "--yes", "--skip-preview", "--target", URN)
 
 
@@ -290,7 +290,7 @@ def test_a_release_whose_deletion_was_killed_is_deleted_to_its_end_and_forgotten
     stack.state["deployment"]["pending_operations"] = [{"type": "deleting", "resource": karpenter}]
     assert repair.repair("dev", yes=True) == 0
     assert (("helm", "uninstall", "karpenter") in helm.words) == (status == "uninstalling")
-    assert "reads network, whose change was killed\n" in capsys.readouterr().out
+    assert "reads network, whose change has not ended\n" in capsys.readouterr().out
     assert stack.commands[-1] == ("refresh", "--yes", "--skip-preview", "--target", urn)
 
 
@@ -615,6 +615,14 @@ def test_every_other_type_of_aws_is_looked_for(most: Graph):
     assert kinds - lookup._FINDERS.keys() == TWICE
 
 
+def test_an_object_that_aws_is_still_deleting_leaves_and_is_not_adopted():
+    session: Any = Fsx()
+    kind = "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
+    assert lookup.leaves(session, kind, {"tags": Fsx.TAGS}, "dra-2")
+    assert not lookup.leaves(session, kind, {"tags": Fsx.TAGS}, "dra-3")
+    assert lookup.find(session, kind, {"tags": Fsx.TAGS}, {"dra-3"}) is None
+
+
 def test_a_template_a_placement_group_and_a_parameter_are_found():
     """All three have names that only one object can have."""
     tags = dict.fromkeys(lookup.TAGS, "it")
@@ -662,7 +670,8 @@ def test_every_way_in_which_aws_says_no_such_thing_is_understood(
 def test_an_object_that_aws_is_still_making_is_not_settled():
     assert lookup._state("c", "CREATING") == ExistingObject(id="c", settled=False)
     assert lookup._state("c", "ACTIVE") == ExistingObject(id="c")
-    assert lookup._state("c", "DELETING") is None
+    assert lookup._state("c", "DELETING") == ExistingObject(id="c", leaving=True)
+    assert lookup._state("c", "DELETED") is None
 
 
 class Logs:

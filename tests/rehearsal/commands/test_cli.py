@@ -57,6 +57,17 @@ def test_up_makes_the_stack_and_down_leaves_nothing(
 
 
 @needs_namespaces
+@pytest.mark.parametrize(("interrupted", "made"), [(True, 0), (False, 1)])
+def test_up_stops_where_a_killed_update_could_not_be_repaired(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, interrupted: bool, made: int
+):
+    monkeypatch.setattr(up, "repair", lambda *_: 1)
+    monkeypatch.setattr(engine, "interrupted", lambda _: interrupted)
+    assert cli.main(["up"]) == (1 if interrupted else 0)
+    assert len(engine.resources(engine.find("dev"))) == made
+
+
+@needs_namespaces
 def test_down_of_a_team_leaves_the_environment_and_the_world(machine: Path):
     cli.main(["up"])
     cli.main(["up", "--stack", "team"])
@@ -170,7 +181,7 @@ def test_env_survives_a_shell(machine: Path):
 
 
 @needs_namespaces
-def test_down_repairs_and_drains_the_stack_and_asks_nobody(
+def test_down_drains_and_repairs_the_stack_and_asks_nobody(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ):
     cli.main(["up"])
@@ -183,7 +194,7 @@ def test_down_repairs_and_drains_the_stack_and_asks_nobody(
     for module in (steps, down):
         monkeypatch.setattr(module, "operate", record)
     assert cli.main(["down"]) == 0
-    assert operated == [("repair", "dev", "--yes"), ("drain", "dev", "--yes")]
+    assert operated == [("drain", "dev", "--yes"), ("repair", "dev", "--yes")]
 
 
 @pytest.mark.parametrize(
