@@ -1,0 +1,62 @@
+"""How the state takes an object that exists already."""
+
+from __future__ import annotations
+
+import pytest
+
+from operations import adoption, repair
+from operations.lookup import ExistingObject
+from tests.operations.killed_update import COMPONENT, ENTRY, URN, Stack
+from tests.operations.terminal import Terminal
+
+
+def test_an_object_that_a_killed_engine_forgot_is_imported_under_its_component(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    stack = Stack(monkeypatch, found=ExistingObject(id="vpc-1"))
+    Terminal(monkeypatch, "y")
+    assert repair.main(["dev"]) == 0
+    assert [words[:2] for words in stack.commands[1:]] == [
+        ("stack", "import"),
+        ("import", "--file"),
+        ("stack", "import"),
+    ]
+    assert stack.imported["resources"] == [COMPONENT, ENTRY | {"id": "vpc-1"}]
+
+
+def test_what_is_imported_needs_in_the_state_what_the_program_says_it_needs(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """A destroy deletes what nothing needs first. Rules of a security group would come last."""
+    component, group, rule = (URN.replace("network", name) for name in ("parts", "group", "rule"))
+    kept = [{"urn": component, "type": "x"}, {"urn": "lost", "type": "x", "custom": True}]
+    imported = [{"urn": urn, "type": "x", "custom": True} for urn in (rule, group, URN)]
+    stack = Stack(monkeypatch, found=ExistingObject(id="vpc-1"), resources=(*kept, *imported))
+    for urn, needed in ((rule, [group, URN, "gone"]), (group, [URN]), (component, [])):
+        step = {"op": "create", "urn": urn, "newState": {"dependencies": needed}}
+        stack.steps.append(step)
+    assert repair.repair("dev", yes=True) == 0
+    assert [each["urn"] for each in stack.written] == [component, "lost", URN, group, rule]
+    assert [each.get("dependencies") for each in stack.written] == [
+        *(None, None),
+        *([], [URN], [group, URN]),
+    ]
+
+
+def test_the_backup_that_an_imported_file_system_was_made_of_is_kept_in_the_state(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """FSx does not tell it, and with another one the next update would replace the file system."""
+    lustre = {"urn": URN, "type": next(iter(adoption.UNTOLD)), "custom": True}
+    stack = Stack(
+        monkeypatch,
+        found=ExistingObject(id="fs-1"),
+        resources=({**lustre, "inputs": {}, "outputs": {"backupId": ""}},),
+    )
+    for backup in ("backup-1", None):
+        inputs = {"backupId": backup} if backup else {}
+        stack.steps = [{"op": "create", "urn": URN, "newState": {"inputs": inputs}}]
+        assert repair.repair("dev", yes=True) == 0
+        [written] = stack.written
+        assert written["inputs"] == inputs
+        assert written["outputs"] == {"backupId": backup or ""}
