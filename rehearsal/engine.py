@@ -105,7 +105,6 @@ def find(name: str) -> Stack:
 
 
 # ---- what programs are told
-# --------------------------------------------------------------------------------------------------
 
 
 def variables(stack: Stack) -> dict[str, str]:
@@ -190,7 +189,6 @@ def environment(stack: Stack) -> dict[str, str]:
 
 
 # ---- before a command
-# --------------------------------------------------------------------------------------------------
 
 
 def prepare(stack: Stack, report: Callable[[str], None], *, only_preview: bool = False) -> None:
@@ -277,7 +275,6 @@ def _project() -> str:
 
 
 # ---- one command
-# --------------------------------------------------------------------------------------------------
 
 
 def call(stack: Stack, *words: str, folder: Path = paths.CHECKOUT) -> str:
@@ -351,7 +348,6 @@ def _follow(
 
 
 # ---- what a stack holds
-# --------------------------------------------------------------------------------------------------
 
 
 def stacks() -> list[Stack]:
