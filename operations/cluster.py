@@ -20,6 +20,12 @@ ABSENT = ("not found", "NotFound", UNSERVED, "no matches for kind")
 """Parts of the messages of kubectl and helm where an object does not exist."""
 NAMING = ("apiVersion", "kind", "metadata")
 """What a kubectl that reads from its input must be told of an object."""
+WAY_OUT = """Nothing was changed. Fix:
+  where its endpoint is private, open the tunnel; where it is public, allow the address of this machine
+  where the cluster is gone, take its objects out of the state:
+    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi refresh --stack {stack}
+then repair again"""
+"""What to do where the cluster does not answer. The variable is one of pulumi-kubernetes."""
 Entry = dict[str, Any]
 """A resource, or the inputs of one, in the JSON of Pulumi."""
 
@@ -83,6 +89,18 @@ class Cluster:
         with logged_in_to(kubeconfig) if kubeconfig else nullcontext() as login:
             yield cls(login)
 
+    def require_answer(self, stack: str) -> None:
+        """PulumiError where the cluster does not answer: a repair would take each of its objects for
+        one that does not exist."""
+        if self._login is None:
+            return
+        done = self._called("kubectl", "get", "--raw=/version", "--request-timeout=30s")
+        if done.returncode:
+            reason = _reason(done)
+            raise PulumiError(
+                f"the cluster of {stack} does not answer: {reason}\n{WAY_OUT.format(stack=stack)}"
+            )
+
     def object(self, inputs: Entry) -> ExistingObject | None:
         """The object with this kind, namespace and name; None where it does not exist."""
         meta = inputs.get("metadata") or {}
@@ -139,15 +157,21 @@ class Cluster:
         one that fails for some objects, what it prints of the others."""
         if self._login is None:
             return ""
+        done = self._called(*command, text=text)
+        if done.returncode and not any(word in done.stderr for word in ABSENT):
+            self.failure = _reason(done)
+        return done.stdout.strip() if partial or done.returncode == 0 else ""
+
+    def _called(self, *command: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+        env = self._login() if self._login else None
         try:
-            done = subprocess.run(
-                command, input=text, capture_output=True, text=True, env=self._login()
-            )
+            return subprocess.run(command, input=text, capture_output=True, text=True, env=env)
         except FileNotFoundError:
             raise PulumiError(f"{command[0]} is not on PATH") from None
-        if done.returncode and not any(word in done.stderr for word in ABSENT):
-            self.failure = (done.stderr.strip() or f"{command[0]} failed").splitlines()[-1]
-        return done.stdout.strip() if partial or done.returncode == 0 else ""
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    return (done.stderr.strip() or f"{done.args[0]} failed").splitlines()[-1]
 
 
 def _identity(it: Entry) -> tuple[str, ...]:

@@ -124,16 +124,19 @@ class Repair:
 
 def repair(stack: str, *, yes: bool) -> int:
     """Find the changes, list them, ask, and make them; the exit code. After an update that succeeded
-    it does nothing."""
+    it does nothing. PulumiError where an object could not be read."""
     state = deployment(stack)
     pending = _pending(state)
     if not pending and not last_update_failed(stack):
         print(f"{stack}: the last update succeeded; nothing to repair")
         return 0
     with Cluster.of(state) as cluster:
+        cluster.require_answer(stack)
         changes = look(stack, state, cluster)
         if cluster.failure:
-            print(f"could not read all objects of the cluster: {cluster.failure}")
+            raise PulumiError(
+                f"could not read all objects of the cluster: {cluster.failure}. {NOTHING}"
+            )
         if not (lines := changes.lines()):
             print(f"{stack}: every object that exists is in its state; nothing to repair")
             return 0

@@ -295,18 +295,34 @@ def test_a_release_of_the_state_that_hangs_half_upgraded_goes_back(
     assert (said in capsys.readouterr().out) == back
 
 
-def test_a_cluster_that_cannot_be_looked_at_is_named(
+def test_without_an_answer_of_the_cluster_nothing_is_repaired(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(
-        subprocess,
-        "run",
-        lambda words, **_: subprocess.CompletedProcess(words, 1, "", "Unable to connect"),
-    )
-    Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
-    assert repair.repair("dev", yes=True) == 0
-    assert (
-        "could not read all objects of the cluster: Unable to connect\n" in capsys.readouterr().out
+    """Each object would pass for one that was never made, and the next update would make it again."""
+
+    def refused(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(words, 1, "", "I1124 memcache.go\nUnable to connect")
+
+    monkeypatch.setattr(subprocess, "run", refused)
+    stack = Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
+    assert repair.main(["dev", "--yes"]) == 1 and stack.commands == []
+    said = capsys.readouterr().err
+    assert said.startswith("the cluster of dev does not answer: Unable to connect\nNothing was")
+    assert "    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi refresh --stack dev\n" in said
+
+
+def test_an_object_that_cannot_be_read_is_not_taken_for_one_that_does_not_exist(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def run(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        answers = words[0] == "kubectl"
+        return subprocess.CompletedProcess(words, not answers, "{}", "" if answers else "Forbidden")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    stack = Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
+    assert repair.main(["dev", "--yes"]) == 1 and not stack.changed
+    assert capsys.readouterr().err == (
+        "could not read all objects of the cluster: Forbidden. Nothing was changed.\n"
     )
 
 
@@ -316,8 +332,8 @@ def test_a_program_that_is_missing_is_named(
     monkeypatch.setenv("PATH", str(tmp_path))
     assert repair.main(["dev"]) == 1 and capsys.readouterr().err == "pulumi is not on PATH\n"
     stack = Stack(monkeypatch, kind="kubernetes:helm.sh/v3:Release", resources=(CLUSTER,))
-    assert repair.main(["dev", "--yes"]) == 1 and not stack.changed
-    assert capsys.readouterr().err == "helm is not on PATH\n"
+    assert repair.main(["dev", "--yes"]) == 1 and stack.commands == []
+    assert capsys.readouterr().err == "kubectl is not on PATH\n"
 
 
 def test_the_kubeconfig_that_the_cluster_is_asked_with_is_gone_afterwards(

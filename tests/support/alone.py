@@ -27,6 +27,12 @@ SPEED = 300
 """A cluster takes two seconds, and nodes have four to join."""
 GONE = ("deleted", "terminated")
 PRETENDED = "tests.support.pretended_cluster"
+NO_OBJECTS = """#!/bin/sh
+case "$*" in *--raw=/version*) exit 0;; esac
+echo "not found" >&2
+exit 1
+"""
+"""kubectl and helm of a cluster that answers and has no objects."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +108,8 @@ def alone(name: str, files: Mapping[str, str] | None = None) -> Iterator[Alone]:
             plugins = install.PLUGINS | {kubernetes: (install.PLUGINS[kubernetes][0], PRETENDED)}
             patch.setattr(install, "PLUGINS", plugins)
             patch.setattr(install.genuine, "provider", lambda name, version: None)
+            path = f"{_without_objects(folder / 'bin')}:{engine.search_path()}"
+            patch.setattr(engine, "search_path", lambda: path)
             port = int(account.url.rpartition(":")[2])
             paths.remember(replace(paths.world(), account_port=port))
             account.speed(SPEED)
@@ -121,6 +129,14 @@ def alone(name: str, files: Mapping[str, str] | None = None) -> Iterator[Alone]:
                 stop.set()
                 keeper.join()
                 shutil.rmtree(folder)
+
+
+def _without_objects(folder: Path) -> Path:
+    folder.mkdir()
+    for name in ("kubectl", "helm"):
+        (folder / name).write_text(NO_OBJECTS)
+        (folder / name).chmod(0o755)
+    return folder
 
 
 def _keep(account: Account, region: str, stop: threading.Event) -> None:

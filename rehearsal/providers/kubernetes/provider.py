@@ -5,6 +5,8 @@ Objects are in objects.py, Helm releases in helm.py.
 
 from __future__ import annotations
 
+import os
+
 from yaml import YAMLError
 
 from rehearsal.kube import ApiError
@@ -20,6 +22,12 @@ from rehearsal.providers.wire import Properties, changes
 CONFIG = {"kubeconfig", "clusterIdentifier", "version", "pluginDownloadURL"}
 """Provider settings; any other is refused by name."""
 IDENTIFIER = "clusterIdentifier"
+FORGET = "PULUMI_K8S_DELETE_UNREACHABLE"
+"""Set to "true": what is in a cluster that cannot be reached leaves the state."""
+GONE = (
+    "If the cluster was deleted, you can remove this resource from Pulumi state by rerunning the operation"
+    f' with the {FORGET} environment variable set to "true"'
+)
 UNREADABLE = (OSError, ApiError, Refused, KeyError, TypeError, ValueError, YAMLError)
 
 
@@ -67,13 +75,28 @@ class Kubernetes(Plugin):
         return self._of(call).create(call, inputs)
 
     def read(self, call: Call, inputs: Properties, state: Properties) -> Found | None:
-        return self._of(call).read(call, inputs, state)
+        if self._cluster.access:
+            return self._of(call).read(call, inputs, state)
+        call.report(f"configured Kubernetes cluster is unreachable: {self._cluster.reason}")
+        if _forgets():
+            return None
+        raise Refused(f"failed to read resource state due to unreachable cluster. {GONE}")
 
     def update(self, call: Call, old: Properties, new: Properties, state: Properties) -> Properties:
         return self._of(call).update(call, old, new, state)
 
     def delete(self, call: Call, state: Properties) -> None:
-        return self._of(call).delete(call, state)
+        """Of a cluster that cannot be reached the genuine plugin forgets objects, and no release."""
+        if self._cluster.access:
+            return self._of(call).delete(call, state)
+        if call.type == helm.TYPE:
+            raise Refused(
+                "can't delete Helm Release with unreachable cluster. Reason:"
+                f' "{self._cluster.reason}"'
+            )
+        call.report(f"configured Kubernetes cluster is unreachable: {self._cluster.reason}")
+        if not _forgets():
+            raise Refused(f"configured Kubernetes cluster is unreachable. {GONE}")
 
     def _of(self, call: Call) -> Objects | helm.Releases:
         return (
@@ -81,6 +104,10 @@ class Kubernetes(Plugin):
             if call.type == helm.TYPE
             else Objects(cluster=self._cluster)
         )
+
+
+def _forgets() -> bool:
+    return os.environ.get(FORGET) == "true"
 
 
 if __name__ == "__main__":

@@ -720,10 +720,29 @@ def test_a_cluster_that_does_not_answer_stops_everything_but_previews(api_server
     assert plugin.create(call("core/v1:ConfigMap", preview=True), inputs) == ("", inputs)
     with pytest.raises(Refused, match="configured Kubernetes cluster is unreachable"):
         plugin.create(call("core/v1:ConfigMap"), inputs)
-    with pytest.raises(Refused, match="configured Kubernetes cluster is unreachable"):
+    with pytest.raises(Refused, match="failed to read resource state due to unreachable cluster"):
         plugin.read(call("core/v1:ConfigMap", id="default/a"), inputs, inputs)
     with pytest.raises(Refused, match="configured Kubernetes cluster is unreachable"):
         plugin.delete(call("core/v1:ConfigMap", id="default/a"), inputs)
+
+
+def test_what_was_in_a_cluster_that_is_gone_is_forgotten_where_the_user_says_so(
+    api_server: ApiServer, monkeypatch: pytest.MonkeyPatch
+):
+    """As pulumi-kubernetes 4.34.2, Read and Delete of provider.go: a deletion forgets no release."""
+    plugin, inputs = Kubernetes(), config_map("a")
+    plugin.configure({"kubeconfig": api_server.kubeconfig("https://127.0.0.1:9", token="x")})
+    object_ = call("core/v1:ConfigMap", id="default/a")
+    release = call(helm.TYPE.removeprefix("kubernetes:"), id="default/r")
+    monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
+    assert plugin.read(object_, inputs, inputs) is None
+    assert plugin.read(release, {}, {"name": "r", "namespace": "default"}) is None
+    plugin.delete(object_, inputs)
+    with pytest.raises(Refused, match="can't delete Helm Release with unreachable cluster"):
+        plugin.delete(release, {})
+    monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "yes")
+    with pytest.raises(Refused, match="PULUMI_K8S_DELETE_UNREACHABLE environment variable set to"):
+        plugin.delete(object_, inputs)
 
 
 def test_an_api_server_that_stops_answering_costs_no_object_that_is_waited_for(
