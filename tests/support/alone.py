@@ -32,7 +32,8 @@ case "$*" in *--raw=/version*) exit 0;; esac
 echo "not found" >&2
 exit 1
 """
-"""kubectl and helm of a cluster that answers and has no objects."""
+SILENT = "#!/bin/sh\necho 'Unable to connect to the server: no such host' >&2\nexit 1\n"
+"""kubectl and helm of a cluster that answers and has no objects, and of one that is gone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,8 @@ class Alone:
     stack: Stack
     checkout: Path
     log: Path
+    programs: Path
+    """Folder whose programs come first."""
 
     def do(self, word: str) -> int:
         """`up` or `down`, as the rehearsal does it; the exit status."""
@@ -55,17 +58,24 @@ class Alone:
             return 1
         return status
 
-    def pulumi(self, *words: str) -> str:
+    def pulumi(self, *words: str, **variables: str) -> str:
         """What the engine prints about the stack file as it is now, whatever comes of it."""
         engine.refresh_copy(self.stack)
         done = subprocess.run(
             [paths.BIN / "pulumi", *words, "--non-interactive", "--stack", self.stack.name],
             cwd=self.checkout,
-            env=engine.environment(self.stack),
+            env=engine.environment(self.stack) | variables,
             capture_output=True,
             text=True,
         )
         return done.stdout + done.stderr
+
+    def answers(self, text: str) -> None:
+        """What kubectl and helm do: NO_OBJECTS or SILENT."""
+        for name in ("kubectl", "helm"):
+            file = self.programs / name
+            file.write_text(text)
+            file.chmod(0o755)
 
     def state(self) -> list[dict[str, Any]]:
         """What the engine believes to exist."""
@@ -90,8 +100,9 @@ def alone(name: str, files: Mapping[str, str] | None = None) -> Iterator[Alone]:
         shutil.copyfile(paths.CHECKOUT / file, checkout / file)
     for file, text in (files or {}).items():
         (checkout / file).write_text(text)
-    state = folder / "s"
+    state, programs = folder / "s", folder / "bin"
     state.mkdir()
+    programs.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRAINYARD_REHEARSAL", str(state))
         for constant, place in {
@@ -108,7 +119,7 @@ def alone(name: str, files: Mapping[str, str] | None = None) -> Iterator[Alone]:
             plugins = install.PLUGINS | {kubernetes: (install.PLUGINS[kubernetes][0], PRETENDED)}
             patch.setattr(install, "PLUGINS", plugins)
             patch.setattr(install.genuine, "provider", lambda name, version: None)
-            path = f"{_without_objects(folder / 'bin')}:{engine.search_path()}"
+            path = f"{programs}:{engine.search_path()}"
             patch.setattr(engine, "search_path", lambda: path)
             port = int(account.url.rpartition(":")[2])
             paths.remember(replace(paths.world(), account_port=port))
@@ -119,24 +130,19 @@ def alone(name: str, files: Mapping[str, str] | None = None) -> Iterator[Alone]:
             keeper = threading.Thread(target=_keep, args=(account, region, stop), daemon=True)
             keeper.start()
             try:
-                yield Alone(
+                place = Alone(
                     account=account,
                     stack=stack,
                     checkout=checkout,
                     log=paths.LOGS / f"pulumi-{name}.log",
+                    programs=programs,
                 )
+                place.answers(NO_OBJECTS)
+                yield place
             finally:
                 stop.set()
                 keeper.join()
                 shutil.rmtree(folder)
-
-
-def _without_objects(folder: Path) -> Path:
-    folder.mkdir()
-    for name in ("kubectl", "helm"):
-        (folder / name).write_text(NO_OBJECTS)
-        (folder / name).chmod(0o755)
-    return folder
 
 
 def _keep(account: Account, region: str, stop: threading.Event) -> None:
