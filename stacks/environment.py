@@ -13,39 +13,25 @@ from components.brought_cluster import BroughtCluster
 from components.brought_network import BroughtNetwork
 from components.cluster import Cluster
 from components.device_plugins import DevicePlugins
-from components.directory_roots import DirectoryRoots
-from components.dispatch import Dispatch
 from components.gpu_nodes import GpuNodes
 from components.gpu_pool import GpuPool
-from components.jobs import Jobs
 from components.karpenter import Karpenter
 from components.namespace import JobNamespace, Volume
 from components.network import Network
 from components.own_cluster import OwnCluster
 from components.own_network import OwnNetwork
 from components.prefetch import Prefetch
-from components.priority import Priority
-from components.queue_manager import QueueManager
-from components.queues import Queues
 from components.registry import Registry
-from components.store import Roots
 from components.system_nodes import SystemNodes
-from components.team import Team
-from components.team_identity import TeamIdentity
-from components.team_rules import TeamRules
-from components.trainer import Runtimes, Trainer
-from components.training_operator import TrainingOperator
 from plans.clusters import BroughtClusterPlan, OwnClusterPlan, protected
 from plans.networks import BroughtNetworkPlan, OwnNetworkPlan
 from plans.policies import Document
-from plans.secrets import ADD_ON
-from plans.team_network import Ranges
 from plans.tunnel import tunnel_command
-from stacks.outputs import job_outputs, job_starts
-from stacks.pace import answered
+from stacks.outputs import job_outputs
 from stacks.planned import EnvironmentPlan
-from stacks.reference import cluster_of
+from stacks.sharing import share
 from stacks.stores.kinds import plan_kind
+from stacks.training import job_identity, run_jobs, take_jobs
 from stacks.watching import watch
 
 NETWORKS: dict[type, Callable[..., Network]] = {
@@ -150,148 +136,38 @@ async def build(plan: EnvironmentPlan) -> dict[str, Any]:
     workspace = JobNamespace(
         "workspace", plan.workspace, volumes=volumes, drivers=add_ons, opts=in_cluster
     )
-    # Pods that start before their role have no identity, and no secrets without the driver.
-    secrets = (
-        [
-            TeamIdentity(
-                "jobs",
-                plan.job_pods,
-                identity=me,
-                cluster_name=name,
-                trusts=trusts,
-                mounts=(),
-                opts=in_cluster,
-            ).ready,
-            add_ons[ADD_ON],
-        ]
-        if plan.job_pods
-        else []
-    )
-    trainer = Trainer("trainer", plan.trainer, nodes=nodes, opts=in_cluster)
-    runtimes = Runtimes("runtimes", plan.runtimes, admission=trainer.ready, opts=in_cluster)
-    legacy = {
-        kind: TrainingOperator("training-operator", each, nodes=nodes, opts=in_cluster)
-        for kind, each in plan.training_operators.items()
-    }
-    controllers = [*trainer.ready, *(one for each in legacy.values() for one in each.ready)]
-    queues = (
-        Queues("queues", plan.queues, controllers=controllers, opts=in_cluster)
-        if plan.queues
-        else None
-    )
-    admission = queues.admission if queues else []
-    dispatch = (
-        Dispatch(
-            "dispatch",
-            plan.dispatch,
-            identity=me,
-            cluster_name=name,
-            workers={worker: cluster_of(worker, me) for worker in plan.dispatch.workers},
-            trusts=trusts,
-            kueue=admission,
-            nodes=nodes,
-            opts=in_cluster,
-        )
-        if plan.dispatch
-        else None
-    )
-    admits = {
-        "TrainJob": [*trainer.ready, *admission],
-        **{kind: [*each.ready, *admission] for kind, each in legacy.items()},
-        **{name: [runtime, *admission] for name, runtime in runtimes.ready.items()},
-    }
-    priorities = {
-        key: Priority(key, value, opts=in_cluster) for key, value in plan.priorities.items()
-    }
+    secrets = job_identity(plan, cluster_name=name, trusts=trusts, add_ons=add_ons, opts=in_cluster)
+    training = take_jobs(plan, cluster_name=name, trusts=trusts, nodes=nodes, opts=in_cluster)
     kubeconfig = cluster.coordinates.kubeconfig()
-    needs = {
-        key: [
-            *admits[job.runtime or job.kind],
-            # Ranks find each other by name, and at the end a checkpoint finds its store.
-            add_ons["coredns"],
-            *pools[job.pool].ready,
-            *(workspace.claims[store] for store in job.stores),
-            *(priorities[each].ready for each in job.priorities),
-            *(secrets if job.secrets else ()),
-        ]
-        for key, job in plan.jobs.items()
-    }
-    if plan.jobs:
-        Jobs(
-            "jobs",
-            plan.jobs,
-            identity=me,
-            starts=job_starts(plan),
-            namespace=workspace.namespace,
-            kubeconfig=kubeconfig,
-            needs=needs,
-            opts=in_cluster,
-        )
-
-    manager = plan.queues.manager if plan.queues else None
-    # The VPC CNI enforces the network policies of teams.
-    walls = (
-        [
-            *TeamRules(
-                "teams",
-                queues=queues is not None,
-                managed=manager is not None,
-                secrets=ADD_ON in add_ons,
-                opts=in_cluster,
-            ).ready,
-            add_ons["vpc-cni"],
-        ]
-        if plan.teams
-        else []
+    run_jobs(
+        plan,
+        training.admits,
+        pools=pools,
+        workspace=workspace,
+        add_ons=add_ons,
+        secrets=secrets,
+        kubeconfig=kubeconfig,
+        opts=in_cluster,
     )
-    roots = (
-        DirectoryRoots(
-            "directories",
-            plan.directory_roots,
-            volumes=volumes,
-            drivers=add_ons,
-            group_id=cluster.security_group_id,
-            opts=in_cluster,
-        ).roots
-        if plan.directory_roots
-        else Roots()
+    await share(
+        plan,
+        training,
+        network=network,
+        cluster=cluster,
+        reached=pulumi.Output.all(**_reached(cluster)),
+        stores=stores,
+        volumes=volumes,
+        add_ons=add_ons,
+        trusts=trusts,
+        opts=in_cluster,
     )
-    reached = pulumi.Output.all(**_reached(cluster))
-    teams: dict[str, Team] = {}
-    for key, team in plan.teams.items():
-        teams[key] = Team(
-            f"team-{key}",
-            team,
-            cluster_name=name,
-            reached=reached,
-            stores=stores,
-            roots=roots,
-            drivers=add_ons,
-            walls=walls,
-            controllers=controllers,
-            queues=[*(queues.ready if queues else []), *(dispatch.ready if dispatch else [])],
-            trusts=trusts,
-            ranges=Ranges(vpc=network.cidrs, services=cluster.service_cidr),
-            opts=in_cluster,
-        )
-        await answered(teams[key].ready)
-    if manager:
-        QueueManager(
-            "queue-manager",
-            manager,
-            identity=me,
-            cluster_name=name,
-            teams={key: (plan.teams[key].workspace.namespace, made) for key, made in teams.items()},
-            opts=in_cluster,
-        )
-
     return {
         "kubeconfig": kubeconfig,
         "contract": _contract(plan, cluster, volumes),
         "jobs": job_outputs(plan.jobs),
         "registries": {key: registry.url for key, registry in registries.items()},
         **watched,
-        **({"queues_role": dispatch.role_arn} if dispatch else {}),
+        **({"queues_role": training.dispatch.role_arn} if training.dispatch else {}),
         **_tunnel(plan, cluster),
         **({"deletion_protection": True} if protected(plan.cluster) else {}),
     }

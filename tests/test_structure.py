@@ -198,7 +198,9 @@ PURE = [
         "stacks/environment.py",
         "stacks/pace.py",
         "stacks/reference.py",
+        "stacks/sharing.py",
         "stacks/team.py",
+        "stacks/training.py",
         "stacks/watching.py",
     )
 ]

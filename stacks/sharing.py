@@ -1,0 +1,111 @@
+"""The teams that an environment lists, and what keeps them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from components.cluster import Cluster
+from components.directory_roots import DirectoryRoots
+from components.namespace import Volume
+from components.network import Network
+from components.queue_manager import QueueManager
+from components.store import Roots, Store
+from components.team import Team
+from components.team_rules import TeamRules
+from plans.policies import Document
+from plans.secrets import ADD_ON
+from plans.team_network import Ranges
+from stacks.pace import answered
+from stacks.planned import EnvironmentPlan
+from stacks.training import Training
+
+
+async def share(
+    plan: EnvironmentPlan,
+    training: Training,
+    *,
+    network: Network,
+    cluster: Cluster,
+    reached: pulumi.Output[dict[str, Any]],
+    stores: Mapping[str, Store],
+    volumes: Mapping[str, Volume],
+    add_ons: Mapping[str, pulumi.Resource],
+    trusts: pulumi.Output[Document],
+    opts: pulumi.ResourceOptions,
+) -> None:
+    """`reached`: how the cluster is reached, as the contract says it. `trusts`: of a role that any pod of
+    the cluster could get."""
+    queues, dispatch = training.queues, training.dispatch
+    manager = plan.queues.manager if plan.queues else None
+    walls = _walls(plan, add_ons, managed=manager is not None, opts=opts)
+    roots = _roots(plan, volumes, add_ons, cluster.security_group_id, opts)
+    teams: dict[str, Team] = {}
+    for key, team in plan.teams.items():
+        teams[key] = Team(
+            f"team-{key}",
+            team,
+            cluster_name=cluster.coordinates.name,
+            reached=reached,
+            stores=stores,
+            roots=roots,
+            drivers=add_ons,
+            walls=walls,
+            controllers=training.controllers,
+            queues=[*(queues.ready if queues else []), *(dispatch.ready if dispatch else [])],
+            trusts=trusts,
+            ranges=Ranges(vpc=network.cidrs, services=cluster.service_cidr),
+            opts=opts,
+        )
+        await answered(teams[key].ready)
+    if manager:
+        QueueManager(
+            "queue-manager",
+            manager,
+            identity=plan.identity,
+            cluster_name=cluster.coordinates.name,
+            teams={key: (plan.teams[key].workspace.namespace, made) for key, made in teams.items()},
+            opts=opts,
+        )
+
+
+def _walls(
+    plan: EnvironmentPlan,
+    add_ons: Mapping[str, pulumi.Resource],
+    *,
+    managed: bool,
+    opts: pulumi.ResourceOptions,
+) -> list[pulumi.Resource]:
+    """What must stand before anybody of a team enters. The VPC CNI enforces the network policies."""
+    if not plan.teams:
+        return []
+    rules = TeamRules(
+        "teams",
+        queues=plan.queues is not None,
+        managed=managed,
+        secrets=ADD_ON in add_ons,
+        opts=opts,
+    )
+    return [*rules.ready, add_ons["vpc-cni"]]
+
+
+def _roots(
+    plan: EnvironmentPlan,
+    volumes: Mapping[str, Volume],
+    add_ons: Mapping[str, pulumi.Resource],
+    group_id: pulumi.Input[str],
+    opts: pulumi.ResourceOptions,
+) -> Roots:
+    """From which directories of the teams are made."""
+    if not plan.directory_roots:
+        return Roots()
+    return DirectoryRoots(
+        "directories",
+        plan.directory_roots,
+        volumes=volumes,
+        drivers=add_ons,
+        group_id=group_id,
+        opts=opts,
+    ).roots

@@ -1,0 +1,142 @@
+"""What takes the jobs of an environment: controllers, runtimes and queues; and the jobs of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+
+from components.dispatch import Dispatch
+from components.gpu_pool import GpuPool
+from components.jobs import Jobs
+from components.namespace import JobNamespace
+from components.priority import Priority
+from components.queues import Queues
+from components.team_identity import TeamIdentity
+from components.trainer import Runtimes, Trainer
+from components.training_operator import TrainingOperator
+from frozen import dataclass
+from plans.policies import Document
+from plans.secrets import ADD_ON
+from stacks.outputs import job_starts
+from stacks.planned import EnvironmentPlan
+from stacks.reference import cluster_of
+
+Needs = Mapping[str, Sequence[pulumi.Resource]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What must stand before a job, and before the queue of a team."""
+
+    controllers: Sequence[pulumi.Resource]
+    admits: Needs
+    """Runtime, or kind of job that has none → what takes such a job."""
+    queues: Queues | None
+    dispatch: Dispatch | None
+
+
+def take_jobs(
+    plan: EnvironmentPlan,
+    *,
+    cluster_name: pulumi.Input[str],
+    trusts: pulumi.Output[Document],
+    nodes: Sequence[pulumi.Resource],
+    opts: pulumi.ResourceOptions,
+) -> Training:
+    """`trusts`: of a role that any pod of the cluster could get. `nodes`: that pods without GPUs run
+    on."""
+    trainer = Trainer("trainer", plan.trainer, nodes=nodes, opts=opts)
+    runtimes = Runtimes("runtimes", plan.runtimes, admission=trainer.ready, opts=opts)
+    legacy = {
+        kind: TrainingOperator("training-operator", each, nodes=nodes, opts=opts)
+        for kind, each in plan.training_operators.items()
+    }
+    controllers = [*trainer.ready, *(one for each in legacy.values() for one in each.ready)]
+    queues = (
+        Queues("queues", plan.queues, controllers=controllers, opts=opts) if plan.queues else None
+    )
+    admission = queues.admission if queues else []
+    dispatch = (
+        Dispatch(
+            "dispatch",
+            plan.dispatch,
+            identity=plan.identity,
+            cluster_name=cluster_name,
+            workers={each: cluster_of(each, plan.identity) for each in plan.dispatch.workers},
+            trusts=trusts,
+            kueue=admission,
+            nodes=nodes,
+            opts=opts,
+        )
+        if plan.dispatch
+        else None
+    )
+    admits = {
+        "TrainJob": [*trainer.ready, *admission],
+        **{kind: [*each.ready, *admission] for kind, each in legacy.items()},
+        **{name: [runtime, *admission] for name, runtime in runtimes.ready.items()},
+    }
+    return Training(controllers=controllers, admits=admits, queues=queues, dispatch=dispatch)
+
+
+def job_identity(
+    plan: EnvironmentPlan,
+    *,
+    cluster_name: pulumi.Input[str],
+    trusts: pulumi.Output[Document],
+    add_ons: Mapping[str, pulumi.Resource],
+    opts: pulumi.ResourceOptions,
+) -> list[pulumi.Resource]:
+    """What a job with secrets needs: pods that start before their role have no identity, and no secrets
+    without the driver."""
+    if not plan.job_pods:
+        return []
+    identity = TeamIdentity(
+        "jobs",
+        plan.job_pods,
+        identity=plan.identity,
+        cluster_name=cluster_name,
+        trusts=trusts,
+        mounts=(),
+        opts=opts,
+    )
+    return [identity.ready, add_ons[ADD_ON]]
+
+
+def run_jobs(
+    plan: EnvironmentPlan,
+    admits: Needs,
+    *,
+    pools: Mapping[str, GpuPool],
+    workspace: JobNamespace,
+    add_ons: Mapping[str, pulumi.Resource],
+    secrets: Sequence[pulumi.Resource],
+    kubeconfig: pulumi.Output[str],
+    opts: pulumi.ResourceOptions,
+) -> None:
+    """The jobs of the environment, and priorities for all. `secrets`: what a job with secrets needs."""
+    priorities = {key: Priority(key, value, opts=opts) for key, value in plan.priorities.items()}
+    needs = {
+        key: [
+            *admits[job.runtime or job.kind],
+            # Ranks find each other by name, and at the end a checkpoint finds its store.
+            add_ons["coredns"],
+            *pools[job.pool].ready,
+            *(workspace.claims[store] for store in job.stores),
+            *(priorities[each].ready for each in job.priorities),
+            *(secrets if job.secrets else ()),
+        ]
+        for key, job in plan.jobs.items()
+    }
+    if plan.jobs:
+        Jobs(
+            "jobs",
+            plan.jobs,
+            identity=plan.identity,
+            starts=job_starts(plan),
+            namespace=workspace.namespace,
+            kubeconfig=kubeconfig,
+            needs=needs,
+            opts=opts,
+        )
