@@ -289,6 +289,8 @@ QUESTIONS = (
     "eks:DescribeAddonVersions",
     "eks:DescribeCluster",
     "iam:GetRole",
+    "s3:GetBucketPolicyStatus",
+    "s3:GetBucketVersioning",
     "servicequotas:GetServiceQuota",
     "ssm:GetParameter",
 )

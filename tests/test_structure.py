@@ -261,8 +261,13 @@ def _is_text(statement: ast.stmt) -> bool:
 @pytest.mark.parametrize(
     "path",
     # The first watches a run, with kubectl. The second reads prices, for catalog.refresh alone. The
-    # third asks bash whether it can read a script, and runs nothing of it.
-    [p for p in PROGRAM if p.name not in ("wait_for_job.py", "price_list.py", "bash_syntax.py")],
+    # third asks bash whether it can read a script, and runs nothing of it. The fourth reads where
+    # `pulumi login` has put the state.
+    [
+        p
+        for p in PROGRAM
+        if p.name not in ("wait_for_job.py", "price_list.py", "bash_syntax.py", "state.py")
+    ],
     ids=lambda p: f"{p.parent.name}/{p.name}",
 )
 def test_the_product_runs_no_commands_and_asks_no_network(path: Path) -> None:

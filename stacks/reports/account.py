@@ -183,6 +183,15 @@ class Account(Caller):
         found = self._ask("kms:GetKeyPolicy", unless="NotFound", KeyId=arn, PolicyName="default")
         return found.get("Policy", "")
 
+    def keeps_versions(self, bucket: str) -> bool:
+        """Whether a bucket keeps old versions of its objects."""
+        return self._ask("s3:GetBucketVersioning", Bucket=bucket).get("Status") == "Enabled"
+
+    def is_public(self, bucket: str) -> bool:
+        """Whether the policy of a bucket lets everybody in."""
+        found = self._ask("s3:GetBucketPolicyStatus", unless="NoSuchBucketPolicy", Bucket=bucket)
+        return found.get("PolicyStatus", {}).get("IsPublic", False)
+
     def secret(self, name: str) -> dict[str, Any]:
         """As Secrets Manager describes the secret, without its value; empty where it knows none."""
         return self._ask("secretsmanager:DescribeSecret", unless="ResourceNotFound", SecretId=name)

@@ -16,7 +16,18 @@ TIMEOUTS = {
     "retries": {"total_max_attempts": 3, "mode": "standard"},
 }
 """Seconds, and two retries: a page of an answer takes at most 18 seconds."""
-CLIENTS = ("sts", "ec2", "eks", "iam", "kms", "secretsmanager", "service-quotas", "ssm", "fsx")
+CLIENTS = (
+    "sts",
+    "ec2",
+    "eks",
+    "iam",
+    "kms",
+    "secretsmanager",
+    "service-quotas",
+    "ssm",
+    "fsx",
+    "s3",
+)
 """By the prefix of their IAM actions, as botocore calls them."""
 Filters = dict[str, Sequence[str]]
 

@@ -31,6 +31,7 @@ from stacks.reports.reach import address_errors, asks_address, first_update_erro
 from stacks.reports.releases import add_ons, ami_errors, amis, build_errors
 from stacks.reports.secrets import secret_checks
 from stacks.reports.service_roles import role_findings, service_roles
+from stacks.reports.state import back_end, state_checks
 from stacks.reports.zone_choice import eks_zone_errors, instead
 from stacks.rules.access import account_findings, entry_findings, role_finding
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
@@ -126,6 +127,7 @@ def checks(
         **store_checks(account, plan),
         **backup_checks(account, plan),
         **public_address_checks(account, plan.network),
+        **state_checks(account, back_end()),
         "zones": lambda: zone_findings(plan, wanted.zone_id, account.zones()),
         "instance types on offer": lambda: offer_findings(plan, account.offers(types)),
         **{

@@ -85,6 +85,8 @@ SOUND: dict[str, Any] = {
     "key": {},
     "key_policy": "",
     "secret": {"Name": "vision/hf"},
+    "keeps_versions": True,
+    "is_public": False,
     "vpc": None,
     "without_s3": [],
     "endpoint_apis": set(),
@@ -93,6 +95,11 @@ SOUND: dict[str, Any] = {
     "has_ami": True,
     "recommended_ami": "1.35.8-20261101",
 }
+
+
+@pytest.fixture(autouse=True)
+def state_in_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://my-states?region=ap-northeast-2")
 
 
 def account(**answers: Any) -> Any:
@@ -336,6 +343,15 @@ def test_a_quota_that_jobs_exceed_is_refused_with_the_command_that_raises_it() -
 
 
 EACH_ZONE = at("network.nat", "each_zone")
+
+
+def test_a_state_that_can_be_lost_or_that_everybody_reads_is_told() -> None:
+    [lost] = [str(one) for one in found(at("zone_id", "apne2-az1"), keeps_versions=False)][1:]
+    assert "bucket my-states keeps the state, and no old versions of it" in lost
+    [public] = errors(is_public=True)
+    assert public.startswith(
+        "account: must keep the state where not everybody can read it; got buck"
+    )
 
 
 def test_more_nat_gateways_than_public_addresses_are_refused() -> None:
@@ -728,7 +744,7 @@ def test_a_role_that_aws_refuses_is_named(ours: Account, monkeypatch: pytest.Mon
 def test_every_question_reads() -> None:
     actions = re.findall(r'"[a-z0-9]+:([A-Z][A-Za-z]+)"', inspect.getsource(Account))
     reads = ("Get", "Describe", "List")
-    assert len(actions) == 34 and all(action.startswith(reads) for action in actions)
+    assert len(actions) == 36 and all(action.startswith(reads) for action in actions)
 
 
 def test_an_account_is_asked_through_botocore(ours: Account) -> None:
