@@ -135,8 +135,8 @@ def leaving_warnings(plan: EnvironmentPlan, deployed: Deployed) -> Iterator[Inpu
                 path="environment.zone" if own else f"environment.pools.{name}.placement",
                 text=(
                     f"this update deletes the placement group {was}, which EC2 refuses while a node"
-                    " runs in it. The update then makes every other change and fails: run `pulumi up`"
-                    f" again when the nodes that pool {name} has now are gone"
+                    " runs in it. The update then fails: run `pulumi up` again when the nodes that"
+                    f" pool {name} has now are gone"
                 ),
             )
 
