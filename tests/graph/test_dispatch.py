@@ -15,18 +15,21 @@ from plans.pod_template import POOL
 from plans.queue_admission import POLICY
 from plans.queues import DISPATCHER, MANAGERS, NAMESPACE
 from stacks.planned import TeamPlan
-from tests.support.dispatching import MANAGER, ROLE, TEAM, WORKER, checkout, manager_graph, planned
+from tests.support.dispatching import (
+    CLUSTER,
+    MANAGER,
+    ROLE,
+    TEAM,
+    WORKER,
+    checkout,
+    manager_graph,
+    planned,
+)
 from tests.support.recording import UNKNOWN, Graph, deploy, stack_values
 from tests.support.stackfile import TEAM as OF_TEAM
 from tests.support.stackfile import without
 from tests.support.teams import by_name
 
-CLUSTER = {
-    "name": "tokyo-cluster",
-    "arn": "arn:aws:eks:::cluster/tokyo-cluster",
-    "endpoint": "https://tokyo",
-    "certificate_authority": "Y2E=",
-}
 CLASSES = ("Dispatch", "Passes", "Manager")
 
 

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from tests.conftest import GOLDEN
+from tests.support.dispatching import CLUSTER, checkout, manager_graph
 from tests.support.force_new import CHANGES, NO_INPUT, STACK
+from tests.support.graphs import environment
 from tests.support.recording import CHECKOUT, Graph, deploy
+from tests.support.stackfile import at
 from tests.support.stacks import STACKS, recorded
+from tests.support.teams import with_queues
 
-ELSEWHERE = {"Cluster"}
+KEPT = re.compile(r"(?:aws|kubernetes|eks):\S+:(\w+)")
+"""A type of what AWS and Kubernetes keep; the group is its kind."""
+FILE_WITH_A_RUNTIME = {
+    "manifest": "tests/workloads/valid/trainjob-of-dev.yaml",
+    "pool": "g6e",
+    "claims": {"fsx-pvc": "scratch"},
+}
+LINE = re.compile(rf'(?:\+ | "type": "){KEPT.pattern}\b')
+"""Where a golden names the type of a resource."""
 
 
 def kind(label: str) -> str:
@@ -16,13 +32,7 @@ def kind(label: str) -> str:
 
 
 def kinds(graph: Graph) -> set[str]:
-    """Types of what AWS and Kubernetes keep."""
-    found = [
-        *graph.starting("aws:"),
-        *graph.starting("kubernetes:"),
-        *graph.of("eks:index:Cluster"),
-    ]
-    return {node.kind.rpartition(":")[2] for node in found}
+    return {found[1] for node in graph.nodes.values() if (found := KEPT.fullmatch(node.kind))}
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +44,24 @@ def graph() -> Graph:
     return deploy("dev", changes)
 
 
-def test_every_type_of_every_stack_has_a_force_new_input_or_has_none(most: Graph) -> None:
+def test_every_type_of_every_stack_has_a_force_new_input_or_has_none(
+    most: Graph, tmp_path: Path
+) -> None:
     known = {kind(label) for change in CHANGES.values() for label in change.replaces}
-    graphs = [most, *map(recorded, STACKS)]
-    assert set[str]().union(*map(kinds, graphs)) - known - NO_INPUT.keys() == set()
+    graphs = [
+        most,
+        environment(
+            with_queues,
+            at("queues.topology", "preferred"),
+            at("pools.g6e.replicas", 4),
+            at("pools.h100.replicas", 2),
+        ),
+        environment(at("jobs.theirs", FILE_WITH_A_RUNTIME)),
+        manager_graph(checkout(tmp_path), CLUSTER),
+        *map(recorded, STACKS),
+    ]
+    reviewed = [set(LINE.findall(file.read_text())) for file in GOLDEN.iterdir()]
+    assert set[str]().union(*map(kinds, graphs), *reviewed) - known == NO_INPUT.keys()
 
 
 @pytest.mark.parametrize("what", CHANGES)

@@ -15,6 +15,7 @@ from stacks.replacing import (
     STORES,
     changes,
     growing_warnings,
+    leaving_warnings,
     replacing_errors,
     replacing_warnings,
 )
@@ -264,6 +265,25 @@ def test_an_update_that_grows_a_file_system_says_what_that_means() -> None:
     assert "grows scratch from 4800 to 7200" in warning.text and "after 6 hours" in warning.text
     assert [*growing_warnings(environment_plan(), deployed(graph_of()))] == []
     assert [*growing_warnings(plan, Deployed())] == []
+
+
+@pytest.mark.parametrize(
+    ("after", "path"),
+    [
+        (at("pools.h100.placement", "anywhere"), "environment.pools.h100.placement"),
+        (at("zone", "ap-northeast-2c"), "environment.zone"),
+    ],
+)
+def test_a_placement_group_goes_after_its_nodes(after: Edit, path: str) -> None:
+    near = at("pools.h100.placement", "cluster")
+    graph = graph_of(near)
+    [warning] = leaving_warnings(environment_plan(near, after), deployed(graph))
+    assert warning.path == path
+    group = graph["PlacementGroup h100-nodes"].inputs["name"]
+    assert group in warning.text and "pool h100" in warning.text
+    assert [*leaving_warnings(environment_plan(near), deployed(graph))] == []
+    assert [*leaving_warnings(environment_plan(without("pools.h100")), deployed(graph))] == []
+    assert [*leaving_warnings(environment_plan(near), Deployed())] == []
 
 
 def test_a_file_system_that_is_read_is_no_store_of_the_stack() -> None:

@@ -31,6 +31,13 @@ from tests.support.trainer_server import TrainerServer
 MANAGER, WORKER, TEAM = "dev", "tokyo", "team-vision"
 RELEASE = "2.3.0"
 ROLE = "arn:aws:iam::111122223333:role/dev-queues"
+CLUSTER = {
+    "name": "tokyo-cluster",
+    "arn": "arn:aws:eks:::cluster/tokyo-cluster",
+    "endpoint": "https://tokyo",
+    "certificate_authority": "Y2E=",
+}
+"""How the worker's is reached, as its stack says it."""
 
 
 def nothing(settings: dict[str, Any]) -> None:

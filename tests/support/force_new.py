@@ -49,6 +49,15 @@ STORES: dict[str, Any] = {
         "teams": "apart",
     },
 }
+OLD_JOB: dict[str, Any] = {
+    "pytorch_job": {},
+    "nodes": 1,
+    "pool": "l4",
+    "image": "trainer:1",
+    "gpus_per_node": 1,
+    "command": ["/bin/sh", "-c", "sleep 3"],
+    "allow_no_checkpoint": True,
+}
 LATER = ("teams", "jobs")
 """Settings of STACK that need what the first `up` makes, or a role."""
 STACK = with_l4(
@@ -64,12 +73,14 @@ STACK = with_l4(
     budget={"dollars_a_month": 100, "emails": ["gpu-budget@example.com"]},
     priorities={"high": 1000},
     teams={TEAM: {"deployer": f"{ROLE}/{TEAM}", "s3_reads": ["s3://sets/images/"]}},
-    jobs={"short": JOB},
+    training_operator={"version": "1.8.1"},
+    jobs={"short": JOB, "old": OLD_JOB},
 )
 _ENVIRONMENT = STACK["trainyard:environment"]
 _ENVIRONMENT["cluster"]["admins"] = {"ops": {"role_arn": f"{ROLE}/{OPS[0]}"}}
 _ENVIRONMENT["trainer"]["own_runtimes"] = {"once": {"image": "trainer:1", "max_restarts": 0}}
-_ENVIRONMENT["pools"]["l4"]["placement"] = "cluster"
+# EC2 deletes no placement group in which a node runs: no job asks for this pool.
+_ENVIRONMENT["pools"]["near"] = _ENVIRONMENT["pools"]["l4"] | {"placement": "cluster"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +158,7 @@ CHANGES: dict[str, Change] = {
         ),
     ),
     "another placement group": Change(
-        inputs=_renamed("PlacementGroup l4-nodes"), replaces=("PlacementGroup l4-nodes",)
+        inputs=_renamed("PlacementGroup near-nodes"), replaces=("PlacementGroup near-nodes",)
     ),
     "another name of a role's policy": Change(
         inputs=_renamed("RolePolicy karpenter-nodes"), replaces=("RolePolicy karpenter-nodes",)
@@ -191,6 +202,9 @@ CHANGES: dict[str, Change] = {
     ),
     "another run of a job": Change(
         settings=(at("jobs.short.run", 2),), replaces=("TrainJob short",)
+    ),
+    "another run of a PyTorchJob": Change(
+        settings=(at("jobs.old.run", 2),), replaces=("PyTorchJob old",)
     ),
     "another failure policy of a runtime": Change(
         settings=(at("trainer.own_runtimes.once.max_restarts", 3),),
@@ -311,15 +325,28 @@ CHANGES: dict[str, Change] = {
     ),
 }
 """What is changed → how, in the order in which one world bears it."""
-_NAMED = "its name follows from that of a team or a pool: another name is another resource"
+_NAMED = (
+    "its name follows from that of a team, a pool or a worker: another name is another resource"
+)
+_ONE = "its one name is in the program, and nothing else of it makes another one"
+_FILED = (
+    "its name is in the job's file or follows from its content: another name is another resource"
+)
 NO_INPUT = {
     "InternetGateway": "its VPC changes in place",
     "Eip": "`domain` has one value",
     "ClusterQueue": _NAMED,
-    "Cohort": _NAMED,
     "LocalQueue": _NAMED,
     "ResourceFlavor": _NAMED,
-    "WorkloadPriorityClass": _NAMED,
+    "MultiKueueCluster": _NAMED,
+    "Secret": f"{_NAMED}, and so is `type`, which the program leaves alone",
+    "AdmissionCheck": _ONE,
+    "Cohort": _ONE,
+    "MultiKueueConfig": _ONE,
+    "Topology": _ONE,
+    "WorkloadPriorityClass": _ONE,
+    "SecretProviderClass": _FILED,
+    "TrainingRuntime": _FILED,
     "Workspace": "its key alone does, and the worlds of this table have no key; a preview refuses it",
     "WorkspaceConfiguration": "it goes with its workspace",
 }
