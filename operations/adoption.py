@@ -29,6 +29,8 @@ class Wanted:
     """The engine's own import file. It has no ids."""
     states: dict[str, Entry]
     """URN → the state that its creation would lead to."""
+    replaced: dict[str, Entry]
+    """URN → the state of what it would make in the place of an object that the state has."""
     region: str | None
     """The region of the stack."""
 
@@ -38,13 +40,18 @@ class Wanted:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "import.json"
             shown = json.loads(pulumi(stack, "preview", "--json", "--import-file", str(file)))
-            return cls(
-                importable=json.loads(file.read_text()),
-                states={
+            made = {
+                op: {
                     step["urn"]: step["newState"]
                     for step in shown.get("steps", [])
-                    if step["op"] == "create"
-                },
+                    if step["op"] == op
+                }
+                for op in ("create", "replace")
+            }
+            return cls(
+                importable=json.loads(file.read_text()),
+                states=made["create"],
+                replaced=made["replace"],
                 region=(shown.get("config") or {}).get("aws:region"),
             )
 

@@ -5,12 +5,13 @@ Pulumi records when it starts to create an object, and records the id when the o
 engine or a plugin is killed in between, or an answer is lost, the object exists and is not in the
 state: the next `up` would fail because its name is taken, or create it twice. This command finds such
 objects by their names and tags and imports them into the state; then `pulumi up` continues. The new
-object of a killed replacement takes the place of the old one there (replacements.py). AWS objects whose
-update was killed, and objects whose deletion has not ended (deletions.py), are read again. It changes
-five things in the account: it uninstalls Helm releases whose installation or deletion has not ended,
-rolls back those whose upgrade has not ended, removes the egress rule that AWS adds to a new security
-group, deletes a role that has no name in the program, and after a failed destroy deletes the network
-interfaces that the VPC CNI left in the stack's subnets (interfaces.py).
+object of a killed replacement takes the place of the old one there, unless the stack file wants the old
+one again (replacements.py). AWS objects whose update was killed, and objects whose deletion has not
+ended (deletions.py), are read again. It changes five things in the account: it uninstalls Helm releases
+whose installation or deletion has not ended, rolls back those whose upgrade has not ended, removes the
+egress rule that AWS adds to a new security group, deletes a role that has no name in the program, and
+after a failed destroy deletes the network interfaces that the VPC CNI left in the stack's subnets
+(interfaces.py).
 
 It first lists its changes and asks. After a yes it makes these changes and no others, and only if
 no update has run in between.
@@ -72,6 +73,8 @@ class Repair:
     """Name → its type."""
     replaced: dict[str, str]
     """URN → id of adopted objects in whose place the state holds older ones."""
+    wanted_again: dict[str, str]
+    """URN → id of objects that a replacement has left and that the stack file wants again."""
     changing: list[str]
     """URNs of objects whose update or deletion has not ended in the state, and may have in AWS."""
     unfinished_releases: list[Release]
@@ -88,6 +91,10 @@ class Repair:
             *(f"removes the pending operation: {_began(it)}" for it in self.pending),
             *(release.way_out for release in self.unfinished_releases),
             *(f"imports {name} ({it.id})" for name, it in self.adopted.items()),
+            *(
+                f"keeps the old {name_of(urn)} ({id_}), which the stack file wants again"
+                for urn, id_ in self.wanted_again.items()
+            ),
             *(f"reads {name_of(it)}, whose change has not ended" for it in self.changing),
             *(
                 f"removes from {name} ({self.adopted[name].id}) the egress rule that AWS added"
@@ -100,13 +107,7 @@ class Repair:
     def apply(self, cluster: Cluster) -> None:
         """Make these changes. PulumiError where another update has changed the pending operations;
         then nothing was changed."""
-        state = deployment(self.stack)
-        if _pending(state) != self.pending:
-            raise PulumiError(f"an update of {self.stack} has run in between. {NOTHING}")
-        if self.pending:
-            replacements.take(state, self.replaced)
-            state["deployment"]["pending_operations"] = []
-            pulumi(self.stack, "stack", "import", text=json.dumps(state))
+        self._write_state()
         for release in self.unfinished_releases:
             cluster.end(release)
         for name in self.with_egress_rule:
@@ -120,6 +121,17 @@ class Repair:
             pulumi(self.stack, "refresh", "--yes", "--skip-preview", *targets)
         if len(self.adopted) > len(self.replaced):
             self.wanted.adopt(self.stack, {name: it.id for name, it in self.adopted.items()})
+
+    def _write_state(self) -> None:
+        """Let the state hold the objects of replacements, and no pending operation."""
+        state = deployment(self.stack)
+        if _pending(state) != self.pending:
+            raise PulumiError(f"an update of {self.stack} has run in between. {NOTHING}")
+        if self.pending or self.wanted_again:
+            replacements.take(state, self.replaced)
+            replacements.put_back(state, self.wanted_again)
+            state["deployment"]["pending_operations"] = []
+            pulumi(self.stack, "stack", "import", text=json.dumps(state))
 
 
 def repair(stack: str, *, yes: bool) -> int:
@@ -163,6 +175,7 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
     adopted, unfinished_releases = _settled(session, candidates, cluster, held)
     kinds = {entry["name"]: entry["type"] for entry, _ in candidates}
     named = {urn: adopted.get(replacements.new_name(urn)) for urn in begun}
+    replaced = {urn: new.id for urn, new in named.items() if new}
     return Repair(
         stack=stack,
         session=session,
@@ -170,7 +183,8 @@ def look(stack: str, state: Entry, cluster: Cluster) -> Repair:
         wanted=wanted,
         adopted=adopted,
         kinds=kinds,
-        replaced={urn: new.id for urn, new in named.items() if new},
+        replaced=replaced,
+        wanted_again=replacements.wanted_again(state, wanted.replaced, replaced),
         changing=sorted({*replacements.changing(state), *going}),
         unfinished_releases=[*unfinished_releases, *_half_changed(cluster, resources)],
         with_egress_rule=frozenset(

@@ -4,7 +4,8 @@ In a replacement, the new object exists, and the state holds the old one only.
 The engine notes before it creates the new object with which inputs it does so. Most old objects are
 deleted after that; where both cannot exist, the old one is gone and marked `pendingReplacement`.
 `pulumi import` cannot give a resource of the state another object, so the new one is written into the
-state, and a refresh reads the rest.
+state, and a refresh reads the rest. Where the stack file wants the old object again, the state holds
+that one, and the next update deletes the new one.
 """
 
 from __future__ import annotations
@@ -76,6 +77,44 @@ def take(state: Entry, ids: Mapping[str, str]) -> None:
         new |= {"created": now, "modified": now}
         resources[resources.index(each)] = new
     resources += [each | {"delete": True} for each in old if not each.get(GONE)]
+
+
+def wanted_again(state: Entry, made: Mapping[str, Entry], taken: Collection[str]) -> dict[str, str]:
+    """URN → id of old objects of the cluster that the next update would make, for their replacement has
+    been taken back in the stack file. They exist until the end of that update, so it would fail before.
+    `made`: what a preview makes in the place of others, by URN. `taken`: URNs of replacements that were
+    killed; where a preview makes none, it wants the old object.
+
+    Of AWS there are none: what the program gives a name is deleted before the next one comes."""
+    old = {
+        each["urn"]: each["id"]
+        for each in _resources(state)
+        if each["type"].startswith("kubernetes:")
+        and not each.get(GONE)
+        and (each.get("delete") or each["urn"] in taken)
+    }
+    return {
+        urn: id_
+        for urn, id_ in old.items()
+        if (_id(made[urn]) == id_ if urn in made else urn in taken)
+    }
+
+
+def put_back(state: Entry, ids: Mapping[str, str]) -> None:
+    """Let the state hold the old objects again, URN → id. The next update deletes the new ones."""
+    resources = _resources(state)
+    for urn, id_ in ids.items():
+        same = [index for index, each in enumerate(resources) if each["urn"] == urn]
+        [new] = [index for index in same if not resources[index].get("delete")]
+        [old] = [index for index in same if index != new and resources[index]["id"] == id_]
+        back = {key: value for key, value in resources[old].items() if key != "delete"}
+        resources[new], resources[old] = back, resources[new] | {"delete": True}
+
+
+def _id(made: Entry) -> str:
+    """What the Kubernetes provider calls the object."""
+    meta = made["inputs"].get("metadata") or {}
+    return "/".join(filter(None, (meta.get("namespace"), meta.get("name"))))
 
 
 def _resources(state: Entry) -> list[Entry]:

@@ -101,6 +101,30 @@ def test_the_new_object_of_a_killed_replacement_is_taken_and_the_old_one_deleted
     assert stack.commands[-1][-2:] == ("--target", URN) and stack.commands[-1][0] == "refresh"
 
 
+def test_an_old_object_that_the_stack_file_wants_again_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """After an update that failed before it deleted the object, and with nothing pending."""
+    urn = URN.replace(ENTRY["type"], kind := "kubernetes:core/v1:Namespace")
+    old, new = (
+        {
+            "urn": urn,
+            "type": kind,
+            "custom": True,
+            "id": name,
+            "inputs": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+        }
+        for name in ("vision", "seers")
+    )
+    stack = Stack(monkeypatch, pending=False, resources=(new, old | {"delete": True}))
+    stack.steps = [{"op": "replace", "urn": urn, "newState": old}]
+    assert repair.repair("dev", yes=True) == 0
+    assert "keeps the old network (vision), which the stack file wants again" in (
+        capsys.readouterr().out
+    )
+    assert stack.written == [old, new | {"delete": True}]
+
+
 def test_what_a_killed_update_was_changing_is_read_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -84,3 +84,49 @@ def test_what_was_never_made_stays_as_it_was() -> None:
     made = state()
     replacements.take(made, {})
     assert made == state()
+
+
+SPACE = "urn:pulumi:dev::trainyard::trainyard:teams:Team$kubernetes:core/v1:Namespace::team-vision"
+
+
+def space(name: str, **more: Any) -> dict[str, Any]:
+    kind = "kubernetes:core/v1:Namespace"
+    named = {"metadata": {"name": name}}
+    return {"urn": SPACE, "type": kind, "custom": True, "id": name, "inputs": named, **more}
+
+
+def test_the_old_object_that_the_stack_file_wants_again_is_kept_and_the_new_one_deleted() -> None:
+    """The API server refuses a second one of its name for as long as the old one waits for its
+    deletion, and that is the end of the update which would make it."""
+    old, new, pod = space("vision", delete=True), space("seers"), {"urn": "p", "type": "x"}
+    made = {"deployment": {"resources": [new, pod, old]}}
+    ids = replacements.wanted_again(made, {SPACE: space("vision")}, ())
+    assert ids == {SPACE: "vision"}
+    assert replacements.wanted_again(made, {SPACE: space("others")}, ()) == {}
+    assert replacements.wanted_again(made, {}, ()) == {}, "the new one is what it wants"
+    replacements.put_back(made, ids)
+    assert made["deployment"]["resources"] == [
+        space("vision"),
+        pod,
+        space("seers", delete=True),
+    ]
+
+
+def test_a_killed_replacement_that_is_taken_back_keeps_the_old_object() -> None:
+    """Where the state has the old one only, a preview sees nothing to do."""
+    killed = {"type": "creating", "resource": space("seers")}
+    made = {"deployment": {"resources": [space("vision")], "pending_operations": [killed]}}
+    assert replacements.wanted_again(made, {SPACE: space("seers")}, [SPACE]) == {}
+    assert replacements.wanted_again(made, {}, []) == {}, "the new one was never made"
+    ids = replacements.wanted_again(made, {}, [SPACE])
+    replacements.take(made, {SPACE: "seers"})
+    replacements.put_back(made, ids)
+    back, leaving = made["deployment"]["resources"]
+    assert (back["id"], leaving["id"], leaving["delete"]) == ("vision", "seers", True)
+    assert "delete" not in back
+
+
+def test_of_aws_and_of_what_is_gone_nothing_is_wanted_again() -> None:
+    assert replacements.wanted_again(state(delete=True), {URN: NEW | {"id": "fs-1"}}, ()) == {}
+    gone = {"deployment": {"resources": [space("vision", pendingReplacement=True)]}}
+    assert replacements.wanted_again(gone, {}, [SPACE]) == {}
