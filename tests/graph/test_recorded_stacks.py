@@ -1,7 +1,7 @@
 """Recorded stacks, as a reviewer reads them, and rules over the graph of every stack there is.
 
-dev and brought-vpc are recorded whole (test_environment.py, test_brought_network.py). Of the others a
-golden says what is different from one of these. An isolated stack has its place here once there is one.
+dev, brought-vpc and isolated are recorded whole (test_environment.py, test_brought_network.py,
+test_isolated.py). Of the others a golden says what is different from one of these.
 """
 
 from __future__ import annotations
