@@ -26,6 +26,8 @@ from tests.worlds.harness import copied_checkout
 SPEED = 300
 """A cluster takes two seconds, and nodes have four to join."""
 GONE = ("deleted", "terminated")
+LEFT = 99
+"""How a `down` ends that succeeded, and left something in the account."""
 PRETENDED = "tests.support.pretended_cluster"
 NO_OBJECTS = """#!/bin/sh
 case "$*" in *--raw=/version*) exit 0;; esac
@@ -54,9 +56,7 @@ class Alone:
         assert steps.repair(self.stack, display) == 0, (paths.LOGS / "repair.log").read_text()
         way = ("up",) if word == "up" else ("destroy", "--exclude-protected")
         status = steps.update(self.stack, Stages(display), *way)
-        if word == "down" and status == 0 and self.left():
-            return 1
-        return status
+        return LEFT if word == "down" and status == 0 and self.left() else status
 
     def pulumi(self, *words: str, **variables: str) -> str:
         """What the engine prints about the stack file as it is now, whatever comes of it."""

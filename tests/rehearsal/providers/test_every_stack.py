@@ -13,7 +13,7 @@ import yaml
 from rehearsal import paths
 from tests.graph.test_recorded_stacks import MORE
 from tests.rehearsal.aws_world import role
-from tests.support.alone import Alone, alone
+from tests.support.alone import LEFT, Alone, alone
 from tests.support.recording import stack_values
 from tests.support.stackfile import ENVIRONMENT
 from tests.support.stacks import STACKS
@@ -49,15 +49,6 @@ def prepare(place: Alone, settings: dict[str, Any]) -> None:
         )
 
 
-def custom(place: Alone) -> list[dict[str, Any]]:
-    providers = "pulumi:providers"
-    return [
-        each
-        for each in place.state()
-        if each.get("custom") and not each["type"].startswith(providers)
-    ]
-
-
 @pytest.mark.parametrize("name", sorted({*STACKS, *MORE} - ELSEWHERE.keys()))
 def test_it_comes_up_has_nothing_to_change_and_goes(name: str) -> None:
     settings = settings_of(name)
@@ -66,8 +57,6 @@ def test_it_comes_up_has_nothing_to_change_and_goes(name: str) -> None:
         before = {thing["id"] for thing in place.left()}
         assert place.do("up") == 0, place.log.read_text()
         assert "error" not in (said := place.pulumi("preview", "--expect-no-changes")), said
-        place.do("down")
-        kept = custom(place)
-        assert all(each.get("protect") for each in kept), place.log.read_text()
-        ids = before | {each["id"] for each in kept}
-        assert [thing for thing in place.left() if not ids & {thing["id"], thing["name"]}] == []
+        assert place.do("down") in (0, LEFT), place.log.read_text()
+        kept = before | {each["id"] for each in place.state() if each.get("id")}
+        assert [thing for thing in place.left() if not kept & {thing["id"], thing["name"]}] == []
