@@ -91,6 +91,7 @@ def drain(options: argparse.Namespace) -> int:
 
 def repair(options: argparse.Namespace) -> int:
     """After a killed update, list the objects that the stack's state lacks, ask, and import them."""
+    engine.release_lock(engine.find(options.stack), print)
     return _run(options, sys.executable, "-m", "operations.repair", options.stack)
 
 

@@ -1,5 +1,6 @@
 """The commands that `make` calls, with stand-ins for account, fleet and pulumi."""
 
+import argparse
 import fcntl
 import os
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from rehearsal import __main__ as cli
 from rehearsal import engine, paths, world
-from rehearsal.commands import down, steps, up
+from rehearsal.commands import down, look, steps, up
 from rehearsal.progress import Display, Stages
 
 REPOSITORY = Path(__file__).parents[3]
@@ -65,6 +66,16 @@ def test_up_stops_where_a_killed_update_could_not_be_repaired(
     monkeypatch.setattr(engine, "interrupted", lambda _: interrupted)
     assert cli.main(["up"]) == (1 if interrupted else 0)
     assert len(engine.resources(engine.find("dev"))) == made
+
+
+def test_a_repair_takes_the_lock_of_a_killed_engine_away_before_it_asks(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    done: list[str] = []
+    monkeypatch.setattr(engine, "release_lock", lambda stack, report: done.append(stack.name))
+    monkeypatch.setattr(look, "_run", lambda *words: done.append(words[-2]) or 0)
+    assert look.repair(argparse.Namespace(stack="dev")) == 0
+    assert done == ["dev", "operations.repair"]
 
 
 @needs_namespaces
