@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from rehearsal import paths
+from rehearsal.commands.down import _is_of
 from tests.graph.test_recorded_stacks import MORE
 from tests.rehearsal.aws_world import role
 from tests.support.alone import LEFT, Alone, alone
@@ -59,4 +60,4 @@ def test_it_comes_up_has_nothing_to_change_and_goes(name: str) -> None:
         assert "error" not in (said := place.pulumi("preview", "--expect-no-changes")), said
         assert place.do("down") in (0, LEFT), place.log.read_text()
         kept = before | {each["id"] for each in place.state() if each.get("id")}
-        assert [thing for thing in place.left() if not kept & {thing["id"], thing["name"]}] == []
+        assert [thing for thing in place.left() if not _is_of(thing, kept)] == []
