@@ -15,7 +15,8 @@ class Role(Kind):
         self, aws: Account, operation: str, which: Properties, given: Properties, new: Properties
     ) -> None:
         """IAM calls the trust of a role otherwise when it changes."""
-        aws.call("iam", operation, **which, PolicyDocument=given["AssumeRolePolicyDocument"])
+        later = {"AssumeRolePolicyDocument": "PolicyDocument"}
+        aws.call("iam", operation, **which, **{later.get(k, k): v for k, v in given.items()})
 
     def remove(self, aws: Account, id_: str, state: Properties) -> None:
         """Out of its instance profiles first, as the genuine provider does."""
@@ -40,11 +41,17 @@ KINDS = (
         id="{RoleName}",
         asks={"RoleName": "id"},
         replaces=words("name"),
-        fixed=words("description permissionsBoundary"),
-        updates={"assumeRolePolicy": "update_assume_role_policy"},
-        unread=words("permissionsBoundary"),
+        fixed=words("description"),
+        updates={
+            "assumeRolePolicy": "update_assume_role_policy",
+            "permissionsBoundary": "put_role_permissions_boundary",
+        },
         names={"name": "RoleName", "assumeRolePolicy": "AssumeRolePolicyDocument"},
-        outputs={"arn": "Arn", "uniqueId": "RoleId"},
+        outputs={
+            "arn": "Arn",
+            "uniqueId": "RoleId",
+            "permissionsBoundary": "PermissionsBoundary.PermissionsBoundaryArn",
+        },
         tagging=Tagging(target="RoleName", tag="tag_role", untag="untag_role"),
     ),
     Kind(

@@ -41,6 +41,7 @@ SEND = {
     "Action": "sqs:SendMessage",
 }
 ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
 TOKENS = {token.split(":")[-1]: token for token in KINDS}
 
 
@@ -230,6 +231,7 @@ def world(engine: Engine) -> dict[str, Thing]:
     role = make(
         "Role",
         assumeRolePolicy=trust("ec2.amazonaws.com", "eks.amazonaws.com", "pods.eks.amazonaws.com"),
+        permissionsBoundary=BOUNDARY,
     )
     attached = [make("RolePolicyAttachment", role=role.id, policyArn=policy) for policy in policies]
     other = make("Role", assumeRolePolicy=trust("ec2.amazonaws.com"))
@@ -548,6 +550,7 @@ def test_a_change_replaces_where_no_update_can_do_it(
         ("Vpc", {"enableDnsHostnames": False, "enableDnsSupport": False}),
         ("Subnet", {"mapPublicIpOnLaunch": False}),
         ("Role", {"assumeRolePolicy": trust("ec2.amazonaws.com", "pods.eks.amazonaws.com")}),
+        ("Role", {"permissionsBoundary": f"{BOUNDARY}-of-the-company"}),
         ("RolePolicy", {"policy": DOCUMENT.replace("Get", "Put")}),
         ("EventRule", {"eventPattern": json.dumps({"source": ["aws.health"]})}),
         (
@@ -589,6 +592,7 @@ def test_an_update_is_there_when_the_object_is_read_again(
     ("type_", "change", "named"),
     [
         ("Role", {"description": "x"}, "description of a aws:iam/role"),
+        ("Role", {"permissionsBoundary": None}, "permissionsBoundary of a aws:iam/role"),
         ("NodeGroup", {"labels": {"role": "x"}}, "labels of a aws:eks/nodeGroup"),
         (
             "LustreFileSystem",
@@ -1029,7 +1033,8 @@ def test_whatever_was_asked_of_the_account_is_in_the_deployers_policy(
     assert world and account.types() == set()
     calls = account_log.asked(paths.LOGS)
     policies = deployer_policies(
-        permissions.CLOUDFORMATION, Scope(stack="dev", region=REGION, own_buckets=("it-*",))
+        permissions.CLOUDFORMATION,
+        Scope(stack="dev", region=REGION, own_buckets=("it-*",), boundary=BOUNDARY),
     )
     by_tests = {"iam:CreateAccessKey", "sts:AssumeRole"}
     beyond = calls - account_log.allowed(policies) - by_tests
