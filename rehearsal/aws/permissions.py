@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from rehearsal.aws import backends, budgets, launch_templates, workspaces
+from rehearsal.aws import backends, budgets, launch_templates, principals, workspaces
 from rehearsal.aws.iam_actions import IAM_ACTIONS
 from rehearsal.aws.operations import Call, Fields
 from rehearsal.aws.policies import Ask
@@ -216,6 +216,8 @@ def _by_name(call: Call) -> Iterator[Ask]:
     context = _request(_pairs(call["Tags"] or call["tags"])) | _of_resource(_own_tags(call))
     if call["PolicyArn"]:
         context["iam:PolicyARN"] = call["PolicyArn"]
+    if boundary := call["PermissionsBoundary"] or principals.boundary_of(call["RoleName"]):
+        context["iam:PermissionsBoundary"] = boundary
     if call.name in ("s3:ListObjects", "s3:ListObjectsV2"):
         context["s3:prefix"] = call["Prefix"] or ""
     for arn in [*arns] or ["*"]:
@@ -240,6 +242,8 @@ def _of_iam(call: Call) -> Iterator[str]:
     elif call["RoleName"]:
         found = {role.name: role.arn for role in backends.iam().get_roles()}
         yield found.get(call["RoleName"], _role(call["RoleName"]))
+    elif call["PolicyArn"]:
+        yield call["PolicyArn"]
 
 
 def _role(name: str) -> str:

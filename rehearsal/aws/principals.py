@@ -2,8 +2,8 @@
 get-token`.
 
 Users may do everything. A role session may do what the role's inline and attached policies allow
-(policies.py) of what the call asks (permissions.py). Trust policies and queue policies are evaluated
-by the same rules.
+(policies.py) of what the call asks (permissions.py), where its permissions boundary allows it as
+well. Trust policies and queue policies are evaluated by the same rules.
 Signatures are verified: signatures.py, and below those of EKS tokens.
 """
 
@@ -49,15 +49,16 @@ def authorize(call: Call, asks: Iterable[Ask]) -> None:
         return
     documents = _documents(call.principal.entity)
     for ask in asks:
-        if (said := verdict(documents, ask)) != "Allow":
+        said, part = _limited(call.principal.entity, documents, ask)
+        if said != "Allow":
             code, status = (
                 _DENIED.get(call.protocol, "AccessDeniedException"),
                 400 if call.protocol == "json" else 403,
             )
             why = (
-                "with an explicit deny in an identity-based policy"
+                f"with an explicit deny in {part}"
                 if said
-                else f"because no identity-based policy allows the {ask.action} action"
+                else f"because no {part.partition(' ')[2]} allows the {ask.action} action"
             )
             raise Refused(
                 code,
@@ -72,7 +73,7 @@ def may(arn: str, ask: Ask) -> bool:
     say."""
     if role(arn) is None:
         return any(user.arn == arn for user in backends.iam().users.values())
-    return verdict(_documents(arn), ask) == "Allow"
+    return _limited(arn, _documents(arn), ask)[0] == "Allow"
 
 
 def role_of(key: str) -> str:
@@ -85,12 +86,18 @@ def says(arn: str, policy: str | Fields, ask: Ask) -> str:
     """What the policies of a role and one of the resource say together; of the latter, statements for
     everybody or for the role. `arn`: empty of somebody without a role."""
     concerned = [one for one in statements(policy) if {name for _, name in named(one)} & {"*", arn}]
-    return verdict([*_documents(arn), {"Statement": concerned}], ask)
+    return _limited(arn, [*_documents(arn), {"Statement": concerned}], ask)[0]
 
 
 def role(arn: str) -> Any:
     """moto's role, or None."""
     return next((role for role in backends.iam().get_roles() if role.arn == arn), None)
+
+
+def boundary_of(name: str | None) -> str:
+    """ARN of the permissions boundary of a role, by the role's name; empty where it has none."""
+    roles = {role.name: role for role in backends.iam().get_roles()} if name else {}
+    return (name in roles and roles[name].permissions_boundary_arn) or ""
 
 
 def trusts(
@@ -196,13 +203,23 @@ def _documents(role_arn: str) -> list[str | Fields]:
     found = role(role_arn)
     if not found:
         return []
-    attached = [
-        version.document
-        for policy in found.managed_policies.values()
-        for version in policy.versions
-        if version.is_default
-    ]
+    attached = [one for policy in found.managed_policies.values() for one in _default(policy)]
     return [*found.policies.values(), *attached]
+
+
+def _limited(role_arn: str, documents: Iterable[str | Fields], ask: Ask) -> tuple[str, str]:
+    """What policies say, and the part of IAM that says it. What they allow, the role's boundary must
+    allow too (IAM User Guide, access_policies_boundaries)."""
+    said, found = verdict(documents, ask), role(role_arn)
+    if said != "Allow" or not found or not found.permissions_boundary_arn:
+        return said, "an identity-based policy"
+    boundary = backends.iam().managed_policies[found.permissions_boundary_arn]
+    return verdict(_default(boundary), ask), "a permissions boundary"
+
+
+def _default(policy: Any) -> list[str | Fields]:
+    """The version of a managed policy that holds."""
+    return [version.document for version in policy.versions if version.is_default]
 
 
 def _now() -> datetime.datetime:

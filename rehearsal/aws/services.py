@@ -38,6 +38,17 @@ refuses(
 )
 refuses(
     "iam",
+    "CreateRole PutRolePermissionsBoundary",
+    "NoSuchEntity",
+    "Scope ARN: {PermissionsBoundary} does not exist or is not attachable.",
+    lambda call: (
+        call["PermissionsBoundary"]
+        and call["PermissionsBoundary"] not in backends.iam().managed_policies
+    ),
+    status=404,
+)
+refuses(
+    "iam",
     "PutRolePolicy",
     "MalformedPolicyDocument",
     "Statement IDs (SID) in a single policy must be unique.",

@@ -284,6 +284,13 @@ def role(account: Account, name: str, service: str, *policies: str) -> str:
     return arn
 
 
+def policy(account: Account, name: str, **statement: Any) -> str:
+    """A policy of one statement that allows something; its ARN."""
+    allowed = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **statement}]}
+    made = account.client("iam").create_policy(PolicyName=name, PolicyDocument=json.dumps(allowed))
+    return made["Policy"]["Arn"]
+
+
 def profile(account: Account, name: str, *policies: str) -> str:
     arn = role(account, name, "ec2.amazonaws.com", *policies)
     account.client("iam").create_instance_profile(InstanceProfileName=name)

@@ -26,7 +26,16 @@ from rehearsal.providers.call import Call
 from rehearsal.providers.plugin import Diff
 from rehearsal.providers.problems import Invalid, NotReady, Refused
 from rehearsal.providers.wire import UNKNOWN, Properties
-from tests.rehearsal.aws_world import AT_ONCE, NEVER, REGION, Account, served, speak_to, trust
+from tests.rehearsal.aws_world import (
+    AT_ONCE,
+    NEVER,
+    REGION,
+    Account,
+    policy,
+    served,
+    speak_to,
+    trust,
+)
 from tests.support import account_log
 
 DOCUMENT = json.dumps(
@@ -42,6 +51,7 @@ SEND = {
 }
 ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
+OTHER_BOUNDARY = f"{BOUNDARY}-of-the-company"
 TOKENS = {token.split(":")[-1]: token for token in KINDS}
 
 
@@ -115,6 +125,8 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
         served(tmp_path_factory.mktemp("account"), patch) as account,
     ):
         speak_to(account, patch)
+        for arn in (BOUNDARY, OTHER_BOUNDARY):
+            policy(account, arn.rpartition("/")[2], Action="*", Resource="*")
         stop = threading.Event()
         keeper = threading.Thread(target=_keep, args=(account, stop), daemon=True)
         keeper.start()
@@ -550,7 +562,7 @@ def test_a_change_replaces_where_no_update_can_do_it(
         ("Vpc", {"enableDnsHostnames": False, "enableDnsSupport": False}),
         ("Subnet", {"mapPublicIpOnLaunch": False}),
         ("Role", {"assumeRolePolicy": trust("ec2.amazonaws.com", "pods.eks.amazonaws.com")}),
-        ("Role", {"permissionsBoundary": f"{BOUNDARY}-of-the-company"}),
+        ("Role", {"permissionsBoundary": OTHER_BOUNDARY}),
         ("RolePolicy", {"policy": DOCUMENT.replace("Get", "Put")}),
         ("EventRule", {"eventPattern": json.dumps({"source": ["aws.health"]})}),
         (
@@ -1036,6 +1048,6 @@ def test_whatever_was_asked_of_the_account_is_in_the_deployers_policy(
         permissions.CLOUDFORMATION,
         Scope(stack="dev", region=REGION, own_buckets=("it-*",), boundary=BOUNDARY),
     )
-    by_tests = {"iam:CreateAccessKey", "sts:AssumeRole"}
+    by_tests = {"iam:CreateAccessKey", "iam:CreatePolicy", "sts:AssumeRole"}
     beyond = calls - account_log.allowed(policies) - by_tests
     assert len(calls) > 80 and beyond == {"sts:GetCallerIdentity"}, "which needs no permission"

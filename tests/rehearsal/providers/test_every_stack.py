@@ -13,7 +13,7 @@ import yaml
 from rehearsal import paths
 from rehearsal.commands.down import _is_of
 from tests.graph.test_recorded_stacks import MORE
-from tests.rehearsal.aws_world import role
+from tests.rehearsal.aws_world import policy, role
 from tests.support.alone import LEFT, Alone, alone
 from tests.support.recording import stack_values
 from tests.support.stackfile import ENVIRONMENT
@@ -43,6 +43,8 @@ def prepare(place: Alone, settings: dict[str, Any]) -> None:
     text = json.dumps(settings)
     for name in sorted(set(re.findall(r"arn:aws:iam::123456789012:role/([\w-]+)", text))):
         role(place.account, name, "ec2.amazonaws.com")
+    for name in sorted(set(re.findall(r"arn:aws:iam::123456789012:policy/([\w-]+)", text))):
+        policy(place.account, name, Action="*", Resource="*")
     for bucket in sorted(set(re.findall(r'"bucket": "([\w-]+)"', text))):
         place.account.client("s3").create_bucket(
             Bucket=bucket,
