@@ -71,6 +71,8 @@ guides of EKS, enable-kms; EFS, FSx for Lustre and AMP, encryption-at-rest)."""
 KEY_SERVICES = ("aps", "eks", "elasticfilesystem", "fsx", "logs")
 KEY_READS = ("kms:DescribeKey", "kms:GetKeyPolicy")
 """What `make check LIVE=1` asks about a key."""
+BOUNDARY_READS = ("iam:GetPolicy",)
+"""What it asks about the boundary."""
 SECRET_READS = ("secretsmanager:DescribeSecret",)
 """What it asks about a secret of the environment's jobs. The answer has no value of the secret."""
 PASSED_TO = ("ec2.amazonaws.com", "eks.amazonaws.com", "pods.eks.amazonaws.com")
@@ -188,6 +190,11 @@ def _reading(read: Iterable[str], scope: Scope) -> list[Document]:
         {"Sid": "ReadIam", "Action": everywhere, "Resource": "*"},
         {"Sid": "ReadParameters", "Action": parameters, "Resource": allowed},
         *_one("ReadKey", {*KEY_READS} if scope.key else set(), {"Resource": scope.key}),
+        *_one(
+            "ReadBoundary",
+            {*BOUNDARY_READS} if scope.boundary else set(),
+            {"Resource": scope.boundary},
+        ),
         *_one(
             "ReadSecrets",
             {*SECRET_READS} if scope.secrets else set(),

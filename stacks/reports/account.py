@@ -98,6 +98,9 @@ class Account(Caller):
     def has_role(self, name: str) -> bool:
         return bool(self._ask("iam:GetRole", unless="NoSuchEntity", RoleName=name))
 
+    def has_policy(self, arn: str) -> bool:
+        return bool(self._ask("iam:GetPolicy", unless="NoSuchEntity", PolicyArn=arn))
+
     def has_entry(self, cluster: str, role: str) -> bool:
         """Whether the role may enter the cluster."""
         return bool(

@@ -21,6 +21,7 @@ from stacks.derive.credentials import NotAssumed
 from stacks.planned import EnvironmentPlan, TeamPlan
 from stacks.reports.account import Account
 from stacks.reports.backups import backup_checks
+from stacks.reports.boundary import boundary_checks
 from stacks.reports.brought_cluster import brought_cluster_checks
 from stacks.reports.brought_stores import store_checks
 from stacks.reports.brought_vpc import vpc_checks
@@ -139,6 +140,7 @@ def checks(
         **_reservation_checks(account, plan, wanted),
         **_release_checks(account, plan),
         **key_checks(account, plan),
+        **boundary_checks(account, plan, caller),
         **secret_checks(account, plan, wanted),
         **{
             f"role {role.name}": lambda role=role: role_findings(
