@@ -1,5 +1,6 @@
-"""An environment that a key of the company encrypts: refused while nobody may use the key, nodes that
-end at launch while Karpenter may not, and up and down once the policy of the key is the printed one."""
+"""An environment that a key of the company encrypts and a policy of the company limits: refused while
+nobody may use the key, nodes that end at launch while Karpenter may not, and up and down once the policy
+of the key is the printed one."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from plans.encryption import key_policy
+from plans.policies import document
 from rehearsal import world
 from tests.worlds.harness import Harness, rehearsing, with_l4
 
@@ -23,6 +25,18 @@ pytestmark = [
 STACK, FILE, REGION = "sealed", "Pulumi.sealed.yaml", "us-east-2"
 DEVELOPER = "arn:aws:iam::123456789012:user/developer"
 UNKNOWN = f"arn:aws:kms:{REGION}:123456789012:key/0a1b2c3d-0000-4000-8000-000000000000"
+BOUNDARY = "arn:aws:iam::123456789012:policy/company"
+LIMIT = document(
+    {
+        "Action": [
+            *("ec2:*", "ecr:*", "eks:*", "eks-auth:*", "elasticfilesystem:*", "fsx:*", "kms:*"),
+            *("logs:*", "pricing:*", "s3:*", "sqs:*", "ssm:*", "ssmmessages:*"),
+            *("iam:*InstanceProfile*", "iam:GetRole", "iam:ListRoles", "iam:PassRole"),
+        ],
+        "Resource": "*",
+    }
+)
+"""What the roles of the stack do (docs/deployer-policy.md)."""
 PATIENCE_SECONDS = 240
 
 
@@ -39,6 +53,7 @@ def stack(key: str, *, protected: bool = True) -> str:
     lustre = {"capacity_gib": 1200, "throughput_mbps_per_tib": 125}
     config = with_l4(
         kms_key_arn=key,
+        permissions_boundary=BOUNDARY,
         network={"flow_logs": {"days": 7}},
         storage={
             "home": {"efs": {}, "data": "delete"},
@@ -55,6 +70,12 @@ def stack(key: str, *, protected: bool = True) -> str:
 @pytest.fixture(scope="module")
 def harness() -> Iterator[Harness]:
     with rehearsing(STACK, {FILE: stack(UNKNOWN)}) as made:
+        limit = f"--policy-name company --policy-document '{json.dumps(LIMIT)}'"
+        assert made.do("up", "--stack", STACK) != 0
+        assert f"Scope ARN: {BOUNDARY} does not exist" in made.log.read_text()
+        said = made.shell(f".venv/bin/python -m stacks.reports.check {STACK} --live", check=False)
+        assert f"got {BOUNDARY}, which does not exist" in said, said
+        made.shell(f"aws iam create-policy {limit}")
         assert made.do("up", "--stack", STACK) != 0
         assert f"the KMS key {UNKNOWN}" in made.log.read_text()
         yield made
