@@ -1,7 +1,8 @@
 """What the program would create, and how the state takes such objects where they exist already.
 
 `pulumi import` reads an object from its API. What the API does not tell is written into the state
-afterwards, from what the program would create.
+afterwards, from what the program would create. So is what the program asked for of an object of the
+cluster: pulumi-kubernetes takes what the API server has added for inputs, too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 from operations.cluster import Entry
 from operations.pulumi import deployment, pulumi
@@ -19,6 +21,9 @@ from operations.urn import name_of, type_of
 
 UNTOLD = {"aws:fsx/lustreFileSystem:LustreFileSystem": "backupId"}
 """Type → the input that would replace an object and that AWS does not tell, so that an import has none."""
+
+COMPARED = "__inputs"
+"""Output in which pulumi-kubernetes keeps the inputs that it compares with those of an update."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +107,23 @@ class Wanted:
 
 
 def _tell(imported: Entry, inputs: Entry) -> None:
-    """Add the input of UNTOLD to an imported object, where the program has it."""
+    """Write the program's inputs of an imported object into the state: that of UNTOLD, and all of an
+    object of the cluster that is as the program wants it. Another one stays as it was imported, and the
+    next update changes it."""
     untold = UNTOLD.get(imported["type"])
     if untold and untold in inputs:
         imported["inputs"][untold] = imported["outputs"][untold] = inputs[untold]
+    if imported["type"].startswith("kubernetes:") and _contains(imported["outputs"], inputs):
+        imported["inputs"] = inputs
+        if COMPARED in imported["outputs"]:
+            imported["outputs"][COMPARED] = inputs
+
+
+def _contains(live: Any, wanted: Any) -> bool:
+    """Whether an object has all that is wanted of it. A value that a preview does not show, because it
+    is a secret or not known yet, is no value of the object."""
+    if isinstance(live, dict) and isinstance(wanted, dict):
+        return all(key in live and _contains(live[key], each) for key, each in wanted.items())
+    if isinstance(live, list) and isinstance(wanted, list):
+        return len(live) == len(wanted) and all(map(_contains, live, wanted))
+    return live == wanted

@@ -60,3 +60,57 @@ def test_the_backup_that_an_imported_file_system_was_made_of_is_kept_in_the_stat
         [written] = stack.written
         assert written["inputs"] == inputs
         assert written["outputs"] == {"backupId": backup or ""}
+
+
+CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
+LIVE = {
+    "metadata": {"name": "data", "uid": "1"},
+    "spec": {"volumeName": "data-1", "accessModes": ["ReadWriteMany"], "volumeMode": "Filesystem"},
+}
+"""What the API server has: the program's claim, and what it adds."""
+
+
+@pytest.mark.parametrize(
+    ("spec", "kept"),
+    [
+        ({"volumeName": "data-1", "accessModes": ["ReadWriteMany"]}, True),
+        ({"volumeName": "data-2"}, False),
+        ({"accessModes": ["ReadWriteMany", "ReadOnlyMany"]}, False),
+        ({"volumeName": "[secret]"}, False),
+        ({"selector": {"matchLabels": {"a": "b"}}}, False),
+    ],
+)
+def test_an_imported_object_of_the_cluster_was_asked_for_as_the_program_asks_for_it(
+    monkeypatch: pytest.MonkeyPatch, spec: dict[str, object], kept: bool
+):
+    """pulumi-kubernetes imports what the API server has added, too, or metadata alone. Each would be a
+    change, and where it replaces a claim, its volume waits for the old one. An object that is not as
+    the program wants it stays as it was imported, so that the next update changes it."""
+    urn = URN.replace(ENTRY["type"], CLAIM)
+    asked = {"metadata": {"name": "data"}, "spec": spec}
+    imported = {"metadata": {"name": "data"}}
+    resource = {
+        "urn": urn,
+        "type": CLAIM,
+        "custom": True,
+        "inputs": imported,
+        "outputs": {**LIVE, "__inputs": imported},
+    }
+    stack = Stack(monkeypatch, found=ExistingObject(id="data"), resources=(resource,))
+    stack.steps = [{"op": "create", "urn": urn, "newState": {"inputs": asked}}]
+    assert repair.repair("dev", yes=True) == 0
+    [written] = stack.written
+    assert written["inputs"] == (asked if kept else imported)
+    assert written["outputs"]["__inputs"] == (asked if kept else imported)
+
+
+def test_an_imported_object_without_inputs_among_its_outputs_gets_none_there(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    urn = URN.replace(ENTRY["type"], CLAIM)
+    asked = {"metadata": {"name": "data"}}
+    resource = {"urn": urn, "type": CLAIM, "custom": True, "inputs": {}, "outputs": LIVE}
+    stack = Stack(monkeypatch, found=ExistingObject(id="data"), resources=(resource,))
+    stack.steps = [{"op": "create", "urn": urn, "newState": {"inputs": asked}}]
+    assert repair.repair("dev", yes=True) == 0
+    assert stack.written[0]["inputs"] == asked and stack.written[0]["outputs"] == LIVE
