@@ -269,7 +269,7 @@ def _identity(writes: set[str], scope: Scope) -> Iterable[Document]:
     go to AWS's services of PASSED_TO only. With a boundary, all that widens a role demands it, and
     nothing takes it away."""
     bounded = _equals("iam:PermissionsBoundary", scope.boundary) if scope.boundary else {}
-    if scope.boundary:
+    if scope.boundary and writes:
         writes = {*writes, *BOUND}
     roles = [f"arn:aws:iam::*:role/{scope.stack}-*", f"arn:aws:iam::*:role/{CLUSTER_ROLE}"]
     linked = "arn:aws:iam::*:role/aws-service-role"

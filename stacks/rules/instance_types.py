@@ -89,12 +89,13 @@ def _unsold(path: str, kind: str, region: str, zone_id: str | None) -> Iterator[
     if region not in regions:
         alike = [name for name in TYPES if bool(TYPES[name].gpus) == bool(TYPES[kind].gpus)]
         here = _nearest(kind, [name for name in alike if region in regions_with(name)])
+        other = f"take a region with it: {', '.join(regions)}"
         yield InputError(
             path=path,
             must=f"list types that {region} has (as of {SNAPSHOT})",
             got=kind,
-            fix=f"write {' or '.join(here)}, or take a region with it: {', '.join(regions)}",
-            write=here[:1],
+            fix=f"write {' or '.join(here)}, or {other}" if here else other,
+            write=here[:1] or None,
         )
     elif zone_id in zone_ids(region) and zone_id not in ids:
         yield InputError(

@@ -289,6 +289,14 @@ def test_nodes_that_karpenter_launches_carry_the_same_tags(dev: Graph) -> None:
     }
 
 
+def test_the_dev_stack_is_small_and_waits_for_data_more_than_by_hand(dev: Graph) -> None:
+    """What a person reads in a preview, and what slows an update: each edge by hand is one that data does
+    not show (docs/architecture.md)."""
+    edges = [len(node.explicit) for node in dev.nodes.values()]
+    assert len(edges) <= 160
+    assert 0 < sum(edges) / len(edges) <= 3
+
+
 def test_a_stacks_own_tags_reach_its_resources() -> None:
     graph = environment(at("tags", {"cost-center": "17"}))
     assert {

@@ -203,6 +203,12 @@ def test_with_a_boundary_no_role_is_widened_without_it_and_nothing_takes_it_away
     assert max(sizes) <= deployer.LARGEST
 
 
+def test_only_parts_with_roles_speak_of_the_boundary() -> None:
+    parts = deployer_policies(permissions.CLOUDFORMATION, replace(SCOPE, boundary=BOUNDARY))
+    plain = {name for name, one in EVERYTHING.items() if "iam:CreateRole" in str(one)}
+    assert {name for name, one in parts.items() if "PermissionsBoundary" in str(one)} == plain
+
+
 def test_the_boundary_of_the_stack_file_reaches_the_policy() -> None:
     found = json.dumps(policies(planned("registries, admins, operator, alerts and tags")))
     assert BOUNDARY in found and BOUNDARY not in json.dumps(policies(planned("dev")))

@@ -99,6 +99,7 @@ def alone(name: str, files: Mapping[str, str] | None = None) -> Iterator[Alone]:
         (checkout / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(paths.CHECKOUT / file, checkout / file)
     for file, text in (files or {}).items():
+        (checkout / file).parent.mkdir(parents=True, exist_ok=True)
         (checkout / file).write_text(text)
     state, programs = folder / "s", folder / "bin"
     state.mkdir()

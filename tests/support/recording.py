@@ -70,6 +70,12 @@ class Node:
         return f"{self.kind} {self.name}"
 
     @property
+    def explicit(self) -> set[str]:
+        """URNs that it waits for although no input of it has data of them: those of depends_on."""
+        told = self.options.propertyDependencies.values()
+        return {*self.options.dependencies} - {urn for each in told for urn in each.urns}
+
+    @property
     def id(self) -> str:
         """What the engine answers as its id, and so what others refer to it by."""
         return identifier(self.name)

@@ -38,7 +38,7 @@ MORE: dict[str, tuple[tuple[Edit, ...], set[str]]] = {
         {"aps-workspaces"},
     ),
     "metrics without alerts": ((*NO_STORES, at("metrics", {})), set()),
-    "a tunnel": ((*NO_STORES, at("cluster.tunnel_port", 8443)), {"ssmmessages", "ec2messages"}),
+    "a tunnel": ((*NO_STORES, at("cluster.tunnel_port", 8443)), {"ssmmessages"}),
 }
 
 
