@@ -20,7 +20,7 @@ from rehearsal import paths
 from stacks.plan import plan_stack
 from stacks.reports import check
 from stacks.settings.reader import read
-from tests.support.stackfile import at, errors
+from tests.support.stackfile import at, errors, reading
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
@@ -283,6 +283,18 @@ def test_the_stack_file_of_the_readme_is_accepted():
         environment[key] |= entries
     written = datetime(2026, 11, 21, tzinfo=UTC)
     assert plan_stack(read(values, stack="readme", project="trainyard"), now=written).errors == ()
+
+
+@pytest.mark.parametrize(
+    "part",
+    re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "docs/capacity.md").read_text(), re.DOTALL),
+    ids=lambda part: part.split()[1],
+)
+def test_every_pool_of_the_documents_is_accepted(part: str):
+    pools = yaml.safe_load(part)["pools"]
+    edits = [at(f"pools.{name}", pool) for name, pool in pools.items()]
+    written = datetime(2026, 11, 25, tzinfo=UTC)
+    assert pools and plan_stack(reading(*edits), now=written).errors == ()
 
 
 @pytest.mark.parametrize(
