@@ -56,6 +56,12 @@ def test_the_paths_of_contributing_are_found() -> None:
     assert not _exists("stacks/mistakes.py") and not _exists("components/<noun>.rs")
 
 
+def test_a_row_of_contributing_is_short_and_stands_once() -> None:
+    asked = [question for question, _ in ROWS if question != "I want to change"]
+    assert len(set(asked)) == len(asked)
+    assert [question for question, answer in ROWS if len(question) + len(answer) > 400] == []
+
+
 # The questions of shared/reviews/house.md §3 that apply today, in its order. 6 and 7 ask for
 # queues and a VPC of one's own, which are not there.
 QUESTIONS: dict[str, tuple[str, ...]] = {

@@ -20,7 +20,7 @@ from rehearsal import paths
 from stacks.plan import plan_stack
 from stacks.reports import check
 from stacks.settings.reader import read
-from tests.support.stackfile import at, errors
+from tests.support.stackfile import at, errors, reading
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
@@ -273,21 +273,41 @@ def test_faults_of_the_rehearsal_are_named_as_the_command_takes_them():
 
 
 def test_the_stack_file_of_the_readme_is_accepted():
-    account, whole, part = re.findall(
-        r"```yaml\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL
-    )
-    values = yaml.safe_load(whole)["config"] | yaml.safe_load(account)["config"]
+    [whole] = _yaml("README.md")
+    [account] = _yaml("docs/getting-started.md")
+    values = yaml.safe_load(whole)["config"]
     assert plan_stack(read(values, stack="readme", project="trainyard")).errors == ()
-    environment, more = values["trainyard:environment"], yaml.safe_load(part)
-    for key, entries in more.items():
-        environment[key] |= entries
-    written = datetime(2026, 11, 21, tzinfo=UTC)
-    assert plan_stack(read(values, stack="readme", project="trainyard"), now=written).errors == ()
+    values |= yaml.safe_load(account)["config"]
+    assert plan_stack(read(values, stack="readme", project="trainyard")).errors == ()
+
+
+def test_the_lustre_store_that_is_sized_for_a_model_is_accepted():
+    [part] = [part for part in _yaml("docs/storage.md") if "s3://my-sets/images/" in part]
+    [(name, store)] = yaml.safe_load(part)["storage"].items()
+    pool = {"instance_types": ["p5.48xlarge"], "max_nodes": 16}
+    assert errors(at("pools.h100", pool), at(f"storage.{name}", store)) == []
+
+
+def _yaml(document: str) -> list[str]:
+    """The yaml blocks of a document."""
+    return re.findall(r"```yaml\n(.*?)```", (CHECKOUT / document).read_text(), re.DOTALL)
 
 
 @pytest.mark.parametrize(
     "part",
-    re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "docs/jobs.md").read_text(), re.DOTALL),
+    _yaml("docs/capacity.md"),
+    ids=lambda part: part.split()[1],
+)
+def test_every_pool_of_the_documents_is_accepted(part: str):
+    pools = yaml.safe_load(part)["pools"]
+    edits = [at(f"pools.{name}", pool) for name, pool in pools.items()]
+    written = datetime(2026, 11, 25, tzinfo=UTC)
+    assert pools and plan_stack(reading(*edits), now=written).errors == ()
+
+
+@pytest.mark.parametrize(
+    "part",
+    _yaml("docs/jobs.md"),
     ids=lambda part: part.split()[1],
 )
 def test_every_job_of_the_documents_is_accepted(part: str):

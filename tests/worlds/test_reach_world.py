@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.apart,
     pytest.mark.skipif(world.obstacle() is not None, reason=str(world.obstacle())),
 ]
-_, README, _ = re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
+[README] = re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
 PUBLIC = "public_access_cidrs: [203.0.113.7/32]"
 
 
