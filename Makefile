@@ -2,7 +2,7 @@
 STACK ?= dev
 STACK_IS_GIVEN := $(filter command environment,$(firstword $(origin STACK)))
 # What somebody gives is text: make expands nothing in it, and a shell sees it in quotes.
-$(foreach name,STACK FILE TRAINER DEADLINE POLICY PART LIVE JSON PREVIEW KEY JOB RANK FOLLOW PAST YES POOL NODES IMAGE FROM REGISTRY LIST RUN GPUS MINUTES ONCE SVG,$(eval override $(name) := $$(value $(name))))
+$(foreach name,STACK FILE TRAINER DEADLINE POLICY PART LIVE JSON PREVIEW KEY BOUNDARY JOB RANK FOLLOW PAST YES POOL NODES IMAGE FROM REGISTRY LIST RUN GPUS MINUTES ONCE SVG,$(eval override $(name) := $$(value $(name))))
 quoted = '$(subst ','\'',$(1))'
 PYTHON ?= python3
 PRODUCT := .venv/.product
@@ -36,8 +36,8 @@ plan: $(PRODUCT)          ## print nodes, quota, goodput, time to the first step
 due: $(PRODUCT)           ## print what is due, until when and what to do; LIVE=1 also asks the AWS account; JSON=1 for programs
 	@.venv/bin/python -m stacks.reports.due $(call quoted,$(STACK)) $(if $(ON_ACCOUNT),--live) $(if $(JSON),--json)
 
-policy: $(PRODUCT)        ## print the IAM policies that deploying needs, PART=<name> alone; PREVIEW=1: that of previews; KEY=1: that of kms_key_arn
-	@.venv/bin/python -m stacks.reports.policy $(call quoted,$(STACK)) $(if $(filter 1,$(PREVIEW)),--preview) $(if $(filter 1,$(KEY)),--key) $(if $(PART),--part $(call quoted,$(PART)))
+policy: $(PRODUCT)        ## print the IAM policies that deploying needs, PART=<name> alone; PREVIEW=1: that of previews; KEY=1: that of kms_key_arn; BOUNDARY=1: that of permissions_boundary
+	@.venv/bin/python -m stacks.reports.policy $(call quoted,$(STACK)) $(if $(filter 1,$(PREVIEW)),--preview) $(if $(filter 1,$(KEY)),--key) $(if $(filter 1,$(BOUNDARY)),--boundary) $(if $(PART),--part $(call quoted,$(PART)))
 
 dashboards: $(PRODUCT)    ## write the dashboards of a stack with metrics to dashboards/, for Grafana's import
 	@.venv/bin/python -m stacks.reports.dashboards $(call quoted,$(STACK))

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import command_line
 from catalog.permissions import CLOUDFORMATION, CLUSTER_QUESTIONS
+from plans.boundary import boundary
 from plans.clusters import BroughtClusterPlan
 from plans.deployer import (
     BroughtClusterScope,
@@ -101,9 +102,17 @@ def main(arguments: list[str]) -> int:
         action="store_true",
         help="print the statements that the policy of environment.kms_key_arn needs, for its owner",
     )
+    parser.add_argument(
+        "--boundary",
+        action="store_true",
+        help="print the least that environment.permissions_boundary must allow, for its owner",
+    )
     options = parser.parse_args(arguments)
 
     def report(_: Reading, plan: EnvironmentPlan | TeamPlan) -> int:
+        if options.boundary:
+            print(json.dumps(boundary(), indent=2))
+            return 0
         if options.key:
             return _print_key_policy(plan)
         found = policies(plan, preview=options.preview)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from plans.boundary import boundary
 from plans.encryption import key_policy
-from plans.policies import document
 from rehearsal import world
 from tests.worlds.harness import Harness, rehearsing, with_l4
 
@@ -26,17 +26,6 @@ STACK, FILE, REGION = "sealed", "Pulumi.sealed.yaml", "us-east-2"
 DEVELOPER = "arn:aws:iam::123456789012:user/developer"
 UNKNOWN = f"arn:aws:kms:{REGION}:123456789012:key/0a1b2c3d-0000-4000-8000-000000000000"
 BOUNDARY = "arn:aws:iam::123456789012:policy/company"
-LIMIT = document(
-    {
-        "Action": [
-            *("ec2:*", "ecr:*", "eks:*", "eks-auth:*", "elasticfilesystem:*", "fsx:*", "kms:*"),
-            *("logs:*", "pricing:*", "s3:*", "sqs:*", "ssm:*", "ssmmessages:*"),
-            *("iam:*InstanceProfile*", "iam:GetRole", "iam:ListRoles", "iam:PassRole"),
-        ],
-        "Resource": "*",
-    }
-)
-"""What the roles of the stack do (docs/deployer-policy.md)."""
 PATIENCE_SECONDS = 240
 
 
@@ -70,7 +59,7 @@ def stack(key: str, *, protected: bool = True) -> str:
 @pytest.fixture(scope="module")
 def harness() -> Iterator[Harness]:
     with rehearsing(STACK, {FILE: stack(UNKNOWN)}) as made:
-        limit = f"--policy-name company --policy-document '{json.dumps(LIMIT)}'"
+        limit = f"--policy-name company --policy-document '{json.dumps(boundary())}'"
         assert made.do("up", "--stack", STACK) != 0
         assert f"Scope ARN: {BOUNDARY} does not exist" in made.log.read_text()
         said = made.shell(f".venv/bin/python -m stacks.reports.check {STACK} --live", check=False)
