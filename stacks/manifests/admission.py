@@ -23,7 +23,7 @@ from stacks.rules.pools import unknown_pool
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.files import is_inside, text_of
 from stacks.settings.job import JobConfig, ManifestConfig
-from stacks.settings.problems import InputError, InputWarning, one_of
+from stacks.settings.problems import InputError, InputWarning, write_one_of
 from stacks.stores.kinds import claim_name
 
 RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
@@ -150,7 +150,7 @@ def _settings(
                 path=f"{path}.claims.{claim}",
                 must="be a store of the environment",
                 got=store,
-                fix=one_of(environment.storage, "add one under environment.storage"),
+                fix=write_one_of(environment.storage, "add one under environment.storage"),
             )
     if not is_inside(folder, job.manifest):
         yield InputError(
@@ -342,7 +342,7 @@ def _runtime(
     name = look(reference, "name")
     if (look(reference, "kind") or RUNTIMES[1], name) not in known:
         must = "be a runtime of the file or of the environment"
-        fix = one_of(ours, "add one under environment.trainer.runtimes")
+        fix = write_one_of(ours, "add one under environment.trainer.runtimes")
         yield context.error(("spec", "runtimeRef", "name"), must, name, fix)
 
 

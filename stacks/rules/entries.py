@@ -26,7 +26,7 @@ from stacks.rules.secrets import secret_errors
 from stacks.rules.stores import checkpoint_errors, checkpoint_warnings
 from stacks.settings.environment import EnvironmentConfig, OwnRuntimeConfig, PoolConfig
 from stacks.settings.job import RUN_NUMBER, JobConfig
-from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
+from stacks.settings.problems import REMOVE, InputError, InputWarning, write_one_of
 from stacks.stores.kinds import kinds_of
 from stacks.stores.lustre_sharing import import_errors
 
@@ -171,7 +171,7 @@ def _runtime(path: str, job: JobConfig, environment: EnvironmentConfig) -> Itera
             path=f"{path}.runtime",
             must="be a runtime of the environment",
             got=job.runtime,
-            fix=one_of(known, "add one under environment.trainer.runtimes"),
+            fix=write_one_of(known, "add one under environment.trainer.runtimes"),
         )
     own = environment.own_runtime(job)
     if own and own.kind == "mpi" and own.image != job.image:
@@ -289,7 +289,7 @@ def _priority(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iter
             path=f"{path}.priority",
             must="be one of environment.priorities",
             got=job.priority,
-            fix=one_of(environment.priorities, "add one under environment.priorities"),
+            fix=write_one_of(environment.priorities, "add one under environment.priorities"),
         )
 
 

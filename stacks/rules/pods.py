@@ -16,7 +16,7 @@ from stacks.derive.jobs import CHECKPOINTS, TENSORBOARD, stores
 from stacks.rules.mounts import mount_path_errors
 from stacks.settings.environment import EnvironmentConfig
 from stacks.settings.job import TO_S3, JobConfig
-from stacks.settings.problems import InputError, InputWarning, one_of
+from stacks.settings.problems import InputError, InputWarning, write_one_of
 from stacks.stores.kinds import kinds_of
 
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -119,7 +119,7 @@ def store_directory_errors(
 
 
 def _known_stores(environment: EnvironmentConfig) -> str:
-    return one_of(environment.storage, "add one under environment.storage")
+    return write_one_of(environment.storage, "add one under environment.storage")
 
 
 def _mount_paths(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterator[InputError]:

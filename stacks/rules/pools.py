@@ -20,7 +20,7 @@ from stacks.rules.instance_types import instance_type_errors, mixed_type_errors
 from stacks.rules.network import is_range
 from stacks.settings.environment import EnvironmentConfig, PoolConfig, ReservationConfig
 from stacks.settings.network import BroughtNetworkConfig
-from stacks.settings.problems import REMOVE, InputError, InputWarning, one_of
+from stacks.settings.problems import REMOVE, InputError, InputWarning, write_one_of
 from stacks.settings.yaml_file import as_yaml
 
 
@@ -48,7 +48,7 @@ def unknown_pool(path: str, name: str, wanted: EnvironmentConfig) -> InputError:
         path=f"{path}.pool",
         must="be a pool of the environment",
         got=name,
-        fix=one_of(wanted.pools, "add one under environment.pools"),
+        fix=write_one_of(wanted.pools, "add one under environment.pools"),
     )
 
 

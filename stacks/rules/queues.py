@@ -16,7 +16,7 @@ from stacks.derive.queues import kept_nodes, queued_pools, team_queue_plan
 from stacks.derive.teams import Share
 from stacks.settings.environment import EnvironmentConfig, TeamConfig
 from stacks.settings.job import AnyJob, JobConfig
-from stacks.settings.problems import REMOVE, InputError, one_of
+from stacks.settings.problems import REMOVE, InputError, write_one_of
 from stacks.settings.team_entry import TeamEntryConfig
 
 AT = "environment.queues"
@@ -153,7 +153,7 @@ def _shares(at: str, entry: TeamEntryConfig, wanted: EnvironmentConfig) -> Itera
                 path=f"{at}.{setting}",
                 must="name pools with GPUs of environment.pools",
                 got=", ".join(unknown),
-                fix=one_of(pools, "delete it"),
+                fix=write_one_of(pools, "delete it"),
             )
     for pool, most in entry.max_nodes.items():
         guaranteed = entry.guaranteed_nodes.get(pool, 0)
