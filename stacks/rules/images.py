@@ -56,7 +56,7 @@ def tag_errors(image: str, place: Place) -> Iterator[InputError]:
             **place,
             must="have a tag: without one it is whatever is newest",
             got=image,
-            fix=f"{image}:<version>, better a digest (@sha256:…)",
+            fix=f"write {image}:<version>, better a digest (@sha256:…)",
         )
 
 

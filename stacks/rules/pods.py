@@ -195,7 +195,7 @@ def _torchrun_script(path: str, job: JobConfig) -> Iterator[InputError]:
             path=f"{path}.torchrun.script",
             must=f"be one of the files in {there}, which has no folders",
             got=script.removeprefix(f"{there}/"),
-            fix=f"one of {', '.join(f'{there}/{name}' for name in sources)}, or add it to files.sources",
+            fix=f"write one of {', '.join(f'{there}/{name}' for name in sources)}, or add it to files.sources",
         )
     if "/" in script and script in job.files.sources:
         where = f"{there}/{script.rpartition('/')[2]}"
@@ -240,7 +240,7 @@ def _what_runs(path: str, job: JobConfig, environment: EnvironmentConfig) -> Ite
             must="have exactly one of script, command, arguments and torchrun",
             got=" and ".join(way for way, given in ways.items() if given) or "none",
             fix=(
-                "script: | with bash text, command: [program, argument], torchrun: {script:"
+                "write script: | with bash text, command: [program, argument], torchrun: {script:"
                 " train.py}, or arguments: [] for the image's own entrypoint"
             ),
         )

@@ -47,7 +47,7 @@ def unknown_pool(path: str, name: str, wanted: EnvironmentConfig) -> InputError:
     return InputError(
         path=f"{path}.pool",
         must="be a pool of the environment",
-        got=name,
+        got=name[:60],
         fix=write_one_of(wanted.pools, "add one under environment.pools"),
     )
 
@@ -60,7 +60,7 @@ def _prefetch(path: str, pool: PoolConfig) -> Iterator[InputError]:
                 path=path,
                 must="name images with a tag or a digest",
                 got=image,
-                fix="registry/name:tag, better registry/name@sha256:…",
+                fix="write registry/name:tag, better registry/name@sha256:…",
             )
 
 

@@ -118,4 +118,4 @@ def _caches(path: str, job: JobConfig, environment: EnvironmentConfig) -> Iterat
 
 def _writable(environment: EnvironmentConfig) -> str:
     free = [name for name, store in environment.storage.items() if store.teams != "read_only"]
-    return write_one_of(free, "have a store under environment.storage that is not read_only")
+    return write_one_of(free, "add a store under environment.storage that is not read_only")

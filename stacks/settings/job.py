@@ -351,7 +351,7 @@ class JobConfig:
 
 
 TO_S3 = (
-    "a Lustre store whose lustre.repositories export to S3: what a node copies itself is lost with"
+    "use a Lustre store whose lustre.repositories export to S3: what a node copies itself is lost with"
     " the node, and pods have no AWS identity but that of a team with s3_writes"
 )
 _ONE_POD = (

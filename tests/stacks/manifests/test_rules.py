@@ -272,7 +272,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         RUNTIME,
         ("    spec:\n      repl", "    spec:\n      ttlSecondsAfterFinished: 60\n      repl"),
         "spec.template.spec.ttlSecondsAfterFinished",
-        "runs again (T1)",
+        "runs again",
         "delete it",
     ),
     "T1b": (
@@ -282,7 +282,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
             "- name: node\n        template: {spec: {ttlSecondsAfterFinished: 60, ",
         ),
         "[1].template.spec.ttlSecondsAfterFinished",
-        "(T1b)",
+        "the first to end is made again",
         "delete it",
     ),
     "T2": (
@@ -296,14 +296,14 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         JOB + "---\n" + RUNTIME,
         ("trainjob-ancestor-step", "trainjob-ancestor"),
         "spec.trainer",
-        "(T3)",
+        "these values reach no pod",
         "trainjob-ancestor-step: trainer",
     ),
     "T4": (
         JOB,
         (TRAINER, f"{TRAINER}    env: [{{name: PET_NNODES, value: '3'}}]\n"),
         "env[0].name",
-        "(T4)",
+        "its webhook refuses the job",
         "delete it",
     ),
     "T5": (
@@ -317,28 +317,28 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         JOB + "---\n" + MPI.replace("runLauncherAsNode: true", "runLauncherAsNode: false"),
         ("torch-distributed}", "my-mpi}"),
         "resourcesPerNode",
-        "(T7)",
+        "it reaches the launcher only",
         "runtime's job node",
     ),
     "T6": (
         JOB.replace("torch-d", "deepspeed-d"),
         ("numNodes: 2", "numNodes: 1"),
         "numNodes",
-        "(T6)",
+        "a second pod with GPUs",
         "torch runtime",
     ),
     "T8": (
         JOB.replace("torch-d", "deepspeed-d"),
         also(TO_NODE.format("tolerations: [{key: a, operator: Exists}]")),
         "podTemplateOverrides[0].spec.tolerations",
-        "every pod that trains (T8)",
+        "every pod that trains",
         "launcher too",
     ),
     "T9": (
         MPI,
         ("spec: {template", "spec: {backoffLimit: 0, template"),
         "replicatedJobs[0]",
-        "(T9)",
+        "wait until the nodes' sshd runs, or allow retries",
         "dependsOn",
     ),
     "T10": (
@@ -347,7 +347,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
         ),
         (COUNT, ""),
         "resourcesPerNode",
-        "(T10)",
+        "with MIG slices auto counts CPUs",
         "numProcPerNode",
     ),
     "T11": (
@@ -359,7 +359,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
             "                restartPolicy: OnFailure\n                containers",
         ),
         "spec.restartPolicy",
-        "(T11)",
+        "a rank restarts alone",
         "Never",
     ),
     "T13": (
@@ -372,21 +372,21 @@ MISTAKES: dict[str, tuple[str, tuple[str, str], str, str, str]] = {
             ),
         ),
         "do-not-disrupt",
-        "(T13)",
+        "be an annotation of the pods",
         "replicatedJobs[].template",
     ),
     "T14": (
         JOB,
         also("labels: {kueue.x-k8s.io/queue-name: q}"),
         "queue-name",
-        "(T14)",
+        "Kueue reads no other",
         "metadata.labels",
     ),
     "T15": (
         JOB,
         (SPEC, f"status: {{jobsStatus: [{{name: node, active: 1}}]}}\n{SPEC}"),
         "jobsStatus[0]",
-        "(T15)",
+        "not be changed while the job runs",
         "another name",
     ),
     "T16": (
@@ -982,7 +982,7 @@ def test_a_mistake_is_refused_alone_with_its_rule_and_a_way_out(case: str) -> No
 
 NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
     # case: (file, (what stands there, what stands there instead), what is said)
-    "T3": (RUNTIME, ("trainjob-ancestor-step", "trainjob-ancestor"), "reach none of its pods (T3)"),
+    "T3": (RUNTIME, ("trainjob-ancestor-step", "trainjob-ancestor"), "reach none of its pods"),
     "a program on several nodes that nothing starts ranks for": (
         JOB,
         script("cd /app && python -u train.py --epochs 3"),
@@ -1140,9 +1140,11 @@ def test_what_a_trainer_would_lose_is_refused_and_what_it_would_not_lose_is_not(
     assert "the image's own entrypoint starts, without arguments" in note
     unlabelled = RUNTIME.replace("trainjob-ancestor-step", "trainjob-ancestor")
     note, _ = sorted(judged(alone + "---\n" + unlabelled))
-    assert note.startswith("warning: spec.template.spec.replicatedJobs [") and "(T3)" in note
+    assert note.startswith("warning: spec.template.spec.replicatedJobs [") and "reach none" in note
     error, _ = sorted(judged(JOB + "---\n" + unlabelled))
-    assert error.startswith("spec.trainer [x.yaml:6]: must be empty: no job of its runtime has")
+    assert error.startswith(
+        "spec.trainer [x.yaml:6]: must be unset: no replicated job of its runtime"
+    )
 
 
 def test_tcp_is_no_mistake_where_pods_have_no_efa() -> None:
@@ -1268,7 +1270,7 @@ TRAPS = {
     "17": "- as T12",
     "18": "hostIPC: must be a field of",
     "19": "runtimePatches: [{manager",
-    "20": "changes nothing (T15)",
+    "20": "new image or command has no effect",
     "21": "apiVersion: must be a version that is served",
     "22": "- an order of installation: the graph waits for the webhook",
     "23": "not contain a secret in clear",
@@ -1377,7 +1379,7 @@ def test_what_the_webhook_asks_of_an_initializer_is_said_for_its_release(release
     unmounted = said(INITIALIZED.replace("name: initializer", "name: workspace"))
     assert ["have a mount of `initializer`" in words for words in unmounted] == [True] * is_new
     bare = said(INITIALIZED.replace("hf://a/b", "a/b"))
-    assert ["got a/b. Fix: hf://a/b" in words for words in bare] == [True] * is_new
+    assert ["got a/b. Fix: write hf://a/b" in words for words in bare] == [True] * is_new
     assert ["have a job" in words for words in said(INITIALIZED.replace("dataset:", "model:"))] == [
         True
     ]
