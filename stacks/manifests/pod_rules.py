@@ -52,6 +52,12 @@ OTHER_DEVICES = {
 """How the name of a resource begins → who makes the device."""
 
 
+LIMITS = ("backoffLimit", "activeDeadlineSeconds")
+"""Of a runPolicy: what ends a job whose pods fail again and again."""
+RESTARTS = 5
+"""Of each pod, in the limit that a message proposes: as many as an own runtime has by default."""
+
+
 def pod_problems(context: ManifestContext) -> Problems:
     """Every error and warning of the pods."""
     yield from _topology_keys(context)
@@ -61,6 +67,7 @@ def pod_problems(context: ManifestContext) -> Problems:
     yield from _volume_names(context)
     yield from _images_of_init_containers(context)
     yield from shape_errors(context)
+    yield from _restarts_for_ever(context)
     for container in context.workload.containers:
         yield from _resource_names(context, container)
         yield from _other_devices(context, container)
@@ -263,3 +270,19 @@ def _privileged(context: ManifestContext, container: Container) -> Problems:
             True,
             "delete it: EFA needs no privileges",
         )
+
+
+def _restarts_for_ever(context: ManifestContext) -> Problems:
+    """A pod that fails each time. kubelet starts its containers again, and only a limit makes the job
+    fail (training-operator v1.8.1, pkg/core/job.go: PastBackoffLimit, PastActiveDeadline)."""
+    if any(context.get("spec", "runPolicy", limit) is not None for limit in LIMITS):
+        return
+    for path in context.workload.find("spec pytorchReplicaSpecs * restartPolicy"):
+        if context.get(*path) == "OnFailure":
+            yield context.warning(
+                path,
+                "OnFailure without runPolicy.backoffLimit restarts for ever and keeps its nodes; add"
+                f" backoffLimit: {max(context.nodes, 1) * RESTARTS}, which counts the restarts of all"
+                " pods together",
+            )
+            return

@@ -1,9 +1,10 @@
 """What an object of a YAML file cannot be, for one release of the Trainer: what only a TrainJob, a
 runtime, a PyTorchJob or a ConfigMap can get wrong. What no training job can be: rules/jobs.py.
 
-Sources: shared facts trainer.md (§1, the silent failures T1 to T19, §7 for PyTorchJob v1), traps 2a
-to 2c of by-hand-and-traps.md. What Kubernetes, the operators or an image default, and labels of
-others, are no mistakes.
+Sources: Kubeflow Trainer at v2.1.0, v2.2.0 and v2.3.0 (trainjob_controller.go, the plugins torch, mpi
+and jobset, and their webhooks), JobSet v0.10.1, training-operator v1.8.1. Examples of each rule:
+tests/stacks/manifests/test_rules.py. What Kubernetes, the operators or an image default, and labels
+of others, are no mistakes.
 """
 
 from __future__ import annotations

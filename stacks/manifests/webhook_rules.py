@@ -1,7 +1,7 @@
 """What the webhook of a Trainer refuses in a TrainJob beside its pods: initializers, and whose a patch
 is.
 
-Source: shared facts trainer.md §1c, read at v2.1.0 and v2.3.0.
+Source: Kubeflow Trainer at v2.1.0 and v2.3.0 (trainjob_webhook.go, and the plugin jobset's Validate).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 cannot do it, or it cannot resume. What no training job can be: jobs.py. What its pool cannot give:
 gangs.py.
 
-Sources: Trainer 2.1 (shared facts trainer.md), traps 2a to 2c of by-hand-and-traps.md; stores.py
-has the checkpoints.
+Sources: Kubeflow Trainer at v2.1.0 and v2.3.0, training-operator v1.8.1. Examples of each rule:
+tests/support/cases/environment.py. Checkpoints: stores.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a training job cannot be, whoever wrote it: an entry of a stack file, a YAML file, or an
 object of a cluster. Each rule stands here once, and speaks at the place its view gives.
 
-Sources: shared facts trainer.md (§1, the silent failures T1 to T19; §7 for PyTorchJob v1), traps 2a
-to 2c of by-hand-and-traps.md.
+Sources: Kubeflow Trainer at v2.1.0 and v2.3.0, training-operator v1.8.1, torch's
+distributed/elastic. Examples of each rule: tests/stacks/rules/test_jobs.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What the pods of an entry of `jobs` cannot be: what they mount, which variables and labels they
 have, what they run. What no training job can be: jobs.py.
 
-Sources: Trainer 2.1 (shared facts trainer.md), traps 2a to 2c of by-hand-and-traps.md.
+Sources: Kubeflow Trainer at v2.1.0, the validation of pods in the API server of Kubernetes. Examples
+of each rule: tests/support/cases/environment.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which pools cannot work: capacity settings that contradict each other, more nodes than a subnet has
 addresses for. Their instance types: instance_types.py.
 
-Sources: Karpenter 1.14 and the issues named in shared facts karpenter.md §2; EC2 Capacity Blocks
-and placement groups.
+Sources: Karpenter 1.14; EC2 Capacity Blocks and placement groups. Examples of each rule:
+tests/support/cases/environment.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which queues cannot work: guarantees that the pools do not have, jobs that no queue can start, and
 what would take nodes past the queues.
 
-Sources: Kueue's quotas (shared facts teams-and-queues.md §2); a ResourceQuota refuses pods of jobs that
-Kueue has started already.
+Sources: Kueue's ClusterQueue and Cohort (nominalQuota, borrowingLimit); a ResourceQuota refuses pods
+of jobs that Kueue has started already. Examples of each rule: tests/stacks/rules/test_queues.py.
 """
 
 from __future__ import annotations

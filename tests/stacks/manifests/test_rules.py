@@ -20,6 +20,7 @@ from stacks.manifests.rules import manifest_problems
 from stacks.rules import jobs
 from stacks.settings.problems import InputWarning
 from tests.support.crds import upstream
+from tests.support.grammar import without_a_verb
 from tests.support.recording import WORKLOADS
 from tests.support.stackfile import reading
 
@@ -67,7 +68,7 @@ def test_valid_inputs_pass_without_a_word(name: str) -> None:
 def test_what_people_write_legally_passes_without_a_word(path: Path) -> None:
     release = "2.3.0" if path.stem.endswith("on-2.3") else next(iter(versions.TRAINERS))
     said = judged(path.read_text(), release=release)
-    true_of_some = ("the image's own entrypoint", "makes one $ of $$")
+    true_of_some = ("the image's own entrypoint", "makes one $ of $$", "restarts for ever")
     assert [each for each in said if not any(words in each for words in true_of_some)] == []
     assert len(VALID) >= 40
 
@@ -982,6 +983,11 @@ def test_a_mistake_is_refused_alone_with_its_rule_and_a_way_out(case: str) -> No
 
 NOTED: dict[str, tuple[str, tuple[str, str], str]] = {
     # case: (file, (what stands there, what stands there instead), what is said)
+    "restarts that nothing ends": (
+        ONE,
+        ("{replicas: 1,", "{replicas: 1, restartPolicy: OnFailure,"),
+        "OnFailure without runPolicy.backoffLimit restarts for ever and keeps its nodes",
+    ),
     "T3": (RUNTIME, ("trainjob-ancestor-step", "trainjob-ancestor"), "reach none of its pods"),
     "a program on several nodes that nothing starts ranks for": (
         JOB,
@@ -1147,6 +1153,16 @@ def test_what_a_trainer_would_lose_is_refused_and_what_it_would_not_lose_is_not(
     )
 
 
+def test_a_job_that_restarts_on_failure_is_sound_where_something_ends_it() -> None:
+    restarting = V1.replace("{replicas: 1,", "{replicas: 1, restartPolicy: OnFailure,")
+    [note] = judged(restarting)
+    assert note.startswith("warning: spec.pytorchReplicaSpecs.Master.restartPolicy [x.yaml:6]: ")
+    assert "add backoffLimit: 10, which counts the restarts of all pods together" in note
+    for limit in ("backoffLimit: 10", "backoffLimit: 0", "activeDeadlineSeconds: 3600"):
+        assert judged(restarting.replace("spec:\n", f"spec:\n  runPolicy: {{{limit}}}\n", 1)) == []
+    assert judged(restarting.replace("OnFailure", "Never")) == []
+
+
 def test_tcp_is_no_mistake_where_pods_have_no_efa() -> None:
     sockets = JOB.replace(TRAINER, f"{TRAINER}    env: [{{name: NCCL_NET, value: Socket}}]\n")
     selecting = sockets.replace(
@@ -1183,6 +1199,10 @@ def provoked() -> str:
     said += judged(JOB.replace("numNodes: 2", "numProcPerNode: 8"))
     said += judged((FOLDER / "valid" / "trainjob-overrides.yaml").read_text(), release="2.3.0")
     return re.sub(r" \[x\.yaml:\d+\]", "", "\n".join(said))
+
+
+def test_every_fix_begins_with_a_verb() -> None:
+    assert without_a_verb(provoked().splitlines()) == []
 
 
 def test_every_rule_is_broken_by_a_test_above() -> None:
@@ -1223,28 +1243,23 @@ def test_every_rule_is_broken_by_a_test_above() -> None:
 TRAPS = {
     # Silent failures T1 to T19 of trainer.md, traps of by-hand-and-traps.md → what is said, or -
     # and why nothing is.
-    **{
-        f"T{n}": f"(T{n})"
-        for n in (
-            "1",
-            "1b",
-            "2",
-            "3",
-            "4",
-            "5",
-            "6",
-            "7",
-            "8",
-            "9",
-            "10",
-            "11",
-            "13",
-            "14",
-            "15",
-            "16",
-            "18",
-        )
-    },
+    "T1": "makes the deleted JobSet again",
+    "T1b": "the first to end is made again while others run",
+    "T2": "without one nobody injects PET_*",
+    "T3": "reach none of its pods",
+    "T4": "a variable that the Trainer sets",
+    "T5": "be 1 in a runtime with 1 launcher",
+    "T6": "the launcher gets a second pod with GPUs",
+    "T7": "it reaches the launcher only",
+    "T8": "reach every pod that trains",
+    "T9": "wait until the nodes' sshd runs",
+    "T10": "with MIG slices auto counts CPUs",
+    "T11": "a rank restarts alone",
+    "T13": "be an annotation of the pods",
+    "T14": "Kueue reads no other",
+    "T15": "not be changed while the job runs",
+    "T16": "not be set before Trainer 2.3",
+    "T18": "which leaves room for the names of pods",
     "T12": "- legal, and what one wants without checkpoints; a runtime of ours has max_restarts",
     "T17": (
         "- an order of deletion: the graph deletes jobs before their runtime, and that before the"
@@ -1388,7 +1403,7 @@ def test_what_the_webhook_asks_of_an_initializer_is_said_for_its_release(release
 def test_the_manager_of_a_patch_has_a_domain_since_2_3() -> None:
     assert judged(PATCHED, release="2.2.1") == []
     [error] = judged(PATCHED, release="2.3.0")
-    assert "must be a domain and a path; got team-a. Fix: example.com/team-a" in error
+    assert "must be a domain and a path; got team-a. Fix: write example.com/team-a" in error
 
 
 def test_processes_by_vcpus_are_counted_on_pods_with_gpus() -> None:
