@@ -348,7 +348,7 @@ WARNINGS: dict[str, tuple[list[Edit], str]] = {
         [at(f"{JOB}.image", "image:latest")],
         "the tag latest, which is another image tomorrow: take a version",
     ),
-    "a clone of whatever is newest": ([], "a clone of whatever is newest: git checkout a commit"),
+    "a clone of whatever is newest": ([], "a clone of whatever is newest: check out a commit"),
     "packages at every start": ([], "packages that every pod installs at every start"),
     "folders of nodes": (
         [at(f"{JOB}.host_paths", {"data": {"host": "/data", "path": "/data"}})],
