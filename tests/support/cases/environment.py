@@ -917,7 +917,7 @@ REFUSED |= {
         [_h100(prefetch=["nvcr.io/nvidia/pytorch:24.12-py3", "registry.local:5000/train"])],
         f"{POOL}.prefetch",
         "must name images with a tag or a digest; got registry.local:5000/train. Fix:"
-        " registry/name:tag, better registry/name@sha256:…",
+        " write registry/name:tag, better registry/name@sha256:…",
     ),
     "an image to fetch that is still a placeholder": (
         [_h100(prefetch=["<account>.dkr.ecr.us-east-1.amazonaws.com/train:1"])],
