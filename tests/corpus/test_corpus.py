@@ -168,7 +168,8 @@ def test_a_yaml_job_in_anybody_s_style_has_no_error(case: str) -> None:
     """Warnings are of what is really not known, and nowhere else."""
     workloads, errors = read_manifest(JOBS[case], "job.yaml")
     said = [*errors, *manifest_problems(contexts_of(workloads))]
-    assert [str(each) for each in said if "the image's own entrypoint" not in str(each)] == []
+    true_of_some = ("the image's own entrypoint", "restarts for ever")
+    assert [str(e) for e in said if not any(words in str(e) for words in true_of_some)] == []
 
 
 def _styles(values: dict[str, Any]) -> dict[str, str]:
